@@ -1,0 +1,229 @@
+//! The clauses, and the one table of them.
+//!
+//! A clause is given a fresh checkpointer or store and may do with it what it likes. It uses the
+//! trait only, and only what the trait's docs promise.
+
+mod admin;
+mod answer;
+mod commit;
+mod list;
+mod load;
+mod record;
+mod security;
+mod store;
+
+use superstep_core::checkpoint::{BoxFuture, Checkpointer};
+use superstep_core::store::Store;
+
+use crate::report::{Report, Verdict};
+
+/// Holds a checkpointer to every clause. `make` gives an empty one each time it is called.
+pub async fn checkpointer<F, Fut, C>(make: F) -> Report
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = C>,
+    C: Checkpointer,
+{
+    let mut report = Report::default();
+    for (name, clause) in CHECKPOINTER {
+        let db = make().await;
+        report.add(name, clause(&db).await);
+    }
+    report
+}
+
+/// Holds a store to every clause. `make` gives an empty one each time it is called.
+pub async fn store<F, Fut, S>(make: F) -> Report
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = S>,
+    S: Store,
+{
+    let mut report = Report::default();
+    for (name, clause) in STORE {
+        let db = make().await;
+        report.add(name, clause(&db).await);
+    }
+    report
+}
+
+type Clause<T> = (&'static str, for<'a> fn(&'a T) -> BoxFuture<'a, Verdict>);
+
+macro_rules! clauses {
+    ($($concern:ident: $($name:ident),+;)+) => {
+        &[$($((
+            concat!(stringify!($concern), "::", stringify!($name)),
+            |db| Box::pin($concern::$name(db)),
+        )),+),+]
+    };
+}
+
+const CHECKPOINTER: &[Clause<dyn Checkpointer>] = clauses! {
+    commit:
+        first_commit_makes_the_thread,
+        head_is_stored_as_given,
+        steps_follow_each_other,
+        start_of_an_existing_thread_is_fenced,
+        stale_epoch_is_fenced,
+        stale_sequence_is_fenced,
+        stale_epoch_and_sequence_are_fenced,
+        sequence_ahead_is_fenced,
+        epoch_ahead_is_fenced,
+        commit_to_no_thread_is_fenced,
+        fenced_commit_changes_nothing,
+        claim_keeps_the_history,
+        claim_fences_the_former_owner,
+        claim_from_a_stale_head_is_fenced,
+        claim_with_an_entry_does_both,
+        racing_claims_have_one_winner,
+        racing_starts_have_one_winner,
+        racing_steps_of_two_owners_have_one_winner,
+        same_commit_twice_is_applied_once,
+        same_start_twice_is_applied_once,
+        same_claim_twice_is_applied_once,
+        racing_retries_are_applied_once,
+        retry_after_later_commits_is_told_saved,
+        retry_after_a_takeover_is_told_saved,
+        retry_undoes_nothing,
+        retry_tells_the_same_answers,
+        other_epoch_at_the_same_sequence_is_fenced,
+        other_entry_under_the_same_epoch_is_fenced,
+        threads_do_not_mix,
+        cancel_is_told_with_each_commit,
+        cancel_is_cleared_by_a_claim,
+        cancel_of_no_thread_is_refused,
+        cancel_reaches_one_thread_only;
+    record:
+        first_record_is_given_back,
+        first_record_wins,
+        racing_records_agree,
+        record_of_a_former_owner_is_fenced,
+        record_at_a_later_epoch_is_fenced,
+        record_of_no_thread_is_fenced,
+        record_of_a_deleted_thread_is_fenced,
+        tasks_and_keys_are_apart,
+        records_outlive_a_claim,
+        release_of_the_result_keeps_the_steps,
+        release_of_all_keeps_other_tasks,
+        released_record_can_be_written_anew,
+        large_records_are_kept_whole;
+    answer:
+        answer_is_stored_as_given,
+        answer_is_counted_and_no_more,
+        first_answer_wins,
+        racing_answers_have_one_winner,
+        racing_overlapping_answers_are_whole,
+        answers_are_all_or_nothing,
+        one_question_twice_in_a_call_is_refused,
+        unknown_question_is_refused,
+        closed_question_is_refused,
+        question_of_another_thread_is_refused,
+        answer_to_no_thread_is_refused,
+        no_answers_are_no_error,
+        falsy_answers_are_answers,
+        expiry_is_an_answer,
+        question_keeps_its_first_form,
+        asking_again_keeps_the_answer,
+        closing_is_remembered_once,
+        pause_that_overlooks_an_answer_goes_on,
+        pause_that_has_seen_every_answer_is_one,
+        run_that_ends_is_told_no_answers,
+        retry_of_a_pause_is_told_as_before,
+        closed_answers_are_not_told,
+        answer_that_races_a_pause_is_not_lost;
+    load:
+        missing_thread_is_none,
+        load_begins_at_the_newest_snapshot,
+        load_without_a_snapshot_is_everything,
+        load_at_every_sequence,
+        load_at_outside_the_history_is_refused,
+        load_at_no_thread_is_refused,
+        entries_from_any_point,
+        entries_stop_at_the_limit,
+        order_is_the_sequence_not_the_clock,
+        large_bodies_are_kept_whole;
+    list:
+        thread_row_shows_the_thread,
+        listing_is_replaced_but_metadata_is_kept,
+        updated_moves_with_the_status,
+        threads_are_newest_first_then_by_name,
+        threads_by_page,
+        threads_by_status,
+        threads_by_graph,
+        threads_by_values_and_metadata,
+        filters_compare_type_and_value,
+        filters_need_the_field,
+        long_texts_are_not_searched,
+        largest_values_are_kept_whole,
+        questions_are_oldest_first,
+        questions_by_page_and_thread,
+        questions_open_only,
+        questions_that_are_due,
+        unfinished_is_what_must_be_taken_up,
+        unfinished_stops_at_the_limit;
+    admin:
+        copy_is_idle_and_has_the_same_history,
+        copy_up_to_an_entry,
+        copy_takes_the_listing_only,
+        copy_outside_the_history_is_refused,
+        copy_of_no_thread_is_refused,
+        copy_onto_a_thread_is_refused,
+        copy_onto_a_deleted_thread_keeps_its_epoch,
+        copy_goes_its_own_way,
+        delete_leaves_nothing,
+        delete_twice_is_no_error,
+        delete_fences_the_owner,
+        start_from_nothing_after_delete_is_fenced,
+        start_after_delete_takes_the_next_epoch,
+        bare_claim_makes_no_thread,
+        former_owner_cannot_write_what_was_made_again,
+        recreated_thread_begins_empty,
+        delete_and_save_race_to_one_end,
+        prune_keeps_survivors_as_they_were,
+        prune_without_a_snapshot_drops_nothing,
+        prune_is_repeatable,
+        pruned_thread_goes_on,
+        expire_deletes_old_threads_that_rest,
+        expire_stops_at_the_limit;
+    security:
+        tenants_are_apart_in_loads,
+        tenants_are_apart_in_lists,
+        tenants_are_apart_in_writes,
+        tenant_is_never_a_pattern,
+        addresses_do_not_run_together,
+        names_differ_by_case,
+        hostile_texts_are_only_texts,
+        hostile_searches_find_what_a_model_finds,
+        hostile_record_keys_are_only_keys;
+};
+
+const STORE: &[Clause<dyn Store>] = clauses! {
+    store:
+        missing_item_is_none,
+        put_then_get,
+        put_replaces_and_keeps_created,
+        put_without_ttl_lives_on,
+        delete_says_whether_it_was_there,
+        namespaces_hold_their_own_keys,
+        every_json_value_but_null,
+        limits_are_enforced,
+        hostile_keys_are_only_keys,
+        expired_items_are_not_found,
+        expired_item_is_made_anew,
+        read_prolongs_only_if_asked,
+        sweep_deletes_what_expired,
+        sweep_stops_at_the_limit,
+        search_by_whole_segments,
+        search_is_newest_first,
+        search_by_page,
+        search_by_filters_as_the_model,
+        search_compares_nested_values,
+        search_of_mixed_types_does_not_fail,
+        hostile_filters_are_only_texts,
+        namespaces_in_order_without_repeats,
+        namespaces_by_page,
+        namespaces_cut_by_depth,
+        namespaces_by_pattern,
+        namespaces_as_the_model,
+        racing_puts_leave_one_whole_item;
+};

@@ -1,0 +1,32 @@
+//! What correct is, as code that runs.
+//!
+//! Whoever writes a [`Checkpointer`] or a [`Store`] runs the same suite that ours pass:
+//! [`checkpointer`] and [`store`] hold a fresh one to every clause of its trait's docs and give a
+//! [`Report`]. A clause is a small async function named for the rule it checks, so a failure reads
+//! as a broken rule: `commit::stale_epoch_is_fenced`.
+//!
+//! The suite brings no runtime. Run it on the one that your implementation needs; if it needs none,
+//! [`block_on`] is enough:
+//!
+//! ```
+//! use superstep_conformance::{block_on, checkpointer};
+//! use superstep_core::checkpoint::Memory;
+//!
+//! block_on(checkpointer(async || Memory::new())).assert();
+//! ```
+//!
+//! What it does not see: rule 4 (durability) needs a power cut, and damaged bytes need a hand in
+//! the database. Test those beside it.
+//!
+//! [`Checkpointer`]: superstep_core::checkpoint::Checkpointer
+//! [`Store`]: superstep_core::store::Store
+
+mod clauses;
+mod poll;
+mod prng;
+mod report;
+mod sample;
+
+pub use clauses::{checkpointer, store};
+pub use poll::block_on;
+pub use report::Report;

@@ -1,0 +1,54 @@
+//! The suite against the reference implementations, and against ones that are broken on purpose.
+
+mod broken;
+mod teeth;
+
+use superstep_conformance::{block_on, checkpointer, store};
+use superstep_core::checkpoint::{Checkpointer, Commit, Head, Memory};
+use superstep_core::store::MemoryStore;
+use superstep_core::{Epoch, Seq, ThreadId, Timestamp};
+
+#[test]
+fn memory_keeps_every_clause() {
+    let report = block_on(checkpointer(async || Memory::new()));
+    report.assert();
+    assert!(report.passed.len() >= 100, "{report}");
+}
+
+#[test]
+fn memory_store_keeps_every_clause() {
+    let report = block_on(store(async || MemoryStore::new()));
+    report.assert();
+    assert!(report.passed.len() >= 25, "{report}");
+}
+
+#[test]
+fn a_clone_of_memory_is_the_same_and_a_deep_copy_is_not() {
+    let (source, thread) = (Memory::new(), ThreadId::new("t").unwrap());
+    let (same, apart) = (source.clone(), source.deep_copy());
+    let start = Commit {
+        thread: thread.clone(),
+        expect: Head::default(),
+        head: Head {
+            epoch: Epoch(1),
+            seq: Seq(1),
+            ..Head::default()
+        },
+        at: Timestamp(0),
+        entry: Some(vec![1]),
+        snapshot: None,
+        asked: Vec::new(),
+        closed: Vec::new(),
+        released: Vec::new(),
+        listing: None,
+    };
+    block_on(source.save(&start)).unwrap();
+    assert!(block_on(same.load(&thread)).unwrap().is_some());
+    assert!(block_on(apart.load(&thread)).unwrap().is_none());
+    let later = source.deep_copy();
+    block_on(source.delete(&thread)).unwrap();
+    assert_eq!(
+        block_on(later.load(&thread)).unwrap().unwrap().head,
+        start.head
+    );
+}

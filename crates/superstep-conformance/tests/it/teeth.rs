@@ -1,0 +1,138 @@
+//! A suite that nothing fails is worth nothing: each defect must be caught by the clause that names it.
+
+use superstep_conformance::{Report, block_on, checkpointer, store};
+
+use crate::broken::{Broken, BrokenStore, Defect, StoreDefect};
+
+#[test]
+fn every_defect_of_a_checkpointer_is_caught() {
+    for (defect, clause) in [
+        (Defect::FenceSkipped, "commit::stale_epoch_is_fenced"),
+        (
+            Defect::FenceSkipped,
+            "commit::racing_claims_have_one_winner",
+        ),
+        (
+            Defect::RetryRefused,
+            "commit::same_commit_twice_is_applied_once",
+        ),
+        (
+            Defect::RetryRefused,
+            "commit::same_claim_twice_is_applied_once",
+        ),
+        (
+            Defect::LoserToldSaved,
+            "commit::racing_starts_have_one_winner",
+        ),
+        (
+            Defect::LoserToldSaved,
+            "commit::start_of_an_existing_thread_is_fenced",
+        ),
+        (
+            Defect::CancelKeptByClaim,
+            "commit::cancel_is_cleared_by_a_claim",
+        ),
+        (Defect::RecordReplaced, "record::first_record_wins"),
+        (Defect::RecordReplaced, "record::racing_records_agree"),
+        (
+            Defect::RecordUnfenced,
+            "record::record_of_a_former_owner_is_fenced",
+        ),
+        (Defect::AnswerReplaced, "answer::first_answer_wins"),
+        (
+            Defect::AnswerReplaced,
+            "answer::racing_answers_have_one_winner",
+        ),
+        (
+            Defect::AnswersHalfStored,
+            "answer::answers_are_all_or_nothing",
+        ),
+        (
+            Defect::AnswersHalfStored,
+            "answer::racing_overlapping_answers_are_whole",
+        ),
+        (
+            Defect::FalsyAnswerDropped,
+            "answer::falsy_answers_are_answers",
+        ),
+        (
+            Defect::AnswerOverlooked,
+            "answer::pause_that_overlooks_an_answer_goes_on",
+        ),
+        (
+            Defect::AnswerOverlooked,
+            "answer::answer_that_races_a_pause_is_not_lost",
+        ),
+        (
+            Defect::DeleteForgetsEpoch,
+            "admin::start_from_nothing_after_delete_is_fenced",
+        ),
+        (
+            Defect::PruneDropsTooMuch,
+            "admin::prune_keeps_survivors_as_they_were",
+        ),
+        (
+            Defect::TenantIgnored,
+            "security::tenants_are_apart_in_lists",
+        ),
+        (
+            Defect::ClockOrder,
+            "load::order_is_the_sequence_not_the_clock",
+        ),
+        (Defect::PageIgnored, "list::threads_by_page"),
+        (
+            Defect::CopyNotSealedAnew,
+            "admin::copy_is_idle_and_has_the_same_history",
+        ),
+    ] {
+        let report = block_on(checkpointer(async || Broken::new(defect)));
+        assert!(
+            failed(&report, clause),
+            "{defect:?} got past `{clause}`: {report}"
+        );
+    }
+}
+
+#[test]
+fn every_defect_of_a_store_is_caught() {
+    for (defect, clause) in [
+        (StoreDefect::PrefixAsText, "store::search_by_whole_segments"),
+        (
+            StoreDefect::ExpiredFound,
+            "store::expired_items_are_not_found",
+        ),
+        (
+            StoreDefect::CreatedForgotten,
+            "store::put_replaces_and_keeps_created",
+        ),
+        (
+            StoreDefect::ReadDoesNotProlong,
+            "store::read_prolongs_only_if_asked",
+        ),
+        (
+            StoreDefect::SweepTakesAll,
+            "store::sweep_stops_at_the_limit",
+        ),
+        (
+            StoreDefect::FiltersIgnored,
+            "store::search_by_filters_as_the_model",
+        ),
+        (StoreDefect::LimitsIgnored, "store::limits_are_enforced"),
+    ] {
+        let report = block_on(store(async || BrokenStore::new(defect)));
+        assert!(
+            failed(&report, clause),
+            "{defect:?} got past `{clause}`: {report}"
+        );
+    }
+}
+
+#[test]
+fn the_wrappers_are_sound_without_a_defect() {
+    block_on(checkpointer(async || Broken::new(Defect::None))).assert();
+    block_on(store(async || BrokenStore::new(StoreDefect::None))).assert();
+}
+
+fn failed(report: &Report, clause: &str) -> bool {
+    report.failed.iter().any(|(name, _)| *name == clause)
+}

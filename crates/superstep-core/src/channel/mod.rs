@@ -1,0 +1,103 @@
+//! Channels: the fields of a state, each with a rule for what a write does to it.
+//!
+//! A rule is a few lines that `derive(State)` writes into `apply`; this module owns the kinds, the
+//! sets of channels an update touches, and the one rule that is more than a line (messages).
+
+mod messages;
+
+pub use messages::{Message, MessageWrite, merge_messages, remove_unknown_message};
+
+/// One field of a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Channel {
+    /// The name on the wire and in the store.
+    pub name: &'static str,
+    /// What a write does.
+    pub kind: ChannelKind,
+}
+
+/// What a write to a channel does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChannelKind {
+    /// The written value replaces the old one. Two writers in one superstep are an error.
+    Last,
+    /// Items are added at the end, in task order.
+    Append,
+    /// Messages are merged by id: a known id replaces in place, a new one is added.
+    Messages,
+    /// A function folds each write into the value, in task order.
+    Reduce,
+    /// Items live for one superstep: those of the step before are gone.
+    Topic,
+    /// The value lives for one superstep.
+    Ephemeral,
+    /// Kept in memory during a run and never stored.
+    Untracked,
+}
+
+impl ChannelKind {
+    /// Whether two tasks of one superstep may both write it.
+    pub const fn takes_many(self) -> bool {
+        match self {
+            ChannelKind::Append
+            | ChannelKind::Messages
+            | ChannelKind::Reduce
+            | ChannelKind::Topic => true,
+            ChannelKind::Last | ChannelKind::Ephemeral | ChannelKind::Untracked => false,
+        }
+    }
+}
+
+/// A set of channels of one state, as bits in the order of [`crate::State::CHANNELS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ChannelSet(u64);
+
+impl ChannelSet {
+    /// No channel.
+    pub const EMPTY: Self = Self(0);
+    /// How many channels a state may have.
+    pub const CHANNELS_MAX: usize = 64;
+
+    /// This set with channel number `index` in it if `present`.
+    #[must_use]
+    pub const fn with(self, index: u32, present: bool) -> Self {
+        if present {
+            Self(self.0 | 1 << index)
+        } else {
+            self
+        }
+    }
+
+    /// Whether channel number `index` is in it.
+    pub const fn has(self, index: u32) -> bool {
+        self.0 >> index & 1 == 1
+    }
+
+    /// Both sets together.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// What is in both.
+    #[must_use]
+    pub const fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// What is in this set and not in the other.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Whether it has no channel.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The numbers of its channels, lowest first.
+    pub fn iter(self) -> impl Iterator<Item = u32> {
+        (0..Self::CHANNELS_MAX as u32).filter(move |&index| self.has(index))
+    }
+}

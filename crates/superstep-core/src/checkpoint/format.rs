@@ -1,0 +1,498 @@
+//! The stored form of a thread: log entries, snapshots and records. **Everything persisted is here.**
+//!
+//! A body is `format · kind · envelope · checksum · content`. The checksum covers the first three
+//! bytes, the thread, the sequence number and the content, so a flipped bit and a row that was moved
+//! to another thread are both noticed. The content is postcard: compact, and read by position, so
+//!
+//! - fields are never reordered or removed, and new variants go last;
+//! - what comes later goes into [`Extensions`], by tag;
+//! - any other change is a new format number with its own golden files.
+//!
+//! User values inside are [`Value`]s: JSON behind a codec byte.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Failure, FormatError};
+use crate::ids::{FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId, Timestamp};
+use crate::value::Value;
+
+/// The newest format this program writes and reads.
+pub const FORMAT: u8 = 1;
+
+/// The body is as it is.
+const ENVELOPE_PLAIN: u8 = 0;
+// 1 is reserved for the encryption envelope: key id, nonce, sealed content.
+
+const HEADER_BYTES: usize = 3 + 4;
+
+/// What a body is, so that a snapshot is never read as an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum BodyKind {
+    /// An [`Entry`].
+    Entry = 1,
+    /// A [`Snapshot`].
+    Snapshot = 2,
+    /// A [`Question`].
+    Question = 3,
+    /// A task's result or a step's result.
+    Record = 4,
+}
+
+/// Something that is stored as a body.
+pub trait Body: Serialize + for<'de> Deserialize<'de> {
+    /// What it is.
+    const KIND: BodyKind;
+
+    /// The extensions, which are checked when it is read.
+    fn extensions(&self) -> &Extensions;
+
+    /// The stored bytes.
+    fn seal(&self, thread: &ThreadId, seq: Seq) -> Vec<u8> {
+        let header = [FORMAT, Self::KIND as u8, ENVELOPE_PLAIN];
+        let mut bytes = header.to_vec();
+        bytes.extend_from_slice(&[0; 4]);
+        let mut bytes =
+            postcard::to_extend(self, bytes).expect("plain data in memory always encodes");
+        let sum = checksum(header, thread, seq, &bytes[HEADER_BYTES..]);
+        bytes[3..HEADER_BYTES].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// Reads stored bytes, or says what is wrong with them.
+    fn unseal(bytes: &[u8], thread: &ThreadId, seq: Seq) -> Result<Self, FormatError> {
+        let damaged = || FormatError::Damaged {
+            thread: thread.to_string(),
+            seq,
+        };
+        if bytes.len() < HEADER_BYTES {
+            return Err(damaged());
+        }
+        let header = [bytes[0], bytes[1], bytes[2]];
+        let stored = u32::from_le_bytes([bytes[3], bytes[4], bytes[5], bytes[6]]);
+        if checksum(header, thread, seq, &bytes[HEADER_BYTES..]) != stored {
+            return Err(damaged());
+        }
+        if header[0] > FORMAT {
+            return Err(FormatError::Newer {
+                found: header[0],
+                known: FORMAT,
+            });
+        }
+        if header[2] != ENVELOPE_PLAIN {
+            return Err(FormatError::Envelope {
+                envelope: header[2],
+            });
+        }
+        let content = |why: String| FormatError::Content {
+            thread: thread.to_string(),
+            seq,
+            why,
+        };
+        if header[1] != Self::KIND as u8 {
+            return Err(content(format!(
+                "it is of kind {}, not {}",
+                header[1],
+                Self::KIND as u8
+            )));
+        }
+        let (body, rest) = postcard::take_from_bytes::<Self>(&bytes[HEADER_BYTES..])
+            .map_err(|e| content(e.to_string()))?;
+        if !rest.is_empty() {
+            return Err(content(format!("{} bytes are left over", rest.len())));
+        }
+        body.extensions().check()?;
+        Ok(body)
+    }
+}
+
+fn checksum(header: [u8; 3], thread: &ThreadId, seq: Seq, content: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&header);
+    for part in [thread.tenant(), thread.name()] {
+        hasher.update(&(part.len() as u32).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hasher.update(&seq.0.to_le_bytes());
+    hasher.update(content);
+    hasher.finalize()
+}
+
+/// Room for what comes later, by tag. An odd tag must be understood by whoever reads it; an even one may be passed over.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Extensions(Vec<(u16, Vec<u8>)>);
+
+impl Extensions {
+    /// Labels of values (untrusted, private): a reader that loses them would break a promise.
+    pub const LABELS: u16 = 1;
+    /// What a run may still spend.
+    pub const BUDGET: u16 = 3;
+
+    fn check(&self) -> Result<(), FormatError> {
+        match self.0.iter().find(|(tag, _)| tag % 2 == 1) {
+            Some(&(tag, _)) => Err(FormatError::Extension { tag }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// One entry of a thread's log: what changed, and what is to run next.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// What made it.
+    pub kind: EntryKind,
+    /// The entry it follows: the one before, or an older one after a fork.
+    pub parent: Seq,
+    /// When, by the driver's clock. Shown to people; never used for order.
+    pub at: Timestamp,
+    /// What changed, in order.
+    pub changes: Vec<Change>,
+    /// How the run stopped, if it stopped here.
+    pub stop: Option<Stop>,
+    /// What comes later.
+    pub extensions: Extensions,
+}
+
+/// What made an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EntryKind {
+    /// A run began with an input.
+    Input,
+    /// One or more supersteps ended.
+    Step,
+    /// A task failed and will be tried again or handled.
+    Attempt,
+    /// The run stopped without a superstep: paused, failed, cancelled.
+    Stop,
+    /// A person or a program changed the state.
+    Update,
+    /// The thread goes on from an older entry, or from another thread's.
+    Fork,
+}
+
+/// One change. Applied in order to a checkpoint, changes give the next checkpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Change {
+    /// A run began.
+    RunStarted(RunRecord),
+    /// A subgraph was entered, or the root graph for the first time.
+    FrameOpened(FrameOpened),
+    /// A superstep of a graph ended.
+    FrameAdvanced(FrameAdvanced),
+    /// An attempt of a task failed.
+    AttemptFailed(AttemptFailed),
+    /// The thread goes on from an older entry: everything is as the snapshot beside this entry says.
+    Forked(Forked),
+}
+
+/// A run, as it is kept with its thread.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Its id.
+    pub run: RunId,
+    /// The graph's name.
+    pub graph: String,
+    /// What the caller gave beside the input, for nodes to read.
+    pub context: Option<Value>,
+    /// How many supersteps the root graph may make.
+    pub step_limit: u64,
+}
+
+/// A graph or subgraph was entered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FrameOpened {
+    /// Which.
+    pub frame: FramePath,
+    /// The task that entered it; none for the root.
+    pub entered_by: Option<TaskId>,
+    /// The version of its state.
+    pub version: u32,
+    /// What was written before its first superstep; none for a subgraph that shares its parent's state.
+    pub input: Option<Value>,
+    /// What runs first.
+    pub next: Next,
+}
+
+/// A superstep ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FrameAdvanced {
+    /// Of which graph.
+    pub frame: FramePath,
+    /// What each task wrote, in task order.
+    pub writes: Vec<TaskWrite>,
+    /// What runs next.
+    pub next: Next,
+}
+
+/// What runs in the next superstep, and what waits for a later one.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Next {
+    /// In task order: nodes by name, then sends in the order they were made.
+    pub tasks: Vec<PlannedTask>,
+    /// Joins that have seen some of their sources.
+    pub joins: Vec<JoinSeen>,
+    /// Deferred nodes that run when nothing else does.
+    pub deferred: Vec<NodeName>,
+    /// Nodes whose route could not be followed: it is asked again before anything runs.
+    pub reroute: Vec<NodeName>,
+    /// The subgraph was left with a command to its parent.
+    pub leave: Option<ParentRecord>,
+}
+
+/// A task that is to run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedTask {
+    /// The node.
+    pub node: NodeName,
+    /// What was sent to it; none for a node that reads the state.
+    pub payload: Option<Value>,
+}
+
+/// A join that still waits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JoinSeen {
+    /// Which join of the graph, by its target and its sources.
+    pub target: NodeName,
+    /// All sources of the join.
+    pub sources: Vec<NodeName>,
+    /// Those that have run.
+    pub seen: Vec<NodeName>,
+}
+
+/// What one task wrote.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskWrite {
+    /// The node.
+    pub node: NodeName,
+    /// Its place among the tasks of its superstep.
+    pub index: u32,
+    /// Its updates in order: one for a node, one per superstep for a subgraph that shares the state.
+    pub updates: Vec<Value>,
+    /// What it emitted for those who watch.
+    pub events: Vec<Value>,
+    /// Whether the result came from the node cache.
+    pub cached: bool,
+}
+
+/// An attempt of a task failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AttemptFailed {
+    /// Its graph.
+    pub frame: FramePath,
+    /// Its place among the tasks of its superstep.
+    pub index: u32,
+    /// Why, and how many attempts there were.
+    pub failure: Failure,
+    /// What happens now.
+    pub then: AfterFailure,
+}
+
+/// What happens after an attempt failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum AfterFailure {
+    /// It is tried again, not before this time.
+    Retry {
+        /// When.
+        at: Timestamp,
+    },
+    /// Its error handler runs instead.
+    Handle,
+}
+
+/// Where a fork comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Forked {
+    /// Another thread, or none for this one.
+    pub thread: Option<String>,
+    /// The entry.
+    pub seq: Seq,
+}
+
+/// How a run stopped, as it is stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Stop {
+    /// Nothing is left to run.
+    Finished,
+    /// It waits for answers to these questions.
+    Paused {
+        /// All that are open, in task order.
+        asked: Vec<InterruptId>,
+    },
+    /// It stands at a breakpoint.
+    Breakpoint(Breakpoint),
+    /// The step limit was reached.
+    StepLimit,
+    /// Tasks failed.
+    Failed(Vec<Failure>),
+    /// It was cancelled.
+    Cancelled,
+    /// It was asked to hand the thread back.
+    Drained,
+}
+
+/// A breakpoint that stopped a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Breakpoint {
+    /// In which graph.
+    pub frame: FramePath,
+    /// Before or after.
+    pub side: BreakpointSide,
+    /// Which of its nodes.
+    pub nodes: Vec<NodeName>,
+}
+
+/// Which side of a node a breakpoint is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BreakpointSide {
+    /// Before it runs.
+    Before,
+    /// After its superstep ended.
+    After,
+}
+
+/// The whole of a thread at one entry.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The entry where this branch began: part of every task's id.
+    pub branch: Seq,
+    /// The current or last run.
+    pub run: RunRecord,
+    /// The root graph and every open subgraph, parents first.
+    pub frames: Vec<FrameSnapshot>,
+    /// What comes later.
+    pub extensions: Extensions,
+}
+
+/// One graph or subgraph within a snapshot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FrameSnapshot {
+    /// Which.
+    pub path: FramePath,
+    /// The version of its state.
+    pub version: u32,
+    /// Its state; none for a subgraph that shares its parent's.
+    pub state: Option<Value>,
+    /// For such a subgraph: the updates it made so far, superstep by superstep.
+    pub forwarded: Vec<Vec<Value>>,
+    /// The task that entered it and has not ended; none for the root, and for a subgraph at rest.
+    pub entered_by: Option<TaskId>,
+    /// How many supersteps it has made.
+    pub step: u64,
+    /// The nodes that ran last.
+    pub last: Vec<NodeName>,
+    /// What runs next.
+    pub next: Next,
+    /// Failed attempts of the tasks that run next.
+    pub failed: Vec<AttemptFailed>,
+}
+
+/// A question to a person, as it is stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// Its id.
+    pub id: InterruptId,
+    /// The graph of the node that asks.
+    pub frame: FramePath,
+    /// The node that asks.
+    pub node: NodeName,
+    /// The task that asks.
+    pub task: TaskId,
+    /// The key that the node gave it.
+    pub key: String,
+    /// What kind of question it is, for those who show it.
+    pub kind: String,
+    /// What is asked.
+    pub request: Value,
+    /// The JSON schema of an answer, if it has one.
+    pub schema: Option<Value>,
+    /// Until when an answer is waited for.
+    pub deadline: Option<Timestamp>,
+    /// What happens when the deadline passes.
+    pub on_deadline: OnDeadline,
+    /// What comes later.
+    pub extensions: Extensions,
+}
+
+/// What happens when nobody answers in time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum OnDeadline {
+    /// The question stays open, and is shown as overdue.
+    Wait,
+    /// This is the answer then.
+    Answer(Value),
+    /// The node fails.
+    Fail,
+}
+
+/// The stored result of a task or of a step inside one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// What was recorded.
+    pub content: RecordContent,
+    /// What comes later.
+    pub extensions: Extensions,
+}
+
+/// What was recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum RecordContent {
+    /// The result of `cx.step`.
+    Step(StepRecord),
+    /// The result of a whole task.
+    Task(TaskRecord),
+}
+
+/// The result of one `cx.step`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepRecord {
+    /// How many steps the node had called before this one.
+    pub ordinal: u32,
+    /// Whether steps of the node had been in flight at the same time, so that their order means nothing.
+    pub overlapped: bool,
+    /// The result.
+    pub value: Value,
+}
+
+/// The result of a task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskRecord {
+    /// What it wrote.
+    pub update: Value,
+    /// Where it goes, if it said so.
+    pub goto: Vec<GotoRecord>,
+    /// A command to the parent graph, instead of the above.
+    pub parent: Option<ParentRecord>,
+    /// What it emitted.
+    pub events: Vec<Value>,
+}
+
+/// One target of a command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GotoRecord {
+    /// The node, or none for the end.
+    pub node: Option<NodeName>,
+    /// What is sent to it; none for a node that reads the state.
+    pub payload: Option<Value>,
+}
+
+/// A command to the parent graph.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ParentRecord {
+    /// What is written to the parent's state.
+    pub update: Value,
+    /// Where the parent goes.
+    pub goto: Vec<GotoRecord>,
+}
+
+macro_rules! body {
+    ($($type:ident => $kind:ident),*) => {
+        $(impl Body for $type {
+            const KIND: BodyKind = BodyKind::$kind;
+            fn extensions(&self) -> &Extensions {
+                &self.extensions
+            }
+        })*
+    };
+}
+
+body!(Entry => Entry, Snapshot => Snapshot, Question => Question, Record => Record);

@@ -1,0 +1,721 @@
+//! The reference checkpointer: the rules of [`Checkpointer`] over maps in memory.
+//!
+//! Other stores are compared with this one, so it is plain before it is fast. It owns no clock and
+//! waits for nothing: every future is ready when it is first polled, and does nothing before that.
+//! What it cannot keep is rule 4: its disk is the process.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value as Json;
+
+use crate::checkpoint::format::{self, Body};
+use crate::checkpoint::{
+    Answer, AnswerBody, AskedRow, BoxFuture, CheckpointResult, Checkpointer, Commit, Filter, Head,
+    History, InterruptQuery, InterruptRow, Listing, Loaded, Metadata, Page, RESULT_KEY, RecordRow,
+    RecordWrite, Released, ReleasedRecords, Saved, Status, StoredBody, ThreadQuery, ThreadRow,
+    UnseenAnswers,
+};
+use crate::error::CheckpointError;
+use crate::ids::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
+use crate::value::Value;
+
+/// Keeps threads in memory. A clone is another handle to the same threads.
+///
+/// ```
+/// use superstep_core::checkpoint::Memory;
+///
+/// let kept = Memory::new();
+/// let same = kept.clone();
+/// let apart = kept.deep_copy();
+/// # let _ = (same, apart);
+/// ```
+#[derive(Clone, Default)]
+pub struct Memory {
+    threads: Arc<Mutex<Threads>>,
+}
+
+type Threads = BTreeMap<ThreadId, Thread>;
+
+impl Memory {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same threads, apart from now on: what a simulator restarts from after a crash.
+    #[must_use]
+    pub fn deep_copy(&self) -> Self {
+        Self {
+            threads: Arc::new(Mutex::new(self.lock().clone())),
+        }
+    }
+
+    /// Every change is made whole before anything in it can panic, so a poisoned lock guards sound data.
+    fn lock(&self) -> MutexGuard<'_, Threads> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory")
+            .field("threads", &self.lock().len())
+            .finish()
+    }
+}
+
+impl Checkpointer for Memory {
+    fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>> {
+        Box::pin(async move { save(&mut self.lock(), commit) })
+    }
+
+    fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
+        Box::pin(async move {
+            let mut threads = self.lock();
+            let owned = living_mut(&mut threads, &record.thread)
+                .filter(|thread| thread.head.epoch == record.epoch);
+            let Some(thread) = owned else {
+                return Err(fenced(&record.thread, record.epoch));
+            };
+            let key = (record.task, record.key.clone());
+            Ok(thread
+                .records
+                .entry(key)
+                .or_insert_with(|| record.body.clone())
+                .clone())
+        })
+    }
+
+    fn answer<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        answers: &'a [Answer],
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(async move { answer(&mut self.lock(), thread, answers) })
+    }
+
+    fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Option<Loaded>>> {
+        Box::pin(async move { Ok(self.lock().get(thread).map(Thread::loaded)) })
+    }
+
+    fn load_at<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        seq: Seq,
+    ) -> BoxFuture<'a, CheckpointResult<History>> {
+        Box::pin(async move {
+            let threads = self.lock();
+            let found = living(&threads, thread)?;
+            found.check_reachable(thread, seq)?;
+            Ok(found.history_at(seq))
+        })
+    }
+
+    fn entries<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: u32,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<StoredBody>>> {
+        Box::pin(async move {
+            let threads = self.lock();
+            let entries = threads
+                .get(thread)
+                .into_iter()
+                .flat_map(|found| found.entries(after, None));
+            Ok(entries.take(limit as usize).collect())
+        })
+    }
+
+    fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(async move {
+            let mut threads = self.lock();
+            let found = living_mut(&mut threads, thread).ok_or_else(|| no_thread(thread))?;
+            found.cancel = true;
+            Ok(())
+        })
+    }
+
+    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<ThreadId>>> {
+        Box::pin(async move {
+            let threads = self.lock();
+            let unfinished = threads.iter().filter(|(_, thread)| thread.is_unfinished());
+            Ok(unfinished
+                .map(|(id, _)| id.clone())
+                .take(limit as usize)
+                .collect())
+        })
+    }
+
+    fn threads<'a>(
+        &'a self,
+        query: &'a ThreadQuery,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ThreadRow>>> {
+        Box::pin(async move {
+            let threads = self.lock();
+            let mut found: Vec<_> = threads
+                .iter()
+                .filter(|(id, thread)| thread.is_wanted(id, query))
+                .collect();
+            found.sort_by(|(a_id, a), (b_id, b)| {
+                b.updated
+                    .cmp(&a.updated)
+                    .then_with(|| a_id.name().cmp(b_id.name()))
+            });
+            Ok(page(found.into_iter(), query.page)
+                .map(|(id, thread)| thread.row(id))
+                .collect())
+        })
+    }
+
+    fn interrupts<'a>(
+        &'a self,
+        query: &'a InterruptQuery,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<InterruptRow>>> {
+        Box::pin(async move {
+            let threads = self.lock();
+            let mut found: Vec<&InterruptRow> = threads
+                .values()
+                .flat_map(Thread::questions)
+                .filter(|question| question.is_wanted(query))
+                .map(|question| &question.row)
+                .collect();
+            found.sort_by_key(|row| (row.asked_at, &row.thread, row.id));
+            Ok(page(found.into_iter(), query.page).cloned().collect())
+        })
+    }
+
+    fn copy<'a>(
+        &'a self,
+        from: &'a ThreadId,
+        upto: Option<Seq>,
+        to: &'a ThreadId,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(async move { copy(&mut self.lock(), from, upto, to) })
+    }
+
+    fn delete<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(async move {
+            if let Some(thread) = self.lock().get_mut(thread) {
+                thread.delete();
+            }
+            Ok(())
+        })
+    }
+
+    fn prune<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        keep: u32,
+    ) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(async move {
+            let mut threads = self.lock();
+            let found = living_mut(&mut threads, thread).ok_or_else(|| no_thread(thread))?;
+            Ok(found.prune(keep))
+        })
+    }
+
+    fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
+        Box::pin(async move {
+            let mut threads = self.lock();
+            let mut old: Vec<_> = threads
+                .iter_mut()
+                .filter(|(_, thread)| thread.head.status != Status::Running)
+                .filter(|(_, thread)| thread.is_living() && thread.updated < before)
+                .collect();
+            old.sort_by_key(|(id, thread)| (thread.updated, *id));
+            let expired = old
+                .into_iter()
+                .take(limit as usize)
+                .map(|(_, thread)| thread.delete());
+            Ok(expired.count() as u64)
+        })
+    }
+}
+
+fn save(threads: &mut Threads, commit: &Commit) -> CheckpointResult<Saved> {
+    let stands = threads
+        .get(&commit.thread)
+        .map_or_else(Head::default, |thread| thread.head);
+    let expected = (stands.epoch, stands.seq) == (commit.expect.epoch, commit.expect.seq);
+    let is_living = threads.get(&commit.thread).is_some_and(Thread::is_living);
+    // Only an input makes a thread, or makes a deleted one again; a bare claim takes what is there.
+    if expected && (is_living || commit.entry.is_some()) {
+        let thread = threads
+            .entry(commit.thread.clone())
+            .or_insert_with(|| Thread::new(commit.at));
+        thread.apply(commit);
+        return Ok(thread.saved(commit));
+    }
+    match threads.get(&commit.thread) {
+        Some(thread) if thread.has_saved(commit) => Ok(thread.saved(commit)),
+        _ => Err(fenced(&commit.thread, commit.expect.epoch)),
+    }
+}
+
+fn answer(threads: &mut Threads, id: &ThreadId, answers: &[Answer]) -> CheckpointResult<()> {
+    let not_open = |interrupt| CheckpointError::NotOpen {
+        thread: id.clone(),
+        interrupt,
+    };
+    let Some(thread) = living_mut(threads, id) else {
+        return answers
+            .first()
+            .map_or(Ok(()), |answer| Err(not_open(answer.interrupt)));
+    };
+    let mut named = BTreeSet::new();
+    for answer in answers {
+        let question = thread.open.get(&answer.interrupt);
+        let waits = question.is_some_and(|question| question.row.answer.is_none());
+        // A question named twice in one call would be answered by its first answer.
+        if !waits || !named.insert(answer.interrupt) {
+            return Err(not_open(answer.interrupt));
+        }
+    }
+    for answer in answers {
+        let question = thread
+            .open
+            .get_mut(&answer.interrupt)
+            .expect("it was found above");
+        question.row.answer = Some(answer.body.clone());
+        question.row.answered_by.clone_from(&answer.by);
+        question.row.answered_at = Some(answer.at);
+    }
+    thread.head.answers += answers.len() as u64;
+    Ok(())
+}
+
+fn copy(
+    threads: &mut Threads,
+    from: &ThreadId,
+    upto: Option<Seq>,
+    to: &ThreadId,
+) -> CheckpointResult<()> {
+    let source = living(threads, from)?;
+    let upto = upto.unwrap_or(source.head.seq);
+    source.check_reachable(from, upto)?;
+    let former = threads.get(to);
+    if former.is_some_and(Thread::is_living) {
+        return Err(CheckpointError::ThreadExists { thread: to.clone() });
+    }
+    let epoch = former.map_or(Epoch(0), |thread| thread.head.epoch).next();
+
+    let mut target = Thread::new(source.created);
+    target.head = Head {
+        epoch,
+        seq: upto,
+        ..Head::default()
+    };
+    target.updated = source.updated;
+    target.listing = source.listing.clone();
+    for (&seq, entry) in source.log.range(..=upto) {
+        let body = reseal::<format::Entry>(&entry.body, seq, from, to)?;
+        target.log.insert(seq, LogEntry { epoch, body });
+    }
+    for (&seq, body) in source.snapshots.range(..=upto) {
+        target
+            .snapshots
+            .insert(seq, reseal::<format::Snapshot>(body, seq, from, to)?);
+    }
+    threads.insert(to.clone(), target);
+    Ok(())
+}
+
+fn reseal<B: Body>(
+    body: &[u8],
+    seq: Seq,
+    from: &ThreadId,
+    to: &ThreadId,
+) -> CheckpointResult<Vec<u8>> {
+    Ok(B::unseal(body, from, seq)?.seal(to, seq))
+}
+
+/// Everything of one thread.
+#[derive(Clone)]
+struct Thread {
+    head: Head,
+    cancel: bool,
+    /// How many answers the last owner had seen; `head.answers` is how many there are.
+    answers_seen: u64,
+    log: BTreeMap<Seq, LogEntry>,
+    snapshots: BTreeMap<Seq, Vec<u8>>,
+    records: BTreeMap<(TaskId, String), Vec<u8>>,
+    open: BTreeMap<InterruptId, Question>,
+    /// Apart from the open ones, so that a long history of questions costs an open thread nothing.
+    closed: BTreeMap<InterruptId, Question>,
+    listing: Listed,
+    created: Timestamp,
+    updated: Timestamp,
+}
+
+#[derive(Clone)]
+struct LogEntry {
+    /// Under which it was written: how a commit that is tried again knows its own work.
+    epoch: Epoch,
+    body: Vec<u8>,
+}
+
+#[derive(Clone)]
+struct Question {
+    row: InterruptRow,
+    deadline: Option<Timestamp>,
+}
+
+#[derive(Clone, Default)]
+struct Listed {
+    graph: String,
+    metadata: Metadata,
+    values: Option<Value>,
+}
+
+impl Thread {
+    fn new(at: Timestamp) -> Self {
+        Self {
+            head: Head::default(),
+            cancel: false,
+            answers_seen: 0,
+            log: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
+            records: BTreeMap::new(),
+            open: BTreeMap::new(),
+            closed: BTreeMap::new(),
+            listing: Listed::default(),
+            created: at,
+            updated: at,
+        }
+    }
+
+    fn is_living(&self) -> bool {
+        self.head.status != Status::Deleted
+    }
+
+    fn apply(&mut self, commit: &Commit) {
+        if !self.is_living() {
+            self.created = commit.at;
+        }
+        let head = self.head_after(commit);
+        if self.head.status != head.status || commit.listing.is_some() {
+            self.updated = commit.at;
+        }
+        if commit.is_claim() {
+            self.cancel = false;
+        }
+        self.head = head;
+        self.answers_seen = commit.head.answers;
+        let seq = commit.head.seq;
+        if let Some(body) = &commit.entry {
+            self.log.insert(
+                seq,
+                LogEntry {
+                    epoch: commit.head.epoch,
+                    body: body.clone(),
+                },
+            );
+        }
+        if let Some(body) = &commit.snapshot {
+            self.snapshots.insert(seq, body.clone());
+        }
+        for asked in &commit.asked {
+            self.ask(commit, asked);
+        }
+        for id in &commit.closed {
+            self.close(*id, seq);
+        }
+        for released in &commit.released {
+            self.release(*released);
+        }
+        if let Some(listing) = &commit.listing {
+            self.listing.update(listing);
+        }
+    }
+
+    /// The commit's head, but a pause that has not seen every answer does not happen.
+    fn head_after(&self, commit: &Commit) -> Head {
+        let answers = self.head.answers;
+        let overlooks = commit.head.status == Status::Paused && answers > commit.head.answers;
+        let status = if overlooks {
+            Status::Running
+        } else {
+            commit.head.status
+        };
+        Head {
+            status,
+            answers,
+            ..commit.head
+        }
+    }
+
+    fn ask(&mut self, commit: &Commit, asked: &AskedRow) {
+        if self.closed.contains_key(&asked.id) {
+            return;
+        }
+        self.open.entry(asked.id).or_insert_with(|| Question {
+            row: InterruptRow {
+                thread: commit.thread.clone(),
+                id: asked.id,
+                seq: commit.head.seq,
+                asked_at: commit.at,
+                body: asked.body.clone(),
+                answer: None,
+                answered_by: String::new(),
+                answered_at: None,
+                closed: None,
+            },
+            deadline: asked.deadline,
+        });
+    }
+
+    fn close(&mut self, id: InterruptId, seq: Seq) {
+        if let Some(mut question) = self.open.remove(&id) {
+            question.row.closed = Some(seq);
+            self.closed.insert(id, question);
+        }
+    }
+
+    fn release(&mut self, released: Released) {
+        match released.which {
+            ReleasedRecords::Result => {
+                self.records.remove(&(released.task, RESULT_KEY.to_owned()));
+            }
+            ReleasedRecords::All => {
+                let first = (released.task, String::new());
+                let of_task = self
+                    .records
+                    .range(first..)
+                    .take_while(|((task, _), _)| *task == released.task);
+                let keys: Vec<_> = of_task.map(|(key, _)| key.clone()).collect();
+                for key in keys {
+                    self.records.remove(&key);
+                }
+            }
+        }
+    }
+
+    /// Whether a commit that is not expected now was applied before.
+    ///
+    /// The epoch alone would not do: two claims that race for the same epoch are different commits,
+    /// and the loser must not take the winner's entry for its own.
+    fn has_saved(&self, commit: &Commit) -> bool {
+        match &commit.entry {
+            Some(body) => self
+                .log
+                .get(&commit.head.seq)
+                .is_some_and(|entry| entry.epoch == commit.head.epoch && entry.body == *body),
+            None => {
+                self.is_living()
+                    && (self.head.epoch, self.head.seq) == (commit.head.epoch, commit.head.seq)
+            }
+        }
+    }
+
+    fn saved(&self, commit: &Commit) -> Saved {
+        // Asked of where the thread stands, so that a retry is told the same.
+        let stands_there = (self.head.epoch, self.head.seq) == (commit.head.epoch, commit.head.seq);
+        let was_held = commit.head.status == Status::Paused && self.head.status == Status::Running;
+        let unseen = (stands_there && was_held).then(|| UnseenAnswers {
+            answers: self.head.answers,
+            answered: self.answered(),
+        });
+        Saved {
+            cancel: self.cancel,
+            unseen,
+        }
+    }
+
+    fn answered(&self) -> Vec<(InterruptId, AnswerBody)> {
+        let answers = self
+            .open
+            .iter()
+            .map(|(id, question)| (id, &question.row.answer));
+        answers
+            .filter_map(|(id, answer)| Some((*id, answer.clone()?)))
+            .collect()
+    }
+
+    fn is_unfinished(&self) -> bool {
+        match self.head.status {
+            Status::Running => true,
+            Status::Paused => self.head.answers > self.answers_seen,
+            _ => false,
+        }
+    }
+
+    fn loaded(&self) -> Loaded {
+        let records = self.records.iter().map(|((task, key), body)| RecordRow {
+            task: *task,
+            key: key.clone(),
+            body: body.clone(),
+        });
+        Loaded {
+            head: self.head,
+            history: self.history_at(self.head.seq),
+            records: records.collect(),
+            interrupts: self
+                .open
+                .values()
+                .map(|question| question.row.clone())
+                .collect(),
+        }
+    }
+
+    fn check_reachable(&self, thread: &ThreadId, seq: Seq) -> CheckpointResult<()> {
+        if self.log.contains_key(&seq) {
+            return Ok(());
+        }
+        Err(CheckpointError::NoCheckpoint {
+            thread: thread.clone(),
+            seq,
+        })
+    }
+
+    fn history_at(&self, seq: Seq) -> History {
+        let newest = self.snapshots.range(..=seq).next_back();
+        let after = newest.map_or(Seq(0), |(&at, _)| at);
+        History {
+            snapshot: newest.map(|(&seq, body)| StoredBody {
+                seq,
+                body: body.clone(),
+            }),
+            entries: self.entries(after, Some(seq)).collect(),
+        }
+    }
+
+    fn entries(&self, after: Seq, upto: Option<Seq>) -> impl Iterator<Item = StoredBody> {
+        // A range that ends before it begins would panic.
+        let upto = upto.map_or(Bound::Unbounded, |seq| {
+            Bound::Excluded(seq.max(after).next())
+        });
+        let range = self.log.range((Bound::Excluded(after), upto));
+        range.map(|(&seq, entry)| StoredBody {
+            seq,
+            body: entry.body.clone(),
+        })
+    }
+
+    fn questions(&self) -> impl Iterator<Item = &Question> {
+        self.open.values().chain(self.closed.values())
+    }
+
+    /// Drops what lies before the newest snapshot that every kept entry can be read from.
+    fn prune(&mut self, keep: u32) -> u64 {
+        let oldest_kept = self
+            .log
+            .keys()
+            .rev()
+            .take(keep.max(1) as usize)
+            .next_back()
+            .copied();
+        let Some((&base, _)) = oldest_kept.and_then(|seq| self.snapshots.range(..=seq).next_back())
+        else {
+            return 0;
+        };
+        let before = self.log.len();
+        self.log = self.log.split_off(&base);
+        self.snapshots = self.snapshots.split_off(&base);
+        (before - self.log.len()) as u64
+    }
+
+    fn delete(&mut self) {
+        let epoch = self.head.epoch;
+        *self = Self::new(self.created);
+        self.head = Head {
+            epoch,
+            status: Status::Deleted,
+            ..Head::default()
+        };
+    }
+
+    fn is_wanted(&self, id: &ThreadId, query: &ThreadQuery) -> bool {
+        self.is_living()
+            && id.tenant() == query.tenant
+            && query
+                .graph
+                .as_ref()
+                .is_none_or(|graph| *graph == self.listing.graph)
+            && query.status.is_none_or(|status| status == self.head.status)
+            && passes(&query.metadata, |field| self.listing.metadata.get(field))
+            && (query.values.is_empty() || self.listing.has_values(&query.values))
+    }
+
+    fn row(&self, id: &ThreadId) -> ThreadRow {
+        ThreadRow {
+            thread: id.clone(),
+            head: self.head,
+            graph: self.listing.graph.clone(),
+            metadata: self.listing.metadata.clone(),
+            values: self.listing.values.clone(),
+            created: self.created,
+            updated: self.updated,
+        }
+    }
+}
+
+impl Question {
+    fn is_wanted(&self, query: &InterruptQuery) -> bool {
+        let is_open = self.row.closed.is_none() && self.row.answer.is_none();
+        self.row.thread.tenant() == query.tenant
+            && query
+                .thread
+                .as_ref()
+                .is_none_or(|thread| *thread == self.row.thread)
+            && (is_open || !query.open_only)
+            && query
+                .due
+                .is_none_or(|now| self.deadline.is_some_and(|deadline| deadline <= now))
+    }
+}
+
+impl Listed {
+    fn update(&mut self, listing: &Listing) {
+        self.graph.clone_from(&listing.graph);
+        self.values.clone_from(&listing.values);
+        if let Some(metadata) = &listing.metadata {
+            self.metadata.clone_from(metadata);
+        }
+    }
+
+    fn has_values(&self, filters: &[Filter]) -> bool {
+        let values = self
+            .values
+            .as_ref()
+            .and_then(|values| values.decode::<Json>().ok());
+        values.is_some_and(|values| passes(filters, |field| values.get(field)))
+    }
+}
+
+fn passes<'a>(filters: &[Filter], field: impl Fn(&str) -> Option<&'a Json>) -> bool {
+    filters
+        .iter()
+        .all(|filter| field(&filter.field).is_some_and(|found| filter.equals.matches(found)))
+}
+
+fn page<T>(rows: impl Iterator<Item = T>, page: Page) -> impl Iterator<Item = T> {
+    rows.skip(page.offset as usize).take(page.limit as usize)
+}
+
+fn living<'a>(threads: &'a Threads, id: &ThreadId) -> CheckpointResult<&'a Thread> {
+    threads
+        .get(id)
+        .filter(|thread| thread.is_living())
+        .ok_or_else(|| no_thread(id))
+}
+
+fn living_mut<'a>(threads: &'a mut Threads, id: &ThreadId) -> Option<&'a mut Thread> {
+    threads.get_mut(id).filter(|thread| thread.is_living())
+}
+
+fn no_thread(thread: &ThreadId) -> CheckpointError {
+    CheckpointError::NoThread {
+        thread: thread.clone(),
+    }
+}
+
+fn fenced(thread: &ThreadId, epoch: Epoch) -> CheckpointError {
+    CheckpointError::Fenced {
+        thread: thread.clone(),
+        epoch,
+    }
+}

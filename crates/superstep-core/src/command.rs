@@ -1,0 +1,312 @@
+//! What a node gives back: an update, and where to go.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::checkpoint::format::{GotoRecord, ParentRecord};
+use crate::error::{FailureKind, NodeError};
+use crate::ids::{END, NodeName, is_node_name};
+use crate::state::{State, StateUpdate};
+use crate::value::Value;
+
+/// What a node sends to another: any value that can be stored.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be sent to a node",
+    label = "not a payload",
+    note = "a payload is stored with the thread: derive `serde::Serialize` and `serde::Deserialize` for it"
+)]
+pub trait Payload: Serialize + DeserializeOwned + Send + 'static {}
+
+impl<T: Serialize + DeserializeOwned + Send + 'static> Payload for T {}
+
+/// The name of a node of a graph over `S`, checked when it is compiled.
+///
+/// Optional: a plain text works wherever this does. With it, a route into a graph over another state
+/// does not compile.
+pub struct NodeRef<S> {
+    name: &'static str,
+    of: PhantomData<fn(S)>,
+}
+
+impl<S> NodeRef<S> {
+    /// Names a node. In a constant, a bad name does not compile.
+    pub const fn new(name: &'static str) -> Self {
+        assert!(
+            is_node_name(name),
+            "a node name has 1 to 64 bytes of A-Z a-z 0-9 _ - and does not begin with __"
+        );
+        Self {
+            name,
+            of: PhantomData,
+        }
+    }
+
+    /// The end of a path.
+    pub const fn end() -> Self {
+        Self {
+            name: END,
+            of: PhantomData,
+        }
+    }
+
+    /// The name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+impl<S> Clone for NodeRef<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for NodeRef<S> {}
+
+impl<S> fmt::Debug for NodeRef<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NodeRef({:?})", self.name)
+    }
+}
+
+/// The name of a node that is reached by sending, and the type of what is sent to it.
+pub struct SendTo<P> {
+    name: &'static str,
+    takes: PhantomData<fn(P)>,
+}
+
+impl<P> SendTo<P> {
+    /// Names a node. In a constant, a bad name does not compile.
+    pub const fn new(name: &'static str) -> Self {
+        assert!(
+            is_node_name(name),
+            "a node name has 1 to 64 bytes of A-Z a-z 0-9 _ - and does not begin with __"
+        );
+        Self {
+            name,
+            takes: PhantomData,
+        }
+    }
+
+    /// The name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+impl<P> fmt::Debug for SendTo<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SendTo({:?})", self.name)
+    }
+}
+
+/// Something that names a node of a graph over `S`, or its end.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not name a node of a graph over `{S}`",
+    label = "names a node of another graph, or no node at all",
+    note = "use the node's name as text, or a `NodeRef<{S}>`; a `SendTo` is reached with `.send(..)`"
+)]
+pub trait Target<S> {
+    /// The name.
+    fn target_name(&self) -> &str;
+}
+
+impl<S> Target<S> for &str {
+    fn target_name(&self) -> &str {
+        self
+    }
+}
+
+impl<S> Target<S> for String {
+    fn target_name(&self) -> &str {
+        self
+    }
+}
+
+impl<S> Target<S> for NodeName {
+    fn target_name(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl<S> Target<S> for NodeRef<S> {
+    fn target_name(&self) -> &str {
+        self.name
+    }
+}
+
+/// One place to go, with or without a payload. What a route returns, besides plain names.
+pub struct Goto<S> {
+    inner: Result<GotoRecord, NodeError>,
+    of: PhantomData<fn(S)>,
+}
+
+impl<S> Goto<S> {
+    /// To a node that reads the state, or to the end.
+    pub fn node(target: impl Target<S>) -> Self {
+        Self {
+            inner: goto_record(target.target_name(), None),
+            of: PhantomData,
+        }
+    }
+
+    /// To a node that takes a payload.
+    pub fn send<P: Payload>(to: &SendTo<P>, payload: P) -> Self {
+        Self {
+            inner: send_record(to, &payload),
+            of: PhantomData,
+        }
+    }
+}
+
+impl<S> fmt::Debug for Goto<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.inner, f)
+    }
+}
+
+fn send_record<P: Payload>(to: &SendTo<P>, payload: &P) -> Result<GotoRecord, NodeError> {
+    let payload = Value::encode(payload).map_err(|error| {
+        let why = crate::error::chain(&error);
+        NodeError::of_kind(
+            FailureKind::InvalidUpdate,
+            format!("what is sent to `{}` cannot be stored: {why}", to.name),
+        )
+    })?;
+    goto_record(to.name, Some(payload))
+}
+
+fn goto_record(name: &str, payload: Option<Value>) -> Result<GotoRecord, NodeError> {
+    if name == END {
+        return Ok(GotoRecord {
+            node: None,
+            payload: None,
+        });
+    }
+    let node = NodeName::new(name)
+        .map_err(|error| NodeError::of_kind(FailureKind::UndeclaredTarget, error.to_string()))?;
+    Ok(GotoRecord {
+        node: Some(node),
+        payload,
+    })
+}
+
+/// What a route may return: a name, a [`NodeRef`], a [`Goto`], or several.
+#[diagnostic::on_unimplemented(
+    message = "a route of a graph over `{S}` cannot return `{Self}`",
+    label = "not a place to go",
+    note = "return a node's name, `END`, a `NodeRef<{S}>`, a `Goto<{S}>`, or a `Vec` or array of those"
+)]
+pub trait Gotos<S> {
+    /// The places, in order.
+    fn into_gotos(self) -> Vec<Goto<S>>;
+}
+
+impl<S> Gotos<S> for &'static str {
+    fn into_gotos(self) -> Vec<Goto<S>> {
+        vec![Goto::node(self)]
+    }
+}
+
+impl<S> Gotos<S> for NodeRef<S> {
+    fn into_gotos(self) -> Vec<Goto<S>> {
+        vec![Goto::node(self)]
+    }
+}
+
+impl<S> Gotos<S> for Goto<S> {
+    fn into_gotos(self) -> Vec<Goto<S>> {
+        vec![self]
+    }
+}
+
+impl<S, T: Gotos<S>> Gotos<S> for Vec<T> {
+    fn into_gotos(self) -> Vec<Goto<S>> {
+        self.into_iter().flat_map(T::into_gotos).collect()
+    }
+}
+
+impl<S, T: Gotos<S>, const N: usize> Gotos<S> for [T; N] {
+    fn into_gotos(self) -> Vec<Goto<S>> {
+        self.into_iter().flat_map(T::into_gotos).collect()
+    }
+}
+
+pub(crate) fn records<S>(
+    gotos: impl IntoIterator<Item = Goto<S>>,
+) -> Result<Vec<GotoRecord>, NodeError> {
+    gotos.into_iter().map(|goto| goto.inner).collect()
+}
+
+/// What a node gives back: what it writes, and where it goes if it routes by commands.
+///
+/// An update converts by `.into()`, so a node that only writes returns its update.
+pub struct Command<S: State> {
+    pub(crate) update: S::Update,
+    pub(crate) goto: Vec<Goto<S>>,
+    pub(crate) parent: Option<Result<ParentRecord, NodeError>>,
+}
+
+impl<S: State> Command<S> {
+    /// Writes this.
+    pub fn update(update: S::Update) -> Self {
+        Self {
+            update,
+            goto: Vec::new(),
+            parent: None,
+        }
+    }
+
+    /// Goes to a node, or to `END`, without writing.
+    pub fn to(target: impl Target<S>) -> Self {
+        Self::update(S::Update::default()).goto(target)
+    }
+
+    /// Goes to a node, or to `END`. Several may be named; they run in one superstep.
+    #[must_use]
+    pub fn goto(mut self, target: impl Target<S>) -> Self {
+        self.goto.push(Goto::node(target));
+        self
+    }
+
+    /// Sends a payload to a node. Each send is a task of its own, in this order.
+    #[must_use]
+    pub fn send<P: Payload>(mut self, to: &SendTo<P>, payload: P) -> Self {
+        self.goto.push(Goto::send(to, payload));
+        self
+    }
+
+    /// Leaves this subgraph: what it accumulated is dropped, and the parent graph acts on `command` instead.
+    pub fn parent<P: State>(command: Command<P>) -> Self {
+        Self {
+            update: S::Update::default(),
+            goto: Vec::new(),
+            parent: Some(parent_record(command)),
+        }
+    }
+}
+
+fn parent_record<P: State>(mut command: Command<P>) -> Result<ParentRecord, NodeError> {
+    // Named in the child, for the parent only sees the stored form.
+    command
+        .update
+        .name_messages(&mut crate::state::MessageIds::of("parent"));
+    let update = Value::encode(&command.update).map_err(|error| {
+        NodeError::of_kind(FailureKind::InvalidUpdate, crate::error::chain(&error))
+    })?;
+    Ok(ParentRecord {
+        update,
+        goto: records(command.goto)?,
+    })
+}
+
+impl<S: State> fmt::Debug for Command<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Command")
+            .field("goto", &self.goto)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,401 @@
+//! Builds a graph. Everything is taken as it comes; [`GraphBuilder::build`] tells every fault at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::command::{Gotos, Payload, SendTo, Target};
+use crate::error::{BuildError, BuildFault};
+use crate::graph::erased::{self, Failed, Ops};
+use crate::graph::{
+    Cache, Definition, Graph, Handler, Join, Mapping, NodeBody, NodeDef, RetryPolicy, Route,
+    Routing, Siblings, Subgraph, SubgraphLife, Timeout, validate,
+};
+use crate::ids::{END, NodeName, START};
+use crate::node::Node;
+use crate::state::State;
+
+/// A graph that is being written.
+pub struct GraphBuilder<S> {
+    pub(super) name: String,
+    pub(super) nodes: BTreeMap<NodeName, NodeDef>,
+    pub(super) start: Routing,
+    pub(super) joins: Vec<Join>,
+    pub(super) at_limit: Option<NodeName>,
+    pub(super) pause_before: BTreeSet<NodeName>,
+    pub(super) pause_after: BTreeSet<NodeName>,
+    pub(super) siblings: Siblings,
+    /// Names that were used before their node may have been added.
+    pub(super) mentions: Vec<Mention>,
+    pub(super) faults: Vec<BuildFault>,
+    over: PhantomData<fn(S)>,
+}
+
+/// Something that was said about nodes, to be done when all nodes are known.
+pub(super) struct Mention {
+    pub(super) from: String,
+    pub(super) said: Said,
+}
+
+pub(super) enum Said {
+    Edge {
+        to: String,
+    },
+    Route {
+        targets: Vec<String>,
+        choose: erased::RouteFn,
+    },
+    Commands {
+        targets: Vec<String>,
+    },
+    Join {
+        sources: Vec<String>,
+    },
+    OnError {
+        targets: Vec<String>,
+        call: erased::NodeFn,
+    },
+    Retry(RetryPolicy),
+    Timeout(Timeout),
+    Defer,
+    Cache {
+        ttl_ms: Option<u64>,
+        key: erased::CacheFn,
+    },
+    AtLimit,
+    PauseBefore,
+    PauseAfter,
+    Life(SubgraphLife),
+}
+
+impl<S: State> GraphBuilder<S> {
+    pub(super) fn new(name: String) -> Self {
+        Self {
+            name,
+            nodes: BTreeMap::new(),
+            start: Routing::default(),
+            joins: Vec::new(),
+            at_limit: None,
+            pause_before: BTreeSet::new(),
+            pause_after: BTreeSet::new(),
+            siblings: Siblings::default(),
+            mentions: Vec::new(),
+            faults: Vec::new(),
+            over: PhantomData,
+        }
+    }
+
+    /// Adds a node that reads the state.
+    #[must_use]
+    pub fn node(self, name: impl Target<S>, node: impl Node<S>) -> Self {
+        let body = NodeBody::Call(erased::node(node));
+        self.add(name.target_name().to_owned(), body, false)
+    }
+
+    /// Adds a node that is reached by sending it a payload.
+    #[must_use]
+    pub fn worker<P: Payload>(self, to: &SendTo<P>, node: impl Node<S, P>) -> Self {
+        let body = NodeBody::Call(erased::worker::<S, P>(node));
+        self.add(to.name().to_owned(), body, true)
+    }
+
+    /// Adds a graph as a node, with a state of its own: `down` writes its input from our state, `up` our
+    /// update from its final state. Both must be pure.
+    #[must_use]
+    pub fn subgraph<C: State>(
+        self,
+        name: impl Target<S>,
+        child: Graph<C>,
+        down: impl Fn(&S) -> C::Update + Send + Sync + 'static,
+        up: impl Fn(&C) -> S::Update + Send + Sync + 'static,
+    ) -> Self {
+        let mapping = Mapping::Mapped {
+            down: erased::down::<S, C>(down),
+            up: erased::up::<S, C>(up),
+        };
+        self.add(
+            name.target_name().to_owned(),
+            subgraph(child, mapping),
+            false,
+        )
+    }
+
+    /// Adds a graph as a node that is reached by sending it a payload.
+    #[must_use]
+    pub fn subgraph_worker<P: Payload, C: State>(
+        self,
+        to: &SendTo<P>,
+        child: Graph<C>,
+        down: impl Fn(P) -> C::Update + Send + Sync + 'static,
+        up: impl Fn(&C) -> S::Update + Send + Sync + 'static,
+    ) -> Self {
+        let mapping = Mapping::Mapped {
+            down: erased::down_payload::<P, C>(down),
+            up: erased::up::<S, C>(up),
+        };
+        self.add(to.name().to_owned(), subgraph(child, mapping), true)
+    }
+
+    /// Adds a graph over the same state as a node: it works on our state, and what it writes is written
+    /// to ours, update by update.
+    #[must_use]
+    pub fn shared_subgraph(self, name: impl Target<S>, child: Graph<S>) -> Self {
+        self.add(
+            name.target_name().to_owned(),
+            subgraph(child, Mapping::Shared),
+            false,
+        )
+    }
+
+    /// How long the state of a subgraph lives. One invocation unless said.
+    #[must_use]
+    pub fn life(self, subgraph: impl Target<S>, life: SubgraphLife) -> Self {
+        self.say(subgraph, Said::Life(life))
+    }
+
+    /// After `from` comes `to`. Several edges may leave a node: all targets run.
+    #[must_use]
+    pub fn edge(self, from: impl Target<S>, to: impl Target<S>) -> Self {
+        let to = to.target_name().to_owned();
+        self.say(from, Said::Edge { to })
+    }
+
+    /// After `from` comes what `choose` says, which must be among `targets`. It sees the state after the
+    /// superstep, is asked once per superstep, and must be pure.
+    #[must_use]
+    pub fn route<G: Gotos<S>>(
+        self,
+        from: impl Target<S>,
+        targets: &[impl Target<S>],
+        choose: impl Fn(&S) -> G + Send + Sync + 'static,
+    ) -> Self {
+        let targets = names(targets);
+        self.say(
+            from,
+            Said::Route {
+                targets,
+                choose: erased::route::<S, G>(choose),
+            },
+        )
+    }
+
+    /// The node `from` chooses by the `Command` it returns, among `targets`.
+    #[must_use]
+    pub fn commands(self, from: impl Target<S>, targets: &[impl Target<S>]) -> Self {
+        let targets = names(targets);
+        self.say(from, Said::Commands { targets })
+    }
+
+    /// The node `target` runs once after all of `sources` have run, however far apart.
+    #[must_use]
+    pub fn join(self, sources: &[impl Target<S>], target: impl Target<S>) -> Self {
+        let sources = names(sources);
+        self.say(target, Said::Join { sources })
+    }
+
+    /// When `node` has failed for good, `handler` runs in its place, in the same superstep. It goes where
+    /// the node would have gone, or to one of `targets` if it returns a `Command` that says so.
+    #[must_use]
+    pub fn on_error(
+        self,
+        node: impl Target<S>,
+        targets: &[impl Target<S>],
+        handler: impl Node<S, Failed<S>>,
+    ) -> Self {
+        let targets = names(targets);
+        self.say(
+            node,
+            Said::OnError {
+                targets,
+                call: erased::handler(handler),
+            },
+        )
+    }
+
+    /// When and how often `node` is tried again. Once unless said.
+    #[must_use]
+    pub fn retry(self, node: impl Target<S>, policy: RetryPolicy) -> Self {
+        self.say(node, Said::Retry(policy))
+    }
+
+    /// How long one attempt of `node` may take.
+    #[must_use]
+    pub fn timeout(self, node: impl Target<S>, timeout: Timeout) -> Self {
+        self.say(node, Said::Timeout(timeout))
+    }
+
+    /// The node waits until nothing else is left to run.
+    #[must_use]
+    pub fn defer(self, node: impl Target<S>) -> Self {
+        self.say(node, Said::Defer)
+    }
+
+    /// The result of `node` is kept under the key that `key` gives (and its payload, if it takes one), and
+    /// used again for so long.
+    #[must_use]
+    pub fn cache(
+        self,
+        node: impl Target<S>,
+        ttl: Option<Duration>,
+        key: impl Fn(&S) -> String + Send + Sync + 'static,
+    ) -> Self {
+        let ttl_ms = ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+        self.say(
+            node,
+            Said::Cache {
+                ttl_ms,
+                key: erased::cache(key),
+            },
+        )
+    }
+
+    /// At the step limit this node runs as the last one, instead of the run stopping where it is.
+    #[must_use]
+    pub fn at_step_limit(self, node: impl Target<S>) -> Self {
+        self.say(node, Said::AtLimit)
+    }
+
+    /// The run stops before this node, and goes on when it is resumed.
+    #[must_use]
+    pub fn pause_before(self, node: impl Target<S>) -> Self {
+        self.say(node, Said::PauseBefore)
+    }
+
+    /// The run stops after the superstep of this node, and goes on when it is resumed.
+    #[must_use]
+    pub fn pause_after(self, node: impl Target<S>) -> Self {
+        self.say(node, Said::PauseAfter)
+    }
+
+    /// What becomes of the other tasks of a superstep when one has failed for good. They finish unless said.
+    #[must_use]
+    pub fn siblings(mut self, siblings: Siblings) -> Self {
+        self.siblings = siblings;
+        self
+    }
+
+    /// Checks everything and gives the graph, or every fault at once.
+    pub fn build(mut self) -> Result<Graph<S>, BuildError> {
+        validate::connect(&mut self);
+        validate::check(&mut self, S::CHANNELS);
+        if !self.faults.is_empty() {
+            return Err(BuildError {
+                graph: self.name,
+                faults: self.faults,
+            });
+        }
+        let definition = Definition {
+            name: self.name,
+            ops: Ops::<S>::shared(),
+            nodes: self.nodes,
+            start: self.start,
+            joins: self.joins,
+            at_limit: self.at_limit,
+            pause_before: self.pause_before,
+            pause_after: self.pause_after,
+            siblings: self.siblings,
+        };
+        Ok(Graph {
+            definition: Arc::new(definition),
+            over: PhantomData,
+        })
+    }
+
+    fn add(mut self, name: String, body: NodeBody, takes_payload: bool) -> Self {
+        match NodeName::new(&name) {
+            Err(_) => self.faults.push(BuildFault::BadName { name }),
+            Ok(name) if self.nodes.contains_key(&name) => {
+                self.faults.push(BuildFault::DuplicateNode { node: name })
+            }
+            Ok(name) => {
+                let node = NodeDef {
+                    body,
+                    takes_payload,
+                    routing: Routing::default(),
+                    retry: None,
+                    timeout: Timeout::default(),
+                    handler: None,
+                    deferred: false,
+                    cache: None,
+                };
+                self.nodes.insert(name, node);
+            }
+        }
+        self
+    }
+
+    fn say(mut self, from: impl Target<S>, said: Said) -> Self {
+        self.mentions.push(Mention {
+            from: from.target_name().to_owned(),
+            said,
+        });
+        self
+    }
+}
+
+impl<S> GraphBuilder<S> {
+    pub(super) fn attach(node: &mut NodeDef, said: Said, targets: BTreeSet<Option<NodeName>>) {
+        match said {
+            Said::Route { choose, .. } => node.routing.routes.push(Route { targets, choose }),
+            Said::Commands { .. } => node
+                .routing
+                .commands
+                .get_or_insert_default()
+                .extend(targets),
+            Said::OnError { call, .. } => node.handler = Some(Handler { call, targets }),
+            Said::Retry(policy) => node.retry = Some(policy),
+            Said::Timeout(timeout) => node.timeout = timeout,
+            Said::Defer => node.deferred = true,
+            Said::Cache { ttl_ms, key } => node.cache = Some(Cache { key, ttl_ms }),
+            Said::Life(life) => {
+                if let NodeBody::Subgraph(subgraph) = &mut node.body {
+                    subgraph.life = life;
+                }
+            }
+            Said::Edge { .. }
+            | Said::Join { .. }
+            | Said::AtLimit
+            | Said::PauseBefore
+            | Said::PauseAfter => {
+                unreachable!("these are not kept with a node")
+            }
+        }
+    }
+}
+
+impl<S> fmt::Debug for GraphBuilder<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GraphBuilder")
+            .field("name", &self.name)
+            .field("nodes", &self.nodes.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+fn subgraph<C>(child: Graph<C>, mapping: Mapping) -> NodeBody {
+    NodeBody::Subgraph(Subgraph {
+        graph: child.definition,
+        mapping,
+        life: SubgraphLife::default(),
+    })
+}
+
+fn names<S>(targets: &[impl Target<S>]) -> Vec<String> {
+    targets
+        .iter()
+        .map(|target| target.target_name().to_owned())
+        .collect()
+}
+
+/// A target as it is stored: none for the end.
+pub(super) fn place(name: &str) -> Option<Option<NodeName>> {
+    if name == END {
+        return Some(None);
+    }
+    if name == START {
+        return None;
+    }
+    NodeName::new(name).ok().map(Some)
+}

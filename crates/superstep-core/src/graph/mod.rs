@@ -1,0 +1,251 @@
+//! Graphs: the plan that a run follows. Built once, checked as a whole, immutable.
+
+mod builder;
+mod draw;
+mod erased;
+mod policy;
+mod validate;
+
+pub use builder::GraphBuilder;
+pub use draw::{Drawing, DrawnEdge, DrawnNode};
+pub use erased::Failed;
+pub use policy::{CacheKey, RetryPolicy, Siblings, SubgraphLife, Timeout};
+
+pub(crate) use erased::{
+    AnyUpdate, Input, Live, NodeFn, RawOutput, ReadError, RefusedUpdate, StateOps, panic_text,
+};
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crate::checkpoint::format::GotoRecord;
+use crate::error::{FailureKind, NodeError};
+use crate::ids::{FramePath, NodeName};
+use crate::state::State;
+use erased::{CacheFn, DownFn, RouteFn, UpFn};
+
+/// A graph over the state `S`. Cheap to clone.
+pub struct Graph<S> {
+    definition: Arc<Definition>,
+    over: PhantomData<fn(S)>,
+}
+
+impl<S: State> Graph<S> {
+    /// Begins a graph. The name is stored with its threads.
+    pub fn builder(name: impl Into<String>) -> GraphBuilder<S> {
+        GraphBuilder::new(name.into())
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    /// The graph without its type, as the machine and the drivers take it.
+    pub fn definition(&self) -> &Arc<Definition> {
+        &self.definition
+    }
+}
+
+impl<S> Clone for Graph<S> {
+    fn clone(&self) -> Self {
+        Self {
+            definition: self.definition.clone(),
+            over: PhantomData,
+        }
+    }
+}
+
+impl<S> fmt::Debug for Graph<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.definition, f)
+    }
+}
+
+/// A graph without its type: what the machine runs.
+pub struct Definition {
+    pub(crate) name: String,
+    pub(crate) ops: Arc<dyn StateOps>,
+    pub(crate) nodes: BTreeMap<NodeName, NodeDef>,
+    pub(crate) start: Routing,
+    pub(crate) joins: Vec<Join>,
+    pub(crate) at_limit: Option<NodeName>,
+    pub(crate) pause_before: BTreeSet<NodeName>,
+    pub(crate) pause_after: BTreeSet<NodeName>,
+    pub(crate) siblings: Siblings,
+}
+
+impl Definition {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The names of its nodes, in order.
+    pub fn nodes(&self) -> impl Iterator<Item = &NodeName> {
+        self.nodes.keys()
+    }
+
+    pub(crate) fn node(&self, name: &NodeName) -> &NodeDef {
+        self.nodes.get(name).expect(
+            "tasks are only planned for nodes of the graph, and checked when a thread is opened",
+        )
+    }
+
+    /// The graph that a frame runs, or the node on the way that is no subgraph (any more).
+    pub(crate) fn descend(self: &Arc<Self>, path: &FramePath) -> Result<Arc<Self>, NodeName> {
+        let mut graph = self.clone();
+        for segment in path.segments() {
+            let child = graph
+                .nodes
+                .get(&segment.node)
+                .and_then(NodeDef::subgraph)
+                .map(|sub| sub.graph.clone());
+            graph = child.ok_or_else(|| segment.node.clone())?;
+        }
+        Ok(graph)
+    }
+}
+
+impl fmt::Debug for Definition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Graph")
+            .field("name", &self.name)
+            .field("nodes", &self.nodes.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A node and everything said about it.
+pub(crate) struct NodeDef {
+    pub(crate) body: NodeBody,
+    /// Whether it is reached by sending.
+    pub(crate) takes_payload: bool,
+    pub(crate) routing: Routing,
+    pub(crate) retry: Option<RetryPolicy>,
+    pub(crate) timeout: Timeout,
+    pub(crate) handler: Option<Handler>,
+    pub(crate) deferred: bool,
+    pub(crate) cache: Option<Cache>,
+}
+
+impl NodeDef {
+    pub(crate) fn subgraph(&self) -> Option<&Subgraph> {
+        match &self.body {
+            NodeBody::Call(_) => None,
+            NodeBody::Subgraph(subgraph) => Some(subgraph),
+        }
+    }
+
+    /// Refuses places that were not declared, and payloads where there must be none or one.
+    pub(crate) fn check_goto(
+        &self,
+        graph: &Definition,
+        node: &NodeName,
+        goto: &[GotoRecord],
+        handled: bool,
+    ) -> Result<(), NodeError> {
+        let by_handler = self.handler.as_ref().filter(|_| handled);
+        if !goto.is_empty() && self.routing.commands.is_none() && by_handler.is_none() {
+            return Err(undeclared(
+                node,
+                "it routes by edges; declare `.commands(..)` to let it choose",
+            ));
+        }
+        for place in goto {
+            let declared = self
+                .routing
+                .commands
+                .as_ref()
+                .is_some_and(|targets| targets.contains(&place.node))
+                || by_handler.is_some_and(|handler| handler.targets.contains(&place.node));
+            check_place(graph, node, place, declared)?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn check_place(
+    graph: &Definition,
+    node: &NodeName,
+    place: &GotoRecord,
+    declared: bool,
+) -> Result<(), NodeError> {
+    let Some(name) = &place.node else {
+        return if declared {
+            Ok(())
+        } else {
+            Err(undeclared(node, "it did not declare END"))
+        };
+    };
+    if !declared {
+        return Err(undeclared(node, &format!("it did not declare `{name}`")));
+    }
+    let takes_payload = graph.node(name).takes_payload;
+    if takes_payload != place.payload.is_some() {
+        let why = if takes_payload {
+            "is reached by sending it a payload"
+        } else {
+            "takes no payload"
+        };
+        return Err(undeclared(node, &format!("`{name}` {why}")));
+    }
+    Ok(())
+}
+
+fn undeclared(node: &NodeName, why: &str) -> NodeError {
+    NodeError::of_kind(
+        FailureKind::UndeclaredTarget,
+        format!("`{node}` cannot go there: {why}"),
+    )
+}
+
+pub(crate) enum NodeBody {
+    Call(NodeFn),
+    Subgraph(Subgraph),
+}
+
+pub(crate) struct Subgraph {
+    pub(crate) graph: Arc<Definition>,
+    pub(crate) mapping: Mapping,
+    pub(crate) life: SubgraphLife,
+}
+
+pub(crate) enum Mapping {
+    /// The child works on the parent's state, and its updates are the parent's.
+    Shared,
+    /// The child has a state of its own.
+    Mapped { down: DownFn, up: UpFn },
+}
+
+/// Where a node leads. `None` is the end.
+#[derive(Default)]
+pub(crate) struct Routing {
+    pub(crate) edges: Vec<Option<NodeName>>,
+    pub(crate) routes: Vec<Route>,
+    pub(crate) commands: Option<BTreeSet<Option<NodeName>>>,
+}
+
+pub(crate) struct Route {
+    pub(crate) targets: BTreeSet<Option<NodeName>>,
+    pub(crate) choose: RouteFn,
+}
+
+/// A node that runs once all of these have.
+pub(crate) struct Join {
+    pub(crate) sources: BTreeSet<NodeName>,
+    pub(crate) target: NodeName,
+}
+
+/// What runs in place of a node that failed for good.
+pub(crate) struct Handler {
+    pub(crate) call: NodeFn,
+    pub(crate) targets: BTreeSet<Option<NodeName>>,
+}
+
+pub(crate) struct Cache {
+    pub(crate) key: CacheFn,
+    pub(crate) ttl_ms: Option<u64>,
+}

@@ -1,0 +1,326 @@
+//! The checks of a graph. All of them run, so that one build tells everything.
+
+use std::collections::BTreeSet;
+
+use crate::channel::{Channel, ChannelSet};
+use crate::error::BuildFault;
+use crate::graph::builder::{GraphBuilder, Mention, Said, place};
+use crate::graph::{Join, NodeBody, Route, SubgraphLife};
+use crate::ids::{NodeName, START};
+
+/// Does what was said about nodes, now that all of them are known.
+pub(super) fn connect<S>(builder: &mut GraphBuilder<S>) {
+    for Mention { from, said } in std::mem::take(&mut builder.mentions) {
+        match said {
+            Said::Join { sources } => join(builder, &from, &sources),
+            Said::AtLimit => {
+                builder.at_limit =
+                    known(builder, "at_step_limit", &from).or(builder.at_limit.take())
+            }
+            Said::PauseBefore => {
+                let node = known(builder, "pause_before", &from);
+                builder.pause_before.extend(node);
+            }
+            Said::PauseAfter => {
+                let node = known(builder, "pause_after", &from);
+                builder.pause_after.extend(node);
+            }
+            Said::Edge { to } => edge(builder, &from, &to),
+            Said::Route { ref targets, .. } => {
+                let found = targets_of(builder, "a route", &from, targets);
+                attach(builder, "a route", &from, said, found);
+            }
+            Said::Commands { ref targets } => {
+                let found = targets_of(builder, "a command", &from, targets);
+                attach(builder, "a command", &from, said, found);
+            }
+            Said::OnError { ref targets, .. } => {
+                let found = targets
+                    .iter()
+                    .filter_map(|to| target(builder, "an error handler", &from, to, true))
+                    .collect();
+                attach_setting(builder, "on_error", &from, said, found);
+            }
+            Said::Retry(_) => attach_setting(builder, "retry", &from, said, BTreeSet::new()),
+            Said::Timeout(_) => attach_setting(builder, "timeout", &from, said, BTreeSet::new()),
+            Said::Defer => attach_setting(builder, "defer", &from, said, BTreeSet::new()),
+            Said::Cache { .. } => attach_setting(builder, "cache", &from, said, BTreeSet::new()),
+            Said::Life(_) => attach_setting(builder, "life", &from, said, BTreeSet::new()),
+        }
+    }
+}
+
+fn edge<S>(builder: &mut GraphBuilder<S>, from: &str, to: &str) {
+    let Some(to) = target(builder, "an edge", from, to, false) else {
+        return;
+    };
+    let Some(routing) = routing(builder, "an edge", from) else {
+        return;
+    };
+    if routing.edges.contains(&to) {
+        let to = to.map_or_else(|| "END".to_owned(), |name| name.to_string());
+        builder.faults.push(BuildFault::DuplicateEdge {
+            from: from.to_owned(),
+            to,
+        });
+        return;
+    }
+    routing.edges.push(to);
+}
+
+fn join<S>(builder: &mut GraphBuilder<S>, to: &str, sources: &[String]) {
+    let Some(Some(to)) = target(builder, "a join", "its sources", to, false) else {
+        return;
+    };
+    let mut known_sources = BTreeSet::new();
+    for source in sources {
+        match NodeName::new(source) {
+            Ok(name) if builder.nodes.contains_key(&name) => {
+                known_sources.insert(name);
+            }
+            _ => builder.faults.push(BuildFault::UnknownSource {
+                what: "a join",
+                from: source.clone(),
+            }),
+        }
+    }
+    if sources.len() < 2 {
+        builder.faults.push(BuildFault::SmallJoin {
+            target: to.to_string(),
+        });
+    }
+    builder.joins.push(Join {
+        sources: known_sources,
+        target: to,
+    });
+}
+
+fn targets_of<S>(
+    builder: &mut GraphBuilder<S>,
+    what: &'static str,
+    from: &str,
+    targets: &[String],
+) -> BTreeSet<Option<NodeName>> {
+    if targets.is_empty() {
+        builder.faults.push(BuildFault::NoTargets {
+            what,
+            node: from.to_owned(),
+        });
+    }
+    targets
+        .iter()
+        .filter_map(|to| target(builder, what, from, to, true))
+        .collect()
+}
+
+/// A target that exists, or a fault. `sends`: whether what leads there can carry a payload.
+fn target<S>(
+    builder: &mut GraphBuilder<S>,
+    what: &'static str,
+    from: &str,
+    to: &str,
+    sends: bool,
+) -> Option<Option<NodeName>> {
+    if to == START {
+        builder.faults.push(BuildFault::IntoStart {
+            what,
+            from: from.to_owned(),
+        });
+        return None;
+    }
+    let found = place(to);
+    if let Some(Some(name)) = &found {
+        if let Some(node) = builder.nodes.get(name) {
+            if node.takes_payload && !sends {
+                builder.faults.push(BuildFault::WorkerWithoutPayload {
+                    what,
+                    node: name.clone(),
+                });
+            }
+            return found;
+        }
+    } else if found.is_some() {
+        return found;
+    }
+    builder.faults.push(BuildFault::UnknownTarget {
+        what,
+        from: from.to_owned(),
+        to: to.to_owned(),
+    });
+    None
+}
+
+fn routing<'a, S>(
+    builder: &'a mut GraphBuilder<S>,
+    what: &'static str,
+    from: &str,
+) -> Option<&'a mut crate::graph::Routing> {
+    if from == START {
+        return Some(&mut builder.start);
+    }
+    if !builder.nodes.contains_key(from) {
+        builder.faults.push(BuildFault::UnknownSource {
+            what,
+            from: from.to_owned(),
+        });
+        return None;
+    }
+    builder.nodes.get_mut(from).map(|node| &mut node.routing)
+}
+
+fn attach<S>(
+    builder: &mut GraphBuilder<S>,
+    what: &'static str,
+    from: &str,
+    said: Said,
+    targets: BTreeSet<Option<NodeName>>,
+) {
+    match said {
+        Said::Route { choose, .. } if from == START => {
+            builder.start.routes.push(Route { targets, choose })
+        }
+        said => match builder.nodes.get_mut(from) {
+            Some(node) => GraphBuilder::<S>::attach(node, said, targets),
+            None => builder.faults.push(BuildFault::UnknownSource {
+                what,
+                from: from.to_owned(),
+            }),
+        },
+    }
+}
+
+fn attach_setting<S>(
+    builder: &mut GraphBuilder<S>,
+    setting: &'static str,
+    node: &str,
+    said: Said,
+    targets: BTreeSet<Option<NodeName>>,
+) {
+    let Some(name) = known(builder, setting, node) else {
+        return;
+    };
+    let def = builder.nodes.get_mut(&name).expect("known");
+    let is_subgraph = matches!(def.body, NodeBody::Subgraph(_));
+    let fits = match &said {
+        Said::Retry(_) | Said::Timeout(_) | Said::Cache { .. } => !is_subgraph,
+        Said::Life(_) => is_subgraph,
+        _ => true,
+    };
+    match (fits, is_subgraph) {
+        (true, _) => GraphBuilder::<S>::attach(def, said, targets),
+        (false, true) => builder.faults.push(BuildFault::SubgraphSetting {
+            node: name,
+            setting,
+        }),
+        (false, false) => builder.faults.push(BuildFault::UnknownNode {
+            setting,
+            node: format!("{name} (not a subgraph)"),
+        }),
+    }
+}
+
+fn known<S>(builder: &mut GraphBuilder<S>, setting: &'static str, node: &str) -> Option<NodeName> {
+    let name = NodeName::new(node)
+        .ok()
+        .filter(|name| builder.nodes.contains_key(name));
+    if name.is_none() {
+        builder.faults.push(BuildFault::UnknownNode {
+            setting,
+            node: node.to_owned(),
+        });
+    }
+    name
+}
+
+/// Everything that can only be seen when the graph is connected.
+pub(super) fn check<S>(builder: &mut GraphBuilder<S>, channels: &[Channel]) {
+    let mut faults = Vec::new();
+    if NodeName::new(&builder.name).is_err() {
+        faults.push(BuildFault::BadGraphName {
+            name: builder.name.clone(),
+        });
+    }
+    check_channels(channels, &mut faults);
+    let leaves_start = !builder.start.edges.is_empty() || !builder.start.routes.is_empty();
+    if !leaves_start {
+        faults.push(BuildFault::NoStart);
+    }
+    for (name, node) in &builder.nodes {
+        let joins = builder.joins.iter().any(|join| join.sources.contains(name));
+        let by_edges = joins || !node.routing.edges.is_empty() || !node.routing.routes.is_empty();
+        match (by_edges, node.routing.commands.is_some()) {
+            (true, true) => faults.push(BuildFault::EdgesAndCommands { node: name.clone() }),
+            (false, false) => faults.push(BuildFault::DeadEnd { node: name.clone() }),
+            (true, false) | (false, true) => {}
+        }
+        if let NodeBody::Subgraph(subgraph) = &node.body {
+            let pauses =
+                !subgraph.graph.pause_before.is_empty() || !subgraph.graph.pause_after.is_empty();
+            if subgraph.life == SubgraphLife::Stateless && pauses {
+                faults.push(BuildFault::StatelessPause { node: name.clone() });
+            }
+        }
+    }
+    // Without a way in, every node would be told unreachable: one fault is enough.
+    if leaves_start {
+        let reached = reachable(builder);
+        let unreachable = builder.nodes.keys().filter(|name| !reached.contains(*name));
+        faults.extend(unreachable.map(|node| BuildFault::Unreachable { node: node.clone() }));
+    }
+    builder.faults.extend(faults);
+}
+
+fn check_channels(channels: &[Channel], faults: &mut Vec<BuildFault>) {
+    if channels.len() > ChannelSet::CHANNELS_MAX {
+        faults.push(BuildFault::TooManyChannels {
+            channels: channels.len(),
+        });
+    }
+    let mut seen = BTreeSet::new();
+    for channel in channels {
+        if !seen.insert(channel.name) {
+            faults.push(BuildFault::DuplicateChannel {
+                channel: channel.name.to_owned(),
+            });
+        }
+    }
+}
+
+fn reachable<S>(builder: &GraphBuilder<S>) -> BTreeSet<NodeName> {
+    let mut open: Vec<NodeName> = leads_to(&builder.start)
+        .chain(builder.at_limit.clone())
+        .collect();
+    let mut reached = BTreeSet::new();
+    while let Some(name) = open.pop() {
+        let Some(node) = builder.nodes.get(&name) else {
+            continue;
+        };
+        if !reached.insert(name.clone()) {
+            continue;
+        }
+        open.extend(leads_to(&node.routing));
+        open.extend(
+            node.handler
+                .iter()
+                .flat_map(|handler| handler.targets.iter().flatten().cloned()),
+        );
+        open.extend(
+            builder
+                .joins
+                .iter()
+                .filter(|join| join.sources.contains(&name))
+                .map(|join| join.target.clone()),
+        );
+    }
+    reached
+}
+
+fn leads_to(routing: &crate::graph::Routing) -> impl Iterator<Item = NodeName> {
+    let edges = routing.edges.iter().flatten();
+    let routes = routing
+        .routes
+        .iter()
+        .flat_map(|route| route.targets.iter().flatten());
+    let commands = routing.commands.iter().flatten().flatten();
+    edges.chain(routes).chain(commands).cloned()
+}

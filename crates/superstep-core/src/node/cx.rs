@@ -1,0 +1,445 @@
+//! What a node is handed beside its input: recorded steps, questions, events.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::future::pending;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::checkpoint::format::{Body, Extensions, Record, RecordContent, StepRecord};
+use crate::checkpoint::{AnswerBody, RecordWrite};
+use crate::driver::{Door, LiveEvent};
+use crate::error::{FailureKind, NodeError};
+use crate::ids::{Epoch, FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId};
+use crate::node::interrupt::{Draft, Interrupt, plain};
+use crate::node::records::TaskRecords;
+use crate::value::Value;
+
+/// The answers of one task's questions, by key.
+pub(crate) type Answers = BTreeMap<String, AnswerBody>;
+
+/// Where a task stands, for the node and for those who watch.
+#[derive(Debug, Clone)]
+pub(crate) struct TaskInfo {
+    pub(crate) thread: ThreadId,
+    pub(crate) epoch: Epoch,
+    pub(crate) run: RunId,
+    pub(crate) task: TaskId,
+    pub(crate) frame: FramePath,
+    pub(crate) node: NodeName,
+    pub(crate) step: u64,
+    pub(crate) attempt: u32,
+    pub(crate) remaining_steps: u64,
+    pub(crate) context: Option<Value>,
+    pub(crate) stateless: bool,
+}
+
+/// What a node is handed beside its input. Cheap to clone.
+#[derive(Clone)]
+pub struct NodeCx {
+    info: Arc<TaskInfo>,
+    door: Arc<dyn Door>,
+    scope: Arc<Mutex<Scope>>,
+    pulse: Arc<AtomicU64>,
+}
+
+/// What one attempt of a node has done so far.
+#[derive(Debug, Default)]
+pub(super) struct Scope {
+    records: TaskRecords,
+    answers: Answers,
+    /// How often each step name was called.
+    calls: BTreeMap<String, u32>,
+    /// How many steps were called.
+    ordinal: u32,
+    used: BTreeSet<String>,
+    in_flight: BTreeSet<String>,
+    overlapped: bool,
+    asked: BTreeSet<String>,
+    open: BTreeMap<String, Draft>,
+    holds: u32,
+    events: Vec<Value>,
+}
+
+impl Scope {
+    /// The questions, once nothing that must not be cut is under way.
+    pub(super) fn ripe_questions(&self) -> Option<Vec<Draft>> {
+        let quiet = self.in_flight.is_empty() && self.holds == 0;
+        (quiet && !self.open.is_empty()).then(|| self.open.values().cloned().collect())
+    }
+
+    pub(super) fn take_events(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// A recorded step that this attempt never came to: the code changed under the thread.
+    pub(super) fn unused_record(&self) -> Option<String> {
+        self.records
+            .keys()
+            .into_iter()
+            .find(|key| !self.used.contains(key))
+    }
+}
+
+impl NodeCx {
+    pub(super) fn new(
+        info: Arc<TaskInfo>,
+        door: Arc<dyn Door>,
+        records: TaskRecords,
+        answers: Answers,
+    ) -> Self {
+        let overlapped = records.any_overlapped();
+        let scope = Scope {
+            records,
+            answers,
+            overlapped,
+            ..Scope::default()
+        };
+        Self {
+            info,
+            door,
+            scope: Arc::new(Mutex::new(scope)),
+            pulse: Arc::default(),
+        }
+    }
+
+    pub(super) fn pulse(&self) -> Arc<AtomicU64> {
+        self.pulse.clone()
+    }
+
+    pub(super) fn scope(&self) -> MutexGuard<'_, Scope> {
+        // A panic while it was held ends the attempt, and the next one has a scope of its own.
+        self.scope.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something once: its result is stored before the node goes on, and after a pause, a crash or
+    /// a retry the stored result is given instead of doing it again.
+    ///
+    /// The name is part of the stored history: renaming or reordering the steps of a node under a
+    /// waiting thread is a named error that parks it. Steps that run at the same time need names of
+    /// their own. An error is not stored: the step is done again when the node is.
+    ///
+    /// A crash between the effect and its storing is the one window in which an effect can repeat; pass
+    /// [`NodeCx::effect_key`] to a receiver that drops duplicates.
+    pub async fn step<T, F, Fut>(&self, name: impl AsRef<str>, work: F) -> Result<T, NodeError>
+    where
+        T: Serialize + DeserializeOwned,
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<T, NodeError>>,
+    {
+        let called = self.call_step(name.as_ref())?;
+        let (key, ordinal) = match called {
+            Called::Before { key, record } => return read_step(&key, &record),
+            Called::Now { key, ordinal } => (key, ordinal),
+        };
+        let _in_flight = InFlight {
+            cx: self,
+            name: name.as_ref(),
+        };
+        self.heartbeat();
+        let value = work().await?;
+        let value = Value::encode(&value).map_err(|e| {
+            NodeError::of_kind(
+                FailureKind::InvalidUpdate,
+                format!("step `{key}`: {}", crate::error::chain(&e)),
+            )
+        })?;
+        let record = self.store_step(&key, ordinal, value).await?;
+        self.heartbeat();
+        read_step(&key, &record)
+    }
+
+    fn call_step(&self, name: &str) -> Result<Called, NodeError> {
+        let mut scope = self.scope();
+        if name.is_empty() || name.starts_with('=') || name.len() > STEP_NAME_BYTES_MAX {
+            return Err(NodeError::fatal(format!(
+                "`{name}` is not a step name: use 1 to 200 bytes, not beginning with `=`"
+            )));
+        }
+        if scope.in_flight.contains(name) {
+            let why = format!(
+                "two steps named `{name}` are in flight at once; give them names of their own"
+            );
+            return Err(NodeError::of_kind(FailureKind::AmbiguousStep, why));
+        }
+        let call = scope.calls.entry(name.to_owned()).or_default();
+        let key = if *call == 0 {
+            name.to_owned()
+        } else {
+            format!("{name}#{call}")
+        };
+        *call += 1;
+        let ordinal = scope.ordinal;
+        scope.ordinal += 1;
+        scope.used.insert(key.clone());
+        if let Some(record) = scope.records.find(&key) {
+            if !record.overlapped && record.ordinal != ordinal {
+                return Err(changed(format!(
+                    "step `{key}` was number {}, now it is number {ordinal}",
+                    record.ordinal
+                )));
+            }
+            return Ok(Called::Before { key, record });
+        }
+        if let Some(recorded) = scope.records.key_at(ordinal) {
+            return Err(changed(format!(
+                "step number {ordinal} was `{recorded}`, now it is `{key}`"
+            )));
+        }
+        if !scope.in_flight.is_empty() {
+            scope.overlapped = true;
+        }
+        scope.in_flight.insert(name.to_owned());
+        Ok(Called::Now { key, ordinal })
+    }
+
+    async fn store_step(
+        &self,
+        key: &str,
+        ordinal: u32,
+        value: Value,
+    ) -> Result<StepRecord, NodeError> {
+        let overlapped = self.scope().overlapped;
+        let content = RecordContent::Step(StepRecord {
+            ordinal,
+            overlapped,
+            value,
+        });
+        let stored = self
+            .record(
+                key,
+                Record {
+                    content,
+                    extensions: Extensions::default(),
+                },
+            )
+            .await?;
+        let RecordContent::Step(record) = stored.content else {
+            return Err(changed(format!(
+                "record `{key}` is not the record of a step"
+            )));
+        };
+        self.scope().records.insert(key.to_owned(), record.clone());
+        Ok(record)
+    }
+
+    /// Stores a record unless there is one, and gives what is stored.
+    pub(super) async fn record(&self, key: &str, record: Record) -> Result<Record, NodeError> {
+        let thread = &self.info.thread;
+        let write = RecordWrite {
+            thread: thread.clone(),
+            epoch: self.info.epoch,
+            task: self.info.task,
+            key: key.to_owned(),
+            body: record.seal(thread, RECORD_SEQ),
+        };
+        let refused = |error: &dyn std::error::Error| {
+            NodeError::of_kind(FailureKind::RecordFailed, crate::error::chain(error))
+        };
+        let stored = self
+            .door
+            .record(write)
+            .await
+            .map_err(|error| refused(&error))?;
+        Record::unseal(&stored, thread, RECORD_SEQ).map_err(|error| refused(&error))
+    }
+
+    /// Asks a person and gives the answer.
+    ///
+    /// In the attempt that asks, this never returns: the node ends here, its thread waits in the store,
+    /// and when the answer is there the node runs again from the top with everything it did in steps
+    /// already done. All questions that a node asks at the same time are shown together.
+    pub async fn interrupt<A: DeserializeOwned>(
+        &self,
+        interrupt: Interrupt,
+    ) -> Result<A, NodeError> {
+        let draft = interrupt.inner?;
+        let key = draft.key.clone();
+        match self.ask(draft)? {
+            Some(AnswerBody::Value(answer)) => answer.decode().map_err(|error| {
+                let why = format!(
+                    "the answer to `{key}` does not fit what the node expects: {}",
+                    crate::error::chain(&error)
+                );
+                NodeError::of_kind(FailureKind::RecordUnreadable, why)
+            }),
+            Some(AnswerBody::Expired) => Err(NodeError::of_kind(
+                FailureKind::Expired,
+                format!("nobody answered `{key}` in time"),
+            )),
+            None => pending().await,
+        }
+    }
+
+    fn ask(&self, draft: Draft) -> Result<Option<AnswerBody>, NodeError> {
+        let mut scope = self.scope();
+        if !scope.asked.insert(draft.key.clone()) {
+            let why = format!(
+                "the key `{}` is used for two questions; give each a key of its own",
+                draft.key
+            );
+            return Err(NodeError::of_kind(FailureKind::AmbiguousInterrupt, why));
+        }
+        if let Some(answer) = scope.answers.get(&draft.key) {
+            return Ok(Some(answer.clone()));
+        }
+        if self.info.stateless {
+            let why = "a stateless subgraph cannot ask: nothing of it is stored to go on from";
+            return Err(NodeError::of_kind(FailureKind::StatelessInterrupt, why));
+        }
+        scope.open.insert(draft.key.clone(), draft);
+        Ok(None)
+    }
+
+    /// Keeps the node running while a question of it is open, until this is dropped.
+    ///
+    /// For a node that runs several calls side by side and wants those that need no person to be done
+    /// before it pauses.
+    #[must_use = "the node is only held while this lives"]
+    pub fn hold(&self) -> Hold {
+        self.scope().holds += 1;
+        Hold { cx: self.clone() }
+    }
+
+    /// Tells those who watch something. Stored with the superstep, and shown at once.
+    pub fn emit(&self, event: impl Serialize) -> Result<(), NodeError> {
+        let event = plain(event)?;
+        self.scope().events.push(event.clone());
+        self.show(event, true);
+        Ok(())
+    }
+
+    /// Shows something to those who watch right now, such as a token of a model. Not stored.
+    pub fn emit_live(&self, event: impl Serialize) -> Result<(), NodeError> {
+        self.show(plain(event)?, false);
+        Ok(())
+    }
+
+    fn show(&self, payload: Value, stored: bool) {
+        self.heartbeat();
+        self.door.emit(LiveEvent {
+            frame: self.info.frame.clone(),
+            node: self.info.node.clone(),
+            task: self.info.task,
+            step: self.info.step,
+            attempt: self.info.attempt,
+            stored,
+            payload,
+        });
+    }
+
+    /// A sign of life, for a node with an idle time limit.
+    pub fn heartbeat(&self) {
+        self.pulse.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A key for an effect of this task: the same across retries, resumes, workers and upgrades, new on a fork.
+    pub fn effect_key(&self, effect: &str) -> String {
+        InterruptId::derive(self.info.task, &format!("effect:{effect}")).to_string()
+    }
+
+    /// What the caller gave beside the input of the run, if it fits the type.
+    pub fn context<T: DeserializeOwned>(&self) -> Result<Option<T>, NodeError> {
+        self.info
+            .context
+            .as_ref()
+            .map(Value::decode)
+            .transpose()
+            .map_err(NodeError::from)
+    }
+
+    /// The thread.
+    pub fn thread(&self) -> &ThreadId {
+        &self.info.thread
+    }
+
+    /// The run.
+    pub fn run(&self) -> RunId {
+        self.info.run
+    }
+
+    /// The task.
+    pub fn task(&self) -> TaskId {
+        self.info.task
+    }
+
+    /// Which attempt this is, counted from 1.
+    pub fn attempt(&self) -> u32 {
+        self.info.attempt
+    }
+
+    /// How many supersteps this graph may make after this one.
+    pub fn remaining_steps(&self) -> u64 {
+        self.info.remaining_steps
+    }
+
+    /// Whether this is the last superstep before the limit.
+    pub fn is_last_step(&self) -> bool {
+        self.info.remaining_steps == 0
+    }
+}
+
+impl fmt::Debug for NodeCx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NodeCx")
+            .field("info", &self.info)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The longest name of a step, in bytes.
+const STEP_NAME_BYTES_MAX: usize = 200;
+
+/// Records are not log entries, so their bodies are sealed for no entry.
+pub(crate) const RECORD_SEQ: Seq = Seq(0);
+
+enum Called {
+    /// In an earlier attempt.
+    Before { key: String, record: StepRecord },
+    /// For the first time.
+    Now { key: String, ordinal: u32 },
+}
+
+fn read_step<T: DeserializeOwned>(key: &str, record: &StepRecord) -> Result<T, NodeError> {
+    record.value.decode().map_err(|error| {
+        let why = format!(
+            "the record of step `{key}` no longer fits its type: {}",
+            crate::error::chain(&error)
+        );
+        NodeError::of_kind(FailureKind::RecordUnreadable, why)
+    })
+}
+
+pub(super) fn changed(why: String) -> NodeError {
+    NodeError::of_kind(
+        FailureKind::StepChanged,
+        format!("the node changed under a waiting thread: {why}"),
+    )
+}
+
+/// Marks a step as under way, also when its node is dropped in the middle.
+struct InFlight<'a> {
+    cx: &'a NodeCx,
+    name: &'a str,
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.cx.scope().in_flight.remove(self.name);
+    }
+}
+
+/// Keeps a node running although a question of it is open. See [`NodeCx::hold`].
+#[derive(Debug)]
+pub struct Hold {
+    cx: NodeCx,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.cx.scope().holds -= 1;
+    }
+}

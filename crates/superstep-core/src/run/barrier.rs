@@ -1,0 +1,368 @@
+//! Ends supersteps: applies what their tasks wrote, in task order, and plans what comes after.
+
+use crate::checkpoint::format::{
+    Breakpoint, BreakpointSide, Change, EntryKind, FrameAdvanced, Next, ParentRecord, PlannedTask,
+    Stop, TaskWrite,
+};
+use crate::checkpoint::{Released, ReleasedRecords};
+use crate::error::{FailureKind, NodeError};
+use crate::graph::{AnyUpdate, Mapping, ReadError, RefusedUpdate};
+use crate::ids::{FramePath, TaskId};
+use crate::run::live::{Doing, Ending, LiveFrame};
+use crate::run::position::{Conflict, apply_writes, conflict};
+use crate::run::{Run, plan};
+use crate::value::Value;
+
+impl Run {
+    /// Ends every superstep whose tasks have all ended. One may end the one around it.
+    pub(super) fn end_supersteps(&mut self) {
+        while self.stop.is_none() {
+            // The deepest first: a child's end may be the last its parent waited for.
+            let Some(path) = self
+                .live
+                .iter()
+                .rev()
+                .find(|(_, live)| live.open == 0)
+                .map(|(path, _)| path.clone())
+            else {
+                return;
+            };
+            let live = self.live.remove(&path).expect("just found");
+            self.end_superstep(&path, live);
+        }
+    }
+
+    fn end_superstep(&mut self, path: &FramePath, live: LiveFrame) {
+        let graph = self.position.frame(path).graph.clone();
+        let tasks: Vec<TaskId> = live.slots.iter().map(|slot| slot.task).collect();
+        let mut writes = Vec::with_capacity(live.slots.len());
+        let mut updates: Vec<Vec<AnyUpdate>> = Vec::with_capacity(live.slots.len());
+        let mut gotos = Vec::with_capacity(live.slots.len());
+        let mut leave = None;
+        for (index, slot) in (0..).zip(live.slots) {
+            let Doing::Ended(ending) = slot.doing else {
+                unreachable!("every task of it has ended")
+            };
+            let (stored, live): (Vec<_>, Vec<_>) = ending.updates.into_iter().unzip();
+            writes.push(TaskWrite {
+                node: slot.node,
+                index,
+                updates: stored,
+                events: ending.events,
+                cached: ending.cached,
+            });
+            updates.push(live);
+            gotos.push(ending.by_command.then_some(ending.goto));
+            leave = leave.or(ending.parent);
+        }
+        if let Some(conflict) = conflict(&*graph.ops, updates.iter().map(Vec::as_slice)) {
+            return self.refuse(path, &conflict, &writes, &tasks);
+        }
+        let frame = self.position.frame_mut(path);
+        apply_writes(&*graph.ops, &mut frame.state, updates);
+        let ended: Vec<_> = writes
+            .iter()
+            .zip(&gotos)
+            .map(|(write, goto)| plan::Ended {
+                node: &write.node,
+                goto: goto.as_deref(),
+            })
+            .collect();
+        let planned = match leave {
+            Some(parent) => plan::Planned {
+                next: Next {
+                    leave: Some(parent),
+                    ..Next::default()
+                },
+                faults: Vec::new(),
+            },
+            None => plan::after(&graph, &frame.state, &frame.next, &ended),
+        };
+        drop(ended);
+        let after = self.stops_after(path, &writes);
+        self.advance(path, writes, planned.next, &tasks);
+        if !planned.faults.is_empty() {
+            let failures = planned.faults.into_iter().map(|(node, error)| {
+                self.superstep_failure(path, &node, error.kind(), error.to_string())
+            });
+            self.stop = Some(Stop::Failed(failures.collect()));
+        } else if self.position.frame(path).next.is_done() {
+            self.finish_frame(path);
+        } else if !self.limit(path) {
+            self.ready.insert(path.clone());
+        }
+        if self.stop.is_none() {
+            self.stop = after;
+        }
+    }
+
+    /// Writes that cannot all be applied: nothing of the superstep is, and its tasks will run again.
+    fn refuse(
+        &mut self,
+        path: &FramePath,
+        conflict: &Conflict,
+        writes: &[TaskWrite],
+        tasks: &[TaskId],
+    ) {
+        let (first, second) = (&writes[conflict.first].node, &writes[conflict.second].node);
+        let why = format!(
+            "`{first}` and `{second}` both write `{}` in one superstep, and it takes one write; give it a reducer or let one of them write",
+            conflict.channel
+        );
+        let failure = self.superstep_failure(path, second, FailureKind::ConflictingWrites, why);
+        self.pending
+            .released
+            .extend(tasks.iter().map(|&task| Released {
+                task,
+                which: ReleasedRecords::Result,
+            }));
+        self.stop = Some(Stop::Failed(vec![failure]));
+    }
+
+    fn advance(&mut self, path: &FramePath, writes: Vec<TaskWrite>, next: Next, tasks: &[TaskId]) {
+        let several = tasks.len() > 1;
+        for &task in tasks {
+            self.places.remove(&task);
+            let recorded = self
+                .records
+                .get(&task)
+                .is_some_and(|records| !records.is_empty());
+            if several || recorded || self.results.contains_key(&task) {
+                self.release(task);
+            }
+            self.close_questions(task);
+            self.records.remove(&task);
+            self.answers.remove(&task);
+        }
+        *self.steps.entry(path.clone()).or_default() += 1;
+        let advanced = FrameAdvanced {
+            frame: path.clone(),
+            writes,
+            next,
+        };
+        self.tell_opened(path);
+        self.pending
+            .opened
+            .retain(|opened, _| !opened.is_below(path));
+        if self.position.frame(path).stored {
+            self.pending
+                .push(EntryKind::Step, Change::FrameAdvanced(advanced.clone()));
+        }
+        self.position.advance(advanced);
+        self.steps.retain(|below, _| !below.is_below(path));
+    }
+
+    /// The entry tells that a subgraph was entered before it tells what it did.
+    pub(super) fn tell_opened(&mut self, path: &FramePath) {
+        let around = |opened: &FramePath| opened == path || path.is_below(opened);
+        let paths: Vec<_> = self
+            .pending
+            .opened
+            .keys()
+            .filter(|opened| around(opened))
+            .cloned()
+            .collect();
+        for path in paths {
+            let opened = self.pending.opened.remove(&path).expect("just found");
+            self.pending
+                .push(EntryKind::Step, Change::FrameOpened(opened));
+        }
+    }
+
+    pub(super) fn release(&mut self, task: TaskId) {
+        self.results.remove(&task);
+        self.pending.released.push(Released {
+            task,
+            which: ReleasedRecords::All,
+        });
+    }
+
+    pub(super) fn close_questions(&mut self, task: TaskId) {
+        if self.answers.is_empty() && self.asked.is_empty() {
+            return;
+        }
+        let closed: Vec<_> = self
+            .asked
+            .iter()
+            .filter(|(_, (of, _))| *of == task)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in closed {
+            self.asked.remove(&id);
+            self.pending.closed.push(id);
+        }
+    }
+
+    fn stops_after(&self, path: &FramePath, writes: &[TaskWrite]) -> Option<Stop> {
+        let graph = &self.position.frame(path).graph;
+        let stops = |write: &&TaskWrite| {
+            graph.pause_after.contains(&write.node)
+                || self.options.pause_after.contains(&write.node)
+        };
+        let mut nodes: Vec<_> = writes
+            .iter()
+            .filter(stops)
+            .map(|write| write.node.clone())
+            .collect();
+        nodes.dedup();
+        (!nodes.is_empty()).then(|| {
+            Stop::Breakpoint(Breakpoint {
+                frame: path.clone(),
+                side: BreakpointSide::After,
+                nodes,
+            })
+        })
+    }
+
+    /// At the step limit the graph goes to the node that is named for it, once, or the run stops.
+    fn limit(&mut self, path: &FramePath) -> bool {
+        let made = self.steps.get(path).copied().unwrap_or(0);
+        let graph = self.position.frame(path).graph.clone();
+        let allowed = self.options.step_limit + u64::from(self.limited.contains(path));
+        if made < allowed {
+            return false;
+        }
+        match &graph.at_limit {
+            Some(node) if self.limited.insert(path.clone()) => {
+                let next = Next {
+                    tasks: vec![PlannedTask {
+                        node: node.clone(),
+                        payload: None,
+                    }],
+                    ..Next::default()
+                };
+                self.position.frame_mut(path).next = next.clone();
+                self.replan_pending(path, next);
+                false
+            }
+            _ => {
+                self.stop = Some(Stop::StepLimit);
+                true
+            }
+        }
+    }
+
+    /// The change that tells of this superstep is still pending: it tells the new plan.
+    fn replan_pending(&mut self, path: &FramePath, next: Next) {
+        let told = self
+            .pending
+            .changes
+            .iter_mut()
+            .rev()
+            .find_map(|change| match change {
+                Change::FrameAdvanced(advanced) if advanced.frame == *path => Some(advanced),
+                _ => None,
+            });
+        if let Some(advanced) = told {
+            advanced.next = next;
+        }
+    }
+
+    /// A graph has nothing left to run: the run is finished, or its parent's task has ended.
+    pub(super) fn finish_frame(&mut self, path: &FramePath) {
+        let Some(parent) = path.parent() else {
+            self.stop = Some(Stop::Finished);
+            return;
+        };
+        let Some(index) = self.slot_of_child(&parent, path) else {
+            return;
+        };
+        match self.ending_of_child(&parent, index, path) {
+            Ok(ending) => self.live_frame(&parent).set(index, Doing::Ended(ending)),
+            Err(error) => self.fail(&parent, index, error),
+        }
+    }
+
+    /// Which task of the parent entered this subgraph.
+    pub(super) fn slot_of_child(&self, parent: &FramePath, child: &FramePath) -> Option<u32> {
+        let task = self.position.frames.get(child)?.entered_by?;
+        let slots = &self.live.get(parent)?.slots;
+        slots
+            .iter()
+            .position(|slot| slot.task == task)
+            .and_then(|index| u32::try_from(index).ok())
+    }
+
+    fn ending_of_child(
+        &self,
+        parent: &FramePath,
+        index: u32,
+        child: &FramePath,
+    ) -> Result<Ending, NodeError> {
+        let slot = &self.live[parent].slots[index as usize];
+        let around = self.position.frame(parent);
+        let def = around.graph.node(&slot.node);
+        let inside = self.position.frame(child);
+        if let Some(command) = &inside.next.leave {
+            return self.ending_of_leave(parent, index, command);
+        }
+        let by_command = def.routing.commands.is_some();
+        let subgraph = def.subgraph().expect("only a subgraph is entered");
+        let updates = match &subgraph.mapping {
+            Mapping::Shared => {
+                let decode = |update: &Value| {
+                    Ok((
+                        update.clone(),
+                        around.graph.ops.decode_update(update, inside.version)?,
+                    ))
+                };
+                let forwarded: Result<Vec<_>, ReadError> =
+                    inside.forwarded.iter().flatten().map(decode).collect();
+                forwarded.map_err(ReadError::of_record)?
+            }
+            Mapping::Mapped { up, .. } => {
+                let update = up(&inside.state)?;
+                vec![
+                    around
+                        .graph
+                        .ops
+                        .prepare(&around.state, update, slot.task)
+                        .map_err(RefusedUpdate::of_node)?,
+                ]
+            }
+        };
+        Ok(Ending {
+            updates,
+            goto: Vec::new(),
+            by_command,
+            parent: None,
+            events: Vec::new(),
+            cached: false,
+        })
+    }
+
+    /// The subgraph was left with a command: that, and nothing else of it, reaches the parent.
+    fn ending_of_leave(
+        &self,
+        parent: &FramePath,
+        index: u32,
+        command: &ParentRecord,
+    ) -> Result<Ending, NodeError> {
+        let slot = &self.live[parent].slots[index as usize];
+        let graph = &self.position.frame(parent).graph;
+        let no_parent = |error: ReadError| {
+            let why = format!(
+                "the command is not for graph `{}`: {}",
+                graph.name,
+                crate::error::chain(&error)
+            );
+            NodeError::of_kind(FailureKind::NoParent, why)
+        };
+        let update = graph
+            .ops
+            .decode_update(&command.update, graph.ops.version())
+            .map_err(no_parent)?;
+        graph
+            .node(&slot.node)
+            .check_goto(graph, &slot.node, &command.goto, false)?;
+        Ok(Ending {
+            updates: vec![(command.update.clone(), update)],
+            by_command: !command.goto.is_empty()
+                || graph.node(&slot.node).routing.commands.is_some(),
+            goto: command.goto.clone(),
+            parent: None,
+            events: Vec::new(),
+            cached: false,
+        })
+    }
+}

@@ -1,0 +1,293 @@
+//! Turns what changed into one fenced write.
+
+use std::collections::BTreeMap;
+
+use crate::checkpoint::format::{
+    Body, Change, Entry, EntryKind, Extensions, FrameOpened, Question, Snapshot, Stop,
+};
+use crate::checkpoint::{
+    AskedRow, Commit, Head, History, Listing, Released, Status, UnseenAnswers,
+};
+use crate::ids::{Epoch, FramePath, InterruptId};
+use crate::run::live::Doing;
+use crate::run::{Durability, Outcome, Run};
+
+/// What changed and is not yet in a commit.
+#[derive(Default)]
+pub(super) struct Pending {
+    /// The next commit takes the thread over, with this epoch.
+    pub(super) claim: Option<Epoch>,
+    pub(super) recoveries: u32,
+    pub(super) kind: Option<EntryKind>,
+    pub(super) changes: Vec<Change>,
+    /// Subgraphs that were entered and that no entry tells of yet.
+    pub(super) opened: BTreeMap<FramePath, FrameOpened>,
+    pub(super) closed: Vec<InterruptId>,
+    pub(super) released: Vec<Released>,
+}
+
+impl Pending {
+    /// Adds a change. The entry is of the weightiest kind among its changes.
+    pub(super) fn push(&mut self, kind: EntryKind, change: Change) {
+        let weight = |kind: EntryKind| match kind {
+            EntryKind::Stop => 0,
+            EntryKind::Attempt => 1,
+            EntryKind::Step => 2,
+            EntryKind::Update | EntryKind::Fork => 3,
+            EntryKind::Input => 4,
+        };
+        if self.kind.is_none_or(|is| weight(kind) > weight(is)) {
+            self.kind = Some(kind);
+        }
+        self.changes.push(change);
+    }
+
+    fn has_entry(&self) -> bool {
+        !self.changes.is_empty()
+    }
+}
+
+/// A commit that was handed to the driver.
+pub(super) struct Saving {
+    pub(super) head: Head,
+    /// What the run ends with when it is durable.
+    pub(super) outcome: Option<Outcome>,
+}
+
+/// How much there is to read since the last snapshot.
+pub(super) struct LogSize {
+    since_snapshot: usize,
+    snapshot: usize,
+    /// The stored data is of an older version of its state, and must not be mixed with newer data.
+    outdated: bool,
+}
+
+/// Below this, a snapshot would cost more than reading the entries.
+const SNAPSHOT_BYTES_MIN: usize = 4 * 1024;
+
+impl LogSize {
+    pub(super) fn of(history: &History, outdated: bool) -> Self {
+        Self {
+            since_snapshot: history.entries.iter().map(|entry| entry.body.len()).sum(),
+            snapshot: history
+                .snapshot
+                .as_ref()
+                .map_or(0, |snapshot| snapshot.body.len()),
+            outdated,
+        }
+    }
+
+    /// Whether it is time for a snapshot: the entries since the last one are larger than it.
+    fn wants_snapshot(&self) -> bool {
+        self.outdated || self.since_snapshot > self.snapshot.max(SNAPSHOT_BYTES_MIN)
+    }
+}
+
+impl Run {
+    pub(super) fn must_save(&self) -> bool {
+        let waits_for_stop = self.options.durability == Durability::Exit;
+        self.stop.is_some()
+            || self.pending.claim.is_some()
+            || (self.pending.has_entry() && !waits_for_stop)
+    }
+
+    /// Hands the driver one commit with everything that is pending.
+    pub(super) fn save(&mut self) {
+        let bare_claim = self.stop.is_none()
+            && (!self.pending.has_entry() || self.options.durability == Durability::Exit);
+        let commit = if bare_claim {
+            self.claim()
+        } else {
+            self.commit()
+        };
+        let outcome = self
+            .stop
+            .as_ref()
+            .filter(|_| !bare_claim)
+            .map(|stop| self.outcome(stop));
+        if outcome.is_some() {
+            self.stop = None;
+        }
+        self.saving = Some(Saving {
+            head: commit.head,
+            outcome,
+        });
+        self.queue
+            .push_back(crate::run::Step::Save(Box::new(commit)));
+    }
+
+    /// Takes the thread over without an entry.
+    fn claim(&mut self) -> Commit {
+        let epoch = self.pending.claim.take().unwrap_or(self.head.epoch);
+        let head = Head {
+            epoch,
+            status: Status::Running,
+            recoveries: self.pending.recoveries,
+            ..self.head
+        };
+        Commit {
+            thread: self.position.thread.clone(),
+            expect: self.head,
+            head,
+            at: self.now,
+            entry: None,
+            snapshot: None,
+            asked: Vec::new(),
+            closed: Vec::new(),
+            released: Vec::new(),
+            listing: Some(self.listing()),
+        }
+    }
+
+    fn commit(&mut self) -> Commit {
+        let claim = std::mem::take(&mut self.pending.claim);
+        if matches!(self.stop, Some(Stop::Failed(_))) {
+            self.position.forget_attempts();
+        }
+        let head = Head {
+            epoch: claim.unwrap_or(self.head.epoch),
+            seq: self.head.seq.next(),
+            status: self.stop.as_ref().map_or(Status::Running, status_after),
+            recoveries: 0,
+            answers: self.head.answers,
+        };
+        let entry = self.entry(head);
+        let snapshot = self.snapshot(head, entry.len());
+        let boundary = claim.is_some() || self.stop.is_some();
+        Commit {
+            thread: self.position.thread.clone(),
+            expect: self.head,
+            head,
+            at: self.now,
+            entry: Some(entry),
+            snapshot,
+            asked: self.questions(head),
+            closed: std::mem::take(&mut self.pending.closed),
+            released: std::mem::take(&mut self.pending.released),
+            listing: boundary.then(|| self.listing()),
+        }
+    }
+
+    fn entry(&mut self, head: Head) -> Vec<u8> {
+        let opened = std::mem::take(&mut self.pending.opened);
+        for opened in opened.into_values() {
+            self.pending
+                .push(EntryKind::Step, Change::FrameOpened(opened));
+        }
+        let entry = Entry {
+            kind: self.pending.kind.take().unwrap_or(EntryKind::Stop),
+            parent: self.head.seq,
+            at: self.now,
+            changes: std::mem::take(&mut self.pending.changes),
+            stop: self.stop.clone(),
+            extensions: Extensions::default(),
+        };
+        entry.seal(&self.position.thread, head.seq)
+    }
+
+    fn snapshot(&mut self, head: Head, entry_bytes: usize) -> Option<Vec<u8>> {
+        self.size.since_snapshot += entry_bytes;
+        if !self.size.wants_snapshot() {
+            return None;
+        }
+        let snapshot: Snapshot = self.position.snapshot();
+        let bytes = snapshot.seal(&self.position.thread, head.seq);
+        self.size = LogSize {
+            since_snapshot: 0,
+            snapshot: bytes.len(),
+            outdated: false,
+        };
+        Some(bytes)
+    }
+
+    /// Questions that are new to the store; only a run that stops asks.
+    fn questions(&mut self, head: Head) -> Vec<AskedRow> {
+        if !matches!(
+            self.stop,
+            Some(Stop::Paused { .. } | Stop::Failed(_) | Stop::Breakpoint(_) | Stop::Drained)
+        ) {
+            return Vec::new();
+        }
+        let open: Vec<Question> = self
+            .open_questions()
+            .filter(|question| !self.asked.contains_key(&question.id))
+            .collect();
+        let thread = &self.position.thread;
+        for question in &open {
+            self.asked
+                .insert(question.id, (question.task, question.key.clone()));
+        }
+        let row = |question: Question| AskedRow {
+            id: question.id,
+            task: question.task,
+            deadline: question.deadline,
+            body: question.seal(thread, head.seq),
+        };
+        open.into_iter().map(row).collect()
+    }
+
+    /// Every question that is asked now, in task order.
+    pub(super) fn open_questions(&self) -> impl Iterator<Item = Question> {
+        self.live
+            .values()
+            .flat_map(|live| &live.slots)
+            .flat_map(|slot| match &slot.doing {
+                Doing::Asking(questions) => questions.clone(),
+                _ => Vec::new(),
+            })
+    }
+
+    fn listing(&self) -> Listing {
+        let values = Some(self.values()).filter(|values| values.len() <= Listing::VALUES_BYTES_MAX);
+        Listing {
+            graph: self.position.graph.name.clone(),
+            metadata: self.metadata.clone(),
+            values,
+        }
+    }
+
+    fn outcome(&self, stop: &Stop) -> Outcome {
+        match stop {
+            Stop::Finished => Outcome::Finished,
+            Stop::Paused { .. } => Outcome::Paused(self.open_questions().collect()),
+            Stop::Breakpoint(breakpoint) => Outcome::Breakpoint(breakpoint.clone()),
+            Stop::StepLimit => Outcome::StepLimit,
+            Stop::Failed(failures) => Outcome::Failed(failures.clone()),
+            Stop::Cancelled => Outcome::Cancelled,
+            Stop::Drained => Outcome::Drained,
+        }
+    }
+
+    /// The run would have paused, but answers came meanwhile: the tasks they are for run again.
+    pub(super) fn go_on_with(&mut self, unseen: UnseenAnswers) {
+        self.head.answers = unseen.answers;
+        self.head.status = Status::Running;
+        for (id, answer) in unseen.answered {
+            let Some((task, key)) = self.asked.get(&id).cloned() else {
+                continue;
+            };
+            let is_new = self
+                .answers
+                .entry(task)
+                .or_default()
+                .insert(key, answer)
+                .is_none();
+            if is_new {
+                self.ask_again(task);
+            }
+        }
+    }
+}
+
+/// What a thread is doing when its run has stopped so.
+pub(super) fn status_after(stop: &Stop) -> Status {
+    match stop {
+        Stop::Finished => Status::Idle,
+        Stop::Paused { .. } | Stop::Breakpoint(_) => Status::Paused,
+        Stop::StepLimit => Status::StepLimit,
+        Stop::Failed(_) => Status::Failed,
+        Stop::Cancelled => Status::Cancelled,
+        // Whoever takes it up next finds a run that did not end.
+        Stop::Drained => Status::Running,
+    }
+}

@@ -1,0 +1,248 @@
+//! The machine: decides what happens next on one thread, and does nothing itself.
+//!
+//! # How a driver calls it
+//!
+//! [`Run::open`] takes a loaded thread and a [`Command`](RunCommand). Then the driver asks
+//! [`Run::next_step`] and does what it says, until that is [`Step::Stop`]:
+//!
+//! - news come in the past tense: [`Run::task_ended`], [`Run::saved`], [`Run::time_passed`];
+//! - wishes come in the imperative: [`Run::cancel`], [`Run::drain`].
+//!
+//! The machine never waits, reads no clock and rolls no dice. The same calls give the same steps,
+//! whatever order tasks end in: writes are applied in task order, never in order of arrival.
+//!
+//! # Its rooms
+//!
+//! `open` makes it, `start` begins supersteps, `end` takes what tasks report, `barrier` ends supersteps,
+//! `commit` turns changes into one fenced write, `position` is what is stored, `plan` says who runs next.
+
+mod barrier;
+mod commit;
+mod edit;
+mod end;
+mod live;
+mod open;
+mod plan;
+mod position;
+mod read;
+mod schema;
+mod start;
+mod watch;
+
+pub use edit::{Edit, EditNode, fork, update_state};
+pub use open::{Durability, RunCommand, RunOptions};
+pub use read::{
+    NextTask, OpenQuestion, ThreadState, check, graph_name, open_questions, read_state,
+};
+pub use schema::check_answer;
+pub use watch::{Seen, Sight, StreamMode, Watch};
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+
+use crate::checkpoint::format::{Breakpoint, Question, Stop};
+use crate::checkpoint::{Commit, Head, Metadata, Saved};
+use crate::error::{Failure, ProtocolError};
+use crate::ids::{FramePath, InterruptId, RunId, Seq, TaskId, ThreadId, Timestamp};
+use crate::node::{Answers, Task, TaskRecords};
+use crate::value::Value;
+use commit::{LogSize, Pending, Saving};
+use live::LiveFrame;
+use position::Position;
+
+/// What the driver must do next.
+///
+/// Exhaustive on purpose: a new kind of step has to stop every driver from compiling.
+#[derive(Debug)]
+pub enum Step {
+    /// Start these; each answers once with [`Run::task_ended`].
+    Start(Vec<Task>),
+    /// Drop these if they still run; whatever they report no longer counts.
+    Drop(Vec<TaskId>),
+    /// Make this durable, then call [`Run::saved`]. Running tasks go on.
+    Save(Box<Commit>),
+    /// Nothing to do until a task ends or this time passes; then say so.
+    Wait {
+        /// When to call [`Run::time_passed`] at the latest.
+        until: Option<Timestamp>,
+    },
+    /// The run is over, or waits for a person. Neither is an error. Drop whatever still runs.
+    Stop(Outcome),
+}
+
+/// How a run ended. What it left behind is in the store.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// Nothing is left to run.
+    Finished,
+    /// It waits for answers to these questions.
+    Paused(Vec<Question>),
+    /// It stands at a breakpoint.
+    Breakpoint(Breakpoint),
+    /// The step limit was reached. Resuming goes on with the same limit again.
+    StepLimit,
+    /// These tasks failed. Resuming tries them again; what their siblings did is kept.
+    Failed(Vec<Failure>),
+    /// It was cancelled. Resuming goes on where it was.
+    Cancelled,
+    /// It was asked to hand the thread back. Another worker goes on.
+    Drained,
+}
+
+/// One go on one thread. See the module's documentation for how it is driven.
+pub struct Run {
+    options: RunOptions,
+    now: Timestamp,
+    /// Where the store has the thread.
+    head: Head,
+    position: Position,
+    metadata: Option<Metadata>,
+    /// The supersteps that have begun.
+    live: BTreeMap<FramePath, LiveFrame>,
+    /// Graphs whose next superstep is planned and has not begun.
+    ready: BTreeSet<FramePath>,
+    /// How many supersteps each graph has made in this run.
+    steps: BTreeMap<FramePath, u64>,
+    /// Graphs that went to their node for the step limit.
+    limited: BTreeSet<FramePath>,
+    /// Graphs whose breakpoint before the next superstep was passed by resuming.
+    passed: BTreeSet<FramePath>,
+    /// Where each started task stands.
+    places: BTreeMap<TaskId, (FramePath, u32)>,
+    /// What tasks recorded in steps, and whole results, as the store had them.
+    records: BTreeMap<TaskId, TaskRecords>,
+    results: BTreeMap<TaskId, Vec<u8>>,
+    answers: BTreeMap<TaskId, Answers>,
+    /// Questions that were asked before this run and have no answer, by task.
+    unanswered: BTreeMap<TaskId, Vec<Question>>,
+    /// Questions that the store has and that are not closed.
+    asked: BTreeMap<InterruptId, (TaskId, String)>,
+    pending: Pending,
+    saving: Option<Saving>,
+    /// The run is to stop, once this is stored.
+    stop: Option<Stop>,
+    over: Option<Outcome>,
+    queue: VecDeque<Step>,
+    size: LogSize,
+    draining: bool,
+}
+
+const _: () = {
+    const fn is_send<T: Send>() {}
+    is_send::<Run>();
+};
+
+impl Run {
+    /// What to do now.
+    pub fn next_step(&mut self) -> Step {
+        loop {
+            if let Some(step) = self.queue.pop_front() {
+                return step;
+            }
+            if let Some(outcome) = &self.over {
+                return Step::Stop(outcome.clone());
+            }
+            if self.saving.is_some() {
+                return Step::Wait { until: None };
+            }
+            if !self.decide() {
+                return Step::Wait {
+                    until: self.next_timer(),
+                };
+            }
+        }
+    }
+
+    /// Decides one thing; false if there is nothing to decide until news come.
+    fn decide(&mut self) -> bool {
+        if self.stop.is_none() {
+            self.end_supersteps();
+        }
+        let starts_first =
+            self.options.durability != Durability::Sync && self.pending.claim.is_none();
+        if self.stop.is_none() && starts_first && self.start_supersteps() {
+            return true;
+        }
+        if self.must_save() {
+            self.save();
+            return true;
+        }
+        if self.stop.is_none() && self.start_supersteps() {
+            return true;
+        }
+        if self.stop.is_none() && self.is_quiet() {
+            self.stop_quietly();
+            return true;
+        }
+        false
+    }
+
+    /// The commit that [`Step::Save`] gave is durable.
+    pub fn saved(&mut self, saved: Saved, now: Timestamp) -> Result<(), ProtocolError> {
+        self.now = now;
+        let saving = self.saving.take().ok_or(ProtocolError::NothingSaved)?;
+        self.head = saving.head;
+        match (saving.outcome, saved.unseen) {
+            (Some(_), Some(unseen)) => self.go_on_with(unseen),
+            (outcome, _) => self.over = outcome,
+        }
+        if saved.cancel {
+            self.cancel();
+        }
+        Ok(())
+    }
+
+    /// Time has passed.
+    pub fn time_passed(&mut self, now: Timestamp) {
+        self.now = now;
+    }
+
+    /// Stops the run as soon as it is stored that it stops. The thread can be resumed.
+    pub fn cancel(&mut self) {
+        if self.over.is_none() && self.stop.is_none() {
+            self.drop_tasks(|_| true);
+            self.stop = Some(Stop::Cancelled);
+        }
+    }
+
+    /// Starts no further superstep, and stops when those under way have ended. The thread stays to be taken up.
+    pub fn drain(&mut self) {
+        self.draining = true;
+    }
+
+    /// The run's id.
+    pub fn id(&self) -> RunId {
+        self.position.run.run
+    }
+
+    /// The thread.
+    pub fn thread(&self) -> &ThreadId {
+        &self.position.thread
+    }
+
+    /// The newest entry that is stored.
+    pub fn seq(&self) -> Seq {
+        self.head.seq
+    }
+
+    /// The state of the root graph as of the last superstep, as a JSON object.
+    pub fn values(&self) -> Value {
+        match self.position.root() {
+            Some(root) => root
+                .graph
+                .ops
+                .encode_state(&root.state)
+                .expect("every value in it was read back when it was written"),
+            None => Value::from_json_bytes(b"{}"),
+        }
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("thread", &self.position.thread)
+            .field("head", &self.head)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,362 @@
+//! Opens a thread: reads where it stands, checks that this graph can go on, and takes in the command.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use crate::checkpoint::format::{
+    Body, Change, EntryKind, FrameOpened, Next, Question, Record, RecordContent, RunRecord, Stop,
+};
+use crate::checkpoint::{
+    Head, InterruptRow, Loaded, Metadata, RESULT_KEY, Released, ReleasedRecords, Status,
+};
+use crate::error::{Failure, FailureKind, OpenError};
+use crate::graph::{AnyUpdate, Definition};
+use crate::ids::{Epoch, FramePath, Moment, NodeName, RunId, ThreadId};
+use crate::node::RECORD_SEQ;
+use crate::run::commit::{LogSize, Pending};
+use crate::run::position::Position;
+use crate::run::{Run, plan};
+use crate::value::Value;
+
+/// What is to be done with a thread.
+#[derive(Debug)]
+pub enum RunCommand {
+    /// Begin a run with this input, an encoded update of the graph's state. What was planned before is dropped.
+    Start {
+        /// The input.
+        input: Value,
+        /// What nodes can read beside the state.
+        context: Option<Value>,
+        /// What the thread is found by; none leaves what is there.
+        metadata: Option<Metadata>,
+    },
+    /// Go on where the thread stopped, with whatever answers there are.
+    Resume,
+    /// Go on with a thread whose owner is gone.
+    Recover,
+}
+
+/// When a superstep is made durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Before the next one begins. An acknowledged superstep never runs again.
+    #[default]
+    Sync,
+    /// While the next one runs. A crash may repeat the superstep that was being stored.
+    Async,
+    /// When the run stops. A crash loses the run.
+    Exit,
+}
+
+/// How a run is to be made. Every limit has a name and a default.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct RunOptions {
+    /// When supersteps are made durable.
+    pub durability: Durability,
+    /// How many supersteps each graph may make until the run stops; resuming allows as many again.
+    pub step_limit: u64,
+    /// How many tasks a superstep may have.
+    pub tasks_max: usize,
+    /// How often a run may be recovered without getting anywhere before it is parked as failed.
+    pub recoveries_max: u32,
+    /// Breakpoints of this run, beside those of the graph.
+    pub pause_before: BTreeSet<NodeName>,
+    /// Breakpoints of this run, beside those of the graph.
+    pub pause_after: BTreeSet<NodeName>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            durability: Durability::default(),
+            step_limit: 10_000,
+            tasks_max: 100_000,
+            recoveries_max: 3,
+            pause_before: BTreeSet::new(),
+            pause_after: BTreeSet::new(),
+        }
+    }
+}
+
+impl Run {
+    /// Opens a thread. Nothing runs and nothing is written before the first [`Run::next_step`].
+    pub fn open(
+        graph: &Arc<Definition>,
+        thread: &ThreadId,
+        loaded: Option<Loaded>,
+        command: RunCommand,
+        options: RunOptions,
+        moment: Moment,
+    ) -> Result<Self, OpenError> {
+        let loaded = loaded.unwrap_or_default();
+        let takes_over = matches!(command, RunCommand::Recover);
+        if loaded.head.status == Status::Running && !takes_over {
+            return Err(OpenError::Busy {
+                thread: thread.clone(),
+            });
+        }
+        let position = Position::read(graph, thread, &loaded.history)?;
+        match command {
+            RunCommand::Start {
+                input,
+                context,
+                metadata,
+            } => {
+                let started = Started {
+                    graph,
+                    thread,
+                    input,
+                    context,
+                    metadata,
+                };
+                started.open(loaded, position, options, moment)
+            }
+            RunCommand::Resume => {
+                let position =
+                    position
+                        .filter(has_work)
+                        .ok_or_else(|| OpenError::NothingToRun {
+                            thread: thread.clone(),
+                        })?;
+                let mut run = Self::at(position, &loaded, options, moment);
+                run.passed = run.position.frames.keys().cloned().collect();
+                run.go_on(&loaded)?;
+                Ok(run)
+            }
+            RunCommand::Recover => {
+                let position = position.unwrap_or_else(|| {
+                    Position::empty(graph, thread, lost_run(graph, thread, &loaded))
+                });
+                let mut run = Self::at(position, &loaded, options, moment);
+                run.go_on(&loaded)?;
+                Ok(run)
+            }
+        }
+    }
+
+    /// A machine that stands where the thread does.
+    fn at(position: Position, loaded: &Loaded, options: RunOptions, moment: Moment) -> Self {
+        let size = LogSize::of(&loaded.history, position.is_outdated());
+        Self {
+            options,
+            now: moment.now,
+            head: loaded.head,
+            position,
+            metadata: None,
+            live: BTreeMap::new(),
+            ready: BTreeSet::from([FramePath::root()]),
+            steps: BTreeMap::new(),
+            limited: BTreeSet::new(),
+            passed: BTreeSet::new(),
+            places: BTreeMap::new(),
+            records: BTreeMap::new(),
+            results: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            unanswered: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            pending: Pending {
+                claim: Some(loaded.head.epoch.claimed(moment.dice)),
+                ..Pending::default()
+            },
+            saving: None,
+            stop: None,
+            over: None,
+            queue: VecDeque::new(),
+            size,
+            draining: false,
+        }
+    }
+
+    /// Takes in what the thread did and was told before.
+    fn go_on(&mut self, loaded: &Loaded) -> Result<(), OpenError> {
+        self.position.check()?;
+        self.take_records(loaded)?;
+        self.take_interrupts(&loaded.interrupts)?;
+        self.pending.recoveries = if loaded.head.status == Status::Running {
+            loaded.head.recoveries + 1
+        } else {
+            0
+        };
+        if !has_work(&self.position) {
+            // Its owner died between the last superstep and saying so, or had stored nothing.
+            self.ready.clear();
+            self.stop = Some(Stop::Finished);
+        } else if self.pending.recoveries > self.options.recoveries_max {
+            self.stop = Some(Stop::Failed(vec![self.poisoned()]));
+        }
+        Ok(())
+    }
+
+    fn poisoned(&self) -> Failure {
+        let waiting = self
+            .position
+            .root()
+            .and_then(|root| root.next.tasks.first());
+        let start = || NodeName::new("start").expect("a node name");
+        Failure {
+            frame: FramePath::root(),
+            node: waiting.map_or_else(start, |task| task.node.clone()),
+            task: None,
+            kind: FailureKind::Poisoned,
+            message: format!(
+                "taken up {} times without getting anywhere; resume it to try again",
+                self.options.recoveries_max
+            ),
+            attempts: self.pending.recoveries,
+        }
+    }
+
+    fn take_records(&mut self, loaded: &Loaded) -> Result<(), OpenError> {
+        let thread = self.position.thread.clone();
+        for row in &loaded.records {
+            if row.key == RESULT_KEY {
+                self.results.insert(row.task, row.body.clone());
+                continue;
+            }
+            let record = Record::unseal(&row.body, &thread, RECORD_SEQ)?;
+            if let RecordContent::Step(step) = record.content {
+                self.records
+                    .entry(row.task)
+                    .or_default()
+                    .insert(row.key.clone(), step);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_interrupts(&mut self, rows: &[InterruptRow]) -> Result<(), OpenError> {
+        for row in rows {
+            let question = Question::unseal(&row.body, &row.thread, row.seq)?;
+            self.asked
+                .insert(row.id, (question.task, question.key.clone()));
+            match &row.answer {
+                Some(answer) => drop(
+                    self.answers
+                        .entry(question.task)
+                        .or_default()
+                        .insert(question.key, answer.clone()),
+                ),
+                None => self
+                    .unanswered
+                    .entry(question.task)
+                    .or_default()
+                    .push(question),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The record of a run of which nothing was stored.
+fn lost_run(graph: &Definition, thread: &ThreadId, loaded: &Loaded) -> RunRecord {
+    let run = RunId::derive(thread, loaded.head.seq, loaded.head.epoch);
+    RunRecord {
+        run,
+        graph: graph.name.clone(),
+        context: None,
+        step_limit: 0,
+    }
+}
+
+fn has_work(position: &Position) -> bool {
+    position.root().is_some_and(|root| !root.next.is_done())
+}
+
+/// A run that begins with an input.
+struct Started<'a> {
+    graph: &'a Arc<Definition>,
+    thread: &'a ThreadId,
+    input: Value,
+    context: Option<Value>,
+    metadata: Option<Metadata>,
+}
+
+impl Started<'_> {
+    fn open(
+        self,
+        loaded: Loaded,
+        position: Option<Position>,
+        options: RunOptions,
+        moment: Moment,
+    ) -> Result<Run, OpenError> {
+        let record = RunRecord {
+            run: RunId::derive(
+                self.thread,
+                loaded.head.seq.next(),
+                loaded.head.epoch.claimed(moment.dice),
+            ),
+            graph: self.graph.name.clone(),
+            context: self.context.clone(),
+            step_limit: options.step_limit,
+        };
+        let mut position =
+            position.unwrap_or_else(|| Position::empty(self.graph, self.thread, record.clone()));
+        position.run = record.clone();
+        let (opened, input) = self.opened(&position, loaded.head)?;
+        position.open(&opened, self.graph.clone(), Some(input));
+        let root = position.frame(&FramePath::root());
+        let next = plan::first(self.graph, &root.state)
+            .map_err(|error| self.bad_input(error.to_string()))?;
+        position.frame_mut(&FramePath::root()).next = next.clone();
+
+        let mut run = Run::at(position, &loaded, options, moment);
+        run.metadata = self.metadata;
+        // What was asked and recorded before belongs to tasks that are dropped.
+        run.pending.closed = loaded.interrupts.iter().map(|row| row.id).collect();
+        let tasks: BTreeSet<_> = loaded.records.iter().map(|row| row.task).collect();
+        run.pending.released = tasks
+            .into_iter()
+            .map(|task| Released {
+                task,
+                which: ReleasedRecords::All,
+            })
+            .collect();
+        run.pending
+            .push(EntryKind::Input, Change::RunStarted(record));
+        run.pending.push(
+            EntryKind::Input,
+            Change::FrameOpened(FrameOpened { next, ..opened }),
+        );
+        if run.position.root().is_some_and(|root| root.next.is_done()) {
+            run.ready.clear();
+            run.stop = Some(Stop::Finished);
+        }
+        Ok(run)
+    }
+
+    /// The root graph with the input in it, and the input as it is applied.
+    fn opened(
+        &self,
+        position: &Position,
+        head: Head,
+    ) -> Result<(FrameOpened, AnyUpdate), OpenError> {
+        let ops = &self.graph.ops;
+        let update = ops
+            .decode_update(&self.input, ops.version())
+            .map_err(|error| self.bad_input(error))?;
+        let state = position
+            .root()
+            .map_or_else(|| ops.initial(), |root| root.state.clone());
+        let id = RunId::derive(self.thread, head.seq.next(), Epoch(0));
+        let task = crate::ids::TaskId::from_bytes(id.to_bytes());
+        let (stored, update) = ops
+            .prepare(&state, update, task)
+            .map_err(|error| self.bad_input(error))?;
+        let opened = FrameOpened {
+            frame: FramePath::root(),
+            entered_by: None,
+            version: ops.version(),
+            input: Some(stored),
+            next: Next::default(),
+        };
+        Ok((opened, update))
+    }
+
+    fn bad_input(&self, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> OpenError {
+        OpenError::BadInput {
+            graph: self.graph.name.clone(),
+            source: error.into(),
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Who runs next: edges, routes, commands, joins and deferred nodes.
+//!
+//! The order is fixed by names and by the order of sends, never by who finished first.
+
+use std::collections::BTreeSet;
+
+use crate::checkpoint::format::{GotoRecord, JoinSeen, Next, PlannedTask};
+use crate::error::NodeError;
+use crate::graph::{Definition, Live, Routing, check_place};
+use crate::ids::NodeName;
+
+/// A task that ended, as far as routing is concerned.
+pub(crate) struct Ended<'a> {
+    pub(crate) node: &'a NodeName,
+    /// Where its command goes, if it routes by commands.
+    pub(crate) goto: Option<&'a [GotoRecord]>,
+}
+
+/// What is planned so far.
+struct Plan<'a> {
+    graph: &'a Definition,
+    pulled: BTreeSet<NodeName>,
+    sent: Vec<PlannedTask>,
+    deferred: BTreeSet<NodeName>,
+    reroute: Vec<NodeName>,
+    faults: Vec<(NodeName, NodeError)>,
+}
+
+/// What runs next, and the routes that could not be followed.
+pub(crate) struct Planned {
+    pub(crate) next: Next,
+    pub(crate) faults: Vec<(NodeName, NodeError)>,
+}
+
+/// What runs first in a graph that is entered.
+pub(crate) fn first(graph: &Definition, state: &Live) -> Result<Next, NodeError> {
+    let mut plan = Plan::new(graph);
+    for target in &graph.start.edges {
+        plan.go(target.as_ref());
+    }
+    for route in &graph.start.routes {
+        for place in (route.choose)(state)? {
+            let start = NodeName::new("start").expect("a node name");
+            check_place(graph, &start, &place, route.targets.contains(&place.node))?;
+            plan.place(place);
+        }
+    }
+    Ok(plan.finish(Vec::new()).next)
+}
+
+/// What runs after a superstep. `before` is what was planned for it: its joins and deferred nodes still count.
+pub(crate) fn after(
+    graph: &Definition,
+    state: &Live,
+    before: &Next,
+    ended: &[Ended<'_>],
+) -> Planned {
+    let mut plan = Plan::new(graph);
+    plan.deferred.extend(before.deferred.iter().cloned());
+    let mut asked = BTreeSet::new();
+    for task in ended {
+        match task.goto {
+            Some(places) => places.iter().for_each(|place| plan.place(place.clone())),
+            // Every task of a node sees the same state, so its route is asked once.
+            None if asked.insert(task.node) => {
+                plan.follow(task.node, &graph.node(task.node).routing, state)
+            }
+            None => {}
+        }
+    }
+    let joins = join(&mut plan, &before.joins, ended);
+    plan.finish(joins)
+}
+
+/// Asks routes again that could not be followed when their superstep ended.
+pub(crate) fn again(graph: &Definition, state: &Live, before: &Next) -> Planned {
+    let mut plan = Plan::new(graph);
+    plan.deferred.extend(before.deferred.iter().cloned());
+    for task in &before.tasks {
+        match &task.payload {
+            None => drop(plan.pulled.insert(task.node.clone())),
+            Some(_) => plan.sent.push(task.clone()),
+        }
+    }
+    for node in &before.reroute {
+        if let Some(def) = graph.nodes.get(node) {
+            plan.choose(node, &def.routing, state);
+        }
+    }
+    plan.finish(before.joins.clone())
+}
+
+impl<'a> Plan<'a> {
+    fn new(graph: &'a Definition) -> Self {
+        Self {
+            graph,
+            pulled: BTreeSet::new(),
+            sent: Vec::new(),
+            deferred: BTreeSet::new(),
+            reroute: Vec::new(),
+            faults: Vec::new(),
+        }
+    }
+
+    fn follow(&mut self, node: &NodeName, routing: &Routing, state: &Live) {
+        for target in &routing.edges {
+            self.go(target.as_ref());
+        }
+        self.choose(node, routing, state);
+    }
+
+    fn choose(&mut self, node: &NodeName, routing: &Routing, state: &Live) {
+        let mut chosen = Vec::new();
+        for route in &routing.routes {
+            let places = (route.choose)(state).and_then(|places| {
+                places.iter().try_for_each(|place| {
+                    check_place(self.graph, node, place, route.targets.contains(&place.node))
+                })?;
+                Ok(places)
+            });
+            match places {
+                Ok(places) => chosen.extend(places),
+                Err(error) => {
+                    self.reroute.push(node.clone());
+                    self.faults.push((node.clone(), error));
+                    return;
+                }
+            }
+        }
+        chosen.into_iter().for_each(|place| self.place(place));
+    }
+
+    fn place(&mut self, place: GotoRecord) {
+        match (place.node, place.payload) {
+            (Some(node), Some(payload)) => self.sent.push(PlannedTask {
+                node,
+                payload: Some(payload),
+            }),
+            (node, _) => self.go(node.as_ref()),
+        }
+    }
+
+    fn go(&mut self, target: Option<&NodeName>) {
+        let Some(node) = target else { return };
+        if self.graph.node(node).deferred {
+            self.deferred.insert(node.clone());
+        } else {
+            self.pulled.insert(node.clone());
+        }
+    }
+
+    fn finish(mut self, joins: Vec<JoinSeen>) -> Planned {
+        if self.pulled.is_empty() && self.sent.is_empty() && self.reroute.is_empty() {
+            self.pulled = std::mem::take(&mut self.deferred);
+        }
+        let pulled = self.pulled.into_iter().map(|node| PlannedTask {
+            node,
+            payload: None,
+        });
+        let next = Next {
+            tasks: pulled.chain(self.sent).collect(),
+            joins,
+            deferred: self.deferred.into_iter().collect(),
+            reroute: self.reroute,
+            leave: None,
+        };
+        Planned {
+            next,
+            faults: self.faults,
+        }
+    }
+}
+
+/// Marks the sources that ran, and lets the joins go that have seen all of theirs.
+fn join(plan: &mut Plan<'_>, before: &[JoinSeen], ended: &[Ended<'_>]) -> Vec<JoinSeen> {
+    let mut waiting = Vec::new();
+    let graph = plan.graph;
+    for join in &graph.joins {
+        let sources: Vec<_> = join.sources.iter().cloned().collect();
+        let seen_before = before
+            .iter()
+            .find(|seen| seen.target == join.target && seen.sources == sources);
+        let mut seen: BTreeSet<NodeName> = seen_before
+            .iter()
+            .flat_map(|seen| seen.seen.iter().cloned())
+            .collect();
+        seen.extend(
+            ended
+                .iter()
+                .map(|task| task.node)
+                .filter(|node| join.sources.contains(*node))
+                .cloned(),
+        );
+        if seen == join.sources {
+            plan.go(Some(&join.target));
+        } else if !seen.is_empty() {
+            waiting.push(JoinSeen {
+                target: join.target.clone(),
+                sources,
+                seen: seen.into_iter().collect(),
+            });
+        }
+    }
+    waiting
+}

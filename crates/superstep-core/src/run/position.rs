@@ -1,0 +1,569 @@
+//! Where a thread stands: the root graph and every open subgraph, with their states and what runs next.
+//!
+//! A position is what a [`Snapshot`] stores and what [`Change`]s change. The machine changes it at
+//! barriers by the same functions that replay a log, so a thread that was loaded and one that never
+//! stopped cannot differ.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::channel::ChannelSet;
+use crate::checkpoint::History;
+use crate::checkpoint::format::{
+    AttemptFailed, Body, Change, Entry, Extensions, FrameAdvanced, FrameOpened, FrameSnapshot,
+    Next, RunRecord, Snapshot, Stop,
+};
+use crate::error::OpenError;
+use crate::graph::{AnyUpdate, Definition, Live, ReadError, StateOps, SubgraphLife};
+use crate::ids::{FramePath, NodeName, Seq, TaskId, TaskPlace, ThreadId};
+use crate::value::Value;
+
+/// Where a thread stands.
+pub(crate) struct Position {
+    pub(crate) thread: ThreadId,
+    pub(crate) graph: Arc<Definition>,
+    /// The entry where this branch began.
+    pub(crate) branch: Seq,
+    pub(crate) run: RunRecord,
+    pub(crate) frames: BTreeMap<FramePath, Frame>,
+}
+
+/// A graph or subgraph that was entered.
+pub(crate) struct Frame {
+    pub(crate) graph: Arc<Definition>,
+    /// The version of the stored data it was read from.
+    pub(crate) version: u32,
+    pub(crate) state: Live,
+    /// Whether it works on its parent's state.
+    pub(crate) shared: bool,
+    /// Whether it is stored at all.
+    pub(crate) stored: bool,
+    pub(crate) entered_by: Option<TaskId>,
+    pub(crate) forwarded: Vec<Vec<Value>>,
+    pub(crate) step: u64,
+    pub(crate) last: Vec<NodeName>,
+    pub(crate) next: Next,
+    pub(crate) failed: BTreeMap<u32, AttemptFailed>,
+}
+
+impl Next {
+    pub(crate) fn is_done(&self) -> bool {
+        self.tasks.is_empty() && self.deferred.is_empty() && self.reroute.is_empty()
+    }
+}
+
+impl Position {
+    /// A thread on which nothing has happened.
+    pub(crate) fn empty(graph: &Arc<Definition>, thread: &ThreadId, run: RunRecord) -> Self {
+        Self {
+            thread: thread.clone(),
+            graph: graph.clone(),
+            branch: Seq(0),
+            run,
+            frames: BTreeMap::new(),
+        }
+    }
+
+    /// Reads a stretch of history; none if it is empty.
+    pub(crate) fn read(
+        graph: &Arc<Definition>,
+        thread: &ThreadId,
+        history: &History,
+    ) -> Result<Option<Self>, OpenError> {
+        let mut position = match &history.snapshot {
+            Some(stored) => Some(Self::of_snapshot(
+                graph,
+                thread,
+                Snapshot::unseal(&stored.body, thread, stored.seq)?,
+            )?),
+            None => None,
+        };
+        for stored in &history.entries {
+            let entry = Entry::unseal(&stored.body, thread, stored.seq)?;
+            for change in entry.changes {
+                position = Some(Self::replay(position, graph, thread, change)?);
+            }
+            if let (Some(position), Some(Stop::Failed(_))) = (&mut position, entry.stop) {
+                position.forget_attempts();
+            }
+        }
+        Ok(position)
+    }
+
+    /// The run gave up: whoever resumes it wants every task tried anew.
+    pub(crate) fn forget_attempts(&mut self) {
+        self.frames
+            .values_mut()
+            .for_each(|frame| frame.failed.clear());
+    }
+
+    /// Moves the thread to a branch of its own, where every task has a new id.
+    pub(crate) fn rebranch(&mut self, old_thread: &ThreadId, branch: Seq) {
+        let old_branch = std::mem::replace(&mut self.branch, branch);
+        let mut renamed: BTreeMap<TaskId, TaskId> = BTreeMap::new();
+        for (old_path, mut frame) in std::mem::take(&mut self.frames) {
+            let path = old_path.renamed(&renamed);
+            frame.entered_by = frame
+                .entered_by
+                .map(|task| renamed.get(&task).copied().unwrap_or(task));
+            for (index, task) in (0..).zip(&frame.next.tasks) {
+                let (step, node) = (frame.step, &task.node);
+                let old = TaskPlace {
+                    thread: old_thread,
+                    branch: old_branch,
+                    frame: &old_path,
+                    step,
+                    node,
+                    index,
+                };
+                let new = TaskPlace {
+                    thread: &self.thread,
+                    branch,
+                    frame: &path,
+                    step,
+                    node,
+                    index,
+                };
+                renamed.insert(TaskId::derive(&old), TaskId::derive(&new));
+            }
+            self.frames.insert(path, frame);
+        }
+    }
+
+    pub(crate) fn replay(
+        position: Option<Self>,
+        graph: &Arc<Definition>,
+        thread: &ThreadId,
+        change: Change,
+    ) -> Result<Self, OpenError> {
+        if let Change::RunStarted(run) = change {
+            let mut position = position.unwrap_or_else(|| Self::empty(graph, thread, run.clone()));
+            position.check_graph(&run)?;
+            position.run = run;
+            return Ok(position);
+        }
+        let mut position = position.ok_or_else(|| unreadable(thread, graph, Headless))?;
+        match change {
+            Change::RunStarted(_) => unreachable!("handled above"),
+            Change::FrameOpened(opened) => position.replay_opened(opened)?,
+            Change::FrameAdvanced(advanced) => position.replay_advanced(advanced)?,
+            Change::AttemptFailed(failed) => {
+                if let Some(frame) = position.frames.get_mut(&failed.frame) {
+                    frame.failed.insert(failed.index, failed);
+                }
+            }
+            // The snapshot beside a fork is the whole truth; a history is never read across one.
+            Change::Forked(_) => return Err(unreadable(thread, graph, Headless)),
+        }
+        Ok(position)
+    }
+
+    fn check_graph(&self, run: &RunRecord) -> Result<(), OpenError> {
+        if run.graph == self.graph.name {
+            return Ok(());
+        }
+        Err(OpenError::OtherGraph {
+            thread: self.thread.clone(),
+            found: run.graph.clone(),
+            wanted: self.graph.name.clone(),
+        })
+    }
+
+    fn replay_opened(&mut self, opened: FrameOpened) -> Result<(), OpenError> {
+        let graph = self.graph_of(&opened.frame)?;
+        let update = match &opened.input {
+            Some(input) => Some(self.read_update(&graph, input, opened.version)?),
+            None => None,
+        };
+        self.open(&opened, graph, update);
+        Ok(())
+    }
+
+    fn replay_advanced(&mut self, advanced: FrameAdvanced) -> Result<(), OpenError> {
+        let missing = || unreadable(&self.thread, &self.graph, Headless);
+        let frame = self.frames.get(&advanced.frame).ok_or_else(missing)?;
+        let (graph, version) = (frame.graph.clone(), frame.version);
+        let mut updates = Vec::with_capacity(advanced.writes.len());
+        for write in &advanced.writes {
+            let of_task: Result<Vec<_>, _> = write
+                .updates
+                .iter()
+                .map(|u| self.read_update(&graph, u, version))
+                .collect();
+            updates.push(of_task?);
+        }
+        let frame = self.frame_mut(&advanced.frame);
+        apply_writes(&*graph.ops, &mut frame.state, updates);
+        self.advance(advanced);
+        Ok(())
+    }
+
+    fn read_update(
+        &self,
+        graph: &Definition,
+        update: &Value,
+        version: u32,
+    ) -> Result<AnyUpdate, OpenError> {
+        graph
+            .ops
+            .decode_update(update, version)
+            .map_err(|error| unreadable(&self.thread, graph, error))
+    }
+
+    /// Enters a graph: for the first time, or again with what was there.
+    pub(crate) fn open(
+        &mut self,
+        opened: &FrameOpened,
+        graph: Arc<Definition>,
+        input: Option<AnyUpdate>,
+    ) {
+        let shared = !opened.frame.is_root() && opened.input.is_none();
+        self.close_children(&opened.frame);
+        if let Some(frame) = self.frames.get_mut(&opened.frame) {
+            // Tasks that were planned and dropped must not share their ids with those planned now.
+            frame.step += 1;
+        } else {
+            let state = match opened.frame.parent() {
+                Some(parent) if shared => self.frame(&parent).state.clone(),
+                _ => graph.ops.initial(),
+            };
+            let frame = Frame {
+                graph: graph.clone(),
+                version: opened.version,
+                state,
+                shared,
+                stored: self.is_stored(&opened.frame),
+                entered_by: None,
+                forwarded: Vec::new(),
+                step: 0,
+                last: Vec::new(),
+                next: Next::default(),
+                failed: BTreeMap::new(),
+            };
+            self.frames.insert(opened.frame.clone(), frame);
+        }
+        let frame = self.frame_mut(&opened.frame);
+        frame.entered_by = opened.entered_by;
+        frame.last.clear();
+        frame.failed.clear();
+        frame.next = opened.next.clone();
+        if let Some(input) = input {
+            graph.ops.begin_step(&mut frame.state);
+            graph.ops.apply(&mut frame.state, input);
+        }
+    }
+
+    /// Ends a superstep whose writes were applied.
+    pub(crate) fn advance(&mut self, advanced: FrameAdvanced) {
+        self.close_children(&advanced.frame);
+        let frame = self.frame_mut(&advanced.frame);
+        if frame.shared {
+            frame.forwarded.push(
+                advanced
+                    .writes
+                    .iter()
+                    .flat_map(|write| write.updates.iter().cloned())
+                    .collect(),
+            );
+        }
+        frame.last = advanced
+            .writes
+            .into_iter()
+            .map(|write| write.node)
+            .collect();
+        frame.last.dedup();
+        frame.step += 1;
+        frame.failed.clear();
+        frame.next = advanced.next;
+    }
+
+    /// Forgets the subgraphs of a superstep that is over. One that lives as long as the thread is put to rest.
+    fn close_children(&mut self, path: &FramePath) {
+        let depth = path.segments().len();
+        let lives_on = |below: &FramePath| below.segments()[depth].task.is_none();
+        self.frames.retain(|below, _| {
+            !below.is_below(path) || (lives_on(below) && below.segments().len() == depth + 1)
+        });
+        for (_, kept) in self
+            .frames
+            .range_mut(path.clone()..)
+            .filter(|(below, _)| below.is_below(path))
+        {
+            kept.entered_by = None;
+            kept.next = Next::default();
+            kept.failed.clear();
+            kept.forwarded.clear();
+        }
+    }
+
+    pub(crate) fn frame(&self, path: &FramePath) -> &Frame {
+        self.frames
+            .get(path)
+            .expect("only frames that were opened are asked for")
+    }
+
+    pub(crate) fn frame_mut(&mut self, path: &FramePath) -> &mut Frame {
+        self.frames
+            .get_mut(path)
+            .expect("only frames that were opened are asked for")
+    }
+
+    pub(crate) fn root(&self) -> Option<&Frame> {
+        self.frames.get(&FramePath::root())
+    }
+
+    /// Whether a graph is stored: no subgraph on the way to it is stateless.
+    fn is_stored(&self, path: &FramePath) -> bool {
+        let mut graph = self.graph.clone();
+        for segment in path.segments() {
+            match graph
+                .nodes
+                .get(&segment.node)
+                .and_then(|node| node.subgraph())
+            {
+                Some(subgraph) if subgraph.life == SubgraphLife::Stateless => return false,
+                Some(subgraph) => graph = subgraph.graph.clone(),
+                None => return true,
+            }
+        }
+        true
+    }
+
+    /// The graph of a frame, or the named error that it is gone.
+    fn graph_of(&self, path: &FramePath) -> Result<Arc<Definition>, OpenError> {
+        self.graph
+            .descend(path)
+            .map_err(|node| OpenError::NodeGone {
+                thread: self.thread.clone(),
+                frame: path.parent().unwrap_or_default(),
+                node,
+            })
+    }
+
+    /// Makes sure that everything that waits can still run.
+    pub(crate) fn check(&self) -> Result<(), OpenError> {
+        for (path, frame) in &self.frames {
+            let waiting = frame
+                .next
+                .tasks
+                .iter()
+                .map(|task| (&task.node, task.payload.is_some()));
+            let deferred = frame.next.deferred.iter().map(|node| (node, false));
+            for (node, has_payload) in waiting.chain(deferred) {
+                let fits = frame
+                    .graph
+                    .nodes
+                    .get(node)
+                    .is_some_and(|def| def.takes_payload == has_payload);
+                if !fits {
+                    let (thread, frame) = (self.thread.clone(), path.clone());
+                    return Err(OpenError::NodeGone {
+                        thread,
+                        frame,
+                        node: node.clone(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether some data was written by an older version of its state.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.frames
+            .values()
+            .any(|frame| frame.version != frame.graph.ops.version())
+    }
+
+    /// The id of a task of the superstep that runs next.
+    pub(crate) fn task_id(&self, path: &FramePath, node: &NodeName, index: u32) -> TaskId {
+        let step = self.frame(path).step;
+        TaskId::derive(&TaskPlace {
+            thread: &self.thread,
+            branch: self.branch,
+            frame: path,
+            step,
+            node,
+            index,
+        })
+    }
+
+    /// The whole of it, to be stored. Data of older versions is of the current one from here on.
+    pub(crate) fn snapshot(&mut self) -> Snapshot {
+        let mut frames = Vec::with_capacity(self.frames.len());
+        for (path, frame) in self.frames.iter_mut().filter(|(_, frame)| frame.stored) {
+            frame.version = frame.graph.ops.version();
+            let encoded = || {
+                frame
+                    .graph
+                    .ops
+                    .encode_state(&frame.state)
+                    .expect("every value in it was read back when it was written")
+            };
+            frames.push(FrameSnapshot {
+                path: path.clone(),
+                version: frame.version,
+                state: (!frame.shared).then(encoded),
+                forwarded: frame.forwarded.clone(),
+                entered_by: frame.entered_by,
+                step: frame.step,
+                last: frame.last.clone(),
+                next: frame.next.clone(),
+                failed: frame.failed.values().cloned().collect(),
+            });
+        }
+        Snapshot {
+            branch: self.branch,
+            run: self.run.clone(),
+            frames,
+            extensions: Extensions::default(),
+        }
+    }
+
+    fn of_snapshot(
+        graph: &Arc<Definition>,
+        thread: &ThreadId,
+        snapshot: Snapshot,
+    ) -> Result<Self, OpenError> {
+        let mut position = Self::empty(graph, thread, snapshot.run);
+        position.check_graph(&position.run)?;
+        position.branch = snapshot.branch;
+        for stored in snapshot.frames {
+            let frame = position.read_frame(&stored)?;
+            position.frames.insert(stored.path, frame);
+        }
+        Ok(position)
+    }
+
+    fn read_frame(&self, stored: &FrameSnapshot) -> Result<Frame, OpenError> {
+        let graph = self.graph_of(&stored.path)?;
+        let ops = &*graph.ops;
+        let read = |error: ReadError| unreadable(&self.thread, &graph, error);
+        let state = match (&stored.state, stored.path.parent()) {
+            (Some(state), _) => ops.decode_state(state, stored.version).map_err(read)?,
+            (None, Some(parent)) => self.shared_state(ops, &parent, stored).map_err(read)?,
+            (None, None) => return Err(unreadable(&self.thread, &graph, Headless)),
+        };
+        Ok(Frame {
+            version: stored.version,
+            state,
+            shared: stored.state.is_none(),
+            stored: true,
+            entered_by: stored.entered_by,
+            forwarded: stored.forwarded.clone(),
+            step: stored.step,
+            last: stored.last.clone(),
+            next: stored.next.clone(),
+            failed: stored
+                .failed
+                .iter()
+                .map(|failed| (failed.index, failed.clone()))
+                .collect(),
+            graph,
+        })
+    }
+
+    fn shared_state(
+        &self,
+        ops: &dyn StateOps,
+        parent: &FramePath,
+        stored: &FrameSnapshot,
+    ) -> Result<Live, ReadError> {
+        let mut state = self.frame(parent).state.clone();
+        for step in &stored.forwarded {
+            ops.begin_step(&mut state);
+            for update in step {
+                let update = ops.decode_update(update, stored.version)?;
+                ops.apply(&mut state, update);
+            }
+        }
+        Ok(state)
+    }
+}
+
+/// History that has no beginning: an entry is missing.
+#[derive(Debug, thiserror::Error)]
+#[error("an earlier part of its history is missing")]
+struct Headless;
+
+fn unreadable(
+    thread: &ThreadId,
+    graph: &Definition,
+    error: impl std::error::Error + Send + Sync + 'static,
+) -> OpenError {
+    OpenError::Unreadable {
+        thread: thread.clone(),
+        graph: graph.name.clone(),
+        source: error.into(),
+    }
+}
+
+/// Writes what the tasks of a superstep wrote, in task order. Whoever overwrites a channel wins it whole.
+pub(crate) fn apply_writes(ops: &dyn StateOps, state: &mut Live, tasks: Vec<Vec<AnyUpdate>>) {
+    ops.begin_step(state);
+    let all = tasks.iter().fold(ChannelSet::EMPTY, |all, updates| {
+        all.union(overwritten(ops, updates))
+    });
+    for updates in tasks {
+        let by_others = if all.is_empty() {
+            all
+        } else {
+            all.minus(overwritten(ops, &updates))
+        };
+        for mut update in updates {
+            if !by_others.is_empty() {
+                ops.discard(&mut update, by_others);
+            }
+            ops.apply(state, update);
+        }
+    }
+}
+
+fn overwritten(ops: &dyn StateOps, updates: &[AnyUpdate]) -> ChannelSet {
+    updates.iter().fold(ChannelSet::EMPTY, |set, update| {
+        set.union(ops.overwritten(update))
+    })
+}
+
+/// Two tasks that may not both be applied.
+pub(crate) struct Conflict {
+    pub(crate) channel: &'static str,
+    pub(crate) first: usize,
+    pub(crate) second: usize,
+}
+
+/// Finds two tasks of a superstep that write a channel which takes one write, or that overwrite the same one.
+pub(crate) fn conflict<'a>(
+    ops: &dyn StateOps,
+    tasks: impl Iterator<Item = &'a [AnyUpdate]>,
+) -> Option<Conflict> {
+    let channels = ops.channels();
+    let mut writer: Vec<Option<usize>> = vec![None; channels.len()];
+    let mut replacer = writer.clone();
+    for (task, updates) in tasks.enumerate() {
+        let written = updates.iter().fold(ChannelSet::EMPTY, |set, update| {
+            set.union(ops.written(update))
+        });
+        for index in written.iter() {
+            let channel = &channels[index as usize];
+            let first = writer[index as usize].replace(task);
+            if let (Some(first), false) = (first, channel.kind.takes_many()) {
+                return Some(Conflict {
+                    channel: channel.name,
+                    first,
+                    second: task,
+                });
+            }
+        }
+        for index in overwritten(ops, updates).iter() {
+            if let Some(first) = replacer[index as usize].replace(task) {
+                return Some(Conflict {
+                    channel: channels[index as usize].name,
+                    first,
+                    second: task,
+                });
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,140 @@
+//! Reads threads without running them: states as of any entry, open questions, and whether this program can go on.
+
+use std::sync::Arc;
+
+use crate::checkpoint::format::{Body, Change, Entry, Question, RunRecord, Snapshot};
+use crate::checkpoint::{History, InterruptRow, Loaded};
+use crate::error::{FormatError, OpenError};
+use crate::graph::Definition;
+use crate::ids::{FramePath, NodeName, Seq, TaskId, ThreadId};
+use crate::run::position::Position;
+use crate::value::Value;
+
+/// A thread as of one entry.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ThreadState {
+    /// The entry.
+    pub seq: Seq,
+    /// The run that made it.
+    pub run: RunRecord,
+    /// The state of the root graph.
+    pub values: Value,
+    /// How many supersteps the root graph has made.
+    pub step: u64,
+    /// What runs next, subgraphs included, parents first.
+    pub next: Vec<NextTask>,
+}
+
+/// A task that runs next.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NextTask {
+    /// Its graph, empty for the root.
+    pub frame: FramePath,
+    /// Its node.
+    pub node: NodeName,
+    /// Its id.
+    pub task: TaskId,
+    /// What was sent to it.
+    pub payload: Option<Value>,
+}
+
+/// Reads the state that a stretch of history leads to; none if nothing has happened.
+pub fn read_state(
+    graph: &Arc<Definition>,
+    thread: &ThreadId,
+    history: &History,
+) -> Result<Option<ThreadState>, OpenError> {
+    let Some(position) = Position::read(graph, thread, history)? else {
+        return Ok(None);
+    };
+    let Some(root) = position.root() else {
+        return Ok(None);
+    };
+    let last = history
+        .entries
+        .last()
+        .or(history.snapshot.as_ref())
+        .map_or(Seq(0), |stored| stored.seq);
+    let mut next = Vec::new();
+    for (path, frame) in &position.frames {
+        for (index, task) in (0..).zip(&frame.next.tasks) {
+            let id = position.task_id(path, &task.node, index);
+            next.push(NextTask {
+                frame: path.clone(),
+                node: task.node.clone(),
+                task: id,
+                payload: task.payload.clone(),
+            });
+        }
+    }
+    let values = root
+        .graph
+        .ops
+        .encode_state(&root.state)
+        .expect("every value in it was read back when it was written");
+    Ok(Some(ThreadState {
+        seq: last,
+        run: position.run.clone(),
+        values,
+        step: root.step,
+        next,
+    }))
+}
+
+/// Whether this program could go on with a thread. Runs nothing and writes nothing.
+pub fn check(graph: &Arc<Definition>, thread: &ThreadId, loaded: &Loaded) -> Result<(), OpenError> {
+    if let Some(position) = Position::read(graph, thread, &loaded.history)? {
+        position.check()?;
+    }
+    Ok(())
+}
+
+/// The name of the graph that a stretch of history belongs to; none if nothing has happened.
+pub fn graph_name(thread: &ThreadId, history: &History) -> Result<Option<String>, FormatError> {
+    for stored in history.entries.iter().rev() {
+        let entry = Entry::read(stored, thread)?;
+        let started = entry.changes.into_iter().find_map(|change| match change {
+            Change::RunStarted(run) => Some(run.graph),
+            _ => None,
+        });
+        if started.is_some() {
+            return Ok(started);
+        }
+    }
+    match &history.snapshot {
+        Some(stored) => Ok(Some(
+            Snapshot::unseal(&stored.body, thread, stored.seq)?
+                .run
+                .graph,
+        )),
+        None => Ok(None),
+    }
+}
+
+/// A question with its place and, if it has one, its answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenQuestion {
+    /// What is asked.
+    pub question: Question,
+    /// The stored row: when it was asked, who answered what.
+    pub row: InterruptRow,
+}
+
+/// Reads stored questions.
+pub fn open_questions(rows: Vec<InterruptRow>) -> Result<Vec<OpenQuestion>, FormatError> {
+    let read = |row: InterruptRow| {
+        let question = Question::unseal(&row.body, &row.thread, row.seq)?;
+        Ok(OpenQuestion { question, row })
+    };
+    rows.into_iter().map(read).collect()
+}
+
+impl Entry {
+    /// Reads a stored entry.
+    pub fn read(
+        stored: &crate::checkpoint::StoredBody,
+        thread: &ThreadId,
+    ) -> Result<Self, FormatError> {
+        Self::unseal(&stored.body, thread, stored.seq)
+    }
+}

@@ -1,0 +1,397 @@
+//! Begins supersteps: starts tasks, enters subgraphs, and takes up what was recorded before.
+
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::checkpoint::format::{
+    AfterFailure, Breakpoint, BreakpointSide, FrameOpened, Next, PlannedTask, Stop,
+};
+use crate::error::{Failure, FailureKind, NodeError};
+use crate::graph::{
+    AnyUpdate, CacheKey, Definition, Input, Mapping, NodeBody, NodeDef, RefusedUpdate, Subgraph,
+    SubgraphLife, Timeout,
+};
+use crate::ids::{FramePath, NodeName, TaskId, Timestamp};
+use crate::node::{Output, Task, TaskInfo, TaskParts};
+use crate::run::live::{Doing, Ending, LiveFrame, Slot};
+use crate::run::{Run, Step, plan};
+use crate::value::Value;
+
+impl Run {
+    /// Begins what is planned and due. True if there is something new for the driver, or the run stops.
+    pub(super) fn start_supersteps(&mut self) -> bool {
+        let mut tasks = Vec::new();
+        self.start_waiting(&mut tasks);
+        while !self.draining && self.stop.is_none() {
+            let Some(path) = self.ready.pop_first() else {
+                break;
+            };
+            self.start_superstep(&path, &mut tasks);
+        }
+        let news = !tasks.is_empty()
+            || self.stop.is_some()
+            || self.live.values().any(|live| live.open == 0);
+        if !tasks.is_empty() {
+            self.queue.push_back(Step::Start(tasks));
+        }
+        news
+    }
+
+    fn start_superstep(&mut self, path: &FramePath, tasks: &mut Vec<Task>) {
+        if !self.replan(path) || self.stops_before(path) {
+            return;
+        }
+        let frame = self.position.frame(path);
+        let planned = frame.next.tasks.clone();
+        if planned.len() > self.options.tasks_max {
+            let why = format!(
+                "{} tasks are planned, at most {} are allowed",
+                planned.len(),
+                self.options.tasks_max
+            );
+            let failure =
+                self.superstep_failure(path, &planned[0].node, FailureKind::TooManyTasks, why);
+            self.stop = Some(Stop::Failed(vec![failure]));
+            return;
+        }
+        self.live.insert(path.clone(), LiveFrame::default());
+        let several = planned.len() > 1;
+        for (index, planned) in (0..).zip(planned) {
+            let id = self.position.task_id(path, &planned.node, index);
+            let attempt = self
+                .position
+                .frame(path)
+                .failed
+                .get(&index)
+                .map_or(0, |failed| failed.failure.attempts);
+            self.places.insert(id, (path.clone(), index));
+            let slot = Slot {
+                task: id,
+                node: planned.node.clone(),
+                attempt,
+                doing: Doing::Dropped,
+            };
+            self.live_frame(path).push(slot);
+            self.start_task(path, index, &planned, several, tasks);
+        }
+    }
+
+    /// Asks routes again that could not be followed; false if they still cannot.
+    fn replan(&mut self, path: &FramePath) -> bool {
+        let frame = self.position.frame(path);
+        if frame.next.reroute.is_empty() {
+            return true;
+        }
+        let planned = plan::again(&frame.graph.clone(), &frame.state, &frame.next);
+        if planned.faults.is_empty() {
+            self.position.frame_mut(path).next = planned.next;
+            if self.position.frame(path).next.is_done() {
+                self.finish_frame(path);
+                return false;
+            }
+            return true;
+        }
+        let failures = planned.faults.into_iter().map(|(node, error)| {
+            self.superstep_failure(path, &node, error.kind(), error.to_string())
+        });
+        self.stop = Some(Stop::Failed(failures.collect()));
+        false
+    }
+
+    fn stops_before(&mut self, path: &FramePath) -> bool {
+        if self.passed.remove(path) {
+            return false;
+        }
+        let frame = self.position.frame(path);
+        let stops = |node: &NodeName| {
+            frame.graph.pause_before.contains(node) || self.options.pause_before.contains(node)
+        };
+        let nodes: Vec<_> = frame
+            .next
+            .tasks
+            .iter()
+            .map(|task| task.node.clone())
+            .filter(stops)
+            .collect();
+        if nodes.is_empty() {
+            return false;
+        }
+        self.stop = Some(Stop::Breakpoint(Breakpoint {
+            frame: path.clone(),
+            side: BreakpointSide::Before,
+            nodes,
+        }));
+        true
+    }
+
+    /// Starts one task of a superstep, or finds what it did before.
+    fn start_task(
+        &mut self,
+        path: &FramePath,
+        index: u32,
+        planned: &PlannedTask,
+        several: bool,
+        tasks: &mut Vec<Task>,
+    ) {
+        let graph = self.position.frame(path).graph.clone();
+        let def = graph.node(&planned.node);
+        let id = self.live_frame(path).slots[index as usize].task;
+        if let Some(result) = self.results.get(&id) {
+            let doing = match Output::read(&*graph.ops, result, &self.position.thread) {
+                Ok(output) => Doing::Ended(Ending::of_output(
+                    output,
+                    def.routing.commands.is_some(),
+                    false,
+                )),
+                Err(error) => Doing::Failed(self.task_failure(path, index, &error)),
+            };
+            return self.live_frame(path).set(index, doing);
+        }
+        if let Some(questions) = self
+            .unanswered
+            .remove(&id)
+            .filter(|_| !self.answers.contains_key(&id))
+        {
+            // Nobody has answered yet: running the node again would only ask again.
+            return self.live_frame(path).set(index, Doing::Asking(questions));
+        }
+        let failed = self.position.frame(path).failed.get(&index).cloned();
+        match failed.map(|failed| (failed.then, failed.failure)) {
+            Some((AfterFailure::Retry { at }, _)) => {
+                self.live_frame(path).set(
+                    index,
+                    Doing::Waiting {
+                        until: at,
+                        handle: None,
+                    },
+                );
+            }
+            Some((AfterFailure::Handle, failure)) => {
+                self.live_frame(path).set(
+                    index,
+                    Doing::Waiting {
+                        until: Timestamp(i64::MIN),
+                        handle: Some(failure),
+                    },
+                );
+            }
+            None => match &def.body {
+                NodeBody::Subgraph(subgraph) => self.enter(path, index, subgraph, planned),
+                NodeBody::Call(_) => tasks.push(self.attempt(path, index, several, None)),
+            },
+        }
+    }
+
+    /// Starts the tasks whose time has come: those that are tried again, and error handlers.
+    fn start_waiting(&mut self, tasks: &mut Vec<Task>) {
+        let mut due = Vec::new();
+        for (path, live) in &self.live {
+            for (index, slot) in (0..).zip(&live.slots) {
+                if let Doing::Waiting { until, handle } = &slot.doing
+                    && *until <= self.now
+                {
+                    due.push((path.clone(), index, handle.clone(), live.slots.len() > 1));
+                }
+            }
+        }
+        for (path, index, handle, several) in due {
+            tasks.push(self.attempt(&path, index, several, handle));
+        }
+    }
+
+    /// When the next waiting task is due.
+    pub(super) fn next_timer(&self) -> Option<Timestamp> {
+        let slots = self.live.values().flat_map(|live| &live.slots);
+        slots
+            .filter_map(|slot| {
+                if let Doing::Waiting { until, .. } = slot.doing {
+                    Some(until)
+                } else {
+                    None
+                }
+            })
+            .min()
+    }
+
+    /// One attempt of a task, or its error handler.
+    pub(super) fn attempt(
+        &mut self,
+        path: &FramePath,
+        index: u32,
+        several: bool,
+        handle: Option<Failure>,
+    ) -> Task {
+        let slot = &mut self.live.get_mut(path).expect("begun").slots[index as usize];
+        slot.attempt += 1;
+        slot.doing = Doing::Running {
+            handling: handle.is_some(),
+        };
+        let (id, node, attempt) = (slot.task, slot.node.clone(), slot.attempt);
+        let frame = self.position.frame(path);
+        let def = frame.graph.node(&node);
+        let payload = frame.next.tasks[index as usize].payload.clone();
+        let handled = handle.is_some();
+        let call = match (&handle, &def.handler, &def.body) {
+            (Some(_), Some(handler), _) => handler.call.clone(),
+            (_, _, NodeBody::Call(call)) => call.clone(),
+            (_, _, NodeBody::Subgraph(_)) => unreachable!("a subgraph is entered, not called"),
+        };
+        let info = TaskInfo {
+            thread: self.position.thread.clone(),
+            epoch: self.head.epoch,
+            run: self.position.run.run,
+            task: id,
+            frame: path.clone(),
+            node: node.clone(),
+            step: frame.step,
+            attempt,
+            remaining_steps: self
+                .options
+                .step_limit
+                .saturating_sub(self.steps.get(path).copied().unwrap_or(0) + 1),
+            context: self.position.run.context.clone(),
+            stateless: !frame.stored,
+        };
+        let graph = frame.graph.clone();
+        let is_root = path.is_root();
+        let parts = TaskParts {
+            call,
+            cache: if handled {
+                None
+            } else {
+                cache_key(&graph, &node, def, &frame.state, payload.as_ref())
+            },
+            input: Input {
+                state: frame.state.clone(),
+                payload,
+                failure: handle,
+            },
+            ops: graph.ops.clone(),
+            store_result: several && frame.stored && !handled,
+            timeout: if handled {
+                Timeout::default()
+            } else {
+                def.timeout
+            },
+            targets: Arc::new(move |record| {
+                if is_root && record.parent.is_some() {
+                    let why = format!(
+                        "`{node}` is not inside a subgraph, so there is no parent graph to command"
+                    );
+                    return Err(NodeError::of_kind(FailureKind::NoParent, why));
+                }
+                graph
+                    .node(&node)
+                    .check_goto(&graph, &node, &record.goto, handled)
+            }),
+            records: self.records.entry(id).or_default().clone(),
+            answers: self.answers.get(&id).cloned().unwrap_or_default(),
+        };
+        Task::new(info, parts)
+    }
+
+    /// Enters a subgraph, or finds it where it was left.
+    fn enter(&mut self, path: &FramePath, index: u32, subgraph: &Subgraph, planned: &PlannedTask) {
+        let task = self.live_frame(path).slots[index as usize].task;
+        let lives_with_thread = subgraph.life == SubgraphLife::Thread;
+        let child = path.child(planned.node.clone(), (!lives_with_thread).then_some(task));
+        let entered_by = self
+            .position
+            .frames
+            .get(&child)
+            .and_then(|frame| frame.entered_by);
+        match entered_by {
+            Some(by) if by != task => {
+                let why = format!(
+                    "`{}` keeps its state with the thread and is entered twice at once",
+                    planned.node
+                );
+                let error = NodeError::of_kind(FailureKind::SubgraphBusy, why);
+                let failure = self.task_failure(path, index, &error);
+                return self.live_frame(path).set(index, Doing::Failed(failure));
+            }
+            Some(_) => {}
+            None => {
+                if let Err(error) =
+                    self.open_child(path, &child, task, subgraph, planned.payload.as_ref())
+                {
+                    return self.fail(path, index, error);
+                }
+            }
+        }
+        self.live_frame(path).set(index, Doing::Inside);
+        if self.position.frame(&child).next.is_done() {
+            self.finish_frame(&child);
+        } else {
+            self.ready.insert(child);
+        }
+    }
+
+    fn open_child(
+        &mut self,
+        path: &FramePath,
+        child: &FramePath,
+        task: TaskId,
+        subgraph: &Subgraph,
+        payload: Option<&Value>,
+    ) -> Result<(), NodeError> {
+        let ops = &subgraph.graph.ops;
+        let (input, update) = match &subgraph.mapping {
+            Mapping::Shared => (None, None),
+            Mapping::Mapped { down, .. } => {
+                let update: AnyUpdate = down(&self.position.frame(path).state, payload)?;
+                let state = self
+                    .position
+                    .frames
+                    .get(child)
+                    .map_or_else(|| ops.initial(), |kept| kept.state.clone());
+                let (stored, update) = ops
+                    .prepare(&state, update, task)
+                    .map_err(RefusedUpdate::of_node)?;
+                (Some(stored), Some(update))
+            }
+        };
+        let mut opened = FrameOpened {
+            frame: child.clone(),
+            entered_by: Some(task),
+            version: ops.version(),
+            input,
+            next: Next::default(),
+        };
+        self.position.open(&opened, subgraph.graph.clone(), update);
+        opened.next = plan::first(&subgraph.graph, &self.position.frame(child).state)?;
+        let frame = self.position.frame_mut(child);
+        frame.next = opened.next.clone();
+        if frame.stored {
+            self.pending.opened.insert(child.clone(), opened);
+        }
+        Ok(())
+    }
+
+    pub(super) fn live_frame(&mut self, path: &FramePath) -> &mut LiveFrame {
+        self.live.get_mut(path).expect("its superstep has begun")
+    }
+}
+
+/// The key of a node's result in the cache, made its own: graph, node, what was sent, and what the node's function says.
+fn cache_key(
+    graph: &Definition,
+    node: &NodeName,
+    def: &NodeDef,
+    state: &crate::graph::Live,
+    payload: Option<&Value>,
+) -> Option<CacheKey> {
+    let cache = def.cache.as_ref()?;
+    let sent = payload.map_or(0, |payload| xxh3_128(payload.as_bytes()));
+    let key = format!(
+        "{}/{node}/v{}/{sent:032x}/{}",
+        graph.name,
+        graph.ops.version(),
+        (cache.key)(state)
+    );
+    Some(CacheKey {
+        key,
+        ttl_ms: cache.ttl_ms,
+    })
+}

@@ -1,0 +1,136 @@
+//! State is the user's own struct; a node writes it through a typed, partial update.
+//!
+//! [`State`] is what `#[derive(State)]` implements. Nothing in it needs a macro: the derive's
+//! documentation shows the same code by hand.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::channel::{Channel, ChannelSet};
+use crate::error::{InvalidUpdate, MigrationError};
+
+pub use fields::Fields;
+
+mod fields;
+
+/// The state of a graph: a plain struct with one channel per field.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the state of a graph",
+    label = "needs `#[derive(State)]`",
+    note = "write `#[derive(Clone, Debug, Default, State)]` on the struct; the derive writes serde's traits too"
+)]
+pub trait State: Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// What a node may write: every field optional, absent is not null.
+    type Update: StateUpdate;
+
+    /// The version of this struct. Raise it with every change that old data does not fit, and write a migration.
+    const VERSION: u32;
+
+    /// The channels, in the order of the bits of a [`ChannelSet`]. At most 64.
+    const CHANNELS: &'static [Channel];
+
+    /// Clears what lives for one superstep only: ephemeral channels and topics.
+    fn begin_step(&mut self) {}
+
+    /// Writes an update. Cannot fail: what can be refused was refused by [`State::check`] at the node.
+    fn apply(&mut self, update: Self::Update);
+
+    /// Refuses an update that breaks a rule of this state, at the node that wrote it.
+    fn check(&self, update: &Self::Update) -> Result<(), InvalidUpdate> {
+        let _ = update;
+        Ok(())
+    }
+
+    /// Brings data of version `from` to version `from + 1`.
+    ///
+    /// `fields` is a whole state or a partial update: change the fields that are there and leave the
+    /// absent ones absent.
+    fn migrate(from: u32, fields: &mut Fields) -> Result<(), MigrationError> {
+        let _ = fields;
+        Err(MigrationError::Missing {
+            from,
+            to: Self::VERSION,
+        })
+    }
+}
+
+/// A typed, partial update of a [`State`].
+pub trait StateUpdate: Serialize + DeserializeOwned + Default + Send + 'static {
+    /// The channels this update writes, overwrites included.
+    fn written(&self) -> ChannelSet;
+
+    /// The channels whose whole value this update replaces, reducer or not.
+    fn overwritten(&self) -> ChannelSet;
+
+    /// Forgets the writes to these channels, because a sibling overwrote them.
+    fn discard(&mut self, channels: ChannelSet);
+
+    /// Gives every message without an id one, so that it can be replaced or removed later.
+    fn name_messages(&mut self, ids: &mut MessageIds) {
+        let _ = ids;
+    }
+
+    /// Takes over what is never stored, after the rest was read back from its stored form.
+    fn move_untracked(&mut self, from: &mut Self) {
+        let _ = from;
+    }
+}
+
+/// Ids for messages that came without one, derived from the task that wrote them.
+#[derive(Debug)]
+pub struct MessageIds {
+    task: String,
+    next: u32,
+}
+
+impl MessageIds {
+    /// Ids that begin with the name of this task.
+    pub fn of(task: impl std::fmt::Display) -> Self {
+        Self {
+            task: task.to_string(),
+            next: 0,
+        }
+    }
+
+    /// The next id.
+    pub fn next_id(&mut self) -> String {
+        let id = format!("{}-{}", self.task, self.next);
+        self.next += 1;
+        id
+    }
+}
+
+/// A cheap, read-only handle on the state of one superstep. Use it like `&S`.
+#[derive(Debug)]
+pub struct View<S>(std::sync::Arc<S>);
+
+impl<S> View<S> {
+    pub(crate) fn new(state: std::sync::Arc<S>) -> Self {
+        Self(state)
+    }
+}
+
+impl<S> Clone for View<S> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<S> std::ops::Deref for View<S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        &self.0
+    }
+}
+
+/// Reads a present field as `Some`, so that `null` ("set to none") differs from absent ("no change").
+///
+/// For use by the code that `derive(State)` writes: `#[serde(default, deserialize_with = "present")]`.
+pub fn present<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: serde::Deserialize<'de>,
+    D: serde::Deserializer<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}

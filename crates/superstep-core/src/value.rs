@@ -1,0 +1,126 @@
+//! Encoded values: JSON bytes behind a codec byte.
+//!
+//! Everything that is stored or crosses a process is one of these. A value is refused when it is
+//! written if it could not be read back: not-a-number, a key that is not text, nesting past the
+//! reader's limit.
+
+mod finite;
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::ValueError;
+
+/// A value as it is stored: one codec byte, then its bytes. Cheap to clone.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Value(Arc<[u8]>);
+
+const CODEC_JSON: u8 = 1;
+
+impl Value {
+    /// Encodes, and makes sure that what was encoded can be read back as the same type.
+    pub fn encode<T: Serialize + DeserializeOwned>(value: &T) -> Result<Self, ValueError> {
+        Self::encode_and_read_back(value).map(|(encoded, _)| encoded)
+    }
+
+    /// Encodes, and gives what a reader of the bytes will see, which is what the caller should go on with.
+    pub(crate) fn encode_and_read_back<T: Serialize + DeserializeOwned>(
+        value: &T,
+    ) -> Result<(Self, T), ValueError> {
+        finite::check(value)?;
+        let encoded = Self::encode_unchecked(value)?;
+        let read_back = encoded.decode()?;
+        Ok((encoded, read_back))
+    }
+
+    /// Encodes a value that was made by decoding, and so is known to survive.
+    pub(crate) fn encode_unchecked<T: Serialize>(value: &T) -> Result<Self, ValueError> {
+        let mut bytes = Vec::with_capacity(64);
+        bytes.push(CODEC_JSON);
+        serde_json::to_writer(&mut bytes, value).map_err(|source| ValueError::Encode {
+            source: source.into(),
+        })?;
+        Ok(Self(bytes.into()))
+    }
+
+    /// Reads the value as a type.
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, ValueError> {
+        serde_json::from_slice(self.json()?).map_err(|source| ValueError::Decode {
+            source: source.into(),
+        })
+    }
+
+    /// Wraps JSON text that came over a wire. It is checked when it is decoded.
+    pub fn from_json_bytes(json: &[u8]) -> Self {
+        let mut bytes = Vec::with_capacity(json.len() + 1);
+        bytes.push(CODEC_JSON);
+        bytes.extend_from_slice(json);
+        Self(bytes.into())
+    }
+
+    /// The JSON text inside.
+    pub fn json(&self) -> Result<&[u8], ValueError> {
+        match self.0.split_first() {
+            Some((&CODEC_JSON, json)) => Ok(json),
+            Some((&codec, _)) => Err(ValueError::Codec { codec }),
+            None => Err(ValueError::Codec { codec: 0 }),
+        }
+    }
+
+    /// How many bytes it takes.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it has no bytes at all, not even a codec. A stored value never is.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All bytes, codec first, for a store that keeps them.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The bytes that a store kept.
+    pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.json() {
+            Ok(json) => write!(f, "{}", String::from_utf8_lossy(json)),
+            Err(_) => write!(f, "Value({} bytes)", self.0.len()),
+        }
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Bytes;
+        impl serde::de::Visitor<'_> for Bytes {
+            type Value = Value;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("bytes")
+            }
+            fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Value, E> {
+                Ok(Value::from_bytes(bytes))
+            }
+            fn visit_byte_buf<E: serde::de::Error>(self, bytes: Vec<u8>) -> Result<Value, E> {
+                Ok(Value::from_bytes(bytes))
+            }
+        }
+        deserializer.deserialize_bytes(Bytes)
+    }
+}

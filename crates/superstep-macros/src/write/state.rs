@@ -1,0 +1,179 @@
+//! `impl State`: the table of channels, and the rule of each as a line or two.
+//!
+//! Here the user's functions are named beside our variables, so even those begin with `__`:
+//! a reducer may well be called `update`.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{ExprPath, Ident, Path};
+
+use super::{at, update};
+use crate::parse::{Field, Kind, Model};
+
+pub(super) fn state(model: &Model) -> TokenStream {
+    let Model {
+        ident,
+        update,
+        krate,
+        version,
+        ..
+    } = model;
+    let channels = model.fields.iter().map(|field| channel(krate, field));
+    let begin_step = begin_step(model);
+    let apply = model.fields.iter().map(|field| apply(krate, field));
+    let check = check(model);
+    let migrate = migrate(model);
+    quote! {
+        #[automatically_derived]
+        impl #krate::State for #ident {
+            type Update = #update;
+
+            const VERSION: ::core::primitive::u32 = #version;
+
+            const CHANNELS: &'static [#krate::Channel] = &[#(#channels),*];
+
+            #begin_step
+
+            #[allow(unused_variables, reason = "a state may have no channels")]
+            fn apply(&mut self, __update: #update) {
+                #(#apply)*
+            }
+
+            #check
+            #migrate
+        }
+    }
+}
+
+fn channel(krate: &Path, field: &Field) -> TokenStream {
+    let wire = &field.wire;
+    let kind = match field.kind {
+        Kind::Last => quote!(Last),
+        Kind::Append(_) => quote!(Append),
+        Kind::Messages(_) => quote!(Messages),
+        Kind::Reduce(_) => quote!(Reduce),
+        Kind::Topic(_) => quote!(Topic),
+        Kind::Ephemeral => quote!(Ephemeral),
+        Kind::Untracked => quote!(Untracked),
+    };
+    quote!(#krate::Channel { name: #wire, kind: #krate::ChannelKind::#kind })
+}
+
+fn begin_step(model: &Model) -> Option<TokenStream> {
+    let cleared: Vec<TokenStream> = model
+        .fields
+        .iter()
+        .filter(|field| matches!(field.kind, Kind::Topic(_) | Kind::Ephemeral))
+        .map(|Field { ident, ty, .. }| {
+            let default = quote_spanned!(ty.span()=> <#ty as ::core::default::Default>::default());
+            quote!(self.#ident = #default;)
+        })
+        .collect();
+    (!cleared.is_empty()).then(|| quote!(fn begin_step(&mut self) { #(#cleared)* }))
+}
+
+fn apply(krate: &Path, field: &Field) -> TokenStream {
+    let place = &field.ident;
+    let overwrite = field
+        .overwrite()
+        .map(|overwrite| replace(place, &overwrite));
+    let write = match &field.kind {
+        Kind::Last | Kind::Ephemeral | Kind::Untracked => replace(place, place),
+        Kind::Append(_) | Kind::Topic(_) => quote!(self.#place.extend(__update.#place);),
+        Kind::Messages(item) => {
+            let is_message = update::is_message(krate, item);
+            let merge = quote!(#krate::channel::merge_messages(&mut self.#place, __update.#place););
+            let merge = at(item.span(), merge);
+            quote!(#is_message #merge)
+        }
+        Kind::Reduce(reducer) => reduce(field, reducer),
+    };
+    quote!(#overwrite #write)
+}
+
+fn replace(place: &Ident, with: &Ident) -> TokenStream {
+    quote! {
+        if let ::core::option::Option::Some(__value) = __update.#with {
+            self.#place = __value;
+        }
+    }
+}
+
+fn reduce(Field { ident, ty, .. }: &Field, reducer: &ExprPath) -> TokenStream {
+    // On the type, so that one without `Default` is an error there.
+    let old = quote_spanned!(ty.span()=> ::core::mem::take::<#ty>(&mut self.#ident));
+    let reducer = typed(at(ty.span(), quote!(fn(#ty, #ty) -> #ty)), reducer);
+    quote! {
+        if let ::core::option::Option::Some(__value) = __update.#ident {
+            #reducer
+            self.#ident = __function(#old, __value);
+        }
+    }
+}
+
+fn check(model: &Model) -> Option<TokenStream> {
+    let Model {
+        ident,
+        update,
+        krate,
+        ..
+    } = model;
+    let messages: Vec<TokenStream> = model
+        .fields
+        .iter()
+        .filter_map(|field| check_messages(krate, field))
+        .collect();
+    let invalid = quote!(::core::result::Result<(), #krate::error::InvalidUpdate>);
+    let own = model.check.as_ref().map(|path| {
+        let signature = at(ident.span(), quote!(fn(&#ident, &#update) -> #invalid));
+        let function = typed(signature, path);
+        quote!(#function __function(self, __update))
+    });
+    if messages.is_empty() && own.is_none() {
+        return None;
+    }
+    let last = own.unwrap_or_else(|| quote!(::core::result::Result::Ok(())));
+    Some(quote! {
+        fn check(&self, __update: &#update) -> #invalid {
+            #(#messages)*
+            #last
+        }
+    })
+}
+
+/// A removal names a message of the list as it will be after an overwrite.
+fn check_messages(krate: &Path, field: &Field) -> Option<TokenStream> {
+    let Field { ident, wire, .. } = field;
+    let Kind::Messages(item) = &field.kind else {
+        return None;
+    };
+    let overwrite = field.overwrite()?;
+    let is_message = update::is_message(krate, item);
+    let remove =
+        quote!(#krate::channel::remove_unknown_message(#wire, __messages, &__update.#ident)?;);
+    let remove = at(item.span(), remove);
+    Some(quote! {
+        #is_message
+        let __messages = __update.#overwrite.as_ref().unwrap_or(&self.#ident);
+        #remove
+    })
+}
+
+fn migrate(model: &Model) -> Option<TokenStream> {
+    let krate = &model.krate;
+    let result = quote!(::core::result::Result<(), #krate::error::MigrationError>);
+    let signature = quote!(fn(::core::primitive::u32, &mut #krate::state::Fields) -> #result);
+    let function = typed(at(model.ident.span(), signature), model.migrate.as_ref()?);
+    Some(quote! {
+        fn migrate(__from: ::core::primitive::u32, __fields: &mut #krate::state::Fields) -> #result {
+            #function
+            __function(__from, __fields)
+        }
+    })
+}
+
+/// `let __function: signature = path;`: a function of another type is an error at the path, with both types in it.
+fn typed(signature: TokenStream, path: &ExprPath) -> TokenStream {
+    quote_spanned!(path.span()=> let __function: #signature = #path;)
+}

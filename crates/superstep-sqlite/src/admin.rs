@@ -1,0 +1,289 @@
+//! What is done to whole threads, and to the whole file.
+
+use std::path::Path;
+
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, params};
+use superstep_core::checkpoint::format::{Body, Entry, Snapshot};
+use superstep_core::checkpoint::{CheckpointResult, Head, Status, StoredBody};
+use superstep_core::error::CheckpointError;
+use superstep_core::{Epoch, Seq, ThreadId, Timestamp};
+
+use crate::Sqlite;
+use crate::commit;
+use crate::fault::Fault;
+use crate::lane::Setting;
+use crate::list;
+use crate::read::{self, Stand, number, stored_body};
+use crate::schema::{self, place};
+
+impl Sqlite {
+    /// Writes a copy of the database as it is now into a new file, while it is in use.
+    pub async fn backup(&self, to: &Path) -> CheckpointResult<()> {
+        let to = to.to_owned();
+        self.read_alone(move |connection| copy_file(connection, &to))
+            .await
+    }
+
+    /// What SQLite finds wrong with the file: nothing, if it is sound. Reads all of it.
+    pub async fn integrity_check(&self) -> CheckpointResult<Vec<String>> {
+        self.read_alone(|connection| {
+            let mut check = connection.prepare("PRAGMA integrity_check")?;
+            let lines: Vec<String> = check
+                .query_map([], |row| row.get(0))?
+                .collect::<rusqlite::Result<_>>()?;
+            Ok(lines.into_iter().filter(|line| line != "ok").collect())
+        })
+        .await
+    }
+
+    /// How large the database is, without its write-ahead log: the log is moved into it as far as readers allow.
+    pub async fn bytes(&self) -> CheckpointResult<u64> {
+        self.write_alone(|connection| {
+            checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
+            let [pages, page_bytes] = ["page_count", "page_size"]
+                .map(|name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)));
+            Ok((pages? * page_bytes?).unsigned_abs())
+        })
+        .await
+    }
+
+    /// Moves the write-ahead log into the database and empties it.
+    pub async fn checkpoint_wal(&self) -> CheckpointResult<()> {
+        self.write_alone(|connection| {
+            Ok(checkpoint(connection, "PRAGMA wal_checkpoint(TRUNCATE)")?)
+        })
+        .await
+    }
+
+    async fn write_alone<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> CheckpointResult<T> {
+        Ok(self.writer.ask(Setting::Alone, work).await?)
+    }
+
+    async fn read_alone<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> CheckpointResult<T> {
+        Ok(self.reading_lane().ask(Setting::Alone, work).await?)
+    }
+}
+
+fn checkpoint(connection: &Connection, pragma: &str) -> rusqlite::Result<()> {
+    connection.query_row(pragma, [], |_| Ok(()))
+}
+
+fn copy_file(connection: &Connection, to: &Path) -> Result<(), Fault> {
+    schema::create_new(to)?;
+    let mut target = Connection::open(to)?;
+    let backup = Backup::new(connection, &mut target)?;
+    // In one step, for a step sees one moment; a writer is not held up by it.
+    while backup.step(-1)? != StepResult::Done {
+        std::thread::yield_now();
+    }
+    Ok(())
+}
+
+/// Copies entries and snapshots up to an entry, and the line in the list.
+pub(crate) fn copy(
+    connection: &Connection,
+    from: &ThreadId,
+    upto: Option<Seq>,
+    to: &ThreadId,
+) -> Result<(), Fault> {
+    let source = read::living(connection, from)?;
+    let upto = upto.unwrap_or(source.head.seq);
+    read::check_entry(connection, from, &source, upto)?;
+    let target = make_target(connection, to, upto)?;
+    schema::check_place(target.id, upto)?;
+
+    let last = place(source.id, upto);
+    let mut insert = connection.prepare_cached(
+        // No owner ever had epoch 0, so no commit finds itself among the copies.
+        "INSERT INTO log (place, epoch, body) VALUES (?1, 0, ?2)",
+    )?;
+    each_body(
+        connection,
+        LOG_BATCH,
+        place(source.id, Seq(0)),
+        last,
+        |stored| {
+            let body = reseal::<Entry>(stored, from, to)?;
+            insert.execute(params![place(target.id, stored.seq), body])?;
+            Ok(())
+        },
+    )?;
+    let mut insert =
+        connection.prepare_cached("INSERT INTO snapshot (place, body) VALUES (?1, ?2)")?;
+    each_body(
+        connection,
+        SNAPSHOT_BATCH,
+        place(source.id, Seq(0)),
+        last,
+        |stored| {
+            let body = reseal::<Snapshot>(stored, from, to)?;
+            insert.execute(params![place(target.id, stored.seq), body])?;
+            Ok(())
+        },
+    )?;
+    list::copy(connection, &source, &target)
+}
+
+/// The row of a copy: a new one, or that of a deleted thread with the epoch after its last.
+fn make_target(connection: &Connection, to: &ThreadId, upto: Seq) -> Result<Stand, Fault> {
+    let former = read::stand(connection, to)?;
+    if former.is_some_and(|former| former.is_living()) {
+        return Err(CheckpointError::ThreadExists { thread: to.clone() }.into());
+    }
+    let epoch = former.map_or(Epoch(0), |former| former.head.epoch).next();
+    let head = Head {
+        epoch,
+        seq: upto,
+        status: Status::Idle,
+        recoveries: 0,
+        answers: 0,
+    };
+    let tenant = commit::tenant(connection, to.tenant())?;
+    let id = connection
+        .prepare_cached(
+            "INSERT INTO thread
+                 (tenant, name, epoch, seq, status, cancel, recoveries, answers, seen)
+             VALUES (?1, ?2, ?3, ?4, ?5, 0, 0, 0, 0)
+             ON CONFLICT (tenant, name) DO UPDATE SET epoch = ?3, seq = ?4, status = ?5
+             RETURNING id",
+        )?
+        .query_row(
+            params![
+                tenant,
+                to.name(),
+                number(epoch.0),
+                number(upto.0),
+                head.status as u8
+            ],
+            |row| row.get(0),
+        )?;
+    Ok(Stand {
+        id,
+        tenant,
+        head,
+        cancel: false,
+        seen: 0,
+    })
+}
+
+/// Visits bodies in order, a few at a time, because the visitor writes to the table they are read from.
+fn each_body(
+    connection: &Connection,
+    batch: &str,
+    after: i64,
+    upto: i64,
+    mut visit: impl FnMut(&StoredBody) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let mut select = connection.prepare_cached(batch)?;
+    let mut after = after;
+    loop {
+        let rows = select.query_map([after, upto], |row| Ok((row.get(0)?, stored_body(row)?)))?;
+        let batch: Vec<(i64, StoredBody)> = rows.collect::<rusqlite::Result<_>>()?;
+        let Some(&(last, _)) = batch.last() else {
+            return Ok(());
+        };
+        for (_, stored) in &batch {
+            visit(stored)?;
+        }
+        after = last;
+    }
+}
+
+const LOG_BATCH: &str =
+    "SELECT place, body FROM log WHERE place > ?1 AND place <= ?2 ORDER BY place LIMIT 128";
+const SNAPSHOT_BATCH: &str =
+    "SELECT place, body FROM snapshot WHERE place > ?1 AND place <= ?2 ORDER BY place LIMIT 4";
+
+fn reseal<B: Body>(stored: &StoredBody, from: &ThreadId, to: &ThreadId) -> Result<Vec<u8>, Fault> {
+    Ok(B::unseal(&stored.body, from, stored.seq)?.seal(to, stored.seq))
+}
+
+/// Deletes a thread, if there is one.
+pub(crate) fn delete(connection: &Connection, thread: &ThreadId) -> Result<(), Fault> {
+    match read::stand(connection, thread)? {
+        Some(stand) if stand.is_living() => erase(connection, &stand),
+        _ => Ok(()),
+    }
+}
+
+/// Drops every row of a thread but the one that remembers its epoch.
+fn erase(connection: &Connection, stand: &Stand) -> Result<(), Fault> {
+    list::remove(connection, stand)?;
+    let places = [place(stand.id, Seq(0)), place(stand.id, Seq(u64::MAX))];
+    for sql in [
+        "DELETE FROM log WHERE place BETWEEN ?1 AND ?2",
+        "DELETE FROM snapshot WHERE place BETWEEN ?1 AND ?2",
+    ] {
+        connection.prepare_cached(sql)?.execute(places)?;
+    }
+    for sql in [
+        "DELETE FROM record WHERE thread = ?1",
+        "DELETE FROM interrupt WHERE thread = ?1",
+    ] {
+        connection.prepare_cached(sql)?.execute([stand.id])?;
+    }
+    connection
+        .prepare_cached(
+            "UPDATE thread SET seq = 0, status = ?2, cancel = 0, recoveries = 0, answers = 0, seen = 0
+             WHERE id = ?1",
+        )?
+        .execute(params![stand.id, Status::Deleted as u8])?;
+    Ok(())
+}
+
+/// Drops what lies before the newest snapshot that every kept entry can be read from.
+pub(crate) fn prune(connection: &Connection, thread: &ThreadId, keep: u32) -> Result<u64, Fault> {
+    let stand = read::living(connection, thread)?;
+    let oldest_kept = Seq(stand.head.seq.0.saturating_sub(u64::from(keep.max(1)) - 1));
+    let first = place(stand.id, Seq(0));
+    let base: Option<i64> = connection
+        .prepare_cached("SELECT max(place) FROM snapshot WHERE place BETWEEN ?1 AND ?2")?
+        .query_row([first, place(stand.id, oldest_kept)], |row| row.get(0))?;
+    let Some(base) = base else { return Ok(0) };
+    connection
+        .prepare_cached("DELETE FROM snapshot WHERE place >= ?1 AND place < ?2")?
+        .execute([first, base])?;
+    let dropped = connection
+        .prepare_cached("DELETE FROM log WHERE place >= ?1 AND place < ?2")?
+        .execute([first, base])?;
+    Ok(dropped as u64)
+}
+
+/// Deletes threads that were not changed since `before`, the oldest first.
+pub(crate) fn expire(connection: &Connection, before: Timestamp, limit: u32) -> Result<u64, Fault> {
+    let old = expired(connection, before, limit)?;
+    for stand in &old {
+        erase(connection, stand)?;
+    }
+    Ok(old.len() as u64)
+}
+
+fn expired(connection: &Connection, before: Timestamp, limit: u32) -> Result<Vec<Stand>, Fault> {
+    // Tenant by tenant, because the lines are ordered by age only within one.
+    let mut select = connection.prepare_cached(
+        "SELECT t.epoch, t.seq, t.status, t.recoveries, t.answers, t.id, t.tenant
+         FROM tenant n CROSS JOIN line l ON l.tenant = n.id CROSS JOIN thread t ON t.id = l.thread
+         WHERE l.updated < ?1 AND t.status <> ?2
+         ORDER BY l.updated, n.name, t.name LIMIT ?3",
+    )?;
+    let mut rows = select.query(params![before.0, Status::Running as u8, limit])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (id, tenant) = (row.get(5)?, row.get(6)?);
+        found.push(Stand {
+            id,
+            tenant,
+            head: read::head(row)?,
+            cancel: false,
+            seen: 0,
+        });
+    }
+    Ok(found)
+}

@@ -1,0 +1,370 @@
+//! Writes of a run: commits, records, answers, the wish to cancel.
+//!
+//! All of it runs inside a transaction that holds the write lock, so what is read here stays true
+//! until it is written.
+
+use rusqlite::{Connection, ToSql, params};
+use superstep_core::checkpoint::{
+    Answer, AnswerBody, AskedRow, Commit, Head, RESULT_KEY, RecordWrite, Released, ReleasedRecords,
+    Saved, Status, UnseenAnswers,
+};
+use superstep_core::error::CheckpointError;
+use superstep_core::{Epoch, InterruptId, Seq, ThreadId};
+
+use crate::fault::Fault;
+use crate::list::{self, Change};
+use crate::read::{self, Stand, answer_of, number};
+use crate::schema::{check_place, place};
+
+/// Applies a commit, or finds that it was applied before.
+pub(crate) fn save(connection: &Connection, commit: &Commit) -> Result<Saved, Fault> {
+    let before = read::stand(connection, &commit.thread)?;
+    if let Some(after) = advance(connection, commit, before.as_ref())? {
+        append(connection, commit, after.id)?;
+        for asked in &commit.asked {
+            ask(connection, commit, &after, asked)?;
+        }
+        close(connection, commit, after.id)?;
+        for released in &commit.released {
+            release(connection, after.id, *released)?;
+        }
+        let was_living = before.as_ref().is_some_and(Stand::is_living);
+        let status_before = before
+            .as_ref()
+            .filter(|_| was_living)
+            .map(|stand| stand.head.status);
+        let listing = commit.listing.as_ref();
+        list::write(
+            connection,
+            &after,
+            &Change {
+                status_before,
+                listing,
+                at: commit.at,
+            },
+        )?;
+        return saved(connection, commit, &after);
+    }
+    match before {
+        Some(stand) if was_saved(connection, commit, &stand)? => saved(connection, commit, &stand),
+        _ => Err(fenced(&commit.thread, commit.expect.epoch)),
+    }
+}
+
+/// Moves the thread's head, unless it stands elsewhere than the commit expects.
+fn advance(
+    connection: &Connection,
+    commit: &Commit,
+    before: Option<&Stand>,
+) -> Result<Option<Stand>, Fault> {
+    let Some(before) = before else {
+        let is_new = (commit.expect.epoch, commit.expect.seq) == (Epoch(0), Seq(0));
+        // Only an input makes a thread; a bare claim takes what is there.
+        return if is_new && commit.entry.is_some() {
+            insert(connection, commit).map(Some)
+        } else {
+            Ok(None)
+        };
+    };
+    let revives = commit.entry.is_some() && commit.head.epoch > before.head.epoch;
+    if !before.is_living() && !revives {
+        return Ok(None);
+    }
+    let answers = before.head.answers;
+    let status = match commit.head.status {
+        Status::Paused if answers > commit.head.answers => Status::Running,
+        status => status,
+    };
+    let after = Stand {
+        head: Head {
+            status,
+            answers,
+            ..commit.head
+        },
+        cancel: before.cancel && !commit.is_claim(),
+        seen: commit.head.answers,
+        ..*before
+    };
+    Ok(update(connection, before, &after, commit.expect)?.then_some(after))
+}
+
+fn insert(connection: &Connection, commit: &Commit) -> Result<Stand, Fault> {
+    let tenant = tenant(connection, commit.thread.tenant())?;
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO thread (tenant, name, epoch, seq, status, cancel, recoveries, answers, seen)
+         VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, 0, 0)",
+    )?;
+    let head = Head {
+        answers: 0,
+        ..commit.head
+    };
+    let id = insert.insert(params![
+        tenant,
+        commit.thread.name(),
+        number(head.epoch.0),
+        number(head.seq.0),
+        head.status as u8,
+        head.recoveries,
+    ])?;
+    Ok(Stand {
+        id,
+        tenant,
+        head,
+        cancel: false,
+        seen: 0,
+    })
+}
+
+/// The number of a tenant, which gets one when its first thread is made.
+pub(crate) fn tenant(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
+    if let Some(tenant) = read::tenant(connection, name)? {
+        return Ok(tenant);
+    }
+    connection
+        .prepare_cached("INSERT INTO tenant (name) VALUES (?1)")?
+        .insert([name])
+}
+
+/// The fence: no row is changed unless it stands where the commit expects it.
+fn update(
+    connection: &Connection,
+    before: &Stand,
+    after: &Stand,
+    expect: Head,
+) -> rusqlite::Result<bool> {
+    let mut params: Vec<&dyn ToSql> = Vec::with_capacity(9);
+    let numbers = [
+        expect.epoch.0,
+        expect.seq.0,
+        after.head.epoch.0,
+        after.head.seq.0,
+    ]
+    .map(number);
+    let (status, seen) = (after.head.status as u8, number(after.seen));
+    params.push(&before.id);
+    params.extend(numbers.iter().map(|number| number as &dyn ToSql));
+    params.extend([&after.cancel as &dyn ToSql, &after.head.recoveries]);
+    let is_step = (before.head.status, before.seen) == (after.head.status, after.seen);
+    let sql = if is_step {
+        UPDATE_IN_RUN
+    } else {
+        params.extend([&status as &dyn ToSql, &seen]);
+        UPDATE
+    };
+    Ok(connection.prepare_cached(sql)?.execute(params.as_slice())? > 0)
+}
+
+const UPDATE: &str = "UPDATE thread
+     SET epoch = ?4, seq = ?5, cancel = ?6, recoveries = ?7, status = ?8, seen = ?9
+     WHERE id = ?1 AND epoch = ?2 AND seq = ?3";
+/// What has an index is not named here, for that would rewrite the index: this is every step inside a run.
+const UPDATE_IN_RUN: &str = "UPDATE thread
+     SET epoch = ?4, seq = ?5, cancel = ?6, recoveries = ?7
+     WHERE id = ?1 AND epoch = ?2 AND seq = ?3";
+
+fn append(connection: &Connection, commit: &Commit, thread: i64) -> Result<(), Fault> {
+    check_place(thread, commit.head.seq)?;
+    let place = place(thread, commit.head.seq);
+    if let Some(body) = &commit.entry {
+        let epoch = number(commit.head.epoch.0);
+        connection
+            .prepare_cached("INSERT INTO log (place, epoch, body) VALUES (?1, ?2, ?3)")?
+            .execute(params![place, epoch, body])?;
+    }
+    if let Some(body) = &commit.snapshot {
+        connection
+            .prepare_cached("INSERT OR IGNORE INTO snapshot (place, body) VALUES (?1, ?2)")?
+            .execute(params![place, body])?;
+    }
+    Ok(())
+}
+
+fn ask(
+    connection: &Connection,
+    commit: &Commit,
+    after: &Stand,
+    asked: &AskedRow,
+) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO interrupt (tenant, thread, id, seq, asked_at, deadline, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+         ON CONFLICT (thread, id) DO NOTHING",
+    )?;
+    insert.execute(params![
+        after.tenant,
+        after.id,
+        asked.id.to_bytes(),
+        number(commit.head.seq.0),
+        commit.at.0,
+        asked.deadline.map(|deadline| deadline.0),
+        asked.body,
+    ])?;
+    Ok(())
+}
+
+fn close(connection: &Connection, commit: &Commit, thread: i64) -> rusqlite::Result<()> {
+    if commit.closed.is_empty() {
+        return Ok(());
+    }
+    let mut close = connection.prepare_cached(
+        "UPDATE interrupt SET closed = ?3 WHERE thread = ?1 AND id = ?2 AND closed IS NULL",
+    )?;
+    for id in &commit.closed {
+        close.execute(params![thread, id.to_bytes(), number(commit.head.seq.0)])?;
+    }
+    Ok(())
+}
+
+fn release(connection: &Connection, thread: i64, released: Released) -> rusqlite::Result<()> {
+    let task = released.task.to_bytes();
+    match released.which {
+        ReleasedRecords::All => connection
+            .prepare_cached("DELETE FROM record WHERE thread = ?1 AND task = ?2")?
+            .execute(params![thread, task])?,
+        ReleasedRecords::Result => connection
+            .prepare_cached("DELETE FROM record WHERE thread = ?1 AND task = ?2 AND key = ?3")?
+            .execute(params![thread, task, RESULT_KEY])?,
+    };
+    Ok(())
+}
+
+/// Whether a commit that is not expected now was applied before.
+///
+/// The epoch alone would not do: two claims that race for the same epoch are different commits, and
+/// the loser must not take the winner's entry for its own.
+fn was_saved(connection: &Connection, commit: &Commit, stand: &Stand) -> rusqlite::Result<bool> {
+    let Some(body) = &commit.entry else {
+        let stands = (stand.head.epoch, stand.head.seq);
+        return Ok(stand.is_living() && stands == (commit.head.epoch, commit.head.seq));
+    };
+    connection
+        .prepare_cached("SELECT 1 FROM log WHERE place = ?1 AND epoch = ?2 AND body = ?3")?
+        .exists(params![
+            place(stand.id, commit.head.seq),
+            number(commit.head.epoch.0),
+            body
+        ])
+}
+
+/// What the owner learns. If the thread should be paused at this very entry and runs, then because of answers.
+fn saved(connection: &Connection, commit: &Commit, stand: &Stand) -> Result<Saved, Fault> {
+    let was_to_pause = commit.head.status == Status::Paused;
+    let stands_here = (stand.head.epoch, stand.head.seq) == (commit.head.epoch, commit.head.seq);
+    let runs_on = was_to_pause && stands_here && stand.head.status == Status::Running;
+    let unseen = if runs_on {
+        let answered = answered(connection, stand.id)?;
+        Some(UnseenAnswers {
+            answers: stand.head.answers,
+            answered,
+        })
+    } else {
+        None
+    };
+    Ok(Saved {
+        cancel: stand.cancel,
+        unseen,
+    })
+}
+
+/// Questions of a thread that are answered and not closed.
+fn answered(
+    connection: &Connection,
+    thread: i64,
+) -> rusqlite::Result<Vec<(InterruptId, AnswerBody)>> {
+    let mut select = connection.prepare_cached(
+        "SELECT id, answer FROM interrupt
+         WHERE thread = ?1 AND answer IS NOT NULL AND closed IS NULL ORDER BY id",
+    )?;
+    let rows = select.query_map([thread], |row| {
+        let id = InterruptId::from_bytes(row.get(0)?);
+        Ok(answer_of(row.get_ref(1)?)?.map(|answer| (id, answer)))
+    })?;
+    rows.filter_map(Result::transpose).collect()
+}
+
+/// Stores a record unless there is one, and gives what is stored.
+pub(crate) fn record(connection: &Connection, record: &RecordWrite) -> Result<Vec<u8>, Fault> {
+    let owned = read::stand(connection, &record.thread)?
+        .filter(|stand| stand.is_living() && stand.head.epoch == record.epoch);
+    let Some(stand) = owned else {
+        return Err(fenced(&record.thread, record.epoch));
+    };
+    let task = record.task.to_bytes();
+    // The fence is in the statement too, so that no change to the above can open it.
+    let inserted = connection
+        .prepare_cached(
+            "INSERT INTO record (thread, task, key, body)
+             SELECT id, ?3, ?4, ?5 FROM thread WHERE id = ?1 AND epoch = ?2
+             ON CONFLICT (thread, task, key) DO NOTHING",
+        )?
+        .execute(params![
+            stand.id,
+            number(record.epoch.0),
+            task,
+            record.key,
+            record.body
+        ])?;
+    if inserted > 0 {
+        return Ok(record.body.clone());
+    }
+    let stored = connection
+        .prepare_cached("SELECT body FROM record WHERE thread = ?1 AND task = ?2 AND key = ?3")?
+        .query_row(params![stand.id, task, record.key], |row| row.get(0));
+    Ok(stored?)
+}
+
+/// Stores all answers, or none.
+pub(crate) fn answer(
+    connection: &Connection,
+    thread: &ThreadId,
+    answers: &[Answer],
+) -> Result<(), Fault> {
+    let stand = read::living(connection, thread)?;
+    let mut update = connection.prepare_cached(
+        "UPDATE interrupt SET answer = ?3, answered_by = ?4, answered_at = ?5
+         WHERE thread = ?1 AND id = ?2 AND answer IS NULL AND closed IS NULL",
+    )?;
+    for answer in answers {
+        let body: &dyn rusqlite::ToSql = match &answer.body {
+            AnswerBody::Value(value) => &value.as_bytes(),
+            AnswerBody::Expired => &0,
+        };
+        let by = Some(&answer.by).filter(|by| !by.is_empty());
+        let interrupt = answer.interrupt;
+        let won = update.execute(params![
+            stand.id,
+            interrupt.to_bytes(),
+            body,
+            by,
+            answer.at.0
+        ])? > 0;
+        if !won {
+            return Err(CheckpointError::NotOpen {
+                thread: thread.clone(),
+                interrupt,
+            }
+            .into());
+        }
+    }
+    connection
+        .prepare_cached("UPDATE thread SET answers = answers + ?2 WHERE id = ?1")?
+        .execute(params![stand.id, number(answers.len() as u64)])?;
+    Ok(())
+}
+
+/// Leaves a note for the thread's owner.
+pub(crate) fn request_cancel(connection: &Connection, thread: &ThreadId) -> Result<(), Fault> {
+    let stand = read::living(connection, thread)?;
+    connection
+        .prepare_cached("UPDATE thread SET cancel = 1 WHERE id = ?1")?
+        .execute([stand.id])?;
+    Ok(())
+}
+
+fn fenced(thread: &ThreadId, epoch: Epoch) -> Fault {
+    CheckpointError::Fenced {
+        thread: thread.clone(),
+        epoch,
+    }
+    .into()
+}

@@ -1,0 +1,284 @@
+//! Threads and facts in one SQLite file.
+//!
+//! [`Sqlite`] is a [`Checkpointer`] and a [`Store`]: what a program on one machine needs to survive
+//! `kill -9` and a power cut, with no service beside it. Several processes may open the same file; the
+//! fences of the commits keep them apart.
+//!
+//! It will never know graphs: bodies are bytes, and everything it decides by stands in the
+//! [`Commit`] it is given.
+//!
+//! # How it works
+//!
+//! One thread owns the only connection that writes. Requests that arrive while it waits for the disk
+//! share the next transaction, each in a savepoint of its own, so that a hundred runs cost the disk
+//! hardly more than one. Nothing is acknowledged before the transaction is on the disk
+//! (`synchronous = FULL`). Reads go to a few threads with read-only connections, which in WAL mode
+//! neither wait for the writer nor hold it up, and each sees one moment of the database. No async
+//! runtime is needed: any executor can poll the futures.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use superstep_core::ThreadId;
+//! use superstep_core::checkpoint::Checkpointer;
+//! use superstep_sqlite::Sqlite;
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("threads.db");
+//! let kept = Sqlite::open(path)?;
+//! # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+//! # runtime.block_on(async {
+//! assert!(kept.load(&ThreadId::new("inbox-1")?).await?.is_none());
+//! # Ok(()) })
+//! # }
+//! ```
+
+mod admin;
+mod commit;
+mod fault;
+mod lane;
+mod list;
+mod read;
+mod schema;
+mod store;
+mod writer;
+
+pub use fault::SqliteError;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use superstep_core::checkpoint::{
+    Answer, BoxFuture, CheckpointResult, Checkpointer, Commit, History, InterruptQuery,
+    InterruptRow, Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
+};
+#[cfg(doc)]
+use superstep_core::store::Store;
+use superstep_core::{Seq, ThreadId, Timestamp};
+
+use crate::fault::Fault;
+use crate::lane::{Lane, Setting};
+
+/// A database of threads and facts. Dropping it finishes what was begun and closes the file.
+pub struct Sqlite {
+    // Before the writer, so that the last connection to close is one that can empty the log.
+    readers: Option<Lane>,
+    writer: Lane,
+    path: Option<PathBuf>,
+}
+
+/// How a database is opened.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// How many reads can be under way at once.
+    pub readers: usize,
+    /// How much of the file each connection keeps in memory.
+    pub cache_kib: u32,
+    /// How many pages the write-ahead log may have before it is moved into the file.
+    pub wal_pages: u32,
+    /// How long to wait for another process that writes.
+    pub busy_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            readers: 2,
+            cache_kib: 16 * 1024,
+            wal_pages: 2_000,
+            busy_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Sqlite {
+    /// Opens a database, and makes it if it is not there. A new file can be read by its owner only.
+    pub fn open(path: impl AsRef<Path>) -> CheckpointResult<Self> {
+        Self::open_with(path, Options::default())
+    }
+
+    /// Opens a database with settings of one's own.
+    pub fn open_with(path: impl AsRef<Path>, options: Options) -> CheckpointResult<Self> {
+        Ok(Self::open_file(path.as_ref(), &options)?)
+    }
+
+    /// A database in memory, which goes when it is dropped. Reads wait for writes here.
+    pub fn in_memory() -> CheckpointResult<Self> {
+        let connection = schema::open_in_memory()?;
+        Ok(Self {
+            readers: None,
+            writer: write_lane(connection)?,
+            path: None,
+        })
+    }
+
+    fn open_file(path: &Path, options: &Options) -> Result<Self, Fault> {
+        let writer = schema::open_writer(path, options)?;
+        let readers: Vec<Connection> = (0..options.readers.max(1))
+            .map(|_| schema::open_reader(path, options))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            readers: Some(Lane::readers(readers)?),
+            writer: write_lane(writer)?,
+            path: Some(path.to_owned()),
+        })
+    }
+
+    async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        self.writer.ask(Setting::Transaction, work).await
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        self.reading_lane().ask(Setting::Transaction, work).await
+    }
+
+    fn reading_lane(&self) -> &Lane {
+        self.readers.as_ref().unwrap_or(&self.writer)
+    }
+}
+
+fn write_lane(connection: Connection) -> Result<Lane, Fault> {
+    let serve = move |requests: &mut _| writer::serve(&connection, requests);
+    Ok(Lane::single("superstep-sqlite-write", serve)?)
+}
+
+impl fmt::Debug for Sqlite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sqlite")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Checkpointer for Sqlite {
+    fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>> {
+        let commit = commit.clone();
+        Box::pin(async move { Ok(self.write(move |db| commit::save(db, &commit)).await?) })
+    }
+
+    fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
+        let record = record.clone();
+        Box::pin(async move { Ok(self.write(move |db| commit::record(db, &record)).await?) })
+    }
+
+    fn answer<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        answers: &'a [Answer],
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        let (thread, answers) = (thread.clone(), answers.to_owned());
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| commit::answer(db, &thread, &answers))
+                .await?)
+        })
+    }
+
+    fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Option<Loaded>>> {
+        let thread = thread.clone();
+        Box::pin(async move { Ok(self.read(move |db| read::load(db, &thread)).await?) })
+    }
+
+    fn load_at<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        seq: Seq,
+    ) -> BoxFuture<'a, CheckpointResult<History>> {
+        let thread = thread.clone();
+        Box::pin(async move { Ok(self.read(move |db| read::load_at(db, &thread, seq)).await?) })
+    }
+
+    fn entries<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: u32,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<StoredBody>>> {
+        let thread = thread.clone();
+        Box::pin(async move {
+            Ok(self
+                .read(move |db| read::entries(db, &thread, after, limit))
+                .await?)
+        })
+    }
+
+    fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
+        let thread = thread.clone();
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| commit::request_cancel(db, &thread))
+                .await?)
+        })
+    }
+
+    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<ThreadId>>> {
+        Box::pin(async move { Ok(self.read(move |db| list::unfinished(db, limit)).await?) })
+    }
+
+    fn threads<'a>(
+        &'a self,
+        query: &'a ThreadQuery,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ThreadRow>>> {
+        let query = query.clone();
+        Box::pin(async move { Ok(self.read(move |db| list::threads(db, &query)).await?) })
+    }
+
+    fn interrupts<'a>(
+        &'a self,
+        query: &'a InterruptQuery,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<InterruptRow>>> {
+        let query = query.clone();
+        Box::pin(async move { Ok(self.read(move |db| list::interrupts(db, &query)).await?) })
+    }
+
+    /// Copies entries and snapshots up to `upto` as they are, sealed for the new thread, and the line
+    /// in the list of threads. The copy is idle at that entry, with no records and no questions. A
+    /// store knows no graphs, so the entry that says where the copy comes from is for its caller to write.
+    fn copy<'a>(
+        &'a self,
+        from: &'a ThreadId,
+        upto: Option<Seq>,
+        to: &'a ThreadId,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        let (from, to) = (from.clone(), to.clone());
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| admin::copy(db, &from, upto, &to))
+                .await?)
+        })
+    }
+
+    fn delete<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
+        let thread = thread.clone();
+        Box::pin(async move { Ok(self.write(move |db| admin::delete(db, &thread)).await?) })
+    }
+
+    fn prune<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        keep: u32,
+    ) -> BoxFuture<'a, CheckpointResult<u64>> {
+        let thread = thread.clone();
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| admin::prune(db, &thread, keep))
+                .await?)
+        })
+    }
+
+    fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| admin::expire(db, before, limit))
+                .await?)
+        })
+    }
+}

@@ -1,0 +1,253 @@
+//! Reads of one thread: where it stands, its history, what it waits for.
+
+use rusqlite::types::{FromSqlError, ValueRef};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use superstep_core::checkpoint::{
+    AnswerBody, Head, History, InterruptRow, Loaded, RecordRow, Status, StoredBody,
+};
+use superstep_core::error::CheckpointError;
+use superstep_core::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp, Value};
+
+use crate::fault::{Fault, SqliteError};
+use crate::schema::{place, seq_at};
+
+/// A thread's row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stand {
+    pub(crate) id: i64,
+    pub(crate) tenant: i64,
+    pub(crate) head: Head,
+    pub(crate) cancel: bool,
+    /// How many of its answers its last owner has seen.
+    pub(crate) seen: u64,
+}
+
+impl Stand {
+    pub(crate) fn is_living(&self) -> bool {
+        self.head.status != Status::Deleted
+    }
+}
+
+/// Where a thread stands, deleted or not.
+pub(crate) fn stand(connection: &Connection, thread: &ThreadId) -> Result<Option<Stand>, Fault> {
+    let mut select = connection.prepare_cached(
+        "SELECT epoch, seq, status, recoveries, answers, id, tenant, cancel, seen FROM thread
+         WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2",
+    )?;
+    let mut rows = select.query([thread.tenant(), thread.name()])?;
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
+    Ok(Some(Stand {
+        head: head(row)?,
+        id: row.get(5)?,
+        tenant: row.get(6)?,
+        cancel: row.get(7)?,
+        seen: count(row, 8)?,
+    }))
+}
+
+/// Where a thread stands that is there.
+pub(crate) fn living(connection: &Connection, thread: &ThreadId) -> Result<Stand, Fault> {
+    stand(connection, thread)?
+        .filter(Stand::is_living)
+        .ok_or_else(|| {
+            CheckpointError::NoThread {
+                thread: thread.clone(),
+            }
+            .into()
+        })
+}
+
+/// The number of a tenant that has had a thread.
+pub(crate) fn tenant(connection: &Connection, name: &str) -> rusqlite::Result<Option<i64>> {
+    connection
+        .prepare_cached("SELECT id FROM tenant WHERE name = ?1")?
+        .query_row([name], |row| row.get(0))
+        .optional()
+}
+
+/// The head in the first five columns: epoch, sequence, status, recoveries, answers.
+pub(crate) fn head(row: &Row<'_>) -> Result<Head, Fault> {
+    let number: i64 = row.get(2)?;
+    let status = u8::try_from(number).ok().and_then(Status::from_number);
+    let status = status.ok_or(SqliteError::Unknown {
+        what: "status",
+        number,
+    })?;
+    Ok(Head {
+        epoch: Epoch(count(row, 0)?),
+        seq: Seq(count(row, 1)?),
+        status,
+        recoveries: row.get(3)?,
+        answers: count(row, 4)?,
+    })
+}
+
+fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    row.get(column).map(i64::unsigned_abs)
+}
+
+/// Everything needed to open a thread.
+pub(crate) fn load(connection: &Connection, thread: &ThreadId) -> Result<Option<Loaded>, Fault> {
+    let Some(stand) = stand(connection, thread)? else {
+        return Ok(None);
+    };
+    if !stand.is_living() {
+        return Ok(Some(Loaded {
+            head: stand.head,
+            ..Loaded::default()
+        }));
+    }
+    Ok(Some(Loaded {
+        head: stand.head,
+        history: history(connection, stand.id, stand.head.seq)?,
+        records: records(connection, stand.id)?,
+        interrupts: open_interrupts(connection, thread, stand.id)?,
+    }))
+}
+
+/// The history up to an entry.
+pub(crate) fn load_at(
+    connection: &Connection,
+    thread: &ThreadId,
+    seq: Seq,
+) -> Result<History, Fault> {
+    let stand = living(connection, thread)?;
+    check_entry(connection, thread, &stand, seq)?;
+    Ok(history(connection, stand.id, seq)?)
+}
+
+/// Refuses an entry that never was or was pruned away.
+pub(crate) fn check_entry(
+    connection: &Connection,
+    thread: &ThreadId,
+    stand: &Stand,
+    seq: Seq,
+) -> Result<(), Fault> {
+    let mut select = connection.prepare_cached("SELECT 1 FROM log WHERE place = ?1")?;
+    if seq <= stand.head.seq && select.exists([place(stand.id, seq)])? {
+        return Ok(());
+    }
+    Err(CheckpointError::NoCheckpoint {
+        thread: thread.clone(),
+        seq,
+    }
+    .into())
+}
+
+/// Entries above a sequence number; none of a thread that is not there.
+pub(crate) fn entries(
+    connection: &Connection,
+    thread: &ThreadId,
+    after: Seq,
+    limit: u32,
+) -> Result<Vec<StoredBody>, Fault> {
+    let Some(stand) = stand(connection, thread)? else {
+        return Ok(Vec::new());
+    };
+    Ok(entries_between(
+        connection,
+        place(stand.id, after),
+        place(stand.id, stand.head.seq),
+        limit,
+    )?)
+}
+
+fn history(connection: &Connection, thread: i64, upto: Seq) -> rusqlite::Result<History> {
+    let snapshot = connection
+        .prepare_cached(
+            "SELECT place, body FROM snapshot WHERE place BETWEEN ?1 AND ?2
+             ORDER BY place DESC LIMIT 1",
+        )?
+        .query_row([place(thread, Seq(0)), place(thread, upto)], stored_body)
+        .optional()?;
+    let after = snapshot.as_ref().map_or(Seq(0), |snapshot| snapshot.seq);
+    let (after, upto) = (place(thread, after), place(thread, upto));
+    Ok(History {
+        snapshot,
+        entries: entries_between(connection, after, upto, u32::MAX)?,
+    })
+}
+
+fn entries_between(
+    connection: &Connection,
+    after: i64,
+    upto: i64,
+    limit: u32,
+) -> rusqlite::Result<Vec<StoredBody>> {
+    connection
+        .prepare_cached(
+            "SELECT place, body FROM log WHERE place > ?1 AND place <= ?2 ORDER BY place LIMIT ?3",
+        )?
+        .query_map(params![after, upto, limit], stored_body)?
+        .collect()
+}
+
+/// A body in two columns: place, body.
+pub(crate) fn stored_body(row: &Row<'_>) -> rusqlite::Result<StoredBody> {
+    Ok(StoredBody {
+        seq: seq_at(row.get(0)?),
+        body: row.get(1)?,
+    })
+}
+
+fn records(connection: &Connection, thread: i64) -> rusqlite::Result<Vec<RecordRow>> {
+    connection
+        .prepare_cached("SELECT task, key, body FROM record WHERE thread = ?1 ORDER BY task, key")?
+        .query_map([thread], |row| {
+            let task = TaskId::from_bytes(row.get(0)?);
+            Ok(RecordRow {
+                task,
+                key: row.get(1)?,
+                body: row.get(2)?,
+            })
+        })?
+        .collect()
+}
+
+fn open_interrupts(
+    connection: &Connection,
+    thread: &ThreadId,
+    number: i64,
+) -> rusqlite::Result<Vec<InterruptRow>> {
+    connection
+        .prepare_cached(
+            "SELECT id, seq, asked_at, body, answer, answered_by, answered_at, closed
+             FROM interrupt WHERE thread = ?1 AND closed IS NULL ORDER BY id",
+        )?
+        .query_map([number], |row| interrupt(row, thread))?
+        .collect()
+}
+
+/// A question in eight columns: id, seq, asked_at, body, answer, answered_by, answered_at, closed.
+pub(crate) fn interrupt(row: &Row<'_>, thread: &ThreadId) -> rusqlite::Result<InterruptRow> {
+    Ok(InterruptRow {
+        thread: thread.clone(),
+        id: InterruptId::from_bytes(row.get(0)?),
+        seq: Seq(count(row, 1)?),
+        asked_at: Timestamp(row.get(2)?),
+        body: row.get(3)?,
+        answer: answer_of(row.get_ref(4)?)?,
+        answered_by: row.get::<_, Option<String>>(5)?.unwrap_or_default(),
+        answered_at: row.get::<_, Option<i64>>(6)?.map(Timestamp),
+        closed: row
+            .get::<_, Option<i64>>(7)?
+            .map(|seq| Seq(seq.unsigned_abs())),
+    })
+}
+
+/// An answer as its column holds it.
+pub(crate) fn answer_of(column: ValueRef<'_>) -> Result<Option<AnswerBody>, FromSqlError> {
+    match column {
+        ValueRef::Null => Ok(None),
+        ValueRef::Integer(_) => Ok(Some(AnswerBody::Expired)),
+        ValueRef::Blob(bytes) => Ok(Some(AnswerBody::Value(Value::from_bytes(bytes)))),
+        ValueRef::Real(_) | ValueRef::Text(_) => Err(FromSqlError::InvalidType),
+    }
+}
+
+/// A count as SQLite keeps numbers. None of ours comes near the end.
+pub(crate) fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,309 @@
+//! The long-term store: facts kept across threads.
+//!
+//! A namespace is kept as its segments, each followed by a separator that no segment can hold. So
+//! everything below a prefix is one range of an index, whole segments only and byte for byte, and
+//! the order of the texts is the order of the namespaces.
+
+use rusqlite::{Connection, Row, ToSql, params};
+use serde_json::Value as Json;
+use superstep_core::Timestamp;
+use superstep_core::checkpoint::BoxFuture;
+use superstep_core::store::{
+    Item, Namespace, NamespaceQuery, PutItem, Search, Store, StoreError, StoreResult,
+};
+
+use crate::Sqlite;
+use crate::fault::Fault;
+use crate::list::rows_max;
+use crate::read::number;
+
+impl Store for Sqlite {
+    fn get<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        key: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, StoreResult<Option<Item>>> {
+        let (namespace, key) = (namespace.clone(), key.to_owned());
+        Box::pin(async move {
+            let address = (namespace.clone(), key.clone());
+            let found = self
+                .read(move |connection| find(connection, &namespace, &key, now))
+                .await?;
+            match found {
+                Some(Found {
+                    refreshes: true, ..
+                }) => {
+                    let (namespace, key) = address;
+                    Ok(self
+                        .write(move |connection| refresh(connection, &namespace, &key, now))
+                        .await?)
+                }
+                found => Ok(found.map(|found| found.item)),
+            }
+        })
+    }
+
+    fn put<'a>(&'a self, put: &'a PutItem, now: Timestamp) -> BoxFuture<'a, StoreResult<()>> {
+        let checked = put.check().map(|()| put.clone());
+        Box::pin(async move {
+            let put = checked?;
+            Ok(self
+                .write(move |connection| self::put(connection, &put, now))
+                .await?)
+        })
+    }
+
+    fn delete<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        key: &'a str,
+    ) -> BoxFuture<'a, StoreResult<bool>> {
+        let (namespace, key) = (encode(namespace.segments()), key.to_owned());
+        Box::pin(async move {
+            let delete = move |connection: &Connection| {
+                let mut delete = connection
+                    .prepare_cached("DELETE FROM item WHERE namespace = ?1 AND key = ?2")?;
+                Ok(delete.execute([namespace, key])? > 0)
+            };
+            Ok(self.write(delete).await?)
+        })
+    }
+
+    fn search<'a>(
+        &'a self,
+        search: &'a Search,
+        now: Timestamp,
+    ) -> BoxFuture<'a, StoreResult<Vec<Item>>> {
+        let search = search.clone();
+        Box::pin(async move {
+            Ok(self
+                .read(move |connection| self::search(connection, &search, now))
+                .await?)
+        })
+    }
+
+    fn namespaces<'a>(
+        &'a self,
+        query: &'a NamespaceQuery,
+        now: Timestamp,
+    ) -> BoxFuture<'a, StoreResult<Vec<Namespace>>> {
+        let query = query.clone();
+        Box::pin(async move {
+            Ok(self
+                .read(move |connection| namespaces(connection, &query, now))
+                .await?)
+        })
+    }
+
+    fn sweep(&self, now: Timestamp, limit: u32) -> BoxFuture<'_, StoreResult<u64>> {
+        Box::pin(async move {
+            let sweep = move |connection: &Connection| {
+                let mut delete = connection.prepare_cached(
+                    "DELETE FROM item WHERE row IN (
+                         SELECT row FROM item WHERE expires <= ?1 ORDER BY expires LIMIT ?2)",
+                )?;
+                Ok(delete.execute(params![now.0, limit])? as u64)
+            };
+            Ok(self.write(sweep).await?)
+        })
+    }
+}
+
+struct Found {
+    item: Item,
+    /// Whether reading it prolongs its life.
+    refreshes: bool,
+}
+
+fn find(
+    connection: &Connection,
+    namespace: &Namespace,
+    key: &str,
+    now: Timestamp,
+) -> Result<Option<Found>, Fault> {
+    let mut select = connection.prepare_cached(
+        "SELECT namespace, key, value, created, updated, expires, refresh FROM item
+         WHERE namespace = ?1 AND key = ?2 AND (expires IS NULL OR expires > ?3)",
+    )?;
+    let mut rows = select.query(params![encode(namespace.segments()), key, now.0])?;
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
+    Ok(Some(Found {
+        item: item(row)?,
+        refreshes: row.get(6)?,
+    }))
+}
+
+/// Prolongs an item's life and reads it again, for it may have changed since it was found.
+fn refresh(
+    connection: &Connection,
+    namespace: &Namespace,
+    key: &str,
+    now: Timestamp,
+) -> Result<Option<Item>, Fault> {
+    connection
+        .prepare_cached(
+            // A clock that went back must not shorten a life.
+            "UPDATE item SET expires = max(expires, ?3 + ttl_ms)
+             WHERE namespace = ?1 AND key = ?2 AND expires > ?3 AND refresh",
+        )?
+        .execute(params![encode(namespace.segments()), key, now.0])?;
+    Ok(find(connection, namespace, key, now)?.map(|found| found.item))
+}
+
+fn put(connection: &Connection, put: &PutItem, now: Timestamp) -> Result<(), Fault> {
+    let value = serde_json::to_string(&put.value)?;
+    connection
+        .prepare_cached(
+            // What had expired was gone, so what takes its place is new.
+            "INSERT INTO item (namespace, key, value, created, updated, expires, ttl_ms, refresh)
+             VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7)
+             ON CONFLICT (namespace, key) DO UPDATE SET value = ?3,
+                 created = CASE WHEN expires <= ?4 THEN ?4 ELSE created END,
+                 updated = ?4, expires = ?5, ttl_ms = ?6, refresh = ?7",
+        )?
+        .execute(params![
+            encode(put.namespace.segments()),
+            put.key,
+            value,
+            now.0,
+            put.ttl.map(|ttl| now.plus_ms(ttl.ms).0),
+            // Added to a time by SQLite, which must not overflow into a fraction.
+            put.ttl.map(|ttl| number(ttl.ms).min(TTL_MS_MAX)),
+            put.ttl.is_some_and(|ttl| ttl.refresh_on_read),
+        ])?;
+    Ok(())
+}
+
+/// Goes through items from the newest on and decodes one at a time: only the page is held.
+fn search(connection: &Connection, search: &Search, now: Timestamp) -> Result<Vec<Item>, Fault> {
+    let Some((low, high)) = range(&search.prefix) else {
+        return Ok(Vec::new());
+    };
+    let mut ordered = connection.prepare_cached(
+        "SELECT row FROM item
+         WHERE namespace >= ?1 AND namespace < ?2 AND (expires IS NULL OR expires > ?3)
+         ORDER BY updated DESC, namespace, key",
+    )?;
+    let mut rows = ordered.query(params![low, high, now.0])?;
+    let limit = rows_max(search.page);
+    let mut found = Vec::new();
+    let mut passed_over = 0;
+    while found.len() < limit {
+        let Some(row) = rows.next()? else { break };
+        let Some(item) = matching(connection, row.get(0)?, search)? else {
+            continue;
+        };
+        if passed_over < search.page.offset {
+            passed_over += 1;
+        } else {
+            found.push(item);
+        }
+    }
+    Ok(found)
+}
+
+fn matching(connection: &Connection, row: i64, search: &Search) -> Result<Option<Item>, Fault> {
+    let mut select = connection.prepare_cached(
+        "SELECT namespace, key, value, created, updated, expires FROM item WHERE row = ?1",
+    )?;
+    let mut rows = select.query([row])?;
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
+    let item = item(row)?;
+    let passes = search
+        .filters
+        .iter()
+        .all(|filter| filter.matches(&item.value));
+    Ok(passes.then_some(item))
+}
+
+fn namespaces(
+    connection: &Connection,
+    query: &NamespaceQuery,
+    now: Timestamp,
+) -> Result<Vec<Namespace>, Fault> {
+    let literal = query.prefix.iter().take_while(|segment| *segment != "*");
+    let Some((low, high)) = range(literal) else {
+        return Ok(Vec::new());
+    };
+    let mut select = connection.prepare_cached(
+        "SELECT DISTINCT namespace FROM item
+         WHERE namespace >= ?1 AND namespace < ?2 AND (expires IS NULL OR expires > ?3)
+         ORDER BY namespace",
+    )?;
+    let mut rows = select.query(params![low, high, now.0])?;
+    let limit = rows_max(query.page);
+    let mut found = Vec::new();
+    let mut last = None;
+    let mut passed_over = 0;
+    while found.len() < limit {
+        let Some(row) = rows.next()? else { break };
+        let namespace = decode(row.get_ref(0)?.as_str()?)?;
+        let listed = query.cut(&namespace);
+        // In order, so those that are equal once they are cut follow one another.
+        if !query.matches(&namespace) || last.as_ref() == Some(&listed) {
+            continue;
+        }
+        if passed_over < query.page.offset {
+            passed_over += 1;
+        } else {
+            found.push(listed.clone());
+        }
+        last = Some(listed);
+    }
+    Ok(found)
+}
+
+/// An item in six columns: namespace, key, value, created, updated, expires.
+fn item(row: &Row<'_>) -> Result<Item, Fault> {
+    Ok(Item {
+        namespace: decode(row.get_ref(0)?.as_str()?)?,
+        key: row.get(1)?,
+        value: serde_json::from_str::<Json>(row.get_ref(2)?.as_str()?)?,
+        created: Timestamp(row.get(3)?),
+        updated: Timestamp(row.get(4)?),
+        expires: row.get::<_, Option<i64>>(5)?.map(Timestamp),
+    })
+}
+
+fn encode<'a>(segments: impl IntoIterator<Item = &'a String>) -> String {
+    segments
+        .into_iter()
+        .flat_map(|segment| [segment.as_str(), SEPARATOR])
+        .collect()
+}
+
+fn decode(text: &str) -> Result<Namespace, StoreError> {
+    Namespace::new(text.split_terminator(SEPARATOR))
+}
+
+/// The texts of all namespaces below a prefix: from the first on, and before the second.
+/// None if no namespace can have such a prefix.
+fn range<'a>(prefix: impl IntoIterator<Item = &'a String>) -> Option<(String, Box<dyn ToSql>)> {
+    let mut segments = Vec::new();
+    for segment in prefix {
+        if segment.is_empty() || segment.contains(SEPARATOR) {
+            return None;
+        }
+        segments.push(segment);
+    }
+    if segments.is_empty() {
+        // To SQLite every text is less than any bytes.
+        return Some((String::new(), Box::new(&[0_u8; 0])));
+    }
+    let low = encode(segments);
+    let high = format!(
+        "{}{AFTER_SEPARATOR}",
+        low.strip_suffix(SEPARATOR).unwrap_or(&low)
+    );
+    Some((low, Box::new(high)))
+}
+
+/// A control character, which no segment has, and less than any that it may have.
+const SEPARATOR: &str = "\u{1f}";
+const AFTER_SEPARATOR: &str = "\u{20}";
+const TTL_MS_MAX: i64 = i64::MAX / 4;

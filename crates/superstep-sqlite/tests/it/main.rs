@@ -1,0 +1,16 @@
+//! How the SQLite store behaves, by concern.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy lets tests unwrap, but not what helps them"
+)]
+
+mod commits;
+mod conformance;
+mod files;
+mod items;
+mod kit;
+mod lists;
+mod questions;
+mod sizes;
+mod threads;

@@ -1,0 +1,52 @@
+//! The node cache in memory.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use superstep_core::Timestamp;
+use superstep_core::checkpoint::{BoxFuture, CheckpointResult};
+use superstep_core::driver::NodeCache;
+
+/// Results of nodes, kept as long as the process lives.
+#[derive(Debug, Default)]
+pub struct MemoryCache(Mutex<BTreeMap<String, (Vec<u8>, Option<Timestamp>)>>);
+
+impl MemoryCache {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (Vec<u8>, Option<Timestamp>)>> {
+        // Every change is one call, so a panic cannot have left it half changed.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl NodeCache for MemoryCache {
+    fn get<'a>(
+        &'a self,
+        key: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Vec<u8>>>> {
+        let mut kept = self.lock();
+        if kept
+            .get(key)
+            .is_some_and(|(_, expires)| expires.is_some_and(|expires| expires <= now))
+        {
+            kept.remove(key);
+        }
+        let found = kept.get(key).map(|(bytes, _)| bytes.clone());
+        Box::pin(async move { Ok(found) })
+    }
+
+    fn put<'a>(
+        &'a self,
+        key: &'a str,
+        bytes: Vec<u8>,
+        expires: Option<Timestamp>,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        self.lock().insert(key.to_owned(), (bytes, expires));
+        Box::pin(async { Ok(()) })
+    }
+
+    fn clear<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, CheckpointResult<()>> {
+        self.lock().retain(|key, _| !key.starts_with(prefix));
+        Box::pin(async { Ok(()) })
+    }
+}

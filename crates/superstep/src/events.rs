@@ -1,0 +1,170 @@
+//! Watching a thread: the stored log from any point on, then what happens live.
+//!
+//! The log is the truth and live notices only wake the watcher, so nothing is lost, repeated or
+//! reordered however often one leaves and comes back.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use superstep_core::checkpoint::format::{Change, Entry};
+use superstep_core::checkpoint::{History, StoredBody};
+use superstep_core::driver::LiveEvent;
+use superstep_core::graph::Definition;
+use superstep_core::run::{Seen, StreamMode, Watch};
+use superstep_core::{Checkpointer, Seq, ThreadId};
+use tokio::sync::broadcast;
+
+use crate::drive_error::DriveError;
+use crate::runtime::Inner;
+
+/// What a run tells those who watch it.
+#[derive(Debug, Clone)]
+pub(crate) enum Notice {
+    /// There is a new entry in the store.
+    Entry,
+    /// A node shows something.
+    Live(LiveEvent),
+}
+
+/// Something that happened on a thread.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// From the log. Numbered, and the same for everybody who ever looks.
+    Seen(Seen),
+    /// Shown by a running node just now. Not in the log (yet).
+    Live(LiveEvent),
+}
+
+/// The events of a thread. Never ends by itself: a [`Sight::Stopped`](superstep_core::run::Sight) says that a run did.
+pub struct Events {
+    graph: Arc<Definition>,
+    thread: ThreadId,
+    after: Seq,
+    watch: Option<Watch>,
+    modes: Option<BTreeSet<StreamMode>>,
+    ready: VecDeque<Seen>,
+    notices: Option<broadcast::Receiver<Notice>>,
+    runtime: Arc<Inner>,
+}
+
+/// How many entries are read at once.
+const BATCH: u32 = 64;
+/// How long an entry that another process wrote may go unnoticed.
+const POLL: Duration = Duration::from_millis(250);
+
+impl Events {
+    pub(crate) fn new(
+        runtime: Arc<Inner>,
+        graph: Arc<Definition>,
+        thread: ThreadId,
+        after: Seq,
+    ) -> Self {
+        let notices = Some(runtime.notices(&thread).subscribe());
+        Self {
+            runtime,
+            graph,
+            thread,
+            after,
+            watch: None,
+            modes: None,
+            ready: VecDeque::new(),
+            notices,
+        }
+    }
+
+    fn store(&self) -> &dyn Checkpointer {
+        &*self.runtime.store.store
+    }
+
+    /// Only these modes, and the stops of runs.
+    #[must_use]
+    pub fn only(mut self, modes: impl IntoIterator<Item = StreamMode>) -> Self {
+        self.modes = Some(modes.into_iter().collect());
+        self
+    }
+
+    /// The next event. Waits for it if need be.
+    pub async fn next(&mut self) -> Result<Event, DriveError> {
+        loop {
+            if let Some(seen) = self.ready.pop_front() {
+                return Ok(Event::Seen(seen));
+            }
+            if self.read().await? {
+                continue;
+            }
+            let Some(notices) = &mut self.notices else {
+                continue;
+            };
+            // Lagging behind the live notices only means that the store is read again.
+            if let Ok(Ok(Notice::Live(event))) = tokio::time::timeout(POLL, notices.recv()).await {
+                return Ok(Event::Live(event));
+            }
+        }
+    }
+
+    /// The events that are in the log now, up to its end.
+    pub async fn stored(mut self) -> Result<Vec<Seen>, DriveError> {
+        while self.read().await? {}
+        Ok(std::mem::take(&mut self.ready).into())
+    }
+
+    /// Reads a batch of entries; false if there is none.
+    async fn read(&mut self) -> Result<bool, DriveError> {
+        let entries = self
+            .store()
+            .entries(&self.thread, self.after, BATCH)
+            .await?;
+        for stored in &entries {
+            self.take(stored).await?;
+        }
+        Ok(!entries.is_empty())
+    }
+
+    async fn take(&mut self, stored: &StoredBody) -> Result<(), DriveError> {
+        let entry = Entry::read(stored, &self.thread)
+            .map_err(superstep_core::error::CheckpointError::from)?;
+        let mut watch = match self.watch.take() {
+            Some(watch) => watch,
+            None => self.begin().await?,
+        };
+        let seen = watch.see(stored.seq, &entry)?;
+        let wanted = |seen: &Seen| match (&self.modes, seen.what.mode()) {
+            (Some(modes), Some(mode)) => modes.contains(&mode),
+            _ => true,
+        };
+        self.ready.extend(seen.into_iter().filter(wanted));
+        self.after = stored.seq;
+        // A fork says where the thread goes on from; how it looks there is read anew.
+        let forked = entry
+            .changes
+            .iter()
+            .any(|change| matches!(change, Change::Forked(_)));
+        self.watch = (!forked).then_some(watch);
+        Ok(())
+    }
+
+    async fn begin(&self) -> Result<Watch, DriveError> {
+        let history = match self.after {
+            Seq(0) => History::default(),
+            seq => self.store().load_at(&self.thread, seq).await?,
+        };
+        Ok(Watch::after(&self.graph, &self.thread, &history)?)
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.notices = None;
+        self.runtime.forget_notices(&self.thread);
+    }
+}
+
+impl std::fmt::Debug for Events {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Events")
+            .field("thread", &self.thread)
+            .field("after", &self.after)
+            .finish_non_exhaustive()
+    }
+}

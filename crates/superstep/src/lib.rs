@@ -1,0 +1,84 @@
+//! Superstep: durable agent graphs, on one machine.
+//!
+//! A graph is a plan over a typed state. A thread is a history of that state. This crate runs threads
+//! with tokio: every superstep is stored before the next begins, a step that was acknowledged never runs
+//! again, a question to a person parks the thread until the answer comes, and a process that dies is
+//! picked up where it was.
+//!
+//! What it will never do: talk to a model, a network or a database of its own choosing. Checkpoints go
+//! where a [`Checkpointer`] puts them: [`Memory`] here, SQLite in `superstep-sqlite`.
+//!
+//! # A first graph
+//!
+//! ```
+//! use superstep::prelude::*;
+//!
+//! #[derive(Clone, Debug, Default, State)]
+//! struct Greeting {
+//!     name: String,
+//!     #[state(append)]
+//!     lines: Vec<String>,
+//! }
+//!
+//! async fn greet(state: View<Greeting>, _cx: NodeCx) -> Result<GreetingUpdate, NodeError> {
+//!     Ok(GreetingUpdate::default().lines(format!("Hello, {}.", state.name)))
+//! }
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let graph = Graph::builder("greeting")
+//!         .node("greet", greet)
+//!         .edge(START, "greet")
+//!         .edge("greet", END)
+//!         .build()?;
+//!     let runtime = Runtime::new(Memory::default());
+//!     let stopped = runtime.thread(&graph, "first")?.start(GreetingUpdate::default().name("Ada")).await?;
+//!     assert_eq!(stopped.outcome, Outcome::Finished);
+//!     assert_eq!(stopped.state.lines, ["Hello, Ada."]);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # In reading order
+//!
+//! [`State`] and its derive, [`Graph`] and [`GraphBuilder`], [`Node`] and [`NodeCx`], [`Runtime`] and
+//! [`Thread`], [`Outcome`], [`Events`].
+
+// Lets the code that `derive(State)` writes name this crate the same way inside and outside of it.
+extern crate self as superstep;
+
+mod cache;
+mod clock;
+mod drive_error;
+mod events;
+mod patient;
+mod running;
+mod runtime;
+mod thread;
+
+pub use cache::MemoryCache;
+pub use clock::Clock;
+pub use drive_error::DriveError;
+pub use events::{Event, Events};
+pub use runtime::{Runtime, RuntimeBuilder};
+pub use thread::{Past, Stopped, Thread};
+
+#[doc(hidden)]
+pub use superstep_core::__private;
+pub use superstep_core::checkpoint::Memory;
+pub use superstep_core::run::{Durability, RunOptions};
+pub use superstep_core::{
+    Channel, ChannelKind, ChannelSet, Checkpointer, Command, END, Failed, Goto, Gotos, Graph,
+    GraphBuilder, Interrupt, InterruptId, Message, MessageWrite, Node, NodeCx, NodeError, NodeName,
+    NodeRef, Outcome, Payload, RetryPolicy, RunId, START, SendTo, Seq, Siblings, State,
+    StateUpdate, SubgraphLife, Target, ThreadId, Timeout, Timestamp, Value, View,
+};
+pub use superstep_core::{channel, checkpoint, driver, error, graph, node, run, state, store};
+
+/// What most programs need.
+pub mod prelude {
+    pub use crate::{
+        Command, END, Failed, Goto, Graph, Interrupt, Memory, Node, NodeCx, NodeError, Outcome,
+        Runtime, START, SendTo, State, Thread, View,
+    };
+}

@@ -1,0 +1,480 @@
+//! The local driver: one process, tokio, any checkpointer.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use superstep_core::checkpoint::format::{OnDeadline, Question};
+use superstep_core::checkpoint::{
+    Answer, AnswerBody, InterruptQuery, Loaded, Page, ThreadQuery, ThreadRow,
+};
+use superstep_core::driver::NodeCache;
+use superstep_core::error::{CheckpointError, OpenError};
+use superstep_core::graph::Definition;
+use superstep_core::run::{OpenQuestion, RunCommand, RunOptions, graph_name, open_questions};
+use superstep_core::{Checkpointer, Graph, Moment, Outcome, Run, State, Step, ThreadId};
+use tokio::sync::{Semaphore, broadcast, watch};
+
+use crate::cache::MemoryCache;
+use crate::clock::Clock;
+use crate::drive_error::DriveError;
+use crate::events::Notice;
+use crate::patient::Patient;
+use crate::running::{Running, Surroundings};
+use crate::thread::Thread;
+
+/// Drives threads in this process. Cheap to clone.
+#[derive(Clone)]
+pub struct Runtime {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) store: Patient,
+    pub(crate) clock: Clock,
+    cache: Arc<dyn NodeCache>,
+    permits: Arc<Semaphore>,
+    /// Graphs by name, for threads that are taken up without their type at hand.
+    graphs: Mutex<BTreeMap<String, Arc<Definition>>>,
+    /// Runs under way in this process.
+    runs: Mutex<BTreeMap<ThreadId, watch::Sender<Wish>>>,
+    notices: Mutex<BTreeMap<ThreadId, broadcast::Sender<Notice>>>,
+    draining: AtomicBool,
+}
+
+/// What is wished of a run from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Wish {
+    GoOn,
+    Drain,
+    Cancel,
+}
+
+/// How a runtime is made.
+pub struct RuntimeBuilder {
+    store: Arc<dyn Checkpointer>,
+    clock: Clock,
+    cache: Arc<dyn NodeCache>,
+    tasks_max: usize,
+    patience: Duration,
+}
+
+impl RuntimeBuilder {
+    /// How many tasks may run at once, over all threads. 1,000 unless said.
+    #[must_use]
+    pub fn concurrent_tasks(mut self, tasks_max: usize) -> Self {
+        self.tasks_max = tasks_max.max(1);
+        self
+    }
+
+    /// How long a checkpointer that does not answer is asked again. 30 seconds unless said.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Where results of cached nodes are kept. In memory unless said.
+    #[must_use]
+    pub fn cache(mut self, cache: impl NodeCache) -> Self {
+        self.cache = Arc::new(cache);
+        self
+    }
+
+    /// What tells the time. The system's clock unless said.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The runtime.
+    pub fn build(self) -> Runtime {
+        let inner = Inner {
+            store: Patient {
+                store: self.store,
+                patience: self.patience,
+            },
+            clock: self.clock,
+            cache: self.cache,
+            permits: Arc::new(Semaphore::new(self.tasks_max.min(Semaphore::MAX_PERMITS))),
+            graphs: Mutex::default(),
+            runs: Mutex::default(),
+            notices: Mutex::default(),
+            draining: AtomicBool::new(false),
+        };
+        Runtime {
+            inner: Arc::new(inner),
+        }
+    }
+}
+
+impl fmt::Debug for RuntimeBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RuntimeBuilder")
+            .field("tasks_max", &self.tasks_max)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Runtime {
+    /// A runtime over a checkpointer, with defaults for everything else.
+    pub fn new(store: impl Checkpointer) -> Self {
+        Self::builder(store).build()
+    }
+
+    /// Begins a runtime.
+    pub fn builder(store: impl Checkpointer) -> RuntimeBuilder {
+        RuntimeBuilder {
+            store: Arc::new(store),
+            clock: Clock::default(),
+            cache: Arc::new(MemoryCache::default()),
+            tasks_max: 1_000,
+            patience: Duration::from_secs(30),
+        }
+    }
+
+    /// A thread of a graph. It need not exist yet; the first run makes it.
+    pub fn thread<S: State>(
+        &self,
+        graph: &Graph<S>,
+        thread: impl AsRef<str>,
+    ) -> Result<Thread<S>, DriveError> {
+        let id: ThreadId = thread.as_ref().parse()?;
+        self.register(graph);
+        Ok(Thread::new(self.clone(), graph.clone(), id))
+    }
+
+    /// Makes a graph known by its name, so that its threads can be taken up by [`Runtime::recover`].
+    pub fn register<S: State>(&self, graph: &Graph<S>) {
+        lock(&self.inner.graphs).insert(graph.name().to_owned(), graph.definition().clone());
+    }
+
+    /// The checkpointer.
+    pub fn checkpointer(&self) -> &Arc<dyn Checkpointer> {
+        &self.inner.store.store
+    }
+
+    /// Lists threads.
+    pub async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRow>, DriveError> {
+        Ok(self.checkpointer().threads(query).await?)
+    }
+
+    /// Lists questions.
+    pub async fn questions(&self, query: &InterruptQuery) -> Result<Vec<OpenQuestion>, DriveError> {
+        let rows = self.checkpointer().interrupts(query).await?;
+        Ok(open_questions(rows).map_err(CheckpointError::from)?)
+    }
+
+    /// Takes up every thread whose run did not stop, because its process died or was drained. Their graphs must
+    /// be registered. Gives each thread with how it went.
+    pub async fn recover(
+        &self,
+    ) -> Result<Vec<(ThreadId, Result<Outcome, DriveError>)>, DriveError> {
+        let mut done = Vec::new();
+        for thread in self.checkpointer().unfinished(RECOVERED_AT_ONCE).await? {
+            if lock(&self.inner.runs).contains_key(&thread) {
+                continue;
+            }
+            let outcome = self.recover_thread(&thread).await;
+            done.push((thread, outcome));
+        }
+        Ok(done)
+    }
+
+    async fn recover_thread(&self, thread: &ThreadId) -> Result<Outcome, DriveError> {
+        let loaded = self.checkpointer().load(thread).await?;
+        let graph = self.graph_of(thread, loaded.as_ref())?;
+        let run = Run::open(
+            &graph,
+            thread,
+            loaded,
+            RunCommand::Recover,
+            RunOptions::default(),
+            self.moment(),
+        )?;
+        Ok(self.drive(run).await?.0)
+    }
+
+    fn graph_of(
+        &self,
+        thread: &ThreadId,
+        loaded: Option<&Loaded>,
+    ) -> Result<Arc<Definition>, DriveError> {
+        let name = match loaded {
+            Some(loaded) => graph_name(thread, &loaded.history)
+                .map_err(CheckpointError::from)?
+                .unwrap_or_default(),
+            None => {
+                return Err(CheckpointError::NoThread {
+                    thread: thread.clone(),
+                }
+                .into());
+            }
+        };
+        let graph = lock(&self.inner.graphs).get(&name).cloned();
+        graph.ok_or_else(|| DriveError::UnknownGraph {
+            thread: thread.clone(),
+            graph: name,
+        })
+    }
+
+    /// Answers every question whose deadline has passed as it says itself, and goes on with the threads.
+    /// Gives how many there were.
+    pub async fn expire_questions(&self) -> Result<usize, DriveError> {
+        let now = self.now();
+        let due = InterruptQuery {
+            due: Some(now),
+            open_only: true,
+            page: Page {
+                limit: 1_000,
+                offset: 0,
+            },
+            ..InterruptQuery::default()
+        };
+        let mut expired = 0;
+        for OpenQuestion { question, row } in self.questions(&due).await? {
+            let Some(body) = answer_at_deadline(&question) else {
+                continue;
+            };
+            let answer = Answer {
+                interrupt: question.id,
+                body,
+                by: "deadline".to_owned(),
+                at: now,
+            };
+            match self.checkpointer().answer(&row.thread, &[answer]).await {
+                Ok(()) => expired += 1,
+                // A person was quicker.
+                Err(CheckpointError::NotOpen { .. }) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            self.go_on_after_answer(&row.thread, RunOptions::default())
+                .await?;
+        }
+        Ok(expired)
+    }
+
+    /// An answer is stored: goes on with its thread, unless it is running and its owner will find the answer.
+    pub(crate) async fn go_on_after_answer(
+        &self,
+        thread: &ThreadId,
+        options: RunOptions,
+    ) -> Result<Option<(Outcome, Run)>, DriveError> {
+        let loaded = self.checkpointer().load(thread).await?;
+        let graph = self.graph_of(thread, loaded.as_ref())?;
+        let run = match Run::open(
+            &graph,
+            thread,
+            loaded,
+            RunCommand::Resume,
+            options,
+            self.moment(),
+        ) {
+            Ok(run) => run,
+            Err(OpenError::Busy { .. } | OpenError::NothingToRun { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        match self.drive(run).await {
+            Ok(driven) => Ok(Some(driven)),
+            // Somebody else goes on with it, and has seen the answer.
+            Err(DriveError::Open(OpenError::Busy { .. })) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Cancels the run of a thread and returns when it has stopped. If another process runs it, that one is asked to.
+    pub async fn cancel(&self, thread: &ThreadId) -> Result<(), DriveError> {
+        let wish = lock(&self.inner.runs).get(thread).cloned();
+        match wish {
+            Some(wish) => {
+                wish.send_if_modified(|is| std::mem::replace(is, Wish::Cancel) != Wish::Cancel);
+                wish.closed().await;
+            }
+            None => self.checkpointer().request_cancel(thread).await?,
+        }
+        Ok(())
+    }
+
+    /// Begins no further runs, lets every run stop at the end of its superstep, and returns when all have. Their
+    /// threads are taken up by the next [`Runtime::recover`], here or elsewhere.
+    pub async fn drain(&self) {
+        self.inner.draining.store(true, Ordering::SeqCst);
+        let wishes: Vec<_> = lock(&self.inner.runs).values().cloned().collect();
+        for wish in wishes {
+            wish.send_if_modified(|is| {
+                *is < Wish::Drain && std::mem::replace(is, Wish::Drain) != Wish::Drain
+            });
+            wish.closed().await;
+        }
+    }
+
+    pub(crate) fn moment(&self) -> Moment {
+        Moment {
+            now: self.now(),
+            dice: dice(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> superstep_core::Timestamp {
+        self.inner.clock.now()
+    }
+
+    /// Drives a run until it stops. The whole driver: if it grows a rule of its own, the rule belongs in core.
+    pub(crate) async fn drive(&self, mut run: Run) -> Result<(Outcome, Run), DriveError> {
+        if self.inner.draining.load(Ordering::SeqCst) {
+            return Err(DriveError::Draining);
+        }
+        let (registered, mut wish) = Registered::new(&self.inner, run.thread());
+        let mut running = Running::new(Arc::new(self.surroundings(run.thread())));
+        let outcome = loop {
+            match run.next_step() {
+                Step::Start(tasks) => running.start(tasks),
+                Step::Drop(tasks) => running.drop_tasks(&tasks),
+                Step::Save(commit) => {
+                    let saved = match self.inner.store.save(&commit).await {
+                        // Somebody else was quicker to take the thread, and nothing of this run has begun.
+                        Err(CheckpointError::Fenced { thread, .. }) if commit.is_claim() => {
+                            return Err(OpenError::Busy { thread }.into());
+                        }
+                        saved => saved?,
+                    };
+                    registered.tell();
+                    run.saved(saved, self.now())?;
+                }
+                Step::Wait { until } => tokio::select! {
+                    news = running.next_until(until) => match news {
+                        Some((task, end)) => run.task_ended(task, end, self.now())?,
+                        None => run.time_passed(self.now()),
+                    },
+                    wish = changed(&mut wish) => match wish {
+                        Wish::GoOn => {}
+                        Wish::Drain => run.drain(),
+                        Wish::Cancel => run.cancel(),
+                    },
+                },
+                Step::Stop(outcome) => break outcome,
+            }
+        };
+        running.stop().await;
+        Ok((outcome, run))
+    }
+
+    fn surroundings(&self, thread: &ThreadId) -> Surroundings {
+        Surroundings {
+            store: self.inner.store.clone(),
+            cache: self.inner.cache.clone(),
+            clock: self.inner.clock.clone(),
+            permits: self.inner.permits.clone(),
+            notices: self.inner.notices(thread),
+        }
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime")
+            .field("runs", &lock(&self.inner.runs).len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// How many threads one call of [`Runtime::recover`] takes up.
+const RECOVERED_AT_ONCE: u32 = 10_000;
+/// How many live notices a slow watcher may be behind before it reads the store again.
+const NOTICES: usize = 1_024;
+
+impl Inner {
+    /// Where a thread's live notices go.
+    pub(crate) fn notices(&self, thread: &ThreadId) -> broadcast::Sender<Notice> {
+        let mut all = lock(&self.notices);
+        all.entry(thread.clone())
+            .or_insert_with(|| broadcast::channel(NOTICES).0)
+            .clone()
+    }
+
+    /// A thread that nobody watches and nobody runs needs no channel.
+    pub(crate) fn forget_notices(&self, thread: &ThreadId) {
+        let runs = lock(&self.runs).contains_key(thread);
+        let mut all = lock(&self.notices);
+        if !runs
+            && all
+                .get(thread)
+                .is_some_and(|sender| sender.receiver_count() == 0)
+        {
+            all.remove(thread);
+        }
+    }
+}
+
+/// A number that no other process has: the standard library seeds its hashers with the system's randomness.
+fn dice() -> u64 {
+    RandomState::new().hash_one(std::process::id())
+}
+
+fn answer_at_deadline(question: &Question) -> Option<AnswerBody> {
+    match &question.on_deadline {
+        OnDeadline::Wait => None,
+        OnDeadline::Answer(value) => Some(AnswerBody::Value(value.clone())),
+        OnDeadline::Fail => Some(AnswerBody::Expired),
+    }
+}
+
+async fn changed(wish: &mut watch::Receiver<Wish>) -> Wish {
+    match wish.changed().await {
+        Ok(()) => *wish.borrow_and_update(),
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// A run that can be wished things of, as long as this lives.
+struct Registered<'a> {
+    inner: &'a Inner,
+    thread: ThreadId,
+    wish: watch::Sender<Wish>,
+    notices: broadcast::Sender<Notice>,
+}
+
+impl<'a> Registered<'a> {
+    fn new(inner: &'a Inner, thread: &ThreadId) -> (Self, watch::Receiver<Wish>) {
+        let (sender, receiver) = watch::channel(Wish::GoOn);
+        lock(&inner.runs).insert(thread.clone(), sender.clone());
+        (
+            Self {
+                inner,
+                thread: thread.clone(),
+                wish: sender,
+                notices: inner.notices(thread),
+            },
+            receiver,
+        )
+    }
+
+    fn tell(&self) {
+        // Nobody watches: then nobody needs to be told.
+        let _ = self.notices.send(Notice::Entry);
+    }
+}
+
+impl Drop for Registered<'_> {
+    fn drop(&mut self) {
+        let mut runs = lock(&self.inner.runs);
+        // Another run may have taken the thread over, and the place with it.
+        if runs
+            .get(&self.thread)
+            .is_some_and(|wish| wish.same_channel(&self.wish))
+        {
+            runs.remove(&self.thread);
+        }
+        drop(runs);
+        self.inner.forget_notices(&self.thread);
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What it guards is changed by single calls, so a panic cannot have left it half changed.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,409 @@
+//! A thread as a person holds it: start it, answer it, look at it, rewind it.
+
+use std::fmt;
+
+use serde::Serialize;
+use superstep_core::checkpoint::format::Entry;
+use superstep_core::checkpoint::{Answer, AnswerBody, InterruptQuery, Metadata, Page, StoredBody};
+use superstep_core::error::CheckpointError;
+use superstep_core::run::{
+    self, Edit, EditNode, OpenQuestion, RunCommand, RunOptions, ThreadState,
+};
+use superstep_core::{
+    Command, Graph, InterruptId, NodeName, Outcome, Run, RunId, Seq, State, ThreadId, Value,
+};
+
+use crate::drive_error::DriveError;
+use crate::events::Events;
+use crate::runtime::Runtime;
+
+/// A thread of a graph over `S`. A handle: it holds nothing, and there may be many.
+pub struct Thread<S: State> {
+    runtime: Runtime,
+    graph: Graph<S>,
+    id: ThreadId,
+    options: RunOptions,
+    context: Option<Value>,
+    metadata: Option<Metadata>,
+}
+
+/// How a run went, and the state it left.
+#[derive(Debug, Clone)]
+pub struct Stopped<S> {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The state of the graph.
+    pub state: S,
+    /// The run.
+    pub run: RunId,
+    /// The newest entry of the thread.
+    pub seq: Seq,
+}
+
+/// One line of a thread's history.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Past {
+    /// The entry's number: where the thread can be looked at, replayed and forked.
+    pub seq: Seq,
+    /// The entry.
+    pub entry: Entry,
+}
+
+impl<S: State> Thread<S> {
+    pub(crate) fn new(runtime: Runtime, graph: Graph<S>, id: ThreadId) -> Self {
+        Self {
+            runtime,
+            graph,
+            id,
+            options: RunOptions::default(),
+            context: None,
+            metadata: None,
+        }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &ThreadId {
+        &self.id
+    }
+
+    /// How its runs are made from here on.
+    #[must_use]
+    pub fn with_options(mut self, options: RunOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// What nodes can read beside the state, in runs started from here on.
+    pub fn with_context(mut self, context: impl Serialize) -> Result<Self, DriveError> {
+        let context = serde_json::to_value(context).map_err(|error| {
+            superstep_core::error::ValueError::Encode {
+                source: error.into(),
+            }
+        })?;
+        self.context = Some(Value::encode(&context)?);
+        Ok(self)
+    }
+
+    /// What the thread is found by, set with the next start.
+    #[must_use]
+    pub fn with_metadata(mut self, metadata: Metadata) -> Self {
+        self.metadata = Some(metadata);
+        self
+    }
+
+    /// Starts a run with an input and returns when it stops: finished, waiting for a person, or however else.
+    ///
+    /// If the future is dropped, everything the run was doing stops, and the thread waits for [`Thread::recover`].
+    pub async fn start(&self, input: S::Update) -> Result<Stopped<S>, DriveError> {
+        let input = Value::encode(&input)?;
+        self.run(RunCommand::Start {
+            input,
+            context: self.context.clone(),
+            metadata: self.metadata.clone(),
+        })
+        .await
+    }
+
+    /// Goes on where the thread stopped.
+    pub async fn resume(&self) -> Result<Stopped<S>, DriveError> {
+        self.run(RunCommand::Resume).await
+    }
+
+    /// Goes on with a run whose process died, or that was drained. A run that is still alive elsewhere loses the thread.
+    pub async fn recover(&self) -> Result<Stopped<S>, DriveError> {
+        self.run(RunCommand::Recover).await
+    }
+
+    /// Goes on with whatever the thread was doing, or starts it: what a program says when it comes up.
+    pub async fn start_or_recover(&self, input: S::Update) -> Result<Stopped<S>, DriveError> {
+        use superstep_core::checkpoint::Status;
+        let head = self
+            .runtime
+            .checkpointer()
+            .load(&self.id)
+            .await?
+            .map(|loaded| loaded.head);
+        match head.map(|head| head.status) {
+            Some(Status::Running) => self.recover().await,
+            Some(Status::Paused) => self.resume().await,
+            _ => self.start(input).await,
+        }
+    }
+
+    async fn run(&self, command: RunCommand) -> Result<Stopped<S>, DriveError> {
+        let loaded = self.runtime.checkpointer().load(&self.id).await?;
+        let run = Run::open(
+            self.graph.definition(),
+            &self.id,
+            loaded,
+            command,
+            self.options.clone(),
+            self.runtime.moment(),
+        )?;
+        let (outcome, run) = self.runtime.drive(run).await?;
+        stopped(outcome, &run)
+    }
+
+    /// The questions that wait for an answer.
+    pub async fn questions(&self) -> Result<Vec<OpenQuestion>, DriveError> {
+        let query = InterruptQuery {
+            tenant: self.id.tenant().to_owned(),
+            thread: Some(self.id.clone()),
+            open_only: true,
+            due: None,
+            page: Page {
+                limit: 1_000,
+                offset: 0,
+            },
+        };
+        self.runtime.questions(&query).await
+    }
+
+    /// Answers one question and goes on. Exactly one answer to a question wins; every other caller is told
+    /// [`CheckpointError::NotOpen`]. None means that the thread is running and whoever runs it goes on with the answer.
+    pub async fn answer(
+        &self,
+        interrupt: InterruptId,
+        answer: impl Serialize,
+    ) -> Result<Option<Stopped<S>>, DriveError> {
+        self.answer_as("", [(interrupt, answer)]).await
+    }
+
+    /// Answers the one question that is open, and goes on.
+    pub async fn answer_only(
+        &self,
+        answer: impl Serialize,
+    ) -> Result<Option<Stopped<S>>, DriveError> {
+        let open = self.questions().await?;
+        match open.as_slice() {
+            [only] => self.answer(only.question.id, answer).await,
+            _ => Err(DriveError::AmbiguousAnswer {
+                thread: self.id.clone(),
+                open: open.len(),
+            }),
+        }
+    }
+
+    /// Answers several questions at once, all or none, in somebody's name, and goes on.
+    pub async fn answer_as<A: Serialize>(
+        &self,
+        by: &str,
+        answers: impl IntoIterator<Item = (InterruptId, A)>,
+    ) -> Result<Option<Stopped<S>>, DriveError> {
+        self.store_answers(by, answers).await?;
+        let driven = self
+            .runtime
+            .go_on_after_answer(&self.id, self.options.clone())
+            .await?;
+        driven
+            .map(|(outcome, run)| stopped(outcome, &run))
+            .transpose()
+    }
+
+    async fn store_answers<A: Serialize>(
+        &self,
+        by: &str,
+        answers: impl IntoIterator<Item = (InterruptId, A)>,
+    ) -> Result<(), DriveError> {
+        let open = self.questions().await?;
+        let at = self.runtime.now();
+        let mut stored = Vec::new();
+        for (interrupt, answer) in answers {
+            let answer = serde_json::to_value(answer).map_err(|error| {
+                superstep_core::error::ValueError::Encode {
+                    source: error.into(),
+                }
+            })?;
+            if let Some(asked) = open.iter().find(|open| open.question.id == interrupt) {
+                run::check_answer(&asked.question, &answer)
+                    .map_err(|why| DriveError::AnswerRefused { interrupt, why })?;
+            }
+            let body = AnswerBody::Value(Value::encode(&answer)?);
+            stored.push(Answer {
+                interrupt,
+                body,
+                by: by.to_owned(),
+                at,
+            });
+        }
+        Ok(self
+            .runtime
+            .checkpointer()
+            .answer(&self.id, &stored)
+            .await?)
+    }
+
+    /// The thread as it stands now; none if there is none.
+    pub async fn state(&self) -> Result<Option<ThreadState>, DriveError> {
+        match self.runtime.checkpointer().load(&self.id).await? {
+            Some(loaded) => Ok(run::read_state(
+                self.graph.definition(),
+                &self.id,
+                &loaded.history,
+            )?),
+            None => Ok(None),
+        }
+    }
+
+    /// The thread as it stood at an entry.
+    pub async fn state_at(&self, seq: Seq) -> Result<Option<ThreadState>, DriveError> {
+        let history = self.runtime.checkpointer().load_at(&self.id, seq).await?;
+        Ok(run::read_state(
+            self.graph.definition(),
+            &self.id,
+            &history,
+        )?)
+    }
+
+    /// The entries above a number, oldest first.
+    pub async fn history(&self, after: Seq, limit: u32) -> Result<Vec<Past>, DriveError> {
+        let stored = self
+            .runtime
+            .checkpointer()
+            .entries(&self.id, after, limit)
+            .await?;
+        let read = |stored: StoredBody| {
+            let entry = Entry::read(&stored, &self.id)?;
+            Ok(Past {
+                seq: stored.seq,
+                entry,
+            })
+        };
+        Ok(stored
+            .into_iter()
+            .map(read)
+            .collect::<Result<_, _>>()
+            .map_err(|error: superstep_core::error::FormatError| CheckpointError::from(error))?)
+    }
+
+    /// What happens on the thread, from after an entry on: first what is stored, then live.
+    pub fn events(&self, after: Seq) -> Events {
+        Events::new(
+            self.runtime.inner.clone(),
+            self.graph.definition().clone(),
+            self.id.clone(),
+            after,
+        )
+    }
+
+    /// Changes the state as if `node` had just returned this command. What runs next follows from the node's
+    /// routing; what was planned is dropped.
+    pub async fn update_as(
+        &self,
+        node: &str,
+        command: impl Into<Command<S>>,
+    ) -> Result<Seq, DriveError> {
+        self.edit(EditNode::Node(NodeName::new(node)?), command.into())
+            .await
+    }
+
+    /// Changes the state as if the node that ran last had returned this command.
+    pub async fn update(&self, command: impl Into<Command<S>>) -> Result<Seq, DriveError> {
+        self.edit(EditNode::Last, command.into()).await
+    }
+
+    /// Writes an input without running: the next [`Thread::resume`] begins with it.
+    pub async fn update_as_input(&self, input: S::Update) -> Result<Seq, DriveError> {
+        self.edit(EditNode::Input, Command::update(input)).await
+    }
+
+    /// Drops whatever was planned: the thread is finished as it stands.
+    pub async fn finish(&self) -> Result<Seq, DriveError> {
+        self.edit(EditNode::End, Command::update(S::Update::default()))
+            .await
+    }
+
+    async fn edit(&self, node: EditNode, command: Command<S>) -> Result<Seq, DriveError> {
+        let edit = Edit::new(node, command)?;
+        let loaded = self.runtime.checkpointer().load(&self.id).await?;
+        let commit = run::update_state(
+            self.graph.definition(),
+            &self.id,
+            loaded,
+            &edit,
+            self.runtime.moment(),
+        )?;
+        self.runtime.inner.store.save(&commit).await?;
+        Ok(commit.head.seq)
+    }
+
+    /// Goes back to an entry: what came after stays in the history, and the thread goes on from there on a branch
+    /// of its own with the next [`Thread::resume`]. Effects of that branch have keys of their own.
+    pub async fn fork(&self, at: Seq) -> Result<Seq, DriveError> {
+        let loaded = self.loaded().await?;
+        let history = self.runtime.checkpointer().load_at(&self.id, at).await?;
+        let commit = run::fork(
+            self.graph.definition(),
+            &self.id,
+            loaded,
+            at,
+            &history,
+            None,
+            self.runtime.moment(),
+        )?;
+        self.runtime.inner.store.save(&commit).await?;
+        Ok(commit.head.seq)
+    }
+
+    /// Goes back to an entry and runs everything after it again.
+    pub async fn replay(&self, at: Seq) -> Result<Stopped<S>, DriveError> {
+        self.fork(at).await?;
+        self.resume().await
+    }
+
+    /// Copies the thread up to an entry, with its history, to a new one.
+    pub async fn copy_to(&self, to: &str, upto: Option<Seq>) -> Result<Thread<S>, DriveError> {
+        let to: ThreadId = to.parse()?;
+        self.runtime
+            .checkpointer()
+            .copy(&self.id, upto, &to)
+            .await?;
+        let copy = Thread::new(self.runtime.clone(), self.graph.clone(), to);
+        let loaded = copy.loaded().await?;
+        let (at, history) = (loaded.head.seq, loaded.history.clone());
+        let commit = run::fork(
+            self.graph.definition(),
+            &copy.id,
+            loaded,
+            at,
+            &history,
+            Some(&self.id),
+            self.runtime.moment(),
+        )?;
+        self.runtime.inner.store.save(&commit).await?;
+        Ok(copy)
+    }
+
+    /// Cancels its run and returns when it has stopped.
+    pub async fn cancel(&self) -> Result<(), DriveError> {
+        self.runtime.cancel(&self.id).await
+    }
+
+    async fn loaded(&self) -> Result<superstep_core::checkpoint::Loaded, DriveError> {
+        let loaded = self.runtime.checkpointer().load(&self.id).await?;
+        loaded.ok_or_else(|| {
+            CheckpointError::NoThread {
+                thread: self.id.clone(),
+            }
+            .into()
+        })
+    }
+}
+
+fn stopped<S: State>(outcome: Outcome, run: &Run) -> Result<Stopped<S>, DriveError> {
+    Ok(Stopped {
+        outcome,
+        state: run.values().decode()?,
+        run: run.id(),
+        seq: run.seq(),
+    })
+}
+
+impl<S: State> fmt::Debug for Thread<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Thread")
+            .field("id", &self.id)
+            .field("graph", &self.graph.name())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,3 @@
+//! The local driver, from outside.
+
+mod smoke;

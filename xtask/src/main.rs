@@ -1,0 +1,181 @@
+//! The helper of this workspace: `cargo xtask verify` is what CI runs and what a contributor runs.
+//!
+//! It owns the list of checks ([`steps`]), the tidy rules (ordinary tests in `tidy`) and the files
+//! that are written by a program. It is never shipped, so it may reach any crate.
+
+mod error_index;
+mod metadata;
+mod results;
+mod services;
+mod steps;
+#[cfg(test)]
+mod tidy;
+mod verify;
+mod workspace;
+
+use std::process::ExitCode;
+
+use lexopt::prelude::*;
+
+const USAGE: &str = "\
+The helper of this workspace.
+
+usage: cargo xtask <command>
+
+commands:
+  verify [--long] [--seed N]    run every check that CI runs, stop at the first that fails
+                                --long  also what does not fit CI, and write results/verify-long.json
+                                --seed  the seed of the randomised checks; default: taken from the commit
+  services up|down|status       start, stop or list the servers that tests need
+  error-index                   rewrite docs/errors/README.md from the pages beside it
+  help                          print this
+
+exit status: 0 all is well, 1 a check failed, 2 the command line was not understood";
+
+fn main() -> ExitCode {
+    let command = match parse(lexopt::Parser::from_env()) {
+        Ok(command) => command,
+        Err(error) => {
+            eprintln!("{error}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A command line, as typed.
+#[derive(Debug, PartialEq, Eq)]
+enum Command {
+    Help,
+    Verify {
+        profile: steps::Profile,
+        seed: Option<u64>,
+    },
+    Services(services::Action),
+    ErrorIndex,
+}
+
+fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let command = match parser.next()? {
+        None => return Err("a command is needed".into()),
+        Some(Long("help") | Short('h')) => return Ok(Command::Help),
+        Some(Value(name)) => name.string()?,
+        Some(other) => return Err(other.unexpected()),
+    };
+    match command.as_str() {
+        "help" => Ok(Command::Help),
+        "verify" => parse_verify(parser),
+        "services" => parse_services(parser),
+        "error-index" => match parser.next()? {
+            None => Ok(Command::ErrorIndex),
+            Some(Long("help") | Short('h')) => Ok(Command::Help),
+            Some(other) => Err(other.unexpected()),
+        },
+        unknown => Err(format!("there is no command `{unknown}`").into()),
+    }
+}
+
+fn parse_verify(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let (mut profile, mut seed) = (steps::Profile::Short, None);
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("long") => profile = steps::Profile::Long,
+            Long("seed") => seed = Some(parser.value()?.parse()?),
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Command::Verify { profile, seed })
+}
+
+fn parse_services(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let action = match parser.next()? {
+        Some(Value(name)) => match name.string()?.as_str() {
+            "up" => services::Action::Up,
+            "down" => services::Action::Down,
+            "status" => services::Action::Status,
+            unknown => {
+                return Err(format!("`services` takes up, down or status, not `{unknown}`").into());
+            }
+        },
+        Some(Long("help") | Short('h')) => return Ok(Command::Help),
+        Some(other) => return Err(other.unexpected()),
+        None => return Err("`services` takes up, down or status".into()),
+    };
+    match parser.next()? {
+        None => Ok(Command::Services(action)),
+        Some(other) => Err(other.unexpected()),
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Help => print_usage(),
+        Command::Verify { profile, seed } => verify::run(profile, seed)?,
+        Command::Services(action) => services::run(action),
+        Command::ErrorIndex => error_index::write()?,
+    }
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "help that was asked for is data")]
+fn print_usage() {
+    println!("{USAGE}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_line(line: &str) -> Result<Command, String> {
+        parse(lexopt::Parser::from_args(line.split_whitespace())).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn commands_are_understood() {
+        assert_eq!(
+            parse_line("verify"),
+            Ok(Command::Verify {
+                profile: steps::Profile::Short,
+                seed: None
+            })
+        );
+        assert_eq!(
+            parse_line("verify --long --seed 7"),
+            Ok(Command::Verify {
+                profile: steps::Profile::Long,
+                seed: Some(7)
+            })
+        );
+        assert_eq!(
+            parse_line("services up"),
+            Ok(Command::Services(services::Action::Up))
+        );
+        assert_eq!(parse_line("verify --help"), Ok(Command::Help));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        assert_eq!(
+            parse_line("verfy"),
+            Err("there is no command `verfy`".to_owned())
+        );
+        for line in [
+            "",
+            "services",
+            "services sideways",
+            "services up now",
+            "verify --fast",
+            "verify --seed x",
+            "error-index x",
+        ] {
+            assert!(parse_line(line).is_err(), "{line:?} was taken");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! `cargo metadata`, reduced to what the checks ask: members, features, and who depends on whom.
+
+#![cfg_attr(
+    not(test),
+    expect(dead_code, reason = "only the tidy rules ask who depends on whom")
+)]
+
+use anyhow::Context;
+use serde_json::Value as Json;
+
+use crate::workspace::{cargo, output_of};
+
+/// The workspace and everything it is built from.
+#[derive(Debug, Default)]
+pub(crate) struct Metadata {
+    pub(crate) packages: Vec<Package>,
+}
+
+/// A package, ours or not.
+#[derive(Debug, Default)]
+pub(crate) struct Package {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// Whether it is one of ours.
+    pub(crate) member: bool,
+    pub(crate) proc_macro: bool,
+    pub(crate) features: Vec<String>,
+    /// As declared in its `Cargo.toml`.
+    pub(crate) declared: Vec<Declared>,
+    /// Ids of the packages it is linked with, with all features on: normal dependencies only.
+    pub(crate) linked: Vec<String>,
+}
+
+/// A line of a dependency table.
+#[derive(Debug, Clone)]
+pub(crate) struct Declared {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) optional: bool,
+}
+
+/// Which dependency table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Normal,
+    Build,
+    Dev,
+}
+
+impl Metadata {
+    /// Asks cargo.
+    pub(crate) fn read() -> anyhow::Result<Self> {
+        let text =
+            output_of(cargo().args(["metadata", "--format-version", "1", "--all-features"]))?;
+        let json: Json = serde_json::from_str(&text).context("cargo metadata is not JSON")?;
+        Ok(Self::from_json(&json))
+    }
+
+    pub(crate) fn from_json(json: &Json) -> Self {
+        let members: Vec<&str> = list(&json["workspace_members"])
+            .filter_map(Json::as_str)
+            .collect();
+        let packages = list(&json["packages"])
+            .map(|package| {
+                let id = text(&package["id"]);
+                Package {
+                    member: members.contains(&id.as_str()),
+                    name: text(&package["name"]),
+                    proc_macro: list(&package["targets"])
+                        .flat_map(|t| list(&t["kind"]))
+                        .any(|kind| kind == "proc-macro"),
+                    features: package["features"]
+                        .as_object()
+                        .map(|f| f.keys().cloned().collect())
+                        .unwrap_or_default(),
+                    declared: list(&package["dependencies"])
+                        .map(Declared::from_json)
+                        .collect(),
+                    linked: linked(json, &id),
+                    id,
+                }
+            })
+            .collect();
+        Self { packages }
+    }
+
+    pub(crate) fn members(&self) -> impl Iterator<Item = &Package> {
+        self.packages.iter().filter(|package| package.member)
+    }
+}
+
+impl Declared {
+    fn from_json(json: &Json) -> Self {
+        let kind = match json["kind"].as_str() {
+            None => Kind::Normal,
+            Some("build") => Kind::Build,
+            Some(_) => Kind::Dev,
+        };
+        Self {
+            name: text(&json["name"]),
+            kind,
+            optional: json["optional"] == true,
+        }
+    }
+}
+
+fn linked(json: &Json, id: &str) -> Vec<String> {
+    list(&json["resolve"]["nodes"])
+        .filter(|node| node["id"] == id)
+        .flat_map(|node| list(&node["deps"]))
+        .filter(|dep| list(&dep["dep_kinds"]).any(|kind| kind["kind"].is_null()))
+        .map(|dep| text(&dep["pkg"]))
+        .collect()
+}
+
+fn list(json: &Json) -> impl Iterator<Item = &Json> {
+    json.as_array().into_iter().flatten()
+}
+
+fn text(json: &Json) -> String {
+    json.as_str().unwrap_or_default().to_owned()
+}

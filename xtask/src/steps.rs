@@ -1,0 +1,87 @@
+//! The checks, as a table. A new check is a new row; how a row is run is `verify.rs`.
+
+/// Which rows are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Profile {
+    /// What CI runs: all of it within a quarter of an hour on two cores.
+    Short,
+    /// What does not fit CI. A long run does the short rows first.
+    Long,
+}
+
+impl Profile {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Profile::Short => "short",
+            Profile::Long => "long",
+        }
+    }
+}
+
+/// One check.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    /// The shortest profile it belongs to.
+    pub(crate) profile: Profile,
+    pub(crate) action: Action,
+}
+
+/// What a check does.
+#[derive(Debug)]
+pub(crate) enum Action {
+    /// Runs cargo. `{seed}` in an argument becomes the seed of the run. If the last line that is
+    /// printed is a JSON object, it is kept in the results.
+    Cargo {
+        args: &'static [&'static str],
+        env: &'static [(&'static str, &'static str)],
+    },
+    /// All tests but doctests: with nextest where it is installed, else with `cargo test`.
+    Tests,
+    /// `cargo check` of every crate that has features: without any, then with each one alone.
+    EachFeature,
+    /// `cargo check` of the core for a target that has no clock, no threads and no files.
+    Wasm,
+}
+
+const fn short(name: &'static str, action: Action) -> Step {
+    Step {
+        name,
+        profile: Profile::Short,
+        action,
+    }
+}
+
+const fn cargo(args: &'static [&'static str]) -> Action {
+    Action::Cargo { args, env: &[] }
+}
+
+/// Quick ones first, so that a slip is told within seconds.
+pub(crate) const STEPS: &[Step] = &[
+    short("format", cargo(&["fmt", "--all", "--check"])),
+    short(
+        "clippy",
+        cargo(&[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]),
+    ),
+    short("tests", Action::Tests),
+    short("doctests", cargo(&["test", "--workspace", "--doc"])),
+    short(
+        "docs",
+        Action::Cargo {
+            args: &["doc", "--workspace", "--no-deps"],
+            env: &[("RUSTDOCFLAGS", "-D warnings")],
+        },
+    ),
+    short("features", Action::EachFeature),
+    short("wasm", Action::Wasm),
+    // Crash tests and benchmarks go here:
+    //   short("crash sim", cargo(&["xtask", "crash", "sim", "--trials", "500", "--seed", "{seed}", "--json"])),
+    //   Step { name: "…", profile: Profile::Long, action: cargo(&[…]) },
+];

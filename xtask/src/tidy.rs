@@ -1,0 +1,27 @@
+//! The rules of this repository that no compiler knows, as ordinary tests.
+//!
+//! Each rule is a function from text or data to a list of faults, so that beside the test that holds
+//! the repository to it stands a test that shows it a bad sample. A rule that cannot fail is no rule.
+
+mod arrows;
+mod changelog;
+mod core_is_pure;
+mod error_pages;
+mod files;
+mod machine_paths;
+mod module_docs;
+mod names;
+mod orphans;
+mod rust_code;
+mod skipped_tests;
+
+/// Fails with every fault at once.
+#[track_caller]
+fn assert_tidy(faults: &[String]) {
+    assert!(
+        faults.is_empty(),
+        "{} fault(s):\n  {}",
+        faults.len(),
+        faults.join("\n  ")
+    );
+}

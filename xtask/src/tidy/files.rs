@@ -1,0 +1,85 @@
+//! The files of the repository: what git tracks, and what it would if it were asked to.
+
+use crate::workspace::{output_of, program, root};
+
+/// A file, by its path from the root of the workspace.
+#[derive(Debug, Clone)]
+pub(super) struct File {
+    pub(super) path: String,
+    pub(super) text: String,
+}
+
+impl File {
+    pub(super) fn new(path: &str, text: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        }
+    }
+
+    pub(super) fn is_rust(&self) -> bool {
+        self.path.ends_with(".rs")
+    }
+
+    /// Whether it belongs to something that is shipped, rather than to this helper.
+    pub(super) fn is_of_a_crate(&self) -> bool {
+        self.path.starts_with("crates/") || self.path.starts_with("apps/")
+    }
+
+    /// The folder of its package, such as `crates/superstep-core`, and its path from there.
+    pub(super) fn split_package(&self) -> Option<(&str, &str)> {
+        let folders = if self.is_of_a_crate() { 2 } else { 1 };
+        let end = self.path.match_indices('/').nth(folders - 1)?.0;
+        Some((&self.path[..end], &self.path[end + 1..]))
+    }
+}
+
+/// All of them. A file that is deleted but not yet committed as such is left out.
+pub(super) fn all() -> Vec<File> {
+    let listing = output_of(program("git").args([
+        "ls-files",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+        "-z",
+    ]))
+    .expect("the tidy rules read the list of files from git");
+    let mut paths: Vec<&str> = listing
+        .split('\0')
+        .filter(|path| !path.is_empty())
+        .collect();
+    paths.sort_unstable();
+    paths.dedup();
+    let read = |path: &str| std::fs::read(root().join(path)).ok();
+    paths
+        .into_iter()
+        .filter_map(|path| Some(File::new(path, &String::from_utf8_lossy(&read(path)?))))
+        .collect()
+}
+
+#[test]
+fn the_package_of_a_file_is_found() {
+    let split = |path: &str| {
+        File::new(path, "")
+            .split_package()
+            .map(|(a, b)| (a.to_owned(), b.to_owned()))
+    };
+    assert_eq!(
+        split("crates/superstep/src/lib.rs"),
+        Some(("crates/superstep".into(), "src/lib.rs".into()))
+    );
+    assert_eq!(
+        split("xtask/src/main.rs"),
+        Some(("xtask".into(), "src/main.rs".into()))
+    );
+    assert_eq!(split("README.md"), None);
+}
+
+#[test]
+fn this_file_is_among_the_files() {
+    assert!(
+        all()
+            .iter()
+            .any(|file| file.path == "xtask/src/tidy/files.rs")
+    );
+}

@@ -1,0 +1,281 @@
+//! Runs the table of checks: says what it does and how long that took, and stops at the first failure.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use serde_json::Value as Json;
+
+use crate::metadata::Metadata;
+use crate::results::{Results, StepResult};
+use crate::steps::{Action, Profile, STEPS, Step};
+use crate::workspace::{cargo, in_words, output_of, program, root};
+
+const WASM: &str = "wasm32-unknown-unknown";
+
+pub(crate) fn run(profile: Profile, seed: Option<u64>) -> anyhow::Result<()> {
+    let commit = commit();
+    let seed = seed.unwrap_or_else(|| seed_of(commit.as_deref()));
+    eprintln!(
+        "verify: profile {}, commit {}, seed {seed}",
+        profile.as_str(),
+        commit.as_deref().unwrap_or("none")
+    );
+
+    let mut results = Results {
+        profile,
+        commit,
+        dirty: is_dirty(),
+        seed,
+        steps: Vec::new(),
+    };
+    let outcome = run_steps(STEPS, &mut results);
+    if profile == Profile::Long {
+        let path = results.write()?;
+        eprintln!("verify: results are in {}", path.display());
+    }
+    report(&results.steps);
+    outcome
+}
+
+fn run_steps(steps: &'static [Step], results: &mut Results) -> anyhow::Result<()> {
+    for step in steps.iter().filter(|step| step.profile <= results.profile) {
+        eprintln!("\n=== {}", step.name);
+        let start = Instant::now();
+        let ended = perform(&step.action, results.seed);
+        let result = StepResult {
+            name: step.name,
+            took: start.elapsed(),
+            ended,
+        };
+        eprintln!(
+            "=== {}: {} after {}",
+            step.name,
+            result.in_words(),
+            seconds(result.took)
+        );
+        let failed = matches!(result.ended, Ended::Failed { .. });
+        results.steps.push(result);
+        if failed {
+            bail!(
+                "verify stopped: the step `{}` failed; what is wrong stands above",
+                step.name
+            );
+        }
+    }
+    Ok(())
+}
+
+/// How a step ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    Passed { report: Option<Json> },
+    Skipped { why: String },
+    Failed { why: String, report: Option<Json> },
+}
+
+fn perform(action: &Action, seed: u64) -> Ended {
+    let done = match action {
+        Action::Cargo { args, env } => {
+            let mut command = cargo();
+            command
+                .args(
+                    args.iter()
+                        .map(|arg| arg.replace("{seed}", &seed.to_string())),
+                )
+                .envs(env.iter().copied());
+            return execute(&mut command);
+        }
+        Action::Tests => return execute(&mut tests()),
+        Action::EachFeature => each_feature(),
+        Action::Wasm => wasm(),
+    };
+    done.unwrap_or_else(|error| Ended::Failed {
+        why: format!("{error:#}"),
+        report: None,
+    })
+}
+
+fn tests() -> Command {
+    let mut command = cargo();
+    if output_of(cargo().args(["nextest", "--version"])).is_ok() {
+        command.args(["nextest", "run", "--workspace", "--profile", "ci"]);
+    } else {
+        eprintln!(
+            "cargo-nextest is not installed; `cargo test` does the same, one test binary after another"
+        );
+        command.args([
+            "test",
+            "--workspace",
+            "--lib",
+            "--bins",
+            "--tests",
+            "--examples",
+            "--no-fail-fast",
+        ]);
+    }
+    command
+}
+
+fn each_feature() -> anyhow::Result<Ended> {
+    for package in Metadata::read()?.members() {
+        for features in feature_sets(&package.features) {
+            let mut command = cargo();
+            command.args(["check", "--package", &package.name, "--no-default-features"]);
+            if let Some(feature) = features {
+                command.args(["--features", feature]);
+            }
+            eprintln!("{}: {}", package.name, features.unwrap_or("no features"));
+            if let failed @ Ended::Failed { .. } = execute(&mut command) {
+                return Ok(failed);
+            }
+        }
+    }
+    Ok(Ended::Passed { report: None })
+}
+
+/// None at all, then each one alone. A crate without features was checked by the other steps.
+fn feature_sets(features: &[String]) -> Vec<Option<&str>> {
+    let named: Vec<&str> = features
+        .iter()
+        .map(String::as_str)
+        .filter(|name| *name != "default")
+        .collect();
+    if named.is_empty() {
+        return Vec::new();
+    }
+    std::iter::once(None)
+        .chain(named.into_iter().map(Some))
+        .collect()
+}
+
+fn wasm() -> anyhow::Result<Ended> {
+    if let Err(error) = install_wasm() {
+        let why = format!("the target {WASM} is not installed and cannot be: {error:#}");
+        eprintln!("!!! SKIPPED: {why}");
+        return Ok(Ended::Skipped { why });
+    }
+    Ok(execute(cargo().args([
+        "check",
+        "--package",
+        "superstep-core",
+        "--target",
+        WASM,
+    ])))
+}
+
+fn install_wasm() -> anyhow::Result<()> {
+    let folder = output_of(program("rustc").args(["--print", "target-libdir", "--target", WASM]))?;
+    if root().join(folder.trim()).is_dir() {
+        return Ok(());
+    }
+    output_of(program("rustup").args(["target", "add", WASM])).map(drop)
+}
+
+fn execute(command: &mut Command) -> Ended {
+    match stream(command) {
+        Ok((true, report)) => Ended::Passed { report },
+        Ok((false, report)) => Ended::Failed {
+            why: format!("`{}` failed", in_words(command)),
+            report,
+        },
+        Err(error) => Ended::Failed {
+            why: format!("{error:#}"),
+            report: None,
+        },
+    }
+}
+
+/// Runs a command, passes on what it prints, and keeps the last line if it is a JSON object.
+fn stream(command: &mut Command) -> anyhow::Result<(bool, Option<Json>)> {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("`{}` cannot be started", in_words(command)))?;
+    let stdout = child.stdout.take().expect("it was piped");
+    let mut last = Vec::new();
+    for line in BufReader::new(stdout).split(b'\n') {
+        let line = line?;
+        eprintln!("{}", String::from_utf8_lossy(&line));
+        if !line.trim_ascii().is_empty() {
+            last = line;
+        }
+    }
+    let report = serde_json::from_slice(&last).ok().filter(Json::is_object);
+    Ok((child.wait()?.success(), report))
+}
+
+fn report(steps: &[StepResult]) {
+    eprintln!();
+    for step in steps {
+        eprintln!(
+            "{:>8}  {:<12} {}",
+            seconds(step.took),
+            step.name,
+            step.in_words()
+        );
+    }
+}
+
+fn seconds(took: Duration) -> String {
+    format!("{:.1} s", took.as_secs_f64())
+}
+
+fn commit() -> Option<String> {
+    let text = output_of(program("git").args(["rev-parse", "--verify", "--quiet", "HEAD"])).ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// Whether the commit alone does not say what was checked.
+fn is_dirty() -> bool {
+    output_of(program("git").args(["status", "--porcelain"])).map_or(true, |text| !text.is_empty())
+}
+
+/// The same commit gives the same seed, and the next commit looks somewhere else.
+fn seed_of(commit: Option<&str>) -> u64 {
+    commit
+        .and_then(|commit| u64::from_str_radix(commit.get(..8)?, 16).ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_feature_is_checked_alone_and_default_is_not_one() {
+        let features = ["default", "derive", "mcp"].map(str::to_owned);
+        assert_eq!(feature_sets(&features), [None, Some("derive"), Some("mcp")]);
+        assert!(feature_sets(&[]).is_empty());
+    }
+
+    #[test]
+    fn the_seed_comes_from_the_commit() {
+        assert_eq!(seed_of(Some("0000002affff")), 42);
+        assert_eq!(seed_of(None), 0);
+    }
+
+    #[test]
+    fn a_failing_command_fails_its_step_and_keeps_its_last_line() {
+        let mut command = Command::new("sh");
+        let Ended::Failed { report, .. } =
+            execute(command.args(["-c", r#"echo one; echo '{"trials":3}'; exit 1"#]))
+        else {
+            panic!("exit status 1 was taken for success");
+        };
+        assert_eq!(report.map(|json| json["trials"].clone()), Some(3.into()));
+    }
+
+    #[test]
+    fn a_passing_command_passes() {
+        assert!(matches!(
+            execute(Command::new("sh").args(["-c", "echo done"])),
+            Ended::Passed { report: None }
+        ));
+        assert!(matches!(
+            execute(&mut Command::new("no-such-program-here")),
+            Ended::Failed { .. }
+        ));
+    }
+}
