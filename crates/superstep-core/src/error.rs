@@ -507,6 +507,12 @@ pub enum CheckpointError {
         /// The newest schema known.
         known: u32,
     },
+    /// The file or library is not one that can be used. Asking again will not help.
+    #[error("the database cannot be used: {why}")]
+    Unusable {
+        /// What is wrong with it.
+        why: String,
+    },
     /// The store is out of reach, full or broken. Whether the write was applied is unknown; the same commit may be tried again.
     #[error("the store did not answer")]
     Store {
@@ -539,6 +545,7 @@ error_codes!(CheckpointError {
     Format => "checkpoint-format",
     Query => "checkpoint-query",
     NewerDatabase => "checkpoint-newer-database",
+    Unusable => "checkpoint-unusable",
     Store => "checkpoint-store",
 });
 

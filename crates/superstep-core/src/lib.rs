@@ -1,4 +1,84 @@
-//! The core of Superstep (seams only, the machine follows).
+//! The core of Superstep: graphs, channels, the machine that decides what runs next, and the format of
+//! what is stored.
+//!
+//! It knows no clock, no randomness, no I/O and no runtime. A driver brings those: the local one is the
+//! crate `superstep`, which is what most programs add. This crate is for those who write a driver, a
+//! checkpointer, or tests for either.
+//!
+//! # Driving a run
+//!
+//! [`Run`] is a state machine. A driver opens a loaded thread with a command and asks for the next
+//! [`Step`] until that is [`Step::Stop`]:
+//!
+//! ```
+//! use std::pin::pin;
+//! use std::sync::Arc;
+//! use std::task::{Context, Poll, Waker};
+//!
+//! use superstep_core::checkpoint::{Checkpointer, Memory, RecordWrite, BoxFuture, CheckpointResult};
+//! use superstep_core::driver::{Door, LiveEvent};
+//! use superstep_core::run::{RunCommand, RunOptions};
+//! use superstep_core::{END, Graph, Moment, NodeCx, NodeError, Outcome, Run, START, State, Step, ThreadId, Timestamp, Value, View};
+//!
+//! #[derive(Clone, Debug, Default, State)]
+//! #[state(crate = superstep_core)]
+//! struct Count { n: i64 }
+//!
+//! async fn add(count: View<Count>, _cx: NodeCx) -> Result<CountUpdate, NodeError> {
+//!     Ok(CountUpdate::default().n(count.n + 1))
+//! }
+//!
+//! /// Every future here is ready at once: the store is in memory, and so is the node.
+//! fn now<T>(future: impl Future<Output = T>) -> T {
+//!     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+//!         Poll::Ready(value) => value,
+//!         Poll::Pending => unreachable!("nothing here waits"),
+//!     }
+//! }
+//!
+//! struct MyDoor(Memory);
+//! impl Door for MyDoor {
+//!     fn record(&self, write: RecordWrite) -> BoxFuture<'static, CheckpointResult<Vec<u8>>> {
+//!         let store = self.0.clone();
+//!         Box::pin(async move { store.record(&write).await })
+//!     }
+//!     fn emit(&self, _: LiveEvent) {}
+//! }
+//!
+//! let graph = Graph::builder("count").node("add", add).edge(START, "add").edge("add", END).build().unwrap();
+//! let (store, thread) = (Memory::default(), ThreadId::new("t").unwrap());
+//! let command = RunCommand::Start { input: Value::encode(&CountUpdate::default().n(41)).unwrap(), context: None, metadata: None };
+//! let moment = Moment { now: Timestamp(0), dice: 7 };
+//! let loaded = now(store.load(&thread)).unwrap();
+//! let mut run = Run::open(graph.definition(), &thread, loaded, command, RunOptions::default(), moment).unwrap();
+//! let mut ended = Vec::new();
+//! let outcome = loop {
+//!     match run.next_step() {
+//!         Step::Start(tasks) => for task in tasks {
+//!             let id = task.id();
+//!             ended.push((id, now(task.execute(Arc::new(MyDoor(store.clone()))))));
+//!         },
+//!         Step::Drop(tasks) => ended.retain(|(id, _)| !tasks.contains(id)),
+//!         Step::Save(commit) => {
+//!             let saved = now(store.save(&commit)).unwrap();
+//!             run.saved(saved, Timestamp(0)).unwrap();
+//!         }
+//!         Step::Wait { .. } => {
+//!             let (id, end) = ended.pop().unwrap();
+//!             run.task_ended(id, end, Timestamp(0)).unwrap();
+//!         }
+//!         Step::Stop(outcome) => break outcome,
+//!     }
+//! };
+//! assert_eq!(outcome, Outcome::Finished);
+//! assert_eq!(run.values().decode::<Count>().unwrap().n, 42);
+//! ```
+//!
+//! # In reading order
+//!
+//! [`State`], [`Graph`], [`Node`] and [`NodeCx`] are what graphs are written with. [`run`] is the machine,
+//! [`checkpoint`] the seam to stores and the format, [`driver`] the seam to drivers, [`error`] every
+//! error with its code.
 // Lets the code that `derive(State)` writes name this crate the same way inside and outside of it.
 extern crate self as superstep_core;
 

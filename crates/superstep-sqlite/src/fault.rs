@@ -66,7 +66,15 @@ impl From<Fault> for CheckpointError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Refused(refusal) => refusal,
-            Fault::Broken(source) => CheckpointError::Store { source },
+            Fault::Broken(source) => match source.downcast_ref::<SqliteError>() {
+                // Asking again will not make it another file or another library.
+                Some(error @ (SqliteError::OldLibrary { .. } | SqliteError::Foreign { .. })) => {
+                    CheckpointError::Unusable {
+                        why: error.to_string(),
+                    }
+                }
+                _ => CheckpointError::Store { source },
+            },
         }
     }
 }

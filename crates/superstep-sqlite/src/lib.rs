@@ -33,6 +33,7 @@
 //! ```
 
 mod admin;
+mod cache;
 mod commit;
 mod fault;
 mod lane;
@@ -46,6 +47,7 @@ pub use fault::SqliteError;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -53,6 +55,7 @@ use superstep_core::checkpoint::{
     Answer, BoxFuture, CheckpointResult, Checkpointer, Commit, History, InterruptQuery,
     InterruptRow, Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
 };
+use superstep_core::driver::NodeCache;
 #[cfg(doc)]
 use superstep_core::store::Store;
 use superstep_core::{Seq, ThreadId, Timestamp};
@@ -60,11 +63,13 @@ use superstep_core::{Seq, ThreadId, Timestamp};
 use crate::fault::Fault;
 use crate::lane::{Lane, Setting};
 
-/// A database of threads and facts. Dropping it finishes what was begun and closes the file.
+/// A database of threads and facts. Cheap to clone: a checkpointer, a store and a node cache may be one
+/// database. Dropping the last handle finishes what was begun and closes the file.
+#[derive(Clone)]
 pub struct Sqlite {
     // Before the writer, so that the last connection to close is one that can empty the log.
-    readers: Option<Lane>,
-    writer: Lane,
+    readers: Option<Arc<Lane>>,
+    writer: Arc<Lane>,
     path: Option<PathBuf>,
 }
 
@@ -109,7 +114,7 @@ impl Sqlite {
         let connection = schema::open_in_memory()?;
         Ok(Self {
             readers: None,
-            writer: write_lane(connection)?,
+            writer: Arc::new(write_lane(connection)?),
             path: None,
         })
     }
@@ -120,10 +125,15 @@ impl Sqlite {
             .map(|_| schema::open_reader(path, options))
             .collect::<Result<_, _>>()?;
         Ok(Self {
-            readers: Some(Lane::readers(readers)?),
-            writer: write_lane(writer)?,
+            readers: Some(Arc::new(Lane::readers(readers)?)),
+            writer: Arc::new(write_lane(writer)?),
             path: Some(path.to_owned()),
         })
+    }
+
+    /// Drops results of nodes whose time is over from the node cache. Gives how many there were.
+    pub async fn sweep_cache(&self, now: Timestamp) -> CheckpointResult<u64> {
+        Ok(self.write(move |db| cache::sweep(db, now)).await?)
     }
 
     async fn write<T: Send + 'static>(
@@ -141,7 +151,7 @@ impl Sqlite {
     }
 
     fn reading_lane(&self) -> &Lane {
-        self.readers.as_ref().unwrap_or(&self.writer)
+        self.readers.as_deref().unwrap_or(&self.writer)
     }
 }
 
@@ -155,6 +165,36 @@ impl fmt::Debug for Sqlite {
         f.debug_struct("Sqlite")
             .field("path", &self.path)
             .finish_non_exhaustive()
+    }
+}
+
+impl NodeCache for Sqlite {
+    fn get<'a>(
+        &'a self,
+        key: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Vec<u8>>>> {
+        let key = key.to_owned();
+        Box::pin(async move { Ok(self.read(move |db| cache::get(db, &key, now)).await?) })
+    }
+
+    fn put<'a>(
+        &'a self,
+        key: &'a str,
+        bytes: Vec<u8>,
+        expires: Option<Timestamp>,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        let key = key.to_owned();
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| cache::put(db, &key, &bytes, expires))
+                .await?)
+        })
+    }
+
+    fn clear<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, CheckpointResult<()>> {
+        let prefix = prefix.to_owned();
+        Box::pin(async move { Ok(self.write(move |db| cache::clear(db, &prefix)).await?) })
     }
 }
 
@@ -229,6 +269,14 @@ impl Checkpointer for Sqlite {
     ) -> BoxFuture<'a, CheckpointResult<Vec<ThreadRow>>> {
         let query = query.clone();
         Box::pin(async move { Ok(self.read(move |db| list::threads(db, &query)).await?) })
+    }
+
+    fn overdue(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<InterruptRow>>> {
+        Box::pin(async move { Ok(self.read(move |db| list::overdue(db, now, limit)).await?) })
     }
 
     fn interrupts<'a>(

@@ -422,6 +422,27 @@ const INTERRUPTS: &str =
      FROM interrupt i JOIN thread t ON t.id = +i.thread
      WHERE i.tenant = ?1";
 
+/// Open questions of every tenant whose deadline has passed, earliest first.
+pub(crate) fn overdue(
+    connection: &Connection,
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<InterruptRow>, Fault> {
+    let mut select = connection.prepare_cached(
+        "SELECT i.id, i.seq, i.asked_at, i.body, i.answer, i.answered_by, i.answered_at, i.closed, t.name, n.name
+         FROM interrupt i JOIN thread t ON t.id = i.thread JOIN tenant n ON n.id = i.tenant
+         WHERE i.answer IS NULL AND i.closed IS NULL AND i.deadline IS NOT NULL AND i.deadline <= ?1
+         ORDER BY i.deadline, n.name, t.name, i.id LIMIT ?2",
+    )?;
+    let mut rows = select.query(params![now.0, limit])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (name, tenant) = (row.get_ref(8)?.as_str()?, row.get_ref(9)?.as_str()?);
+        found.push(read::interrupt(row, &ThreadId::of_tenant(tenant, name)?)?);
+    }
+    Ok(found)
+}
+
 /// Threads that run, or ran when their process died, and paused ones with answers their owner has not seen.
 pub(crate) fn unfinished(connection: &Connection, limit: u32) -> Result<Vec<ThreadId>, Fault> {
     let mut select = connection.prepare_cached(

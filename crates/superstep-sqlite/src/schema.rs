@@ -24,7 +24,7 @@ use crate::Options;
 use crate::fault::{Fault, SqliteError};
 
 /// Each takes the schema from its index to the next number.
-const MIGRATIONS: &[&str] = &[CHECKPOINTS, ITEMS];
+const MIGRATIONS: &[&str] = &[CHECKPOINTS, ITEMS, CACHE];
 
 const CHECKPOINTS: &str = "
     CREATE TABLE tenant (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
@@ -94,7 +94,7 @@ const CHECKPOINTS: &str = "
     CREATE INDEX interrupt_live ON interrupt (thread) WHERE closed IS NULL;
     CREATE INDEX interrupt_open ON interrupt (tenant, asked_at)
         WHERE answer IS NULL AND closed IS NULL;
-    CREATE INDEX interrupt_due ON interrupt (tenant, deadline)
+    CREATE INDEX interrupt_due ON interrupt (deadline)
         WHERE answer IS NULL AND closed IS NULL AND deadline IS NOT NULL;
 ";
 
@@ -112,6 +112,15 @@ const ITEMS: &str = "
         UNIQUE (namespace, key)
     ) STRICT;
     CREATE INDEX item_expires ON item (expires) WHERE expires IS NOT NULL;
+";
+
+const CACHE: &str = "
+    CREATE TABLE cache (
+        key TEXT PRIMARY KEY,
+        expires INTEGER,
+        body BLOB NOT NULL
+    ) STRICT;
+    CREATE INDEX cache_expires ON cache (expires) WHERE expires IS NOT NULL;
 ";
 
 /// Opens the connection that writes, and brings the file to the newest schema.

@@ -82,3 +82,8 @@ pub mod prelude {
         Runtime, START, SendTo, State, Thread, View,
     };
 }
+
+/// The examples of the README compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use superstep_core::checkpoint::format::{OnDeadline, Question};
 use superstep_core::checkpoint::{
-    Answer, AnswerBody, InterruptQuery, Loaded, Page, ThreadQuery, ThreadRow,
+    Answer, AnswerBody, InterruptQuery, Loaded, ThreadQuery, ThreadRow,
 };
 use superstep_core::driver::NodeCache;
 use superstep_core::error::{CheckpointError, OpenError};
@@ -226,17 +226,10 @@ impl Runtime {
     /// Gives how many there were.
     pub async fn expire_questions(&self) -> Result<usize, DriveError> {
         let now = self.now();
-        let due = InterruptQuery {
-            due: Some(now),
-            open_only: true,
-            page: Page {
-                limit: 1_000,
-                offset: 0,
-            },
-            ..InterruptQuery::default()
-        };
+        let due = self.checkpointer().overdue(now, RECOVERED_AT_ONCE).await?;
+        let due = open_questions(due).map_err(CheckpointError::from)?;
         let mut expired = 0;
-        for OpenQuestion { question, row } in self.questions(&due).await? {
+        for OpenQuestion { question, row } in due {
             let Some(body) = answer_at_deadline(&question) else {
                 continue;
             };
@@ -382,7 +375,7 @@ impl fmt::Debug for Runtime {
     }
 }
 
-/// How many threads one call of [`Runtime::recover`] takes up.
+/// How many threads one call of [`Runtime::recover`] or [`Runtime::expire_questions`] takes up.
 const RECOVERED_AT_ONCE: u32 = 10_000;
 /// How many live notices a slow watcher may be behind before it reads the store again.
 const NOTICES: usize = 1_024;

@@ -13,10 +13,16 @@ struct Source {
 }
 
 /// A crate with errors of its own adds its line here.
-const SOURCES: &[Source] = &[Source {
-    name: "superstep-core",
-    codes: || superstep_core::error::all_codes().collect(),
-}];
+const SOURCES: &[Source] = &[
+    Source {
+        name: "superstep-core",
+        codes: || superstep_core::error::all_codes().collect(),
+    },
+    Source {
+        name: "superstep",
+        codes: || superstep::DriveError::CODES.to_vec(),
+    },
+];
 
 const SECTIONS: &[&str] = &["## What happened", "## Why", "## What to do"];
 

@@ -553,6 +553,14 @@ pub(super) async fn questions_that_are_due(db: &dyn Checkpointer) -> Verdict {
         wanted,
         "the open questions that are due"
     );
+    let overdue = db.overdue(Timestamp(200), 10).await?;
+    let overdue: Vec<_> = overdue.into_iter().map(|row| row.id).collect();
+    let by_deadline = [5, 3].map(interrupt_id);
+    ensure_eq!(
+        overdue,
+        by_deadline,
+        "what drivers find overdue, by deadline"
+    );
     Ok(())
 }
 

@@ -290,6 +290,14 @@ impl Checkpointer for Broken {
         })
     }
 
+    fn overdue(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<InterruptRow>>> {
+        self.inner.overdue(now, limit)
+    }
+
     fn interrupts<'a>(
         &'a self,
         query: &'a InterruptQuery,

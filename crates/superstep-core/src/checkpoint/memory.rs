@@ -171,6 +171,27 @@ impl Checkpointer for Memory {
         })
     }
 
+    fn overdue(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<InterruptRow>>> {
+        Box::pin(async move {
+            let threads = self.lock();
+            let is_due = |question: &&Question| {
+                let is_open = question.row.closed.is_none() && question.row.answer.is_none();
+                is_open && question.deadline.is_some_and(|deadline| deadline <= now)
+            };
+            let mut due: Vec<&Question> = (threads.values())
+                .flat_map(Thread::questions)
+                .filter(is_due)
+                .collect();
+            due.sort_by_key(|question| (question.deadline, &question.row.thread, question.row.id));
+            let rows = due.into_iter().take(limit as usize);
+            Ok(rows.map(|question| question.row.clone()).collect())
+        })
+    }
+
     fn interrupts<'a>(
         &'a self,
         query: &'a InterruptQuery,

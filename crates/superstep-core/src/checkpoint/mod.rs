@@ -96,6 +96,14 @@ pub trait Checkpointer: Send + Sync + 'static {
         query: &'a InterruptQuery,
     ) -> BoxFuture<'a, CheckpointResult<Vec<InterruptRow>>>;
 
+    /// Open questions of every tenant whose deadline has passed, earliest deadline first. For drivers, which act on
+    /// what a question says of its deadline; people list their own tenant's.
+    fn overdue(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<InterruptRow>>>;
+
     /// Copies a thread up to an entry. The copy is idle and has the same history, bodies sealed anew for its name;
     /// questions and records stay behind.
     fn copy<'a>(

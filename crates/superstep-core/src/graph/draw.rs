@@ -154,9 +154,16 @@ impl Drawing {
 
 /// Ids of their own for every level; `end` alone is a word of Mermaid's, so none is bare.
 fn mermaid_id(prefix: &str, id: &str) -> String {
-    format!("{prefix}{id}")
-        .replace('_', "__")
+    let level = escaped(prefix);
+    match id {
+        START => format!("{level}start_"),
+        END => format!("{level}end_"),
+        node => format!("{level}{}_n", escaped(node)),
+    }
+}
+
+fn escaped(name: &str) -> String {
+    name.replace('_', "__")
         .replace('-', "_d")
         .replace('.', "_in_")
-        + "_n"
 }

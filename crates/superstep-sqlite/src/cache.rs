@@ -1,0 +1,54 @@
+//! The node cache: results of nodes that may be used again, across processes.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use superstep_core::Timestamp;
+
+use crate::fault::Fault;
+
+/// The bytes under a key, unless they have expired.
+pub(crate) fn get(
+    connection: &Connection,
+    key: &str,
+    now: Timestamp,
+) -> Result<Option<Vec<u8>>, Fault> {
+    let found = connection
+        .prepare_cached(
+            "SELECT body FROM cache WHERE key = ?1 AND (expires IS NULL OR expires > ?2)",
+        )?
+        .query_row(params![key, now.0], |row| row.get(0))
+        .optional()?;
+    Ok(found)
+}
+
+/// Keeps bytes under a key.
+pub(crate) fn put(
+    connection: &Connection,
+    key: &str,
+    body: &[u8],
+    expires: Option<Timestamp>,
+) -> Result<(), Fault> {
+    let expires = expires.map(|expires| expires.0);
+    connection
+        .prepare_cached(
+            "INSERT INTO cache (key, expires, body) VALUES (?1, ?2, ?3)
+             ON CONFLICT (key) DO UPDATE SET expires = excluded.expires, body = excluded.body",
+        )?
+        .execute(params![key, expires, body])?;
+    Ok(())
+}
+
+/// Forgets every key that begins with this, byte for byte.
+pub(crate) fn clear(connection: &Connection, prefix: &str) -> Result<(), Fault> {
+    connection
+        .prepare_cached("DELETE FROM cache WHERE substr(key, 1, length(?1)) = ?1")?
+        .execute([prefix])?;
+    Ok(())
+}
+
+/// Forgets what has expired. Gives how many there were.
+pub(crate) fn sweep(connection: &Connection, now: Timestamp) -> Result<u64, Fault> {
+    let swept = connection
+        .prepare_cached("DELETE FROM cache WHERE expires <= ?1")?
+        .execute([now.0])?;
+    Ok(swept as u64)
+}

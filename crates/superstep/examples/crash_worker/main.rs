@@ -1,0 +1,126 @@
+//! The process that `cargo xtask crash kill|race|zombie` kills, races and freezes.
+//!
+//! Modes, all with `--store sqlite:PATH --ledger ADDR` but the first:
+//!
+//! - `ledger`: counts every effect and never drops a duplicate; prints where it listens.
+//! - `run --thread T [--seed N]`: runs or recovers one thread with effects, says how it stopped.
+//! - `serve`: takes commands on stdin: starts threads that ask, answers them, looks at them.
+//!
+//! `--mutant NAME` breaks its checkpointer on purpose, to show that the trials notice. Every mode ends when
+//! stdin is closed, so that no process outlives the one that started it.
+//!
+//! Try it: `cargo run --example crash_worker -- ledger`
+
+#![expect(
+    clippy::print_stdout,
+    reason = "its lines on stdout are what the trials read"
+)]
+
+mod graphs;
+mod ledger;
+mod run;
+mod serve;
+mod watched;
+
+use std::error::Error;
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use superstep::Runtime;
+use superstep_sqlite::Sqlite;
+
+use crate::ledger::Ledger;
+use crate::watched::{Mutant, Watched};
+
+type AnyError = Box<dyn Error + Send + Sync>;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), AnyError> {
+    let args = Args::parse(std::env::args().skip(1))?;
+    match args.mode.as_str() {
+        "ledger" => {
+            end_with_parent();
+            ledger::serve()
+        }
+        "run" => {
+            end_with_parent();
+            let (runtime, ledger) = open(&args).await?;
+            run::run(&runtime, &ledger, &args.thread, args.seed).await
+        }
+        "serve" => {
+            let (runtime, ledger) = open(&args).await?;
+            serve::serve(&runtime, &ledger).await
+        }
+        unknown => Err(format!("there is no mode `{unknown}`: use ledger, run or serve").into()),
+    }
+}
+
+/// A command line, as typed.
+#[derive(Default)]
+struct Args {
+    mode: String,
+    store: String,
+    ledger: String,
+    thread: String,
+    seed: u64,
+    mutant: Mutant,
+}
+
+impl Args {
+    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, AnyError> {
+        let mode = words.next().ok_or("a mode is needed: ledger, run or serve")?;
+        let mut args = Self {
+            mode,
+            ..Self::default()
+        };
+        while let Some(name) = words.next() {
+            let value = words.next().ok_or(format!("`{name}` needs a value"))?;
+            match name.as_str() {
+                "--store" => args.store = value,
+                "--ledger" => args.ledger = value,
+                "--thread" => args.thread = value,
+                "--seed" => args.seed = value.parse()?,
+                "--mutant" => args.mutant = value.parse()?,
+                unknown => return Err(format!("`{unknown}` is not an option").into()),
+            }
+        }
+        Ok(args)
+    }
+}
+
+async fn open(args: &Args) -> Result<(Runtime, Arc<Ledger>), AnyError> {
+    let ledger = Arc::new(Ledger::connect(&args.ledger).await?);
+    let store = open_store(&args.store)?;
+    let watched = Watched::new(store, ledger.clone(), args.mutant);
+    Ok((Runtime::new(watched), ledger))
+}
+
+/// Opens a store by its address; a further backend is a further arm.
+fn open_store(address: &str) -> Result<Sqlite, AnyError> {
+    let path = match address.split_once(':') {
+        Some(("sqlite", path)) => PathBuf::from(path),
+        _ => return Err(format!("`{address}` is not a store: use sqlite:PATH").into()),
+    };
+    // A process that was frozen in the middle of a write holds the file; whoever comes next waits for it.
+    let begun = Instant::now();
+    loop {
+        match Sqlite::open(&path) {
+            Err(_) if begun.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
+            opened => return Ok(opened?),
+        }
+    }
+}
+
+/// Nobody is left to read what this process finds: it ends.
+fn end_with_parent() {
+    std::thread::spawn(|| {
+        let mut rest = Vec::new();
+        // An error is an end too.
+        let _ = std::io::stdin().read_to_end(&mut rest);
+        std::process::exit(9);
+    });
+}
+
+const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,0 +1,287 @@
+//! A checkpointer that tells the ledger what was acknowledged, and that can be broken on purpose.
+
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use superstep::checkpoint::{
+    Answer, BoxFuture, CheckpointResult, Checkpointer, Commit, Head, History, InterruptQuery,
+    InterruptRow, Loaded, RESULT_KEY, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
+};
+use superstep::error::CheckpointError;
+use superstep::{Seq, ThreadId, Timestamp};
+
+use crate::ledger::{Ledger, Report};
+
+/// Which promise is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Mutant {
+    #[default]
+    None,
+    /// A commit or record that is refused is written over whoever owns the thread now.
+    FenceSkipped,
+    /// A record is acknowledged and not kept.
+    RecordLost,
+    /// An answer to a question that has one is taken.
+    AnswerTwice,
+}
+
+impl FromStr for Mutant {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "none" => Ok(Self::None),
+            "fence-skipped" => Ok(Self::FenceSkipped),
+            "record-lost" => Ok(Self::RecordLost),
+            "answer-twice" => Ok(Self::AnswerTwice),
+            unknown => Err(format!(
+                "there is no mutant `{unknown}`: use fence-skipped, record-lost or answer-twice"
+            )),
+        }
+    }
+}
+
+/// The checkpointer of a worker.
+pub(crate) struct Watched<C> {
+    inner: C,
+    ledger: Arc<Ledger>,
+    mutant: Mutant,
+}
+
+impl<C: Checkpointer> Watched<C> {
+    pub(crate) fn new(inner: C, ledger: Arc<Ledger>, mutant: Mutant) -> Self {
+        Self {
+            inner,
+            ledger,
+            mutant,
+        }
+    }
+
+    async fn tell(&self, thread: &ThreadId, phase: &str, key: &str, detail: u64) {
+        let report = Report {
+            thread: thread.name(),
+            phase,
+            key,
+            detail,
+        };
+        // Without its ledger a trial means nothing, so the process ends and the trial fails.
+        if self.ledger.report(report).await.is_err() {
+            std::process::exit(8);
+        }
+    }
+
+    async fn save_watched(&self, commit: &Commit) -> CheckpointResult<Saved> {
+        let saved = match self.inner.save(commit).await {
+            Err(CheckpointError::Fenced { .. }) if self.mutant == Mutant::FenceSkipped => {
+                self.save_over(commit).await
+            }
+            saved => saved.map(|saved| (saved, commit.head.seq)),
+        };
+        let after_us = since_body_end();
+        let thread = &commit.thread;
+        match saved {
+            Ok((saved, seq)) => {
+                if commit.is_claim() {
+                    self.tell(thread, "claimed", "head", commit.expect.seq.0)
+                        .await;
+                }
+                self.tell(thread, "saved", "head", seq.0).await;
+                if let Some(after_us) = after_us {
+                    self.tell(thread, "latency", "commit", after_us).await;
+                }
+                Ok(saved)
+            }
+            Err(error) => Err(self.refused(thread, error).await),
+        }
+    }
+
+    /// The mutant's write: at whatever epoch and sequence the thread has now.
+    async fn save_over(&self, commit: &Commit) -> CheckpointResult<(Saved, Seq)> {
+        let loaded = self.inner.load(&commit.thread).await?.unwrap_or_default();
+        let expect = loaded.head;
+        let seq = if commit.entry.is_some() {
+            Seq(expect.seq.0 + 1)
+        } else {
+            expect.seq
+        };
+        let over = Commit {
+            expect,
+            head: Head {
+                epoch: expect.epoch,
+                seq,
+                ..commit.head
+            },
+            ..commit.clone()
+        };
+        Ok((self.inner.save(&over).await?, seq))
+    }
+
+    async fn record_watched(&self, record: &RecordWrite) -> CheckpointResult<Vec<u8>> {
+        let is_result = record.key == RESULT_KEY;
+        if is_result {
+            note_body_end();
+        }
+        let stored = match (self.mutant, self.inner_record(record).await) {
+            (Mutant::FenceSkipped, Err(CheckpointError::Fenced { .. })) => {
+                self.record_over(record).await
+            }
+            (_, stored) => stored,
+        };
+        match stored {
+            Ok(stored) => {
+                if is_result {
+                    let task = record.task.to_string();
+                    self.tell(&record.thread, "result-acked", &task, 0).await;
+                }
+                Ok(stored)
+            }
+            Err(error) => Err(self.refused(&record.thread, error).await),
+        }
+    }
+
+    async fn inner_record(&self, record: &RecordWrite) -> CheckpointResult<Vec<u8>> {
+        if self.mutant == Mutant::RecordLost {
+            return Ok(record.body.clone());
+        }
+        self.inner.record(record).await
+    }
+
+    async fn record_over(&self, record: &RecordWrite) -> CheckpointResult<Vec<u8>> {
+        let loaded = self.inner.load(&record.thread).await?.unwrap_or_default();
+        let over = RecordWrite {
+            epoch: loaded.head.epoch,
+            ..record.clone()
+        };
+        self.inner.record(&over).await
+    }
+
+    /// From here on this process knows that the thread is not its own.
+    async fn refused(&self, thread: &ThreadId, error: CheckpointError) -> CheckpointError {
+        if matches!(error, CheckpointError::Fenced { .. }) {
+            self.tell(thread, "told", "fence", 0).await;
+        }
+        error
+    }
+
+    async fn answer_watched(&self, thread: &ThreadId, answers: &[Answer]) -> CheckpointResult<()> {
+        match self.inner.answer(thread, answers).await {
+            Err(CheckpointError::NotOpen { .. }) if self.mutant == Mutant::AnswerTwice => Ok(()),
+            answered => answered,
+        }
+    }
+}
+
+/// When a node's body of this process last ended and its end was not durable yet.
+static BODY_END: Mutex<Option<Instant>> = Mutex::new(None);
+
+/// A body ends now.
+pub(crate) fn note_body_end() {
+    *BODY_END.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+}
+
+fn since_body_end() -> Option<u64> {
+    let end = BODY_END
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take()?;
+    Some(micros(end.elapsed()))
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+impl<C: Checkpointer> Checkpointer for Watched<C> {
+    fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>> {
+        Box::pin(self.save_watched(commit))
+    }
+
+    fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
+        Box::pin(self.record_watched(record))
+    }
+
+    fn answer<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        answers: &'a [Answer],
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(self.answer_watched(thread, answers))
+    }
+
+    fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Option<Loaded>>> {
+        self.inner.load(thread)
+    }
+
+    fn load_at<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        seq: Seq,
+    ) -> BoxFuture<'a, CheckpointResult<History>> {
+        self.inner.load_at(thread, seq)
+    }
+
+    fn entries<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: u32,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<StoredBody>>> {
+        self.inner.entries(thread, after, limit)
+    }
+
+    fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
+        self.inner.request_cancel(thread)
+    }
+
+    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<ThreadId>>> {
+        self.inner.unfinished(limit)
+    }
+
+    fn threads<'a>(
+        &'a self,
+        query: &'a ThreadQuery,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ThreadRow>>> {
+        self.inner.threads(query)
+    }
+
+    fn interrupts<'a>(
+        &'a self,
+        query: &'a InterruptQuery,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<InterruptRow>>> {
+        self.inner.interrupts(query)
+    }
+
+    fn overdue(
+        &self,
+        at: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<InterruptRow>>> {
+        self.inner.overdue(at, limit)
+    }
+
+    fn copy<'a>(
+        &'a self,
+        from: &'a ThreadId,
+        upto: Option<Seq>,
+        to: &'a ThreadId,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        self.inner.copy(from, upto, to)
+    }
+
+    fn delete<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
+        self.inner.delete(thread)
+    }
+
+    fn prune<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        keep: u32,
+    ) -> BoxFuture<'a, CheckpointResult<u64>> {
+        self.inner.prune(thread, keep)
+    }
+
+    fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
+        self.inner.expire(before, limit)
+    }
+}
