@@ -3,8 +3,10 @@
 //! It owns the list of checks ([`steps`]), the tidy rules (ordinary tests in `tidy`) and the files
 //! that are written by a program. It is never shipped, so it may reach any crate.
 
+mod crash;
 mod error_index;
 mod metadata;
+mod prng;
 mod results;
 mod services;
 mod steps;
@@ -26,6 +28,8 @@ commands:
   verify [--long] [--seed N]    run every check that CI runs, stop at the first that fails
                                 --long  also what does not fit CI, and write results/verify-long.json
                                 --seed  the seed of the randomised checks; default: taken from the commit
+  crash sim|kill|race|zombie    break things on purpose and count what must never happen
+        [--backend sqlite] [--trials N] [--seed N] [--mutant NAME] [--json]
   services up|down|status       start, stop or list the servers that tests need
   error-index                   rewrite docs/errors/README.md from the pages beside it
   help                          print this
@@ -57,6 +61,7 @@ enum Command {
         profile: steps::Profile,
         seed: Option<u64>,
     },
+    Crash(crash::CrashArgs),
     Services(services::Action),
     ErrorIndex,
 }
@@ -71,6 +76,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     match command.as_str() {
         "help" => Ok(Command::Help),
         "verify" => parse_verify(parser),
+        "crash" => parse_crash(parser),
         "services" => parse_services(parser),
         "error-index" => match parser.next()? {
             None => Ok(Command::ErrorIndex),
@@ -92,6 +98,26 @@ fn parse_verify(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         }
     }
     Ok(Command::Verify { profile, seed })
+}
+
+fn parse_crash(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut args = crash::CrashArgs::default();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Value(name) if args.name.is_empty() => args.name = name.string()?,
+            Long("backend") => args.backend = Some(parser.value()?.string()?),
+            Long("trials") => args.trials = Some(parser.value()?.parse()?),
+            Long("seed") => args.seed = Some(parser.value()?.parse()?),
+            Long("mutant") => args.mutant = Some(parser.value()?.string()?),
+            Long("json") => args.json = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    if args.name.is_empty() {
+        return Err("`crash` takes sim, kill, race or zombie".into());
+    }
+    Ok(Command::Crash(args))
 }
 
 fn parse_services(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
@@ -118,6 +144,7 @@ fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Help => print_usage(),
         Command::Verify { profile, seed } => verify::run(profile, seed)?,
+        Command::Crash(args) => crash::run(&args)?,
         Command::Services(action) => services::run(action),
         Command::ErrorIndex => error_index::write()?,
     }

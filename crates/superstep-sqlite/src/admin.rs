@@ -231,7 +231,7 @@ fn erase(connection: &Connection, stand: &Stand) -> Result<(), Fault> {
     }
     connection
         .prepare_cached(
-            "UPDATE thread SET seq = 0, status = ?2, cancel = 0, recoveries = 0, answers = 0, seen = 0
+            "UPDATE thread SET epoch = epoch + 1, seq = 0, status = ?2, cancel = 0, recoveries = 0, answers = 0, seen = 0
              WHERE id = ?1",
         )?
         .execute(params![stand.id, Status::Deleted as u8])?;

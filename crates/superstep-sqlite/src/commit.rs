@@ -59,15 +59,13 @@ fn advance(
 ) -> Result<Option<Stand>, Fault> {
     let Some(before) = before else {
         let is_new = (commit.expect.epoch, commit.expect.seq) == (Epoch(0), Seq(0));
-        // Only an input makes a thread; a bare claim takes what is there.
-        return if is_new && commit.entry.is_some() {
+        return if is_new && commit.is_claim() {
             insert(connection, commit).map(Some)
         } else {
             Ok(None)
         };
     };
-    let revives = commit.entry.is_some() && commit.head.epoch > before.head.epoch;
-    if !before.is_living() && !revives {
+    if !before.is_living() && !commit.is_claim() {
         return Ok(None);
     }
     let answers = before.head.answers;

@@ -22,6 +22,8 @@ pub struct CrashArgs {
     pub seed: Option<u64>,
     /// Print the report as JSON on stdout.
     pub json: bool,
+    /// Which promise is broken on purpose, to see whether the test notices.
+    pub mutant: Option<String>,
 }
 
 /// What a test found.

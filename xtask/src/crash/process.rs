@@ -1,9 +1,104 @@
 //! `crash kill|race|zombie`: real processes that are killed, raced and frozen.
+//!
+//! The processes are the example `crash_worker` of the crate `superstep`; what they do in the world is counted by a
+//! ledger, a process too, that never drops a duplicate. Here trials are planned from a seed, done, and judged by
+//! what the ledger and the store hold afterwards.
+
+mod child;
+mod kill;
+mod lab;
+mod ledger;
+mod race;
+mod tally;
+#[cfg(test)]
+mod teeth;
+mod zombie;
 
 use anyhow::bail;
+use serde_json::Value as Json;
 
 use super::{CrashArgs, CrashReport};
 
-pub(super) fn run(_args: &CrashArgs) -> anyhow::Result<CrashReport> {
-    bail!("not built yet")
+/// What is to be done.
+#[derive(Debug, Clone)]
+struct Plan {
+    test: Test,
+    backend: Backend,
+    trials: u64,
+    seed: u64,
+    /// Which promise the workers break, to see whether it is noticed.
+    mutant: Option<String>,
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Test {
+    Kill,
+    Race,
+    Zombie,
+}
+
+/// Where the threads are kept. A further one needs its arm in `lab.rs` and in the worker's `open_store`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Backend {
+    Sqlite,
+}
+
+/// What the trials of one test found.
+#[derive(Debug)]
+struct Found {
+    violations: u64,
+    detail: Json,
+}
+
+pub(super) fn run(args: &CrashArgs) -> anyhow::Result<CrashReport> {
+    let plan = Plan::of(args)?;
+    let found = plan.perform()?;
+    Ok(CrashReport {
+        test: args.name.clone(),
+        backend: plan.backend.as_str().to_owned(),
+        trials: plan.trials,
+        violations: found.violations,
+        seed: plan.seed,
+        detail: found.detail,
+    })
+}
+
+impl Plan {
+    fn of(args: &CrashArgs) -> anyhow::Result<Self> {
+        let (test, trials) = match args.name.as_str() {
+            "kill" => (Test::Kill, 300),
+            "race" => (Test::Race, 1_000),
+            "zombie" => (Test::Zombie, 300),
+            unknown => bail!("there is no crash test `{unknown}` with processes"),
+        };
+        let backend = match args.backend.as_deref() {
+            None | Some("sqlite") => Backend::Sqlite,
+            Some(unknown) => bail!("there is no backend `{unknown}`: use sqlite"),
+        };
+        Ok(Self {
+            test,
+            backend,
+            trials: args.trials.unwrap_or(trials),
+            seed: args.seed.unwrap_or(SEED),
+            mutant: args.mutant.clone(),
+        })
+    }
+
+    fn perform(&self) -> anyhow::Result<Found> {
+        match self.test {
+            Test::Kill => kill::run(self),
+            Test::Race => race::run(self),
+            Test::Zombie => zombie::run(self),
+        }
+    }
+}
+
+impl Backend {
+    fn as_str(self) -> &'static str {
+        match self {
+            Backend::Sqlite => "sqlite",
+        }
+    }
+}
+
+const SEED: u64 = 20_261_115;

@@ -145,15 +145,14 @@ pub(super) async fn copy_onto_a_deleted_thread_keeps_its_epoch(db: &dyn Checkpoi
     former.save(db, former.claim()).await?;
     db.delete(&former.thread).await?;
     db.copy(&owner.thread, None, &former.thread).await?;
-    let wanted = Head {
-        epoch: Epoch(3),
-        seq: Seq(1),
-        status: Status::Idle,
-        ..Head::default()
-    };
+    let copied = head(db, &former.thread).await?;
+    ensure!(
+        copied.epoch > former.head.epoch,
+        "the copy has an epoch that a former owner held"
+    );
     ensure_eq!(
-        head(db, &former.thread).await?,
-        wanted,
+        (copied.seq, copied.status),
+        (Seq(1), Status::Idle),
         "the head of the copy"
     );
     ensure_refused!(
@@ -248,42 +247,40 @@ pub(super) async fn start_after_delete_takes_the_next_epoch(db: &dyn Checkpointe
     db.delete(&owner.thread).await?;
     let mut next = successor(db, &owner.thread).await?;
     next.save(db, next.start()).await?;
-    let wanted = Head {
-        epoch: Epoch(3),
-        seq: Seq(1),
-        status: Status::Running,
-        ..Head::default()
-    };
-    ensure_eq!(
-        head(db, &owner.thread).await?,
-        wanted,
-        "the head of a thread made again"
+    let made = head(db, &owner.thread).await?;
+    ensure_eq!(made, next.head, "the head of a thread made again");
+    ensure!(
+        made.epoch > owner.head.epoch,
+        "a former owner's epoch is used again"
     );
     next.save(db, next.step()).await?;
     Ok(())
 }
 
-pub(super) async fn bare_claim_makes_no_thread(db: &dyn Checkpointer) -> Verdict {
-    let missing = thread("missing");
-    let claim = Owner::new(&missing).claim();
-    ensure_refused!(
-        db.save(&claim).await,
-        Fenced { .. },
-        "a bare claim of a missing thread"
+pub(super) async fn bare_claim_makes_a_thread(db: &dyn Checkpointer) -> Verdict {
+    let mut new = Owner::new(&thread("new"));
+    new.save(db, new.claim()).await?;
+    ensure_eq!(
+        head(db, &new.thread).await?,
+        new.head,
+        "the head of a thread that was only claimed"
     );
-    ensure!(
-        db.load(&missing).await?.is_none(),
-        "a bare claim made a thread without a history"
-    );
+    new.save(db, new.step()).await?;
     let owner = Owner::started(db, "deleted").await?;
     db.delete(&owner.thread).await?;
-    let claim = successor(db, &owner.thread).await?.claim();
     ensure_refused!(
-        db.save(&claim).await,
+        db.save(&owner.claim()).await,
         Fenced { .. },
-        "a bare claim of a deleted thread"
+        "a claim by somebody who has not seen that it was deleted"
     );
-    is_gone(db, &owner.thread, owner.head.epoch).await
+    let mut next = successor(db, &owner.thread).await?;
+    next.save(db, next.claim()).await?;
+    ensure_eq!(
+        head(db, &owner.thread).await?,
+        next.head,
+        "the head of a deleted thread that was claimed anew"
+    );
+    Ok(())
 }
 
 pub(super) async fn former_owner_cannot_write_what_was_made_again(
@@ -600,10 +597,13 @@ async fn is_gone(db: &dyn Checkpointer, thread: &ThreadId, epoch: Epoch) -> Verd
             "the epoch of a deleted thread is forgotten".to_owned(),
         ));
     };
-    let stands = (loaded.head.epoch, loaded.head.seq, loaded.head.status);
+    ensure!(
+        loaded.head.epoch > epoch,
+        "the epoch of its last owner still holds"
+    );
     ensure_eq!(
-        stands,
-        (epoch, Seq(0), Status::Deleted),
+        (loaded.head.seq, loaded.head.status),
+        (Seq(0), Status::Deleted),
         "the head of a deleted thread"
     );
     ensure!(loaded.history.snapshot.is_none(), "a snapshot is left");

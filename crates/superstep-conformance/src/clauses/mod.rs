@@ -175,7 +175,7 @@ const CHECKPOINTER: &[Clause<dyn Checkpointer>] = clauses! {
         delete_fences_the_owner,
         start_from_nothing_after_delete_is_fenced,
         start_after_delete_takes_the_next_epoch,
-        bare_claim_makes_no_thread,
+        bare_claim_makes_a_thread,
         former_owner_cannot_write_what_was_made_again,
         recreated_thread_begins_empty,
         delete_and_save_race_to_one_end,

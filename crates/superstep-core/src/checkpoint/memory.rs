@@ -220,7 +220,7 @@ impl Checkpointer for Memory {
 
     fn delete<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
         Box::pin(async move {
-            if let Some(thread) = self.lock().get_mut(thread) {
+            if let Some(thread) = living_mut(&mut self.lock(), thread) {
                 thread.delete();
             }
             Ok(())
@@ -263,8 +263,8 @@ fn save(threads: &mut Threads, commit: &Commit) -> CheckpointResult<Saved> {
         .map_or_else(Head::default, |thread| thread.head);
     let expected = (stands.epoch, stands.seq) == (commit.expect.epoch, commit.expect.seq);
     let is_living = threads.get(&commit.thread).is_some_and(Thread::is_living);
-    // Only an input makes a thread, or makes a deleted one again; a bare claim takes what is there.
-    if expected && (is_living || commit.entry.is_some()) {
+    // Only a claim makes a thread, or makes a deleted one again.
+    if expected && (is_living || commit.is_claim()) {
         let thread = threads
             .entry(commit.thread.clone())
             .or_insert_with(|| Thread::new(commit.at));
@@ -640,7 +640,7 @@ impl Thread {
     }
 
     fn delete(&mut self) {
-        let epoch = self.head.epoch;
+        let epoch = self.head.epoch.next();
         *self = Self::new(self.created);
         self.head = Head {
             epoch,

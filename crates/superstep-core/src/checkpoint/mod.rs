@@ -33,7 +33,8 @@ pub type CheckpointResult<T> = Result<T, CheckpointError>;
 /// 3. **First write wins.** A record or an answer that is there is never replaced; a record's writer is
 ///    given what is stored, an answer's writer is told of the conflict.
 /// 4. **Durable first.** Nothing is acknowledged that a power cut could take back.
-/// 5. **Deleted stays deleted.** A deleted thread keeps its epoch, so no former owner can write it again.
+/// 5. **Deleted stays deleted.** A deleted thread is remembered with an epoch above its last owner's, so no
+///    former owner can write it again. Only a claim that expects it so makes it anew.
 /// 6. **No answer is overlooked.** A thread counts the answers it was given ([`Checkpointer::answer`] adds to the
 ///    count) and remembers how many its owner has seen (`head.answers` of the last commit). A commit that
 ///    would set the status to [`Status::Paused`] while there are more than its owner has seen leaves the

@@ -112,23 +112,22 @@ impl Run {
                 };
                 started.open(loaded, position, options, moment)
             }
-            RunCommand::Resume => {
-                let position =
-                    position
-                        .filter(has_work)
-                        .ok_or_else(|| OpenError::NothingToRun {
-                            thread: thread.clone(),
-                        })?;
-                let mut run = Self::at(position, &loaded, options, moment);
-                run.passed = run.position.frames.keys().cloned().collect();
-                run.go_on(&loaded)?;
-                Ok(run)
-            }
-            RunCommand::Recover => {
+            RunCommand::Recover if loaded.head.status == Status::Running => {
+                // Of a run that stores only when it stops there may be nothing but its claim.
                 let position = position.unwrap_or_else(|| {
                     Position::empty(graph, thread, lost_run(graph, thread, &loaded))
                 });
                 let mut run = Self::at(position, &loaded, options, moment);
+                run.go_on(&loaded)?;
+                Ok(run)
+            }
+            RunCommand::Resume | RunCommand::Recover => {
+                let position = position.filter(has_work);
+                let nothing = || OpenError::NothingToRun {
+                    thread: thread.clone(),
+                };
+                let mut run = Self::at(position.ok_or_else(nothing)?, &loaded, options, moment);
+                run.passed = run.position.frames.keys().cloned().collect();
                 run.go_on(&loaded)?;
                 Ok(run)
             }

@@ -8,7 +8,7 @@ use superstep::error::BuildError;
 use superstep::prelude::*;
 
 use crate::ledger::{Ledger, Report};
-use crate::watched::note_body_end;
+use crate::watched::{note_body_end, was_told};
 
 /// What the chain and the fan-out leave behind.
 #[derive(Clone, Debug, Default, State)]
@@ -65,7 +65,12 @@ impl Body {
         let value = mix(self.seed, &key);
         let stored = cx
             .step(step, || async {
-                self.report(cx, "start", &key, u64::from(cx.attempt())).await?;
+                let phase = if was_told() {
+                    "start-after-told"
+                } else {
+                    "start"
+                };
+                self.report(cx, phase, &key, u64::from(cx.attempt())).await?;
                 tokio::time::sleep(Duration::from_micros(1_500 + value % 9_000)).await;
                 Ok(value % 1_000)
             })

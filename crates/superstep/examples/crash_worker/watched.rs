@@ -1,6 +1,7 @@
 //! A checkpointer that tells the ledger what was acknowledged, and that can be broken on purpose.
 
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -160,6 +161,7 @@ impl<C: Checkpointer> Watched<C> {
     async fn refused(&self, thread: &ThreadId, error: CheckpointError) -> CheckpointError {
         if matches!(error, CheckpointError::Fenced { .. }) {
             self.tell(thread, "told", "fence", 0).await;
+            TOLD.store(true, Ordering::SeqCst);
         }
         error
     }
@@ -170,6 +172,13 @@ impl<C: Checkpointer> Watched<C> {
             answered => answered,
         }
     }
+}
+
+static TOLD: AtomicBool = AtomicBool::new(false);
+
+/// Whether a write of this process was refused because the thread is another's.
+pub(crate) fn was_told() -> bool {
+    TOLD.load(Ordering::SeqCst)
 }
 
 /// When a node's body of this process last ended and its end was not durable yet.

@@ -1,3 +1,6 @@
 //! The local driver, from outside.
 
+mod differs;
+mod kit;
+mod parity;
 mod smoke;
