@@ -55,7 +55,7 @@ async fn a_copy_is_nobodys_commit() {
     db.copy(&owner.thread, None, &thread("b")).await.unwrap();
     assert_eq!(
         db.load(&thread("b")).await.unwrap().unwrap().head.epoch,
-        Epoch(2)
+        Epoch(3)
     );
 }
 
