@@ -3,6 +3,7 @@
 //! It owns the list of checks ([`steps`]), the tidy rules (ordinary tests in `tidy`) and the files
 //! that are written by a program. It is never shipped, so it may reach any crate.
 
+mod bench;
 mod crash;
 mod error_index;
 mod metadata;
@@ -30,6 +31,8 @@ commands:
                                 --seed  the seed of the randomised checks; default: taken from the commit
   crash sim|kill|race|zombie    break things on purpose and count what must never happen
         [--backend sqlite] [--trials N] [--seed N] [--mutant NAME] [--json]
+  bench chain|loop|fanout|resume|parked [--quick] [--json]
+                                measure in release, beside the bare floor
   services up|down|status       start, stop or list the servers that tests need
   error-index                   rewrite docs/errors/README.md from the pages beside it
   help                          print this
@@ -62,6 +65,7 @@ enum Command {
         seed: Option<u64>,
     },
     Crash(crash::CrashArgs),
+    Bench(bench::BenchArgs),
     Services(services::Action),
     ErrorIndex,
 }
@@ -77,6 +81,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         "help" => Ok(Command::Help),
         "verify" => parse_verify(parser),
         "crash" => parse_crash(parser),
+        "bench" => parse_bench(parser),
         "services" => parse_services(parser),
         "error-index" => match parser.next()? {
             None => Ok(Command::ErrorIndex),
@@ -120,6 +125,23 @@ fn parse_crash(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     Ok(Command::Crash(args))
 }
 
+fn parse_bench(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut args = bench::BenchArgs::default();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Value(name) if args.name.is_empty() => args.name = name.string()?,
+            Long("quick") => args.quick = true,
+            Long("json") => args.json = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    if args.name.is_empty() {
+        return Err(format!("`bench` takes {}", bench::NAMES.join(", ")).into());
+    }
+    Ok(Command::Bench(args))
+}
+
 fn parse_services(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     let action = match parser.next()? {
         Some(Value(name)) => match name.string()?.as_str() {
@@ -145,6 +167,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Help => print_usage(),
         Command::Verify { profile, seed } => verify::run(profile, seed)?,
         Command::Crash(args) => crash::run(&args)?,
+        Command::Bench(args) => bench::run(&args)?,
         Command::Services(action) => services::run(action),
         Command::ErrorIndex => error_index::write()?,
     }

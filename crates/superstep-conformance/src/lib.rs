@@ -26,6 +26,7 @@ mod poll;
 mod prng;
 mod report;
 mod sample;
+pub mod sim;
 
 pub use clauses::{checkpointer, store};
 pub use poll::block_on;

@@ -26,6 +26,16 @@ impl Value {
         Self::encode_and_read_back(value).map(|(encoded, _)| encoded)
     }
 
+    /// Encodes something that will be read as plain JSON, by whoever asks for it.
+    pub fn plain<T: Serialize + ?Sized>(value: &T) -> Result<Self, ValueError> {
+        // Before it is JSON, for there a number that is not finite has become null.
+        finite::check(value)?;
+        let json = serde_json::to_value(value).map_err(|source| ValueError::Encode {
+            source: source.into(),
+        })?;
+        Self::encode(&json)
+    }
+
     /// Encodes, and gives what a reader of the bytes will see, which is what the caller should go on with.
     pub(crate) fn encode_and_read_back<T: Serialize + DeserializeOwned>(
         value: &T,

@@ -258,9 +258,15 @@ fn saved(connection: &Connection, commit: &Commit, stand: &Stand) -> Result<Save
     } else {
         None
     };
+    let records = if commit.is_claim() {
+        read::records(connection, stand.id)?
+    } else {
+        Vec::new()
+    };
     Ok(Saved {
         cancel: stand.cancel,
         unseen,
+        records,
     })
 }
 

@@ -9,10 +9,13 @@ use superstep_core::driver::NodeCache;
 
 /// Results of nodes, kept as long as the process lives.
 #[derive(Debug, Default)]
-pub struct MemoryCache(Mutex<BTreeMap<String, (Vec<u8>, Option<Timestamp>)>>);
+pub struct MemoryCache(Mutex<Kept>);
+
+/// Bytes by key, and when they go.
+type Kept = BTreeMap<String, (Vec<u8>, Option<Timestamp>)>;
 
 impl MemoryCache {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (Vec<u8>, Option<Timestamp>)>> {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
         // Every change is one call, so a panic cannot have left it half changed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

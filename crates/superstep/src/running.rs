@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use superstep_core::checkpoint::{BoxFuture, CheckpointResult, RecordWrite};
 use superstep_core::driver::{Door, LiveEvent, NodeCache};
+use superstep_core::error::CheckpointError;
 use superstep_core::graph::CacheKey;
 use superstep_core::node::{Pulse, Task, TaskEnd};
-use superstep_core::{TaskId, Timestamp};
-use tokio::sync::{Semaphore, broadcast};
+use superstep_core::{Epoch, TaskId, Timestamp};
+use tokio::sync::{Semaphore, broadcast, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::clock::Clock;
@@ -31,6 +32,17 @@ pub(crate) struct Surroundings {
     /// How many tasks of this runtime may run at once.
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) notices: broadcast::Sender<Notice>,
+    /// The epoch under which a record was refused: the thread is another's, and its nodes here must not go on.
+    pub(crate) lost: watch::Sender<Option<Epoch>>,
+}
+
+/// Ends when the thread is lost.
+pub(crate) async fn lost(lost: &mut watch::Receiver<Option<Epoch>>) -> Epoch {
+    match lost.wait_for(Option::is_some).await.map(|epoch| *epoch) {
+        Ok(Some(epoch)) => epoch,
+        // Whoever could say so is gone.
+        Ok(None) | Err(_) => std::future::pending().await,
+    }
 }
 
 impl Running {
@@ -127,7 +139,11 @@ impl Surroundings {
             around: self.clone(),
         }));
         let pulse = execution.pulse();
+        let mut is_lost = self.lost.subscribe();
         tokio::select! {
+            biased;
+            // Looked at first, so that no node begins another effect for a thread that is not its own. The driver drops it.
+            _ = lost(&mut is_lost) => std::future::pending().await,
             end = execution => end,
             () = sleep_ms(limit.run_ms) => TaskEnd::TimedOut,
             () = idle_ms(limit.idle_ms, &pulse) => TaskEnd::TimedOut,
@@ -171,7 +187,16 @@ struct LocalDoor {
 impl Door for LocalDoor {
     fn record(&self, write: RecordWrite) -> BoxFuture<'static, CheckpointResult<Vec<u8>>> {
         let around = self.around.clone();
-        Box::pin(async move { around.store.record(&write).await })
+        Box::pin(async move {
+            match around.store.record(&write).await {
+                // Nothing that the node could still do would count, so it does not go on, whatever it makes of errors.
+                Err(CheckpointError::Fenced { epoch, .. }) => {
+                    around.lost.send_replace(Some(epoch));
+                    std::future::pending().await
+                }
+                stored => stored,
+            }
+        })
     }
 
     fn emit(&self, event: LiveEvent) {

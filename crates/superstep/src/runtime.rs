@@ -23,7 +23,7 @@ use crate::clock::Clock;
 use crate::drive_error::DriveError;
 use crate::events::Notice;
 use crate::patient::Patient;
-use crate::running::{Running, Surroundings};
+use crate::running::{Running, Surroundings, lost};
 use crate::thread::Thread;
 
 /// Drives threads in this process. Cheap to clone.
@@ -322,7 +322,9 @@ impl Runtime {
             return Err(DriveError::Draining);
         }
         let (registered, mut wish) = Registered::new(&self.inner, run.thread());
-        let mut running = Running::new(Arc::new(self.surroundings(run.thread())));
+        let surroundings = Arc::new(self.surroundings(run.thread()));
+        let mut is_lost = surroundings.lost.subscribe();
+        let mut running = Running::new(surroundings);
         let outcome = loop {
             match run.next_step() {
                 Step::Start(tasks) => running.start(tasks),
@@ -343,6 +345,11 @@ impl Runtime {
                         Some((task, end)) => run.task_ended(task, end, self.now())?,
                         None => run.time_passed(self.now()),
                     },
+                    epoch = lost(&mut is_lost) => {
+                        running.stop().await;
+                        let thread = run.thread().clone();
+                        return Err(CheckpointError::Fenced { thread, epoch }.into());
+                    }
                     wish = changed(&mut wish) => match wish {
                         Wish::GoOn => {}
                         Wish::Drain => run.drain(),
@@ -363,6 +370,7 @@ impl Runtime {
             clock: self.inner.clock.clone(),
             permits: self.inner.permits.clone(),
             notices: self.inner.notices(thread),
+            lost: watch::Sender::new(None),
         }
     }
 }

@@ -75,12 +75,7 @@ impl<S: State> Thread<S> {
 
     /// What nodes can read beside the state, in runs started from here on.
     pub fn with_context(mut self, context: impl Serialize) -> Result<Self, DriveError> {
-        let context = serde_json::to_value(context).map_err(|error| {
-            superstep_core::error::ValueError::Encode {
-                source: error.into(),
-            }
-        })?;
-        self.context = Some(Value::encode(&context)?);
+        self.context = Some(Value::plain(&context)?);
         Ok(self)
     }
 
@@ -209,16 +204,12 @@ impl<S: State> Thread<S> {
         let at = self.runtime.now();
         let mut stored = Vec::new();
         for (interrupt, answer) in answers {
-            let answer = serde_json::to_value(answer).map_err(|error| {
-                superstep_core::error::ValueError::Encode {
-                    source: error.into(),
-                }
-            })?;
+            let stored_answer = Value::plain(&answer)?;
             if let Some(asked) = open.iter().find(|open| open.question.id == interrupt) {
-                run::check_answer(&asked.question, &answer)
+                run::check_answer(&asked.question, &stored_answer.decode()?)
                     .map_err(|why| DriveError::AnswerRefused { interrupt, why })?;
             }
-            let body = AnswerBody::Value(Value::encode(&answer)?);
+            let body = AnswerBody::Value(stored_answer);
             stored.push(Answer {
                 interrupt,
                 body,

@@ -400,7 +400,9 @@ impl Maker {
                     targets.push(second);
                 }
             }
-            let back = self.dice.chance(250).then(|| Back {
+            // Only who counts its own turns can bound a loop.
+            let counts = !matches!(graph.nodes[index].body, BodySpec::Sub { shared: true, .. });
+            let back = (self.dice.chance(250) && counts).then(|| Back {
                 to: self.dice.below(index + 1),
                 times: self.dice.within(1, 3) as u32,
             });

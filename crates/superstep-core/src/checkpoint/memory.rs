@@ -540,9 +540,15 @@ impl Thread {
             answers: self.head.answers,
             answered: self.answered(),
         });
+        let records = if commit.is_claim() {
+            self.record_rows()
+        } else {
+            Vec::new()
+        };
         Saved {
             cancel: self.cancel,
             unseen,
+            records,
         }
     }
 
@@ -564,16 +570,20 @@ impl Thread {
         }
     }
 
-    fn loaded(&self) -> Loaded {
-        let records = self.records.iter().map(|((task, key), body)| RecordRow {
+    fn record_rows(&self) -> Vec<RecordRow> {
+        let row = |((task, key), body): (&(TaskId, String), &Vec<u8>)| RecordRow {
             task: *task,
             key: key.clone(),
             body: body.clone(),
-        });
+        };
+        self.records.iter().map(row).collect()
+    }
+
+    fn loaded(&self) -> Loaded {
         Loaded {
             head: self.head,
             history: self.history_at(self.head.seq),
-            records: records.collect(),
+            records: self.record_rows(),
             interrupts: self
                 .open
                 .values()

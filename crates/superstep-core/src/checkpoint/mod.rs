@@ -39,6 +39,8 @@ pub type CheckpointResult<T> = Result<T, CheckpointError>;
 ///    count) and remembers how many its owner has seen (`head.answers` of the last commit). A commit that
 ///    would set the status to [`Status::Paused`] while there are more than its owner has seen leaves the
 ///    status at [`Status::Running`] instead, in the same write, and says so in [`Saved::unseen`].
+/// 7. **No record is overlooked.** A claim is told all records of the thread in [`Saved::records`], read in the same
+///    write: from then on the former owner's are refused, so none can be missing.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not keep checkpoints",
     label = "not a `Checkpointer`",
@@ -233,6 +235,9 @@ pub struct Saved {
     /// Set when the commit would have paused the thread and answers came that its owner had not seen: the
     /// thread is still running, and its owner goes on with these.
     pub unseen: Option<UnseenAnswers>,
+    /// After a claim: all records of the thread at that moment, which are those its new owner goes by. The former
+    /// one may have been given a record between the load and the claim, and what was acknowledged never runs again.
+    pub records: Vec<RecordRow>,
 }
 
 /// Answers that came while their thread was running.

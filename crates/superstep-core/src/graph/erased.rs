@@ -209,7 +209,7 @@ pub(crate) struct RawOutput {
 pub(crate) type NodeFn =
     Arc<dyn Fn(Input, NodeCx) -> BoxFuture<'static, Result<RawOutput, NodeError>> + Send + Sync>;
 pub(crate) type RouteFn = Arc<dyn Fn(&Live) -> Result<Vec<GotoRecord>, NodeError> + Send + Sync>;
-pub(crate) type CacheFn = Arc<dyn Fn(&Live) -> String + Send + Sync>;
+pub(crate) type CacheFn = Arc<dyn Fn(&Live) -> Result<String, NodeError> + Send + Sync>;
 /// From the parent's state and the payload to the child's input.
 pub(crate) type DownFn =
     Arc<dyn Fn(&Live, Option<&Value>) -> Result<AnyUpdate, NodeError> + Send + Sync>;
@@ -295,7 +295,7 @@ pub(crate) fn route<S: State, G: Gotos<S>>(
 }
 
 pub(crate) fn cache<S: State>(key: impl Fn(&S) -> String + Send + Sync + 'static) -> CacheFn {
-    Arc::new(move |state| key(state_of(state)))
+    Arc::new(move |state| guarded("a cache key", || key(state_of(state))))
 }
 
 pub(crate) fn down<S: State, C: State>(

@@ -202,7 +202,10 @@ impl NodeCx {
         ordinal: u32,
         value: Value,
     ) -> Result<StepRecord, NodeError> {
-        let overlapped = self.scope().overlapped;
+        let (overlapped, stored_key) = {
+            let scope = self.scope();
+            (scope.overlapped, scope.records.stored_key(key))
+        };
         let content = RecordContent::Step(StepRecord {
             ordinal,
             overlapped,
@@ -210,7 +213,7 @@ impl NodeCx {
         });
         let stored = self
             .record(
-                key,
+                &stored_key,
                 Record {
                     content,
                     extensions: Extensions::default(),
@@ -222,7 +225,7 @@ impl NodeCx {
                 "record `{key}` is not the record of a step"
             )));
         };
-        self.scope().records.insert(key.to_owned(), record.clone());
+        self.scope().records.insert(stored_key, record.clone());
         Ok(record)
     }
 

@@ -109,7 +109,11 @@ impl Task {
         let pulse = Pulse(cx.pulse());
         let state = input.state.clone();
         let running = Asking {
-            node: Some(call(input, cx.clone())),
+            // Called when it is first polled, so that a panic before its first await is caught too.
+            node: Some(Box::pin({
+                let cx = cx.clone();
+                async move { call(input, cx).await }
+            })),
             cx: cx.clone(),
         };
         let ending = Ending {

@@ -97,8 +97,5 @@ impl Interrupt {
 
 /// Anything that serialises, as plain JSON.
 pub(crate) fn plain(value: impl Serialize) -> Result<Value, ValueError> {
-    let json = serde_json::to_value(&value).map_err(|source| ValueError::Encode {
-        source: source.into(),
-    })?;
-    Value::encode(&json)
+    Value::plain(&value)
 }

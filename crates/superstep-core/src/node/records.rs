@@ -5,33 +5,68 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::checkpoint::format::StepRecord;
 
-/// The step records of one task, by key.
+/// The step records of one task, by key. Its error handler has steps of its own, apart from the node's.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct TaskRecords(Arc<Mutex<BTreeMap<String, StepRecord>>>);
+pub(crate) struct TaskRecords {
+    all: Arc<Mutex<BTreeMap<String, StepRecord>>>,
+    of_handler: bool,
+}
+
+/// Before the keys of a handler's steps; no step of a node can be named so.
+const HANDLER: &str = "=handler:";
 
 impl TaskRecords {
     pub(crate) fn insert(&self, key: String, record: StepRecord) {
         self.lock().insert(key, record);
     }
 
+    /// The same records, as the task's error handler sees them.
+    pub(crate) fn of_handler(self) -> Self {
+        Self {
+            of_handler: true,
+            ..self
+        }
+    }
+
+    /// The key under which a step is stored.
+    pub(super) fn stored_key(&self, key: &str) -> String {
+        if self.of_handler {
+            format!("{HANDLER}{key}")
+        } else {
+            key.to_owned()
+        }
+    }
+
+    /// The key of a step of ours, from the key under which it is stored.
+    fn own_key<'a>(&self, stored: &'a str) -> Option<&'a str> {
+        match stored.strip_prefix(HANDLER) {
+            Some(key) => self.of_handler.then_some(key),
+            None => (!self.of_handler).then_some(stored),
+        }
+    }
+
     pub(super) fn find(&self, key: &str) -> Option<StepRecord> {
-        self.lock().get(key).cloned()
+        self.lock().get(&self.stored_key(key)).cloned()
     }
 
     /// The key of the step that was called at this place, where places mean something.
     pub(super) fn key_at(&self, ordinal: u32) -> Option<String> {
         self.lock()
             .iter()
-            .find(|(_, r)| r.ordinal == ordinal && !r.overlapped)
-            .map(|(key, _)| key.clone())
+            .filter(|(_, r)| r.ordinal == ordinal && !r.overlapped)
+            .find_map(|(key, _)| self.own_key(key).map(str::to_owned))
     }
 
     pub(super) fn any_overlapped(&self) -> bool {
-        self.lock().values().any(|record| record.overlapped)
+        let all = self.lock();
+        let mut own = all.iter().filter(|(key, _)| self.own_key(key).is_some());
+        own.any(|(_, record)| record.overlapped)
     }
 
     pub(super) fn keys(&self) -> Vec<String> {
-        self.lock().keys().cloned().collect()
+        let all = self.lock();
+        let own = all.keys().filter_map(|key| self.own_key(key));
+        own.map(str::to_owned).collect()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -40,6 +75,6 @@ impl TaskRecords {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, StepRecord>> {
         // A panic while it was held cannot have left it half changed: every change is one call.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

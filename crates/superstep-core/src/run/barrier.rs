@@ -22,7 +22,7 @@ impl Run {
                 .live
                 .iter()
                 .rev()
-                .find(|(_, live)| live.open == 0)
+                .find(|(_, live)| live.has_ended())
                 .map(|(path, _)| path.clone())
             else {
                 return;
@@ -85,14 +85,15 @@ impl Run {
             let failures = planned.faults.into_iter().map(|(node, error)| {
                 self.superstep_failure(path, &node, error.kind(), error.to_string())
             });
-            self.stop = Some(Stop::Failed(failures.collect()));
+            let stop = Stop::Failed(failures.collect());
+            self.halt(stop);
         } else if self.position.frame(path).next.is_done() {
             self.finish_frame(path);
         } else if !self.limit(path) {
             self.ready.insert(path.clone());
         }
-        if self.stop.is_none() {
-            self.stop = after;
+        if let (None, Some(after)) = (&self.stop, after) {
+            self.halt(after);
         }
     }
 
@@ -116,7 +117,7 @@ impl Run {
                 task,
                 which: ReleasedRecords::Result,
             }));
-        self.stop = Some(Stop::Failed(vec![failure]));
+        self.halt(Stop::Failed(vec![failure]));
     }
 
     fn advance(&mut self, path: &FramePath, writes: Vec<TaskWrite>, next: Next, tasks: &[TaskId]) {
@@ -236,7 +237,7 @@ impl Run {
                 false
             }
             _ => {
-                self.stop = Some(Stop::StepLimit);
+                self.halt(Stop::StepLimit);
                 true
             }
         }

@@ -52,18 +52,25 @@ pub(super) struct Saving {
     pub(super) head: Head,
     /// What the run ends with when it is durable.
     pub(super) outcome: Option<Outcome>,
+    /// It takes the thread over.
+    pub(super) claims: bool,
 }
 
 /// How much there is to read since the last snapshot.
 pub(super) struct LogSize {
     since_snapshot: usize,
     snapshot: usize,
+    /// Most of what was written before the last snapshot was still there when it was taken.
+    grows: bool,
     /// The stored data is of an older version of its state, and must not be mixed with newer data.
     outdated: bool,
 }
 
 /// Below this, a snapshot would cost more than reading the entries.
 const SNAPSHOT_BYTES_MIN: usize = 4 * 1024;
+/// How many times the size of the last snapshot is written before the next, while the state mostly grows. Reading
+/// such entries costs little more than reading a snapshot of them, and each snapshot is a copy of everything.
+const APART_WHEN_GROWING: usize = 3;
 
 impl LogSize {
     pub(super) fn of(history: &History, outdated: bool) -> Self {
@@ -73,13 +80,24 @@ impl LogSize {
                 .snapshot
                 .as_ref()
                 .map_or(0, |snapshot| snapshot.body.len()),
+            grows: false,
             outdated,
         }
     }
 
     /// Whether it is time for a snapshot: the entries since the last one are larger than it.
     fn wants_snapshot(&self) -> bool {
-        self.outdated || self.since_snapshot > self.snapshot.max(SNAPSHOT_BYTES_MIN)
+        let apart = if self.grows { APART_WHEN_GROWING } else { 1 };
+        self.outdated || self.since_snapshot > apart * self.snapshot.max(SNAPSHOT_BYTES_MIN)
+    }
+
+    fn after_snapshot(&self, bytes: usize) -> Self {
+        Self {
+            since_snapshot: 0,
+            snapshot: bytes,
+            grows: bytes.saturating_sub(self.snapshot) > self.since_snapshot / 2,
+            outdated: false,
+        }
     }
 }
 
@@ -111,6 +129,7 @@ impl Run {
         self.saving = Some(Saving {
             head: commit.head,
             outcome,
+            claims: commit.is_claim(),
         });
         self.queue
             .push_back(crate::run::Step::Save(Box::new(commit)));
@@ -192,11 +211,7 @@ impl Run {
         }
         let snapshot: Snapshot = self.position.snapshot();
         let bytes = snapshot.seal(&self.position.thread, head.seq);
-        self.size = LogSize {
-            since_snapshot: 0,
-            snapshot: bytes.len(),
-            outdated: false,
-        };
+        self.size = self.size.after_snapshot(bytes.len());
         Some(bytes)
     }
 
@@ -204,7 +219,13 @@ impl Run {
     fn questions(&mut self, head: Head) -> Vec<AskedRow> {
         if !matches!(
             self.stop,
-            Some(Stop::Paused { .. } | Stop::Failed(_) | Stop::Breakpoint(_) | Stop::Drained)
+            Some(
+                Stop::Paused { .. }
+                    | Stop::Failed(_)
+                    | Stop::Breakpoint(_)
+                    | Stop::StepLimit
+                    | Stop::Drained
+            )
         ) {
             return Vec::new();
         }
@@ -228,9 +249,8 @@ impl Run {
 
     /// Every question that is asked now, in task order.
     pub(super) fn open_questions(&self) -> impl Iterator<Item = Question> {
-        self.live
-            .values()
-            .flat_map(|live| &live.slots)
+        self.slots_in_order()
+            .into_iter()
             .flat_map(|slot| match &slot.doing {
                 Doing::Asking(questions) => questions.clone(),
                 _ => Vec::new(),

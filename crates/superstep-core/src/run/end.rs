@@ -7,7 +7,7 @@ use crate::error::{Failure, FailureKind, NodeError, ProtocolError};
 use crate::graph::Siblings;
 use crate::ids::{FramePath, InterruptId, NodeName, TaskId, Timestamp};
 use crate::node::{Draft, Output, TaskEnd};
-use crate::run::live::{Doing, Ending};
+use crate::run::live::{Doing, Ending, LiveFrame, Slot};
 use crate::run::{Run, Step};
 
 impl Run {
@@ -142,20 +142,8 @@ impl Run {
 
     /// Drops the tasks of some graphs that are still under way.
     pub(super) fn drop_tasks(&mut self, of: impl Fn(&FramePath) -> bool) {
-        let mut dropped = Vec::new();
-        for live in self
-            .live
-            .iter_mut()
-            .filter(|(path, _)| of(path))
-            .map(|(_, live)| live)
-        {
-            for slot in &mut live.slots {
-                if slot.doing.is_under_way() {
-                    slot.doing = Doing::Dropped;
-                    dropped.push(slot.task);
-                }
-            }
-        }
+        let live = self.live.iter_mut().filter(|(path, _)| of(path));
+        let dropped: Vec<_> = live.flat_map(|(_, live)| live.drop_tasks()).collect();
         self.ready.retain(|path| !of(path));
         if !dropped.is_empty() {
             self.queue.push_back(Step::Drop(dropped));
@@ -167,6 +155,11 @@ impl Run {
         let Some((path, index)) = self.places.get(&task).cloned() else {
             return;
         };
+        // It may have been its error handler that asked.
+        let failed = self.position.frame(&path).failed.get(&index);
+        let handle = failed
+            .filter(|failed| failed.then == AfterFailure::Handle)
+            .map(|failed| failed.failure.clone());
         let Some(live) = self.live.get_mut(&path) else {
             return;
         };
@@ -177,7 +170,7 @@ impl Run {
                 index,
                 Doing::Waiting {
                     until: self.now,
-                    handle: None,
+                    handle,
                 },
             );
         }
@@ -185,13 +178,47 @@ impl Run {
 
     /// Whether no news can come: nothing runs and nothing waits for its time.
     pub(super) fn is_quiet(&self) -> bool {
-        let held_back = self.draining || self.ready.is_empty();
-        held_back
-            && !self
-                .live
-                .values()
-                .flat_map(|live| &live.slots)
-                .any(|slot| slot.doing.is_under_way())
+        let held_back = self.draining || self.halting.is_some() || self.ready.is_empty();
+        held_back && !self.live.values().any(LiveFrame::is_under_way)
+    }
+
+    /// Stops the run once nothing is under way, so that the effect of a sibling in another graph is not cut.
+    /// A failure outweighs any other reason to stop.
+    pub(super) fn halt(&mut self, stop: Stop) {
+        let stop = match (self.halting.take(), stop) {
+            (Some(Stop::Failed(mut failures)), Stop::Failed(more)) => {
+                failures.extend(more);
+                Stop::Failed(failures)
+            }
+            (Some(first), Stop::Failed(failures)) if !matches!(first, Stop::Failed(_)) => {
+                Stop::Failed(failures)
+            }
+            (Some(first), _) => first,
+            (None, stop) => stop,
+        };
+        if self.live.values().any(LiveFrame::is_under_way) {
+            self.halting = Some(stop);
+        } else {
+            self.stop = Some(stop);
+        }
+    }
+
+    /// Every task that has begun, in task order, those of a subgraph in the place of the task that entered it.
+    pub(super) fn slots_in_order(&self) -> Vec<&Slot> {
+        let mut slots = Vec::new();
+        self.add_slots(&FramePath::root(), &mut slots);
+        slots
+    }
+
+    fn add_slots<'a>(&'a self, path: &FramePath, slots: &mut Vec<&'a Slot>) {
+        for slot in self.live.get(path).iter().flat_map(|live| &live.slots) {
+            slots.push(slot);
+            if let Doing::Inside = slot.doing {
+                // One that lives as long as its thread has no task in its path.
+                self.add_slots(&path.child(slot.node.clone(), Some(slot.task)), slots);
+                self.add_slots(&path.child(slot.node.clone(), None), slots);
+            }
+        }
     }
 
     /// Nothing is under way: hands failed subgraphs to their handlers, or stops.
@@ -199,8 +226,9 @@ impl Run {
         if self.handle_failed_subgraph() {
             return;
         }
-        let slots = || self.live.values().flat_map(|live| &live.slots);
-        let failures: Vec<_> = slots()
+        let slots = self.slots_in_order();
+        let mut failures: Vec<_> = slots
+            .iter()
             .filter_map(|slot| {
                 if let Doing::Failed(failure) = &slot.doing {
                     Some(failure.clone())
@@ -209,7 +237,17 @@ impl Run {
                 }
             })
             .collect();
-        let asks = slots().any(|slot| matches!(slot.doing, Doing::Asking(_)));
+        let asks = slots
+            .iter()
+            .any(|slot| matches!(slot.doing, Doing::Asking(_)));
+        match self.halting.take() {
+            Some(Stop::Failed(more)) => failures.extend(more),
+            Some(stop) if failures.is_empty() => {
+                self.stop = Some(stop);
+                return;
+            }
+            Some(_) | None => {}
+        }
         self.stop = Some(match (failures.is_empty(), asks, self.ready.is_empty()) {
             (false, _, _) => Stop::Failed(failures),
             (true, _, false) => Stop::Drained,
@@ -237,18 +275,9 @@ impl Run {
                     None
                 }
             })?;
-            let parent = path.parent()?;
-            let index = self.slot_of_child(&parent, path)?;
-            let node = &self.live[&parent].slots[index as usize].node;
-            let handles = self
-                .position
-                .frame(&parent)
-                .graph
-                .node(node)
-                .handler
-                .is_some()
-                && failure.kind.may_handle();
-            handles.then_some((parent, index, path.clone(), failure))
+            let (parent, index, child) = self.handler_around(path)?;
+            let handles = failure.kind.may_handle();
+            handles.then_some((parent, index, child, failure))
         });
         let Some((parent, index, child, failure)) = failed else {
             return false;
@@ -260,6 +289,21 @@ impl Run {
             NodeError::of_kind(failure.kind, failure.to_string()),
         );
         true
+    }
+
+    /// The nearest subgraph around a failed task whose node has an error handler: its parent, its place, itself.
+    fn handler_around(&self, failed: &FramePath) -> Option<(FramePath, u32, FramePath)> {
+        let mut child = failed.clone();
+        loop {
+            let parent = child.parent()?;
+            let index = self.slot_of_child(&parent, &child)?;
+            let node = &self.live[&parent].slots[index as usize].node;
+            let graph = &self.position.frame(&parent).graph;
+            if graph.node(node).handler.is_some() {
+                return Some((parent, index, child));
+            }
+            child = parent;
+        }
     }
 
     /// Forgets a subgraph and everything below it; what they recorded and asked goes with them.

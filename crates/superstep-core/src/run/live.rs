@@ -11,8 +11,16 @@ use crate::value::Value;
 #[derive(Default)]
 pub(super) struct LiveFrame {
     pub(super) slots: Vec<Slot>,
-    /// How many slots have not ended.
-    pub(super) open: usize,
+    /// Kept, not counted anew: a superstep may have ten thousand tasks and is looked at after each.
+    counts: Counts,
+}
+
+/// How many tasks of a superstep are doing what.
+#[derive(Default)]
+struct Counts {
+    ended: usize,
+    under_way: usize,
+    waiting: usize,
 }
 
 /// One task of a superstep.
@@ -72,31 +80,75 @@ impl Ending {
 }
 
 impl LiveFrame {
+    pub(super) fn push(&mut self, slot: Slot) {
+        self.counts.add(&slot.doing);
+        self.slots.push(slot);
+    }
+
     /// Changes what a task is doing, and keeps count.
     pub(super) fn set(&mut self, index: u32, doing: Doing) {
         let slot = &mut self.slots[index as usize];
-        let (was, is) = (slot.doing.has_ended(), doing.has_ended());
+        self.counts.remove(&slot.doing);
+        self.counts.add(&doing);
         slot.doing = doing;
-        match (was, is) {
-            (false, true) => self.open -= 1,
-            (true, false) => self.open += 1,
-            (true, true) | (false, false) => {}
-        }
     }
 
-    pub(super) fn push(&mut self, slot: Slot) {
-        self.open += usize::from(!slot.doing.has_ended());
-        self.slots.push(slot);
+    /// Drops every task that is under way. Gives their ids.
+    pub(super) fn drop_tasks(&mut self) -> Vec<TaskId> {
+        let mut dropped = Vec::new();
+        for slot in &mut self.slots {
+            if slot.doing.is_under_way() {
+                self.counts.remove(&slot.doing);
+                slot.doing = Doing::Dropped;
+                dropped.push(slot.task);
+            }
+        }
+        dropped
+    }
+
+    /// Whether every task has a result.
+    pub(super) fn has_ended(&self) -> bool {
+        self.counts.ended == self.slots.len()
+    }
+
+    /// Whether news of some task will come by itself.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.counts.under_way > 0
+    }
+
+    /// The tasks that wait for their time, with their places.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = (u32, Timestamp, Option<&Failure>)> {
+        let slots = if self.counts.waiting > 0 {
+            &self.slots[..]
+        } else {
+            &[]
+        };
+        (0..)
+            .zip(slots)
+            .filter_map(|(index, slot)| match &slot.doing {
+                Doing::Waiting { until, handle } => Some((index, *until, handle.as_ref())),
+                _ => None,
+            })
+    }
+}
+
+impl Counts {
+    fn add(&mut self, doing: &Doing) {
+        self.ended += usize::from(matches!(doing, Doing::Ended(_)));
+        self.under_way += usize::from(doing.is_under_way());
+        self.waiting += usize::from(matches!(doing, Doing::Waiting { .. }));
+    }
+
+    fn remove(&mut self, doing: &Doing) {
+        self.ended -= usize::from(matches!(doing, Doing::Ended(_)));
+        self.under_way -= usize::from(doing.is_under_way());
+        self.waiting -= usize::from(matches!(doing, Doing::Waiting { .. }));
     }
 }
 
 impl Doing {
-    fn has_ended(&self) -> bool {
-        matches!(self, Doing::Ended(_))
-    }
-
     /// Whether news of it will come by itself.
-    pub(super) fn is_under_way(&self) -> bool {
+    fn is_under_way(&self) -> bool {
         matches!(self, Doing::Running { .. } | Doing::Waiting { .. })
     }
 }

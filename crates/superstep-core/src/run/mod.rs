@@ -121,6 +121,8 @@ pub struct Run {
     saving: Option<Saving>,
     /// The run is to stop, once this is stored.
     stop: Option<Stop>,
+    /// The run is to stop, once nothing is under way.
+    halting: Option<Stop>,
     over: Option<Outcome>,
     queue: VecDeque<Step>,
     size: LogSize,
@@ -182,6 +184,9 @@ impl Run {
         self.now = now;
         let saving = self.saving.take().ok_or(ProtocolError::NothingSaved)?;
         self.head = saving.head;
+        if saving.claims {
+            self.take_records_of_claim(&saved.records);
+        }
         match (saving.outcome, saved.unseen) {
             (Some(_), Some(unseen)) => self.go_on_with(unseen),
             (outcome, _) => self.over = outcome,

@@ -7,9 +7,9 @@ use crate::checkpoint::format::{
     Body, Change, EntryKind, FrameOpened, Next, Question, Record, RecordContent, RunRecord, Stop,
 };
 use crate::checkpoint::{
-    Head, InterruptRow, Loaded, Metadata, RESULT_KEY, Released, ReleasedRecords, Status,
+    Head, InterruptRow, Loaded, Metadata, RESULT_KEY, RecordRow, Released, ReleasedRecords, Status,
 };
-use crate::error::{Failure, FailureKind, OpenError};
+use crate::error::{Failure, FailureKind, FormatError, OpenError};
 use crate::graph::{AnyUpdate, Definition};
 use crate::ids::{Epoch, FramePath, Moment, NodeName, RunId, ThreadId};
 use crate::node::RECORD_SEQ;
@@ -160,6 +160,7 @@ impl Run {
             },
             saving: None,
             stop: None,
+            halting: None,
             over: None,
             queue: VecDeque::new(),
             size,
@@ -170,7 +171,7 @@ impl Run {
     /// Takes in what the thread did and was told before.
     fn go_on(&mut self, loaded: &Loaded) -> Result<(), OpenError> {
         self.position.check()?;
-        self.take_records(loaded)?;
+        self.take_records(&loaded.records)?;
         self.take_interrupts(&loaded.interrupts)?;
         self.pending.recoveries = if loaded.head.status == Status::Running {
             loaded.head.recoveries + 1
@@ -206,9 +207,21 @@ impl Run {
         }
     }
 
-    fn take_records(&mut self, loaded: &Loaded) -> Result<(), OpenError> {
+    /// The former owner may have recorded more since the thread was loaded, and cannot any longer.
+    pub(super) fn take_records_of_claim(&mut self, rows: &[RecordRow]) {
+        if let Err(error) = self.take_records(rows) {
+            let failure = Failure {
+                kind: FailureKind::RecordUnreadable,
+                message: crate::error::chain(&error),
+                ..self.poisoned()
+            };
+            self.stop = Some(Stop::Failed(vec![failure]));
+        }
+    }
+
+    fn take_records(&mut self, rows: &[RecordRow]) -> Result<(), FormatError> {
         let thread = self.position.thread.clone();
-        for row in &loaded.records {
+        for row in rows {
             if row.key == RESULT_KEY {
                 self.results.insert(row.task, row.body.clone());
                 continue;

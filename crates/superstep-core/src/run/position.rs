@@ -11,7 +11,7 @@ use crate::channel::ChannelSet;
 use crate::checkpoint::History;
 use crate::checkpoint::format::{
     AttemptFailed, Body, Change, Entry, Extensions, FrameAdvanced, FrameOpened, FrameSnapshot,
-    Next, RunRecord, Snapshot, Stop,
+    JoinSeen, Next, RunRecord, Snapshot, Stop,
 };
 use crate::error::OpenError;
 use crate::graph::{AnyUpdate, Definition, Live, ReadError, StateOps, SubgraphLife};
@@ -26,6 +26,9 @@ pub(crate) struct Position {
     pub(crate) branch: Seq,
     pub(crate) run: RunRecord,
     pub(crate) frames: BTreeMap<FramePath, Frame>,
+    /// Subgraphs that were entered and that the graph no longer has, with the node that is missing. Those that had
+    /// ended are forgotten like any other; one that is still open here cannot go on.
+    gone: BTreeMap<FramePath, NodeName>,
 }
 
 /// A graph or subgraph that was entered.
@@ -46,6 +49,22 @@ pub(crate) struct Frame {
     pub(crate) failed: BTreeMap<u32, AttemptFailed>,
 }
 
+impl Frame {
+    /// A half-seen join that the graph no longer has, or a node whose route is to be asked again and that is gone.
+    fn lost_plan(&self) -> Option<&NodeName> {
+        let is_there = |seen: &&JoinSeen| {
+            let mut joins = self.graph.joins.iter();
+            joins.any(|join| join.target == seen.target && join.sources.iter().eq(&seen.sources))
+        };
+        let mut joins = self.next.joins.iter().filter(|seen| !is_there(seen));
+        let mut routes = self.next.reroute.iter();
+        joins
+            .next()
+            .map(|seen| &seen.target)
+            .or_else(|| routes.find(|node| !self.graph.nodes.contains_key(*node)))
+    }
+}
+
 impl Next {
     pub(crate) fn is_done(&self) -> bool {
         self.tasks.is_empty() && self.deferred.is_empty() && self.reroute.is_empty()
@@ -61,6 +80,7 @@ impl Position {
             branch: Seq(0),
             run,
             frames: BTreeMap::new(),
+            gone: BTreeMap::new(),
         }
     }
 
@@ -170,7 +190,13 @@ impl Position {
     }
 
     fn replay_opened(&mut self, opened: FrameOpened) -> Result<(), OpenError> {
-        let graph = self.graph_of(&opened.frame)?;
+        let graph = match self.graph.descend(&opened.frame) {
+            Ok(graph) => graph,
+            Err(node) => {
+                self.gone.insert(opened.frame, node);
+                return Ok(());
+            }
+        };
         let update = match &opened.input {
             Some(input) => Some(self.read_update(&graph, input, opened.version)?),
             None => None,
@@ -180,6 +206,9 @@ impl Position {
     }
 
     fn replay_advanced(&mut self, advanced: FrameAdvanced) -> Result<(), OpenError> {
+        if self.gone.contains_key(&advanced.frame) {
+            return Ok(());
+        }
         let missing = || unreadable(&self.thread, &self.graph, Headless);
         let frame = self.frames.get(&advanced.frame).ok_or_else(missing)?;
         let (graph, version) = (frame.graph.clone(), frame.version);
@@ -219,14 +248,16 @@ impl Position {
     ) {
         let shared = !opened.frame.is_root() && opened.input.is_none();
         self.close_children(&opened.frame);
+        let around = opened.frame.parent().filter(|_| shared);
+        let around = around.map(|parent| self.frame(&parent).state.clone());
         if let Some(frame) = self.frames.get_mut(&opened.frame) {
             // Tasks that were planned and dropped must not share their ids with those planned now.
             frame.step += 1;
+            if let Some(state) = around {
+                frame.state = state;
+            }
         } else {
-            let state = match opened.frame.parent() {
-                Some(parent) if shared => self.frame(&parent).state.clone(),
-                _ => graph.ops.initial(),
-            };
+            let state = around.unwrap_or_else(|| graph.ops.initial());
             let frame = Frame {
                 graph: graph.clone(),
                 version: opened.version,
@@ -280,10 +311,13 @@ impl Position {
     /// Forgets the subgraphs of a superstep that is over. One that lives as long as the thread is put to rest.
     fn close_children(&mut self, path: &FramePath) {
         let depth = path.segments().len();
-        let lives_on = |below: &FramePath| below.segments()[depth].task.is_none();
-        self.frames.retain(|below, _| {
-            !below.is_below(path) || (lives_on(below) && below.segments().len() == depth + 1)
-        });
+        let lives_on = |below: &FramePath| {
+            let mut inside = below.segments()[depth..].iter();
+            inside.all(|segment| segment.task.is_none())
+        };
+        self.frames
+            .retain(|below, _| !below.is_below(path) || lives_on(below));
+        self.gone.retain(|below, _| !below.is_below(path));
         for (_, kept) in self
             .frames
             .range_mut(path.clone()..)
@@ -329,19 +363,15 @@ impl Position {
         true
     }
 
-    /// The graph of a frame, or the named error that it is gone.
-    fn graph_of(&self, path: &FramePath) -> Result<Arc<Definition>, OpenError> {
-        self.graph
-            .descend(path)
-            .map_err(|node| OpenError::NodeGone {
-                thread: self.thread.clone(),
-                frame: path.parent().unwrap_or_default(),
-                node,
-            })
-    }
-
     /// Makes sure that everything that waits can still run.
     pub(crate) fn check(&self) -> Result<(), OpenError> {
+        if let Some((path, node)) = self.gone.first_key_value() {
+            return Err(OpenError::NodeGone {
+                thread: self.thread.clone(),
+                frame: path.parent().unwrap_or_default(),
+                node: node.clone(),
+            });
+        }
         for (path, frame) in &self.frames {
             let waiting = frame
                 .next
@@ -363,6 +393,13 @@ impl Position {
                         node: node.clone(),
                     });
                 }
+            }
+            if let Some(node) = frame.lost_plan() {
+                return Err(OpenError::NodeGone {
+                    thread: self.thread.clone(),
+                    frame: path.clone(),
+                    node: node.clone(),
+                });
             }
         }
         Ok(())
@@ -429,14 +466,26 @@ impl Position {
         position.check_graph(&position.run)?;
         position.branch = snapshot.branch;
         for stored in snapshot.frames {
-            let frame = position.read_frame(&stored)?;
-            position.frames.insert(stored.path, frame);
+            match position.graph.descend(&stored.path) {
+                Ok(graph) => {
+                    let frame = position.read_frame(graph, &stored)?;
+                    position.frames.insert(stored.path, frame);
+                }
+                Err(node) if stored.entered_by.is_some() => {
+                    position.gone.insert(stored.path, node);
+                }
+                // At rest: nothing waits in it.
+                Err(_) => {}
+            }
         }
         Ok(position)
     }
 
-    fn read_frame(&self, stored: &FrameSnapshot) -> Result<Frame, OpenError> {
-        let graph = self.graph_of(&stored.path)?;
+    fn read_frame(
+        &self,
+        graph: Arc<Definition>,
+        stored: &FrameSnapshot,
+    ) -> Result<Frame, OpenError> {
         let ops = &*graph.ops;
         let read = |error: ReadError| unreadable(&self.thread, &graph, error);
         let state = match (&stored.state, stored.path.parent()) {

@@ -23,7 +23,7 @@ impl Run {
     pub(super) fn start_supersteps(&mut self) -> bool {
         let mut tasks = Vec::new();
         self.start_waiting(&mut tasks);
-        while !self.draining && self.stop.is_none() {
+        while !self.draining && self.halting.is_none() && self.stop.is_none() {
             let Some(path) = self.ready.pop_first() else {
                 break;
             };
@@ -31,7 +31,7 @@ impl Run {
         }
         let news = !tasks.is_empty()
             || self.stop.is_some()
-            || self.live.values().any(|live| live.open == 0);
+            || self.live.values().any(LiveFrame::has_ended);
         if !tasks.is_empty() {
             self.queue.push_back(Step::Start(tasks));
         }
@@ -52,8 +52,7 @@ impl Run {
             );
             let failure =
                 self.superstep_failure(path, &planned[0].node, FailureKind::TooManyTasks, why);
-            self.stop = Some(Stop::Failed(vec![failure]));
-            return;
+            return self.halt(Stop::Failed(vec![failure]));
         }
         self.live.insert(path.clone(), LiveFrame::default());
         let several = planned.len() > 1;
@@ -95,7 +94,8 @@ impl Run {
         let failures = planned.faults.into_iter().map(|(node, error)| {
             self.superstep_failure(path, &node, error.kind(), error.to_string())
         });
-        self.stop = Some(Stop::Failed(failures.collect()));
+        let stop = Stop::Failed(failures.collect());
+        self.halt(stop);
         false
     }
 
@@ -117,7 +117,9 @@ impl Run {
         if nodes.is_empty() {
             return false;
         }
-        self.stop = Some(Stop::Breakpoint(Breakpoint {
+        // Still planned: should an answer keep the run going, it comes to this breakpoint again.
+        self.ready.insert(path.clone());
+        self.halt(Stop::Breakpoint(Breakpoint {
             frame: path.clone(),
             side: BreakpointSide::Before,
             nodes,
@@ -138,7 +140,12 @@ impl Run {
         let def = graph.node(&planned.node);
         let id = self.live_frame(path).slots[index as usize].task;
         if let Some(result) = self.results.get(&id) {
-            let doing = match Output::read(&*graph.ops, result, &self.position.thread) {
+            // The graph may have changed since: a place that is gone is a failure of the task.
+            let read = Output::read(&*graph.ops, result, &self.position.thread).and_then(|output| {
+                def.check_goto(&graph, &planned.node, &output.record.goto, true)?;
+                Ok(output)
+            });
+            let doing = match read {
                 Ok(output) => Doing::Ended(Ending::of_output(
                     output,
                     def.routing.commands.is_some(),
@@ -187,11 +194,9 @@ impl Run {
     fn start_waiting(&mut self, tasks: &mut Vec<Task>) {
         let mut due = Vec::new();
         for (path, live) in &self.live {
-            for (index, slot) in (0..).zip(&live.slots) {
-                if let Doing::Waiting { until, handle } = &slot.doing
-                    && *until <= self.now
-                {
-                    due.push((path.clone(), index, handle.clone(), live.slots.len() > 1));
+            for (index, until, handle) in live.waiting() {
+                if until <= self.now {
+                    due.push((path.clone(), index, handle.cloned(), live.slots.len() > 1));
                 }
             }
         }
@@ -202,16 +207,8 @@ impl Run {
 
     /// When the next waiting task is due.
     pub(super) fn next_timer(&self) -> Option<Timestamp> {
-        let slots = self.live.values().flat_map(|live| &live.slots);
-        slots
-            .filter_map(|slot| {
-                if let Doing::Waiting { until, .. } = slot.doing {
-                    Some(until)
-                } else {
-                    None
-                }
-            })
-            .min()
+        let waiting = self.live.values().flat_map(LiveFrame::waiting);
+        waiting.map(|(_, until, _)| until).min()
     }
 
     /// One attempt of a task, or its error handler.
@@ -222,12 +219,13 @@ impl Run {
         several: bool,
         handle: Option<Failure>,
     ) -> Task {
-        let slot = &mut self.live.get_mut(path).expect("begun").slots[index as usize];
+        let live = self.live_frame(path);
+        let handling = handle.is_some();
+        live.set(index, Doing::Running { handling });
+        let slot = &mut live.slots[index as usize];
         slot.attempt += 1;
-        slot.doing = Doing::Running {
-            handling: handle.is_some(),
-        };
         let (id, node, attempt) = (slot.task, slot.node.clone(), slot.attempt);
+        let records = self.records.entry(id).or_default().clone();
         let frame = self.position.frame(path);
         let def = frame.graph.node(&node);
         let payload = frame.next.tasks[index as usize].payload.clone();
@@ -268,7 +266,7 @@ impl Run {
                 failure: handle,
             },
             ops: graph.ops.clone(),
-            store_result: several && frame.stored && !handled,
+            store_result: several && frame.stored,
             timeout: if handled {
                 Timeout::default()
             } else {
@@ -285,7 +283,11 @@ impl Run {
                     .node(&node)
                     .check_goto(&graph, &node, &record.goto, handled)
             }),
-            records: self.records.entry(id).or_default().clone(),
+            records: if handled {
+                records.of_handler()
+            } else {
+                records
+            },
             answers: self.answers.get(&id).cloned().unwrap_or_default(),
         };
         Task::new(info, parts)
@@ -383,12 +385,13 @@ fn cache_key(
     payload: Option<&Value>,
 ) -> Option<CacheKey> {
     let cache = def.cache.as_ref()?;
+    // Without a key the node simply runs.
+    let own = (cache.key)(state).ok()?;
     let sent = payload.map_or(0, |payload| xxh3_128(payload.as_bytes()));
     let key = format!(
-        "{}/{node}/v{}/{sent:032x}/{}",
+        "{}/{node}/v{}/{sent:032x}/{own}",
         graph.name,
         graph.ops.version(),
-        (cache.key)(state)
     );
     Some(CacheKey {
         key,

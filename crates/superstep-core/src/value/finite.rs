@@ -13,7 +13,7 @@ use serde::ser::{
 
 use crate::error::ValueError;
 
-pub(super) fn check<T: Serialize>(value: &T) -> Result<(), ValueError> {
+pub(super) fn check<T: Serialize + ?Sized>(value: &T) -> Result<(), ValueError> {
     value.serialize(Walk).map_err(|fault| match fault {
         Fault::NotFinite => ValueError::NotFinite,
         Fault::Custom(text) => ValueError::Encode {

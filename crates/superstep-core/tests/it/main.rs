@@ -2,5 +2,7 @@
 
 #![cfg(feature = "derive")]
 
+mod format;
+mod protocol;
 mod simulate;
 mod supersteps;

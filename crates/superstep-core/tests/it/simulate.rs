@@ -10,7 +10,7 @@
 //! | `send a -> w*3` | `a` sends three payloads to `w` |
 //! | `defer x` | `x` waits until nothing else is left |
 //! | `fail x`, `ask x` | `x` fails for good the first time; `x` asks a question named `x` |
-//! | `retry x*2` | `x` fails twice and is tried again after a second |
+//! | `retry x*2` | `x` fails twice and is tried again after a second, then two |
 //! | `limit 3`, `before x`, `after x` | the step limit; breakpoints |
 //! | `finish b, a` | tasks that run at the same time end in this order |
 //! | `resume`, `answer x` | after the run stopped: go on |
@@ -199,7 +199,10 @@ impl<'a> World<'a> {
                     .map(|failure| format!("{} {}", failure.node, failure.kind.code()));
                 format!("Failed {}", told.collect::<Vec<_>>().join(", "))
             }
-            Outcome::Breakpoint(at) => format!("Breakpoint {:?} {:?}", at.side, at.nodes),
+            Outcome::Breakpoint(at) => {
+                let nodes: Vec<_> = at.nodes.iter().map(NodeName::as_str).collect();
+                format!("Breakpoint {:?} {}", at.side, nodes.join(" "))
+            }
             other => format!("{other:?}"),
         };
         self.say(format!("stop {words}"));
@@ -377,7 +380,13 @@ impl Script {
             builder = builder.defer(name.as_str());
         }
         for (name, times) in &self.retries {
-            let policy = RetryPolicy::attempts(times + 1).every(std::time::Duration::from_secs(1));
+            let policy = RetryPolicy {
+                attempts_max: times + 1,
+                initial_ms: 1_000,
+                factor: 2.0,
+                wait_max_ms: 4_000,
+                jitter_ms: 0,
+            };
             builder = builder.retry(name.as_str(), policy);
         }
         builder

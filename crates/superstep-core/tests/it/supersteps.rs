@@ -144,19 +144,47 @@ fn siblings_of_a_failure_finish_and_only_the_failed_one_runs_again() {
 }
 
 #[test]
-fn retries_wait_their_time() {
-    assert_snapshot!(simulate("start -> a; retry a*2; show"), @r"
-    1 run a
-    1 save attempt
-    1000 ms
-    1 run a
-    1 save attempt
-    2000 ms
-    1 run a
-    1 save
-    stop Finished
-    ran a
-    ");
+fn retries_wait_longer_each_time_up_to_a_limit() {
+    assert_snapshot!(simulate("start -> a; retry a*4; show"), @"");
+}
+
+#[test]
+fn a_retry_does_not_hold_up_its_siblings_but_the_barrier_waits_for_it() {
+    assert_snapshot!(simulate("start -> a, b; a -> c; b -> c; retry a*1; show"), @"");
+}
+
+#[test]
+fn a_failure_beside_a_question_is_told_and_the_question_stays() {
+    assert_snapshot!(simulate("start -> a, b; ask a; fail b; answer a; show"), @"");
+}
+
+#[test]
+fn the_order_in_which_tasks_end_changes_nothing() {
+    let names = ["a", "b", "c", "d"];
+    let logs: std::collections::BTreeSet<String> = permutations(&names)
+        .into_iter()
+        .map(|order| {
+            let order = order.join(", ");
+            simulate(&format!("start -> d, c, b, a; join a+b -> x; c -> y; finish {order}; show"))
+        })
+        .collect();
+    assert_eq!(logs.len(), 1, "{logs:#?}");
+}
+
+fn permutations<'a>(names: &[&'a str]) -> Vec<Vec<&'a str>> {
+    if names.is_empty() {
+        return vec![Vec::new()];
+    }
+    let mut all = Vec::new();
+    for at in 0..names.len() {
+        let mut rest = names.to_vec();
+        let first = rest.remove(at);
+        for mut order in permutations(&rest) {
+            order.insert(0, first);
+            all.push(order);
+        }
+    }
+    all
 }
 
 #[test]
@@ -185,10 +213,10 @@ fn breakpoints_stop_once_on_each_side() {
     1 run a
     1 save
     1 save
-    stop Breakpoint Before ["b"]
+    stop Breakpoint Before b
     2 run b
     2 save
-    stop Breakpoint After ["b"]
+    stop Breakpoint After b
     3 run c
     3 save
     stop Finished
@@ -200,11 +228,11 @@ fn breakpoints_stop_once_on_each_side() {
 fn a_breakpoint_fires_again_when_the_node_comes_round_again() {
     assert_snapshot!(simulate("start -> a; loop a -> a*1; before a; resume; resume; show"), @r"
     0 save
-    stop Breakpoint Before ["a"]
+    stop Breakpoint Before a
     1 run a
     1 save
     1 save
-    stop Breakpoint Before ["a"]
+    stop Breakpoint Before a
     2 run a
     2 save
     stop Finished

@@ -52,7 +52,8 @@ struct Body {
 impl Body {
     async fn perform(&self, name: &str, cx: &NodeCx) -> Result<WorkUpdate, NodeError> {
         let task = cx.task().to_string();
-        self.report(cx, "body", &format!("{name}={task}"), 0).await?;
+        self.report(cx, "body", &format!("{name}={task}"), 0)
+            .await?;
         let one = self.effect(name, "one", cx).await?;
         let two = self.effect(name, "two", cx).await?;
         note_body_end();
@@ -70,7 +71,8 @@ impl Body {
                 } else {
                     "start"
                 };
-                self.report(cx, phase, &key, u64::from(cx.attempt())).await?;
+                self.report(cx, phase, &key, u64::from(cx.attempt()))
+                    .await?;
                 tokio::time::sleep(Duration::from_micros(1_500 + value % 9_000)).await;
                 Ok(value % 1_000)
             })
@@ -100,7 +102,10 @@ impl Node<Work> for Body {
 
 impl Node<Work, u32> for Body {
     async fn run(&self, part: u32, cx: NodeCx) -> Result<Command<Work>, NodeError> {
-        Ok(self.perform(&format!("{}{part}", self.name), &cx).await?.into())
+        Ok(self
+            .perform(&format!("{}{part}", self.name), &cx)
+            .await?
+            .into())
     }
 }
 

@@ -70,7 +70,9 @@ struct Args {
 
 impl Args {
     fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, AnyError> {
-        let mode = words.next().ok_or("a mode is needed: ledger, run or serve")?;
+        let mode = words
+            .next()
+            .ok_or("a mode is needed: ledger, run or serve")?;
         let mut args = Self {
             mode,
             ..Self::default()

@@ -34,11 +34,7 @@ struct Server<'a> {
 }
 
 impl Server<'_> {
-    async fn obey(
-        &self,
-        line: &str,
-        lines: &mut Lines<StdinLock<'_>>,
-    ) -> Result<String, AnyError> {
+    async fn obey(&self, line: &str, lines: &mut Lines<StdinLock<'_>>) -> Result<String, AnyError> {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             ["start", thread] => self.start(thread).await,
@@ -84,7 +80,11 @@ async fn inspect<S: State>(thread: &Thread<S>) -> Result<String, AnyError> {
                 let before = *at as u64;
                 (past.seq, past.entry.parent) != (Seq(before + 1), Seq(before))
             });
-            (history.len(), broken.map(|(_, past)| format!("entry {} does not follow the one before", past.seq)))
+            (
+                history.len(),
+                broken
+                    .map(|(_, past)| format!("entry {} does not follow the one before", past.seq)),
+            )
         }
         Err(error) => (0, Some(error.to_string())),
     };

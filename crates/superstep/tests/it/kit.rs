@@ -67,7 +67,7 @@ pub(crate) fn fails(
     name: &'static str,
     times: u32,
     calls: &Count,
-) -> impl Fn(View<Log>, NodeCx) -> NodeFuture {
+) -> impl Fn(View<Log>, NodeCx) -> NodeFuture + use<> {
     let calls = calls.clone();
     move |_, _| {
         let calls = calls.clone();
@@ -129,4 +129,15 @@ pub(crate) fn options(change: impl FnOnce(&mut RunOptions)) -> RunOptions {
     let mut options = RunOptions::default();
     change(&mut options);
     options
+}
+
+/// Runs until a node says that it is there, then drops everything: what a crash leaves behind.
+pub(crate) async fn crash_at<S: std::fmt::Debug>(
+    there: &tokio::sync::Notify,
+    run: impl Future<Output = Result<Stopped<S>, superstep::DriveError>>,
+) {
+    tokio::select! {
+        stopped = run => panic!("stopped before the crash: {stopped:?}"),
+        () = there.notified() => {}
+    }
 }

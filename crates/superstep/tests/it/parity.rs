@@ -2,8 +2,6 @@
 //!
 //! Point 17 differs on purpose (see also `differs`); point 18, byte shapes, belongs to the server.
 
-use std::time::Duration;
-
 use serde_json::json;
 use superstep::checkpoint::Page;
 use superstep::checkpoint::format::{Change, EntryKind};
@@ -23,7 +21,9 @@ const WORK: SendTo<u32> = SendTo::new("work");
 
 async fn work(n: u32, _: NodeCx) -> Result<LogUpdate, NodeError> {
     // Later sends end first.
-    tokio::time::sleep(Duration::from_millis(u64::from(10 - n))).await;
+    for _ in n..3 {
+        tokio::task::yield_now().await;
+    }
     Ok(wrote(format!("work{n}")))
 }
 
@@ -54,9 +54,7 @@ async fn parity_01_write_order_is_by_name_then_by_send() {
     let done = thread.start(LogUpdate::default()).await.unwrap();
     assert_eq!(
         done.state.ran,
-        [
-            "split", "zeta", "alpha", "beta", "work0", "work1", "work2"
-        ]
+        ["split", "zeta", "alpha", "beta", "work0", "work1", "work2"]
     );
 }
 
@@ -191,7 +189,9 @@ async fn parity_06_two_writers_of_one_value_fail_and_the_error_names_the_channel
     };
     assert_eq!(failures[0].kind.code(), "node-conflicting-writes");
     assert!(
-        failures[0].message.starts_with("`a` and `b` both write `last`"),
+        failures[0]
+            .message
+            .starts_with("`a` and `b` both write `last`"),
         "{}",
         failures[0].message
     );
@@ -351,7 +351,10 @@ async fn parity_11_static_breakpoints_do_not_fire_again() {
         .edge("b", END);
     let thread = memory().thread(&builder.build().unwrap(), "t").unwrap();
     let before = thread.start(LogUpdate::default()).await.unwrap();
-    assert!(matches!(before.outcome, Outcome::Breakpoint(_)), "{before:?}");
+    assert!(
+        matches!(before.outcome, Outcome::Breakpoint(_)),
+        "{before:?}"
+    );
     let after = thread.resume().await.unwrap();
     assert!(matches!(after.outcome, Outcome::Breakpoint(_)), "{after:?}");
     assert_eq!(after.state.ran, ["a"]);
@@ -363,7 +366,10 @@ async fn parity_11_static_breakpoints_do_not_fire_again() {
     let stops = options(|o| o.pause_before = [NodeName::new("b").unwrap()].into());
     let handle = thread.with_options(stops);
     let before = handle.start(LogUpdate::default()).await.unwrap();
-    assert!(matches!(before.outcome, Outcome::Breakpoint(_)), "{before:?}");
+    assert!(
+        matches!(before.outcome, Outcome::Breakpoint(_)),
+        "{before:?}"
+    );
     let done = handle.with_options(options(|_| {})).resume().await.unwrap();
     assert_eq!(done.outcome, Outcome::Finished);
 }
@@ -478,7 +484,10 @@ async fn parity_14_an_update_as_a_node_decides_what_runs_next() {
     let ended = runtime.thread(&row(&["a", "b", "c"]), "ended").unwrap();
     ended.update_as("a", wrote("edited")).await.unwrap();
     ended.finish().await.unwrap();
-    assert_eq!(ended.resume().await.unwrap_err().code(), "open-nothing-to-run");
+    assert_eq!(
+        ended.resume().await.unwrap_err().code(),
+        "open-nothing-to-run"
+    );
 
     // A copy goes on by itself.
     let copy = thread.copy_to("copy", Some(Seq(1))).await.unwrap();
@@ -510,7 +519,9 @@ async fn parity_15_a_replay_is_a_fork_that_runs_everything_again_and_asks_again(
     assert_eq!(calls.get(), 2);
     assert_ne!(id_of(&first, "ask"), id_of(&again, "ask"), "asked anew");
     let kinds = thread.history(Seq(0), 100).await.unwrap();
-    let forks = kinds.iter().filter(|past| past.entry.kind == EntryKind::Fork);
+    let forks = kinds
+        .iter()
+        .filter(|past| past.entry.kind == EntryKind::Fork);
     assert_eq!(forks.count(), 1);
     let done = thread.answer_only("no").await.unwrap().unwrap();
     assert_eq!(done.state.ran, ["a", "ask=no"]);
@@ -611,11 +622,23 @@ async fn parity_20_store_filters_and_namespaces() {
         keys.sort();
         keys
     };
-    assert_eq!(found(&[("tags", FilterOp::Eq, json!(["x"]))]).await, ["ada"]);
-    assert_eq!(found(&[("age", FilterOp::Gte, json!(17))]).await, ["ada", "bob"]);
-    let between = [("age", FilterOp::Gt, json!(17)), ("age", FilterOp::Lt, json!(99))];
+    assert_eq!(
+        found(&[("tags", FilterOp::Eq, json!(["x"]))]).await,
+        ["ada"]
+    );
+    assert_eq!(
+        found(&[("age", FilterOp::Gte, json!(17))]).await,
+        ["ada", "bob"]
+    );
+    let between = [
+        ("age", FilterOp::Gt, json!(17)),
+        ("age", FilterOp::Lt, json!(99)),
+    ];
     assert_eq!(found(&between).await, ["ada"]);
-    assert_eq!(found(&[("name", FilterOp::Ne, json!("bob"))]).await, ["ada", "eve"]);
+    assert_eq!(
+        found(&[("name", FilterOp::Ne, json!("bob"))]).await,
+        ["ada", "eve"]
+    );
 
     let prefix = Search {
         prefix: vec!["acm".to_owned()],
@@ -626,7 +649,10 @@ async fn parity_20_store_filters_and_namespaces() {
         prefix: vec!["*".to_owned(), "users".to_owned()],
         ..NamespaceQuery::default()
     };
-    assert_eq!(store.namespaces(&query, now).await.unwrap(), [users.clone()]);
+    assert_eq!(
+        store.namespaces(&query, now).await.unwrap(),
+        [users.clone()]
+    );
     let short = PutItem {
         namespace: users.clone(),
         key: "gone".to_owned(),
@@ -637,8 +663,20 @@ async fn parity_20_store_filters_and_namespaces() {
         }),
     };
     store.put(&short, now).await.unwrap();
-    assert!(store.get(&users, "gone", Timestamp(9)).await.unwrap().is_some());
-    assert!(store.get(&users, "gone", Timestamp(10)).await.unwrap().is_none());
+    assert!(
+        store
+            .get(&users, "gone", Timestamp(9))
+            .await
+            .unwrap()
+            .is_some()
+    );
+    assert!(
+        store
+            .get(&users, "gone", Timestamp(10))
+            .await
+            .unwrap()
+            .is_none()
+    );
 }
 
 #[tokio::test]

@@ -133,7 +133,8 @@ impl Kill<'_> {
                 .violation("effect_missing", trial, format!("{starts:?}"));
         }
         if *state != expected_state(seed) {
-            self.tally.violation("wrong_state", trial, state.to_string());
+            self.tally
+                .violation("wrong_state", trial, state.to_string());
         }
         self.figures.started += starts.values().sum::<u64>();
         self.figures.redone += starts.values().map(|count| count - 1).sum::<u64>();

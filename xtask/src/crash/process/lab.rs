@@ -87,7 +87,13 @@ pub(super) fn inspect(server: &mut Process, graph: &str, thread: &str) -> anyhow
 
 fn build_worker() -> anyhow::Result<PathBuf> {
     let mut build = cargo();
-    build.args(["build", "--package", "superstep", "--example", "crash_worker"]);
+    build.args([
+        "build",
+        "--package",
+        "superstep",
+        "--example",
+        "crash_worker",
+    ]);
     build.args(["--quiet", "--message-format", "json"]);
     if !cfg!(debug_assertions) {
         build.arg("--release");

@@ -88,8 +88,7 @@ impl Race {
             .map(|(racer, _)| *racer)
             .collect();
         if winners.len() != 1 {
-            self.tally
-                .violation("winners", trial, format!("{told:?}"));
+            self.tally.violation("winners", trial, format!("{told:?}"));
         }
         for (racer, line) in told {
             if !won(line) && line != "lost checkpoint-not-open" {

@@ -228,7 +228,7 @@ impl Takeover {
 /// Effects of the worker's graph.
 const EFFECTS: u64 = 16;
 /// Far longer than a run takes, and shorter than the patience of a worker's store.
-const TAKEOVER_MAX: Duration = Duration::from_secs(3);
+const TAKEOVER_MAX: Duration = Duration::from_millis(1_500);
 const END_MAX: Duration = Duration::from_secs(60);
 const KINDS: &[&str] = &[
     "not_fenced",

@@ -1,0 +1,131 @@
+//! Faults that are not faults of the world but of an implementation: each must be caught by its check.
+//!
+//! They are switched at run time and live in what surrounds the machine (the store, the door, the
+//! driver), so that one build can be sound and broken in every way.
+
+use super::check::Check;
+
+/// One way to be broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mutant {
+    /// The store applies a commit whose epoch and sequence are stale.
+    FenceSkipped,
+    /// The store compares first and writes later, not in one statement.
+    CheckThenWrite,
+    /// The store acknowledges a commit before it has written it, and loses it in a crash.
+    AckBeforeWrite,
+    /// The store acknowledges a record and does not keep it.
+    RecordLost,
+    /// The store lets the last writer of a record win.
+    RecordReplaced,
+    /// The store takes a second answer to a question.
+    AnswerAppliedTwice,
+    /// The store acknowledges an answer and does not keep it.
+    AnswerLost,
+    /// The store forgets answers when a thread is loaded.
+    QuestionAskedAgain,
+    /// The store does not keep the questions of a pause.
+    QuestionDropped,
+    /// The driver hands results to the tasks of a fan-out in the order in which they arrive.
+    ArrivalOrder,
+    /// The door stores records under keys that nobody finds again.
+    KeyRandomised,
+    /// The store forgets the results of finished siblings when a thread is loaded.
+    SiblingResultDropped,
+    /// The store forgets failed attempts when a thread is loaded.
+    RetryCountForgotten,
+    /// The store leaves out the newest entry when a thread is loaded.
+    DeltaSkipped,
+    /// The store gives the newest entry twice when a thread is loaded.
+    DeltaTwice,
+    /// The store gives an older snapshot with the entries after the newest.
+    StaleSnapshot,
+    /// The store refuses a commit that is tried again although it was applied.
+    CommitNotIdempotent,
+    /// The store pauses a thread although there are answers that its owner has not seen.
+    UnseenAnswersOverlooked,
+    /// The store orders the event log by the clock.
+    EventOrderByClock,
+    /// The store rewrites an old entry.
+    HistoryRewritten,
+}
+
+impl Mutant {
+    /// All of them.
+    pub const ALL: [Mutant; 20] = [
+        Mutant::FenceSkipped,
+        Mutant::CheckThenWrite,
+        Mutant::AckBeforeWrite,
+        Mutant::RecordLost,
+        Mutant::RecordReplaced,
+        Mutant::AnswerAppliedTwice,
+        Mutant::AnswerLost,
+        Mutant::QuestionAskedAgain,
+        Mutant::QuestionDropped,
+        Mutant::ArrivalOrder,
+        Mutant::KeyRandomised,
+        Mutant::SiblingResultDropped,
+        Mutant::RetryCountForgotten,
+        Mutant::DeltaSkipped,
+        Mutant::DeltaTwice,
+        Mutant::StaleSnapshot,
+        Mutant::CommitNotIdempotent,
+        Mutant::UnseenAnswersOverlooked,
+        Mutant::EventOrderByClock,
+        Mutant::HistoryRewritten,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mutant::FenceSkipped => "fence-skipped",
+            Mutant::CheckThenWrite => "check-then-write",
+            Mutant::AckBeforeWrite => "ack-before-write",
+            Mutant::RecordLost => "record-lost",
+            Mutant::RecordReplaced => "record-replaced",
+            Mutant::AnswerAppliedTwice => "answer-applied-twice",
+            Mutant::AnswerLost => "answer-lost",
+            Mutant::QuestionAskedAgain => "question-asked-again",
+            Mutant::QuestionDropped => "question-dropped",
+            Mutant::ArrivalOrder => "arrival-order",
+            Mutant::KeyRandomised => "key-randomised",
+            Mutant::SiblingResultDropped => "sibling-result-dropped",
+            Mutant::RetryCountForgotten => "retry-count-forgotten",
+            Mutant::DeltaSkipped => "delta-skipped",
+            Mutant::DeltaTwice => "delta-twice",
+            Mutant::StaleSnapshot => "stale-snapshot",
+            Mutant::CommitNotIdempotent => "commit-not-idempotent",
+            Mutant::UnseenAnswersOverlooked => "unseen-answers-overlooked",
+            Mutant::EventOrderByClock => "event-order-by-clock",
+            Mutant::HistoryRewritten => "history-rewritten",
+        }
+    }
+
+    /// The mutant of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mutant| mutant.name() == name)
+    }
+
+    /// The check that must catch it.
+    pub fn caught_by(self) -> Check {
+        match self {
+            Mutant::FenceSkipped | Mutant::CheckThenWrite => Check::Fence,
+            Mutant::AckBeforeWrite => Check::TaskOnce,
+            Mutant::RecordLost | Mutant::KeyRandomised => Check::EffectOnce,
+            Mutant::RecordReplaced => Check::FirstWrite,
+            Mutant::AnswerAppliedTwice
+            | Mutant::AnswerLost
+            | Mutant::QuestionAskedAgain
+            | Mutant::QuestionDropped
+            | Mutant::UnseenAnswersOverlooked => Check::AnswerOnce,
+            Mutant::ArrivalOrder | Mutant::DeltaTwice => Check::Calm,
+            Mutant::SiblingResultDropped => Check::SiblingsKept,
+            Mutant::RetryCountForgotten => Check::Attempts,
+            Mutant::DeltaSkipped => Check::TaskOnce,
+            Mutant::StaleSnapshot => Check::Replay,
+            Mutant::CommitNotIdempotent => Check::CommitOnce,
+            Mutant::EventOrderByClock => Check::Replay,
+            Mutant::HistoryRewritten => Check::AppendOnly,
+        }
+    }
+}

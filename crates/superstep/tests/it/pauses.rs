@@ -1,0 +1,222 @@
+//! Questions to people: schemas, deadlines, races, fan-outs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use superstep::prelude::*;
+use superstep::{Clock, Timestamp};
+
+use crate::kit::{Log, LogUpdate, asked, failures, id_of, keys, memory, wrote};
+
+fn asking(interrupt: impl Fn() -> Interrupt + Send + Sync + 'static) -> Graph<Log> {
+    Graph::builder("asking")
+        .node("node", move |_: View<Log>, cx: NodeCx| {
+            let interrupt = interrupt();
+            async move {
+                let answer: serde_json::Value = cx.interrupt(interrupt).await?;
+                Ok::<_, NodeError>(wrote(answer.to_string()))
+            }
+        })
+        .edge(START, "node")
+        .edge("node", END)
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_fit_its_schema_is_refused_and_the_question_stays_open() {
+    let schema = json!({
+        "type": "object",
+        "required": ["ok"],
+        "properties": {
+            "ok": {"type": "boolean"},
+            "n": {"type": "integer", "minimum": 1},
+            "why": {"type": "string", "maxLength": 3},
+            "of": {"type": "array", "items": {"enum": ["a", "b"]}},
+        },
+        "additionalProperties": false,
+    });
+    let graph = asking(move || Interrupt::new("q", "?").schema(schema.clone()));
+    let thread = memory().thread(&graph, "t").unwrap();
+    thread.start(LogUpdate::default()).await.unwrap();
+    for bad in [
+        json!(true),
+        json!({}),
+        json!({"ok": 1}),
+        json!({"ok": true, "n": 0}),
+        json!({"ok": true, "n": 1.5}),
+        json!({"ok": true, "why": "long"}),
+        json!({"ok": true, "of": ["a", "c"]}),
+        json!({"ok": true, "more": 1}),
+    ] {
+        let refused = thread.answer_only(&bad).await.unwrap_err();
+        assert_eq!(refused.code(), "drive-answer-refused", "{bad}");
+    }
+    let good = json!({"ok": true, "n": 2, "why": "äöü", "of": ["a"]});
+    let done = thread.answer_only(&good).await.unwrap().unwrap();
+    assert_eq!(done.state.ran, [good.to_string()]);
+}
+
+#[tokio::test]
+async fn the_first_answer_wins_and_every_other_is_told() {
+    let thread = memory()
+        .thread(&asking(|| Interrupt::new("q", "?")), "t")
+        .unwrap();
+    let paused = thread.start(LogUpdate::default()).await.unwrap();
+    let id = id_of(&paused, "q");
+    let done = thread.answer(id, "first").await.unwrap().unwrap();
+    assert_eq!(done.state.ran, ["\"first\""]);
+    let late = thread.answer(id, "second").await.unwrap_err();
+    assert_eq!(late.code(), "checkpoint-not-open");
+}
+
+#[tokio::test]
+async fn several_answers_are_stored_together_or_not_at_all() {
+    async fn both(_: View<Log>, cx: NodeCx) -> Result<LogUpdate, NodeError> {
+        let (a, b) = tokio::join!(
+            cx.interrupt::<u32>(Interrupt::new("a", "?")),
+            cx.interrupt::<u32>(Interrupt::new("b", "?")),
+        );
+        Ok(wrote(format!("{} {}", a?, b?)))
+    }
+    let graph = Graph::builder("both")
+        .node("both", both)
+        .edge(START, "both")
+        .edge("both", END)
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    let paused = thread.start(LogUpdate::default()).await.unwrap();
+    let (a, b) = (id_of(&paused, "a"), id_of(&paused, "b"));
+    let doubled = thread.answer_as("", [(a, 1), (b, 2), (a, 3)]).await;
+    assert_eq!(doubled.unwrap_err().code(), "checkpoint-not-open");
+    assert_eq!(thread.questions().await.unwrap().len(), 2);
+    // One of two in the same node: it asks on for the other.
+    let partly = thread.answer(b, 2).await.unwrap().unwrap();
+    assert_eq!(asked(&partly), [("a".to_owned(), a)]);
+    let done = thread.answer(a, 1).await.unwrap().unwrap();
+    assert_eq!(done.state.ran, ["1 2"]);
+}
+
+#[tokio::test]
+async fn a_list_of_questions_asked_at_once_surfaces_at_once() {
+    async fn many(_: View<Log>, cx: NodeCx) -> Result<LogUpdate, NodeError> {
+        let mut asking = tokio::task::JoinSet::new();
+        // Spawned elsewhere they still belong to this node.
+        for n in 0..5 {
+            let cx = cx.clone();
+            asking.spawn(async move {
+                let key = format!("q{n}");
+                let answer: u32 = cx.interrupt(Interrupt::new(key, n)).await?;
+                Ok::<_, NodeError>(answer)
+            });
+        }
+        // Gives the spawned ones their turn before the node is quiet.
+        let hold = cx.hold();
+        for _ in 0..3 {
+            tokio::task::yield_now().await;
+        }
+        drop(hold);
+        let mut total = 0;
+        while let Some(answer) = asking.join_next().await {
+            total += answer.map_err(NodeError::fatal)??;
+        }
+        Ok(LogUpdate::default().total(i64::from(total)))
+    }
+    let graph = Graph::builder("many")
+        .node("many", many)
+        .edge(START, "many")
+        .edge("many", END)
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    let paused = thread.start(LogUpdate::default()).await.unwrap();
+    assert_eq!(keys(&paused), ["q0", "q1", "q2", "q3", "q4"]);
+    let answers = asked(&paused).into_iter().map(|(_, id)| (id, 2_u32));
+    let done = thread.answer_as("", answers).await.unwrap().unwrap();
+    assert_eq!(done.state.total, 10);
+}
+
+#[tokio::test]
+async fn user_code_cannot_swallow_a_pause() {
+    async fn swallows(_: View<Log>, cx: NodeCx) -> Result<LogUpdate, NodeError> {
+        let answer = cx.interrupt::<bool>(Interrupt::new("q", "?")).await;
+        Ok(wrote(format!("{}", answer.unwrap_or(false))))
+    }
+    let graph = Graph::builder("swallows")
+        .node("node", swallows)
+        .edge(START, "node")
+        .edge("node", END)
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    let paused = thread.start(LogUpdate::default()).await.unwrap();
+    assert_eq!(keys(&paused), ["q"]);
+    assert!(paused.state.ran.is_empty());
+}
+
+/// A runtime whose clock a test sets.
+fn at_a_time() -> (Runtime, Arc<AtomicI64>) {
+    let now = Arc::new(AtomicI64::new(0));
+    let told = now.clone();
+    let clock = Clock::new(move || Timestamp(told.load(Ordering::SeqCst)));
+    let runtime = Runtime::builder(Memory::default()).clock(clock).build();
+    (runtime, now)
+}
+
+#[tokio::test]
+async fn a_deadline_passes_as_the_question_says() {
+    let minute = Duration::from_secs(60);
+    let (runtime, now) = at_a_time();
+    let waits = asking(move || Interrupt::new("q", "?").within(minute));
+    let answers = asking(move || Interrupt::new("q", "?").within(minute).or_answer("none"));
+    let gives_up = asking(move || Interrupt::new("q", "?").within(minute).or_fail());
+    // Graphs are told apart by name when a thread is taken up, so each has a runtime's worth of time to itself.
+    for (name, graph, expired) in [
+        ("waits", waits, 0),
+        ("answers", answers, 1),
+        ("fails", gives_up, 1),
+    ] {
+        now.store(0, Ordering::SeqCst);
+        let thread = runtime.thread(&graph, name).unwrap();
+        thread.start(LogUpdate::default()).await.unwrap();
+        now.store(59_999, Ordering::SeqCst);
+        assert_eq!(runtime.expire_questions().await.unwrap(), 0, "{name}");
+        now.store(60_000, Ordering::SeqCst);
+        assert_eq!(runtime.expire_questions().await.unwrap(), expired, "{name}");
+        match name {
+            "waits" => {
+                let done = thread.answer_only("late").await.unwrap().unwrap();
+                assert_eq!(done.state.ran, ["\"late\""]);
+            }
+            "answers" => {
+                let state: Log = thread.state().await.unwrap().unwrap().values.decode().unwrap();
+                assert_eq!(state.ran, ["\"none\""]);
+            }
+            _ => {
+                let failed = thread.resume().await.unwrap();
+                assert_eq!(failures(&failed)[0].1.code(), "node-expired");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn not_a_number_is_no_answer_no_question_and_no_event() {
+    let thread = memory()
+        .thread(&asking(|| Interrupt::new("q", "?")), "t")
+        .unwrap();
+    thread.start(LogUpdate::default()).await.unwrap();
+    let refused = thread.answer_only(f64::NAN).await.unwrap_err();
+    assert_eq!(refused.code(), "value-not-finite");
+    let refused = thread.with_context(f64::INFINITY).unwrap_err();
+    assert_eq!(refused.code(), "value-not-finite");
+
+    let asks = memory()
+        .thread(&asking(|| Interrupt::new("q", f64::NAN)), "t")
+        .unwrap();
+    let failed = asks.start(LogUpdate::default()).await.unwrap();
+    assert_eq!(failures(&failed).len(), 1);
+}

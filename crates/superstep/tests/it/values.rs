@@ -1,0 +1,236 @@
+//! What can be stored is refused at the node that wrote it, or read back as it was; and what is large is not copied.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::time::Duration;
+
+use superstep::checkpoint::{BoxFuture, CheckpointResult};
+use superstep::driver::NodeCache;
+use superstep::prelude::*;
+use superstep::{Clock, MemoryCache, Seq, Timestamp};
+
+use crate::kit::{Count, Log, LogUpdate, fails, memory};
+
+#[derive(Clone, Debug, Default, PartialEq, State)]
+struct Values {
+    number: Option<f64>,
+    list: Vec<f32>,
+    json: serde_json::Value,
+    by_number: BTreeMap<i64, String>,
+    by_flag: BTreeMap<bool, u8>,
+    by_pair: BTreeMap<(u8, u8), u8>,
+    big: u64,
+    text: String,
+    maybe: Option<Option<u8>>,
+}
+
+fn writes(update: impl Fn() -> ValuesUpdate + Send + Sync + 'static) -> Graph<Values> {
+    Graph::builder("values")
+        .node("node", move |_: View<Values>, _: NodeCx| {
+            let update = update();
+            async move { Ok::<_, NodeError>(update) }
+        })
+        .edge(START, "node")
+        .edge("node", END)
+        .build()
+        .unwrap()
+}
+
+fn nested(depth: usize) -> serde_json::Value {
+    (0..depth).fold(serde_json::Value::Null, |inner, _| {
+        serde_json::Value::Array(vec![inner])
+    })
+}
+
+#[tokio::test]
+async fn what_would_not_be_read_back_is_refused_at_the_node() {
+    let bad: [(&str, fn() -> ValuesUpdate); 5] = [
+        ("nan", || ValuesUpdate::default().number(Some(f64::NAN))),
+        ("infinite", || ValuesUpdate::default().number(Some(f64::INFINITY))),
+        ("nan in a list", || {
+            ValuesUpdate::default().list(vec![1.0, f32::NAN])
+        }),
+        ("too deep", || ValuesUpdate::default().json(nested(200))),
+        ("keys that are no text", || {
+            ValuesUpdate::default().by_pair(BTreeMap::from([((1, 2), 3)]))
+        }),
+    ];
+    for (name, update) in bad {
+        let thread = memory().thread(&writes(update), "t").unwrap();
+        let failed = thread.start(ValuesUpdate::default()).await.unwrap();
+        let Outcome::Failed(told) = &failed.outcome else {
+            panic!("{name}: {failed:?}")
+        };
+        assert_eq!(told[0].kind.code(), "node-invalid-update", "{name}");
+        assert_eq!(told[0].node.as_str(), "node");
+        assert_eq!(failed.state, Values::default(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_taken_is_read_back_as_it_was() {
+    let values = || {
+        ValuesUpdate::default()
+            .number(Some(0.1 + 0.2))
+            .list(vec![f32::MIN_POSITIVE, -0.0])
+            .json(nested(100))
+            .by_number(BTreeMap::from([(-1, "a".to_owned()), (i64::MAX, "b".to_owned())]))
+            .by_flag(BTreeMap::from([(false, 0), (true, 1)]))
+            .big(u64::MAX)
+            .text("\u{0}\u{1F600}\"\\")
+    };
+    let thread = memory().thread(&writes(values), "t").unwrap();
+    let done = thread.start(ValuesUpdate::default()).await.unwrap();
+    assert_eq!(done.outcome, Outcome::Finished);
+    assert_eq!(done.state.big, u64::MAX);
+    assert_eq!(done.state.by_number[&i64::MAX], "b");
+    assert_eq!(done.state.text, "\u{0}\u{1F600}\"\\");
+    let stored = thread.state().await.unwrap().unwrap();
+    assert_eq!(stored.values.decode::<Values>().unwrap(), done.state);
+}
+
+/// Large, and knows how often it was copied.
+#[derive(Debug, Default)]
+struct Large(Vec<u8>);
+
+static COPIES: AtomicU32 = AtomicU32::new(0);
+
+impl Clone for Large {
+    fn clone(&self) -> Self {
+        if !self.0.is_empty() {
+            COPIES.fetch_add(1, Ordering::SeqCst);
+        }
+        Self(self.0.clone())
+    }
+}
+
+#[derive(Clone, Debug, Default, State)]
+struct Heavy {
+    #[state(untracked)]
+    large: Large,
+    #[state(append)]
+    seen: Vec<u32>,
+}
+
+#[tokio::test]
+async fn a_state_of_32_mib_is_not_copied_for_each_of_a_thousand_tasks() {
+    let mut builder = Graph::builder("heavy")
+        .node("load", |_: View<Heavy>, _: NodeCx| async {
+            Ok::<_, NodeError>(HeavyUpdate::default().large(Large(vec![7; 32 << 20])))
+        })
+        .node("end", |heavy: View<Heavy>, _: NodeCx| async move {
+            assert_eq!(heavy.seen.len(), 1_000);
+            Ok::<_, NodeError>(HeavyUpdate::default())
+        })
+        .edge(START, "load")
+        .edge("end", END);
+    for n in 0..1_000 {
+        let name = format!("n{n}");
+        builder = builder
+            .node(name.as_str(), |heavy: View<Heavy>, _: NodeCx| async move {
+                Ok::<_, NodeError>(HeavyUpdate::default().seen(heavy.large.0.len() as u32))
+            })
+            .edge("load", name.as_str())
+            .edge(name.as_str(), "end");
+    }
+    let thread = memory().thread(&builder.build().unwrap(), "t").unwrap();
+    let done = thread.start(HeavyUpdate::default()).await.unwrap();
+    assert_eq!(done.outcome, Outcome::Finished);
+    assert_eq!(done.state.seen, vec![32 << 20; 1_000]);
+    assert!(COPIES.load(Ordering::SeqCst) <= 1, "{COPIES:?}");
+}
+
+/// A cache that a test keeps a handle on.
+#[derive(Clone, Default)]
+struct Shared(Arc<MemoryCache>);
+
+impl NodeCache for Shared {
+    fn get<'a>(
+        &'a self,
+        key: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Vec<u8>>>> {
+        self.0.get(key, now)
+    }
+
+    fn put<'a>(
+        &'a self,
+        key: &'a str,
+        bytes: Vec<u8>,
+        expires: Option<Timestamp>,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        self.0.put(key, bytes, expires)
+    }
+
+    fn clear<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, CheckpointResult<()>> {
+        self.0.clear(prefix)
+    }
+}
+
+#[tokio::test]
+async fn a_cached_result_is_used_until_it_expires_or_is_cleared_and_failures_are_not_kept() {
+    let calls = Count::default();
+    let graph = Graph::builder("cached")
+        .node("node", fails("node", 1, &calls))
+        .cache("node", Some(Duration::from_secs(60)), |log: &Log| {
+            log.last.clone().unwrap_or_default()
+        })
+        .edge(START, "node")
+        .edge("node", END)
+        .build()
+        .unwrap();
+    let (now, cache) = (Arc::new(AtomicI64::new(0)), Shared::default());
+    let told = now.clone();
+    let runtime = Runtime::builder(Memory::default())
+        .clock(Clock::new(move || Timestamp(told.load(Ordering::SeqCst))))
+        .cache(cache.clone())
+        .build();
+    let mut threads = 0;
+    let mut run = async |key: &str| {
+        threads += 1;
+        let thread = runtime.thread(&graph, format!("t{threads}")).unwrap();
+        let input = LogUpdate::default().last(key.to_owned());
+        thread.start(input).await.unwrap();
+        calls.get()
+    };
+    assert_eq!(run("a").await, 1, "fails, and that is not kept");
+    assert_eq!(run("a").await, 2, "runs");
+    assert_eq!(run("a").await, 2, "kept");
+    assert_eq!(run("b").await, 3, "another key");
+    now.store(59_999, Ordering::SeqCst);
+    assert_eq!(run("a").await, 3, "still kept");
+    now.store(60_000, Ordering::SeqCst);
+    assert_eq!(run("a").await, 4, "expired");
+    assert_eq!(run("a").await, 4, "kept again");
+    cache.clear("cached/node/").await.unwrap();
+    assert_eq!(run("a").await, 5, "cleared");
+}
+
+#[tokio::test]
+async fn a_cached_choice_of_where_to_go_is_followed() {
+    let calls = Count::default();
+    let counted = calls.clone();
+    let graph = Graph::builder("cached")
+        .node("choose", move |_: View<Log>, _: NodeCx| {
+            counted.up();
+            async { Ok::<_, NodeError>(Command::<Log>::to("b")) }
+        })
+        .cache("choose", None, |_: &Log| String::new())
+        .node("a", crate::kit::says("a"))
+        .node("b", crate::kit::says("b"))
+        .edge(START, "choose")
+        .commands("choose", &["a", "b"])
+        .edge("a", END)
+        .edge("b", END)
+        .build()
+        .unwrap();
+    let runtime = memory();
+    for name in ["one", "two"] {
+        let thread = runtime.thread(&graph, name).unwrap();
+        let done = thread.start(LogUpdate::default()).await.unwrap();
+        assert_eq!(done.state.ran, ["b"]);
+        assert_eq!(done.seq, Seq(3));
+    }
+    assert_eq!(calls.get(), 1);
+}

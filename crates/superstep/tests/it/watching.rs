@@ -1,0 +1,186 @@
+//! Events: one numbered log, every mode a view of it, rejoined from anywhere.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use superstep::prelude::*;
+use superstep::run::{Seen, Sight, StreamMode};
+use superstep::{Event, RetryPolicy, Seq};
+
+use crate::kit::{Count, Log, LogUpdate, asks, memory, says, wrote};
+
+/// A loop with a fan-out, a subgraph, a retry, events and a pause.
+fn busy() -> Graph<Log> {
+    let tries = Count::default();
+    let child = Graph::builder("child")
+        .node("in", says("in"))
+        .edge(START, "in")
+        .edge("in", END)
+        .build()
+        .unwrap();
+    Graph::builder("busy")
+        .node("emits", |_: View<Log>, cx: NodeCx| async move {
+            cx.emit("stored")?;
+            cx.emit_live("token")?;
+            Ok::<_, NodeError>(wrote("emits"))
+        })
+        .node("stumbles", move |_: View<Log>, _: NodeCx| {
+            let first = tries.up() == 1;
+            async move {
+                if first {
+                    return Err(NodeError::retryable("once"));
+                }
+                Ok(wrote("stumbles"))
+            }
+        })
+        .retry("stumbles", RetryPolicy::attempts(2).every(Duration::ZERO))
+        .shared_subgraph("child", child)
+        .node("ask", asks("q"))
+        .edge(START, "emits")
+        .edge(START, "stumbles")
+        .edge("emits", "child")
+        .edge("stumbles", END)
+        .edge("child", "ask")
+        .edge("ask", END)
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_live_watcher_sees_what_is_stored_and_whoever_rejoins_sees_the_rest() {
+    let thread = memory().thread(&busy(), "t").unwrap();
+    let mut watcher = thread.events(Seq(0));
+    let mut live = Vec::new();
+    let mut shown = Vec::new();
+    let watching = async {
+        let mut stops = 0;
+        while stops < 2 {
+            match watcher.next().await.unwrap() {
+                Event::Seen(seen) => {
+                    stops += u32::from(matches!(seen.what, Sight::Stopped(_)));
+                    live.push(seen);
+                }
+                Event::Live(event) => shown.push((event.stored, event.payload.decode().unwrap())),
+            }
+        }
+    };
+    let running = async {
+        thread.start(LogUpdate::default()).await.unwrap();
+        thread.answer_only("yes").await.unwrap();
+    };
+    tokio::join!(watching, running);
+    let stored = thread.events(Seq(0)).stored().await.unwrap();
+    assert_eq!(live, stored);
+    assert_eq!(
+        shown,
+        [(true, "stored".to_owned()), (false, "token".to_owned())]
+    );
+    let last = stored.last().unwrap().seq.0;
+    for after in 0..=last {
+        let rest: Vec<Seen> = stored
+            .iter()
+            .filter(|seen| seen.seq.0 > after)
+            .cloned()
+            .collect();
+        let rejoined = thread.events(Seq(after)).stored().await.unwrap();
+        assert_eq!(rejoined, rest, "after {after}");
+    }
+    let numbers: BTreeSet<_> = stored.iter().map(|seen| (seen.seq, seen.index)).collect();
+    assert_eq!(numbers.len(), stored.len(), "each has a number of its own");
+}
+
+#[tokio::test]
+async fn each_mode_is_a_part_and_together_they_are_the_whole() {
+    let thread = memory().thread(&busy(), "t").unwrap();
+    thread.start(LogUpdate::default()).await.unwrap();
+    thread.answer_only("yes").await.unwrap();
+    let all = thread.events(Seq(0)).stored().await.unwrap();
+    let modes = [
+        StreamMode::Values,
+        StreamMode::Updates,
+        StreamMode::Custom,
+        StreamMode::Tasks,
+        StreamMode::Checkpoints,
+    ];
+    let mut parts = 0;
+    let stops = all.iter().filter(|seen| seen.what.mode().is_none()).count();
+    for mode in modes {
+        let only = thread.events(Seq(0)).only([mode]).stored().await.unwrap();
+        let wanted = all
+            .iter()
+            .filter(|seen| seen.what.mode().is_none_or(|is| is == mode));
+        assert_eq!(only, wanted.cloned().collect::<Vec<_>>(), "{mode:?}");
+        assert!(only.len() > stops, "{mode:?} shows something");
+        parts += only.len() - stops;
+    }
+    assert_eq!(parts + stops, all.len());
+}
+
+#[tokio::test]
+async fn what_each_mode_shows() {
+    let graph = Graph::builder("shows")
+        .node("a", |_: View<Log>, cx: NodeCx| async move {
+            cx.emit(serde_json::json!({"half": "way"}))?;
+            Ok::<_, NodeError>(wrote("a"))
+        })
+        .node("b", says("b"))
+        .edge(START, "a")
+        .edge("a", "b")
+        .edge("b", END)
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    thread.start(LogUpdate::default()).await.unwrap();
+    let told = thread.events(Seq(0)).stored().await.unwrap();
+    let told: Vec<String> = told
+        .iter()
+        .map(|seen| {
+            let words = match &seen.what {
+                Sight::Values(values) => format!("values {:?}", values.decode::<Log>().unwrap().ran),
+                Sight::Update { node, updates, .. } => format!("update {node} {updates:?}"),
+                Sight::Custom { node, payload } => format!("custom {node} {payload:?}"),
+                Sight::TaskStarts { node, .. } => format!("starts {node}"),
+                Sight::TaskEnded { node, .. } => format!("ended {node}"),
+                Sight::AttemptFailed(failed) => format!("failed {}", failed.failure.node),
+                Sight::Checkpoint { kind, next, .. } => format!("checkpoint {kind:?} {next:?}"),
+                Sight::Stopped(stop) => format!("stopped {stop:?}"),
+            };
+            format!("{}.{} {words}", seen.seq, seen.index)
+        })
+        .collect();
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    1.0 values []
+    1.1 starts a
+    1.2 checkpoint Input ["a"]
+    2.0 custom a {"half":"way"}
+    2.1 ended a
+    2.2 update a [{"ran":["a"]}]
+    2.3 values ["a"]
+    2.4 starts b
+    2.5 checkpoint Step ["b"]
+    3.0 ended b
+    3.1 update b [{"ran":["b"]}]
+    3.2 values ["a", "b"]
+    3.3 checkpoint Step []
+    3.4 stopped Finished
+    "#);
+}
+
+#[tokio::test]
+async fn a_fork_is_watched_from_where_the_thread_goes_on() {
+    let thread = memory().thread(&crate::kit::row(&["a", "b"]), "t").unwrap();
+    thread.start(LogUpdate::default()).await.unwrap();
+    thread.replay(Seq(2)).await.unwrap();
+    let values = thread.events(Seq(0)).only([StreamMode::Values]);
+    let seen: Vec<_> = values
+        .stored()
+        .await
+        .unwrap()
+        .into_iter()
+        .filter_map(|seen| match seen.what {
+            Sight::Values(values) => Some(values.decode::<Log>().unwrap().ran.concat()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(seen, ["", "a", "ab", "ab"]);
+}
