@@ -5,6 +5,7 @@
 pub(crate) struct Prng(u64);
 
 impl Prng {
+    #[cfg(feature = "bench")]
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -37,6 +38,7 @@ impl Prng {
         }
     }
 
+    #[cfg(feature = "bench")]
     /// Letters, digits and blanks that no compressor likes.
     pub(crate) fn text(&mut self, bytes: usize) -> String {
         const LETTERS: &[u8; 64] =

@@ -52,6 +52,14 @@ const fn short(name: &'static str, action: Action) -> Step {
     }
 }
 
+const fn long(name: &'static str, action: Action) -> Step {
+    Step {
+        name,
+        profile: Profile::Long,
+        action,
+    }
+}
+
 const fn cargo(args: &'static [&'static str]) -> Action {
     Action::Cargo { args, env: &[] }
 }
@@ -65,6 +73,7 @@ pub(crate) const STEPS: &[Step] = &[
             "clippy",
             "--workspace",
             "--all-targets",
+            "--all-features",
             "--",
             "-D",
             "warnings",
@@ -81,7 +90,34 @@ pub(crate) const STEPS: &[Step] = &[
     ),
     short("features", Action::EachFeature),
     short("wasm", Action::Wasm),
-    // Crash tests and benchmarks go here:
-    //   short("crash sim", cargo(&["xtask", "crash", "sim", "--trials", "500", "--seed", "{seed}", "--json"])),
-    //   Step { name: "…", profile: Profile::Long, action: cargo(&[…]) },
+    // Each crash test notices its mutants among the tests above; here are the trials.
+    short("crash kill", cargo(&crash("kill", "80"))),
+    short("crash race", cargo(&crash("race", "300"))),
+    short("crash zombie", cargo(&crash("zombie", "30"))),
+    short(
+        "bench loop",
+        cargo(&["xtask", "bench", "loop", "--quick", "--json"]),
+    ),
+    short(
+        "bench parked",
+        cargo(&["xtask", "bench", "parked", "--quick", "--json"]),
+    ),
+    long("crash kill, all", cargo(&crash("kill", "300"))),
+    long("crash race, all", cargo(&crash("race", "1000"))),
+    long("crash zombie, all", cargo(&crash("zombie", "300"))),
+    long("bench chain", cargo(&bench("chain"))),
+    long("bench loop, all", cargo(&bench("loop"))),
+    long("bench fanout", cargo(&bench("fanout"))),
+    long("bench resume", cargo(&bench("resume"))),
+    long("bench parked, all", cargo(&bench("parked"))),
 ];
+
+const fn crash(test: &'static str, trials: &'static str) -> [&'static str; 8] {
+    [
+        "xtask", "crash", test, "--trials", trials, "--seed", "{seed}", "--json",
+    ]
+}
+
+const fn bench(name: &'static str) -> [&'static str; 4] {
+    ["xtask", "bench", name, "--json"]
+}

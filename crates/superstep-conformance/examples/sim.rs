@@ -1,28 +1,187 @@
-use superstep_conformance::sim::{explain, simulate};
-fn main() {
-    let args: Vec<String> = std::env::args().collect();
-    let first: u64 = args.get(1).map_or(1, |s| s.parse().unwrap());
-    let n: u64 = args.get(2).map_or(100, |s| s.parse().unwrap());
+//! The seeded simulator from the command line; `cargo xtask crash sim` calls this.
+//!
+//! `cargo run --release -p superstep-conformance --example sim -- --trials 1000 --seed 1`
+//! prints progress to stderr and one JSON object to stdout. `--explain SEED` tells one trial in words,
+//! `--mutant NAME` breaks the world on purpose.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use superstep_conformance::sim::{Counts, Mutant, catch, explain, simulate, simulate_mutant, sweep};
+
+struct Args {
+    trials: u64,
+    seed: u64,
+    explain: Option<u64>,
+    mutant: Option<Mutant>,
+}
+
+fn main() -> ExitCode {
+    let args = match parse() {
+        Ok(args) => args,
+        Err(why) => {
+            eprintln!("{why}");
+            return ExitCode::from(2);
+        }
+    };
+    // A panic of the machine is a finding that the report tells; its backtrace would hide the others.
     std::panic::set_hook(Box::new(|_| {}));
-    if n == 1_000_000_000 { println!("{}", superstep_conformance::sim::describe(first)); return; }
-    if n == 0 {
-        let told = explain(first, None);
-        for line in told.trace { println!("{line}"); }
-        for v in told.violations { println!("{v}"); }
-        return;
+    match args.explain {
+        Some(seed) => tell(seed, args.mutant),
+        None => run(&args),
     }
-    let t = std::time::Instant::now();
-    let mut bad = 0;
-    let mut by: std::collections::BTreeMap<String,(u64,u64,String)> = Default::default();
-    for seed in first..first + n {
-        let r = simulate(seed);
-        if !r.violations.is_empty() { bad += 1; }
-        if let Some(v) = r.violations.first() {
-            let key: String = format!("{} {}", v.check.name(), v.what.chars().map(|c| if c.is_ascii_hexdigit() && !c.is_alphabetic() {'0'} else {c}).take(60).collect::<String>());
-            let e = by.entry(key).or_insert((0, seed, v.what.chars().take(300).collect()));
-            e.0 += 1;
+}
+
+fn parse() -> Result<Args, String> {
+    let mut args = Args {
+        trials: 1_000,
+        seed: 1,
+        explain: None,
+        mutant: None,
+    };
+    let mut given = std::env::args().skip(1);
+    while let Some(name) = given.next() {
+        let value = given.next().ok_or_else(|| format!("`{name}` takes a value"))?;
+        let number = || value.parse::<u64>().map_err(|_| format!("`{value}` is no number"));
+        match name.as_str() {
+            "--trials" => args.trials = number()?,
+            "--seed" => args.seed = number()?,
+            "--explain" => args.explain = Some(number()?),
+            "--mutant" => {
+                let named = Mutant::named(&value);
+                args.mutant = Some(named.ok_or_else(|| format!("there is no mutant `{value}`"))?);
+            }
+            _ => return Err(format!("`{name}` is not understood")),
         }
     }
-    for (k, (c, s, w)) in &by { println!("{c} x seed {s}: {k}\n     {w}"); }
-    println!("{bad} bad of {n} in {:?}", t.elapsed());
+    Ok(args)
+}
+
+/// One trial, in words.
+fn tell(seed: u64, mutant: Option<Mutant>) -> ExitCode {
+    let told = explain(seed, mutant);
+    for line in &told.trace {
+        eprintln!("{line}");
+    }
+    for violation in &told.violations {
+        eprintln!("VIOLATION {violation}");
+    }
+    ExitCode::from(u8::from(!told.violations.is_empty()))
+}
+
+fn run(args: &Args) -> ExitCode {
+    let begun = Instant::now();
+    let mut findings = Findings::default();
+    let mut counts = Counts::default();
+    let mut last_word = begun;
+    for n in 0..args.trials {
+        let seed = args.seed.wrapping_add(n);
+        let told = match args.mutant {
+            Some(mutant) => simulate_mutant(seed, mutant),
+            None => simulate(seed),
+        };
+        counts += told.counts;
+        if let Some(first) = told.violations.first() {
+            findings.add(seed, &first.to_string(), told.violations.len());
+        }
+        if last_word.elapsed() >= Duration::from_secs(2) {
+            last_word = Instant::now();
+            let rate = n as f64 / begun.elapsed().as_secs_f64();
+            eprintln!("{n} trials, {} with violations, {rate:.0}/s", findings.seeds);
+        }
+    }
+    let rate = args.trials as f64 / begun.elapsed().as_secs_f64();
+    let (mutants, escaped) = if args.mutant.is_none() {
+        all_mutants(args.seed)
+    } else {
+        (json!([]), 0)
+    };
+    let swept = if args.trials > 1 && args.mutant.is_none() {
+        let swept = sweep(SWEPT);
+        for (seed, point, how, violation) in &swept.violations {
+            findings.add(*seed, &format!("sweep, point {point}, {how}: {violation}"), 1);
+        }
+        json!({"programs": swept.programs, "points": swept.points, "violations": swept.violations.len()})
+    } else {
+        json!(null)
+    };
+    let twice = [simulate(args.seed), simulate(args.seed)].map(|told| told.trace_hash);
+    let differs = u64::from(twice[0] != twice[1]);
+    let counted: BTreeMap<_, _> = counts.named().into_iter().collect();
+    let violations = findings.seeds + escaped + differs;
+    let report = json!({
+        "trials": args.trials,
+        "seed": args.seed,
+        "violations": violations,
+        "detail": {
+            "programs": args.trials,
+            "counts": counted,
+            "trials_per_second": rate.round(),
+            "found": findings.told,
+            "sweep": swept,
+            "mutants": mutants,
+            "mutants_escaped": escaped,
+            "trace_hash": twice.map(|hash| format!("{hash:016x}")),
+        },
+    });
+    print(&report);
+    ExitCode::from(u8::from(violations > 0))
+}
+
+/// Programs whose every point is killed: with fan-outs, questions, subgraphs, retries, handlers and loops.
+const SWEPT: [u64; 6] = [2, 5, 9, 12, 18, 40];
+
+/// How many seeds a mutant may survive.
+const MUTANT_SEEDS_MAX: u64 = 1_500;
+
+fn all_mutants(first: u64) -> (serde_json::Value, u64) {
+    let mut rows = Vec::new();
+    let mut escaped = 0;
+    for mutant in Mutant::ALL {
+        let caught = catch(mutant, first, MUTANT_SEEDS_MAX);
+        let by = mutant.caught_by().name();
+        match caught.caught_after {
+            Some(seeds) => eprintln!("mutant {}: caught by {by} after {seeds} seeds", mutant.name()),
+            None => {
+                escaped += 1;
+                eprintln!("mutant {}: NOT caught by {by}", mutant.name());
+            }
+        }
+        rows.push(json!({
+            "mutant": mutant.name(),
+            "check": by,
+            "caught": caught.caught_after.is_some(),
+            "seeds": caught.caught_after,
+            "seed": caught.seed,
+        }));
+    }
+    (rows.into(), escaped)
+}
+
+#[derive(Default)]
+struct Findings {
+    seeds: u64,
+    told: Vec<serde_json::Value>,
+}
+
+impl Findings {
+    fn add(&mut self, seed: u64, first: &str, count: usize) {
+        self.seeds += 1;
+        eprintln!("seed {seed}: {first}\n  rerun: cargo xtask crash sim --seed {seed} --trials 1");
+        if self.told.len() < 50 {
+            self.told.push(json!({
+                "seed": seed,
+                "violation": first,
+                "violations": count,
+                "rerun": format!("cargo xtask crash sim --seed {seed} --trials 1"),
+            }));
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the report is data")]
+fn print(report: &serde_json::Value) {
+    println!("{report}");
 }

@@ -29,6 +29,15 @@ pub trait State: Clone + Default + Serialize + DeserializeOwned + Send + Sync + 
     /// The channels, in the order of the bits of a [`ChannelSet`]. At most 64.
     const CHANNELS: &'static [Channel];
 
+    /// The reduced channels whose fold may give what cannot be stored, such as a sum of floats that overflows.
+    const RISKY_FOLDS: ChannelSet = ChannelSet::EMPTY;
+
+    /// A channel among these whose value cannot be stored after a fold. Asked of [`State::RISKY_FOLDS`] only.
+    fn unstorable_fold(&self, folded: ChannelSet) -> Option<&'static str> {
+        let _ = folded;
+        None
+    }
+
     /// Clears what lives for one superstep only: ephemeral channels and topics.
     fn begin_step(&mut self) {}
 
@@ -122,6 +131,11 @@ impl<S> std::ops::Deref for View<S> {
     fn deref(&self) -> &S {
         &self.0
     }
+}
+
+/// Whether a value is read back as it was written. For the code that `derive(State)` writes.
+pub fn can_be_stored<T: Serialize + DeserializeOwned>(value: &T) -> bool {
+    crate::value::Value::encode(value).is_ok()
 }
 
 /// Reads a present field as `Some`, so that `null` ("set to none") differs from absent ("no change").

@@ -1,1 +1,274 @@
-//! wip
+//! Threads and facts in PostgreSQL.
+//!
+//! [`Postgres`] is a [`Checkpointer`], a [`Store`] and a [`NodeCache`]: what several processes on
+//! several machines share. The fences of the commits keep them apart; there is no lease, no heartbeat and
+//! no lock that outlives a statement, so a process may die anywhere.
+//!
+//! It will never know graphs: bodies are bytes, and everything it decides by stands in the
+//! [`Commit`] it is given. It does not encrypt its connections yet: use it over loopback or a network
+//! that you trust.
+//!
+//! # How it works
+//!
+//! A commit is one statement and one round trip, whatever it carries: it moves the thread's row, if that
+//! stands where the commit expects it, and writes the entry and all the rest from what that gave. Why
+//! this needs no stricter isolation than PostgreSQL's default stands in `commit.rs`. Requests of many
+//! threads share a few connections and are sent without waiting for each other.
+//!
+//! When a connection breaks, requests that were under way answer [`CheckpointError::Store`]: whether
+//! they were applied is not known, and the same commit may be tried again. New requests wait for the
+//! database to come back, for as long as [`Options::patience`].
+//!
+//! Tables lie in a schema of their own and are made and brought up to date by whoever connects
+//! first. For backups use `pg_dump --schema superstep`, or what else you use for your databases: all of it is
+//! in tables, and one transaction sees one moment.
+//!
+//! The futures need a tokio runtime with timers and input and output enabled.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use superstep_core::ThreadId;
+//! use superstep_core::checkpoint::Checkpointer;
+//! use superstep_postgres::Postgres;
+//!
+//! let kept = Postgres::connect("postgres://superstep@127.0.0.1/superstep").await?;
+//! assert!(kept.load(&ThreadId::new("inbox-1")?).await?.is_none());
+//! # Ok(())
+//! # }
+//! ```
+
+mod admin;
+mod cache;
+mod commit;
+mod fault;
+mod id;
+mod list;
+mod owner;
+mod pool;
+mod read;
+mod schema;
+mod store;
+mod terms;
+
+pub use fault::PostgresError;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use superstep_core::checkpoint::{
+    Answer, BoxFuture, CheckpointResult, Checkpointer, Commit, History, InterruptQuery,
+    InterruptRow, Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
+};
+use superstep_core::driver::NodeCache;
+use superstep_core::error::CheckpointError;
+#[cfg(doc)]
+use superstep_core::store::Store;
+use superstep_core::{Seq, ThreadId, Timestamp};
+use tokio_postgres::Config;
+
+use crate::fault::Fault;
+use crate::pool::Pool;
+
+/// A database of threads and facts. Cheap to clone: a checkpointer, a store and a node cache may be one
+/// database, and share its connections.
+#[derive(Clone)]
+pub struct Postgres {
+    pool: Arc<Pool>,
+    schema: Arc<str>,
+}
+
+/// How a database is used.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// The schema that holds the tables: 1 to 63 of `a-z 0-9 _`.
+    pub schema: String,
+    /// How many connections requests share. Besides them, up to four are opened for copies, deletions and long searches.
+    pub connections: usize,
+    /// Into how many parts the tables are split. Taken when the schema is made, and kept from then on.
+    pub partitions: u32,
+    /// How long to wait for a connection to be made.
+    pub connect_timeout: Duration,
+    /// How long to wait for an answer before the connection is given up.
+    pub request_timeout: Duration,
+    /// How long to go on asking while the database is out of reach. Only what cannot have been applied is asked again.
+    pub patience: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            schema: "superstep".to_owned(),
+            connections: 16,
+            partitions: 16,
+            connect_timeout: Duration::from_secs(5),
+            request_timeout: Duration::from_secs(30),
+            patience: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Postgres {
+    /// Connects to a database, and makes its tables if they are not there.
+    pub async fn connect(url: &str) -> CheckpointResult<Self> {
+        Self::connect_with(url, Options::default()).await
+    }
+
+    /// Connects to a database with settings of one's own.
+    pub async fn connect_with(url: &str, options: Options) -> CheckpointResult<Self> {
+        let config: Config = url.parse().map_err(|error| CheckpointError::Unusable {
+            why: format!("the address is not one of a PostgreSQL database: {error}"),
+        })?;
+        schema::check_name(&options.schema).map_err(Fault::from)?;
+        let pool = Pool::new(config, &options);
+        schema::migrate(&pool, &options).await?;
+        Ok(Self {
+            pool: Arc::new(pool),
+            schema: options.schema.into(),
+        })
+    }
+
+    /// Drops results of nodes whose time is over from the node cache. Gives how many there were.
+    pub async fn sweep_cache(&self, now: Timestamp) -> CheckpointResult<u64> {
+        Ok(cache::sweep(&self.pool, now).await?)
+    }
+
+    /// How many bytes the tables and their indexes have on disk.
+    pub async fn bytes(&self) -> CheckpointResult<u64> {
+        let sql = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::int8
+             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+             WHERE n.nspname = $1::text AND c.relkind = 'r'";
+        let rows = self.pool.read(sql, &[&self.schema.as_ref()]).await?;
+        Ok(rows.first().map_or(0, |row| read::count(row, 0)))
+    }
+}
+
+impl fmt::Debug for Postgres {
+    /// Without the address, which may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Postgres")
+            .field("schema", &self.schema)
+            .finish_non_exhaustive()
+    }
+}
+
+impl NodeCache for Postgres {
+    fn get<'a>(
+        &'a self,
+        key: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Vec<u8>>>> {
+        Box::pin(async move { Ok(cache::get(&self.pool, key, now).await?) })
+    }
+
+    fn put<'a>(
+        &'a self,
+        key: &'a str,
+        bytes: Vec<u8>,
+        expires: Option<Timestamp>,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(async move { Ok(cache::put(&self.pool, key, &bytes, expires).await?) })
+    }
+
+    fn clear<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(async move { Ok(cache::clear(&self.pool, prefix).await?) })
+    }
+}
+
+impl Checkpointer for Postgres {
+    fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>> {
+        Box::pin(async move { Ok(commit::save(&self.pool, commit).await?) })
+    }
+
+    fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
+        Box::pin(async move { Ok(owner::record(&self.pool, record).await?) })
+    }
+
+    fn answer<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        answers: &'a [Answer],
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(async move { Ok(owner::answer(&self.pool, thread, answers).await?) })
+    }
+
+    fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Option<Loaded>>> {
+        Box::pin(async move { Ok(read::load(&self.pool, thread).await?) })
+    }
+
+    fn load_at<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        seq: Seq,
+    ) -> BoxFuture<'a, CheckpointResult<History>> {
+        Box::pin(async move { Ok(read::load_at(&self.pool, thread, seq).await?) })
+    }
+
+    fn entries<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: u32,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<StoredBody>>> {
+        Box::pin(async move { Ok(read::entries(&self.pool, thread, after, limit).await?) })
+    }
+
+    fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(async move { Ok(owner::request_cancel(&self.pool, thread).await?) })
+    }
+
+    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<ThreadId>>> {
+        Box::pin(async move { Ok(list::unfinished(&self.pool, limit).await?) })
+    }
+
+    fn threads<'a>(
+        &'a self,
+        query: &'a ThreadQuery,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ThreadRow>>> {
+        Box::pin(async move { Ok(list::threads(&self.pool, query).await?) })
+    }
+
+    fn interrupts<'a>(
+        &'a self,
+        query: &'a InterruptQuery,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<InterruptRow>>> {
+        Box::pin(async move { Ok(list::interrupts(&self.pool, query).await?) })
+    }
+
+    fn overdue(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<InterruptRow>>> {
+        Box::pin(async move { Ok(list::overdue(&self.pool, now, limit).await?) })
+    }
+
+    /// Copies entries and snapshots up to `upto` as they are, sealed for the new thread, and the line
+    /// in the list of threads. The copy is idle at that entry, with no records and no questions. A
+    /// store knows no graphs, so the entry that says where the copy comes from is for its caller to write.
+    fn copy<'a>(
+        &'a self,
+        from: &'a ThreadId,
+        upto: Option<Seq>,
+        to: &'a ThreadId,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(async move { Ok(admin::copy(&self.pool, from, upto, to).await?) })
+    }
+
+    fn delete<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(async move { Ok(admin::delete(&self.pool, thread).await?) })
+    }
+
+    fn prune<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        keep: u32,
+    ) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(admin::prune(&self.pool, thread, keep).await?) })
+    }
+
+    fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(admin::expire(&self.pool, before, limit).await?) })
+    }
+}

@@ -1,7 +1,7 @@
 //! `cargo xtask bench NAME`: how fast and how small, beside a bare floor that is measured in the same run.
 //!
 //! The machine may be busy and no two are alike, so what counts are ratios: rounds of ours and of the floor
-//! alternate, and medians are compared. What people read goes to stderr, and the last line of stdout is one JSON
+//! alternate, and the quiet tenth of each is compared (`sides.rs`). What people read goes to stderr, and the last line of stdout is one JSON
 //! object; the exit status says whether the goals were met. A debug build starts itself again in release.
 
 #[cfg(feature = "bench")]

@@ -90,7 +90,7 @@ fn order(number: u64) -> OrderUpdate {
         .customer(format!("customer-{number}"))
         .city(format!("city-{}", number % 50))
         .amount(prng.below(100_000))
-        .express(number % 2 == 0)
+        .express(number.is_multiple_of(2))
         .note(prng.text(190))
 }
 

@@ -9,7 +9,7 @@ use superstep_sqlite::Sqlite;
 
 use super::fixture::Fixture;
 use super::report::Row;
-use super::sides::median;
+use super::sides::quiet;
 use crate::prng::Prng;
 
 #[derive(Clone, Debug, Default, State)]
@@ -27,10 +27,10 @@ pub(super) fn run(fixture: &Fixture) -> anyhow::Result<Vec<Row>> {
     let (mut early, mut late) = (Vec::new(), Vec::new());
     for round in 0..fixture.size(15, 5) {
         let (begun, _) = talk(fixture, 201, round as u64)?;
-        early.push(begun[20] - begun[0]);
-        late.push(begun[200] - begun[180]);
+        early.extend(begun[..=20].windows(2).map(|turn| turn[1] - turn[0]));
+        late.extend(begun[180..=200].windows(2).map(|turn| turn[1] - turn[0]));
     }
-    let speed = |times: &mut [Duration]| 20.0 / median(times);
+    let speed = |times: &mut [Duration]| 1.0 / quiet(times);
     let (_, of_200) = talk(fixture, 200, 1_000)?;
     let (_, of_400) = talk(fixture, 400, 1_000)?;
     let (of_200, of_400) = (of_200 as f64, of_400 as f64);

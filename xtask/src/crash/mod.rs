@@ -11,7 +11,7 @@ use serde_json::json;
 
 /// What was asked for, as typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CrashArgs {
+pub(crate) struct CrashArgs {
     /// Which test.
     pub name: String,
     /// On which store, for tests that can use several.
@@ -28,7 +28,7 @@ pub struct CrashArgs {
 
 /// What a test found.
 #[derive(Debug, Clone)]
-pub struct CrashReport {
+pub(crate) struct CrashReport {
     /// The test's name.
     pub test: String,
     /// The store it used.
@@ -44,7 +44,7 @@ pub struct CrashReport {
 }
 
 /// Runs a test and prints what it found. Violations are an error, so the exit status is 1.
-pub fn run(args: &CrashArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &CrashArgs) -> anyhow::Result<()> {
     let report = match args.name.as_str() {
         "sim" => sim::run(args)?,
         "kill" | "race" | "zombie" => process::run(args)?,

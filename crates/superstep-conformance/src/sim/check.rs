@@ -118,7 +118,8 @@ pub(super) fn compare(found: &Remains, calm: &Remains, with_writes: bool) -> Vec
     }
     for (n, (a, b)) in found.values.iter().zip(&calm.values).enumerate() {
         if a != b {
-            differ(format!("deed {n} left {}, calm {}", short(a), short(b)));
+            let (a, b) = apart(a, b);
+            differ(format!("deed {n} left `{a}`, calm `{b}`"));
         }
     }
     if with_writes && found.writes != calm.writes {
@@ -128,20 +129,20 @@ pub(super) fn compare(found: &Remains, calm: &Remains, with_writes: bool) -> Vec
             .chain(calm.writes.keys())
             .find(|frame| found.writes.get(*frame) != calm.writes.get(*frame));
         let frame = frame.cloned().unwrap_or_default();
-        differ(format!(
-            "frame `{frame}` wrote {}, calm {}",
-            short(&format!("{:?}", found.writes.get(&frame))),
-            short(&format!("{:?}", calm.writes.get(&frame)))
-        ));
+        let (a, b) = apart(
+            &format!("{:?}", found.writes.get(&frame)),
+            &format!("{:?}", calm.writes.get(&frame)),
+        );
+        differ(format!("frame `{frame}` wrote `{a}`, calm `{b}`"));
     }
     violations
 }
 
-fn short(text: &str) -> String {
-    if text.chars().count() <= 700 {
-        return text.to_owned();
-    }
-    text.chars().take(700).chain(['…']).collect()
+/// Two texts from shortly before where they part.
+fn apart(a: &str, b: &str) -> (String, String) {
+    let same = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
+    let part = |text: &str| text.chars().skip(same.saturating_sub(60)).take(200).collect();
+    (part(a), part(b))
 }
 
 /// Everything that can be checked of a log when a trial is over.

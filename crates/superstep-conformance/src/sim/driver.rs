@@ -202,7 +202,7 @@ impl Proc {
     fn give_up(&mut self, running: Running) {
         let mut lab = self.lab.get();
         lab.ledger.dropped(running.exec);
-        if lab.hostile() && lab.dice.chance(300) {
+        if lab.hostile() && lab.dice.chance(600) {
             drop(lab);
             self.orphans.push(running);
         }
@@ -251,6 +251,7 @@ impl Proc {
             }
         } else if lab.mishap(drain) {
             lab.counts.drains += 1;
+            lab.drain_wanted = true;
             lab.trace.add(format_args!("p{} drain", self.id));
             self.run.drain();
         }

@@ -190,7 +190,10 @@ impl Counts {
         ]
     }
 
-    pub(super) fn add(&mut self, more: &Counts) {
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, more: Self) {
         self.crashes += more.crashes;
         self.faults += more.faults;
         self.zombies += more.zombies;
@@ -273,6 +276,7 @@ pub(super) struct Inner {
     pub(super) point: u64,
     pub(super) faults_spent: u64,
     pub(super) cancel_wanted: bool,
+    pub(super) drain_wanted: bool,
     /// How often each task was made to time out.
     pub(super) timed_out: BTreeMap<TaskId, u32>,
     died: BTreeSet<ProcId>,
@@ -305,6 +309,7 @@ impl Inner {
             point: 0,
             faults_spent: 0,
             cancel_wanted: false,
+            drain_wanted: false,
             timed_out: BTreeMap::new(),
             died: BTreeSet::new(),
             next_exec: 0,
@@ -468,13 +473,15 @@ impl Inner {
                 }
                 self.check_pause(commit, saved);
             }
-            (Ok(_), false) => self.fail(
-                Check::Fence,
-                format!(
+            (Ok(_), false) => {
+                let what = format!(
                     "a commit at {}.{} was applied, the thread stands at {}.{}",
                     commit.expect.epoch.0, commit.expect.seq, self.model.epoch.0, self.model.seq
-                ),
-            ),
+                );
+                self.fail(Check::Fence, what);
+                // What is broken already is followed all the same, for other checks may see it too.
+                self.committed(commit, values);
+            }
             (Err(CheckpointError::Fenced { .. }), true) => self.fail(
                 Check::CommitOnce,
                 format!("the commit of entry {} was refused to its owner", commit.head.seq),
@@ -632,7 +639,8 @@ impl Inner {
                     let what = format!("record {} of {} was replaced", write.key, write.task);
                     self.fail(Check::FirstWrite, what);
                 }
-                if acked && write.key == RESULT_KEY {
+                let orphan = self.current.is_some_and(|current| current.orphan);
+                if acked && !orphan && write.key == RESULT_KEY {
                     self.model.results.insert(write.task);
                 }
             }
@@ -753,7 +761,10 @@ impl Inner {
 
     pub(super) fn effect_used(&mut self, task: TaskId, name: &str, number: u64, stateless: bool) {
         let actor = self.actor();
-        let found = self.ledger.used(actor, (task, name), number, stateless || !actor.owns);
+        if !actor.owns {
+            return;
+        }
+        let found = self.ledger.used(actor, (task, name), number, stateless);
         if let Some(violation) = found {
             self.fail(violation.check, violation.what);
         }

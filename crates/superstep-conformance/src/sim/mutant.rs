@@ -48,11 +48,13 @@ pub enum Mutant {
     EventOrderByClock,
     /// The store rewrites an old entry.
     HistoryRewritten,
+    /// The store does not tell a new owner what the old one recorded until the very claim.
+    ClaimRecordsWithheld,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 20] = [
+    pub const ALL: [Mutant; 21] = [
         Mutant::FenceSkipped,
         Mutant::CheckThenWrite,
         Mutant::AckBeforeWrite,
@@ -73,6 +75,7 @@ impl Mutant {
         Mutant::UnseenAnswersOverlooked,
         Mutant::EventOrderByClock,
         Mutant::HistoryRewritten,
+        Mutant::ClaimRecordsWithheld,
     ];
 
     /// Its name.
@@ -98,6 +101,7 @@ impl Mutant {
             Mutant::UnseenAnswersOverlooked => "unseen-answers-overlooked",
             Mutant::EventOrderByClock => "event-order-by-clock",
             Mutant::HistoryRewritten => "history-rewritten",
+            Mutant::ClaimRecordsWithheld => "claim-records-withheld",
         }
     }
 
@@ -111,7 +115,9 @@ impl Mutant {
         match self {
             Mutant::FenceSkipped | Mutant::CheckThenWrite => Check::Fence,
             Mutant::AckBeforeWrite => Check::TaskOnce,
-            Mutant::RecordLost | Mutant::KeyRandomised => Check::EffectOnce,
+            Mutant::RecordLost | Mutant::KeyRandomised | Mutant::ClaimRecordsWithheld => {
+                Check::EffectOnce
+            }
             Mutant::RecordReplaced => Check::FirstWrite,
             Mutant::AnswerAppliedTwice
             | Mutant::AnswerLost

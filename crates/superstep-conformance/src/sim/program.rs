@@ -167,29 +167,42 @@ impl Program {
             slots: 0,
             nodes: 0,
         };
-        let root = maker.graph("g".to_owned(), 0, false);
+        let mut root = maker.graph("g".to_owned(), 0, false);
         let durability = match maker.dice.below(20) {
             0..3 => Durability::Async,
             3 => Durability::Exit,
             _ => Durability::Sync,
         };
+        calm_down(&mut root, false);
         let script = maker.script(&root, durability);
         Self {
-            root,
             durability,
-            step_limit: if maker.dice.chance(100) {
+            // A stateless subgraph that is longer than the limit begins anew with every resume.
+            step_limit: if maker.dice.chance(100) && !any_graph(&root, &has_stateless) {
                 maker.dice.within(2, 5) as u64
             } else {
                 10_000
             },
             recoveries_max: if maker.dice.chance(500) { 3 } else { 1_000 },
             script,
+            root,
         }
     }
 
     /// Whether which tasks of a failed superstep have run depends on the order in which they ended.
     pub(super) fn fails_by_order(&self) -> bool {
         any_graph(&self.root, &|graph| graph.cancels_siblings)
+    }
+}
+
+/// A node that takes too long fails, and where somebody handles that the program would go another way than
+/// when it is calm. So only nodes that nobody handles may take too long.
+fn calm_down(graph: &mut GraphSpec, handled: bool) {
+    for node in &mut graph.nodes {
+        node.timeout &= !handled;
+        if let BodySpec::Sub { graph, .. } = &mut node.body {
+            calm_down(graph, handled || node.handler.is_some());
+        }
     }
 }
 
@@ -200,6 +213,10 @@ pub(super) fn any_graph(graph: &GraphSpec, holds: &dyn Fn(&GraphSpec) -> bool) -
             BodySpec::Sub { graph, .. } => any_graph(graph, holds),
             BodySpec::Work(_) => false,
         })
+}
+
+fn has_stateless(graph: &GraphSpec) -> bool {
+    graph.nodes.iter().any(|node| node.stateless)
 }
 
 struct Maker {
@@ -384,7 +401,10 @@ impl Maker {
                     work.fails = Fails::Always;
                     node.attempts_max = dice.within(1, 2) as u32;
                 }
-                22..32 => node.timeout = true,
+                22..32 => {
+                    node.timeout = true;
+                    node.attempts_max = dice.within(1, 4) as u32;
+                }
                 _ => {}
             },
         }

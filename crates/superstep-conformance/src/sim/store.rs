@@ -75,6 +75,14 @@ impl Kept {
                     ..saved
                 })
             }
+            Some(Mutant::SiblingResultDropped) => now(self.memory.save(commit)).map(|mut saved| {
+                saved.records.retain(|row| row.key != RESULT_KEY);
+                saved
+            }),
+            Some(Mutant::ClaimRecordsWithheld) => now(self.memory.save(commit)).map(|saved| Saved {
+                records: Vec::new(),
+                ..saved
+            }),
             _ => now(self.memory.save(commit)),
         };
         if self.is(Mutant::HistoryRewritten) && commit.head.seq.0 > 3 && !self.rewritten {

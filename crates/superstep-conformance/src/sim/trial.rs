@@ -132,10 +132,16 @@ fn live(lab: &Arc<Lab>, program: &Program) -> Remains {
         acts: 0,
         inputs: 0,
         edited: false,
+        resumed: false,
+        failed_at: None,
     };
     let mut remains = Remains::default();
     for deed in &program.script {
-        life.lab.get().generation += 1;
+        {
+            let mut lab = life.lab.get();
+            lab.generation += 1;
+            lab.trace.add(format_args!("deed {deed:?}"));
+        }
         let Some(end) = life.deed(deed) else {
             return remains;
         };
@@ -209,6 +215,10 @@ struct Life<'a> {
     /// Inputs that must be in the log.
     inputs: usize,
     edited: bool,
+    /// The process that was in charge last went on from where the thread had stopped.
+    resumed: bool,
+    /// How far the thread had come when it last failed.
+    failed_at: Option<(usize, u64)>,
 }
 
 /// With the faults off, any program comes to rest in far fewer acts.
@@ -217,6 +227,7 @@ const ACTS_MAX: u64 = 60_000;
 impl Life<'_> {
     /// Does a deed and everything that follows from it, until the thread is at rest. None if it never is.
     fn deed(&mut self, deed: &Deed) -> Option<String> {
+        self.failed_at = None;
         match deed {
             Deed::Input(_) => self.inputs += 1,
             Deed::EditAs(_) | Deed::EditInput | Deed::EditEnd => self.edit(deed)?,
@@ -366,9 +377,10 @@ impl Life<'_> {
         match Run::open(&self.graph, &thread, loaded, command, options, moment) {
             Ok(run) => {
                 let mut lab = self.lab.get();
-                lab.cancel_wanted = false;
+                (lab.cancel_wanted, lab.drain_wanted) = (false, false);
                 lab.trace.add(format_args!("p{id} opens"));
                 drop(lab);
+                self.resumed = resumes;
                 self.current = Some(Proc::new(id, &self.lab, run));
                 None
             }
@@ -423,11 +435,17 @@ impl Life<'_> {
                         FailureKind::TimedOut | FailureKind::RecordFailed | FailureKind::Poisoned
                     )
                 };
-                if failures.iter().all(designed) && people::open_count(&lab) > 0 {
-                    // Who else would have failed shows when everybody has an answer.
-                    return Standing::Asks;
-                }
                 if failures.iter().all(designed) {
+                    let mark = (advances(&entries), loaded.head.answers);
+                    let seen_before = self.failed_at.replace(mark) == Some(mark);
+                    if people::open_count(&lab) > 0 {
+                        return Standing::Asks;
+                    }
+                    // Others of its superstep may have been held back: by a breakpoint, a drain, an answer to come.
+                    // It is at rest when a whole run from here changes nothing.
+                    if !seen_before || !self.resumed || lab.drain_wanted {
+                        return Standing::TakeUp(RunCommand::Resume);
+                    }
                     let mut nodes: Vec<_> = failures.iter().map(|f| f.message.clone()).collect();
                     nodes.sort();
                     if self.program.fails_by_order() {
@@ -579,6 +597,13 @@ fn truth(lab: &Inner) -> Vec<Entry> {
         .iter()
         .filter_map(|stored| Entry::read(stored, &lab.thread).ok())
         .collect()
+}
+
+fn advances(entries: &[Entry]) -> usize {
+    let changes = entries.iter().flat_map(|entry| &entry.changes);
+    changes
+        .filter(|change| matches!(change, Change::FrameAdvanced(_)))
+        .count()
 }
 
 fn count(lab: &Inner, kind: EntryKind) -> usize {

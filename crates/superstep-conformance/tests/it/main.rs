@@ -1,6 +1,7 @@
 //! The suite against the reference implementations, and against ones that are broken on purpose.
 
 mod broken;
+mod sim;
 mod teeth;
 
 use superstep_conformance::{block_on, checkpointer, store};

@@ -38,6 +38,8 @@ pub(crate) trait StateOps: Send + Sync {
     fn written(&self, update: &AnyUpdate) -> ChannelSet;
     fn overwritten(&self, update: &AnyUpdate) -> ChannelSet;
     fn discard(&self, update: &mut AnyUpdate, channels: ChannelSet);
+    fn risky_folds(&self) -> ChannelSet;
+    fn unstorable_fold(&self, state: &Live, folded: ChannelSet) -> Option<&'static str>;
     fn begin_step(&self, state: &mut Live);
     fn apply(&self, state: &mut Live, update: AnyUpdate);
     /// Checks an update against the state its writer saw and gives its stored form, and what a reader of that form sees.
@@ -138,6 +140,14 @@ impl<S: State> StateOps for Ops<S> {
             .discard(channels);
     }
 
+    fn risky_folds(&self) -> ChannelSet {
+        S::RISKY_FOLDS
+    }
+
+    fn unstorable_fold(&self, state: &Live, folded: ChannelSet) -> Option<&'static str> {
+        state_of::<S>(state).unstorable_fold(folded)
+    }
+
     fn begin_step(&self, state: &mut Live) {
         change::<S>(state, S::begin_step);
     }
@@ -154,11 +164,15 @@ impl<S: State> StateOps for Ops<S> {
         task: TaskId,
     ) -> Result<(Value, AnyUpdate), RefusedUpdate> {
         let mut update = *update.downcast::<S::Update>().expect(OWN_TYPE);
-        update.name_messages(&mut MessageIds::of(task));
-        state.downcast_ref::<S>().expect(OWN_TYPE).check(&update)?;
-        let (stored, mut read_back) = Value::encode_and_read_back(&update)?;
-        read_back.move_untracked(&mut update);
-        Ok((stored, Box::new(read_back)))
+        // The state's own check and its types' serde are the user's code, and may panic.
+        let prepared = guarded("the check of an update", || {
+            update.name_messages(&mut MessageIds::of(task));
+            state.downcast_ref::<S>().expect(OWN_TYPE).check(&update)?;
+            let (stored, mut read_back) = Value::encode_and_read_back(&update)?;
+            read_back.move_untracked(&mut update);
+            Ok((stored, Box::new(read_back) as AnyUpdate))
+        });
+        prepared.unwrap_or_else(|panic| Err(InvalidUpdate::rule(panic.to_string()).into()))
     }
 }
 

@@ -32,9 +32,13 @@ pub struct Graph<S> {
     over: PhantomData<fn(S)>,
 }
 
-impl<S: State> Graph<S> {
+impl<S> Graph<S> {
     /// Begins a graph. The name is stored with its threads.
-    pub fn builder(name: impl Into<String>) -> GraphBuilder<S> {
+    // The bound stands here and not on the impl, so that a struct without the derive is told what it lacks.
+    pub fn builder(name: impl Into<String>) -> GraphBuilder<S>
+    where
+        S: State,
+    {
         GraphBuilder::new(name.into())
     }
 

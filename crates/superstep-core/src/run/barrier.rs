@@ -7,9 +7,9 @@ use crate::checkpoint::format::{
 use crate::checkpoint::{Released, ReleasedRecords};
 use crate::error::{FailureKind, NodeError};
 use crate::graph::{AnyUpdate, Mapping, ReadError, RefusedUpdate};
-use crate::ids::{FramePath, TaskId};
+use crate::ids::{FramePath, NodeName, TaskId};
 use crate::run::live::{Doing, Ending, LiveFrame};
-use crate::run::position::{Conflict, apply_writes, conflict};
+use crate::run::position::{Conflict, conflict, try_writes};
 use crate::run::{Run, plan};
 use crate::value::Value;
 
@@ -56,10 +56,15 @@ impl Run {
             leave = leave.or(ending.parent);
         }
         if let Some(conflict) = conflict(&*graph.ops, updates.iter().map(Vec::as_slice)) {
-            return self.refuse(path, &conflict, &writes, &tasks);
+            let (node, why) = told(&conflict, &writes);
+            return self.refuse(path, FailureKind::ConflictingWrites, node, why, &tasks);
         }
         let frame = self.position.frame_mut(path);
-        apply_writes(&*graph.ops, &mut frame.state, updates);
+        if let Err(error) = try_writes(&*graph.ops, &mut frame.state, updates) {
+            let (node, why) = (&writes[0].node, error.to_string());
+            return self.refuse(path, FailureKind::InvalidUpdate, node, why, &tasks);
+        }
+        let frame = self.position.frame_mut(path);
         let ended: Vec<_> = writes
             .iter()
             .zip(&gotos)
@@ -97,26 +102,21 @@ impl Run {
         }
     }
 
-    /// Writes that cannot all be applied: nothing of the superstep is, and its tasks will run again.
+    /// Writes that cannot be applied: nothing of the superstep is, and its tasks will run again.
     fn refuse(
         &mut self,
         path: &FramePath,
-        conflict: &Conflict,
-        writes: &[TaskWrite],
+        kind: FailureKind,
+        node: &NodeName,
+        why: String,
         tasks: &[TaskId],
     ) {
-        let (first, second) = (&writes[conflict.first].node, &writes[conflict.second].node);
-        let why = format!(
-            "`{first}` and `{second}` both write `{}` in one superstep, and it takes one write; give it a reducer or let one of them write",
-            conflict.channel
-        );
-        let failure = self.superstep_failure(path, second, FailureKind::ConflictingWrites, why);
-        self.pending
-            .released
-            .extend(tasks.iter().map(|&task| Released {
-                task,
-                which: ReleasedRecords::Result,
-            }));
+        let failure = self.superstep_failure(path, node, kind, why);
+        let result_of = |&task| Released {
+            task,
+            which: ReleasedRecords::Result,
+        };
+        self.pending.released.extend(tasks.iter().map(result_of));
         self.halt(Stop::Failed(vec![failure]));
     }
 
@@ -366,4 +366,14 @@ impl Run {
             cached: false,
         })
     }
+}
+
+/// Which node to blame for two writes that exclude each other, and in which words.
+fn told<'a>(conflict: &Conflict, writes: &'a [TaskWrite]) -> (&'a NodeName, String) {
+    let (first, second) = (&writes[conflict.first].node, &writes[conflict.second].node);
+    let why = format!(
+        "`{first}` and `{second}` both write `{}` in one superstep, and it takes one write; give it a reducer or let one of them write",
+        conflict.channel
+    );
+    (second, why)
 }

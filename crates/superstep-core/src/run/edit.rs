@@ -17,7 +17,7 @@ use crate::error::{NodeError, OpenError, ValueError};
 use crate::graph::Definition;
 use crate::ids::{FramePath, Moment, NodeName, RunId, Seq, TaskId, ThreadId};
 use crate::run::plan;
-use crate::run::position::{Position, apply_writes};
+use crate::run::position::{Position, try_writes};
 use crate::state::State;
 use crate::value::Value;
 
@@ -185,7 +185,9 @@ impl Editing {
             input: Some(stored),
             next: Next::default(),
         };
-        self.position.open(&opened, graph.clone(), Some(update));
+        self.position
+            .open(&opened, graph.clone(), Some(update))
+            .map_err(|error| bad_input(&graph, error))?;
         let root = self.position.frame_mut(&FramePath::root());
         opened.next = plan::first(&graph, &root.state)
             .map_err(|error| bad_input(&graph, error.to_string()))?;
@@ -221,7 +223,8 @@ impl Editing {
         let root = self.position.frame(&FramePath::root());
         let (stored, update) = self.prepare(&root.state.clone(), edit)?;
         let root = self.position.frame_mut(&FramePath::root());
-        apply_writes(&*graph.ops, &mut root.state, vec![vec![update]]);
+        try_writes(&*graph.ops, &mut root.state, vec![vec![update]])
+            .map_err(|error| bad_input(&graph, error))?;
         let goto = def
             .routing
             .commands

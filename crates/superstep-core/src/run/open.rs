@@ -306,7 +306,9 @@ impl Started<'_> {
             position.unwrap_or_else(|| Position::empty(self.graph, self.thread, record.clone()));
         position.run = record.clone();
         let (opened, input) = self.opened(&position, loaded.head)?;
-        position.open(&opened, self.graph.clone(), Some(input));
+        position
+            .open(&opened, self.graph.clone(), Some(input))
+            .map_err(|error| self.bad_input(error))?;
         let root = position.frame(&FramePath::root());
         let next = plan::first(self.graph, &root.state)
             .map_err(|error| self.bad_input(error.to_string()))?;

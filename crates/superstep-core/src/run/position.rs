@@ -201,8 +201,8 @@ impl Position {
             Some(input) => Some(self.read_update(&graph, input, opened.version)?),
             None => None,
         };
-        self.open(&opened, graph, update);
-        Ok(())
+        let opening = self.open(&opened, graph.clone(), update);
+        opening.map_err(|error| unreadable(&self.thread, &graph, error))
     }
 
     fn replay_advanced(&mut self, advanced: FrameAdvanced) -> Result<(), OpenError> {
@@ -239,29 +239,27 @@ impl Position {
             .map_err(|error| unreadable(&self.thread, graph, error))
     }
 
-    /// Enters a graph: for the first time, or again with what was there.
+    /// Enters a graph: for the first time, or again with what was there. If the input cannot be written, nothing is done.
     pub(crate) fn open(
         &mut self,
         opened: &FrameOpened,
         graph: Arc<Definition>,
         input: Option<AnyUpdate>,
-    ) {
+    ) -> Result<(), UnstorableFold> {
         let shared = !opened.frame.is_root() && opened.input.is_none();
-        self.close_children(&opened.frame);
         let around = opened.frame.parent().filter(|_| shared);
         let around = around.map(|parent| self.frame(&parent).state.clone());
-        if let Some(frame) = self.frames.get_mut(&opened.frame) {
-            // Tasks that were planned and dropped must not share their ids with those planned now.
-            frame.step += 1;
-            if let Some(state) = around {
-                frame.state = state;
-            }
-        } else {
-            let state = around.unwrap_or_else(|| graph.ops.initial());
-            let frame = Frame {
+        let mut frame = match self.frames.remove(&opened.frame) {
+            Some(frame) => Frame {
+                // Tasks that were planned and dropped must not share their ids with those planned now.
+                step: frame.step + 1,
+                state: around.unwrap_or_else(|| frame.state.clone()),
+                ..frame
+            },
+            None => Frame {
                 graph: graph.clone(),
                 version: opened.version,
-                state,
+                state: around.unwrap_or_else(|| graph.ops.initial()),
                 shared,
                 stored: self.is_stored(&opened.frame),
                 entered_by: None,
@@ -270,18 +268,21 @@ impl Position {
                 last: Vec::new(),
                 next: Next::default(),
                 failed: BTreeMap::new(),
-            };
-            self.frames.insert(opened.frame.clone(), frame);
+            },
+        };
+        let written = match input {
+            Some(input) => try_writes(&*graph.ops, &mut frame.state, vec![vec![input]]),
+            None => Ok(()),
+        };
+        if written.is_ok() {
+            frame.entered_by = opened.entered_by;
+            frame.last.clear();
+            frame.failed.clear();
+            frame.next = opened.next.clone();
+            self.close_children(&opened.frame);
         }
-        let frame = self.frame_mut(&opened.frame);
-        frame.entered_by = opened.entered_by;
-        frame.last.clear();
-        frame.failed.clear();
-        frame.next = opened.next.clone();
-        if let Some(input) = input {
-            graph.ops.begin_step(&mut frame.state);
-            graph.ops.apply(&mut frame.state, input);
-        }
+        self.frames.insert(opened.frame.clone(), frame);
+        written
     }
 
     /// Ends a superstep whose writes were applied.
@@ -545,6 +546,41 @@ fn unreadable(
         graph: graph.name.clone(),
         source: error.into(),
     }
+}
+
+/// Writes what tasks wrote, unless a reducer makes something of it that could not be read back; then nothing is
+/// written, and the channel is told.
+pub(crate) fn try_writes(
+    ops: &dyn StateOps,
+    state: &mut Live,
+    tasks: Vec<Vec<AnyUpdate>>,
+) -> Result<(), UnstorableFold> {
+    let written = tasks
+        .iter()
+        .flatten()
+        .fold(ChannelSet::EMPTY, |set, update| {
+            set.union(ops.written(update))
+        });
+    let risky = ops.risky_folds().intersection(written);
+    // Only where a fold may go wrong: a second handle on the state means that it is copied.
+    let before = (!risky.is_empty()).then(|| state.clone());
+    apply_writes(ops, state, tasks);
+    match before.zip(ops.unstorable_fold(state, risky)) {
+        Some((before, channel)) => {
+            *state = before;
+            Err(UnstorableFold { channel })
+        }
+        None => Ok(()),
+    }
+}
+
+/// A reducer made something that cannot be stored.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the reducer of `{channel}` gave a value that cannot be stored, such as a number that is not finite"
+)]
+pub(crate) struct UnstorableFold {
+    channel: &'static str,
 }
 
 /// Writes what the tasks of a superstep wrote, in task order. Whoever overwrites a channel wins it whole.

@@ -141,10 +141,11 @@ impl Run {
         let id = self.live_frame(path).slots[index as usize].task;
         if let Some(result) = self.results.get(&id) {
             // The graph may have changed since: a place that is gone is a failure of the task.
-            let read = Output::read(&*graph.ops, result, &self.position.thread).and_then(|output| {
-                def.check_goto(&graph, &planned.node, &output.record.goto, true)?;
-                Ok(output)
-            });
+            let read =
+                Output::read(&*graph.ops, result, &self.position.thread).and_then(|output| {
+                    def.check_goto(&graph, &planned.node, &output.record.goto, true)?;
+                    Ok(output)
+                });
             let doing = match read {
                 Ok(output) => Doing::Ended(Ending::of_output(
                     output,
@@ -160,8 +161,11 @@ impl Run {
             .remove(&id)
             .filter(|_| !self.answers.contains_key(&id))
         {
-            // Nobody has answered yet: running the node again would only ask again.
-            return self.live_frame(path).set(index, Doing::Asking(questions));
+            // Nobody has answered yet: running the node again would only ask again. The attempt that asked counts,
+            // for it is taken back when the answer comes.
+            let live = self.live_frame(path);
+            live.slots[index as usize].attempt += 1;
+            return live.set(index, Doing::Asking(questions));
         }
         let failed = self.position.frame(path).failed.get(&index).cloned();
         match failed.map(|failed| (failed.then, failed.failure)) {
@@ -361,7 +365,9 @@ impl Run {
             input,
             next: Next::default(),
         };
-        self.position.open(&opened, subgraph.graph.clone(), update);
+        self.position
+            .open(&opened, subgraph.graph.clone(), update)
+            .map_err(|error| NodeError::of_kind(FailureKind::InvalidUpdate, error.to_string()))?;
         opened.next = plan::first(&subgraph.graph, &self.position.frame(child).state)?;
         let frame = self.position.frame_mut(child);
         frame.next = opened.next.clone();

@@ -389,7 +389,11 @@ fn newer_formats_envelopes_and_other_kinds_are_told_by_name() {
 
 #[test]
 fn an_extension_that_must_be_understood_is_not_passed_over() {
-    for (tag, wanted) in [(2, "read"), (1, "format-extension"), (3, "format-extension")] {
+    for (tag, wanted) in [
+        (2, "read"),
+        (1, "format-extension"),
+        (3, "format-extension"),
+    ] {
         let mut entry = entries().remove(0).1;
         entry.extensions = extensions(tag);
         let sealed = entry.seal(&thread(), SEQ);

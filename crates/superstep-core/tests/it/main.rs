@@ -1,6 +1,10 @@
 //! The machine, through its public API and without a runtime.
 
 #![cfg(feature = "derive")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy lets tests unwrap, but not what helps them"
+)]
 
 mod format;
 mod protocol;

@@ -145,17 +145,52 @@ fn siblings_of_a_failure_finish_and_only_the_failed_one_runs_again() {
 
 #[test]
 fn retries_wait_longer_each_time_up_to_a_limit() {
-    assert_snapshot!(simulate("start -> a; retry a*4; show"), @"");
+    assert_snapshot!(simulate("start -> a; retry a*4; show"), @r"
+    1 run a
+    1 save attempt
+    1000 ms
+    1 run a
+    1 save attempt
+    3000 ms
+    1 run a
+    1 save attempt
+    7000 ms
+    1 run a
+    1 save attempt
+    11000 ms
+    1 run a
+    1 save
+    stop Finished
+    ran a
+    ");
 }
 
 #[test]
 fn a_retry_does_not_hold_up_its_siblings_but_the_barrier_waits_for_it() {
-    assert_snapshot!(simulate("start -> a, b; a -> c; b -> c; retry a*1; show"), @"");
+    assert_snapshot!(simulate("start -> a, b; a -> c; b -> c; retry a*1; show"), @r"
+    1 run a b
+    1 save attempt
+    1000 ms
+    1 run a
+    1 save
+    2 run c
+    2 save
+    stop Finished
+    ran a b c
+    ");
 }
 
 #[test]
 fn a_failure_beside_a_question_is_told_and_the_question_stays() {
-    assert_snapshot!(simulate("start -> a, b; ask a; fail b; answer a; show"), @"");
+    assert_snapshot!(simulate("start -> a, b; ask a; fail b; answer a; show"), @r"
+    1 run a b
+    1 save
+    stop Failed b node-fatal
+    1 run a b
+    1 save
+    stop Finished
+    ran a b
+    ");
 }
 
 #[test]
@@ -165,7 +200,9 @@ fn the_order_in_which_tasks_end_changes_nothing() {
         .into_iter()
         .map(|order| {
             let order = order.join(", ");
-            simulate(&format!("start -> d, c, b, a; join a+b -> x; c -> y; finish {order}; show"))
+            simulate(&format!(
+                "start -> d, c, b, a; join a+b -> x; c -> y; finish {order}; show"
+            ))
         })
         .collect();
     assert_eq!(logs.len(), 1, "{logs:#?}");
@@ -237,5 +274,14 @@ fn a_breakpoint_fires_again_when_the_node_comes_round_again() {
     2 save
     stop Finished
     ran a a
+    ");
+}
+
+#[test]
+fn a_breakpoint_after_the_last_node_has_nothing_to_stop() {
+    assert_snapshot!(simulate("start -> a; after a"), @r"
+    1 run a
+    1 save
+    stop Finished
     ");
 }

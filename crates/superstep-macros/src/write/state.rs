@@ -6,7 +6,7 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{ExprPath, Ident, Path};
+use syn::{ExprPath, Ident, Path, Type};
 
 use super::{at, update};
 use crate::parse::{Field, Kind, Model};
@@ -22,6 +22,7 @@ pub(super) fn state(model: &Model) -> TokenStream {
     let channels = model.fields.iter().map(|field| channel(krate, field));
     let begin_step = begin_step(model);
     let apply = model.fields.iter().map(|field| apply(krate, field));
+    let folds = risky_folds(model);
     let check = check(model);
     let migrate = migrate(model);
     quote! {
@@ -33,6 +34,7 @@ pub(super) fn state(model: &Model) -> TokenStream {
 
             const CHANNELS: &'static [#krate::Channel] = &[#(#channels),*];
 
+            #folds
             #begin_step
 
             #[allow(unused_variables, reason = "a state may have no channels")]
@@ -58,6 +60,45 @@ fn channel(krate: &Path, field: &Field) -> TokenStream {
         Kind::Untracked => quote!(Untracked),
     };
     quote!(#krate::Channel { name: #wire, kind: #krate::ChannelKind::#kind })
+}
+
+/// Reduced channels of a type that may hold what JSON cannot: floats, and whatever we do not know.
+fn risky_folds(model: &Model) -> Option<TokenStream> {
+    let krate = &model.krate;
+    let risky: Vec<_> = (0u32..)
+        .zip(&model.fields)
+        .filter(|(_, field)| {
+            matches!(field.kind, Kind::Reduce(_)) && !is_always_storable(&field.ty)
+        })
+        .collect();
+    let set = risky.iter().map(|(index, _)| quote!(.with(#index, true)));
+    let asked = risky.iter().map(|(index, field)| {
+        let (place, wire) = (&field.ident, &field.wire);
+        quote! {
+            if folded.has(#index) && !#krate::state::can_be_stored(&self.#place) {
+                return ::core::option::Option::Some(#wire);
+            }
+        }
+    });
+    (!risky.is_empty()).then(|| {
+        quote! {
+            const RISKY_FOLDS: #krate::ChannelSet = #krate::ChannelSet::EMPTY #(#set)*;
+
+            fn unstorable_fold(&self, folded: #krate::ChannelSet) -> ::core::option::Option<&'static str> {
+                #(#asked)*
+                ::core::option::Option::None
+            }
+        }
+    })
+}
+
+/// Whether every value of a type can be stored, as far as its name tells.
+fn is_always_storable(ty: &Type) -> bool {
+    const STORABLE: [&str; 13] = [
+        "bool", "char", "i8", "i16", "i32", "i64", "isize", "u8", "u16", "u32", "u64", "usize",
+        "String",
+    ];
+    matches!(ty, Type::Path(path) if STORABLE.iter().any(|name| path.path.is_ident(name)))
 }
 
 fn begin_step(model: &Model) -> Option<TokenStream> {

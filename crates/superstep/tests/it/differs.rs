@@ -239,7 +239,7 @@ async fn differs_a_limit_is_an_outcome_and_may_have_a_node_of_its_own() {
 }
 
 #[tokio::test]
-async fn differs_an_empty_update_and_an_empty_answer_are_what_they_say() {
+async fn differs_any_json_is_an_answer_null_and_empty_objects_too() {
     let graph = Graph::builder("g")
         .node("a", |_: View<Log>, cx: NodeCx| async move {
             let answer: serde_json::Value = cx.interrupt(Interrupt::new("q", "?")).await?;
@@ -249,23 +249,13 @@ async fn differs_an_empty_update_and_an_empty_answer_are_what_they_say() {
         .edge("a", END)
         .build()
         .unwrap();
-    let runtime = memory();
     for answer in ["null", "{}", "false", "0", "\"\"", "[]"] {
         let json: serde_json::Value = serde_json::from_str(answer).unwrap();
-        let name = format!("t{}", answer.len() + usize::from(answer.as_bytes()[0]));
-        let thread = runtime.thread(&graph, name).unwrap();
+        let thread = memory().thread(&graph, "t").unwrap();
         thread.start(LogUpdate::default()).await.unwrap();
         let done = thread.answer_only(json).await.unwrap().unwrap();
         assert_eq!(done.state.ran, [answer]);
     }
-    let names: BTreeSet<_> = runtime
-        .threads(&superstep::checkpoint::ThreadQuery::default())
-        .await
-        .unwrap()
-        .into_iter()
-        .map(|row| row.thread.to_string())
-        .collect();
-    assert_eq!(names.len(), 6);
 }
 
 #[tokio::test]

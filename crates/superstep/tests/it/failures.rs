@@ -111,11 +111,11 @@ fn timed(
         .unwrap()
 }
 
-/// Works for 200 ms, with a sign of life every 20 ms if it beats.
+/// Works for half a second, with a sign of life every 20 ms if it beats.
 fn busy(beats: bool) -> impl Fn(View<Log>, NodeCx) -> NodeFuture {
     move |_, cx| {
         Box::pin(async move {
-            for _ in 0..10 {
+            for _ in 0..25 {
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 if beats {
                     cx.heartbeat();
@@ -128,7 +128,7 @@ fn busy(beats: bool) -> impl Fn(View<Log>, NodeCx) -> NodeFuture {
 
 #[tokio::test]
 async fn a_time_limit_in_all_and_one_without_a_sign_of_life() {
-    let limit = Duration::from_millis(80);
+    let limit = Duration::from_millis(250);
     for (graph, finishes) in [
         (timed(Timeout::run(limit), busy(true)), false),
         (timed(Timeout::idle(limit), busy(true)), true),
@@ -388,9 +388,10 @@ async fn failures_are_told_together_or_the_first_one_cancels_the_rest() {
         let calls = Count::default();
         Graph::builder("siblings")
             .node("a", fails("a", 9, &calls))
-            .node("b", |_: View<Log>, _: NodeCx| async {
-                tokio::task::yield_now().await;
-                tokio::time::sleep(Duration::from_millis(20)).await;
+            .node("b", move |_: View<Log>, _: NodeCx| async move {
+                if siblings == Siblings::Cancel {
+                    std::future::pending::<()>().await;
+                }
                 Err::<LogUpdate, _>(NodeError::fatal("later"))
             })
             .siblings(siblings)
@@ -408,4 +409,32 @@ async fn failures_are_told_together_or_the_first_one_cancels_the_rest() {
     let first = failures(&thread.start(LogUpdate::default()).await.unwrap());
     assert_eq!(first.len(), 1);
     assert_eq!(first[0].0, "a");
+}
+
+#[tokio::test]
+async fn a_check_of_the_state_that_panics_refuses_the_update() {
+    #[derive(Clone, Debug, Default, State)]
+    #[state(check = check)]
+    struct Strict {
+        n: u32,
+    }
+    fn check(strict: &Strict, _: &StrictUpdate) -> Result<(), superstep::error::InvalidUpdate> {
+        assert!(strict.n == 0, "only once");
+        Ok(())
+    }
+    let graph = Graph::builder("strict")
+        .node("node", |_: View<Strict>, _: NodeCx| async {
+            Ok::<_, NodeError>(StrictUpdate::default().n(2))
+        })
+        .edge(START, "node")
+        .edge("node", END)
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    let stopped = thread.start(StrictUpdate::default().n(1)).await.unwrap();
+    let Outcome::Failed(told) = stopped.outcome else {
+        panic!("{stopped:?}")
+    };
+    assert_eq!(told[0].kind.code(), "node-invalid-update");
+    assert!(told[0].message.contains("only once"), "{}", told[0].message);
 }

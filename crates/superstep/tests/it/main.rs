@@ -1,5 +1,10 @@
 //! The local driver, from outside.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy lets tests unwrap, but not what helps them"
+)]
+
 mod differs;
 mod failures;
 mod kit;
@@ -10,6 +15,7 @@ mod steps;
 mod stopping;
 mod subgraphs;
 mod time_travel;
+mod ui;
 mod upgrades;
 mod values;
 mod watching;

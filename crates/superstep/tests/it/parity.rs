@@ -651,7 +651,7 @@ async fn parity_20_store_filters_and_namespaces() {
     };
     assert_eq!(
         store.namespaces(&query, now).await.unwrap(),
-        [users.clone()]
+        std::slice::from_ref(&users)
     );
     let short = PutItem {
         namespace: users.clone(),

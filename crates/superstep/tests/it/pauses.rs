@@ -8,7 +8,11 @@ use serde_json::json;
 use superstep::prelude::*;
 use superstep::{Clock, Timestamp};
 
-use crate::kit::{Log, LogUpdate, asked, failures, id_of, keys, memory, wrote};
+use tokio::sync::Notify;
+
+use crate::kit::{
+    Log, LogUpdate, NodeFuture, asked, asks, failures, id_of, keys, memory, says, wrote,
+};
 
 fn asking(interrupt: impl Fn() -> Interrupt + Send + Sync + 'static) -> Graph<Log> {
     Graph::builder("asking")
@@ -192,7 +196,14 @@ async fn a_deadline_passes_as_the_question_says() {
                 assert_eq!(done.state.ran, ["\"late\""]);
             }
             "answers" => {
-                let state: Log = thread.state().await.unwrap().unwrap().values.decode().unwrap();
+                let state: Log = thread
+                    .state()
+                    .await
+                    .unwrap()
+                    .unwrap()
+                    .values
+                    .decode()
+                    .unwrap();
                 assert_eq!(state.ran, ["\"none\""]);
             }
             _ => {
@@ -219,4 +230,120 @@ async fn not_a_number_is_no_answer_no_question_and_no_event() {
         .unwrap();
     let failed = asks.start(LogUpdate::default()).await.unwrap();
     assert_eq!(failures(&failed).len(), 1);
+}
+
+/// Asks `first`; when it is answered, says that it is there and goes on when it may.
+fn asks_and_waits(
+    there: &Arc<Notify>,
+    go: &Arc<Notify>,
+) -> impl Fn(View<Log>, NodeCx) -> NodeFuture + use<> {
+    let (there, go) = (there.clone(), go.clone());
+    move |_, cx| {
+        let (there, go) = (there.clone(), go.clone());
+        Box::pin(async move {
+            let answer: String = cx.interrupt(Interrupt::new("first", "?")).await?;
+            there.notify_one();
+            go.notified().await;
+            Ok(wrote(format!("first={answer}")))
+        })
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_while_the_thread_runs_is_taken_by_whoever_runs_it() {
+    let (there, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let graph = Graph::builder("both")
+        .node("first", asks_and_waits(&there, &go))
+        .node("second", asks("second"))
+        .edge(START, "first")
+        .edge(START, "second")
+        .edge("first", END)
+        .edge("second", END)
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    let paused = thread.start(LogUpdate::default()).await.unwrap();
+    let (done, ()) = tokio::join!(thread.answer(id_of(&paused, "first"), "a"), async {
+        there.notified().await;
+        let busy = thread.answer(id_of(&paused, "second"), "b").await.unwrap();
+        assert!(busy.is_none(), "somebody else goes on with it");
+        go.notify_one();
+    });
+    let done = done.unwrap().unwrap();
+    assert_eq!(done.outcome, Outcome::Finished);
+    assert_eq!(done.state.ran, ["first=a", "second=b"]);
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_while_a_breakpoint_is_reached_does_not_step_over_it() {
+    let (there, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let one = Graph::builder("one")
+        .node("first", asks_and_waits(&there, &go))
+        .node("stop", says("stop"))
+        .pause_before("stop")
+        .edge(START, "first")
+        .edge("first", "stop")
+        .edge("stop", END)
+        .build()
+        .unwrap();
+    let two = Graph::builder("two")
+        .node("second", asks("second"))
+        .edge(START, "second")
+        .edge("second", END)
+        .build()
+        .unwrap();
+    let graph = Graph::builder("both")
+        .shared_subgraph("one", one)
+        .shared_subgraph("two", two)
+        .edge(START, "one")
+        .edge(START, "two")
+        .edge("one", END)
+        .edge("two", END)
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    let paused = thread.start(LogUpdate::default()).await.unwrap();
+    let (stopped, ()) = tokio::join!(thread.answer(id_of(&paused, "first"), "a"), async {
+        there.notified().await;
+        thread.answer(id_of(&paused, "second"), "b").await.unwrap();
+        go.notify_one();
+    });
+    let stopped = stopped.unwrap().unwrap();
+    assert!(
+        matches!(stopped.outcome, Outcome::Breakpoint(_)),
+        "{stopped:?}"
+    );
+    let done = thread.resume().await.unwrap();
+    assert_eq!(done.outcome, Outcome::Finished);
+    assert_eq!(done.state.ran, ["first=a", "stop", "second=b"]);
+}
+
+#[tokio::test]
+async fn a_handler_that_asked_is_the_one_that_is_answered_also_while_the_thread_runs() {
+    let (there, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let graph = Graph::builder("both")
+        .node("first", asks_and_waits(&there, &go))
+        .node("bad", |_: View<Log>, _: NodeCx| async {
+            Err::<LogUpdate, _>(NodeError::fatal("broken"))
+        })
+        .on_error("bad", &[END], |_: Failed<Log>, cx: NodeCx| async move {
+            let answer: String = cx.interrupt(Interrupt::new("second", "?")).await?;
+            Ok::<_, NodeError>(wrote(format!("handled={answer}")))
+        })
+        .edge(START, "first")
+        .edge(START, "bad")
+        .edge("first", END)
+        .edge("bad", END)
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    let paused = thread.start(LogUpdate::default()).await.unwrap();
+    let (done, ()) = tokio::join!(thread.answer(id_of(&paused, "first"), "a"), async {
+        there.notified().await;
+        thread.answer(id_of(&paused, "second"), "b").await.unwrap();
+        go.notify_one();
+    });
+    let done = done.unwrap().unwrap();
+    assert_eq!(done.outcome, Outcome::Finished, "{done:?}");
+    assert_eq!(done.state.ran, ["handled=b", "first=a"]);
 }

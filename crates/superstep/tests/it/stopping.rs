@@ -10,7 +10,9 @@ use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc};
 
-use crate::kit::{Count, Log, LogUpdate, crash_at, fails, failures, memory, options, row, says, wrote};
+use crate::kit::{
+    Count, Log, LogUpdate, crash_at, fails, failures, memory, options, row, says, wrote,
+};
 
 const SOON: Duration = Duration::from_secs(2);
 

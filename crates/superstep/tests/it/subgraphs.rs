@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use superstep::SubgraphLife;
 use superstep::prelude::*;
-use superstep::{NodeName, SubgraphLife};
 use tokio::sync::Notify;
 
 use crate::kit::{
@@ -426,5 +426,82 @@ async fn a_stateless_child_with_breakpoints_is_refused_when_it_is_built() {
         .build()
         .unwrap_err();
     assert_eq!(refused.faults[0].code(), "build-stateless-pause");
-    assert_eq!(NodeName::new("child").unwrap().as_str(), "child");
+}
+
+#[tokio::test]
+async fn a_shared_child_of_any_life_works_on_the_state_as_it_is_now() {
+    for life in [
+        SubgraphLife::Invocation,
+        SubgraphLife::Thread,
+        SubgraphLife::Stateless,
+    ] {
+        let child = Graph::builder("child")
+            .node("see", |log: View<Log>, _: NodeCx| async move {
+                Ok::<_, NodeError>(wrote(format!("sees {}", log.ran.len())))
+            })
+            .node("then", says("then"))
+            .edge(START, "see")
+            .edge("see", "then")
+            .edge("then", END)
+            .build()
+            .unwrap();
+        let graph = Graph::builder("parent")
+            .shared_subgraph("child", child)
+            .life("child", life)
+            .edge(START, "child")
+            .edge("child", END)
+            .build()
+            .unwrap();
+        let thread = memory().thread(&graph, "t").unwrap();
+        thread.start(wrote("one")).await.unwrap();
+        let done = thread.start(wrote("two")).await.unwrap();
+        assert_eq!(
+            done.state.ran,
+            ["one", "sees 1", "then", "two", "sees 4", "then"],
+            "{life:?}"
+        );
+        // The same when it is read from the store.
+        let state = thread.state().await.unwrap().unwrap();
+        assert_eq!(state.values.decode::<Log>().unwrap(), done.state);
+    }
+}
+
+#[tokio::test]
+async fn a_shared_child_that_paused_goes_on_with_what_it_had_written() {
+    for life in [SubgraphLife::Invocation, SubgraphLife::Thread] {
+        let child = Graph::builder("child")
+            .node("first", says("first"))
+            .node("ask", |log: View<Log>, cx: NodeCx| async move {
+                let yes: bool = cx.interrupt(Interrupt::new("q", "?")).await?;
+                Ok::<_, NodeError>(wrote(format!("{yes} after {}", log.ran.join(" "))))
+            })
+            .edge(START, "first")
+            .edge("first", "ask")
+            .edge("ask", END)
+            .build()
+            .unwrap();
+        let graph = Graph::builder("parent")
+            .shared_subgraph("child", child)
+            .life("child", life)
+            .edge(START, "child")
+            .edge("child", END)
+            .build()
+            .unwrap();
+        let thread = memory().thread(&graph, "t").unwrap();
+        for _ in 0..2 {
+            thread.start(LogUpdate::default()).await.unwrap();
+            thread.answer_only(true).await.unwrap();
+        }
+        let state = thread.state().await.unwrap().unwrap();
+        assert_eq!(
+            state.values.decode::<Log>().unwrap().ran,
+            [
+                "first",
+                "true after first",
+                "first",
+                "true after first true after first first"
+            ],
+            "{life:?}"
+        );
+    }
 }

@@ -4,9 +4,7 @@ use superstep::checkpoint::format::EntryKind;
 use superstep::prelude::*;
 use superstep::{Seq, SubgraphLife};
 
-use crate::kit::{
-    Count, Log, LogUpdate, asks, fails, id_of, keys, memory, row, says, wrote,
-};
+use crate::kit::{Count, Log, LogUpdate, asks, fails, id_of, keys, memory, row, says, wrote};
 
 /// A child that does a step, then asks.
 fn asking_child(effects: &Count) -> Graph<Log> {
@@ -89,7 +87,10 @@ async fn a_copy_has_the_history_and_goes_its_own_way() {
     let done = copy.answer_only("copied").await.unwrap().unwrap();
     assert_eq!(done.state.ran, ["before", "first", "copied", "after"]);
     let done = thread.answer(id_of(&paused, "q"), "kept").await.unwrap();
-    assert_eq!(done.unwrap().state.ran, ["before", "first", "kept", "after"]);
+    assert_eq!(
+        done.unwrap().state.ran,
+        ["before", "first", "kept", "after"]
+    );
     let taken = thread.copy_to("copy", None).await.unwrap_err();
     assert_eq!(taken.code(), "checkpoint-thread-exists");
 }
@@ -150,7 +151,9 @@ async fn an_update_follows_routes_and_commands_as_the_node_would() {
     assert_eq!(routed.resume().await.unwrap().state.ran, ["right"]);
 
     let sent = runtime.thread(&graph, "sent").unwrap();
-    let command = Command::update(wrote("edited")).send(&WORK, 1).send(&WORK, 2);
+    let command = Command::update(wrote("edited"))
+        .send(&WORK, 1)
+        .send(&WORK, 2);
     sent.update_as("command", command).await.unwrap();
     let done = sent.resume().await.unwrap();
     assert_eq!(done.state.ran, ["edited", "work1", "work2"]);

@@ -221,7 +221,9 @@ async fn a_payload_whose_type_changed_parks_the_thread() {
         .worker(&TEXT, |text: String, _: NodeCx| async move {
             Ok::<_, NodeError>(wrote(text))
         })
-        .route(START, &["work"], |_: &Log| Goto::send(&TEXT, "x".to_owned()))
+        .route(START, &["work"], |_: &Log| {
+            Goto::send(&TEXT, "x".to_owned())
+        })
         .edge("work", END)
         .build()
         .unwrap();
@@ -332,9 +334,13 @@ async fn a_child_that_had_ended_may_be_gone_and_one_that_waits_may_not() {
     let done = without.answer_only("yes").await.unwrap().unwrap();
     assert_eq!(done.state.ran, ["child", "q=yes"]);
 
-    let waits = runtime.thread(&after_a_child(true, true), "inside").unwrap();
+    let waits = runtime
+        .thread(&after_a_child(true, true), "inside")
+        .unwrap();
     waits.start(LogUpdate::default()).await.unwrap();
-    let without = runtime.thread(&after_a_child(false, false), "inside").unwrap();
+    let without = runtime
+        .thread(&after_a_child(false, false), "inside")
+        .unwrap();
     let refused = without.resume().await.unwrap_err();
     assert_eq!(refused.code(), "open-node-gone");
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use superstep::checkpoint::{BoxFuture, CheckpointResult};
 use superstep::driver::NodeCache;
 use superstep::prelude::*;
-use superstep::{Clock, MemoryCache, Seq, Timestamp};
+use superstep::{Clock, MemoryCache, Seq, Timestamp, Value};
 
 use crate::kit::{Count, Log, LogUpdate, fails, memory};
 
@@ -45,9 +45,12 @@ fn nested(depth: usize) -> serde_json::Value {
 
 #[tokio::test]
 async fn what_would_not_be_read_back_is_refused_at_the_node() {
-    let bad: [(&str, fn() -> ValuesUpdate); 5] = [
+    type Bad = (&'static str, fn() -> ValuesUpdate);
+    let bad: [Bad; 5] = [
         ("nan", || ValuesUpdate::default().number(Some(f64::NAN))),
-        ("infinite", || ValuesUpdate::default().number(Some(f64::INFINITY))),
+        ("infinite", || {
+            ValuesUpdate::default().number(Some(f64::INFINITY))
+        }),
         ("nan in a list", || {
             ValuesUpdate::default().list(vec![1.0, f32::NAN])
         }),
@@ -75,7 +78,10 @@ async fn what_is_taken_is_read_back_as_it_was() {
             .number(Some(0.1 + 0.2))
             .list(vec![f32::MIN_POSITIVE, -0.0])
             .json(nested(100))
-            .by_number(BTreeMap::from([(-1, "a".to_owned()), (i64::MAX, "b".to_owned())]))
+            .by_number(BTreeMap::from([
+                (-1, "a".to_owned()),
+                (i64::MAX, "b".to_owned()),
+            ]))
             .by_flag(BTreeMap::from([(false, 0), (true, 1)]))
             .big(u64::MAX)
             .text("\u{0}\u{1F600}\"\\")
@@ -233,4 +239,69 @@ async fn a_cached_choice_of_where_to_go_is_followed() {
         assert_eq!(done.seq, Seq(3));
     }
     assert_eq!(calls.get(), 1);
+}
+
+#[test]
+fn numbers_are_the_same_after_any_number_of_round_trips() {
+    let mut bits: u64 = 0x9E37_79B9_7F4A_7C15;
+    for _ in 0..20_000 {
+        bits ^= bits << 13;
+        bits ^= bits >> 7;
+        bits ^= bits << 17;
+        let number = f64::from_bits(bits);
+        if number.is_finite() {
+            let read: f64 = Value::encode(&number).unwrap().decode().unwrap();
+            assert_eq!(read.to_bits(), number.to_bits(), "{number:e}");
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, State)]
+struct Sum {
+    #[state(reduce = std::ops::Add::add)]
+    total: f64,
+}
+
+#[tokio::test]
+async fn a_fold_that_cannot_be_stored_is_refused_and_nothing_is_written() {
+    let graph = Graph::builder("sum")
+        .node("add", async |_: View<Sum>, _: NodeCx| {
+            Ok::<_, NodeError>(SumUpdate::default().total(f64::MAX))
+        })
+        .edge(START, "add")
+        .edge("add", END)
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    let stopped = thread
+        .start(SumUpdate::default().total(f64::MAX))
+        .await
+        .unwrap();
+    let Outcome::Failed(failures) = &stopped.outcome else {
+        panic!("{:?}", stopped.outcome)
+    };
+    assert_eq!(failures[0].kind.code(), "node-invalid-update");
+    assert!(
+        failures[0].message.contains("the reducer of `total`"),
+        "{}",
+        failures[0].message
+    );
+    assert!(stopped.state.total.is_finite());
+    let refused = thread
+        .start(SumUpdate::default().total(f64::MAX))
+        .await
+        .unwrap_err();
+    assert_eq!(refused.code(), "open-bad-input");
+    assert!(
+        thread
+            .state()
+            .await
+            .unwrap()
+            .unwrap()
+            .values
+            .decode::<Sum>()
+            .unwrap()
+            .total
+            .is_finite()
+    );
 }

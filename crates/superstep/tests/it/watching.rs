@@ -136,7 +136,9 @@ async fn what_each_mode_shows() {
         .iter()
         .map(|seen| {
             let words = match &seen.what {
-                Sight::Values(values) => format!("values {:?}", values.decode::<Log>().unwrap().ran),
+                Sight::Values(values) => {
+                    format!("values {:?}", values.decode::<Log>().unwrap().ran)
+                }
                 Sight::Update { node, updates, .. } => format!("update {node} {updates:?}"),
                 Sight::Custom { node, payload } => format!("custom {node} {payload:?}"),
                 Sight::TaskStarts { node, .. } => format!("starts {node}"),

@@ -28,7 +28,7 @@ pub(super) fn run(plan: &Plan) -> anyhow::Result<Found> {
     }
     Ok(Found {
         violations: kill.tally.violations(),
-        detail: kill.tally.detail(kill.figures.to_json(kill.calm)),
+        detail: kill.tally.detail(kill.figures.told(kill.calm)),
     })
 }
 
@@ -50,7 +50,7 @@ struct Figures {
 }
 
 impl Figures {
-    fn to_json(&mut self, calm: Duration) -> Json {
+    fn told(&mut self, calm: Duration) -> Json {
         json!({
             "kills": self.kills,
             "calm_run_ms": u64::try_from(calm.as_millis()).unwrap_or(u64::MAX),
@@ -180,10 +180,9 @@ fn results_again(lines: &[Line]) -> Vec<String> {
 
 /// The superstep of a body, from its name.
 fn rank(body: &str) -> usize {
-    let of = |name: &&str| body.starts_with(*name);
     ["first", "second", "part", "third", "fourth"]
         .iter()
-        .position(|name| of(&name))
+        .position(|name| body.starts_with(name))
         .unwrap_or(0)
 }
 

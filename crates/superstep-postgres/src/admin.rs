@@ -1,0 +1,285 @@
+//! What is done to whole threads.
+//!
+//! A deletion and a copy are transactions of several statements. A deletion first takes the thread's row
+//! and only then looks for what to delete, so that it sees the last commit it waited for.
+
+use superstep_core::checkpoint::StoredBody;
+use superstep_core::checkpoint::format::{Body, Entry, Snapshot};
+use superstep_core::error::CheckpointError;
+use superstep_core::{Seq, ThreadId, Timestamp};
+use tokio_postgres::{IsolationLevel, Transaction};
+
+use crate::fault::Fault;
+use crate::pool::{Params, Pool};
+use crate::read::{no_thread, number, stored_body};
+use crate::terms;
+
+/// Copies entries and snapshots up to an entry, and the line in the list.
+pub(crate) async fn copy(
+    pool: &Pool,
+    from: &ThreadId,
+    upto: Option<Seq>,
+    to: &ThreadId,
+) -> Result<(), Fault> {
+    let mut alone = pool.alone().await?;
+    // Everything is read as it was at the beginning, and nobody who writes it is held up.
+    let transaction = alone.begin(IsolationLevel::RepeatableRead).await?;
+    let (source, upto) = find_source(&transaction, from, upto).await?;
+    let target = make_target(&transaction, to, upto).await?;
+    let copy = Copy {
+        transaction: &transaction,
+        from,
+        to,
+        source,
+        target,
+        upto: number(upto.0),
+    };
+    // No owner ever had epoch 0, so no commit finds itself among the copies.
+    copy.bodies::<Entry>(
+        "SELECT seq, body FROM log WHERE thread = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT 128",
+        "INSERT INTO log (thread, seq, epoch, body)
+         SELECT $1, seq, 0, body FROM unnest($2::int8[], $3::bytea[]) AS n (seq, body)",
+    )
+    .await?;
+    copy.bodies::<Snapshot>(
+        "SELECT seq, body FROM snapshot WHERE thread = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT 4",
+        "INSERT INTO snapshot (thread, seq, body)
+         SELECT $1, seq, body FROM unnest($2::int8[], $3::bytea[]) AS n (seq, body)",
+    )
+    .await?;
+    copy.line().await?;
+    transaction.commit().await?;
+    alone.give_back();
+    Ok(())
+}
+
+/// The number of a thread that is there, and the entry up to which it is copied.
+async fn find_source(
+    transaction: &Transaction<'_>,
+    from: &ThreadId,
+    upto: Option<Seq>,
+) -> Result<(i64, Seq), Fault> {
+    let sql = "SELECT id, seq FROM thread WHERE tenant = $1 AND name = $2 AND status <> 6";
+    let found = transaction
+        .query_opt(sql, &[&from.tenant(), &from.name()])
+        .await?;
+    let row = found.ok_or_else(|| no_thread(from))?;
+    let (source, seq): (i64, i64) = (row.get(0), row.get(1));
+    let upto = upto.unwrap_or(Seq(seq.unsigned_abs()));
+    let sql = "SELECT FROM log WHERE thread = $1 AND seq = $2";
+    let entry = transaction
+        .query_opt(sql, &[&source, &number(upto.0)])
+        .await?;
+    if entry.is_none() {
+        return Err(CheckpointError::NoCheckpoint {
+            thread: from.clone(),
+            seq: upto,
+        }
+        .into());
+    }
+    Ok((source, upto))
+}
+
+/// The row of a copy: a new one, or that of a deleted thread with the epoch after its last.
+async fn make_target(
+    transaction: &Transaction<'_>,
+    to: &ThreadId,
+    upto: Seq,
+) -> Result<i64, Fault> {
+    let sql = "INSERT INTO thread
+             (tenant, name, epoch, seq, recoveries, answers, seen, status, was, cancel)
+         VALUES ($1, $2, 1, $3, 0, 0, 0, 0, 6, false)
+         ON CONFLICT (tenant, name) DO UPDATE
+             SET epoch = thread.epoch + 1, seq = $3, status = 0, was = 6 WHERE thread.status = 6
+         RETURNING id";
+    let made = transaction
+        .query_opt(sql, &[&to.tenant(), &to.name(), &number(upto.0)])
+        .await?;
+    let exists = || CheckpointError::ThreadExists { thread: to.clone() };
+    Ok(made.ok_or_else(exists)?.get(0))
+}
+
+/// A copy that is under way.
+struct Copy<'a> {
+    transaction: &'a Transaction<'a>,
+    from: &'a ThreadId,
+    to: &'a ThreadId,
+    source: i64,
+    target: i64,
+    upto: i64,
+}
+
+impl Copy<'_> {
+    /// Copies bodies a few at a time, each sealed for its new thread.
+    async fn bodies<B: Body>(&self, select: &str, insert: &str) -> Result<(), Fault> {
+        let select = self.transaction.prepare(select).await?;
+        let insert = self.transaction.prepare(insert).await?;
+        let mut after = 0_i64;
+        loop {
+            let params: Params<'_> = &[&self.source, &after, &self.upto];
+            let rows = self.transaction.query(&select, params).await?;
+            let Some(last) = rows.last() else {
+                return Ok(());
+            };
+            after = last.get(0);
+            let (mut seqs, mut bodies) = (Vec::new(), Vec::new());
+            for row in &rows {
+                seqs.push(row.get::<_, i64>(0));
+                bodies.push(self.reseal::<B>(&stored_body(row, 0, 1))?);
+            }
+            self.transaction
+                .execute(&insert, &[&self.target, &seqs, &bodies])
+                .await?;
+        }
+    }
+
+    fn reseal<B: Body>(&self, stored: &StoredBody) -> Result<Vec<u8>, Fault> {
+        Ok(B::unseal(&stored.body, self.from, stored.seq)?.seal(self.to, stored.seq))
+    }
+
+    /// The line of the source, and the times too. Terms are bound to the tenant, so they are made anew.
+    async fn line(&self) -> Result<(), Fault> {
+        let sql = "SELECT graph, metadata, state FROM listing WHERE thread = $1";
+        let Some(row) = self.transaction.query_opt(sql, &[&self.source]).await? else {
+            return Ok(());
+        };
+        let line = terms::Line::stored(self.to.tenant(), &row)?;
+        let (tenant, name) = (self.to.tenant(), self.to.name());
+        self.transaction
+            .execute(
+                "INSERT INTO listing (thread, tenant, name, created, updated, graph, metadata, state,
+                     metadata_terms, state_terms)
+                 SELECT $2, $3, $4, created, updated, graph, metadata, state, $5, $6
+                 FROM listing WHERE thread = $1",
+                &[&self.source, &self.target, &tenant, &name, &line.metadata_terms, &line.state_terms],
+            )
+            .await?;
+        let mut found_by = [line.metadata_terms, line.state_terms].concat();
+        found_by.push(terms::of_every_status(tenant)[0]);
+        self.transaction
+            .execute(
+                "INSERT INTO term (term, thread) SELECT unnest($2::int8[]), $1 ON CONFLICT DO NOTHING",
+                &[&self.target, &found_by],
+            )
+            .await?;
+        Ok(())
+    }
+}
+
+/// Deletes a thread, if there is one.
+pub(crate) async fn delete(pool: &Pool, thread: &ThreadId) -> Result<(), Fault> {
+    erase(pool, thread, None).await.map(drop)
+}
+
+/// Where a thread stood when it was found old.
+#[derive(Debug, Clone, Copy)]
+struct Unchanged {
+    epoch: i64,
+    seq: i64,
+    answers: i64,
+}
+
+/// Drops every row of a thread but the one that remembers its epoch. Says whether it was there, and as it was found.
+async fn erase(pool: &Pool, thread: &ThreadId, found: Option<Unchanged>) -> Result<bool, Fault> {
+    let mut alone = pool.alone().await?;
+    let transaction = alone.begin(IsolationLevel::ReadCommitted).await?;
+    // For update: also records that are being written are waited for.
+    let row = transaction
+        .query_opt(
+            "SELECT id, epoch, seq, answers, tenant FROM thread
+             WHERE tenant = $1 AND name = $2 AND status <> 6 FOR UPDATE",
+            &[&thread.tenant(), &thread.name()],
+        )
+        .await?;
+    let row = row.filter(|row| {
+        let stands: [i64; 3] = [row.get(1), row.get(2), row.get(3)];
+        found.is_none_or(|found| stands == [found.epoch, found.seq, found.answers])
+    });
+    if let Some(row) = &row {
+        let id: i64 = row.get(0);
+        let every_status = terms::of_every_status(thread.tenant());
+        transaction
+            .execute(
+                "DELETE FROM term USING listing l WHERE l.thread = $1 AND term.thread = $1
+                     AND term.term = ANY (l.metadata_terms || l.state_terms || $2::int8[])",
+                &[&id, &every_status],
+            )
+            .await?;
+        for sql in [
+            "DELETE FROM listing WHERE thread = $1",
+            "DELETE FROM log WHERE thread = $1",
+            "DELETE FROM snapshot WHERE thread = $1",
+            "DELETE FROM record WHERE thread = $1",
+            "DELETE FROM interrupt WHERE thread = $1",
+        ] {
+            transaction.execute(sql, &[&id]).await?;
+        }
+        transaction
+            .execute(
+                "UPDATE thread SET epoch = epoch + 1, seq = 0, status = 6, cancel = false,
+                     recoveries = 0, answers = 0, seen = 0 WHERE tenant = $1 AND name = $2",
+                &[&thread.tenant(), &thread.name()],
+            )
+            .await?;
+    }
+    transaction.commit().await?;
+    alone.give_back();
+    Ok(row.is_some())
+}
+
+/// Drops what lies before the newest snapshot that every kept entry can be read from.
+///
+/// One statement: commits only add behind what it looks at, and a second one finds nothing left.
+pub(crate) async fn prune(pool: &Pool, thread: &ThreadId, keep: u32) -> Result<u64, Fault> {
+    let sql = "
+        WITH head AS MATERIALIZED (
+            SELECT id, seq FROM thread WHERE tenant = $1 AND name = $2 AND status <> 6),
+        base AS MATERIALIZED (
+            SELECT max(seq) AS seq FROM snapshot
+            WHERE thread = (SELECT id FROM head) AND seq <= (SELECT seq FROM head) - $3::int8),
+        snapshots AS (
+            DELETE FROM snapshot
+            WHERE thread = (SELECT id FROM head) AND seq < (SELECT seq FROM base)),
+        entries AS (
+            DELETE FROM log WHERE thread = (SELECT id FROM head) AND seq < (SELECT seq FROM base)
+            RETURNING 1)
+        SELECT (SELECT count(*) FROM entries) FROM head";
+    let older = i64::from(keep.max(1)) - 1;
+    let rows = pool
+        .write(sql, &[&thread.tenant(), &thread.name(), &older])
+        .await?;
+    let row = rows.first().ok_or_else(|| no_thread(thread))?;
+    Ok(row.get::<_, i64>(0).unsigned_abs())
+}
+
+/// Deletes threads that were not changed since `before`, the oldest first.
+pub(crate) async fn expire(pool: &Pool, before: Timestamp, limit: u32) -> Result<u64, Fault> {
+    let rows = pool.read(EXPIRED, &[&before.0, &i64::from(limit)]).await?;
+    let mut expired = 0;
+    for row in &rows {
+        let thread = ThreadId::of_tenant(row.get(0), row.get(1))?;
+        let found = Unchanged {
+            epoch: row.get(2),
+            seq: row.get(3),
+            answers: row.get(4),
+        };
+        expired += u64::from(erase(pool, &thread, Some(found)).await?);
+    }
+    Ok(expired)
+}
+
+/// Tenant by tenant, because the lines are ordered by age only within one.
+const EXPIRED: &str = "
+    WITH RECURSIVE tenants AS (
+        (SELECT tenant FROM listing ORDER BY tenant LIMIT 1)
+        UNION ALL
+        SELECT (SELECT l.tenant FROM listing l WHERE l.tenant > n.tenant ORDER BY l.tenant LIMIT 1)
+        FROM tenants n WHERE n.tenant IS NOT NULL)
+    SELECT n.tenant, o.name, o.epoch, o.seq, o.answers
+    FROM tenants n CROSS JOIN LATERAL (
+        SELECT l.name, l.updated, t.epoch, t.seq, t.answers
+        FROM listing l JOIN thread t ON t.tenant = l.tenant AND t.name = l.name
+        WHERE l.tenant = n.tenant AND l.updated < $1 AND t.status <> 1
+        ORDER BY l.updated LIMIT $2) AS o
+    WHERE n.tenant IS NOT NULL
+    ORDER BY o.updated, n.tenant, o.name LIMIT $2";

@@ -1,0 +1,54 @@
+//! The node cache: results of nodes that may be used again, across processes.
+
+use superstep_core::Timestamp;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::fault::Fault;
+use crate::pool::Pool;
+
+/// The bytes under a key, unless they have expired.
+pub(crate) async fn get(pool: &Pool, key: &str, now: Timestamp) -> Result<Option<Vec<u8>>, Fault> {
+    let sql = "SELECT body FROM cache
+         WHERE hash = $1 AND key = $2 AND (expires IS NULL OR expires > $3)";
+    let rows = pool
+        .read(sql, &[&hash(key), &key.as_bytes(), &now.0])
+        .await?;
+    Ok(rows.first().map(|row| row.get(0)))
+}
+
+/// Keeps bytes under a key.
+pub(crate) async fn put(
+    pool: &Pool,
+    key: &str,
+    body: &[u8],
+    expires: Option<Timestamp>,
+) -> Result<(), Fault> {
+    let sql = "INSERT INTO cache (hash, key, expires, body) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (hash) DO UPDATE
+             SET key = excluded.key, expires = excluded.expires, body = excluded.body";
+    let expires = expires.map(|expires| expires.0);
+    pool.write(sql, &[&hash(key), &key.as_bytes(), &expires, &body])
+        .await?;
+    Ok(())
+}
+
+/// Forgets every key that begins with this, byte for byte.
+pub(crate) async fn clear(pool: &Pool, prefix: &str) -> Result<(), Fault> {
+    let sql = "DELETE FROM cache WHERE substring(key FROM 1 FOR length($1::bytea)) = $1::bytea";
+    pool.write(sql, &[&prefix.as_bytes()]).await?;
+    Ok(())
+}
+
+/// Forgets what has expired. Gives how many there were.
+pub(crate) async fn sweep(pool: &Pool, now: Timestamp) -> Result<u64, Fault> {
+    let sql = "WITH swept AS (DELETE FROM cache WHERE expires <= $1 RETURNING 1)
+         SELECT count(*) FROM swept";
+    let rows = pool.write(sql, &[&now.0]).await?;
+    Ok(rows
+        .first()
+        .map_or(0, |row| row.get::<_, i64>(0).unsigned_abs()))
+}
+
+fn hash(key: &str) -> i64 {
+    xxh3_64(key.as_bytes()).cast_signed()
+}

@@ -1,0 +1,157 @@
+//! What reaches a thread between its commits: records of its owner, answers, the wish to cancel.
+//!
+//! A record must not slip in behind a claim, for the new owner was told all there are. So it locks the thread's
+//! row for key share and compares the epoch under the lock; a claim and a deletion take the row for
+//! update, which is the one lock that this one conflicts with. (For share would do too, and would make
+//! every record wait for the commit that is under way, and the other way round. Without a lock, a record whose
+//! statement began before the claim would pass.) The lock is a mark in the row, flushed with the record.
+//!
+//! An answer changes the thread's row first, as a commit does, so the two come one after the other.
+
+use std::collections::BTreeSet;
+
+use superstep_core::checkpoint::{Answer, AnswerBody, RecordWrite};
+use superstep_core::error::CheckpointError;
+use superstep_core::{InterruptId, ThreadId};
+
+use crate::commit::fenced;
+use crate::fault::Fault;
+use crate::id::Id;
+use crate::pool::Pool;
+use crate::read::{no_thread, number};
+
+/// Stores a record unless there is one, and gives what is stored.
+pub(crate) async fn record(pool: &Pool, record: &RecordWrite) -> Result<Vec<u8>, Fault> {
+    let (tenant, name) = (record.thread.tenant(), record.thread.name());
+    let (epoch, task) = (number(record.epoch.0), Id(record.task.to_bytes()));
+    let key = record.key.as_bytes();
+    let rows = pool
+        .write(RECORD, &[&tenant, &name, &epoch, &task, &key, &record.body])
+        .await?;
+    let Some(row) = rows.first() else {
+        return Err(fenced(&record.thread, record.epoch));
+    };
+    if row.get(0) {
+        return Ok(record.body.clone());
+    }
+    if let Some(stored) = row.get(1) {
+        return Ok(stored);
+    }
+    // Somebody stored it after this statement began and before it wrote. The next one sees it.
+    let rows = pool.read(RECORDED, &[&tenant, &name, &task, &key]).await?;
+    match rows.first() {
+        Some(row) => Ok(row.get(0)),
+        None => Err(fenced(&record.thread, record.epoch)),
+    }
+}
+
+const RECORD: &str = "
+    WITH head AS MATERIALIZED (
+        SELECT id FROM thread WHERE tenant = $1 AND name = $2 AND epoch = $3 AND status <> 6
+        FOR KEY SHARE),
+    entry AS (
+        INSERT INTO record (thread, task, key, body) SELECT id, $4::uuid, $5::bytea, $6::bytea FROM head
+        ON CONFLICT DO NOTHING RETURNING true)
+    SELECT EXISTS (SELECT FROM entry),
+        (SELECT body FROM record WHERE thread = head.id AND task = $4::uuid AND key = $5::bytea)
+    FROM head";
+
+const RECORDED: &str = "SELECT body FROM record
+     WHERE thread = (SELECT id FROM thread WHERE tenant = $1 AND name = $2) AND task = $3 AND key = $4";
+
+/// Stores all answers, or none.
+pub(crate) async fn answer(
+    pool: &Pool,
+    thread: &ThreadId,
+    answers: &[Answer],
+) -> Result<(), Fault> {
+    if answers.is_empty() {
+        return Ok(());
+    }
+    let mut named = BTreeSet::new();
+    let twice = answers
+        .iter()
+        .find(|answer| !named.insert(answer.interrupt));
+    if let Some(answer) = twice {
+        return Err(not_open(thread, answer.interrupt));
+    }
+    let ids: Vec<Id> = answers
+        .iter()
+        .map(|answer| Id(answer.interrupt.to_bytes()))
+        .collect();
+    let bodies: Vec<Option<&[u8]>> = answers.iter().map(body).collect();
+    let by: Vec<Option<&[u8]>> = answers.iter().map(by).collect();
+    let at: Vec<i64> = answers.iter().map(|answer| answer.at.0).collect();
+    let (tenant, name, given) = (thread.tenant(), thread.name(), number(answers.len() as u64));
+    let stored = pool
+        .write(ANSWER, &[&tenant, &name, &given, &ids, &bodies, &by, &at])
+        .await;
+    match stored {
+        Ok(rows) if rows.is_empty() => Err(no_thread(thread).into()),
+        Ok(_) => Ok(()),
+        Err(fault)
+            if fault
+                .sql_state()
+                .is_some_and(|state| state.code() == REFUSED) =>
+        {
+            Err(not_open(thread, first_not_open(pool, thread, &ids).await?))
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
+fn body(answer: &Answer) -> Option<&[u8]> {
+    match &answer.body {
+        AnswerBody::Value(value) => Some(value.as_bytes()),
+        AnswerBody::Expired => None,
+    }
+}
+
+fn by(answer: &Answer) -> Option<&[u8]> {
+    Some(answer.by.as_bytes()).filter(|by| !by.is_empty())
+}
+
+/// If one of the questions is not open, the whole statement fails at its end, and nothing of it was done.
+const ANSWER: &str = "
+    WITH head AS (
+        UPDATE thread SET answers = answers + $3 WHERE tenant = $1 AND name = $2 AND status <> 6
+        RETURNING id),
+    won AS (
+        UPDATE interrupt i SET answer = a.answer, answered_by = a.by, answered_at = a.at
+        FROM unnest($4::uuid[], $5::bytea[], $6::bytea[], $7::int8[]) AS a (id, answer, by, at)
+        WHERE i.thread = (SELECT id FROM head) AND i.id = a.id
+          AND i.answered_at IS NULL AND i.closed IS NULL
+        RETURNING 1)
+    SELECT CASE WHEN (SELECT count(*) FROM won) = $3 THEN 0 ELSE refuse() END FROM head";
+
+async fn first_not_open(pool: &Pool, thread: &ThreadId, ids: &[Id]) -> Result<InterruptId, Fault> {
+    let sql = "SELECT id FROM interrupt
+         WHERE thread = (SELECT id FROM thread WHERE tenant = $1 AND name = $2) AND id = ANY ($3)
+           AND answered_at IS NULL AND closed IS NULL";
+    let rows = pool
+        .read(sql, &[&thread.tenant(), &thread.name(), &ids])
+        .await?;
+    let open: BTreeSet<Id> = rows.iter().map(|row| row.get(0)).collect();
+    let closed = ids.iter().find(|id| !open.contains(id));
+    Ok(InterruptId::from_bytes(closed.unwrap_or(&ids[0]).0))
+}
+
+fn not_open(thread: &ThreadId, interrupt: InterruptId) -> Fault {
+    CheckpointError::NotOpen {
+        thread: thread.clone(),
+        interrupt,
+    }
+    .into()
+}
+
+/// Leaves a note for the thread's owner.
+pub(crate) async fn request_cancel(pool: &Pool, thread: &ThreadId) -> Result<(), Fault> {
+    let sql = "UPDATE thread SET cancel = true WHERE tenant = $1 AND name = $2 AND status <> 6 RETURNING 1";
+    let rows = pool.write(sql, &[&thread.tenant(), &thread.name()]).await?;
+    match rows.is_empty() {
+        true => Err(no_thread(thread).into()),
+        false => Ok(()),
+    }
+}
+
+const REFUSED: &str = "SS001";

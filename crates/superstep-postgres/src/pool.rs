@@ -1,0 +1,354 @@
+//! Connections: how many there are, who uses which, and what happens when one breaks.
+//!
+//! A request is one statement and takes the connection that has the least to do. The client library
+//! sends it at once, behind what is under way there, and PostgreSQL runs each in a transaction of its
+//! own. What needs several statements in one transaction gets a connection to itself
+//! ([`Pool::alone`]), for otherwise others' statements would land inside.
+//!
+//! A connection that breaks is made anew by the next request that wants it. The requests that were
+//! under way on it fail, and nobody knows which of them were applied: their callers ask again.
+//! Reads are asked again here.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_postgres::config::TargetSessionAttrs;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Config, IsolationLevel, NoTls, Row, Statement, Transaction};
+
+use crate::Options;
+use crate::fault::{Fault, PostgresError};
+
+/// Values for the places of a statement.
+pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// All connections of one database.
+pub(crate) struct Pool {
+    config: Config,
+    /// Said to the server once on every connection.
+    greeting: String,
+    request_timeout: Duration,
+    patience: Duration,
+    slots: Vec<Slot>,
+    alone: Semaphore,
+    idle_alone: Mutex<Vec<Link>>,
+}
+
+#[derive(Default)]
+struct Slot {
+    link: Mutex<Option<Arc<Link>>>,
+    /// Held by whoever makes the connection anew, so that one does.
+    making: tokio::sync::Mutex<()>,
+    busy: AtomicUsize,
+}
+
+/// One connection.
+struct Link {
+    client: Client,
+    statements: Mutex<HashMap<Box<str>, Statement>>,
+    /// Moves the bytes. Ends by itself, with a word to the server, when the client is dropped.
+    tasks: JoinSet<()>,
+    abort: AbortHandle,
+}
+
+impl Pool {
+    pub(crate) fn new(mut config: Config, options: &Options) -> Self {
+        config.application_name("superstep");
+        config.connect_timeout(options.connect_timeout);
+        config.keepalives_idle(KEEPALIVE_IDLE);
+        // After a handover the former primary may be back as one that only reads.
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        Self {
+            config,
+            greeting: greeting(options),
+            request_timeout: options.request_timeout,
+            patience: options.patience,
+            slots: (0..options.connections.max(1))
+                .map(|_| Slot::default())
+                .collect(),
+            alone: Semaphore::new(ALONE_MAX),
+            idle_alone: Mutex::default(),
+        }
+    }
+
+    /// A statement that may change something. If its connection breaks, what became of it is not known.
+    pub(crate) async fn write(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, Fault> {
+        let slot = self.least_busy();
+        let _busy = slot.enter();
+        let link = self.link(slot).await?;
+        self.in_time(&link, link.query(sql, params)).await
+    }
+
+    /// A statement that may change something, and one that reads and sees what the first one did.
+    /// They are sent together, and each is a transaction.
+    pub(crate) async fn write_then_read(
+        &self,
+        (write, write_params): (&str, Params<'_>),
+        (read, read_params): (&str, Params<'_>),
+    ) -> Result<(Vec<Row>, Vec<Row>), Fault> {
+        let slot = self.least_busy();
+        let _busy = slot.enter();
+        let link = self.link(slot).await?;
+        let both = async {
+            let statements = (link.prepare(write).await?, link.prepare(read).await?);
+            let (written, found) = tokio::join!(
+                biased;
+                link.client.query(&statements.0, write_params),
+                link.client.query(&statements.1, read_params),
+            );
+            Ok((written?, found?))
+        };
+        self.in_time(&link, both).await
+    }
+
+    /// A statement that only reads, so it is asked again if its connection breaks.
+    pub(crate) async fn read(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, Fault> {
+        self.patiently(Fault::is_lost, || self.write(sql, params))
+            .await
+    }
+
+    /// A connection for a transaction of several statements.
+    pub(crate) async fn alone(&self) -> Result<Alone<'_>, Fault> {
+        let permit = self
+            .alone
+            .acquire()
+            .await
+            .expect("the semaphore is never closed");
+        let idle = loop {
+            match lock(&self.idle_alone).pop() {
+                Some(link) if link.client.is_closed() => {}
+                found => break found,
+            }
+        };
+        let link = match idle {
+            Some(link) => link,
+            None => self.connect_patiently().await?,
+        };
+        Ok(Alone {
+            pool: self,
+            link,
+            _permit: permit,
+        })
+    }
+
+    fn least_busy(&self) -> &Slot {
+        let busy = |slot: &&Slot| (slot.busy.load(Ordering::Relaxed), slot.live().is_none());
+        self.slots.iter().min_by_key(busy).expect("there is one")
+    }
+
+    async fn link(&self, slot: &Slot) -> Result<Arc<Link>, Fault> {
+        if let Some(link) = slot.live() {
+            return Ok(link);
+        }
+        let _making = slot.making.lock().await;
+        if let Some(link) = slot.live() {
+            return Ok(link);
+        }
+        let link = Arc::new(self.connect_patiently().await?);
+        *lock(&slot.link) = Some(Arc::clone(&link));
+        Ok(link)
+    }
+
+    /// Nothing was asked of the server yet, so anything may be tried again.
+    async fn connect_patiently(&self) -> Result<Link, Fault> {
+        self.patiently(|fault| !fault.is_final(), || self.connect())
+            .await
+    }
+
+    async fn connect(&self) -> Result<Link, Fault> {
+        let made = timeout(
+            self.request_timeout,
+            Link::connect(&self.config, &self.greeting),
+        );
+        made.await.unwrap_or_else(|_| Err(self.silent()))
+    }
+
+    async fn patiently<T, F: Future<Output = Result<T, Fault>>>(
+        &self,
+        may_pass: impl Fn(&Fault) -> bool,
+        mut ask: impl FnMut() -> F,
+    ) -> Result<T, Fault> {
+        let begun = Instant::now();
+        let mut wait = FIRST_WAIT;
+        loop {
+            match ask().await {
+                Err(fault) if may_pass(&fault) && begun.elapsed() + wait < self.patience => {
+                    tracing::debug!(?fault, "the database did not answer, asking again");
+                    sleep(wait).await;
+                    wait = (wait * 2).min(LONGEST_WAIT);
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    async fn in_time<T>(
+        &self,
+        link: &Link,
+        request: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T, Fault> {
+        let answer = match timeout(self.request_timeout, request).await {
+            Ok(answer) => answer,
+            Err(_) => Err(self.silent()),
+        };
+        if answer.as_ref().is_err_and(Fault::is_lost) {
+            // Also when the server only says so: others shall not wait for it.
+            link.abort.abort();
+        }
+        answer
+    }
+
+    fn silent(&self) -> Fault {
+        let waited = self.request_timeout;
+        PostgresError::Silent { waited }.into()
+    }
+}
+
+impl Slot {
+    fn live(&self) -> Option<Arc<Link>> {
+        let link = lock(&self.link);
+        link.as_ref().filter(|link| link.is_live()).cloned()
+    }
+
+    fn enter(&self) -> Busy<'_> {
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        Busy(&self.busy)
+    }
+}
+
+struct Busy<'a>(&'a AtomicUsize);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Link {
+    async fn connect(config: &Config, greeting: &str) -> Result<Self, Fault> {
+        let (client, connection) = config.connect(NoTls).await?;
+        let mut tasks = JoinSet::new();
+        let abort = tasks.spawn(async {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection to the database broke");
+            }
+        });
+        let link = Self {
+            client,
+            statements: Mutex::default(),
+            tasks,
+            abort,
+        };
+        link.client.batch_execute(greeting).await?;
+        Ok(link)
+    }
+
+    fn is_live(&self) -> bool {
+        !self.client.is_closed() && !self.abort.is_finished()
+    }
+
+    async fn query(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, Fault> {
+        let statement = self.prepare(sql).await?;
+        Ok(self.client.query(&statement, params).await?)
+    }
+
+    async fn prepare(&self, sql: &str) -> Result<Statement, Fault> {
+        if let Some(statement) = lock(&self.statements).get(sql) {
+            return Ok(statement.clone());
+        }
+        let statement = self.client.prepare(sql).await?;
+        lock(&self.statements).insert(sql.into(), statement.clone());
+        Ok(statement)
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // Not aborted, for it still says goodbye; the client goes next, and with it the task.
+        self.tasks.detach_all();
+    }
+}
+
+/// A connection of one's own. Unless it is given back, it is closed: whatever was begun on it is rolled back.
+pub(crate) struct Alone<'a> {
+    pool: &'a Pool,
+    link: Link,
+    _permit: SemaphorePermit<'a>,
+}
+
+impl Alone<'_> {
+    pub(crate) async fn begin(
+        &mut self,
+        isolation: IsolationLevel,
+    ) -> Result<Transaction<'_>, Fault> {
+        let transaction = self.link.client.build_transaction();
+        Ok(transaction.isolation_level(isolation).start().await?)
+    }
+
+    /// For the next one who needs it.
+    pub(crate) fn give_back(self) {
+        lock(&self.pool.idle_alone).push(self.link);
+    }
+}
+
+/// Goes through the rows of a query from one moment, a few at a time, for as long as `visit` wants more.
+pub(crate) async fn walk(
+    pool: &Pool,
+    sql: &str,
+    params: Params<'_>,
+    mut visit: impl FnMut(&Row) -> Result<bool, Fault>,
+) -> Result<(), Fault> {
+    let mut alone = pool.alone().await?;
+    let transaction = alone.begin(IsolationLevel::ReadCommitted).await?;
+    let portal = transaction.bind(sql, params).await?;
+    'rows: loop {
+        let rows = transaction.query_portal(&portal, ROWS_AT_ONCE).await?;
+        for row in &rows {
+            if !visit(row)? {
+                break 'rows;
+            }
+        }
+        if rows.len() < ROWS_AT_ONCE as usize {
+            break;
+        }
+    }
+    drop(portal);
+    transaction.commit().await?;
+    alone.give_back();
+    Ok(())
+}
+
+/// Nothing in a critical section can panic, so a poisoned lock guards sound data.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Every statement of ours looks up few rows by an index. So it is planned once, and the planner is kept
+/// from reading whole tables while they are so small that this looks cheap. What an operator set for
+/// durability is kept, unless it is none.
+fn greeting(options: &Options) -> String {
+    format!(
+        "SET search_path TO \"{}\", pg_catalog;
+         SET plan_cache_mode = force_generic_plan;
+         SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
+         SET max_parallel_workers_per_gather = 0; SET jit = off;
+         SET statement_timeout = {}; SET idle_in_transaction_session_timeout = '60s';
+         SELECT set_config('synchronous_commit', 'on', false)
+             WHERE current_setting('synchronous_commit') = 'off';",
+        options.schema,
+        options.request_timeout.as_millis()
+    )
+}
+
+/// How many transactions of several statements can be under way.
+const ALONE_MAX: usize = 4;
+const ROWS_AT_ONCE: i32 = 256;
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+const FIRST_WAIT: Duration = Duration::from_millis(10);
+const LONGEST_WAIT: Duration = Duration::from_millis(500);

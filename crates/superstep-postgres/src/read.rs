@@ -1,0 +1,213 @@
+//! Reads of one thread: where it stands, its history, what it waits for.
+//!
+//! Each is one statement, so that all it finds is from one moment.
+
+use superstep_core::checkpoint::{
+    AnswerBody, Head, History, InterruptRow, Loaded, RecordRow, Status, StoredBody,
+};
+use superstep_core::error::CheckpointError;
+use superstep_core::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp, Value};
+use tokio_postgres::Row;
+
+use crate::fault::{Fault, PostgresError};
+use crate::id::Id;
+use crate::pool::Pool;
+
+/// Everything needed to open a thread.
+pub(crate) async fn load(pool: &Pool, thread: &ThreadId) -> Result<Option<Loaded>, Fault> {
+    let rows = pool.read(LOAD, &[&thread.tenant(), &thread.name()]).await?;
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let mut loaded = Loaded::default();
+    for row in &rows {
+        match row.get::<_, i32>(0) {
+            0 => loaded.head = head(row, 1)?,
+            1 => loaded.history.snapshot = Some(stored_body(row, 1, 7)),
+            2 => loaded.history.entries.push(stored_body(row, 1, 7)),
+            3 => loaded.records.push(RecordRow {
+                task: TaskId::from_bytes(row.get::<_, Id>(6).0),
+                key: text(row, 8)?,
+                body: row.get(7),
+            }),
+            _ => loaded.interrupts.push(loaded_interrupt(row, thread)?),
+        }
+    }
+    // Nothing says that the parts of a union come in order.
+    loaded.history.entries.sort_by_key(|entry| entry.seq);
+    Ok(Some(loaded))
+}
+
+/// Columns: part, five numbers, an id, a body, two more.
+const LOAD: &str = "
+    WITH head AS MATERIALIZED (
+        SELECT id, epoch, seq, status, recoveries, answers FROM thread WHERE tenant = $1 AND name = $2),
+    snap AS MATERIALIZED (
+        SELECT seq, body FROM snapshot WHERE thread = (SELECT id FROM head) ORDER BY seq DESC LIMIT 1)
+    SELECT 0, epoch, seq, status::bigint, recoveries, answers, NULL::uuid, NULL::bytea, NULL::bytea, NULL::bytea
+        FROM head
+    UNION ALL SELECT 1, seq, 0, 0, 0, 0, NULL, body, NULL, NULL FROM snap
+    UNION ALL SELECT 2, seq, 0, 0, 0, 0, NULL, body, NULL, NULL FROM log
+        WHERE thread = (SELECT id FROM head) AND seq > coalesce((SELECT seq FROM snap), 0)
+    UNION ALL (SELECT 3, 0, 0, 0, 0, 0, task, body, key, NULL FROM record
+        WHERE thread = (SELECT id FROM head) ORDER BY task, key)
+    UNION ALL (SELECT 4, seq, asked_at, answered_at, closed, 0, id, body, answer, answered_by FROM interrupt
+        WHERE thread = (SELECT id FROM head) AND closed IS NULL ORDER BY id)";
+
+fn loaded_interrupt(row: &Row, thread: &ThreadId) -> Result<InterruptRow, Fault> {
+    let answered_at: Option<i64> = row.get(3);
+    Ok(InterruptRow {
+        thread: thread.clone(),
+        id: InterruptId::from_bytes(row.get::<_, Id>(6).0),
+        seq: Seq(count(row, 1)),
+        asked_at: Timestamp(row.get(2)),
+        body: row.get(7),
+        answer: answered_at.map(|_| answer_of(row.get(8))),
+        answered_by: optional_text(row, 9)?,
+        answered_at: answered_at.map(Timestamp),
+        closed: row
+            .get::<_, Option<i64>>(4)
+            .map(|seq| Seq(seq.unsigned_abs())),
+    })
+}
+
+/// The history up to an entry.
+pub(crate) async fn load_at(pool: &Pool, thread: &ThreadId, seq: Seq) -> Result<History, Fault> {
+    let rows = pool
+        .read(LOAD_AT, &[&thread.tenant(), &thread.name(), &number(seq.0)])
+        .await?;
+    let mut history = History::default();
+    let mut is_living = false;
+    for row in &rows {
+        match row.get::<_, i32>(0) {
+            0 => is_living = true,
+            1 => history.snapshot = Some(stored_body(row, 1, 2)),
+            _ => history.entries.push(stored_body(row, 1, 2)),
+        }
+    }
+    if !is_living {
+        return Err(no_thread(thread).into());
+    }
+    history.entries.sort_by_key(|entry| entry.seq);
+    // The entry itself is read with its snapshot too, to see that it is there.
+    let after = history.snapshot.as_ref().map(|snapshot| snapshot.seq);
+    let is_there = history.entries.last().is_some_and(|entry| entry.seq == seq);
+    history.entries.retain(|entry| Some(entry.seq) != after);
+    if !is_there {
+        return Err(CheckpointError::NoCheckpoint {
+            thread: thread.clone(),
+            seq,
+        }
+        .into());
+    }
+    Ok(history)
+}
+
+const LOAD_AT: &str = "
+    WITH head AS MATERIALIZED (
+        SELECT id FROM thread WHERE tenant = $1 AND name = $2 AND status <> 6),
+    snap AS MATERIALIZED (
+        SELECT seq, body FROM snapshot WHERE thread = (SELECT id FROM head) AND seq <= $3::bigint
+        ORDER BY seq DESC LIMIT 1)
+    SELECT 0, 0::bigint, NULL::bytea FROM head
+    UNION ALL SELECT 1, seq, body FROM snap
+    UNION ALL SELECT 2, seq, body FROM log
+        WHERE thread = (SELECT id FROM head) AND seq >= coalesce((SELECT seq FROM snap), 0)
+          AND seq <= $3::bigint";
+
+/// Entries above a sequence number; none of a thread that is not there.
+pub(crate) async fn entries(
+    pool: &Pool,
+    thread: &ThreadId,
+    after: Seq,
+    limit: u32,
+) -> Result<Vec<StoredBody>, Fault> {
+    let sql = "SELECT seq, body FROM log
+         WHERE thread = (SELECT id FROM thread WHERE tenant = $1 AND name = $2) AND seq > $3
+         ORDER BY seq LIMIT $4";
+    let limits = (number(after.0), i64::from(limit));
+    let rows = pool
+        .read(
+            sql,
+            &[&thread.tenant(), &thread.name(), &limits.0, &limits.1],
+        )
+        .await?;
+    Ok(rows.iter().map(|row| stored_body(row, 0, 1)).collect())
+}
+
+/// A question in eight columns: id, seq, asked_at, body, answer, answered_by, answered_at, closed.
+pub(crate) fn interrupt(row: &Row, thread: ThreadId) -> Result<InterruptRow, Fault> {
+    let answered_at: Option<i64> = row.get(6);
+    Ok(InterruptRow {
+        thread,
+        id: InterruptId::from_bytes(row.get::<_, Id>(0).0),
+        seq: Seq(count(row, 1)),
+        asked_at: Timestamp(row.get(2)),
+        body: row.get(3),
+        answer: answered_at.map(|_| answer_of(row.get(4))),
+        answered_by: optional_text(row, 5)?,
+        answered_at: answered_at.map(Timestamp),
+        closed: row
+            .get::<_, Option<i64>>(7)
+            .map(|seq| Seq(seq.unsigned_abs())),
+    })
+}
+
+/// The answer of a question that has one.
+pub(crate) fn answer_of(column: Option<Vec<u8>>) -> AnswerBody {
+    column.map_or(AnswerBody::Expired, |bytes| {
+        AnswerBody::Value(Value::from_bytes(bytes))
+    })
+}
+
+/// The head in five columns: epoch, sequence, status, recoveries, answers.
+pub(crate) fn head(row: &Row, first: usize) -> Result<Head, Fault> {
+    let number: i64 = row.get(first + 2);
+    Ok(Head {
+        epoch: Epoch(count(row, first)),
+        seq: Seq(count(row, first + 1)),
+        status: status(number)?,
+        recoveries: u32::try_from(row.get::<_, i64>(first + 3)).unwrap_or(u32::MAX),
+        answers: count(row, first + 4),
+    })
+}
+
+pub(crate) fn status(number: i64) -> Result<Status, PostgresError> {
+    let status = u8::try_from(number).ok().and_then(Status::from_number);
+    status.ok_or(PostgresError::Unknown {
+        what: "status",
+        number,
+    })
+}
+
+pub(crate) fn stored_body(row: &Row, seq: usize, body: usize) -> StoredBody {
+    StoredBody {
+        seq: Seq(count(row, seq)),
+        body: row.get(body),
+    }
+}
+
+/// A text that is kept as bytes.
+pub(crate) fn text(row: &Row, column: usize) -> Result<String, PostgresError> {
+    String::from_utf8(row.get(column)).map_err(|_| PostgresError::NotText)
+}
+
+fn optional_text(row: &Row, column: usize) -> Result<String, PostgresError> {
+    let bytes: Option<Vec<u8>> = row.get(column);
+    String::from_utf8(bytes.unwrap_or_default()).map_err(|_| PostgresError::NotText)
+}
+
+pub(crate) fn count(row: &Row, column: usize) -> u64 {
+    row.get::<_, i64>(column).unsigned_abs()
+}
+
+/// A count as PostgreSQL keeps numbers. None of ours comes near the end.
+pub(crate) fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn no_thread(thread: &ThreadId) -> CheckpointError {
+    CheckpointError::NoThread {
+        thread: thread.clone(),
+    }
+}

@@ -1,0 +1,312 @@
+//! The tables, and how a database comes to have them.
+//!
+//! A thread is spread over tables by how often each part is written. `thread` is the small row that
+//! every commit compares and changes: half of each page is left free and nothing that changes with a
+//! superstep is indexed, so its new version stays on its page and no index is touched. `listing` is what
+//! lists show and `term` is its index by content; they are written at run boundaries. All of them are
+//! partitioned by a hash of the thread, so that no table, no index and no vacuum of one grows with the
+//! whole. How many partitions there are is decided when the schema is made, and kept.
+//!
+//! Texts that users give are kept as bytes: PostgreSQL's texts have no NUL and an order of their own.
+//! Migrations are never edited, only added.
+
+use superstep_core::error::CheckpointError;
+use tokio_postgres::{IsolationLevel, Transaction};
+
+use crate::Options;
+use crate::fault::{Fault, PostgresError};
+use crate::pool::Pool;
+
+/// Each takes the schema from its index to the next number, given the number of partitions.
+const MIGRATIONS: &[fn(u32) -> String] = &[checkpoints, items, cache];
+
+const TABLES: &str = "
+    CREATE SEQUENCE thread_id;
+
+    -- Addressed by name in every request. A deleted thread keeps its row. `was` is the status before the last change.
+    CREATE TABLE thread (
+        id bigint NOT NULL DEFAULT nextval('thread_id'),
+        epoch bigint NOT NULL,
+        seq bigint NOT NULL,
+        recoveries bigint NOT NULL,
+        answers bigint NOT NULL,
+        seen bigint NOT NULL,
+        status smallint NOT NULL,
+        was smallint NOT NULL,
+        cancel boolean NOT NULL,
+        tenant text COLLATE \"C\" NOT NULL,
+        name text COLLATE \"C\" NOT NULL,
+        PRIMARY KEY (tenant, name)
+    ) PARTITION BY HASH (name);
+    CREATE INDEX thread_running ON thread (tenant, name) WHERE status = 1;
+    CREATE INDEX thread_answered ON thread (tenant, name) WHERE status = 2 AND answers > seen;
+
+    CREATE TABLE log (
+        thread bigint NOT NULL,
+        seq bigint NOT NULL,
+        epoch bigint NOT NULL,
+        body bytea NOT NULL,
+        PRIMARY KEY (thread, seq)
+    ) PARTITION BY HASH (thread);
+
+    CREATE TABLE snapshot (
+        thread bigint NOT NULL,
+        seq bigint NOT NULL,
+        body bytea NOT NULL,
+        PRIMARY KEY (thread, seq)
+    ) PARTITION BY HASH (thread);
+
+    CREATE TABLE record (
+        thread bigint NOT NULL,
+        task uuid NOT NULL,
+        key bytea NOT NULL,
+        body bytea NOT NULL,
+        PRIMARY KEY (thread, task, key)
+    ) PARTITION BY HASH (thread);
+
+    -- Answered if `answered_at` is there; without an answer then, the time ran out.
+    CREATE TABLE interrupt (
+        thread bigint NOT NULL,
+        seq bigint NOT NULL,
+        asked_at bigint NOT NULL,
+        deadline bigint,
+        closed bigint,
+        answered_at bigint,
+        id uuid NOT NULL,
+        tenant text COLLATE \"C\" NOT NULL,
+        name text COLLATE \"C\" NOT NULL,
+        answer bytea,
+        answered_by bytea,
+        body bytea NOT NULL,
+        PRIMARY KEY (thread, id)
+    ) PARTITION BY HASH (thread);
+    CREATE INDEX interrupt_live ON interrupt (thread) WHERE closed IS NULL;
+    CREATE INDEX interrupt_open ON interrupt (tenant, asked_at)
+        WHERE answered_at IS NULL AND closed IS NULL;
+    CREATE INDEX interrupt_due ON interrupt (deadline)
+        WHERE answered_at IS NULL AND closed IS NULL AND deadline IS NOT NULL;
+
+    CREATE TABLE listing (
+        thread bigint PRIMARY KEY,
+        created bigint NOT NULL,
+        updated bigint NOT NULL,
+        tenant text COLLATE \"C\" NOT NULL,
+        name text COLLATE \"C\" NOT NULL,
+        graph bytea NOT NULL,
+        metadata bytea,
+        state bytea,
+        metadata_terms bigint[] NOT NULL,
+        state_terms bigint[] NOT NULL
+    ) PARTITION BY HASH (thread);
+    CREATE INDEX listing_updated ON listing (tenant, updated DESC, name);
+
+    CREATE TABLE term (
+        term bigint NOT NULL,
+        thread bigint NOT NULL,
+        PRIMARY KEY (term, thread)
+    ) PARTITION BY HASH (thread);
+
+    -- For a statement that finds out at its end that it must not have happened.
+    CREATE FUNCTION refuse() RETURNS bigint LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = 'SS001'; END $$;
+";
+
+/// What each partition is made with. A body of an entry stays in its row as long as it fits a page.
+const PARTITIONED: &[(&str, &str)] = &[
+    (
+        "thread",
+        "WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05)",
+    ),
+    ("log", "WITH (toast_tuple_target = 8160)"),
+    ("snapshot", ""),
+    ("record", "WITH (toast_tuple_target = 8160)"),
+    ("interrupt", ""),
+    ("listing", "WITH (fillfactor = 80)"),
+    ("term", ""),
+];
+
+fn checkpoints(partitions: u32) -> String {
+    let mut sql = TABLES.to_owned();
+    for (table, settings) in PARTITIONED {
+        for n in 0..partitions {
+            sql.push_str(&format!(
+                "CREATE TABLE {table}_{n} PARTITION OF {table}
+                     FOR VALUES WITH (MODULUS {partitions}, REMAINDER {n}) {settings};\n"
+            ));
+        }
+    }
+    sql
+}
+
+fn items(_: u32) -> String {
+    "CREATE TABLE item (
+        row bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        created bigint NOT NULL,
+        updated bigint NOT NULL,
+        expires bigint,
+        ttl_ms bigint,
+        refresh boolean NOT NULL,
+        namespace bytea NOT NULL,
+        key bytea NOT NULL,
+        value bytea NOT NULL,
+        UNIQUE (namespace, key)
+    );
+    CREATE INDEX item_expires ON item (expires) WHERE expires IS NOT NULL;"
+        .to_owned()
+}
+
+fn cache(_: u32) -> String {
+    // A key may be longer than an index takes. Of two with one hash the later one stays: it is a cache.
+    "CREATE TABLE cache (
+        hash bigint PRIMARY KEY,
+        expires bigint,
+        key bytea NOT NULL,
+        body bytea NOT NULL
+    );
+    CREATE INDEX cache_expires ON cache (expires) WHERE expires IS NOT NULL;"
+        .to_owned()
+}
+
+/// Brings the database to the newest schema.
+///
+/// Each migration is one transaction that also writes its number, and whoever migrates holds a lock that
+/// ends with the transaction: a process that dies in the middle leaves the schema before, and of several that
+/// start at once one migrates and the others find it done.
+pub(crate) async fn migrate(pool: &Pool, options: &Options) -> Result<(), Fault> {
+    let mut alone = pool.alone().await?;
+    loop {
+        let transaction = alone.begin(IsolationLevel::ReadCommitted).await?;
+        // What PostgreSQL remarks on `IF NOT EXISTS` is no news.
+        transaction
+            .batch_execute(
+                "SET LOCAL client_min_messages = warning; SET LOCAL statement_timeout = 0",
+            )
+            .await?;
+        check_server(&transaction).await?;
+        let is_newest = step(&transaction, options).await?;
+        transaction.commit().await?;
+        if is_newest {
+            break;
+        }
+    }
+    alone.give_back();
+    Ok(())
+}
+
+/// Makes one step, if there is one to make. Says whether there was none.
+async fn step(transaction: &Transaction<'_>, options: &Options) -> Result<bool, Fault> {
+    if version(transaction, options).await? == Some(KNOWN) {
+        return Ok(true);
+    }
+    let schema = &options.schema;
+    transaction
+        .execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended('superstep/' || $1, 0))",
+            &[schema],
+        )
+        .await?;
+    let (version, partitions) = match version(transaction, options).await? {
+        Some(version) => (version, partitions(transaction).await?),
+        None => (begin(transaction, options).await?, options.partitions),
+    };
+    let Some(migration) = MIGRATIONS.get(version as usize) else {
+        return Ok(true);
+    };
+    transaction.batch_execute(&migration(partitions)).await?;
+    let next = i64::from(version) + 1;
+    transaction
+        .execute("UPDATE meta SET version = $1", &[&next])
+        .await?;
+    Ok(false)
+}
+
+/// The schema's number; none if there is no schema, or nothing in it.
+async fn version(transaction: &Transaction<'_>, options: &Options) -> Result<Option<u32>, Fault> {
+    let schema = &options.schema;
+    let tables = transaction
+        .query_one(
+            "SELECT count(*), count(*) FILTER (WHERE tablename = 'meta')
+             FROM pg_catalog.pg_tables WHERE schemaname = $1",
+            &[schema],
+        )
+        .await?;
+    let (tables, ours): (i64, i64) = (tables.get(0), tables.get(1));
+    if tables == 0 {
+        return Ok(None);
+    }
+    let foreign = || PostgresError::Foreign {
+        schema: schema.clone(),
+    };
+    if ours == 0 {
+        return Err(foreign().into());
+    }
+    let found = transaction
+        .query_opt("SELECT version FROM meta WHERE program = 'superstep'", &[])
+        .await
+        .map_err(|_| foreign())?;
+    let found: i64 = found.ok_or_else(foreign)?.get(0);
+    let found = u32::try_from(found).unwrap_or(u32::MAX);
+    if found > KNOWN {
+        return Err(CheckpointError::NewerDatabase {
+            found,
+            known: KNOWN,
+        }
+        .into());
+    }
+    Ok(Some(found))
+}
+
+async fn partitions(transaction: &Transaction<'_>) -> Result<u32, Fault> {
+    let row = transaction
+        .query_one("SELECT partitions FROM meta", &[])
+        .await?;
+    Ok(u32::try_from(row.get::<_, i64>(0)).unwrap_or(1))
+}
+
+/// The empty schema, with its number.
+async fn begin(transaction: &Transaction<'_>, options: &Options) -> Result<u32, Fault> {
+    let sql = format!(
+        "CREATE SCHEMA IF NOT EXISTS \"{}\";
+         CREATE TABLE meta (program text NOT NULL, version bigint NOT NULL, partitions bigint NOT NULL);
+         INSERT INTO meta (program, version, partitions) VALUES ('superstep', 0, {});",
+        options.schema,
+        options.partitions.max(1)
+    );
+    transaction.batch_execute(&sql).await?;
+    Ok(0)
+}
+
+async fn check_server(transaction: &Transaction<'_>) -> Result<(), Fault> {
+    let row = transaction
+        .query_one(
+            "SELECT current_setting('server_version_num')::bigint, current_setting('server_version')",
+            &[],
+        )
+        .await?;
+    if row.get::<_, i64>(0) < SERVER_MIN.0 {
+        return Err(PostgresError::OldServer {
+            found: row.get(1),
+            needed: SERVER_MIN.1,
+        }
+        .into());
+    }
+    Ok(())
+}
+
+/// Refuses a name that would need quoting, so that nobody has to think of it.
+pub(crate) fn check_name(schema: &str) -> Result<(), PostgresError> {
+    let is_letter = |b: u8| b.is_ascii_lowercase() || b == b'_';
+    let mut bytes = schema.bytes();
+    let begins = bytes.next().is_some_and(is_letter);
+    let goes_on = bytes.all(|b| is_letter(b) || b.is_ascii_digit());
+    if begins && goes_on && schema.len() <= SCHEMA_BYTES_MAX {
+        return Ok(());
+    }
+    Err(PostgresError::SchemaName {
+        schema: schema.chars().take(SCHEMA_BYTES_MAX).collect(),
+    })
+}
+
+const KNOWN: u32 = MIGRATIONS.len() as u32;
+const SERVER_MIN: (i64, &str) = (140_000, "14");
+const SCHEMA_BYTES_MAX: usize = 63;

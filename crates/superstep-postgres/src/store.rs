@@ -1,0 +1,263 @@
+//! The long-term store: facts kept across threads.
+//!
+//! A namespace is kept as its segments, each followed by a separator that no segment can hold. So
+//! everything below a prefix is one range of an index, whole segments only and byte for byte, and
+//! the order of the bytes is the order of the namespaces.
+
+use serde_json::Value as Json;
+use superstep_core::Timestamp;
+use superstep_core::checkpoint::BoxFuture;
+use superstep_core::store::{
+    Item, Namespace, NamespaceQuery, PutItem, Search, Store, StoreError, StoreResult,
+};
+use tokio_postgres::Row;
+
+use crate::Postgres;
+use crate::fault::{Fault, PostgresError};
+use crate::list::{limits, rows_max};
+use crate::pool::{Pool, walk};
+use crate::read::{number, text};
+
+impl Store for Postgres {
+    fn get<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        key: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, StoreResult<Option<Item>>> {
+        Box::pin(async move { Ok(get(&self.pool, namespace, key, now).await?) })
+    }
+
+    fn put<'a>(&'a self, put: &'a PutItem, now: Timestamp) -> BoxFuture<'a, StoreResult<()>> {
+        Box::pin(async move {
+            put.check()?;
+            Ok(self::put(&self.pool, put, now).await?)
+        })
+    }
+
+    fn delete<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        key: &'a str,
+    ) -> BoxFuture<'a, StoreResult<bool>> {
+        let sql = "DELETE FROM item WHERE namespace = $1 AND key = $2 RETURNING 1";
+        Box::pin(async move {
+            let namespace = encode(namespace.segments());
+            let rows = self.pool.write(sql, &[&namespace, &key.as_bytes()]).await?;
+            Ok(!rows.is_empty())
+        })
+    }
+
+    fn search<'a>(
+        &'a self,
+        search: &'a Search,
+        now: Timestamp,
+    ) -> BoxFuture<'a, StoreResult<Vec<Item>>> {
+        Box::pin(async move { Ok(self::search(&self.pool, search, now).await?) })
+    }
+
+    fn namespaces<'a>(
+        &'a self,
+        query: &'a NamespaceQuery,
+        now: Timestamp,
+    ) -> BoxFuture<'a, StoreResult<Vec<Namespace>>> {
+        Box::pin(async move { Ok(namespaces(&self.pool, query, now).await?) })
+    }
+
+    fn sweep(&self, now: Timestamp, limit: u32) -> BoxFuture<'_, StoreResult<u64>> {
+        let sql = "WITH swept AS (DELETE FROM item WHERE row IN (
+                 SELECT row FROM item WHERE expires <= $1 ORDER BY expires LIMIT $2) RETURNING 1)
+             SELECT count(*) FROM swept";
+        Box::pin(async move {
+            let rows = self.pool.write(sql, &[&now.0, &i64::from(limit)]).await?;
+            Ok(rows
+                .first()
+                .map_or(0, |row| row.get::<_, i64>(0).unsigned_abs()))
+        })
+    }
+}
+
+async fn get(
+    pool: &Pool,
+    namespace: &Namespace,
+    key: &str,
+    now: Timestamp,
+) -> Result<Option<Item>, Fault> {
+    let namespace = encode(namespace.segments());
+    let sql = "SELECT namespace, key, value, created, updated, expires, refresh FROM item
+         WHERE namespace = $1 AND key = $2 AND (expires IS NULL OR expires > $3)";
+    let rows = pool
+        .read(sql, &[&namespace, &key.as_bytes(), &now.0])
+        .await?;
+    let Some(row) = rows.first() else {
+        return Ok(None);
+    };
+    if !row.get::<_, bool>(6) {
+        return item(row).map(Some);
+    }
+    // A clock that went back must not shorten a life. It is read again, for it may have changed since it was found.
+    let sql = "UPDATE item SET expires = CASE WHEN refresh THEN greatest(expires, $3 + ttl_ms) ELSE expires END
+         WHERE namespace = $1 AND key = $2 AND (expires IS NULL OR expires > $3)
+         RETURNING namespace, key, value, created, updated, expires";
+    let rows = pool
+        .write(sql, &[&namespace, &key.as_bytes(), &now.0])
+        .await?;
+    rows.first().map(item).transpose()
+}
+
+async fn put(pool: &Pool, put: &PutItem, now: Timestamp) -> Result<(), Fault> {
+    // What had expired was gone, so what takes its place is new.
+    let sql = "INSERT INTO item AS i (namespace, key, value, created, updated, expires, ttl_ms, refresh)
+         VALUES ($1, $2, $3, $4, $4, $5, $6, $7)
+         ON CONFLICT (namespace, key) DO UPDATE SET value = excluded.value,
+             created = CASE WHEN i.expires <= excluded.created THEN excluded.created ELSE i.created END,
+             updated = excluded.updated, expires = excluded.expires, ttl_ms = excluded.ttl_ms,
+             refresh = excluded.refresh";
+    let value = serde_json::to_vec(&put.value)?;
+    let expires = put.ttl.map(|ttl| now.plus_ms(ttl.ms).0);
+    // Added to a time by PostgreSQL, which must not overflow.
+    let ttl_ms = put.ttl.map(|ttl| number(ttl.ms).min(TTL_MS_MAX));
+    let refresh = put.ttl.is_some_and(|ttl| ttl.refresh_on_read);
+    let namespace = encode(put.namespace.segments());
+    let key = put.key.as_bytes();
+    pool.write(
+        sql,
+        &[
+            &namespace, &key, &value, &now.0, &expires, &ttl_ms, &refresh,
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Without filters the database counts; with filters items are compared here, from the newest on.
+async fn search(pool: &Pool, search: &Search, now: Timestamp) -> Result<Vec<Item>, Fault> {
+    let Some((low, high)) = range(&search.prefix) else {
+        return Ok(Vec::new());
+    };
+    if search.filters.is_empty() {
+        let (limit, offset) = limits(search.page);
+        let rows = pool
+            .read(PAGE, &[&low, &high, &now.0, &limit, &offset])
+            .await?;
+        return rows.iter().map(item).collect();
+    }
+    let limit = rows_max(search.page);
+    let mut found = Vec::new();
+    let mut passed_over = 0;
+    walk(pool, ALL, &[&low, &high, &now.0], |row| {
+        let item = item(row)?;
+        let mut filters = search.filters.iter();
+        if filters.all(|filter| filter.matches(&item.value)) {
+            if passed_over < search.page.offset {
+                passed_over += 1;
+            } else if found.len() < limit {
+                found.push(item);
+            }
+        }
+        Ok(found.len() < limit)
+    })
+    .await?;
+    Ok(found)
+}
+
+macro_rules! items {
+    ($rest:literal) => {
+        concat!(
+            "SELECT namespace, key, value, created, updated, expires FROM item
+             WHERE namespace >= $1 AND ($2::bytea IS NULL OR namespace < $2)
+               AND (expires IS NULL OR expires > $3)
+             ORDER BY updated DESC, namespace, key",
+            $rest
+        )
+    };
+}
+
+const ALL: &str = items!("");
+const PAGE: &str = items!(" LIMIT $4 OFFSET $5");
+
+async fn namespaces(
+    pool: &Pool,
+    query: &NamespaceQuery,
+    now: Timestamp,
+) -> Result<Vec<Namespace>, Fault> {
+    let literal = query.prefix.iter().take_while(|segment| *segment != "*");
+    let Some((low, high)) = range(literal) else {
+        return Ok(Vec::new());
+    };
+    let sql = "SELECT DISTINCT namespace FROM item
+         WHERE namespace >= $1 AND ($2::bytea IS NULL OR namespace < $2)
+           AND (expires IS NULL OR expires > $3)
+         ORDER BY namespace";
+    let limit = rows_max(query.page);
+    let mut found = Vec::new();
+    let mut last = None;
+    let mut passed_over = 0;
+    walk(pool, sql, &[&low, &high, &now.0], |row| {
+        let namespace = decode(row.get(0))?;
+        let listed = query.cut(&namespace);
+        // In order, so those that are equal once they are cut follow one another.
+        if query.matches(&namespace) && last.as_ref() != Some(&listed) {
+            if passed_over < query.page.offset {
+                passed_over += 1;
+            } else if found.len() < limit {
+                found.push(listed.clone());
+            }
+            last = Some(listed);
+        }
+        Ok(found.len() < limit)
+    })
+    .await?;
+    Ok(found)
+}
+
+/// An item in six columns: namespace, key, value, created, updated, expires.
+fn item(row: &Row) -> Result<Item, Fault> {
+    Ok(Item {
+        namespace: decode(row.get(0))?,
+        key: text(row, 1)?,
+        value: serde_json::from_slice::<Json>(row.get(2))?,
+        created: Timestamp(row.get(3)),
+        updated: Timestamp(row.get(4)),
+        expires: row.get::<_, Option<i64>>(5).map(Timestamp),
+    })
+}
+
+fn encode<'a>(segments: impl IntoIterator<Item = &'a String>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for segment in segments {
+        bytes.extend_from_slice(segment.as_bytes());
+        bytes.push(SEPARATOR);
+    }
+    bytes
+}
+
+fn decode(bytes: &[u8]) -> Result<Namespace, Fault> {
+    let text = std::str::from_utf8(bytes).map_err(|_| PostgresError::NotText)?;
+    let namespace: Result<_, StoreError> =
+        Namespace::new(text.split_terminator(char::from(SEPARATOR)));
+    Ok(namespace?)
+}
+
+/// The bytes of all namespaces below a prefix: from the first on, and before the second.
+/// None if no namespace can have such a prefix.
+fn range<'a>(prefix: impl IntoIterator<Item = &'a String>) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+    let mut segments = Vec::new();
+    for segment in prefix {
+        if segment.is_empty() || segment.as_bytes().contains(&SEPARATOR) {
+            return None;
+        }
+        segments.push(segment);
+    }
+    let low = encode(segments);
+    let mut high = low.clone();
+    let high = high.pop().map(|separator| {
+        high.push(separator + 1);
+        high
+    });
+    Some((low, high))
+}
+
+/// A control character, which no segment has, and less than any that it may have.
+const SEPARATOR: u8 = 0x1f;
+const TTL_MS_MAX: i64 = i64::MAX / 4;

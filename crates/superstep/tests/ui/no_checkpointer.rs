@@ -1,0 +1,5 @@
+use superstep::prelude::*;
+
+fn main() {
+    let _ = Runtime::new("sqlite:threads.db");
+}
