@@ -9,7 +9,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use superstep_conformance::sim::{Counts, Mutant, catch, explain, simulate, simulate_mutant, sweep};
+use superstep_conformance::sim::{
+    Counts, Mutant, catch, explain, simulate, simulate_mutant, sweep,
+};
 
 struct Args {
     trials: u64,
@@ -43,8 +45,14 @@ fn parse() -> Result<Args, String> {
     };
     let mut given = std::env::args().skip(1);
     while let Some(name) = given.next() {
-        let value = given.next().ok_or_else(|| format!("`{name}` takes a value"))?;
-        let number = || value.parse::<u64>().map_err(|_| format!("`{value}` is no number"));
+        let value = given
+            .next()
+            .ok_or_else(|| format!("`{name}` takes a value"))?;
+        let number = || {
+            value
+                .parse::<u64>()
+                .map_err(|_| format!("`{value}` is no number"))
+        };
         match name.as_str() {
             "--trials" => args.trials = number()?,
             "--seed" => args.seed = number()?,
@@ -89,7 +97,10 @@ fn run(args: &Args) -> ExitCode {
         if last_word.elapsed() >= Duration::from_secs(2) {
             last_word = Instant::now();
             let rate = n as f64 / begun.elapsed().as_secs_f64();
-            eprintln!("{n} trials, {} with violations, {rate:.0}/s", findings.seeds);
+            eprintln!(
+                "{n} trials, {} with violations, {rate:.0}/s",
+                findings.seeds
+            );
         }
     }
     let rate = args.trials as f64 / begun.elapsed().as_secs_f64();
@@ -101,7 +112,11 @@ fn run(args: &Args) -> ExitCode {
     let swept = if args.trials > 1 && args.mutant.is_none() {
         let swept = sweep(SWEPT);
         for (seed, point, how, violation) in &swept.violations {
-            findings.add(*seed, &format!("sweep, point {point}, {how}: {violation}"), 1);
+            findings.add(
+                *seed,
+                &format!("sweep, point {point}, {how}: {violation}"),
+                1,
+            );
         }
         json!({"programs": swept.programs, "points": swept.points, "violations": swept.violations.len()})
     } else {
@@ -143,7 +158,10 @@ fn all_mutants(first: u64) -> (serde_json::Value, u64) {
         let caught = catch(mutant, first, MUTANT_SEEDS_MAX);
         let by = mutant.caught_by().name();
         match caught.caught_after {
-            Some(seeds) => eprintln!("mutant {}: caught by {by} after {seeds} seeds", mutant.name()),
+            Some(seeds) => eprintln!(
+                "mutant {}: caught by {by} after {seeds} seeds",
+                mutant.name()
+            ),
             None => {
                 escaped += 1;
                 eprintln!("mutant {}: NOT caught by {by}", mutant.name());

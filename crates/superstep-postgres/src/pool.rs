@@ -59,7 +59,9 @@ struct Link {
 
 impl Pool {
     pub(crate) fn new(mut config: Config, options: &Options) -> Self {
-        config.application_name("superstep");
+        if config.get_application_name().is_none() {
+            config.application_name("superstep");
+        }
         config.connect_timeout(options.connect_timeout);
         config.keepalives_idle(KEEPALIVE_IDLE);
         // After a handover the former primary may be back as one that only reads.

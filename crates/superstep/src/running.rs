@@ -1,7 +1,9 @@
 //! Tasks under way: started, timed, dropped. No rule lives here; each task says what it wants.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use superstep_core::checkpoint::{BoxFuture, CheckpointResult, RecordWrite};
@@ -21,6 +23,8 @@ use crate::patient::Patient;
 pub(crate) struct Running {
     tasks: JoinSet<(TaskId, TaskEnd)>,
     handles: BTreeMap<TaskId, AbortHandle>,
+    /// Those that ended without ever having waited.
+    ended: VecDeque<(TaskId, TaskEnd)>,
     surroundings: Arc<Surroundings>,
 }
 
@@ -50,18 +54,25 @@ impl Running {
         Self {
             tasks: JoinSet::new(),
             handles: BTreeMap::new(),
+            ended: VecDeque::new(),
             surroundings,
         }
     }
 
     pub(crate) fn start(&mut self, tasks: Vec<Task>) {
+        // A task without company is begun right here: many never wait, and need no trip to another thread.
+        let alone = tasks.len() == 1 && self.tasks.is_empty();
         for task in tasks {
             let id = task.id();
             let around = self.surroundings.clone();
-            let handle = self
-                .tasks
-                .spawn(async move { (id, around.run(task).await) });
-            self.handles.insert(id, handle);
+            let mut running = Box::pin(async move { (id, around.run(task).await) });
+            match alone.then(|| begin(running.as_mut())) {
+                Some(Poll::Ready(ended)) => self.ended.push_back(ended),
+                Some(Poll::Pending) | None => {
+                    let handle = self.tasks.spawn(running);
+                    self.handles.insert(id, handle);
+                }
+            }
         }
     }
 
@@ -78,6 +89,11 @@ impl Running {
         &mut self,
         until: Option<Timestamp>,
     ) -> Option<(TaskId, TaskEnd)> {
+        if !self.ended.is_empty() {
+            // A long chain of tasks that never wait must not keep the thread from everybody else.
+            tokio::task::coop::consume_budget().await;
+            return self.ended.pop_front();
+        }
         let timer = wait_until(until, &self.surroundings.clock);
         tokio::select! {
             ended = next_ended(&mut self.tasks) => {
@@ -94,6 +110,11 @@ impl Running {
         while self.tasks.join_next().await.is_some() {}
         self.handles.clear();
     }
+}
+
+/// Polls a task for the first time. If it waits, it is polled again by whoever runs it from then on, so no wake is lost.
+fn begin<T>(task: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
+    task.poll(&mut Context::from_waker(Waker::noop()))
 }
 
 async fn wait_until(until: Option<Timestamp>, clock: &Clock) {

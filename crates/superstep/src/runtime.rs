@@ -318,10 +318,11 @@ impl Runtime {
 
     /// Drives a run until it stops. The whole driver: if it grows a rule of its own, the rule belongs in core.
     pub(crate) async fn drive(&self, mut run: Run) -> Result<(Outcome, Run), DriveError> {
+        let (registered, mut wish) = Registered::new(&self.inner, run.thread());
+        // Looked at after the run is known, so that none slips past whoever drains.
         if self.inner.draining.load(Ordering::SeqCst) {
             return Err(DriveError::Draining);
         }
-        let (registered, mut wish) = Registered::new(&self.inner, run.thread());
         let surroundings = Arc::new(self.surroundings(run.thread()));
         let mut is_lost = surroundings.lost.subscribe();
         let mut running = Running::new(surroundings);

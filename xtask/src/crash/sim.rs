@@ -3,7 +3,7 @@
 //! It runs as an example of `superstep-conformance` and not in this process, so that `cargo xtask verify`
 //! still builds while a crate does not compile.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context, bail};
 use serde_json::Value;
@@ -40,10 +40,8 @@ pub(super) fn run(args: &CrashArgs) -> anyhow::Result<CrashReport> {
 }
 
 fn simulate(trials: u64, seed: u64, mutant: Option<&str>) -> anyhow::Result<Value> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = workspace::cargo();
     command
-        .current_dir(workspace::root())
         .args(["run", "--quiet", "--release", "-p", "superstep-conformance"])
         .args(["--example", "sim", "--"])
         .args(["--trials", &trials.to_string(), "--seed", &seed.to_string()])

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use superstep_core::checkpoint::format::{Change, Entry, EntryKind};
 use superstep_core::checkpoint::StoredBody;
+use superstep_core::checkpoint::format::{Change, Entry, EntryKind};
 use superstep_core::run::{Seen, Watch, read_state};
 use superstep_core::{Seq, Value};
 
@@ -114,7 +114,11 @@ pub(super) fn compare(found: &Remains, calm: &Remains, with_writes: bool) -> Vec
         }
     }
     if found.ends.len() != calm.ends.len() {
-        differ(format!("{} deeds, calm {}", found.ends.len(), calm.ends.len()));
+        differ(format!(
+            "{} deeds, calm {}",
+            found.ends.len(),
+            calm.ends.len()
+        ));
     }
     for (n, (a, b)) in found.values.iter().zip(&calm.values).enumerate() {
         if a != b {
@@ -141,7 +145,12 @@ pub(super) fn compare(found: &Remains, calm: &Remains, with_writes: bool) -> Vec
 /// Two texts from shortly before where they part.
 fn apart(a: &str, b: &str) -> (String, String) {
     let same = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
-    let part = |text: &str| text.chars().skip(same.saturating_sub(60)).take(200).collect();
+    let part = |text: &str| {
+        text.chars()
+            .skip(same.saturating_sub(60))
+            .take(200)
+            .collect()
+    };
     (part(a), part(b))
 }
 
@@ -202,7 +211,9 @@ fn replay(lab: &mut Inner, entries: &[(Seq, Entry)]) {
             continue;
         };
         lab.counts.checks += 1;
-        let read = lab.load_at(*seq).map(|history| read_state(&graph, &thread, &history));
+        let read = lab
+            .load_at(*seq)
+            .map(|history| read_state(&graph, &thread, &history));
         let found: Option<Value> = match read {
             Some(Ok(state)) => state.map(|state| state.values),
             Some(Err(error)) => return lab.fail(Check::Replay, format!("entry {seq}: {error}")),
@@ -315,7 +326,10 @@ fn joins(lab: &mut Inner, entries: &[(Seq, Entry)], graph: &GraphSpec, path: &st
                     if (full && !is_planned) || (is_planned && !full && !target.deferred) {
                         lab.fail(
                             Check::Join,
-                            format!("join into `{}`: seen {seen:?}, planned {is_planned}", target.who),
+                            format!(
+                                "join into `{}`: seen {seen:?}, planned {is_planned}",
+                                target.who
+                            ),
                         );
                     }
                     if full {
@@ -341,7 +355,12 @@ fn joins(lab: &mut Inner, entries: &[(Seq, Entry)], graph: &GraphSpec, path: &st
 fn leads_elsewhere(graph: &GraphSpec, target: usize) -> bool {
     let backs = |back: &Option<super::program::Back>| back.is_some_and(|back| back.to == target);
     graph.start.contains(&target)
-        || graph.joins.iter().filter(|join| join.target == target).count() > 1
+        || graph
+            .joins
+            .iter()
+            .filter(|join| join.target == target)
+            .count()
+            > 1
         || graph.nodes.iter().any(|node| {
             let by_handler = node
                 .handler

@@ -169,8 +169,12 @@ impl Proc {
         for task in tasks {
             let mut lab = self.lab.get();
             lab.started(task.id(), task.node().as_str(), self.epoch);
-            lab.trace
-                .add(format_args!("  start {} {} #{}", task.node(), task.id(), task.attempt()));
+            lab.trace.add(format_args!(
+                "  start {} {} #{}",
+                task.node(),
+                task.id(),
+                task.attempt()
+            ));
             let exec = lab.exec_id();
             drop(lab);
             let door = SimDoor {
@@ -283,7 +287,9 @@ impl Proc {
     /// Polls one task that wants to be. False if none does.
     fn poll_some(&mut self) -> bool {
         let ripe = |running: &Running| running.woken.0.load(Ordering::Relaxed);
-        let tasks: Vec<usize> = (0..self.tasks.len()).filter(|&n| ripe(&self.tasks[n])).collect();
+        let tasks: Vec<usize> = (0..self.tasks.len())
+            .filter(|&n| ripe(&self.tasks[n]))
+            .collect();
         let orphans: Vec<usize> = (0..self.orphans.len())
             .filter(|&n| ripe(&self.orphans[n]))
             .collect();
@@ -307,7 +313,11 @@ impl Proc {
     }
 
     fn poll(&mut self, at: usize, orphan: bool) {
-        let list = if orphan { &mut self.orphans } else { &mut self.tasks };
+        let list = if orphan {
+            &mut self.orphans
+        } else {
+            &mut self.tasks
+        };
         let running = &mut list[at];
         running.woken.0.store(false, Ordering::Relaxed);
         self.lab.get().current = Some(Current {

@@ -189,7 +189,6 @@ impl Counts {
             ("checks", self.checks),
         ]
     }
-
 }
 
 impl std::ops::AddAssign for Counts {
@@ -332,7 +331,8 @@ impl Inner {
     }
 
     pub(super) fn fail(&mut self, check: Check, what: String) {
-        self.trace.add(format_args!("VIOLATION {}: {what}", check.name()));
+        self.trace
+            .add(format_args!("VIOLATION {}: {what}", check.name()));
         if self.violations.len() < 50 {
             self.violations.push(Violation::new(check, what));
         }
@@ -425,11 +425,20 @@ impl Inner {
     }
 
     /// A process makes a commit durable. `values` is what its machine says its state is with it.
-    pub(super) fn save(&mut self, proc: ProcId, commit: &Commit, values: Option<Value>) -> Reply<Saved> {
+    pub(super) fn save(
+        &mut self,
+        proc: ProcId,
+        commit: &Commit,
+        values: Option<Value>,
+    ) -> Reply<Saved> {
         let fault = self.fault(proc, true);
         self.trace.add(format_args!(
             "p{proc} save {}.{} -> {}.{} {:?} {fault:?}",
-            commit.expect.epoch.0, commit.expect.seq, commit.head.epoch.0, commit.head.seq, commit.head.status
+            commit.expect.epoch.0,
+            commit.expect.seq,
+            commit.head.epoch.0,
+            commit.head.seq,
+            commit.head.status
         ));
         match fault {
             Fault::FailBefore => return Reply::Answer(Err(unreachable_store())),
@@ -453,15 +462,20 @@ impl Inner {
     }
 
     /// Applies a commit and holds the store's answer against the model.
-    pub(super) fn apply(&mut self, commit: &Commit, values: Option<Value>) -> CheckpointResult<Saved> {
+    pub(super) fn apply(
+        &mut self,
+        commit: &Commit,
+        values: Option<Value>,
+    ) -> CheckpointResult<Saved> {
         self.counts.checks += 1;
-        let expected = (commit.expect.epoch, commit.expect.seq) == (self.model.epoch, self.model.seq);
+        let expected =
+            (commit.expect.epoch, commit.expect.seq) == (self.model.epoch, self.model.seq);
         let before = match &commit.entry {
-            Some(body) => {
-                self.model.log.get(&commit.head.seq).is_some_and(|(epoch, known)| {
-                    *epoch == commit.head.epoch && known == body
-                })
-            }
+            Some(body) => self
+                .model
+                .log
+                .get(&commit.head.seq)
+                .is_some_and(|(epoch, known)| *epoch == commit.head.epoch && known == body),
             None => (commit.head.epoch, commit.head.seq) == (self.model.epoch, self.model.seq),
         };
         let reply = self.kept.save(commit);
@@ -484,7 +498,10 @@ impl Inner {
             }
             (Err(CheckpointError::Fenced { .. }), true) => self.fail(
                 Check::CommitOnce,
-                format!("the commit of entry {} was refused to its owner", commit.head.seq),
+                format!(
+                    "the commit of entry {} was refused to its owner",
+                    commit.head.seq
+                ),
             ),
             (Err(_), _) => {}
         }
@@ -517,7 +534,9 @@ impl Inner {
         let Some(body) = &commit.entry else { return };
         self.counts.entries += 1;
         let seq = commit.head.seq;
-        self.model.log.insert(seq, (commit.head.epoch, body.clone()));
+        self.model
+            .log
+            .insert(seq, (commit.head.epoch, body.clone()));
         if let Some(values) = values {
             self.live_values.insert(seq, values);
         }
@@ -540,12 +559,15 @@ impl Inner {
                     self.model.done.insert(*task);
                 }
                 Sight::AttemptFailed(failed) => {
-                    let Some(task) = failed.failure.task else { continue };
+                    let Some(task) = failed.failure.task else {
+                        continue;
+                    };
                     let attempts = failed.failure.attempts;
                     self.counts.checks += 1;
                     let last = self.model.attempts.insert(task, attempts);
                     if last.is_some_and(|last| last >= attempts) {
-                        let what = format!("attempt {attempts} of {task} failed after attempt {last:?}");
+                        let what =
+                            format!("attempt {attempts} of {task} failed after attempt {last:?}");
                         self.fail(Check::Attempts, what);
                     }
                 }
@@ -582,7 +604,10 @@ impl Inner {
         for id in asked {
             self.counts.checks += 1;
             match rows.iter().find(|row| row.id == id) {
-                None => self.fail(Check::AnswerOnce, format!("question {id} is asked and not open")),
+                None => self.fail(
+                    Check::AnswerOnce,
+                    format!("question {id} is asked and not open"),
+                ),
                 // Another writer's answer may have come since a commit that is tried again.
                 Some(row) if row.answer.is_some() && !self.answered_late(commit) => self.fail(
                     Check::AnswerOnce,
@@ -594,16 +619,18 @@ impl Inner {
     }
 
     fn answered_late(&self, commit: &Commit) -> bool {
-        self.kept
-            .peek(&self.thread)
-            .is_some_and(|loaded| loaded.head.status == Status::Paused && loaded.head.answers > commit.head.answers)
+        self.kept.peek(&self.thread).is_some_and(|loaded| {
+            loaded.head.status == Status::Paused && loaded.head.answers > commit.head.answers
+        })
     }
 
     /// A node's record. What is answered is held against the model.
     pub(super) fn record(&mut self, proc: ProcId, write: &RecordWrite) -> Reply<Vec<u8>> {
         let fault = self.fault(proc, true);
-        self.trace
-            .add(format_args!("p{proc} record {} {} {fault:?}", write.task, write.key));
+        self.trace.add(format_args!(
+            "p{proc} record {} {} {fault:?}",
+            write.task, write.key
+        ));
         match fault {
             Fault::FailBefore => return Reply::Answer(Err(unreachable_store())),
             Fault::DieBefore { packet } => {
@@ -625,7 +652,11 @@ impl Inner {
         }
     }
 
-    pub(super) fn apply_record(&mut self, write: &RecordWrite, acked: bool) -> CheckpointResult<Vec<u8>> {
+    pub(super) fn apply_record(
+        &mut self,
+        write: &RecordWrite,
+        acked: bool,
+    ) -> CheckpointResult<Vec<u8>> {
         self.counts.checks += 1;
         let owned = write.epoch == self.model.epoch;
         let shuffle = self.dice.number();
@@ -634,7 +665,11 @@ impl Inner {
         match (&reply, owned) {
             (Ok(stored), true) => {
                 let key = (write.task, write.key.clone());
-                let first = self.model.records.entry(key).or_insert_with(|| write.body.clone());
+                let first = self
+                    .model
+                    .records
+                    .entry(key)
+                    .or_insert_with(|| write.body.clone());
                 if first != stored {
                     let what = format!("record {} of {} was replaced", write.key, write.task);
                     self.fail(Check::FirstWrite, what);
@@ -649,7 +684,10 @@ impl Inner {
                 self.fail(Check::Fence, what);
             }
             (Err(CheckpointError::Fenced { .. }), true) => {
-                self.fail(Check::CommitOnce, "a record was refused to its owner".to_owned());
+                self.fail(
+                    Check::CommitOnce,
+                    "a record was refused to its owner".to_owned(),
+                );
             }
             (Err(CheckpointError::Fenced { .. }), false) => self.counts.fenced += 1,
             (Err(_), _) => {}
@@ -741,7 +779,9 @@ impl Inner {
     }
 
     fn actor(&self) -> Actor {
-        let current = self.current.expect("only nodes that are polled have effects");
+        let current = self
+            .current
+            .expect("only nodes that are polled have effects");
         Actor {
             exec: current.exec,
             owns: !current.orphan && self.owns(current.epoch),
@@ -750,7 +790,9 @@ impl Inner {
 
     /// A node has an effect. Gives the number of its execution.
     pub(super) fn effect(&mut self, task: TaskId, name: &str, key: String, stateless: bool) -> u64 {
-        let (number, found) = self.ledger.execute(self.actor(), (task, name), key, stateless);
+        let (number, found) = self
+            .ledger
+            .execute(self.actor(), (task, name), key, stateless);
         self.trace.add(format_args!("effect {task} {name}"));
         self.counts.checks += 1;
         for violation in found {

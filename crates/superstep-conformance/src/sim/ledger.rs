@@ -106,7 +106,9 @@ impl Ledger {
         }
         Some(Violation::new(
             Check::FirstWrite,
-            format!("the result of effect {place:?} was that of execution {acked}, and is that of {number} now"),
+            format!(
+                "the result of effect {place:?} was that of execution {acked}, and is that of {number} now"
+            ),
         ))
     }
 

@@ -67,9 +67,12 @@ pub(super) fn build(spec: &GraphSpec, lab: &Arc<Lab>) -> Result<Graph<World>, Bu
                         |job: Job| go_down(hash(format!("{job:?}").as_bytes())),
                         up,
                     ),
-                    (false, false) => {
-                        builder.subgraph(node.name, child, |state: &World| go_down(state.mark()), up)
-                    }
+                    (false, false) => builder.subgraph(
+                        node.name,
+                        child,
+                        |state: &World| go_down(state.mark()),
+                        up,
+                    ),
                 };
                 builder.life(node.name, *life)
             }
@@ -81,7 +84,11 @@ pub(super) fn build(spec: &GraphSpec, lab: &Arc<Lab>) -> Result<Graph<World>, Bu
         builder = builder.edge(START, spec.nodes[node].name);
     }
     for spec_join in &spec.joins {
-        let sources: Vec<&str> = spec_join.sources.iter().map(|&n| spec.nodes[n].name).collect();
+        let sources: Vec<&str> = spec_join
+            .sources
+            .iter()
+            .map(|&n| spec.nodes[n].name)
+            .collect();
         builder = builder.join(&sources, spec.nodes[spec_join.target].name);
     }
     for &node in &spec.pause_before {
@@ -109,7 +116,11 @@ fn policies(mut builder: Builder, node: &NodeSpec, spec: &GraphSpec, lab: &Arc<L
         builder = builder.timeout(node.name, Timeout::run(Duration::from_secs(1)));
     }
     if let Some(handler) = &node.handler {
-        let targets: Vec<&str> = handler.goto.iter().map(|place| name(spec, *place)).collect();
+        let targets: Vec<&str> = handler
+            .goto
+            .iter()
+            .map(|place| name(spec, *place))
+            .collect();
         let is_sub = matches!(node.body, BodySpec::Sub { .. });
         let goto = handler.goto.map(|place| name(spec, place).to_owned());
         let (lab, own, handler) = (lab.clone(), Arc::new(node.clone()), handler.clone());
@@ -118,7 +129,13 @@ fn policies(mut builder: Builder, node: &NodeSpec, spec: &GraphSpec, lab: &Arc<L
             // depend on the order of events which node fails first.
             let words = if is_sub { "" } else { &failed.failure.message };
             let mark = failed.state.mark() ^ hash(words.as_bytes());
-            handle(lab.clone(), own.clone(), handler.clone(), (mark, goto.clone()), cx)
+            handle(
+                lab.clone(),
+                own.clone(),
+                handler.clone(),
+                (mark, goto.clone()),
+                cx,
+            )
         });
     }
     builder

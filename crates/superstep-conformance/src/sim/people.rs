@@ -106,7 +106,10 @@ fn answer(lab: &mut Inner, question: &Open, value: i64) {
 /// All questions in one call: all answers are taken, or none.
 fn answer_together(lab: &mut Inner, questions: &[Open]) {
     let value = lab.dice.below(1000) as i64;
-    let answers: Vec<Answer> = questions.iter().map(|question| made(lab, question, value)).collect();
+    let answers: Vec<Answer> = questions
+        .iter()
+        .map(|question| made(lab, question, value))
+        .collect();
     let (_, counts) = lab.answer(&answers);
     if counts {
         for question in questions {

@@ -456,9 +456,7 @@ impl Maker {
                 count: self.dice.within(1, 8) as u32,
             });
             let (targets, back) = match &graph.nodes[sender].leads {
-                Leads::Commands {
-                    sends: Some(_), ..
-                } => {
+                Leads::Commands { sends: Some(_), .. } => {
                     // One kind of worker per sender: this one is sent to by nobody.
                     graph.nodes.truncate(worker);
                     break;

@@ -28,7 +28,10 @@ pub(super) struct Kept {
 /// The reference store never waits.
 fn now<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
-    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+    match future
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+    {
         Poll::Ready(output) => output,
         Poll::Pending => unreachable!("the reference store never waits"),
     }
@@ -79,10 +82,12 @@ impl Kept {
                 saved.records.retain(|row| row.key != RESULT_KEY);
                 saved
             }),
-            Some(Mutant::ClaimRecordsWithheld) => now(self.memory.save(commit)).map(|saved| Saved {
-                records: Vec::new(),
-                ..saved
-            }),
+            Some(Mutant::ClaimRecordsWithheld) => {
+                now(self.memory.save(commit)).map(|saved| Saved {
+                    records: Vec::new(),
+                    ..saved
+                })
+            }
             _ => now(self.memory.save(commit)),
         };
         if self.is(Mutant::HistoryRewritten) && commit.head.seq.0 > 3 && !self.rewritten {
@@ -166,7 +171,10 @@ impl Kept {
             return;
         };
         entry.at.0 += 1;
-        let head = self.peek(thread).map(|loaded| loaded.head).unwrap_or_default();
+        let head = self
+            .peek(thread)
+            .map(|loaded| loaded.head)
+            .unwrap_or_default();
         let lie = Commit {
             thread: thread.clone(),
             expect: head,
@@ -195,11 +203,7 @@ impl Kept {
         drop(now(self.memory.save(&back)));
     }
 
-    pub(super) fn record(
-        &mut self,
-        write: &RecordWrite,
-        dice: u64,
-    ) -> CheckpointResult<Vec<u8>> {
+    pub(super) fn record(&mut self, write: &RecordWrite, dice: u64) -> CheckpointResult<Vec<u8>> {
         self.pay();
         match self.mutant {
             Some(Mutant::RecordLost) if write.key != RESULT_KEY && dice % 2 == 0 => {

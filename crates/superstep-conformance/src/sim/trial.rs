@@ -10,9 +10,7 @@ use superstep_core::checkpoint::format::{Change, Entry, EntryKind, Stop};
 use superstep_core::checkpoint::{Commit, Status};
 use superstep_core::error::{CheckpointError, FailureKind, OpenError};
 use superstep_core::graph::Definition;
-use superstep_core::run::{
-    Edit, EditNode, RunCommand, RunOptions, fork, read_state, update_state,
-};
+use superstep_core::run::{Edit, EditNode, RunCommand, RunOptions, fork, read_state, update_state};
 use superstep_core::{Command, Moment, NodeName, Outcome, Run, Seq, Value};
 
 use super::check::{self, Check, Remains, Violation};
@@ -107,7 +105,8 @@ fn guarded(lab: &Arc<Lab>, program: &Program) -> Option<Remains> {
                 .cloned()
                 .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
                 .unwrap_or_default();
-            lab.get().fail(Check::Unexpected, format!("panicked: {text}"));
+            lab.get()
+                .fail(Check::Unexpected, format!("panicked: {text}"));
             None
         }
     }
@@ -390,7 +389,10 @@ impl Life<'_> {
                 (self.edited).then(|| "finished".to_owned())
             }
             Err(error) => {
-                self.lab.get().fail(Check::Unexpected, format!("opening: {error} {:?}", source(&error)));
+                self.lab.get().fail(
+                    Check::Unexpected,
+                    format!("opening: {error} {:?}", source(&error)),
+                );
                 Some("unopened".to_owned())
             }
         }
@@ -426,9 +428,8 @@ impl Life<'_> {
                 Standing::Asks
             }
             (Status::Failed, Some(Stop::Failed(failures))) => {
-                let designed = |failure: &superstep_core::error::Failure| {
-                    failure.message.contains(BY_DESIGN)
-                };
+                let designed =
+                    |failure: &superstep_core::error::Failure| failure.message.contains(BY_DESIGN);
                 let injected = |failure: &superstep_core::error::Failure| {
                     matches!(
                         failure.kind,
@@ -551,7 +552,10 @@ impl Life<'_> {
             let commit = match make(&graph, &mut lab, moment) {
                 Ok(commit) => commit,
                 Err(error) => {
-                    lab.fail(Check::Unexpected, format!("changing: {error} {:?}", source(&error)));
+                    lab.fail(
+                        Check::Unexpected,
+                        format!("changing: {error} {:?}", source(&error)),
+                    );
                     return None;
                 }
             };
@@ -568,7 +572,10 @@ impl Life<'_> {
                 }
             }
         }
-        lab.fail(Check::Live, "a change from outside never came through".to_owned());
+        lab.fail(
+            Check::Live,
+            "a change from outside never came through".to_owned(),
+        );
         None
     }
 

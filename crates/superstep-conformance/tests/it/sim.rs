@@ -27,7 +27,9 @@ fn the_same_seed_gives_the_same_trace() {
 
 #[test]
 fn different_seeds_give_different_traces() {
-    let mut hashes: Vec<u64> = (FIRST..FIRST + 40).map(|seed| simulate(seed).trace_hash).collect();
+    let mut hashes: Vec<u64> = (FIRST..FIRST + 40)
+        .map(|seed| simulate(seed).trace_hash)
+        .collect();
     hashes.sort_unstable();
     hashes.dedup();
     assert_eq!(hashes.len(), 40);

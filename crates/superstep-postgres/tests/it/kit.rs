@@ -63,8 +63,14 @@ impl Schema {
     }
 
     pub(crate) async fn connect(&self) -> Postgres {
-        let connected = Postgres::connect_with(&self.url, self.options()).await;
+        let connected = Postgres::connect_with(&self.named_url(), self.options()).await;
         connected.unwrap_or_else(|error| panic!("{error} ({error:?}); {NEEDED}"))
+    }
+
+    /// The store's connections bear the schema's name, so that a test can kill its own.
+    pub(crate) fn named_url(&self) -> String {
+        let mark = if self.url.contains('?') { '&' } else { '?' };
+        format!("{}{mark}application_name={}", self.url, self.name)
     }
 
     /// A plain connection beside the store's, with the schema before its eyes.

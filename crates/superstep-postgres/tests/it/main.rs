@@ -5,12 +5,16 @@
     reason = "clippy lets tests unwrap, but not what helps them"
 )]
 
+mod breaks;
 mod cache;
+mod cluster;
 mod commits;
 mod conformance;
 mod items;
 mod kit;
 mod lists;
+mod migrations;
 mod questions;
+mod races;
 mod sizes;
 mod threads;

@@ -1,0 +1,96 @@
+//! How a database comes to have its tables.
+
+use superstep_core::checkpoint::Checkpointer;
+use superstep_core::error::CheckpointError;
+use superstep_postgres::Postgres;
+use tokio::task::JoinSet;
+
+use crate::kit::{Owner, Schema};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_may_start_at_once() {
+    for _ in 0..3 {
+        let schema = Schema::new();
+        let mut starts = JoinSet::new();
+        for n in 0..5 {
+            let (url, options) = (schema.url.clone(), schema.options());
+            starts.spawn(async move {
+                let postgres = Postgres::connect_with(&url, options).await.unwrap();
+                Owner::started(&postgres, &format!("t{n}")).await;
+            });
+        }
+        while let Some(ended) = starts.join_next().await {
+            ended.unwrap();
+        }
+        let found = schema.connect().await.unfinished(10).await.unwrap();
+        assert_eq!(found.len(), 5);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_is_killed_in_the_middle_leaves_the_schema_before() {
+    let schema = Schema::new();
+    for wait_ms in [5, 15, 30, 60, 90] {
+        let started = tokio::time::timeout(
+            std::time::Duration::from_millis(wait_ms),
+            Postgres::connect_with(&schema.url, schema.options()),
+        );
+        // Dropping the future drops its connection, as a process that dies would.
+        let _ = started.await;
+    }
+    let postgres = schema.connect().await;
+    Owner::started(&postgres, "a").await;
+    let client = schema.client().await;
+    let row = client
+        .query_one("SELECT version, partitions FROM meta", &[])
+        .await
+        .unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (3, 3));
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused() {
+    let schema = Schema::new();
+    schema.connect().await;
+    let client = schema.client().await;
+    client
+        .batch_execute("UPDATE meta SET version = 99")
+        .await
+        .unwrap();
+    let refused = Postgres::connect_with(&schema.url, schema.options()).await;
+    assert!(matches!(
+        refused,
+        Err(CheckpointError::NewerDatabase { found: 99, .. })
+    ));
+}
+
+#[tokio::test]
+async fn tables_of_another_program_are_refused() {
+    for table in ["CREATE TABLE other ()", "CREATE TABLE meta (version text)"] {
+        let schema = Schema::new();
+        let client = schema.client().await;
+        client
+            .batch_execute(&format!("CREATE SCHEMA {}; {table}", schema.name))
+            .await
+            .unwrap();
+        let refused = Postgres::connect_with(&schema.url, schema.options()).await;
+        assert!(matches!(refused, Err(CheckpointError::Unusable { .. })));
+        let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = $1";
+        let tables = client.query_one(tables, &[&schema.name]).await.unwrap();
+        assert_eq!(tables.get::<_, i64>(0), 1);
+    }
+}
+
+#[tokio::test]
+async fn the_number_of_partitions_is_decided_once() {
+    let schema = Schema::new();
+    schema.connect().await;
+    let mut options = schema.options();
+    options.partitions = 7;
+    let again = Postgres::connect_with(&schema.url, options).await.unwrap();
+    Owner::started(&again, "a").await;
+    let client = schema.client().await;
+    let sql = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'log'::regclass";
+    let partitions: i64 = client.query_one(sql, &[]).await.unwrap().get(0);
+    assert_eq!(partitions, 3);
+}
