@@ -21,8 +21,8 @@ use crate::runtime::Inner;
 /// What a run tells those who watch it.
 #[derive(Debug, Clone)]
 pub(crate) enum Notice {
-    /// There is a new entry in the store.
-    Entry,
+    /// There is an entry of this number in the store.
+    Entry(Seq),
     /// A node shows something.
     Live(LiveEvent),
 }
@@ -41,6 +41,8 @@ pub struct Events {
     graph: Arc<Definition>,
     thread: ThreadId,
     after: Seq,
+    /// How far the log is wanted now; none for all there is.
+    upto: Option<Seq>,
     watch: Option<Watch>,
     modes: Option<BTreeSet<StreamMode>>,
     ready: VecDeque<Seen>,
@@ -66,6 +68,7 @@ impl Events {
             graph,
             thread,
             after,
+            upto: None,
             watch: None,
             modes: None,
             ready: VecDeque::new(),
@@ -96,9 +99,12 @@ impl Events {
             let Some(notices) = &mut self.notices else {
                 continue;
             };
-            // Lagging behind the live notices only means that the store is read again.
-            if let Ok(Ok(Notice::Live(event))) = tokio::time::timeout(POLL, notices.recv()).await {
-                return Ok(Event::Live(event));
+            match tokio::time::timeout(POLL, notices.recv()).await {
+                Ok(Ok(Notice::Live(event))) => return Ok(Event::Live(event)),
+                // Up to this one and not further, so that what was shown live stays before what came after it.
+                Ok(Ok(Notice::Entry(seq))) => self.upto = Some(seq),
+                // Behind the live notices, or another process writes: the store has everything.
+                Ok(Err(_)) | Err(_) => self.upto = None,
             }
         }
     }
@@ -109,14 +115,26 @@ impl Events {
         Ok(std::mem::take(&mut self.ready).into())
     }
 
-    /// Reads a batch of entries; false if there is none.
+    /// Reads a batch of entries, as far as they are wanted; false if there is none.
     async fn read(&mut self) -> Result<bool, DriveError> {
+        let wanted = match self.upto {
+            Some(upto) => upto.0.saturating_sub(self.after.0).min(u64::from(BATCH)),
+            None => u64::from(BATCH),
+        };
+        if wanted == 0 {
+            return Ok(false);
+        }
+        let limit = u32::try_from(wanted).unwrap_or(BATCH);
         let entries = self
             .store()
-            .entries(&self.thread, self.after, BATCH)
+            .entries(&self.thread, self.after, limit)
             .await?;
         for stored in &entries {
             self.take(stored).await?;
+        }
+        if entries.is_empty() {
+            // Everything is read: from here on, entries are announced.
+            self.upto = Some(self.after);
         }
         Ok(!entries.is_empty())
     }

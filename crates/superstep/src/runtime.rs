@@ -15,7 +15,7 @@ use superstep_core::driver::NodeCache;
 use superstep_core::error::{CheckpointError, OpenError};
 use superstep_core::graph::Definition;
 use superstep_core::run::{OpenQuestion, RunCommand, RunOptions, graph_name, open_questions};
-use superstep_core::{Checkpointer, Graph, Moment, Outcome, Run, State, Step, ThreadId};
+use superstep_core::{Checkpointer, Graph, Moment, Outcome, Run, Seq, State, Step, ThreadId};
 use tokio::sync::{Semaphore, broadcast, watch};
 
 use crate::cache::MemoryCache;
@@ -338,7 +338,7 @@ impl Runtime {
                         }
                         saved => saved?,
                     };
-                    registered.tell();
+                    registered.tell(commit.head.seq);
                     run.saved(saved, self.now())?;
                 }
                 Step::Wait { until } => tokio::select! {
@@ -455,9 +455,9 @@ impl<'a> Registered<'a> {
         )
     }
 
-    fn tell(&self) {
+    fn tell(&self, seq: Seq) {
         // Nobody watches: then nobody needs to be told.
-        let _ = self.notices.send(Notice::Entry);
+        let _ = self.notices.send(Notice::Entry(seq));
     }
 }
 

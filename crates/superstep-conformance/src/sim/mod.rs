@@ -9,6 +9,7 @@
 //! The checks have teeth: each [`Mutant`] breaks the world in a way that its check must notice.
 
 mod check;
+mod counts;
 mod dice;
 mod driver;
 mod lab;
@@ -24,7 +25,7 @@ mod trial;
 mod world;
 
 pub use check::{Check, Violation};
-pub use lab::Counts;
+pub use counts::Counts;
 pub use mutant::Mutant;
 pub use sweep::{SweepReport, sweep};
 

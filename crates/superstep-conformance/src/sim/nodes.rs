@@ -357,7 +357,7 @@ impl Around {
                 "x".repeat(self.work.padding)
             ))
             .bells(who.clone());
-        if input.mark % 3 == 0 {
+        if input.mark.is_multiple_of(3) {
             update = update.notes(Note::new(
                 format!("{who}-{}", input.mark % 5),
                 format!("{sum} {:x}", input.mark),

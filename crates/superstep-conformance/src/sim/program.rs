@@ -268,12 +268,12 @@ impl Maker {
             cancels_siblings: self.dice.chance(120),
             name,
         };
-        for index in 0..pulled {
-            let node = self.node(&graph.name, NAMES[index], false, depth, stateless);
+        for name in &NAMES[..pulled] {
+            let node = self.node(&graph.name, name, false, depth, stateless);
             graph.nodes.push(node);
         }
-        for worker in 0..workers {
-            let node = self.node(&graph.name, WORKERS[worker], true, depth, stateless);
+        for name in &WORKERS[..workers] {
+            let node = self.node(&graph.name, name, true, depth, stateless);
             graph.nodes.push(node);
         }
         self.connect(&mut graph, pulled);

@@ -64,7 +64,9 @@ impl Kept {
         let reply = match self.mutant {
             Some(Mutant::FenceSkipped) => self.save_anyhow(commit),
             Some(Mutant::CheckThenWrite) if self.was_compared(commit) => self.save_anyhow(commit),
-            Some(Mutant::AckBeforeWrite) if self.calls % 3 == 0 && commit.entry.is_some() => {
+            Some(Mutant::AckBeforeWrite)
+                if self.calls.is_multiple_of(3) && commit.entry.is_some() =>
+            {
                 self.save_later(commit)
             }
             Some(Mutant::CommitNotIdempotent) => self.save_once(commit),
@@ -206,7 +208,7 @@ impl Kept {
     pub(super) fn record(&mut self, write: &RecordWrite, dice: u64) -> CheckpointResult<Vec<u8>> {
         self.pay();
         match self.mutant {
-            Some(Mutant::RecordLost) if write.key != RESULT_KEY && dice % 2 == 0 => {
+            Some(Mutant::RecordLost) if write.key != RESULT_KEY && dice.is_multiple_of(2) => {
                 let owned = self
                     .peek(&write.thread)
                     .is_some_and(|loaded| loaded.head.epoch == write.epoch);
@@ -231,7 +233,7 @@ impl Kept {
 
     pub(super) fn answer(&mut self, thread: &ThreadId, answers: &[Answer]) -> CheckpointResult<()> {
         match self.mutant {
-            Some(Mutant::AnswerLost) if self.calls % 2 == 0 => Ok(()),
+            Some(Mutant::AnswerLost) if self.calls.is_multiple_of(2) => Ok(()),
             Some(Mutant::AnswerAppliedTwice) => {
                 drop(now(self.memory.answer(thread, answers)));
                 Ok(())
@@ -257,10 +259,8 @@ impl Kept {
                 loaded.records.retain(|row| row.key != RESULT_KEY);
             }
             Some(Mutant::RetryCountForgotten) => forget_attempts(&mut loaded.history, thread),
-            Some(Mutant::DeltaSkipped) => {
-                if loaded.history.entries.len() > 1 {
-                    loaded.history.entries.pop();
-                }
+            Some(Mutant::DeltaSkipped) if loaded.history.entries.len() > 1 => {
+                loaded.history.entries.pop();
             }
             Some(Mutant::DeltaTwice) => {
                 let last = loaded.history.entries.last().cloned();

@@ -14,8 +14,9 @@ use superstep_core::run::{Edit, EditNode, RunCommand, RunOptions, fork, read_sta
 use superstep_core::{Command, Moment, NodeName, Outcome, Run, Seq, Value};
 
 use super::check::{self, Check, Remains, Violation};
+use super::counts::Counts;
 use super::driver::{Act, Proc, outcome_word};
-use super::lab::{Counts, Inner, Lab, ProcId, Reply, Weather};
+use super::lab::{Inner, Lab, ProcId, Reply, Weather};
 use super::mutant::Mutant;
 use super::nodes::{self, BY_DESIGN};
 use super::people;

@@ -21,7 +21,7 @@ pub(super) struct World {
     pub(super) bells: Vec<String>,
     /// How often each node has run, which bounds the loops.
     #[state(reduce = count)]
-    pub(super) turns: BTreeMap<String, u32>,
+    pub(super) turns: Turns,
     pub(super) s0: i64,
     pub(super) s1: i64,
     pub(super) s2: i64,
@@ -40,7 +40,10 @@ fn add(a: i64, b: i64) -> i64 {
     a.wrapping_add(b)
 }
 
-fn count(mut turns: BTreeMap<String, u32>, more: BTreeMap<String, u32>) -> BTreeMap<String, u32> {
+/// How often each node has run, by its name.
+pub(super) type Turns = BTreeMap<String, u32>;
+
+fn count(mut turns: Turns, more: Turns) -> Turns {
     for (who, n) in more {
         *turns.entry(who).or_default() += n;
     }

@@ -2,7 +2,7 @@
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use tempfile::TempDir;
 
@@ -17,8 +17,10 @@ impl Cluster {
     /// Makes one and starts it.
     pub(crate) fn start() -> Self {
         let dir = tempfile::Builder::new().prefix("pg").tempdir().unwrap();
-        let port = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let port = port.local_addr().unwrap().port();
+        // Free again when the statement ends.
+        let port = std::net::TcpListener::bind(("127.0.0.1", 0))
+            .and_then(|listener| Ok(listener.local_addr()?.port()))
+            .unwrap();
         let cluster = Self {
             dir,
             programs: programs(),
@@ -59,10 +61,6 @@ impl Cluster {
         let wait = ["--wait", "--silent", "--log", &log, "--pgdata", &data];
         match action {
             "start" => self.run("pg_ctl", &["start", "--options", &options], &wait),
-            "stop" => {
-                let last = ["stop", "--silent", "--wait", "--mode", mode];
-                self.run("pg_ctl", &last, &["--pgdata", &data]);
-            }
             _ => {
                 let again = ["restart", "--options", &options, "--mode", mode];
                 self.run("pg_ctl", &again, &wait);
@@ -71,14 +69,18 @@ impl Cluster {
     }
 
     fn run(&self, program: &str, args: &[&str], more: &[&str]) {
+        let status = self.status(program, args, more);
+        assert!(status.success(), "{program} {args:?}: {status}");
+    }
+
+    fn status(&self, program: &str, args: &[&str], more: &[&str]) -> ExitStatus {
         let mut command = Command::new(self.programs.join(program));
         command.args(args).args(more).current_dir(self.dir.path());
         command.stdin(Stdio::null()).stdout(Stdio::null());
         if let Some((user, group)) = servant() {
             command.gid(group).uid(user);
         }
-        let status = command.status().unwrap();
-        assert!(status.success(), "{program} {args:?}: {status}");
+        command.status().unwrap()
     }
 
     fn data(&self) -> String {
@@ -88,7 +90,9 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        self.control("stop", "immediate");
+        let stop = ["stop", "--silent", "--wait", "--mode=immediate", "--pgdata"];
+        // If it does not run there is nothing to stop.
+        let _ = self.status("pg_ctl", &stop, &[&self.data()]);
     }
 }
 

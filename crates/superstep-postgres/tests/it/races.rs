@@ -18,7 +18,8 @@ async fn fight(db: superstep_postgres::Postgres, me: usize, start: Arc<Barrier>)
         let head = db.load(&thread("a")).await.unwrap().unwrap().head;
         let mut owner = Owner::new(thread("a"));
         owner.head = head;
-        let mine = |seq, what| Some(entry(&thread("a"), seq, &format!("{me} {round} {what}")));
+        let mine =
+            |seq, what: &str| Some(entry(&thread("a"), seq, &format!("{me} {round} {what}")));
         let claim = owner.start();
         let claim = Commit {
             entry: mine(claim.head.seq, "claim"),
