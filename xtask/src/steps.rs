@@ -91,6 +91,7 @@ pub(crate) const STEPS: &[Step] = &[
     short("features", Action::EachFeature),
     short("wasm", Action::Wasm),
     // Each crash test notices its mutants among the tests above; here are the trials.
+    short("crash sim", cargo(&crash("sim", "2000"))),
     short("crash kill", cargo(&crash("kill", "80"))),
     short("crash race", cargo(&crash("race", "300"))),
     short("crash zombie", cargo(&crash("zombie", "30"))),
@@ -102,6 +103,7 @@ pub(crate) const STEPS: &[Step] = &[
         "bench parked",
         cargo(&["xtask", "bench", "parked", "--quick", "--json"]),
     ),
+    long("crash sim, all", cargo(&crash("sim", "10000"))),
     long("crash kill, all", cargo(&crash("kill", "300"))),
     long("crash race, all", cargo(&crash("race", "1000"))),
     long("crash zombie, all", cargo(&crash("zombie", "300"))),

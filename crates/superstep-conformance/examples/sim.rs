@@ -6,6 +6,9 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -81,28 +84,7 @@ fn tell(seed: u64, mutant: Option<Mutant>) -> ExitCode {
 
 fn run(args: &Args) -> ExitCode {
     let begun = Instant::now();
-    let mut findings = Findings::default();
-    let mut counts = Counts::default();
-    let mut last_word = begun;
-    for n in 0..args.trials {
-        let seed = args.seed.wrapping_add(n);
-        let told = match args.mutant {
-            Some(mutant) => simulate_mutant(seed, mutant),
-            None => simulate(seed),
-        };
-        counts += told.counts;
-        if let Some(first) = told.violations.first() {
-            findings.add(seed, &first.to_string(), told.violations.len());
-        }
-        if last_word.elapsed() >= Duration::from_secs(2) {
-            last_word = Instant::now();
-            let rate = n as f64 / begun.elapsed().as_secs_f64();
-            eprintln!(
-                "{n} trials, {} with violations, {rate:.0}/s",
-                findings.seeds
-            );
-        }
-    }
+    let (mut findings, counts) = all_trials(args, begun);
     let rate = args.trials as f64 / begun.elapsed().as_secs_f64();
     let (mutants, escaped) = if args.mutant.is_none() {
         all_mutants(args.seed)
@@ -143,6 +125,55 @@ fn run(args: &Args) -> ExitCode {
     });
     print(&report);
     ExitCode::from(u8::from(violations > 0))
+}
+
+/// Every trial is one thread of its own world, so as many are made at once as there are cores.
+fn all_trials(args: &Args, begun: Instant) -> (Findings, Counts) {
+    let (next, found) = (
+        AtomicU64::new(0),
+        Mutex::new((BTreeMap::new(), Counts::default())),
+    );
+    let work = || {
+        loop {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            if n >= args.trials {
+                return;
+            }
+            let seed = args.seed.wrapping_add(n);
+            let told = match args.mutant {
+                Some(mutant) => simulate_mutant(seed, mutant),
+                None => simulate(seed),
+            };
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            found.1 += told.counts;
+            if let Some(first) = told.violations.first() {
+                let what = (seed, first.to_string(), told.violations.len());
+                eprintln!("seed {seed}: {}", what.1);
+                found.0.insert(n, what);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        let mut last_word = begun;
+        while !workers.iter().all(|worker| worker.is_finished()) {
+            thread::sleep(Duration::from_millis(20));
+            if last_word.elapsed() >= Duration::from_secs(2) {
+                last_word = Instant::now();
+                let done = next.load(Ordering::Relaxed).min(args.trials);
+                let rate = done as f64 / begun.elapsed().as_secs_f64();
+                let bad = found.lock().unwrap_or_else(PoisonError::into_inner).0.len();
+                eprintln!("{done} trials, {bad} with violations, {rate:.0}/s");
+            }
+        }
+    });
+    let (found, counts) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut findings = Findings::default();
+    for (seed, first, count) in found.values() {
+        findings.add(*seed, first, *count);
+    }
+    (findings, counts)
 }
 
 /// Programs whose every point is killed: with fan-outs, questions, subgraphs, retries, handlers and loops.

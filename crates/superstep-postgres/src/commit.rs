@@ -98,7 +98,7 @@ impl Kind {
 
 /// Sends the statement, with the question about records or answers behind it if the commit is one that is told.
 async fn apply(pool: &Pool, commit: &Commit, kind: Kind) -> Result<Option<Saved>, Fault> {
-    let values = Values::of(commit);
+    let values = Values::of(commit, kind);
     let (sql, params) = statement(&values, commit, kind);
     let address: Params<'_> = &[&values.tenant, &values.name];
     let (head, told) = match (kind, commit.head.status) {
@@ -161,7 +161,7 @@ struct Asked<'a> {
 }
 
 impl<'a> Values<'a> {
-    fn of(commit: &'a Commit) -> Self {
+    fn of(commit: &'a Commit, kind: Kind) -> Self {
         let tenant = commit.thread.tenant();
         let tasks = |which| {
             let those = commit.released.iter().filter(move |one| one.which == which);
@@ -183,7 +183,10 @@ impl<'a> Values<'a> {
             closed: commit.closed.iter().map(|id| Id(id.to_bytes())).collect(),
             released: tasks(ReleasedRecords::All),
             released_results: tasks(ReleasedRecords::Result),
-            status_terms: terms::of_every_status(tenant),
+            status_terms: match kind {
+                Kind::Step => Vec::new(),
+                _ => terms::of_every_status(tenant),
+            },
             line: commit
                 .listing
                 .as_ref()
@@ -541,3 +544,6 @@ pub(crate) fn fenced(thread: &ThreadId, epoch: Epoch) -> Fault {
     }
     .into()
 }
+
+#[cfg(test)]
+mod tests;

@@ -66,7 +66,7 @@ const WITH_TERM: &str = lines!(
 async fn page(pool: &Pool, query: &ThreadQuery) -> Result<Vec<ThreadRow>, Fault> {
     let (limit, offset) = limits(query.page);
     let rows = pool.read(PAGE, &[&query.tenant, &limit, &offset]).await?;
-    let row = |row| Ok(ThreadLine::read(row)?.row(&query.tenant, row)?);
+    let row = |row| ThreadLine::read(row)?.row(&query.tenant, row);
     rows.iter().map(row).collect()
 }
 

@@ -35,10 +35,15 @@ pub(super) fn run(fixture: &Fixture) -> anyhow::Result<Vec<Row>> {
     let (_, of_400) = talk(fixture, 400, 1_000)?;
     let (of_200, of_400) = (of_200 as f64, of_400 as f64);
     let empty = fixture.wait(fixture.sqlite()?.bytes())? as f64;
+    let late_turns = Row::new("loop: turns 181 to 200", "turns/s", speed(&mut late))
+        .against("turns 1 to 20, turns/s", speed(&mut early));
     Ok(vec![
-        Row::new("loop: turns 181 to 200", "turns/s", speed(&mut late))
-            .against("turns 1 to 20, turns/s", speed(&mut early))
-            .ratio_at_least(0.8),
+        // A few rounds beside other work say nothing about speed: those are shown and not judged.
+        if fixture.quick {
+            late_turns
+        } else {
+            late_turns.ratio_at_least(0.8)
+        },
         Row::new(
             "loop: 200 turns on disk, empty tables included",
             "bytes",

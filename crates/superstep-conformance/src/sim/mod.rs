@@ -136,7 +136,7 @@ fn weather(seed: u64) -> Weather {
         replace: some(30),
         give_up: some(200),
         jump: some(60),
-        time_out: some(100),
+        time_out: some(300),
         cancel: some(15),
         drain: some(15),
         answer_early: some(200),

@@ -133,6 +133,7 @@ fn live(lab: &Arc<Lab>, program: &Program) -> Remains {
         inputs: 0,
         edited: false,
         resumed: false,
+        undisturbed: false,
         failed_at: None,
     };
     let mut remains = Remains::default();
@@ -217,6 +218,8 @@ struct Life<'a> {
     edited: bool,
     /// The process that was in charge last went on from where the thread had stopped.
     resumed: bool,
+    /// And it came to its end, with nobody in between.
+    undisturbed: bool,
     /// How far the thread had come when it last failed.
     failed_at: Option<(usize, u64)>,
 }
@@ -308,6 +311,7 @@ impl Life<'_> {
             Act::Stopped(outcome) => {
                 let proc = self.current.take();
                 let owns = proc.is_some_and(|proc| self.lab.get().owns(proc.epoch()));
+                self.undisturbed = owns && self.resumed;
                 if owns {
                     self.check_outcome(&outcome);
                 }
@@ -380,7 +384,7 @@ impl Life<'_> {
                 (lab.cancel_wanted, lab.drain_wanted) = (false, false);
                 lab.trace.add(format_args!("p{id} opens"));
                 drop(lab);
-                self.resumed = resumes;
+                (self.resumed, self.undisturbed) = (resumes, false);
                 self.current = Some(Proc::new(id, &self.lab, run));
                 None
             }
@@ -445,7 +449,7 @@ impl Life<'_> {
                     }
                     // Others of its superstep may have been held back: by a breakpoint, a drain, an answer to come.
                     // It is at rest when a whole run from here changes nothing.
-                    if !seen_before || !self.resumed || lab.drain_wanted {
+                    if !seen_before || !self.undisturbed || lab.drain_wanted {
                         return Standing::TakeUp(RunCommand::Resume);
                     }
                     let mut nodes: Vec<_> = failures.iter().map(|f| f.message.clone()).collect();

@@ -7,7 +7,7 @@ const FIRST: u64 = 1;
 
 #[test]
 fn random_programs_survive_every_fault() {
-    let broken: Vec<String> = (FIRST..FIRST + 300)
+    let broken: Vec<String> = (FIRST..FIRST + 200)
         .map(simulate)
         .filter(|told| !told.violations.is_empty())
         .map(|told| format!("seed {}: {}", told.seed, told.violations[0]))

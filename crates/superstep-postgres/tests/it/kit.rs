@@ -57,7 +57,7 @@ impl Schema {
     pub(crate) fn options(&self) -> Options {
         let mut options = Options::default();
         options.schema.clone_from(&self.name);
-        options.partitions = 3;
+        options.partitions = 5;
         options.connections = 4;
         options
     }
@@ -92,12 +92,15 @@ impl Drop for Schema {
                 .build()
                 .unwrap();
             runtime.block_on(async {
+                // Connections that the test's runtime no longer serves would keep their locks.
+                let kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1";
                 let sql = format!("DROP SCHEMA IF EXISTS \"{name}\" CASCADE");
                 let client = client(&url).await;
                 client
                     .batch_execute("SET client_min_messages = error")
                     .await
                     .unwrap();
+                client.query(kill, &[&name]).await.unwrap();
                 client.batch_execute(&sql).await.unwrap();
             });
         };

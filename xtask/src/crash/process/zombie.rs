@@ -35,7 +35,7 @@ pub(super) fn run(plan: &Plan) -> anyhow::Result<Found> {
         zombie.tally.progress(trial + 1);
     }
     let more = json!({
-        "frozen_with_the_write_lock": zombie.lock_held,
+        "successor_waited_for_the_thaw": zombie.lock_held,
         "frozen_too_late": zombie.too_late,
         "effects_started_before_it_was_told": zombie.in_flight,
     });

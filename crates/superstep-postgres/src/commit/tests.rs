@@ -1,0 +1,121 @@
+use superstep_core::checkpoint::{Commit, Head, Listing, Status};
+use superstep_core::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
+use tokio_postgres::{Client, NoTls};
+
+use super::*;
+use crate::{Options, Postgres};
+
+fn step() -> Commit {
+    let head = |seq| Head {
+        epoch: Epoch(1),
+        seq: Seq(seq),
+        status: Status::Running,
+        ..Head::default()
+    };
+    Commit {
+        thread: ThreadId::new("a").unwrap(),
+        expect: head(1),
+        head: head(2),
+        at: Timestamp(0),
+        entry: Some(vec![0]),
+        snapshot: None,
+        asked: Vec::new(),
+        closed: Vec::new(),
+        released: Vec::new(),
+        listing: None,
+    }
+}
+
+fn sql(commit: &Commit, kind: Kind) -> String {
+    statement(&Values::of(commit, kind), commit, kind).0
+}
+
+#[test]
+fn a_superstep_is_two_parts() {
+    let sql = sql(&step(), Kind::of(&step()));
+    assert_eq!(Kind::of(&step()), Kind::Step);
+    assert_eq!(sql.matches(" AS (").count(), 2);
+    assert!(sql.contains("$10::bytea") && !sql.contains("$11"));
+}
+
+#[test]
+fn what_a_commit_carries_is_in_its_one_statement() {
+    let full = Commit {
+        snapshot: Some(vec![1]),
+        asked: vec![AskedRow {
+            id: InterruptId::from_bytes([1; 16]),
+            task: TaskId::from_bytes([1; 16]),
+            deadline: None,
+            body: vec![2],
+        }],
+        closed: vec![InterruptId::from_bytes([2; 16])],
+        listing: Some(Listing {
+            graph: "g".into(),
+            metadata: None,
+            values: None,
+        }),
+        ..step()
+    };
+    let sql = sql(&full, Kind::Move);
+    for table in ["thread", "log", "snapshot", "interrupt", "listing", "term"] {
+        assert!(sql.contains(&format!(" {table} ")), "{table}");
+    }
+}
+
+/// A planned statement still looks into one partition only.
+#[tokio::test]
+async fn a_commit_touches_one_partition_of_the_threads() {
+    let schema = format!("test_plan_{}", std::process::id());
+    let mut options = Options::default();
+    options.schema.clone_from(&schema);
+    Postgres::connect_with(&url(), options).await.unwrap();
+    let (client, connection) = tokio_postgres::connect(&url(), NoTls).await.unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(connection);
+
+    let plan = plan_of_a_step(&client, &schema).await;
+    client
+        .batch_execute(&format!(
+            "SET client_min_messages = error; DROP SCHEMA {schema} CASCADE"
+        ))
+        .await
+        .unwrap();
+    assert!(plan.contains("Subplans Removed: 3"), "{plan}");
+    assert_eq!(
+        plan.matches("Index Scan using thread_").count(),
+        1,
+        "{plan}"
+    );
+    assert!(!plan.contains("Seq Scan"), "{plan}");
+}
+
+async fn plan_of_a_step(client: &Client, schema: &str) -> String {
+    let prepare = format!(
+        "SET search_path TO {schema}; SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;
+         PREPARE step AS {}",
+        sql(&step(), Kind::Step)
+    );
+    client.batch_execute(&prepare).await.unwrap();
+    let explain = r"EXPLAIN EXECUTE step('', 'a', 1, 2, 0, 0, 1::int2, 1, 1, '\x00')";
+    let rows = client.simple_query(explain).await.unwrap();
+    let lines = rows.iter().filter_map(|row| match row {
+        tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// As the tests beside `src` find it.
+fn url() -> String {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    if let Ok(url) = std::env::var("SUPERSTEP_POSTGRES_URL") {
+        return url;
+    }
+    let cache = set("XDG_CACHE_HOME").map(std::path::PathBuf::from);
+    let cache = cache.or_else(|| Some(std::path::PathBuf::from(set("HOME")?).join(".cache")));
+    let file = cache.map(|cache| cache.join("superstep/services/postgres.url"));
+    let url = file.and_then(|file| std::fs::read_to_string(file).ok());
+    url.expect(
+        "this test needs PostgreSQL: run `cargo xtask services up`, or set SUPERSTEP_POSTGRES_URL",
+    )
+}
