@@ -192,10 +192,7 @@ pub(crate) fn stored_body(row: &Row<'_>) -> rusqlite::Result<StoredBody> {
     })
 }
 
-pub(crate) fn records(
-    connection: &Connection,
-    thread: i64,
-) -> rusqlite::Result<Vec<RecordRow>> {
+pub(crate) fn records(connection: &Connection, thread: i64) -> rusqlite::Result<Vec<RecordRow>> {
     connection
         .prepare_cached("SELECT task, key, body FROM record WHERE thread = ?1 ORDER BY task, key")?
         .query_map([thread], |row| {
