@@ -123,7 +123,10 @@ fn policies(mut builder: Builder, node: &NodeSpec, spec: &GraphSpec, lab: &Arc<L
             .collect();
         let is_sub = matches!(node.body, BodySpec::Sub { .. });
         let goto = handler.goto.map(|place| name(spec, place).to_owned());
-        let (lab, own, handler) = (lab.clone(), Arc::new(node.clone()), handler.clone());
+        let (lab, own, mut handler) = (lab.clone(), Arc::new(node.clone()), handler.clone());
+        // A fan-out of subgraphs: nothing that its handlers are given tells one from the other, so their
+        // questions could not be told apart here either.
+        handler.asks &= !(is_sub && node.takes_job);
         builder = builder.on_error(node.name, &targets, move |failed: Failed<World>, cx| {
             // Tasks of a fan-out see the same state, and fail each in its own words. In a subgraph it may
             // depend on the order of events which node fails first.
