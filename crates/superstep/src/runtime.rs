@@ -342,19 +342,21 @@ impl Runtime {
                     run.saved(saved, self.now())?;
                 }
                 Step::Wait { until } => tokio::select! {
-                    news = running.next_until(until) => match news {
-                        Some((task, end)) => run.task_ended(task, end, self.now())?,
-                        None => run.time_passed(self.now()),
+                    // Wishes first: a chain of tasks that never wait must not outrun them.
+                    biased;
+                    wish = changed(&mut wish) => match wish {
+                        Wish::GoOn => {}
+                        Wish::Drain => run.drain(),
+                        Wish::Cancel => run.cancel(),
                     },
                     epoch = lost(&mut is_lost) => {
                         running.stop().await;
                         let thread = run.thread().clone();
                         return Err(CheckpointError::Fenced { thread, epoch }.into());
                     }
-                    wish = changed(&mut wish) => match wish {
-                        Wish::GoOn => {}
-                        Wish::Drain => run.drain(),
-                        Wish::Cancel => run.cancel(),
+                    news = running.next_until(until) => match news {
+                        Some((task, end)) => run.task_ended(task, end, self.now())?,
+                        None => run.time_passed(self.now()),
                     },
                 },
                 Step::Stop(outcome) => break outcome,
