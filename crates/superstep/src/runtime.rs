@@ -158,6 +158,11 @@ impl Runtime {
         &self.inner.store.store
     }
 
+    /// Where results of cached nodes are kept, for instance to clear them.
+    pub fn cache(&self) -> &Arc<dyn NodeCache> {
+        &self.inner.cache
+    }
+
     /// Lists threads.
     pub async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRow>, DriveError> {
         Ok(self.checkpointer().threads(query).await?)

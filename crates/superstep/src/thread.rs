@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 use superstep_core::checkpoint::format::Entry;
-use superstep_core::checkpoint::{Answer, AnswerBody, InterruptQuery, Metadata, Page, StoredBody};
+use superstep_core::checkpoint::{
+    Answer, AnswerBody, InterruptQuery, Metadata, Page, Status, StoredBody,
+};
 use superstep_core::error::CheckpointError;
 use superstep_core::run::{
     self, Edit, EditNode, OpenQuestion, RunCommand, RunOptions, ThreadState,
@@ -109,19 +111,16 @@ impl<S: State> Thread<S> {
         self.run(RunCommand::Recover).await
     }
 
-    /// Goes on with whatever the thread was doing, or starts it: what a program says when it comes up.
+    /// Goes on with whatever the thread was doing, or starts it if it was doing nothing: what a program says when it
+    /// comes up. A run that failed, was cancelled or reached its limit is gone on with, too.
     pub async fn start_or_recover(&self, input: S::Update) -> Result<Stopped<S>, DriveError> {
-        use superstep_core::checkpoint::Status;
-        let head = self
-            .runtime
-            .checkpointer()
-            .load(&self.id)
-            .await?
-            .map(|loaded| loaded.head);
-        match head.map(|head| head.status) {
-            Some(Status::Running) => self.recover().await,
-            Some(Status::Paused) => self.resume().await,
-            _ => self.start(input).await,
+        let loaded = self.runtime.checkpointer().load(&self.id).await?;
+        match loaded.map_or(Status::Idle, |loaded| loaded.head.status) {
+            Status::Running => self.recover().await,
+            Status::Paused | Status::Failed | Status::Cancelled | Status::StepLimit => {
+                self.resume().await
+            }
+            Status::Idle | Status::Deleted => self.start(input).await,
         }
     }
 

@@ -438,3 +438,31 @@ async fn a_check_of_the_state_that_panics_refuses_the_update() {
     assert_eq!(told[0].kind.code(), "node-invalid-update");
     assert!(told[0].message.contains("only once"), "{}", told[0].message);
 }
+
+#[tokio::test]
+async fn a_program_that_comes_up_again_goes_on_with_what_failed_and_starts_what_is_done() {
+    let tries = Count::default();
+    let graph = {
+        let tries = tries.clone();
+        Graph::builder("again")
+            .node("a", move |_: View<Log>, _: NodeCx| {
+                let first = tries.up() == 1;
+                async move {
+                    if first {
+                        return Err(NodeError::fatal("once"));
+                    }
+                    Ok(wrote("a"))
+                }
+            })
+            .edge(START, "a")
+            .edge("a", END)
+            .build()
+            .unwrap()
+    };
+    let thread = memory().thread(&graph, "t").unwrap();
+    let input = || LogUpdate::default().ran("input");
+    let comes_up = async || thread.start_or_recover(input()).await.unwrap();
+    assert!(matches!(comes_up().await.outcome, Outcome::Failed(_)));
+    assert_eq!(comes_up().await.state.ran, ["input", "a"]);
+    assert_eq!(comes_up().await.state.ran, ["input", "a", "input", "a"]);
+}
