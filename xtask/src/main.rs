@@ -168,7 +168,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Verify { profile, seed } => verify::run(profile, seed)?,
         Command::Crash(args) => crash::run(&args)?,
         Command::Bench(args) => bench::run(&args)?,
-        Command::Services(action) => services::run(action),
+        Command::Services(action) => services::run(action)?,
         Command::ErrorIndex => error_index::write()?,
     }
     Ok(())

@@ -22,6 +22,13 @@ pub(crate) enum Action {
     Status,
 }
 
+/// Where a service that runs can be reached.
+pub(crate) fn address(name: &str) -> anyhow::Result<String> {
+    let path = Places::find()?.address_file(name);
+    std::fs::read_to_string(path)
+        .with_context(|| format!("{name} does not run; start it with `cargo xtask services up`"))
+}
+
 /// A server that tests need.
 trait Service {
     fn name(&self) -> &'static str;
@@ -40,14 +47,7 @@ fn all(places: &Places) -> Vec<Box<dyn Service>> {
     vec![Box::new(postgres::Postgres::new(places))]
 }
 
-pub(crate) fn run(action: Action) {
-    if let Err(error) = perform(action) {
-        eprintln!("error: {error:#}");
-        std::process::exit(1);
-    }
-}
-
-fn perform(action: Action) -> anyhow::Result<()> {
+pub(crate) fn run(action: Action) -> anyhow::Result<()> {
     let places = Places::find()?;
     // Two at once would both find nothing running.
     let lock = places.addresses.join("lock");

@@ -41,6 +41,7 @@ enum Test {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Backend {
     Sqlite,
+    Postgres,
 }
 
 /// What the trials of one test found.
@@ -73,7 +74,8 @@ impl Plan {
         };
         let backend = match args.backend.as_deref() {
             None | Some("sqlite") => Backend::Sqlite,
-            Some(unknown) => bail!("there is no backend `{unknown}`: use sqlite"),
+            Some("postgres") => Backend::Postgres,
+            Some(unknown) => bail!("there is no backend `{unknown}`: use sqlite or postgres"),
         };
         Ok(Self {
             test,
@@ -97,6 +99,7 @@ impl Backend {
     fn as_str(self) -> &'static str {
         match self {
             Backend::Sqlite => "sqlite",
+            Backend::Postgres => "postgres",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The process that `cargo xtask crash kill|race|zombie` kills, races and freezes.
 //!
-//! Modes, all with `--store sqlite:PATH --ledger ADDR` but the first:
+//! Modes, all with `--store ADDRESS --ledger ADDR` but the first:
 //!
 //! - `ledger`: counts every effect and never drops a duplicate; prints where it listens.
 //! - `run --thread T [--seed N]`: runs or recovers one thread with effects, says how it stopped.
@@ -24,11 +24,12 @@ mod watched;
 
 use std::error::Error;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use superstep::Runtime;
+use superstep::{Checkpointer, Runtime};
+use superstep_postgres::Postgres;
 use superstep_sqlite::Sqlite;
 
 use crate::ledger::Ledger;
@@ -94,23 +95,36 @@ impl Args {
 
 async fn open(args: &Args) -> Result<(Runtime, Arc<Ledger>), AnyError> {
     let ledger = Arc::new(Ledger::connect(&args.ledger).await?);
-    let store = open_store(&args.store)?;
+    let store = open_store(&args.store).await?;
     let watched = Watched::new(store, ledger.clone(), args.mutant);
     Ok((Runtime::new(watched), ledger))
 }
 
 /// Opens a store by its address; a further backend is a further arm.
-fn open_store(address: &str) -> Result<Sqlite, AnyError> {
-    let path = match address.split_once(':') {
-        Some(("sqlite", path)) => PathBuf::from(path),
-        _ => return Err(format!("`{address}` is not a store: use sqlite:PATH").into()),
-    };
+async fn open_store(address: &str) -> Result<Box<dyn Checkpointer>, AnyError> {
+    match address.split_once(':') {
+        Some(("sqlite", path)) => open_sqlite(&PathBuf::from(path)),
+        Some(("postgres", rest)) => {
+            let (schema, url) = rest.split_once(':').ok_or("use postgres:SCHEMA:URL")?;
+            let mut options = superstep_postgres::Options::default();
+            options.schema = schema.to_owned();
+            // Up to nine of these processes share a server.
+            options.connections = 4;
+            Ok(Box::new(Postgres::connect_with(url, options).await?))
+        }
+        _ => Err(
+            format!("`{address}` is not a store: use sqlite:PATH or postgres:SCHEMA:URL").into(),
+        ),
+    }
+}
+
+fn open_sqlite(path: &Path) -> Result<Box<dyn Checkpointer>, AnyError> {
     // A process that was frozen in the middle of a write holds the file; whoever comes next waits for it.
     let begun = Instant::now();
     loop {
-        match Sqlite::open(&path) {
+        match Sqlite::open(path) {
             Err(_) if begun.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
-            opened => return Ok(opened?),
+            opened => return Ok(Box::new(opened?)),
         }
     }
 }

@@ -44,14 +44,14 @@ impl FromStr for Mutant {
 }
 
 /// The checkpointer of a worker.
-pub(crate) struct Watched<C> {
-    inner: C,
+pub(crate) struct Watched {
+    inner: Box<dyn Checkpointer>,
     ledger: Arc<Ledger>,
     mutant: Mutant,
 }
 
-impl<C: Checkpointer> Watched<C> {
-    pub(crate) fn new(inner: C, ledger: Arc<Ledger>, mutant: Mutant) -> Self {
+impl Watched {
+    pub(crate) fn new(inner: Box<dyn Checkpointer>, ledger: Arc<Ledger>, mutant: Mutant) -> Self {
         Self {
             inner,
             ledger,
@@ -201,7 +201,7 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-impl<C: Checkpointer> Checkpointer for Watched<C> {
+impl Checkpointer for Watched {
     fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>> {
         Box::pin(self.save_watched(commit))
     }

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use super::child::Process;
 use super::ledger::Ledger;
 use super::{Backend, Plan};
+use crate::services;
 use crate::workspace::{cargo, output_of};
 
 #[derive(Debug)]
@@ -50,6 +51,14 @@ impl Lab {
                 std::fs::create_dir(folder(self.stores))?;
                 let path = folder(self.stores).join("threads.db");
                 Ok(Store(format!("sqlite:{}", path.display())))
+            }
+            Backend::Postgres => {
+                if self.stores > 1 {
+                    drop_schema(self.stores - 1)?;
+                }
+                self.stores += 1;
+                let url = services::address("postgres")?;
+                Ok(Store(format!("postgres:{}:{url}", schema(self.stores))))
             }
         }
     }
@@ -105,4 +114,29 @@ fn build_worker() -> anyhow::Result<PathBuf> {
         .filter(|message| message["target"]["name"] == "crash_worker")
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
         .context("cargo built no `crash_worker`")
+}
+
+/// A schema of its own for every database: of this process, and of nobody else's trials.
+fn schema(number: u64) -> String {
+    format!("crash_{}_{number}", std::process::id())
+}
+
+fn drop_schema(number: u64) -> anyhow::Result<()> {
+    let statement = format!("DROP SCHEMA IF EXISTS {} CASCADE", schema(number));
+    let mut psql = Command::new("psql");
+    psql.arg(services::address("postgres")?);
+    psql.args(["--quiet", "--no-psqlrc", "--command", &statement]);
+    psql.env("PGOPTIONS", "--client-min-messages=warning");
+    output_of(&mut psql).map(drop)
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if self.backend == Backend::Postgres {
+            for number in self.stores.saturating_sub(1)..=self.stores {
+                // What is left behind is in nobody's way: the next trials have schemas of their own.
+                let _ = drop_schema(number);
+            }
+        }
+    }
 }
