@@ -96,6 +96,18 @@ pub(crate) const STEPS: &[Step] = &[
     short("crash race", cargo(&crash("race", "300"))),
     short("crash zombie", cargo(&crash("zombie", "30"))),
     short(
+        "crash race, postgres",
+        cargo(&crash_on("postgres", "race", "100")),
+    ),
+    short(
+        "crash kill, postgres",
+        cargo(&crash_on("postgres", "kill", "5")),
+    ),
+    short(
+        "crash zombie, postgres",
+        cargo(&crash_on("postgres", "zombie", "5")),
+    ),
+    short(
         "bench loop",
         cargo(&["xtask", "bench", "loop", "--quick", "--json"]),
     ),
@@ -117,6 +129,25 @@ pub(crate) const STEPS: &[Step] = &[
 const fn crash(test: &'static str, trials: &'static str) -> [&'static str; 8] {
     [
         "xtask", "crash", test, "--trials", trials, "--seed", "{seed}", "--json",
+    ]
+}
+
+const fn crash_on(
+    backend: &'static str,
+    test: &'static str,
+    trials: &'static str,
+) -> [&'static str; 10] {
+    [
+        "xtask",
+        "crash",
+        test,
+        "--backend",
+        backend,
+        "--trials",
+        trials,
+        "--seed",
+        "{seed}",
+        "--json",
     ]
 }
 
