@@ -359,6 +359,8 @@ impl Life<'_> {
     }
 
     fn open(&mut self, command: RunCommand) -> Option<String> {
+        // Whatever comes of it, the run before was not the last that was wanted.
+        self.undisturbed = false;
         self.next_proc += 1;
         let id = self.next_proc;
         let mut lab = self.lab.get();
