@@ -30,7 +30,7 @@ commands:
                                 --long  also what does not fit CI, and write results/verify-long.json
                                 --seed  the seed of the randomised checks; default: taken from the commit
   crash sim|kill|race|zombie    break things on purpose and count what must never happen
-        [--backend sqlite] [--trials N] [--seed N] [--mutant NAME] [--json]
+        [--backend sqlite|postgres] [--trials N] [--seed N] [--mutant NAME] [--json]
   bench chain|loop|fanout|resume|parked [--quick] [--json]
                                 measure in release, beside the bare floor
   services up|down|status       start, stop or list the servers that tests need

@@ -138,10 +138,10 @@ impl ThreadLine {
                 .graph
                 .as_ref()
                 .is_none_or(|graph| *graph == self.graph)
-            && passes(&query.metadata, |field| self.metadata.get(field))
+            && Filter::all_match(&query.metadata, |field| self.metadata.get(field))
             && (query.values.is_empty() || {
                 let state = self.state_fields();
-                passes(&query.values, |field| state.get(field))
+                Filter::all_match(&query.values, |field| state.get(field))
             })
     }
 
@@ -162,12 +162,6 @@ impl ThreadLine {
             updated: Timestamp(row.get(7)),
         })
     }
-}
-
-fn passes<'a>(filters: &[Filter], field: impl Fn(&str) -> Option<&'a Json>) -> bool {
-    filters
-        .iter()
-        .all(|filter| field(&filter.field).is_some_and(|found| filter.equals.matches(found)))
 }
 
 /// Lists questions, oldest first.

@@ -112,19 +112,7 @@ pub(crate) fn overfull(tenant: &str) -> i64 {
 }
 
 fn of_value(tenant: &str, kind: Kind, field: &str, value: &FilterValue) -> i64 {
-    let (tag, text) = match value {
-        FilterValue::Null => (b'n', String::new()),
-        FilterValue::Bool(value) => (b'b', value.to_string()),
-        // The one number with two texts that are equal.
-        FilterValue::Number(value) if value.as_f64() == Some(0.0) && value.is_f64() => {
-            (b'd', "0.0".to_owned())
-        }
-        FilterValue::Number(value) => (b'd', value.to_string()),
-        FilterValue::Text(value) => (b't', value.clone()),
-    };
-    let mut bytes = vec![tag];
-    bytes.extend_from_slice(text.as_bytes());
-    hash(tenant, kind, field, &bytes)
+    hash(tenant, kind, field, &value.to_key())
 }
 
 fn hash(tenant: &str, kind: Kind, field: &str, value: &[u8]) -> i64 {

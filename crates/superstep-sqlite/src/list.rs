@@ -198,18 +198,12 @@ impl Line {
                 .graph
                 .as_ref()
                 .is_none_or(|graph| *graph == self.graph)
-            && passes(&query.metadata, |field| self.metadata.get(field))
+            && Filter::all_match(&query.metadata, |field| self.metadata.get(field))
             && (query.values.is_empty() || {
                 let state = self.state_fields();
-                passes(&query.values, |field| state.get(field))
+                Filter::all_match(&query.values, |field| state.get(field))
             })
     }
-}
-
-fn passes<'a>(filters: &[Filter], field: impl Fn(&str) -> Option<&'a Json>) -> bool {
-    filters
-        .iter()
-        .all(|filter| field(&filter.field).is_some_and(|found| filter.equals.matches(found)))
 }
 
 /// What a term speaks of. The numbers are stored, inside hashes.
@@ -237,19 +231,7 @@ fn overfull_term(tenant: i64) -> i64 {
 }
 
 fn term(tenant: i64, kind: Kind, field: &str, value: &FilterValue) -> i64 {
-    let (tag, text) = match value {
-        FilterValue::Null => (b'n', String::new()),
-        FilterValue::Bool(value) => (b'b', value.to_string()),
-        // The one number with two texts that are equal.
-        FilterValue::Number(value) if value.as_f64() == Some(0.0) && value.is_f64() => {
-            (b'd', "0.0".to_owned())
-        }
-        FilterValue::Number(value) => (b'd', value.to_string()),
-        FilterValue::Text(value) => (b't', value.clone()),
-    };
-    let mut bytes = vec![tag];
-    bytes.extend_from_slice(text.as_bytes());
-    hash(tenant, kind, field, &bytes)
+    hash(tenant, kind, field, &value.to_key())
 }
 
 fn hash(tenant: i64, kind: Kind, field: &str, value: &[u8]) -> i64 {

@@ -667,7 +667,7 @@ impl Thread {
                 .as_ref()
                 .is_none_or(|graph| *graph == self.listing.graph)
             && query.status.is_none_or(|status| status == self.head.status)
-            && passes(&query.metadata, |field| self.listing.metadata.get(field))
+            && Filter::all_match(&query.metadata, |field| self.listing.metadata.get(field))
             && (query.values.is_empty() || self.listing.has_values(&query.values))
     }
 
@@ -713,14 +713,8 @@ impl Listed {
             .values
             .as_ref()
             .and_then(|values| values.decode::<Json>().ok());
-        values.is_some_and(|values| passes(filters, |field| values.get(field)))
+        values.is_some_and(|values| Filter::all_match(filters, |field| values.get(field)))
     }
-}
-
-fn passes<'a>(filters: &[Filter], field: impl Fn(&str) -> Option<&'a Json>) -> bool {
-    filters
-        .iter()
-        .all(|filter| field(&filter.field).is_some_and(|found| filter.equals.matches(found)))
 }
 
 fn page<T>(rows: impl Iterator<Item = T>, page: Page) -> impl Iterator<Item = T> {

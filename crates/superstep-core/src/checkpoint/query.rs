@@ -39,6 +39,15 @@ pub struct Filter {
     pub equals: FilterValue,
 }
 
+impl Filter {
+    /// Whether fields, looked up by name, meet all of these conditions.
+    pub fn all_match<'a>(filters: &[Self], field: impl Fn(&str) -> Option<&'a Json>) -> bool {
+        let meets =
+            |filter: &Self| field(&filter.field).is_some_and(|found| filter.equals.matches(found));
+        filters.iter().all(meets)
+    }
+}
+
 /// A scalar that a filter compares with.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FilterValue {
@@ -65,6 +74,23 @@ impl FilterValue {
             Json::String(s) if s.len() <= Self::TEXT_BYTES_MAX => Some(Self::Text(s.clone())),
             Json::String(_) | Json::Array(_) | Json::Object(_) => None,
         }
+    }
+
+    /// Bytes that are the same for scalars that match each other, for a store that keeps an index of them.
+    pub fn to_key(&self) -> Vec<u8> {
+        let (tag, text) = match self {
+            Self::Null => (b'n', String::new()),
+            Self::Bool(value) => (b'b', value.to_string()),
+            // The one number with two texts that are equal.
+            Self::Number(value) if value.as_f64() == Some(0.0) && value.is_f64() => {
+                (b'd', "0.0".to_owned())
+            }
+            Self::Number(value) => (b'd', value.to_string()),
+            Self::Text(value) => (b't', value.clone()),
+        };
+        let mut key = vec![tag];
+        key.extend_from_slice(text.as_bytes());
+        key
     }
 
     /// Whether a JSON value is this one.
