@@ -310,6 +310,10 @@ impl Position {
 
     /// Forgets the subgraphs of a superstep that is over. One that lives as long as the thread is put to rest.
     fn close_children(&mut self, path: &FramePath) {
+        // The usual graph has no subgraph open.
+        if self.frames.len() == 1 && self.gone.is_empty() {
+            return;
+        }
         let depth = path.segments().len();
         let lives_on = |below: &FramePath| {
             let mut inside = below.segments()[depth..].iter();
