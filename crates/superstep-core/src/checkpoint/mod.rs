@@ -6,6 +6,7 @@
 pub mod format;
 mod memory;
 mod query;
+mod seal;
 
 pub use memory::Memory;
 pub use query::{Filter, FilterValue, InterruptQuery, Metadata, Page, ThreadQuery};
