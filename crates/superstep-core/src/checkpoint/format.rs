@@ -1,4 +1,5 @@
-//! The stored form of a thread: log entries, snapshots and records. **Everything persisted is here.**
+//! The stored form of a thread: log entries, snapshots and records. **Everything persisted is here**, and in
+//! `archive.rs` what a thread is as a whole.
 //!
 //! A body is `format · kind · envelope · checksum · content`, sealed for its place (`seal.rs`). The content is
 //! postcard: compact, and read by position, so
@@ -31,6 +32,8 @@ pub enum BodyKind {
     Question = 3,
     /// A task's result or a step's result.
     Record = 4,
+    /// A whole thread: a [`checkpoint::Archive`](crate::checkpoint::Archive).
+    Archive = 5,
 }
 
 /// Something that is stored as a body.
@@ -64,7 +67,7 @@ impl Extensions {
     /// What a run may still spend.
     pub const BUDGET: u16 = 3;
 
-    fn check(&self) -> Result<(), FormatError> {
+    pub(super) fn check(&self) -> Result<(), FormatError> {
         match self.0.iter().find(|(tag, _)| tag % 2 == 1) {
             Some(&(tag, _)) => Err(FormatError::Extension { tag }),
             None => Ok(()),

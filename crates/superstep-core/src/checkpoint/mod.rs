@@ -3,15 +3,19 @@
 //! A [`Checkpointer`] stores bytes and compares numbers: it knows no graphs. Everything it needs to
 //! decide stands in the [`Commit`] it is given, so an implementation is SQL and little else.
 
+mod archive;
 pub mod format;
 mod memory;
 mod query;
 mod seal;
 
+pub use archive::{Archive, ArchivedAnswer, ArchivedEntry, ArchivedInterrupt, ArchivedListing};
 pub use memory::Memory;
 pub use query::{Filter, FilterValue, InterruptQuery, Metadata, Page, ThreadQuery};
 
 use std::pin::Pin;
+
+use serde::{Deserialize, Serialize};
 
 use crate::error::CheckpointError;
 use crate::ids::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
@@ -130,7 +134,7 @@ pub trait Checkpointer: Send + Sync + 'static {
 }
 
 /// Where a thread stands: the numbers that a commit is fenced by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Head {
     /// Who owns it.
     pub epoch: Epoch,
@@ -146,7 +150,7 @@ pub struct Head {
 }
 
 /// What a thread is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Status {
     /// Nothing: its last run finished, or it has none.
@@ -329,7 +333,7 @@ pub struct Answer {
 }
 
 /// What is answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AnswerBody {
     /// A value.
     Value(Value),
@@ -360,7 +364,7 @@ pub struct History {
 }
 
 /// A sealed body with its place.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredBody {
     /// Its sequence number.
     pub seq: Seq,
@@ -369,7 +373,7 @@ pub struct StoredBody {
 }
 
 /// A stored record.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordRow {
     /// The task.
     pub task: TaskId,

@@ -14,14 +14,23 @@ use crate::ids::{Seq, ThreadId};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seal<'a> {
     kind: BodyKind,
-    thread: &'a ThreadId,
-    seq: Seq,
+    /// None for what is no row: its address stands inside.
+    row: Option<(&'a ThreadId, Seq)>,
 }
 
 impl<'a> Seal<'a> {
     /// For a row of a thread.
     pub(super) fn of_row(kind: BodyKind, thread: &'a ThreadId, seq: Seq) -> Self {
-        Self { kind, thread, seq }
+        let row = Some((thread, seq));
+        Self { kind, row }
+    }
+
+    /// For a whole thread on its way from one store to another.
+    pub(super) fn of_archive() -> Self {
+        Self {
+            kind: BodyKind::Archive,
+            row: None,
+        }
     }
 
     /// Content as it is stored.
@@ -78,28 +87,31 @@ impl<'a> Seal<'a> {
     fn checksum(self, header: [u8; 3], content: &[u8]) -> u32 {
         let mut hasher = crc32fast::Hasher::new();
         hasher.update(&header);
-        for part in [self.thread.tenant(), self.thread.name()] {
-            hasher.update(&(part.len() as u32).to_le_bytes());
-            hasher.update(part.as_bytes());
+        if let Some((thread, seq)) = self.row {
+            for part in [thread.tenant(), thread.name()] {
+                hasher.update(&(part.len() as u32).to_le_bytes());
+                hasher.update(part.as_bytes());
+            }
+            hasher.update(&seq.0.to_le_bytes());
         }
-        hasher.update(&self.seq.0.to_le_bytes());
         hasher.update(content);
         hasher.finalize()
     }
 
     fn damaged(self) -> FormatError {
-        FormatError::Damaged {
-            thread: self.thread.to_string(),
-            seq: self.seq,
-        }
+        let Some((thread, seq)) = self.row else {
+            return FormatError::ArchiveDamaged;
+        };
+        let thread = thread.to_string();
+        FormatError::Damaged { thread, seq }
     }
 
     fn unreadable(self, why: String) -> FormatError {
-        FormatError::Content {
-            thread: self.thread.to_string(),
-            seq: self.seq,
-            why,
-        }
+        let Some((thread, seq)) = self.row else {
+            return FormatError::ArchiveContent { why };
+        };
+        let thread = thread.to_string();
+        FormatError::Content { thread, seq, why }
     }
 }
 
