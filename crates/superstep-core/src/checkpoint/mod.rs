@@ -131,6 +131,24 @@ pub trait Checkpointer: Send + Sync + 'static {
 
     /// Deletes threads that are not running and were not changed since `before`. Gives how many.
     fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>>;
+
+    /// Everything the thread is, as of one moment: bodies byte for byte as they are stored, [`Archive::checked`].
+    /// The thread stays; whoever owns it is not told, and what it writes afterwards is not in the archive.
+    fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>>;
+
+    /// Makes a thread out of an archive: as a whole or not at all, and so that an export gives the same archive again.
+    ///
+    /// The caller names the thread, as everywhere: an archive comes from outside, and what it says of itself must not
+    /// decide whose thread is written. One that does not fit is refused ([`Archive::check_for`]).
+    ///
+    /// A thread that is there is never changed. If it [is the same](Archive::is_same_thread), the archive was
+    /// imported before, and that is the answer; any other is refused with [`CheckpointError::ThreadExists`]. A deleted
+    /// thread is made again, its epoch [raised](Archive::epoch_after) where the archive's is not above the remembered one.
+    fn import<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        archive: &'a Archive,
+    ) -> BoxFuture<'a, CheckpointResult<()>>;
 }
 
 /// Where a thread stands: the numbers that a commit is fenced by.
