@@ -5,14 +5,12 @@
 
 use rusqlite::types::Value as Column;
 use rusqlite::{Connection, params};
-use superstep_core::ThreadId;
-use superstep_core::Timestamp;
 use superstep_core::checkpoint::format::Extensions;
 use superstep_core::checkpoint::{
     AnswerBody, Archive, ArchivedEntry, ArchivedInterrupt, Head, StoredBody,
 };
 use superstep_core::error::CheckpointError;
-use superstep_core::{Epoch, Seq};
+use superstep_core::{Epoch, Seq, ThreadId, Timestamp};
 
 use crate::commit;
 use crate::fault::Fault;

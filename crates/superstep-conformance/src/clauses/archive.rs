@@ -4,20 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::json;
+use superstep_core::checkpoint::format::EntryKind;
 use superstep_core::checkpoint::{
-    Answer, AnswerBody, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, Filter,
-    FilterValue, InterruptQuery, Memory, RESULT_KEY, RecordWrite, Status, ThreadQuery,
+    Answer, AnswerBody, Archive, Checkpointer, Commit, Filter, FilterValue, InterruptQuery, Memory,
+    RESULT_KEY, Status, ThreadQuery,
 };
-use superstep_core::driver::{Door, LiveEvent};
 use superstep_core::error::CheckpointError::{
-    self, Fenced, Format, NoThread, OtherThread, ThreadExists,
+    Fenced, Format, NoThread, NotOpen, OtherThread, ThreadExists,
 };
-use superstep_core::run::{RunCommand, RunOptions};
-use superstep_core::{
-    END, Epoch, Graph, Interrupt, Moment, NodeCx, NodeError, Outcome, Run, START, Seq, State, Step,
-    ThreadId, Timestamp, View,
-};
+use superstep_core::run::{RunCommand, read_state};
+use superstep_core::{Epoch, Outcome, Seq, ThreadId, Timestamp};
 
+use crate::errand::{Errand, Pen, drive, errand};
 use crate::poll::join;
 use crate::report::{Fault, Verdict, ensure, ensure_eq, ensure_refused};
 use crate::sample::{
@@ -83,8 +81,7 @@ pub(super) async fn large_thread_is_moved_whole(db: &dyn Checkpointer) -> Verdic
     let step = owner.step();
     let text = json!({ "text": "x".repeat(1_000_000) });
     let seq = step.head.seq;
-    let kind = superstep_core::checkpoint::format::EntryKind::Step;
-    let large = Some(entry(&owner.thread, seq, kind, owner.at, text));
+    let large = Some(entry(&owner.thread, seq, EntryKind::Step, owner.at, text));
     owner
         .save(
             &from,
@@ -221,8 +218,7 @@ pub(super) async fn imported_questions_wait_and_are_due(db: &dyn Checkpointer) -
     ensure_eq!(db.overdue(DEADLINE, 10).await?, vec![], "overdue questions");
     for n in [1, 2, 3, 4] {
         let result = db.answer(&id, &[answer(n, json!("again"))]).await;
-        let refused = matches!(result, Err(CheckpointError::NotOpen { .. }));
-        ensure!(refused, "question {n} was answered again");
+        ensure_refused!(result, NotOpen { .. }, "a second answer to question {n}");
     }
     Ok(())
 }
@@ -268,7 +264,7 @@ pub(super) async fn run_goes_on_after_an_import(db: &dyn Checkpointer) -> Verdic
     ensure_eq!(outcome, Outcome::Finished, "how the run ended");
     ensure_eq!(paid.load(Ordering::SeqCst), 1, "how often it paid");
     let loaded = db.load(&id).await?.unwrap_or_default();
-    let state = superstep_core::run::read_state(graph.definition(), &id, &loaded.history)?;
+    let state = read_state(graph.definition(), &id, &loaded.history)?;
     let values = state.map(|state| state.values.decode::<Errand>());
     let done = values.transpose()?.unwrap_or_default().done;
     ensure_eq!(done, vec!["paid 1: yes".to_owned()], "what it wrote");
@@ -575,81 +571,4 @@ async fn is_exported_as(db: &dyn Checkpointer, archive: &Archive) -> Verdict {
         "it is exported as {exported:?}, not as {archive:?}"
     );
     Ok(())
-}
-
-#[derive(Clone, Debug, Default, State)]
-#[state(crate = superstep_core)]
-struct Errand {
-    #[state(append)]
-    done: Vec<String>,
-}
-
-/// Pays, and then asks whether it should have.
-fn errand(paid: &Arc<AtomicU32>) -> Result<Graph<Errand>, Fault> {
-    let paid = paid.clone();
-    let pay = move |_: View<Errand>, cx: NodeCx| {
-        let paid = paid.clone();
-        async move {
-            let times: u32 = cx
-                .step("pay", || async move {
-                    Ok(paid.fetch_add(1, Ordering::SeqCst) + 1)
-                })
-                .await?;
-            let sure: String = cx.interrupt(Interrupt::new("sure", "really?")).await?;
-            Ok::<_, NodeError>(ErrandUpdate::default().done(format!("paid {times}: {sure}")))
-        }
-    };
-    let graph = Graph::builder("errand").node("pay", pay);
-    Ok(graph.edge(START, "pay").edge("pay", END).build()?)
-}
-
-/// Writes records into the reference store, or nowhere.
-struct Pen(Option<Memory>);
-
-impl Door for Pen {
-    fn record(&self, write: RecordWrite) -> BoxFuture<'static, CheckpointResult<Vec<u8>>> {
-        let kept = self.0.clone();
-        Box::pin(async move {
-            match kept {
-                Some(kept) => kept.record(&write).await,
-                None => Err(CheckpointError::Unusable {
-                    why: format!("`{}` was done before", write.key),
-                }),
-            }
-        })
-    }
-
-    fn emit(&self, _: LiveEvent) {}
-}
-
-/// The smallest driver there is: one task after the other.
-async fn drive(
-    db: &dyn Checkpointer,
-    graph: &Graph<Errand>,
-    thread: &ThreadId,
-    command: RunCommand,
-    door: Arc<Pen>,
-) -> Result<Outcome, Fault> {
-    let now = Timestamp(4_000);
-    let (loaded, moment) = (db.load(thread).await?, Moment { now, dice: 7 });
-    let options = RunOptions::default();
-    let mut run = Run::open(graph.definition(), thread, loaded, command, options, moment)?;
-    let mut ended = Vec::new();
-    loop {
-        match run.next_step() {
-            Step::Start(tasks) => {
-                for task in tasks {
-                    ended.push((task.id(), task.execute(door.clone()).await));
-                }
-            }
-            Step::Drop(tasks) => ended.retain(|(id, _)| !tasks.contains(id)),
-            Step::Save(commit) => run.saved(db.save(&commit).await?, now)?,
-            Step::Wait { .. } => {
-                let none = || Fault::new("the run waits for nothing".to_owned());
-                let (id, end) = ended.pop().ok_or_else(none)?;
-                run.task_ended(id, end, now)?;
-            }
-            Step::Stop(outcome) => return Ok(outcome),
-        }
-    }
 }

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use superstep::Archive;
-use superstep::DriveError;
-use superstep::checkpoint::Checkpointer;
 use superstep::error::CheckpointError;
 use superstep::prelude::*;
+use superstep::{Archive, Checkpointer, DriveError};
 use superstep_sqlite::Sqlite;
 use tokio::sync::Notify;
 
