@@ -22,6 +22,7 @@
 //! [`Store`]: superstep_core::store::Store
 
 mod clauses;
+mod errand;
 mod poll;
 mod prng;
 mod report;

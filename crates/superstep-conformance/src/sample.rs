@@ -174,7 +174,7 @@ impl Owner {
             epoch: self.head.epoch,
             task: task_id(task),
             key: key.to_owned(),
-            body: record_body(&self.thread, self.head.seq, value),
+            body: record_body(&self.thread, value),
         }
     }
 
@@ -341,7 +341,8 @@ pub(crate) fn asked(thread: &ThreadId, seq: Seq, n: u8) -> AskedRow {
     }
 }
 
-fn record_body(thread: &ThreadId, seq: Seq, json: Json) -> Vec<u8> {
+/// Records belong to a task, not to an entry, so they are sealed for none.
+fn record_body(thread: &ThreadId, json: Json) -> Vec<u8> {
     let step = StepRecord {
         ordinal: 0,
         overlapped: false,
@@ -352,7 +353,7 @@ fn record_body(thread: &ThreadId, seq: Seq, json: Json) -> Vec<u8> {
         content,
         extensions: Extensions::default(),
     }
-    .seal(thread, seq)
+    .seal(thread, Seq(0))
 }
 
 pub(crate) fn listing(graph: &str, metadata: Json, values: Json) -> Listing {

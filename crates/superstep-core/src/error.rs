@@ -436,6 +436,15 @@ pub enum FormatError {
         /// What did not fit.
         why: String,
     },
+    /// An archive's checksum does not match.
+    #[error("the archive is damaged or cut short, or is none; export the thread again")]
+    ArchiveDamaged,
+    /// An archive's checksum holds but its content makes no sense.
+    #[error("the archive cannot be read: {why}")]
+    ArchiveContent {
+        /// What did not fit.
+        why: String,
+    },
 }
 
 error_codes!(FormatError {
@@ -444,6 +453,8 @@ error_codes!(FormatError {
     Envelope => "format-envelope",
     Extension => "format-extension",
     Content => "format-content",
+    ArchiveDamaged => "format-archive-damaged",
+    ArchiveContent => "format-archive-content",
 });
 
 /// What a checkpointer answers when it cannot do what was asked.
@@ -474,11 +485,19 @@ pub enum CheckpointError {
         /// The thread.
         thread: ThreadId,
     },
-    /// The target of a copy exists.
+    /// The target of a copy or an import exists.
     #[error("there is a thread `{thread}` already")]
     ThreadExists {
         /// The thread.
         thread: ThreadId,
+    },
+    /// The archive is one of another thread. Nothing was written.
+    #[error("the archive holds thread `{found}`, not `{thread}`; import it as what it is")]
+    OtherThread {
+        /// The thread that was to be made.
+        thread: ThreadId,
+        /// The one in the archive.
+        found: ThreadId,
     },
     /// No such entry.
     #[error("thread `{thread}` has no checkpoint {seq}")]
@@ -541,6 +560,7 @@ error_codes!(CheckpointError {
     NotOpen => "checkpoint-not-open",
     NoThread => "checkpoint-no-thread",
     ThreadExists => "checkpoint-thread-exists",
+    OtherThread => "checkpoint-other-thread",
     NoCheckpoint => "checkpoint-no-checkpoint",
     Format => "checkpoint-format",
     Query => "checkpoint-query",

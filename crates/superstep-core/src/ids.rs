@@ -149,6 +149,19 @@ impl TryFrom<&str> for ThreadId {
     }
 }
 
+impl Serialize for ThreadId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ThreadId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let address = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        address.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 impl fmt::Display for NodeName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -3,8 +3,8 @@
 //! A deletion and a copy are transactions of several statements. A deletion first takes the thread's row
 //! and only then looks for what to delete, so that it sees the last commit it waited for.
 
-use superstep_core::checkpoint::StoredBody;
 use superstep_core::checkpoint::format::{Body, Entry, Snapshot};
+use superstep_core::checkpoint::{Status, StoredBody};
 use superstep_core::error::CheckpointError;
 use superstep_core::{Seq, ThreadId, Timestamp};
 use tokio_postgres::{IsolationLevel, Transaction};
@@ -139,30 +139,19 @@ impl Copy<'_> {
 
     /// The line of the source, and the times too. Terms are bound to the tenant, so they are made anew.
     async fn line(&self) -> Result<(), Fault> {
-        let sql = "SELECT graph, metadata, state FROM listing WHERE thread = $1";
+        let sql = "SELECT graph, metadata, state, created, updated FROM listing WHERE thread = $1";
         let Some(row) = self.transaction.query_opt(sql, &[&self.source]).await? else {
             return Ok(());
         };
+        let owner = terms::Owner {
+            number: self.target,
+            thread: self.to,
+            status: Status::Idle,
+            created: Timestamp(row.get(3)),
+            updated: Timestamp(row.get(4)),
+        };
         let line = terms::Line::stored(self.to.tenant(), &row)?;
-        let (tenant, name) = (self.to.tenant(), self.to.name());
-        self.transaction
-            .execute(
-                "INSERT INTO listing (thread, tenant, name, created, updated, graph, metadata, state,
-                     metadata_terms, state_terms)
-                 SELECT $2, $3, $4, created, updated, graph, metadata, state, $5, $6
-                 FROM listing WHERE thread = $1",
-                &[&self.source, &self.target, &tenant, &name, &line.metadata_terms, &line.state_terms],
-            )
-            .await?;
-        let mut found_by = [line.metadata_terms, line.state_terms].concat();
-        found_by.push(terms::of_every_status(tenant)[0]);
-        self.transaction
-            .execute(
-                "INSERT INTO term (term, thread) SELECT unnest($2::int8[]), $1 ON CONFLICT DO NOTHING",
-                &[&self.target, &found_by],
-            )
-            .await?;
-        Ok(())
+        line.insert(self.transaction, &owner).await
     }
 }
 

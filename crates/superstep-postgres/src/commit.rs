@@ -8,7 +8,7 @@
 //!
 //! The other parts see the tables as they were when the statement began, perhaps before the wait. That does no
 //! harm: the row was compared twice, in that old view and as it is now, and a pair of epoch and sequence
-//! never comes back. So no commit, deletion or copy came between, and what only they write (log,
+//! never comes back. So no commit, deletion, copy or import came between, and what only they write (log,
 //! snapshots, listing, terms, which questions are asked and closed) is as it was. Two things can have
 //! come between, because they leave epoch and sequence alone: answers, and records of the former owner.
 //! The number of answers is in the row itself. What else is told of them ([`Saved::unseen`],
@@ -436,7 +436,8 @@ status_gone AS (
 status_came AS (
     INSERT INTO term (term, thread) SELECT new_term, id FROM of_status ON CONFLICT DO NOTHING)";
 
-const RECORDS: &str = "SELECT task, key, body FROM record
+/// All records of a thread, by its tenant and name.
+pub(crate) const RECORDS: &str = "SELECT task, key, body FROM record
      WHERE thread = (SELECT id FROM thread WHERE tenant = $1 AND name = $2) ORDER BY task, key";
 
 const ANSWERS: &str = "SELECT t.answers, i.id, i.answer FROM thread t
@@ -445,7 +446,7 @@ const ANSWERS: &str = "SELECT t.answers, i.id, i.answer FROM thread t
 
 const RESULT_KEY_BYTES: &[u8] = RESULT_KEY.as_bytes();
 
-fn records(rows: &[Row]) -> Result<Vec<RecordRow>, Fault> {
+pub(crate) fn records(rows: &[Row]) -> Result<Vec<RecordRow>, Fault> {
     let record = |row: &Row| {
         Ok(RecordRow {
             task: TaskId::from_bytes(row.get::<_, Id>(0).0),

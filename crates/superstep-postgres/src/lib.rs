@@ -38,6 +38,7 @@
 //! ```
 
 mod admin;
+mod archive;
 mod cache;
 mod commit;
 mod fault;
@@ -57,7 +58,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use superstep_core::checkpoint::{
-    Answer, BoxFuture, CheckpointResult, Checkpointer, Commit, History, InterruptQuery,
+    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, History, InterruptQuery,
     InterruptRow, Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
 };
 use superstep_core::driver::NodeCache;
@@ -270,5 +271,17 @@ impl Checkpointer for Postgres {
 
     fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
         Box::pin(async move { Ok(admin::expire(&self.pool, before, limit).await?) })
+    }
+
+    fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {
+        Box::pin(async move { Ok(archive::export(&self.pool, thread).await?) })
+    }
+
+    fn import<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        archive: &'a Archive,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(async move { Ok(archive::import(&self.pool, thread, archive).await?) })
     }
 }

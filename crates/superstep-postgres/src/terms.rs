@@ -6,9 +6,9 @@
 //! may leave the metadata as it is without saying what it is.
 
 use serde_json::{Map, Value as Json};
-use superstep_core::Value;
 use superstep_core::checkpoint::{Filter, FilterValue, Listing, Status, ThreadQuery};
-use tokio_postgres::Row;
+use superstep_core::{ThreadId, Timestamp, Value};
+use tokio_postgres::{Row, Transaction};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::fault::Fault;
@@ -49,8 +49,17 @@ impl Line {
     }
 }
 
+/// Whose line it is, and where it stands among the others.
+pub(crate) struct Owner<'a> {
+    pub(crate) number: i64,
+    pub(crate) thread: &'a ThreadId,
+    pub(crate) status: Status,
+    pub(crate) created: Timestamp,
+    pub(crate) updated: Timestamp,
+}
+
 impl Line {
-    /// A line in three columns: graph, metadata, state. Its terms are those of another tenant.
+    /// A line in three columns: graph, metadata, state. Its terms are made for this tenant.
     pub(crate) fn stored(tenant: &str, row: &Row) -> Result<Self, Fault> {
         let metadata: Option<&[u8]> = row.get(1);
         let state: Option<Vec<u8>> = row.get(2);
@@ -60,6 +69,43 @@ impl Line {
             values: state.map(Value::from_bytes),
         };
         Ok(Self::of(tenant, &listing))
+    }
+
+    /// Writes the line of a thread that has none, and what it is found by.
+    pub(crate) async fn insert(
+        self,
+        transaction: &Transaction<'_>,
+        owner: &Owner<'_>,
+    ) -> Result<(), Fault> {
+        let (tenant, name) = (owner.thread.tenant(), owner.thread.name());
+        transaction
+            .execute(
+                "INSERT INTO listing (thread, tenant, name, created, updated, graph, metadata, state,
+                     metadata_terms, state_terms)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+                &[
+                    &owner.number,
+                    &tenant,
+                    &name,
+                    &owner.created.0,
+                    &owner.updated.0,
+                    &self.graph,
+                    &self.metadata,
+                    &self.state,
+                    &self.metadata_terms,
+                    &self.state_terms,
+                ],
+            )
+            .await?;
+        let mut found_by = [self.metadata_terms, self.state_terms].concat();
+        found_by.push(of_every_status(tenant)[owner.status as usize]);
+        transaction
+            .execute(
+                "INSERT INTO term (term, thread) SELECT unnest($2::int8[]), $1 ON CONFLICT DO NOTHING",
+                &[&owner.number, &found_by],
+            )
+            .await?;
+        Ok(())
     }
 }
 

@@ -34,6 +34,7 @@
 //! ```
 
 mod admin;
+mod archive;
 mod cache;
 mod commit;
 mod fault;
@@ -54,7 +55,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use superstep_core::checkpoint::{
-    Answer, BoxFuture, CheckpointResult, Checkpointer, Commit, History, InterruptQuery,
+    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, History, InterruptQuery,
     InterruptRow, Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
 };
 use superstep_core::driver::NodeCache;
@@ -336,6 +337,24 @@ impl Checkpointer for Sqlite {
         Box::pin(async move {
             Ok(self
                 .write(move |db| admin::expire(db, before, limit))
+                .await?)
+        })
+    }
+
+    fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {
+        let thread = thread.clone();
+        Box::pin(async move { Ok(self.read(move |db| archive::export(db, &thread)).await?) })
+    }
+
+    fn import<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        archive: &'a Archive,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        let (thread, archive) = (thread.clone(), archive.clone());
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| archive::import(db, &thread, &archive))
                 .await?)
         })
     }

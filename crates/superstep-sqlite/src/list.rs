@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, Params, Row, ToSql, params};
 use serde_json::{Map, Value as Json};
 use superstep_core::checkpoint::{
-    Filter, FilterValue, InterruptQuery, InterruptRow, Listing, Metadata, Page, Status,
-    ThreadQuery, ThreadRow,
+    ArchivedListing, Filter, FilterValue, InterruptQuery, InterruptRow, Listing, Metadata, Page,
+    Status, ThreadQuery, ThreadRow,
 };
 use superstep_core::{ThreadId, Timestamp, Value};
 use xxhash_rust::xxh3::Xxh3;
@@ -52,7 +52,7 @@ pub(crate) fn write(
         _ => BTreeSet::new(),
     };
     let line = before.unwrap_or_default().changed(change.listing);
-    put(connection, after, &line, change.at)?;
+    put(connection, after, &line, [change.at; 2])?;
     replace_terms(
         connection,
         after.id,
@@ -76,6 +76,41 @@ pub(crate) fn copy(connection: &Connection, from: &Stand, to: &Stand) -> Result<
     replace_terms(connection, to.id, &BTreeSet::new(), &terms)
 }
 
+/// The line of a thread, for its archive.
+pub(crate) fn archived(connection: &Connection, stand: &Stand) -> Result<ArchivedListing, Fault> {
+    let mut select = connection.prepare_cached(
+        "SELECT graph, metadata, state, created, updated FROM line WHERE thread = ?1",
+    )?;
+    let mut rows = select.query([stand.id])?;
+    let Some(row) = rows.next()? else {
+        return Ok(ArchivedListing::default());
+    };
+    let line = Line::read(row, 0)?;
+    Ok(ArchivedListing {
+        graph: line.graph,
+        metadata: line.metadata,
+        values: line.state,
+        created: Timestamp(row.get(3)?),
+        updated: Timestamp(row.get(4)?),
+    })
+}
+
+/// Gives an imported thread its line, and makes its terms.
+pub(crate) fn restore(
+    connection: &Connection,
+    stand: &Stand,
+    listing: &ArchivedListing,
+) -> Result<(), Fault> {
+    let line = Line {
+        graph: listing.graph.clone(),
+        metadata: listing.metadata.clone(),
+        state: listing.values.clone(),
+    };
+    put(connection, stand, &line, [listing.created, listing.updated])?;
+    let terms = line.terms(stand.tenant, stand.head.status);
+    replace_terms(connection, stand.id, &BTreeSet::new(), &terms)
+}
+
 /// Takes a thread off the list.
 pub(crate) fn remove(connection: &Connection, stand: &Stand) -> Result<(), Fault> {
     let Some(line) = line(connection, stand.id)? else {
@@ -96,7 +131,13 @@ fn line(connection: &Connection, thread: i64) -> Result<Option<Line>, Fault> {
     rows.next()?.map(|row| Line::read(row, 0)).transpose()
 }
 
-fn put(connection: &Connection, stand: &Stand, line: &Line, at: Timestamp) -> Result<(), Fault> {
+/// Writes a line. When its thread was made stays as it is once it is there.
+fn put(
+    connection: &Connection,
+    stand: &Stand,
+    line: &Line,
+    [created, updated]: [Timestamp; 2],
+) -> Result<(), Fault> {
     let metadata = match line.metadata.is_empty() {
         true => None,
         false => Some(serde_json::to_vec(&line.metadata)?),
@@ -105,14 +146,15 @@ fn put(connection: &Connection, stand: &Stand, line: &Line, at: Timestamp) -> Re
     connection
         .prepare_cached(
             "INSERT INTO line (thread, tenant, created, updated, graph, metadata, state)
-             VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (thread) DO UPDATE SET updated = excluded.updated,
                  graph = excluded.graph, metadata = excluded.metadata, state = excluded.state",
         )?
         .execute(params![
             stand.id,
             stand.tenant,
-            at.0,
+            created.0,
+            updated.0,
             line.graph,
             metadata,
             state

@@ -51,6 +51,7 @@ mod cache;
 mod clock;
 mod drive_error;
 mod events;
+mod moving;
 mod notices;
 mod patient;
 mod running;
@@ -66,7 +67,7 @@ pub use thread::{Past, Stopped, Thread};
 
 #[doc(hidden)]
 pub use superstep_core::__private;
-pub use superstep_core::checkpoint::Memory;
+pub use superstep_core::checkpoint::{Archive, Memory};
 pub use superstep_core::run::{Durability, RunOptions};
 pub use superstep_core::{
     Channel, ChannelKind, ChannelSet, Checkpointer, Command, END, Failed, Goto, Gotos, Graph,
@@ -88,3 +89,8 @@ pub mod prelude {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// So does the one of the page on moving.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/moving.md")]
+struct Moving;

@@ -1,13 +1,13 @@
 //! A checkpointer that is asked again while it does not answer.
 //!
-//! Commits and records are idempotent, so an unknown outcome is settled by asking again. Only errors
+//! Commits, records and imports are idempotent, so an unknown outcome is settled by asking again. Only errors
 //! that say so are tried again; a refusal is final.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use superstep_core::Checkpointer;
-use superstep_core::checkpoint::{CheckpointResult, Commit, RecordWrite, Saved};
+use superstep_core::checkpoint::{Archive, CheckpointResult, Commit, RecordWrite, Saved};
+use superstep_core::{Checkpointer, ThreadId};
 use tokio::time::Instant;
 
 /// A checkpointer, and how long it is waited for.
@@ -27,6 +27,15 @@ impl Patient {
 
     pub(crate) async fn record(&self, record: &RecordWrite) -> CheckpointResult<Vec<u8>> {
         self.ask("record", || self.store.record(record)).await
+    }
+
+    pub(crate) async fn import(
+        &self,
+        thread: &ThreadId,
+        archive: &Archive,
+    ) -> CheckpointResult<()> {
+        self.ask("import", || self.store.import(thread, archive))
+            .await
     }
 
     async fn ask<T, F, Fut>(&self, what: &str, mut ask: F) -> CheckpointResult<T>

@@ -5,6 +5,7 @@
 
 mod admin;
 mod answer;
+mod archive;
 mod commit;
 mod list;
 mod load;
@@ -185,6 +186,29 @@ const CHECKPOINTER: &[Clause<dyn Checkpointer>] = clauses! {
         pruned_thread_goes_on,
         expire_deletes_old_threads_that_rest,
         expire_stops_at_the_limit;
+    archive:
+        archive_is_the_same_in_every_store,
+        thread_that_was_only_claimed_is_moved,
+        pruned_thread_is_moved,
+        large_thread_is_moved_whole,
+        imported_thread_is_listed_and_found,
+        found_no_longer_by_what_has_changed,
+        imported_questions_wait_and_are_due,
+        imported_thread_is_unfinished_as_before,
+        run_goes_on_after_an_import,
+        records_move_along,
+        cancel_request_moves_along,
+        epoch_goes_on_after_an_import,
+        import_onto_a_thread_is_refused,
+        import_twice_is_done_once,
+        racing_imports_leave_one_whole_thread,
+        import_that_races_a_start_has_one_winner,
+        import_keeps_owners_of_a_deleted_thread_out,
+        import_under_another_name_is_refused,
+        damaged_archive_is_refused,
+        export_of_no_thread_is_refused,
+        export_keeps_tenants_apart,
+        export_is_of_one_moment;
     security:
         tenants_are_apart_in_loads,
         tenants_are_apart_in_lists,

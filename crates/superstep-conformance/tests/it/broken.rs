@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use superstep_core::checkpoint::format::{Body, Entry};
+use superstep_core::checkpoint::format::{Body, Entry, Extensions};
 use superstep_core::checkpoint::{
-    Answer, AnswerBody, BoxFuture, CheckpointResult, Checkpointer, Commit, Head, History,
-    InterruptQuery, InterruptRow, Loaded, Memory, RecordWrite, Saved, Status, StoredBody,
-    ThreadQuery, ThreadRow,
+    Answer, AnswerBody, Archive, ArchivedListing, BoxFuture, CheckpointResult, Checkpointer,
+    Commit, Head, History, InterruptQuery, InterruptRow, Loaded, Memory, RecordWrite, Saved,
+    Status, StoredBody, ThreadQuery, ThreadRow,
 };
 use superstep_core::error::CheckpointError;
 use superstep_core::store::{
     Item, MemoryStore, Namespace, NamespaceQuery, PutItem, Search, Store, StoreResult, Ttl,
 };
-use superstep_core::{Seq, ThreadId, Timestamp};
+use superstep_core::{Epoch, Seq, ThreadId, Timestamp};
 
 /// What is wrong with a checkpointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,26 @@ pub(crate) enum Defect {
     ClockOrder,
     PageIgnored,
     CopyNotSealedAnew,
+    ExportIgnoresTenant,
+    ExportOfDeletedIsEmpty,
+    ExportCutAtAPage,
+    /// Where the thread stands is read after the rest.
+    ExportTorn,
+    ExportLosesSnapshots,
+    ImportLosesRecords,
+    ImportLosesCancel,
+    ImportLosesListing,
+    ImportLosesDeadlines,
+    ImportLosesEpoch,
+    /// Every answer counts as seen.
+    ImportLosesSeen,
+    /// A search takes what it once found for what it would find.
+    ListingNeverComparedAgain,
+    ImportReplaces,
+    ImportTwiceRefused,
+    ImportTakesAnyName,
+    ImportTakesDamage,
+    ImportNeedsEntries,
 }
 
 /// A checkpointer with a defect.
@@ -103,6 +123,89 @@ impl Broken {
         Ok(None)
     }
 
+    /// The archive as the defect would have it, on its way out.
+    fn bent_export(&self, mut archive: Archive) -> Archive {
+        match self.defect {
+            Defect::ExportCutAtAPage => {
+                let cut = archive.entries.len().saturating_sub(1_000);
+                archive.entries.drain(..cut);
+            }
+            Defect::ExportTorn => archive.head.seq = archive.head.seq.next(),
+            Defect::ExportLosesSnapshots => archive.snapshots.clear(),
+            _ => {}
+        }
+        archive
+    }
+
+    /// The archive as the defect would have it, on its way in.
+    fn bent_import(&self, mut archive: Archive) -> Archive {
+        match self.defect {
+            Defect::ImportLosesRecords => archive.records.clear(),
+            Defect::ImportLosesCancel => archive.cancel = false,
+            Defect::ImportLosesListing => archive.listing = ArchivedListing::default(),
+            Defect::ImportLosesDeadlines => {
+                for question in &mut archive.interrupts {
+                    question.deadline = None;
+                }
+            }
+            Defect::ImportLosesEpoch => {
+                archive.head.epoch = Epoch(1);
+                for entry in &mut archive.entries {
+                    entry.epoch = Epoch(1);
+                }
+            }
+            Defect::ImportLosesSeen => archive.seen = archive.head.answers,
+            _ => {}
+        }
+        archive
+    }
+
+    async fn export_anyhow(&self, thread: &ThreadId) -> CheckpointResult<Archive> {
+        let exported = self.inner.export(thread).await;
+        if exported.is_ok() {
+            return exported;
+        }
+        if self.is(Defect::ExportOfDeletedIsEmpty)
+            && let Some(loaded) = self.inner.load(thread).await?
+        {
+            return Ok(empty(thread, loaded.head));
+        }
+        let tenants = self.tenants.lock().expect("no clause panics").clone();
+        for tenant in tenants
+            .iter()
+            .filter(|_| self.is(Defect::ExportIgnoresTenant))
+        {
+            let elsewhere = ThreadId::of_tenant(tenant, thread.name()).expect("it was one before");
+            if let Ok(found) = self.inner.export(&elsewhere).await {
+                return Ok(found);
+            }
+        }
+        exported
+    }
+
+    async fn import_anyhow(&self, thread: &ThreadId, archive: &Archive) -> CheckpointResult<()> {
+        let is_living = self.inner.export(thread).await.is_ok();
+        if self.is(Defect::ImportTwiceRefused) && is_living
+            || self.is(Defect::ImportNeedsEntries) && archive.entries.is_empty()
+        {
+            let thread = thread.clone();
+            return Err(CheckpointError::ThreadExists { thread });
+        }
+        let thread = match self.is(Defect::ImportTakesAnyName) {
+            true => &archive.thread,
+            false => thread,
+        };
+        let archive = self.bent_import(archive.clone());
+        match self.inner.import(thread, &archive).await {
+            Err(CheckpointError::ThreadExists { .. }) if self.is(Defect::ImportReplaces) => {
+                self.inner.delete(thread).await?;
+                self.inner.import(thread, &archive).await
+            }
+            Err(CheckpointError::Format(_)) if self.is(Defect::ImportTakesDamage) => Ok(()),
+            imported => imported,
+        }
+    }
+
     fn with_replaced(&self, mut rows: Vec<InterruptRow>) -> Vec<InterruptRow> {
         for (thread, answer) in self.replaced.lock().expect("no clause panics").iter() {
             for row in rows.iter_mut().filter(|row| row.thread == *thread) {
@@ -117,6 +220,21 @@ impl Broken {
             }
         }
         rows
+    }
+}
+
+fn empty(thread: &ThreadId, head: Head) -> Archive {
+    Archive {
+        thread: thread.clone(),
+        head,
+        seen: 0,
+        cancel: false,
+        listing: ArchivedListing::default(),
+        entries: Vec::new(),
+        snapshots: Vec::new(),
+        records: Vec::new(),
+        interrupts: Vec::new(),
+        extensions: Extensions::default(),
     }
 }
 
@@ -271,6 +389,9 @@ impl Checkpointer for Broken {
             if self.is(Defect::PageIgnored) {
                 query.page.offset = 0;
             }
+            if self.is(Defect::ListingNeverComparedAgain) {
+                query.values.clear();
+            }
             if !self.is(Defect::TenantIgnored) {
                 return self.inner.threads(&query).await;
             }
@@ -333,6 +454,18 @@ impl Checkpointer for Broken {
 
     fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
         self.inner.expire(before, limit)
+    }
+
+    fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {
+        Box::pin(async move { Ok(self.bent_export(self.export_anyhow(thread).await?)) })
+    }
+
+    fn import<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        archive: &'a Archive,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(self.import_anyhow(thread, archive))
     }
 }
 

@@ -1,8 +1,8 @@
-//! The stored form of a thread: log entries, snapshots and records. **Everything persisted is here.**
+//! The stored form of a thread: log entries, snapshots and records. **Everything persisted is here**, and in
+//! `archive.rs` what a thread is as a whole.
 //!
-//! A body is `format · kind · envelope · checksum · content`. The checksum covers the first three
-//! bytes, the thread, the sequence number and the content, so a flipped bit and a row that was moved
-//! to another thread are both noticed. The content is postcard: compact, and read by position, so
+//! A body is `format · kind · envelope · checksum · content`, sealed for its place (`seal.rs`). The content is
+//! postcard: compact, and read by position, so
 //!
 //! - fields are never reordered or removed, and new variants go last;
 //! - what comes later goes into [`Extensions`], by tag;
@@ -12,21 +12,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoint::seal::Seal;
 use crate::error::{Failure, FormatError};
 use crate::ids::{FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId, Timestamp};
 use crate::value::Value;
 
 /// The newest format this program writes and reads.
 pub const FORMAT: u8 = 1;
-
-/// The body is as it is.
-const ENVELOPE_PLAIN: u8 = 0;
-// 1 is reserved for the encryption envelope: key id, nonce, sealed content.
-
-const HEADER_BYTES: usize = 3 + 4;
-
-/// Room for a usual entry, so that its buffer need not grow while it is written.
-const BYTES_EXPECTED: usize = 512;
 
 /// What a body is, so that a snapshot is never read as an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +32,8 @@ pub enum BodyKind {
     Question = 3,
     /// A task's result or a step's result.
     Record = 4,
+    /// A whole thread: a [`checkpoint::Archive`](crate::checkpoint::Archive).
+    Archive = 5,
 }
 
 /// Something that is stored as a body.
@@ -52,74 +46,15 @@ pub trait Body: Serialize + for<'de> Deserialize<'de> {
 
     /// The stored bytes.
     fn seal(&self, thread: &ThreadId, seq: Seq) -> Vec<u8> {
-        let header = [FORMAT, Self::KIND as u8, ENVELOPE_PLAIN];
-        let mut bytes = Vec::with_capacity(BYTES_EXPECTED);
-        bytes.extend_from_slice(&header);
-        bytes.extend_from_slice(&[0; 4]);
-        let mut bytes =
-            postcard::to_extend(self, bytes).expect("plain data in memory always encodes");
-        let sum = checksum(header, thread, seq, &bytes[HEADER_BYTES..]);
-        bytes[3..HEADER_BYTES].copy_from_slice(&sum.to_le_bytes());
-        bytes
+        Seal::of_row(Self::KIND, thread, seq).close(self)
     }
 
     /// Reads stored bytes, or says what is wrong with them.
     fn unseal(bytes: &[u8], thread: &ThreadId, seq: Seq) -> Result<Self, FormatError> {
-        let damaged = || FormatError::Damaged {
-            thread: thread.to_string(),
-            seq,
-        };
-        if bytes.len() < HEADER_BYTES {
-            return Err(damaged());
-        }
-        let header = [bytes[0], bytes[1], bytes[2]];
-        let stored = u32::from_le_bytes([bytes[3], bytes[4], bytes[5], bytes[6]]);
-        if checksum(header, thread, seq, &bytes[HEADER_BYTES..]) != stored {
-            return Err(damaged());
-        }
-        if header[0] > FORMAT {
-            return Err(FormatError::Newer {
-                found: header[0],
-                known: FORMAT,
-            });
-        }
-        if header[2] != ENVELOPE_PLAIN {
-            return Err(FormatError::Envelope {
-                envelope: header[2],
-            });
-        }
-        let content = |why: String| FormatError::Content {
-            thread: thread.to_string(),
-            seq,
-            why,
-        };
-        if header[1] != Self::KIND as u8 {
-            return Err(content(format!(
-                "it is of kind {}, not {}",
-                header[1],
-                Self::KIND as u8
-            )));
-        }
-        let (body, rest) = postcard::take_from_bytes::<Self>(&bytes[HEADER_BYTES..])
-            .map_err(|e| content(e.to_string()))?;
-        if !rest.is_empty() {
-            return Err(content(format!("{} bytes are left over", rest.len())));
-        }
+        let body: Self = Seal::of_row(Self::KIND, thread, seq).read(bytes)?;
         body.extensions().check()?;
         Ok(body)
     }
-}
-
-fn checksum(header: [u8; 3], thread: &ThreadId, seq: Seq, content: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&header);
-    for part in [thread.tenant(), thread.name()] {
-        hasher.update(&(part.len() as u32).to_le_bytes());
-        hasher.update(part.as_bytes());
-    }
-    hasher.update(&seq.0.to_le_bytes());
-    hasher.update(content);
-    hasher.finalize()
 }
 
 /// Room for what comes later, by tag. An odd tag must be understood by whoever reads it; an even one may be passed over.
@@ -132,7 +67,7 @@ impl Extensions {
     /// What a run may still spend.
     pub const BUDGET: u16 = 3;
 
-    fn check(&self) -> Result<(), FormatError> {
+    pub(super) fn check(&self) -> Result<(), FormatError> {
         match self.0.iter().find(|(tag, _)| tag % 2 == 1) {
             Some(&(tag, _)) => Err(FormatError::Extension { tag }),
             None => Ok(()),

@@ -4,6 +4,8 @@
 //! waits for nothing: every future is ready when it is first polled, and does nothing before that.
 //! What it cannot keep is rule 4: its disk is the process.
 
+mod archive;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Bound;
@@ -13,10 +15,10 @@ use serde_json::Value as Json;
 
 use crate::checkpoint::format::{self, Body};
 use crate::checkpoint::{
-    Answer, AnswerBody, AskedRow, BoxFuture, CheckpointResult, Checkpointer, Commit, Filter, Head,
-    History, InterruptQuery, InterruptRow, Listing, Loaded, Metadata, Page, RESULT_KEY, RecordRow,
-    RecordWrite, Released, ReleasedRecords, Saved, Status, StoredBody, ThreadQuery, ThreadRow,
-    UnseenAnswers,
+    Answer, AnswerBody, Archive, AskedRow, BoxFuture, CheckpointResult, Checkpointer, Commit,
+    Filter, Head, History, InterruptQuery, InterruptRow, Listing, Loaded, Metadata, Page,
+    RESULT_KEY, RecordRow, RecordWrite, Released, ReleasedRecords, Saved, Status, StoredBody,
+    ThreadQuery, ThreadRow, UnseenAnswers,
 };
 use crate::error::CheckpointError;
 use crate::ids::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
@@ -254,6 +256,18 @@ impl Checkpointer for Memory {
                 .map(|(_, thread)| thread.delete());
             Ok(expired.count() as u64)
         })
+    }
+
+    fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {
+        Box::pin(async move { archive::export(&self.lock(), thread) })
+    }
+
+    fn import<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        archive: &'a Archive,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(async move { archive::import(&mut self.lock(), thread, archive) })
     }
 }
 
@@ -624,6 +638,13 @@ impl Thread {
         range.map(|(&seq, entry)| StoredBody {
             seq,
             body: entry.body.clone(),
+        })
+    }
+
+    fn snapshots(&self) -> impl Iterator<Item = StoredBody> {
+        self.snapshots.iter().map(|(&seq, body)| StoredBody {
+            seq,
+            body: body.clone(),
         })
     }
 

@@ -3,14 +3,19 @@
 //! A [`Checkpointer`] stores bytes and compares numbers: it knows no graphs. Everything it needs to
 //! decide stands in the [`Commit`] it is given, so an implementation is SQL and little else.
 
+mod archive;
 pub mod format;
 mod memory;
 mod query;
+mod seal;
 
+pub use archive::{Archive, ArchivedAnswer, ArchivedEntry, ArchivedInterrupt, ArchivedListing};
 pub use memory::Memory;
 pub use query::{Filter, FilterValue, InterruptQuery, Metadata, Page, ThreadQuery};
 
 use std::pin::Pin;
+
+use serde::{Deserialize, Serialize};
 
 use crate::error::CheckpointError;
 use crate::ids::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
@@ -126,10 +131,28 @@ pub trait Checkpointer: Send + Sync + 'static {
 
     /// Deletes threads that are not running and were not changed since `before`. Gives how many.
     fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>>;
+
+    /// Everything the thread is, as of one moment: bodies byte for byte as they are stored, [`Archive::checked`].
+    /// The thread stays; whoever owns it is not told, and what it writes afterwards is not in the archive.
+    fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>>;
+
+    /// Makes a thread out of an archive: as a whole or not at all, and so that an export gives the same archive again.
+    ///
+    /// The caller names the thread, as everywhere: an archive comes from outside, and what it says of itself must not
+    /// decide whose thread is written. One that does not fit is refused ([`Archive::check_for`]).
+    ///
+    /// A thread that is there is never changed. If it [is the same](Archive::is_same_thread), the archive was
+    /// imported before, and that is the answer; any other is refused with [`CheckpointError::ThreadExists`]. A deleted
+    /// thread is made again, its epoch [raised](Archive::epoch_after) where the archive's is not above the remembered one.
+    fn import<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        archive: &'a Archive,
+    ) -> BoxFuture<'a, CheckpointResult<()>>;
 }
 
 /// Where a thread stands: the numbers that a commit is fenced by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Head {
     /// Who owns it.
     pub epoch: Epoch,
@@ -145,7 +168,7 @@ pub struct Head {
 }
 
 /// What a thread is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Status {
     /// Nothing: its last run finished, or it has none.
@@ -328,7 +351,7 @@ pub struct Answer {
 }
 
 /// What is answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AnswerBody {
     /// A value.
     Value(Value),
@@ -359,7 +382,7 @@ pub struct History {
 }
 
 /// A sealed body with its place.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredBody {
     /// Its sequence number.
     pub seq: Seq,
@@ -368,7 +391,7 @@ pub struct StoredBody {
 }
 
 /// A stored record.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordRow {
     /// The task.
     pub task: TaskId,

@@ -14,9 +14,9 @@ use superstep_core::{
     FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId, Timestamp, Value,
 };
 
-const SEQ: Seq = Seq(7);
+pub(crate) const SEQ: Seq = Seq(7);
 
-fn thread() -> ThreadId {
+pub(crate) fn thread() -> ThreadId {
     ThreadId::of_tenant("acme", "thread-1").unwrap()
 }
 
@@ -24,11 +24,11 @@ fn node(name: &str) -> NodeName {
     NodeName::new(name).unwrap()
 }
 
-fn value(json: &str) -> Value {
+pub(crate) fn value(json: &str) -> Value {
     Value::from_json_bytes(json.as_bytes())
 }
 
-fn task(n: u8) -> TaskId {
+pub(crate) fn task(n: u8) -> TaskId {
     TaskId::from_bytes([n; 16])
 }
 
@@ -39,7 +39,7 @@ fn path() -> FramePath {
         .unwrap()
 }
 
-fn extensions(tag: u16) -> Extensions {
+pub(crate) fn extensions(tag: u16) -> Extensions {
     serde_json::from_value(json!([[tag, [1, 2, 3]]])).unwrap()
 }
 
@@ -112,7 +112,7 @@ fn run() -> RunRecord {
 }
 
 /// Every variant of every enum that an entry can hold.
-fn entries() -> Vec<(&'static str, Entry)> {
+pub(crate) fn entries() -> Vec<(&'static str, Entry)> {
     let changes = vec![
         Change::RunStarted(run()),
         Change::FrameOpened(FrameOpened {
@@ -182,7 +182,7 @@ fn entries() -> Vec<(&'static str, Entry)> {
     stops.into_iter().map(entry).collect()
 }
 
-fn snapshot() -> Snapshot {
+pub(crate) fn snapshot() -> Snapshot {
     let frame = |path: FramePath, state: Option<Value>| FrameSnapshot {
         path,
         version: 2,
@@ -205,7 +205,7 @@ fn snapshot() -> Snapshot {
     }
 }
 
-fn question(on_deadline: OnDeadline) -> Question {
+pub(crate) fn question(on_deadline: OnDeadline) -> Question {
     Question {
         id: InterruptId::from_bytes([8; 16]),
         frame: path(),
@@ -228,7 +228,7 @@ fn record(content: RecordContent) -> Record {
     }
 }
 
-fn step_record() -> Record {
+pub(crate) fn step_record() -> Record {
     record(RecordContent::Step(StepRecord {
         ordinal: 3,
         overlapped: true,
@@ -236,7 +236,7 @@ fn step_record() -> Record {
     }))
 }
 
-fn task_record() -> Record {
+pub(crate) fn task_record() -> Record {
     record(RecordContent::Task(TaskRecord {
         update: value("{\"x\":1}"),
         goto: parent().goto,
@@ -246,18 +246,21 @@ fn task_record() -> Record {
 }
 
 fn golden<B: Body + PartialEq + std::fmt::Debug>(name: &str, body: &B) {
-    let path = format!("{}/tests/it/golden/{name}.hex", env!("CARGO_MANIFEST_DIR"));
-    let stored = std::fs::read_to_string(&path).unwrap_or_default();
-    let sealed = body.seal(&thread(), SEQ);
-    if stored.is_empty() && std::env::var_os("WRITE_GOLDEN").is_some() {
-        std::fs::write(&path, to_hex(&sealed)).unwrap();
-        return;
-    }
-    let bytes = from_hex(&stored);
-    assert!(!bytes.is_empty(), "{path} is not there");
+    let bytes = golden_bytes(name, &body.seal(&thread(), SEQ));
     let read = B::unseal(&bytes, &thread(), SEQ).unwrap();
     assert_eq!(read, *body, "{name} decodes to something else");
-    assert_eq!(to_hex(&sealed), stored, "{name} encodes to something else");
+}
+
+/// What the golden file holds, which is what is written today.
+pub(crate) fn golden_bytes(name: &str, sealed: &[u8]) -> Vec<u8> {
+    let path = format!("{}/tests/it/golden/{name}.hex", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("WRITE_GOLDEN").is_some() && !std::path::Path::new(&path).exists() {
+        std::fs::write(&path, to_hex(sealed)).unwrap();
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(!stored.is_empty(), "{path} is not there");
+    assert_eq!(to_hex(sealed), stored, "{name} encodes to something else");
+    from_hex(&stored)
 }
 
 fn to_hex(bytes: &[u8]) -> String {

@@ -6,6 +6,7 @@
     reason = "clippy lets tests unwrap, but not what helps them"
 )]
 
+mod archive;
 mod format;
 mod protocol;
 mod simulate;

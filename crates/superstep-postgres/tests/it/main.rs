@@ -14,6 +14,7 @@ mod items;
 mod kit;
 mod lists;
 mod migrations;
+mod moving;
 mod questions;
 mod races;
 mod sizes;

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use superstep::checkpoint::{
-    Answer, BoxFuture, CheckpointResult, Checkpointer, Commit, Head, History, InterruptQuery,
-    InterruptRow, Loaded, RESULT_KEY, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
+    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, Head, History,
+    InterruptQuery, InterruptRow, Loaded, RESULT_KEY, RecordWrite, Saved, StoredBody, ThreadQuery,
+    ThreadRow,
 };
 use superstep::error::CheckpointError;
 use superstep::{Seq, ThreadId, Timestamp};
@@ -292,5 +293,17 @@ impl Checkpointer for Watched {
 
     fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
         self.inner.expire(before, limit)
+    }
+
+    fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {
+        self.inner.export(thread)
+    }
+
+    fn import<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        archive: &'a Archive,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        self.inner.import(thread, archive)
     }
 }

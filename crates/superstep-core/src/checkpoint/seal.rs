@@ -1,0 +1,126 @@
+//! The envelope around everything stored: `format · kind · envelope · checksum · content`.
+//!
+//! The checksum covers the first three bytes, the content, and the place the content is sealed for, so a flipped
+//! bit and a row that was moved to another thread are both noticed. What the content means is not known here.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::checkpoint::format::{BodyKind, FORMAT};
+use crate::error::FormatError;
+use crate::ids::{Seq, ThreadId};
+
+/// What content is sealed as, and for where.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seal<'a> {
+    kind: BodyKind,
+    /// None for what is no row: its address stands inside.
+    row: Option<(&'a ThreadId, Seq)>,
+}
+
+impl<'a> Seal<'a> {
+    /// For a row of a thread.
+    pub(super) fn of_row(kind: BodyKind, thread: &'a ThreadId, seq: Seq) -> Self {
+        let row = Some((thread, seq));
+        Self { kind, row }
+    }
+
+    /// For a whole thread on its way from one store to another.
+    pub(super) fn of_archive() -> Self {
+        Self {
+            kind: BodyKind::Archive,
+            row: None,
+        }
+    }
+
+    /// Content as it is stored.
+    pub(super) fn close(self, content: &impl Serialize) -> Vec<u8> {
+        let header = [FORMAT, self.kind as u8, ENVELOPE_PLAIN];
+        let mut bytes = Vec::with_capacity(BYTES_EXPECTED);
+        bytes.extend_from_slice(&header);
+        bytes.extend_from_slice(&[0; 4]);
+        let mut bytes =
+            postcard::to_extend(content, bytes).expect("plain data in memory always encodes");
+        let sum = self.checksum(header, &bytes[HEADER_BYTES..]);
+        bytes[3..HEADER_BYTES].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// Reads what was stored, or says what is wrong with it.
+    pub(super) fn read<T: DeserializeOwned>(self, bytes: &[u8]) -> Result<T, FormatError> {
+        let content = self.open(bytes)?;
+        let (read, rest) =
+            postcard::take_from_bytes(content).map_err(|e| self.unreadable(e.to_string()))?;
+        if !rest.is_empty() {
+            return Err(self.unreadable(format!("{} bytes are left over", rest.len())));
+        }
+        Ok(read)
+    }
+
+    /// The content inside, if the seal is whole and this one.
+    pub(super) fn open(self, bytes: &[u8]) -> Result<&[u8], FormatError> {
+        let Some((head, content)) = bytes.split_at_checked(HEADER_BYTES) else {
+            return Err(self.damaged());
+        };
+        let header = [head[0], head[1], head[2]];
+        let stored = u32::from_le_bytes([head[3], head[4], head[5], head[6]]);
+        if self.checksum(header, content) != stored {
+            return Err(self.damaged());
+        }
+        if header[0] > FORMAT {
+            return Err(FormatError::Newer {
+                found: header[0],
+                known: FORMAT,
+            });
+        }
+        if header[2] != ENVELOPE_PLAIN {
+            return Err(FormatError::Envelope {
+                envelope: header[2],
+            });
+        }
+        if header[1] != self.kind as u8 {
+            let why = format!("it is of kind {}, not {}", header[1], self.kind as u8);
+            return Err(self.unreadable(why));
+        }
+        Ok(content)
+    }
+
+    fn checksum(self, header: [u8; 3], content: &[u8]) -> u32 {
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&header);
+        if let Some((thread, seq)) = self.row {
+            for part in [thread.tenant(), thread.name()] {
+                hasher.update(&(part.len() as u32).to_le_bytes());
+                hasher.update(part.as_bytes());
+            }
+            hasher.update(&seq.0.to_le_bytes());
+        }
+        hasher.update(content);
+        hasher.finalize()
+    }
+
+    fn damaged(self) -> FormatError {
+        let Some((thread, seq)) = self.row else {
+            return FormatError::ArchiveDamaged;
+        };
+        let thread = thread.to_string();
+        FormatError::Damaged { thread, seq }
+    }
+
+    fn unreadable(self, why: String) -> FormatError {
+        let Some((thread, seq)) = self.row else {
+            return FormatError::ArchiveContent { why };
+        };
+        let thread = thread.to_string();
+        FormatError::Content { thread, seq, why }
+    }
+}
+
+/// The content is as it is.
+const ENVELOPE_PLAIN: u8 = 0;
+// 1 is reserved for the encryption envelope: key id, nonce, sealed content.
+
+const HEADER_BYTES: usize = 3 + 4;
+
+/// Room for a usual entry, so that its buffer need not grow while it is written.
+const BYTES_EXPECTED: usize = 512;

@@ -1,0 +1,213 @@
+//! Whole threads into archives and out of them.
+//!
+//! What is derived (the terms of the list, the indexes of open and overdue questions) is not read here: writing
+//! the rows makes it anew.
+
+use rusqlite::types::Value as Column;
+use rusqlite::{Connection, params};
+use superstep_core::checkpoint::format::Extensions;
+use superstep_core::checkpoint::{
+    AnswerBody, Archive, ArchivedEntry, ArchivedInterrupt, Head, StoredBody,
+};
+use superstep_core::error::CheckpointError;
+use superstep_core::{Epoch, Seq, ThreadId, Timestamp};
+
+use crate::commit;
+use crate::fault::Fault;
+use crate::list;
+use crate::read::{self, Stand, number, stored_body};
+use crate::schema::{check_place, place, seq_at};
+
+/// Everything a thread is.
+pub(crate) fn export(connection: &Connection, thread: &ThreadId) -> Result<Archive, Fault> {
+    let stand = read::living(connection, thread)?;
+    Ok(archived(connection, thread, &stand)?.checked()?)
+}
+
+/// Makes a thread out of an archive, or finds that it was made before.
+pub(crate) fn import(
+    connection: &Connection,
+    thread: &ThreadId,
+    archive: &Archive,
+) -> Result<(), Fault> {
+    archive.check_for(thread)?;
+    let epoch = match read::stand(connection, thread)? {
+        None => archive.head.epoch,
+        Some(former) if !former.is_living() => archive.epoch_after(former.head.epoch),
+        Some(stand) if archive.is_same_thread(&archived(connection, thread, &stand)?) => {
+            return Ok(());
+        }
+        Some(_) => {
+            let thread = thread.clone();
+            return Err(CheckpointError::ThreadExists { thread }.into());
+        }
+    };
+    let stand = make(connection, archive, epoch)?;
+    check_place(stand.id, stand.head.seq)?;
+    put_history(connection, archive, &stand)?;
+    put_records(connection, archive, &stand)?;
+    put_interrupts(connection, archive, &stand)?;
+    list::restore(connection, &stand, &archive.listing)
+}
+
+fn archived(connection: &Connection, thread: &ThreadId, stand: &Stand) -> Result<Archive, Fault> {
+    Ok(Archive {
+        thread: thread.clone(),
+        head: stand.head,
+        seen: stand.seen,
+        cancel: stand.cancel,
+        listing: list::archived(connection, stand)?,
+        entries: entries(connection, stand)?,
+        snapshots: snapshots(connection, stand)?,
+        records: read::records(connection, stand.id)?,
+        interrupts: interrupts(connection, thread, stand)?,
+        extensions: Extensions::default(),
+    })
+}
+
+fn entries(connection: &Connection, stand: &Stand) -> rusqlite::Result<Vec<ArchivedEntry>> {
+    connection
+        .prepare_cached(
+            "SELECT place, epoch, body FROM log WHERE place BETWEEN ?1 AND ?2 ORDER BY place",
+        )?
+        .query_map(places(stand), |row| {
+            Ok(ArchivedEntry {
+                seq: seq_at(row.get(0)?),
+                epoch: Epoch(row.get::<_, i64>(1)?.unsigned_abs()),
+                body: row.get(2)?,
+            })
+        })?
+        .collect()
+}
+
+fn snapshots(connection: &Connection, stand: &Stand) -> rusqlite::Result<Vec<StoredBody>> {
+    connection
+        .prepare_cached(
+            "SELECT place, body FROM snapshot WHERE place BETWEEN ?1 AND ?2 ORDER BY place",
+        )?
+        .query_map(places(stand), stored_body)?
+        .collect()
+}
+
+fn places(stand: &Stand) -> [i64; 2] {
+    [Seq(0), Seq(u64::MAX)].map(|seq| place(stand.id, seq))
+}
+
+fn interrupts(
+    connection: &Connection,
+    thread: &ThreadId,
+    stand: &Stand,
+) -> rusqlite::Result<Vec<ArchivedInterrupt>> {
+    connection
+        .prepare_cached(
+            "SELECT id, seq, asked_at, body, answer, answered_by, answered_at, closed, deadline
+             FROM interrupt WHERE thread = ?1 ORDER BY id",
+        )?
+        .query_map([stand.id], |row| {
+            let deadline = row.get::<_, Option<i64>>(8)?.map(Timestamp);
+            Ok(ArchivedInterrupt::new(
+                read::interrupt(row, thread)?,
+                deadline,
+            ))
+        })?
+        .collect()
+}
+
+/// The thread's row: a new one, or that of a deleted thread.
+fn make(connection: &Connection, archive: &Archive, epoch: Epoch) -> Result<Stand, Fault> {
+    let head = Head {
+        epoch,
+        ..archive.head
+    };
+    let tenant = commit::tenant(connection, archive.thread.tenant())?;
+    let id = connection
+        .prepare_cached(
+            "INSERT INTO thread
+                 (tenant, name, epoch, seq, status, cancel, recoveries, answers, seen)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+             ON CONFLICT (tenant, name) DO UPDATE SET epoch = ?3, seq = ?4, status = ?5, cancel = ?6,
+                 recoveries = ?7, answers = ?8, seen = ?9
+             RETURNING id",
+        )?
+        .query_row(
+            params![
+                tenant,
+                archive.thread.name(),
+                number(epoch.0),
+                number(head.seq.0),
+                head.status as u8,
+                archive.cancel,
+                head.recoveries,
+                number(head.answers),
+                number(archive.seen),
+            ],
+            |row| row.get(0),
+        )?;
+    Ok(Stand {
+        id,
+        tenant,
+        head,
+        cancel: archive.cancel,
+        seen: archive.seen,
+    })
+}
+
+fn put_history(connection: &Connection, archive: &Archive, stand: &Stand) -> rusqlite::Result<()> {
+    let mut insert =
+        connection.prepare_cached("INSERT INTO log (place, epoch, body) VALUES (?1, ?2, ?3)")?;
+    for ArchivedEntry { seq, epoch, body } in &archive.entries {
+        insert.execute(params![place(stand.id, *seq), number(epoch.0), body])?;
+    }
+    let mut insert =
+        connection.prepare_cached("INSERT INTO snapshot (place, body) VALUES (?1, ?2)")?;
+    for StoredBody { seq, body } in &archive.snapshots {
+        insert.execute(params![place(stand.id, *seq), body])?;
+    }
+    Ok(())
+}
+
+fn put_records(connection: &Connection, archive: &Archive, stand: &Stand) -> rusqlite::Result<()> {
+    let mut insert = connection
+        .prepare_cached("INSERT INTO record (thread, task, key, body) VALUES (?1, ?2, ?3, ?4)")?;
+    for record in &archive.records {
+        let task = record.task.to_bytes();
+        insert.execute(params![stand.id, task, record.key, record.body])?;
+    }
+    Ok(())
+}
+
+fn put_interrupts(
+    connection: &Connection,
+    archive: &Archive,
+    stand: &Stand,
+) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO interrupt (tenant, thread, id, seq, asked_at, deadline, closed, answer,
+             answered_by, answered_at, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    )?;
+    for question in &archive.interrupts {
+        let answer = question.answer.as_ref();
+        insert.execute(params![
+            stand.tenant,
+            stand.id,
+            question.id.to_bytes(),
+            number(question.seq.0),
+            question.asked_at.0,
+            question.deadline.map(|deadline| deadline.0),
+            question.closed.map(|seq| number(seq.0)),
+            answer.map(|answer| answer_column(&answer.body)),
+            answer.map(|answer| &answer.by).filter(|by| !by.is_empty()),
+            answer.map(|answer| answer.at.0),
+            question.body,
+        ])?;
+    }
+    Ok(())
+}
+
+fn answer_column(answer: &AnswerBody) -> Column {
+    match answer {
+        AnswerBody::Value(value) => Column::Blob(value.as_bytes().to_vec()),
+        AnswerBody::Expired => Column::Integer(0),
+    }
+}
