@@ -60,7 +60,7 @@ impl Sqlite {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> CheckpointResult<T> {
-        Ok(self.writer.ask(Setting::Alone, work).await?)
+        Ok(self.writer.ask(None, Setting::Alone, work).await?)
     }
 
     async fn read_alone<T: Send + 'static>(

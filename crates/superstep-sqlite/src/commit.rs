@@ -3,7 +3,7 @@
 //! All of it runs inside a transaction that holds the write lock, so what is read here stays true
 //! until it is written.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use superstep_core::checkpoint::{
     Answer, AnswerBody, AskedRow, Commit, Head, RESULT_KEY, RecordWrite, Released, ReleasedRecords,
     Saved, Status, UnseenAnswers,
@@ -18,10 +18,10 @@ use crate::schema::{check_place, place};
 
 /// Applies a commit, or finds that it was applied before.
 pub(crate) fn save(connection: &Connection, commit: &Commit) -> Result<Saved, Fault> {
-    if let Some(saved) = step(connection, commit)? {
+    let before = read::stand(connection, &commit.thread)?;
+    if let Some(saved) = step(connection, commit, before.as_ref())? {
         return Ok(saved);
     }
-    let before = read::stand(connection, &commit.thread)?;
     if let Some(after) = advance(connection, commit, before.as_ref())? {
         append(connection, commit, after.id)?;
         for asked in &commit.asked {
@@ -51,37 +51,40 @@ pub(crate) fn save(connection: &Connection, commit: &Commit) -> Result<Saved, Fa
     }
 }
 
-/// Applies a step inside a run, where nothing changes but the log. Most commits are that, so nothing is looked up
-/// before. None if the commit is something else, or the thread stands elsewhere.
-fn step(connection: &Connection, commit: &Commit) -> Result<Option<Saved>, Fault> {
-    let goes_on = !commit.is_claim() && commit.head.status == Status::Running;
-    if !goes_on || commit.listing.is_some() || !commit.asked.is_empty() {
-        return Ok(None);
-    }
-    let mut update = connection.prepare_cached(
-        "UPDATE thread SET seq = ?5, recoveries = ?6
-         WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2
-           AND epoch = ?3 AND seq = ?4 AND status = ?7 AND seen = ?8
-         RETURNING id, cancel",
-    )?;
-    let stands = params![
-        commit.thread.tenant(),
-        commit.thread.name(),
-        number(commit.expect.epoch.0),
-        number(commit.expect.seq.0),
-        number(commit.head.seq.0),
-        commit.head.recoveries,
-        commit.head.status as u8,
-        number(commit.head.answers),
-    ];
-    let updated = update.query_row(stands, |row| Ok((row.get(0)?, row.get(1)?)));
-    let Some((thread, cancel)) = updated.optional()? else {
+/// Applies a step inside a run, where nothing changes but the log. Most commits are that. None if the commit is
+/// something else, or the thread stands elsewhere.
+fn step(
+    connection: &Connection,
+    commit: &Commit,
+    before: Option<&Stand>,
+) -> Result<Option<Saved>, Fault> {
+    let Some(before) = before else {
         return Ok(None);
     };
-    append(connection, commit, thread)?;
-    clear(connection, commit, thread)?;
+    // Only where it stands may differ: that is read from the log.
+    let after = Head {
+        seq: commit.head.seq,
+        ..before.head
+    };
+    let is_expected = before.head.seq == commit.expect.seq && before.seen == commit.head.answers;
+    let is_step = after.status == Status::Running
+        && (after.epoch, after.status, after.recoveries)
+            == (
+                commit.head.epoch,
+                commit.head.status,
+                commit.head.recoveries,
+            )
+        && commit.expect.epoch == commit.head.epoch
+        && commit.entry.is_some()
+        && commit.listing.is_none()
+        && commit.asked.is_empty();
+    if !is_expected || !is_step {
+        return Ok(None);
+    }
+    append(connection, commit, before.id)?;
+    clear(connection, commit, before.id)?;
     Ok(Some(Saved {
-        cancel,
+        cancel: before.cancel,
         ..Saved::default()
     }))
 }
@@ -169,7 +172,7 @@ fn update(
         .prepare_cached(
             "UPDATE thread
              SET epoch = ?4, seq = ?5, cancel = ?6, recoveries = ?7, status = ?8, seen = ?9
-             WHERE id = ?1 AND epoch = ?2 AND seq = ?3",
+             WHERE id = ?1 AND epoch = ?2 AND ?3 = (SELECT seq FROM head WHERE id = ?1)",
         )?
         .execute(params![
             before.id,

@@ -149,7 +149,7 @@ impl Sqlite {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Fault> {
-        self.writer.ask(Setting::Transaction, work).await
+        self.writer.ask(None, Setting::Transaction, work).await
     }
 
     async fn read<T: Send + 'static>(
@@ -166,7 +166,7 @@ impl Sqlite {
     ) -> Result<T, Fault> {
         match &self.readers {
             Some(readers) => readers.ask(setting, work).await,
-            None => self.writer.ask(setting, work).await,
+            None => self.writer.ask(None, setting, work).await,
         }
     }
 }
@@ -211,8 +211,9 @@ impl NodeCache for Sqlite {
 
 impl Checkpointer for Sqlite {
     fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>> {
-        let commit = commit.clone();
-        Box::pin(async move { Ok(self.write(move |db| commit::save(db, &commit)).await?) })
+        let (who, commit) = (Some(commit.thread.clone()), commit.clone());
+        let save = move |db: &_| commit::save(db, &commit);
+        Box::pin(async move { Ok(self.writer.ask(who, Setting::Transaction, save).await?) })
     }
 
     fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {

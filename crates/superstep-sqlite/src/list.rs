@@ -300,7 +300,7 @@ pub(crate) fn threads(
             connection,
             "SELECT t.epoch, t.seq, t.status, t.recoveries, t.answers, t.name, l.created, l.updated,
                     l.graph, l.metadata, l.state
-             FROM line l JOIN thread t ON t.id = l.thread
+             FROM line l JOIN head t ON t.id = l.thread
              WHERE l.thread IN (SELECT thread FROM term WHERE term IN (?2, ?3)) AND +l.tenant = ?1
              ORDER BY l.updated DESC, t.name",
             [tenant, term, overfull_term(tenant)],
@@ -310,7 +310,7 @@ pub(crate) fn threads(
             connection,
             "SELECT t.epoch, t.seq, t.status, t.recoveries, t.answers, t.name, l.created, l.updated,
                     l.graph, l.metadata, l.state
-             FROM line l JOIN thread t ON t.id = +l.thread
+             FROM line l JOIN head t ON t.id = +l.thread
              WHERE l.tenant = ?1
              ORDER BY l.updated DESC, t.name",
             [tenant],

@@ -31,7 +31,7 @@ impl Stand {
 /// Where a thread stands, deleted or not.
 pub(crate) fn stand(connection: &Connection, thread: &ThreadId) -> Result<Option<Stand>, Fault> {
     let mut select = connection.prepare_cached(
-        "SELECT epoch, seq, status, recoveries, answers, id, tenant, cancel, seen FROM thread
+        "SELECT epoch, seq, status, recoveries, answers, id, tenant, cancel, seen FROM head
          WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2",
     )?;
     let mut rows = select.query([thread.tenant(), thread.name()])?;

@@ -1,7 +1,7 @@
 //! The tables, how a file comes to have them, and how a connection is set up.
 //!
 //! A thread is spread over tables by how often each part is written. `thread` is the small row that
-//! every commit compares and changes. `line` is what lists show, and `term` is its index by content;
+//! every commit compares; those inside a run leave it as it is (`head` is where it stands). `line` is what lists show, and `term` is its index by content;
 //! they are written at run boundaries. `log` and `snapshot` are clustered: their key is the thread's
 //! number and the sequence number in one integer, so a history lies together, takes no second index,
 //! and a body of up to a page stays in its row. (Measured with 270-byte bodies: 24 bytes of overhead a
@@ -24,7 +24,7 @@ use crate::Options;
 use crate::fault::{Fault, SqliteError};
 
 /// Each takes the schema from its index to the next number.
-const MIGRATIONS: &[&str] = &[CHECKPOINTS, ITEMS, CACHE];
+const MIGRATIONS: &[&str] = &[CHECKPOINTS, ITEMS, CACHE, HEADS];
 
 const CHECKPOINTS: &str = "
     CREATE TABLE tenant (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
@@ -121,6 +121,18 @@ const CACHE: &str = "
         body BLOB NOT NULL
     ) STRICT;
     CREATE INDEX cache_expires ON cache (expires) WHERE expires IS NOT NULL;
+";
+
+/// A step inside a run is one new row of the log and nothing else, for every further page is more to wait for. So
+/// the row of a thread may be behind, and this is where each stands: at the newest entry of its log.
+const HEADS: &str = "
+    CREATE VIEW head AS
+    SELECT id, tenant, name, epoch, status, cancel, recoveries, answers, seen,
+           max(seq, coalesce(
+               (SELECT max(place) FROM log
+                WHERE place BETWEEN thread.id << 32 AND thread.id << 32 | 4294967295) & 4294967295,
+               0)) AS seq
+    FROM thread;
 ";
 
 /// Opens the connection that writes, and brings the file to the newest schema.

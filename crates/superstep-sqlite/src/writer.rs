@@ -24,6 +24,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
+use superstep_core::ThreadId;
 
 use crate::fault::{Fault, SqliteError};
 use crate::work::{Request, Setting, Work};
@@ -45,9 +46,14 @@ struct Desk {
     is_slow: AtomicBool,
 }
 
+/// For which thread something is asked, if for one.
+pub(crate) type Who = Option<ThreadId>;
+
 #[derive(Default)]
 struct Queue {
     requests: VecDeque<Request>,
+    /// For whom the last request was.
+    last: Who,
     /// No more requests will come.
     closed: bool,
 }
@@ -80,16 +86,18 @@ impl Writer {
     }
 
     /// Has something written, and waits until it is durable. Once it is asked it is done, also if the asker goes away.
-    pub(crate) async fn ask<T, F>(&self, setting: Setting, work: F) -> Result<T, Fault>
+    pub(crate) async fn ask<T, F>(&self, who: Who, setting: Setting, work: F) -> Result<T, Fault>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         let (request, answered) = Request::new(setting, work);
-        lock(&self.desk.queue).requests.push_back(request);
+        let alone = self.desk.push(who, request);
         let asker = Asker { desk: &self.desk };
-        // Everybody else who is about to ask does so now.
-        yield_once().await;
+        if !alone {
+            // Everybody else who is about to ask does so now.
+            yield_once().await;
+        }
         self.desk.serve_few();
         drop(asker);
         answered.await.map_err(|_| SqliteError::Closed)?
@@ -134,6 +142,15 @@ async fn yield_once() {
 }
 
 impl Desk {
+    /// Puts a request into the queue. True if nobody else seems to be asking: the last request was for the same thread.
+    fn push(&self, who: Who, request: Request) -> bool {
+        let mut queue = lock(&self.queue);
+        let alone = queue.requests.is_empty() && who.is_some() && queue.last == who;
+        queue.last = who;
+        queue.requests.push_back(request);
+        alone
+    }
+
     /// An asker serves what waits, if that is quick and nobody else is at it.
     fn serve_few(&self) {
         let connection = match self.connection.try_lock() {
