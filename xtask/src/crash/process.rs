@@ -5,6 +5,7 @@
 //! what the ledger and the store hold afterwards.
 
 mod child;
+mod database;
 mod kill;
 mod lab;
 mod ledger;
@@ -37,7 +38,7 @@ enum Test {
     Zombie,
 }
 
-/// Where the threads are kept. A further one needs its arm in `lab.rs` and in the worker's `open_store`.
+/// Where the threads are kept. A further one needs its arm in `database.rs` and in the worker's `open_store`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Backend {
     Sqlite,

@@ -3,9 +3,13 @@
 use super::{Backend, Plan, Test};
 
 fn violations(test: Test, trials: u64, mutant: Option<&str>) -> u64 {
+    violations_on(Backend::Sqlite, test, trials, mutant)
+}
+
+fn violations_on(backend: Backend, test: Test, trials: u64, mutant: Option<&str>) -> u64 {
     let plan = Plan {
         test,
-        backend: Backend::Sqlite,
+        backend,
         trials,
         seed: 7,
         mutant: mutant.map(str::to_owned),
