@@ -12,10 +12,11 @@ use superstep_core::checkpoint::{History, StoredBody};
 use superstep_core::driver::LiveEvent;
 use superstep_core::graph::Definition;
 use superstep_core::run::{Seen, StreamMode, Watch};
-use superstep_core::{Checkpointer, Seq, ThreadId};
+use superstep_core::{Seq, ThreadId};
 use tokio::sync::broadcast;
 
 use crate::drive_error::DriveError;
+use crate::patient::Patient;
 use crate::runtime::Inner;
 
 /// What a run tells those who watch it.
@@ -76,8 +77,8 @@ impl Events {
         }
     }
 
-    fn store(&self) -> &dyn Checkpointer {
-        &*self.runtime.store.store
+    fn store(&self) -> &Patient {
+        &self.runtime.store
     }
 
     /// Only these modes, and the stops of runs.
