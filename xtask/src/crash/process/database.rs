@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
 
@@ -15,6 +16,8 @@ pub(super) enum Database {
     Files(TempDir),
     /// One schema for all tries, for making its tables takes seconds. They are told apart by their threads.
     Schema(Schema),
+    /// A server that the trial made and looks after.
+    Server(Address),
 }
 
 /// Where a worker finds its database.
@@ -34,10 +37,14 @@ impl Database {
             Backend::Sqlite => Ok(Self::Files(TempDir::with_prefix("superstep-crash-")?)),
             Backend::Postgres => Ok(Self::Schema(Schema {
                 url: services::address("postgres")?,
-                // Of this process, and of nobody else's trials.
-                name: format!("crash_{}", std::process::id()),
+                name: fresh_name(),
             })),
         }
+    }
+
+    /// All of a server that is nobody else's and goes away with its data.
+    pub(super) fn on_server(url: &str) -> Self {
+        Self::Server(Address(format!("postgres:superstep:{url}")))
     }
 
     /// Where a try finds nothing of another one. Tries are numbered from 1; the one before the last may be forgotten.
@@ -45,6 +52,7 @@ impl Database {
         match self {
             Self::Files(folder) => fresh_file(folder.path(), number),
             Self::Schema(schema) => Ok(schema.address()),
+            Self::Server(address) => Ok(address.clone()),
         }
     }
 }
@@ -57,6 +65,13 @@ fn fresh_file(folder: &Path, number: u64) -> anyhow::Result<Address> {
     std::fs::create_dir(of_try(number))?;
     let path = of_try(number).join("threads.db");
     Ok(Address(format!("sqlite:{}", path.display())))
+}
+
+/// Of these trials and of no others, in this process or another one.
+fn fresh_name() -> String {
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    let made = MADE.fetch_add(1, Ordering::Relaxed);
+    format!("crash_{}_{made}", std::process::id())
 }
 
 impl Address {

@@ -190,7 +190,7 @@ pub(super) const NODES: [&str; 8] = [
     "first", "second", "part0", "part1", "part2", "part3", "third", "fourth",
 ];
 
-fn keys() -> impl Iterator<Item = String> {
+pub(super) fn keys() -> impl Iterator<Item = String> {
     NODES
         .iter()
         .flat_map(|node| ["one", "two"].map(|step| format!("{node}/{step}")))
