@@ -96,12 +96,12 @@ impl Watched {
         let thread = &commit.thread;
         match saved {
             Ok((saved, seq)) => {
+                let epoch = commit.head.epoch.0.to_string();
                 if commit.is_claim() {
-                    self.tell(thread, "claimed", "head", commit.expect.seq.0)
+                    self.tell(thread, "claimed", &epoch, commit.expect.seq.0)
                         .await;
                 }
                 if commit.entry.is_some() {
-                    let epoch = commit.head.epoch.0.to_string();
                     self.tell(thread, "saved", &epoch, seq.0).await;
                 }
                 if let Some(after_us) = after_us {

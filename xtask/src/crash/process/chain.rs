@@ -53,6 +53,7 @@ struct Figures {
     applied: BTreeMap<String, u64>,
     refused: u64,
     effects: u64,
+    late_calls: u64,
 }
 
 impl Figures {
@@ -66,6 +67,7 @@ impl Figures {
             "applied": self.applied,
             "refused": self.refused,
             "effects_acknowledged": self.effects,
+            "effects_started_by_former_owners": self.late_calls,
         })
     }
 }
@@ -139,6 +141,7 @@ impl Chain<'_> {
         self.figures.claims += history.of("claimed").count() as u64;
         self.figures.refused += history.of("refused").count() as u64;
         self.figures.effects += history.of("acked").count() as u64;
+        self.figures.late_calls += history.late_calls();
         for mark in history.of("applied") {
             let kind = mark.key.split(':').next().unwrap_or_default();
             *self.figures.applied.entry(kind.to_owned()).or_default() += 1;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 
-use crate::crash::process::ledger::{Line, acknowledged_again};
+use crate::crash::process::ledger::Line;
 
 /// What the processes were told, beside what the store holds.
 pub(super) struct History<'a> {
@@ -18,6 +18,14 @@ pub(super) struct History<'a> {
 }
 
 type Violation = (&'static str, String);
+
+/// When a line was said: the epoch under which its process had the thread last, then its place. Reports may come late;
+/// epochs say who had the thread after whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Moment {
+    epoch: u64,
+    place: usize,
+}
 
 impl<'a> History<'a> {
     pub(super) fn new(lines: &'a [Line], stored: &'a Json) -> Self {
@@ -45,16 +53,11 @@ impl<'a> History<'a> {
     pub(super) fn violations(&self) -> Vec<Violation> {
         let fault = self.fault.map(|fault| ("history", fault.to_owned()));
         let doubled = self.marks.iter().filter(|(_, count)| **count > 1);
-        let again = acknowledged_again(self.lines);
         let unexpected = self.of("unexpected");
         fault
             .into_iter()
             .chain(doubled.map(|(mark, count)| ("doubled", format!("{mark}, {count} times"))))
-            .chain(
-                again
-                    .into_iter()
-                    .map(|key| ("acknowledged_step_again", key)),
-            )
+            .chain(self.steps_again())
             .chain(self.lost())
             .chain(self.there_although_refused())
             .chain(self.owners())
@@ -81,6 +84,56 @@ impl<'a> History<'a> {
         self.of("refused")
             .filter(|line| self.marks.contains_key(line.key.as_str()))
             .map(|line| ("refused_but_there", line.key.clone()))
+    }
+
+    /// Effects that an owner started although it, or one before it, was told that they are done.
+    fn steps_again(&self) -> impl Iterator<Item = Violation> {
+        self.starts_and_ends()
+            .into_iter()
+            .filter(|(_, start, end)| end < start)
+            .map(|(key, ..)| ("acknowledged_step_again", key.to_owned()))
+    }
+
+    /// How many effects a former owner started that did not know yet. A fence stops commits, not a call that is as good
+    /// as on the wire.
+    pub(super) fn late_calls(&self) -> u64 {
+        let pairs = self.starts_and_ends().into_iter();
+        let late = pairs.filter(|(_, start, end)| start < end && start.place > end.place);
+        late.count() as u64
+    }
+
+    /// Each start of an effect, with the first moment at which somebody was told that it is done.
+    fn starts_and_ends(&self) -> Vec<(&'a str, Moment, Moment)> {
+        let moments = self.moments();
+        let in_phase = |phase: &'static str| {
+            let all = self.lines.iter().zip(&moments);
+            all.filter(move |(line, _)| line.phase == phase)
+        };
+        let mut ends = BTreeMap::new();
+        for (line, moment) in in_phase("acked") {
+            let first = ends.entry(line.key.as_str()).or_insert(*moment);
+            *first = (*first).min(*moment);
+        }
+        in_phase("start")
+            .filter_map(|(line, start)| {
+                let key = line.key.as_str();
+                Some((key, *start, *ends.get(key)?))
+            })
+            .collect()
+    }
+
+    fn moments(&self) -> Vec<Moment> {
+        let mut epochs: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut moments = Vec::new();
+        for (place, line) in self.lines.iter().enumerate() {
+            let epoch = epochs.entry(line.pid).or_default();
+            if line.phase == "claimed" {
+                *epoch = line.key.parse().unwrap_or(0);
+            }
+            let epoch = *epoch;
+            moments.push(Moment { epoch, place });
+        }
+        moments
     }
 
     /// An entry was acknowledged to one process only, under an epoch not below those before, and is there.
@@ -170,6 +223,28 @@ mod tests {
         ];
         let stored = stored(&["start:1", "answer:used", "start:nobody-was-told"]);
         assert!(violations(&lines, stored).is_empty());
+    }
+
+    #[test]
+    fn an_owner_repeats_no_step_and_a_former_one_may_be_late() {
+        let first = [line("claimed", "7", 1, 0), line("start", "effect:1", 1, 0)];
+        let second = [
+            line("claimed", "9", 2, 0),
+            line("start", "effect:1", 2, 0),
+            line("acked", "effect:1", 2, 0),
+        ];
+        let late = [&first[..1], &second, &first[1..]].concat();
+        let there = stored(&["effect:1"]);
+        assert!(violations(&late, there.clone()).is_empty());
+        assert_eq!(History::new(&late, &there).late_calls(), 1);
+        let again = [late, vec![line("start", "effect:1", 2, 0)]].concat();
+        assert_eq!(
+            violations(&again, there.clone()),
+            ["acknowledged_step_again"]
+        );
+        let after = [line("claimed", "11", 1, 0), line("start", "effect:1", 1, 0)];
+        let next = [&second[..], &after].concat();
+        assert_eq!(violations(&next, there), ["acknowledged_step_again"]);
     }
 
     #[test]
