@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::NameError;
 
@@ -294,13 +294,14 @@ impl InterruptId {
 
 /// Hashes parts with their lengths, so that no two lists of parts read alike.
 fn derive(domain: &str, parts: &[&[u8]]) -> [u8; 16] {
-    let mut hasher = Xxh3::new();
-    hasher.update(domain.as_bytes());
+    let bytes = parts.iter().map(|part| 8 + part.len()).sum::<usize>();
+    let mut text = Vec::with_capacity(domain.len() + bytes);
+    text.extend_from_slice(domain.as_bytes());
     for part in parts {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part);
+        text.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        text.extend_from_slice(part);
     }
-    hasher.digest128().to_be_bytes()
+    xxh3_128(&text).to_be_bytes()
 }
 
 /// The number of a log entry within its thread; 0 is "nothing yet".

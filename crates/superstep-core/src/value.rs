@@ -20,6 +20,9 @@ pub struct Value(Arc<[u8]>);
 
 const CODEC_JSON: u8 = 1;
 
+/// Room for a usual update, so that its buffer need not grow while it is written.
+const BYTES_EXPECTED: usize = 512;
+
 impl Value {
     /// Encodes, and makes sure that what was encoded can be read back as the same type.
     pub fn encode<T: Serialize + DeserializeOwned>(value: &T) -> Result<Self, ValueError> {
@@ -48,7 +51,7 @@ impl Value {
 
     /// Encodes a value that was made by decoding, and so is known to survive.
     pub(crate) fn encode_unchecked<T: Serialize>(value: &T) -> Result<Self, ValueError> {
-        let mut bytes = Vec::with_capacity(64);
+        let mut bytes = Vec::with_capacity(BYTES_EXPECTED);
         bytes.push(CODEC_JSON);
         serde_json::to_writer(&mut bytes, value).map_err(|source| ValueError::Encode {
             source: source.into(),

@@ -12,10 +12,10 @@ use superstep_core::{Epoch, Seq, ThreadId, Timestamp};
 use crate::Sqlite;
 use crate::commit;
 use crate::fault::Fault;
-use crate::lane::Setting;
 use crate::list;
 use crate::read::{self, Stand, number, stored_body};
 use crate::schema::{self, place};
+use crate::work::Setting;
 
 impl Sqlite {
     /// Writes a copy of the database as it is now into a new file, while it is in use.
@@ -67,7 +67,7 @@ impl Sqlite {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> CheckpointResult<T> {
-        Ok(self.reading_lane().ask(Setting::Alone, work).await?)
+        Ok(self.read_in(Setting::Alone, work).await?)
     }
 }
 

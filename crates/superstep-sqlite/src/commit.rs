@@ -3,7 +3,7 @@
 //! All of it runs inside a transaction that holds the write lock, so what is read here stays true
 //! until it is written.
 
-use rusqlite::{Connection, ToSql, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use superstep_core::checkpoint::{
     Answer, AnswerBody, AskedRow, Commit, Head, RESULT_KEY, RecordWrite, Released, ReleasedRecords,
     Saved, Status, UnseenAnswers,
@@ -18,16 +18,16 @@ use crate::schema::{check_place, place};
 
 /// Applies a commit, or finds that it was applied before.
 pub(crate) fn save(connection: &Connection, commit: &Commit) -> Result<Saved, Fault> {
+    if let Some(saved) = step(connection, commit)? {
+        return Ok(saved);
+    }
     let before = read::stand(connection, &commit.thread)?;
     if let Some(after) = advance(connection, commit, before.as_ref())? {
         append(connection, commit, after.id)?;
         for asked in &commit.asked {
             ask(connection, commit, &after, asked)?;
         }
-        close(connection, commit, after.id)?;
-        for released in &commit.released {
-            release(connection, after.id, *released)?;
-        }
+        clear(connection, commit, after.id)?;
         let was_living = before.as_ref().is_some_and(Stand::is_living);
         let status_before = before
             .as_ref()
@@ -49,6 +49,41 @@ pub(crate) fn save(connection: &Connection, commit: &Commit) -> Result<Saved, Fa
         Some(stand) if was_saved(connection, commit, &stand)? => saved(connection, commit, &stand),
         _ => Err(fenced(&commit.thread, commit.expect.epoch)),
     }
+}
+
+/// Applies a step inside a run, where nothing changes but the log. Most commits are that, so nothing is looked up
+/// before. None if the commit is something else, or the thread stands elsewhere.
+fn step(connection: &Connection, commit: &Commit) -> Result<Option<Saved>, Fault> {
+    let goes_on = !commit.is_claim() && commit.head.status == Status::Running;
+    if !goes_on || commit.listing.is_some() || !commit.asked.is_empty() {
+        return Ok(None);
+    }
+    let mut update = connection.prepare_cached(
+        "UPDATE thread SET seq = ?5, recoveries = ?6
+         WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2
+           AND epoch = ?3 AND seq = ?4 AND status = ?7 AND seen = ?8
+         RETURNING id, cancel",
+    )?;
+    let stands = params![
+        commit.thread.tenant(),
+        commit.thread.name(),
+        number(commit.expect.epoch.0),
+        number(commit.expect.seq.0),
+        number(commit.head.seq.0),
+        commit.head.recoveries,
+        commit.head.status as u8,
+        number(commit.head.answers),
+    ];
+    let updated = update.query_row(stands, |row| Ok((row.get(0)?, row.get(1)?)));
+    let Some((thread, cancel)) = updated.optional()? else {
+        return Ok(None);
+    };
+    append(connection, commit, thread)?;
+    clear(connection, commit, thread)?;
+    Ok(Some(Saved {
+        cancel,
+        ..Saved::default()
+    }))
 }
 
 /// Moves the thread's head, unless it stands elsewhere than the commit expects.
@@ -130,35 +165,25 @@ fn update(
     after: &Stand,
     expect: Head,
 ) -> rusqlite::Result<bool> {
-    let mut params: Vec<&dyn ToSql> = Vec::with_capacity(9);
-    let numbers = [
-        expect.epoch.0,
-        expect.seq.0,
-        after.head.epoch.0,
-        after.head.seq.0,
-    ]
-    .map(number);
-    let (status, seen) = (after.head.status as u8, number(after.seen));
-    params.push(&before.id);
-    params.extend(numbers.iter().map(|number| number as &dyn ToSql));
-    params.extend([&after.cancel as &dyn ToSql, &after.head.recoveries]);
-    let is_step = (before.head.status, before.seen) == (after.head.status, after.seen);
-    let sql = if is_step {
-        UPDATE_IN_RUN
-    } else {
-        params.extend([&status as &dyn ToSql, &seen]);
-        UPDATE
-    };
-    Ok(connection.prepare_cached(sql)?.execute(params.as_slice())? > 0)
+    let changed = connection
+        .prepare_cached(
+            "UPDATE thread
+             SET epoch = ?4, seq = ?5, cancel = ?6, recoveries = ?7, status = ?8, seen = ?9
+             WHERE id = ?1 AND epoch = ?2 AND seq = ?3",
+        )?
+        .execute(params![
+            before.id,
+            number(expect.epoch.0),
+            number(expect.seq.0),
+            number(after.head.epoch.0),
+            number(after.head.seq.0),
+            after.cancel,
+            after.head.recoveries,
+            after.head.status as u8,
+            number(after.seen),
+        ])?;
+    Ok(changed > 0)
 }
-
-const UPDATE: &str = "UPDATE thread
-     SET epoch = ?4, seq = ?5, cancel = ?6, recoveries = ?7, status = ?8, seen = ?9
-     WHERE id = ?1 AND epoch = ?2 AND seq = ?3";
-/// What has an index is not named here, for that would rewrite the index: this is every step inside a run.
-const UPDATE_IN_RUN: &str = "UPDATE thread
-     SET epoch = ?4, seq = ?5, cancel = ?6, recoveries = ?7
-     WHERE id = ?1 AND epoch = ?2 AND seq = ?3";
 
 fn append(connection: &Connection, commit: &Commit, thread: i64) -> Result<(), Fault> {
     check_place(thread, commit.head.seq)?;
@@ -173,6 +198,15 @@ fn append(connection: &Connection, commit: &Commit, thread: i64) -> Result<(), F
         connection
             .prepare_cached("INSERT OR IGNORE INTO snapshot (place, body) VALUES (?1, ?2)")?
             .execute(params![place, body])?;
+    }
+    Ok(())
+}
+
+/// Takes away what a commit is done with.
+fn clear(connection: &Connection, commit: &Commit, thread: i64) -> rusqlite::Result<()> {
+    close(connection, commit, thread)?;
+    for released in &commit.released {
+        release(connection, thread, *released)?;
     }
     Ok(())
 }

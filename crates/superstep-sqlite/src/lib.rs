@@ -9,9 +9,10 @@
 //!
 //! # How it works
 //!
-//! One thread owns the only connection that writes. Requests that arrive while it waits for the disk
-//! share the next transaction, each in a savepoint of its own, so that a hundred runs cost the disk
-//! hardly more than one. Nothing is acknowledged before the transaction is on the disk
+//! There is one connection that writes. Requests that arrive while it waits for the disk share the next
+//! transaction, each in a savepoint of its own, so that a hundred runs cost the disk hardly more than
+//! one. A few are served by whoever asks, where the disk is quick; everything else by a thread, so that
+//! no executor waits for long. Nothing is acknowledged before the transaction is on the disk
 //! (`synchronous = FULL`). Reads go to a few threads with read-only connections, which in WAL mode
 //! neither wait for the writer nor hold it up, and each sees one moment of the database. No async
 //! runtime is needed: any executor can poll the futures.
@@ -41,6 +42,7 @@ mod list;
 mod read;
 mod schema;
 mod store;
+mod work;
 mod writer;
 
 pub use fault::SqliteError;
@@ -61,7 +63,9 @@ use superstep_core::store::Store;
 use superstep_core::{Seq, ThreadId, Timestamp};
 
 use crate::fault::Fault;
-use crate::lane::{Lane, Setting};
+use crate::lane::Lane;
+use crate::work::Setting;
+use crate::writer::Writer;
 
 /// A database of threads and facts. Cheap to clone: a checkpointer, a store and a node cache may be one
 /// database. Dropping the last handle finishes what was begun and closes the file.
@@ -69,7 +73,7 @@ use crate::lane::{Lane, Setting};
 pub struct Sqlite {
     // Before the writer, so that the last connection to close is one that can empty the log.
     readers: Option<Arc<Lane>>,
-    writer: Arc<Lane>,
+    writer: Arc<Writer>,
     path: Option<PathBuf>,
 }
 
@@ -111,10 +115,14 @@ impl Sqlite {
 
     /// A database in memory, which goes when it is dropped. Reads wait for writes here.
     pub fn in_memory() -> CheckpointResult<Self> {
+        Ok(Self::open_memory()?)
+    }
+
+    fn open_memory() -> Result<Self, Fault> {
         let connection = schema::open_in_memory()?;
         Ok(Self {
             readers: None,
-            writer: Arc::new(write_lane(connection)?),
+            writer: Arc::new(Writer::new(connection, Options::default().busy_timeout)?),
             path: None,
         })
     }
@@ -125,8 +133,8 @@ impl Sqlite {
             .map(|_| schema::open_reader(path, options))
             .collect::<Result<_, _>>()?;
         Ok(Self {
-            readers: Some(Arc::new(Lane::readers(readers)?)),
-            writer: Arc::new(write_lane(writer)?),
+            readers: Some(Arc::new(Lane::new(readers)?)),
+            writer: Arc::new(Writer::new(writer, options.busy_timeout)?),
             path: Some(path.to_owned()),
         })
     }
@@ -147,17 +155,19 @@ impl Sqlite {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Fault> {
-        self.reading_lane().ask(Setting::Transaction, work).await
+        self.read_in(Setting::Transaction, work).await
     }
 
-    fn reading_lane(&self) -> &Lane {
-        self.readers.as_deref().unwrap_or(&self.writer)
+    async fn read_in<T: Send + 'static>(
+        &self,
+        setting: Setting,
+        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        match &self.readers {
+            Some(readers) => readers.ask(setting, work).await,
+            None => self.writer.ask(setting, work).await,
+        }
     }
-}
-
-fn write_lane(connection: Connection) -> Result<Lane, Fault> {
-    let serve = move |requests: &mut _| writer::serve(&connection, requests);
-    Ok(Lane::single("superstep-sqlite-write", serve)?)
 }
 
 impl fmt::Debug for Sqlite {

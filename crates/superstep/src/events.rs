@@ -13,20 +13,11 @@ use superstep_core::driver::LiveEvent;
 use superstep_core::graph::Definition;
 use superstep_core::run::{Seen, StreamMode, Watch};
 use superstep_core::{Seq, ThreadId};
-use tokio::sync::broadcast;
 
 use crate::drive_error::DriveError;
+use crate::notices::{Notice, Watcher};
 use crate::patient::Patient;
 use crate::runtime::Inner;
-
-/// What a run tells those who watch it.
-#[derive(Debug, Clone)]
-pub(crate) enum Notice {
-    /// There is an entry of this number in the store.
-    Entry(Seq),
-    /// A node shows something.
-    Live(LiveEvent),
-}
 
 /// Something that happened on a thread.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,7 +38,7 @@ pub struct Events {
     watch: Option<Watch>,
     modes: Option<BTreeSet<StreamMode>>,
     ready: VecDeque<Seen>,
-    notices: Option<broadcast::Receiver<Notice>>,
+    notices: Watcher,
     runtime: Arc<Inner>,
 }
 
@@ -63,7 +54,7 @@ impl Events {
         thread: ThreadId,
         after: Seq,
     ) -> Self {
-        let notices = Some(runtime.notices(&thread).subscribe());
+        let notices = runtime.notices.watch(&thread);
         Self {
             runtime,
             graph,
@@ -97,10 +88,7 @@ impl Events {
             if self.read().await? {
                 continue;
             }
-            let Some(notices) = &mut self.notices else {
-                continue;
-            };
-            match tokio::time::timeout(POLL, notices.recv()).await {
+            match tokio::time::timeout(POLL, self.notices.next()).await {
                 Ok(Ok(Notice::Live(event))) => return Ok(Event::Live(event)),
                 // Up to this one and not further, so that what was shown live stays before what came after it.
                 Ok(Ok(Notice::Entry(seq))) => self.upto = Some(seq),
@@ -169,13 +157,6 @@ impl Events {
             seq => self.store().load_at(&self.thread, seq).await?,
         };
         Ok(Watch::after(&self.graph, &self.thread, &history)?)
-    }
-}
-
-impl Drop for Events {
-    fn drop(&mut self) {
-        self.notices = None;
-        self.runtime.forget_notices(&self.thread);
     }
 }
 

@@ -51,6 +51,7 @@ mod cache;
 mod clock;
 mod drive_error;
 mod events;
+mod notices;
 mod patient;
 mod running;
 mod runtime;

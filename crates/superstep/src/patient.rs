@@ -95,11 +95,15 @@ impl Patient {
         F: FnMut() -> Fut,
         Fut: Future<Output = CheckpointResult<T>>,
     {
-        let begun = Instant::now();
+        let mut refused = None;
         let mut wait = FIRST_WAIT;
         loop {
             match ask().await {
-                Err(error) if error.is_transient() && begun.elapsed() + wait < self.patience => {
+                Err(error)
+                    if error.is_transient()
+                        && refused.get_or_insert_with(Instant::now).elapsed() + wait
+                            < self.patience =>
+                {
                     tracing::warn!(what, %error, wait_ms = wait.as_millis(), "the store did not answer, asking again");
                     tokio::time::sleep(wait).await;
                     wait = (wait * 2).min(LONGEST_WAIT);

@@ -9,14 +9,14 @@ use std::time::Duration;
 use superstep_core::checkpoint::{BoxFuture, CheckpointResult, RecordWrite};
 use superstep_core::driver::{Door, LiveEvent, NodeCache};
 use superstep_core::error::CheckpointError;
-use superstep_core::graph::CacheKey;
-use superstep_core::node::{Pulse, Task, TaskEnd};
-use superstep_core::{Epoch, TaskId, Timestamp};
-use tokio::sync::{Semaphore, broadcast, watch};
+use superstep_core::graph::{CacheKey, Timeout};
+use superstep_core::node::{Execution, Pulse, Task, TaskEnd};
+use superstep_core::{Epoch, TaskId, ThreadId, Timestamp};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::clock::Clock;
-use crate::events::Notice;
+use crate::notices::{Notice, Notices};
 use crate::patient::Patient;
 
 /// The tasks of one run. Dropping it stops them all.
@@ -35,7 +35,8 @@ pub(crate) struct Surroundings {
     pub(crate) clock: Clock,
     /// How many tasks of this runtime may run at once.
     pub(crate) permits: Arc<Semaphore>,
-    pub(crate) notices: broadcast::Sender<Notice>,
+    pub(crate) notices: Arc<Notices>,
+    pub(crate) thread: ThreadId,
     /// The epoch under which a record was refused: the thread is another's, and its nodes here must not go on.
     pub(crate) lost: watch::Sender<Option<Epoch>>,
 }
@@ -65,14 +66,24 @@ impl Running {
         for task in tasks {
             let id = task.id();
             let around = self.surroundings.clone();
-            let mut running = Box::pin(async move { (id, around.run(task).await) });
-            match alone.then(|| begin(running.as_mut())) {
-                Some(Poll::Ready(ended)) => self.ended.push_back(ended),
-                Some(Poll::Pending) | None => {
-                    let handle = self.tasks.spawn(running);
-                    self.handles.insert(id, handle);
+            let begun = if alone {
+                around.begin(task)
+            } else {
+                Begun::Later(task)
+            };
+            let handle = match begun {
+                Begun::Ended(end) => {
+                    self.ended.push_back((id, end));
+                    continue;
                 }
-            }
+                Begun::Waits(attempt) => self
+                    .tasks
+                    .spawn(async move { (id, around.go_on(attempt).await) }),
+                Begun::Later(task) => self
+                    .tasks
+                    .spawn(async move { (id, around.run(task).await) }),
+            };
+            self.handles.insert(id, handle);
         }
     }
 
@@ -84,15 +95,18 @@ impl Running {
         }
     }
 
+    /// Whether a task has ended that never waited.
+    pub(crate) fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
     /// The next task that ends, or none when the time has passed.
     pub(crate) async fn next_until(
         &mut self,
         until: Option<Timestamp>,
     ) -> Option<(TaskId, TaskEnd)> {
-        if !self.ended.is_empty() {
-            // A long chain of tasks that never wait must not keep the thread from everybody else.
-            tokio::task::coop::consume_budget().await;
-            return self.ended.pop_front();
+        if let Some(ended) = self.next_ended_already().await {
+            return Some(ended);
         }
         let timer = wait_until(until, &self.surroundings.clock);
         tokio::select! {
@@ -104,17 +118,19 @@ impl Running {
         }
     }
 
+    /// The next task that ended without ever having waited.
+    pub(crate) async fn next_ended_already(&mut self) -> Option<(TaskId, TaskEnd)> {
+        // A long chain of such tasks must not keep the thread from everybody else.
+        tokio::task::coop::consume_budget().await;
+        self.ended.pop_front()
+    }
+
     /// Stops everything and waits until it has stopped: whatever the tasks held is gone when this returns.
     pub(crate) async fn stop(&mut self) {
         self.tasks.abort_all();
         while self.tasks.join_next().await.is_some() {}
         self.handles.clear();
     }
-}
-
-/// Polls a task for the first time. If it waits, it is polled again by whoever runs it from then on, so no wake is lost.
-fn begin<T>(task: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
-    task.poll(&mut Context::from_waker(Waker::noop()))
 }
 
 async fn wait_until(until: Option<Timestamp>, clock: &Clock) {
@@ -137,9 +153,41 @@ async fn next_ended(tasks: &mut JoinSet<(TaskId, TaskEnd)>) -> (TaskId, TaskEnd)
     }
 }
 
+/// A task under way, with its leave to run.
+struct Attempt {
+    execution: Execution,
+    limit: Timeout,
+    /// None only if the runtime gives no leave at all any more.
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// What became of a task that was to begin on the spot.
+enum Begun {
+    Ended(TaskEnd),
+    /// It waits for something.
+    Waits(Attempt),
+    /// It could not begin without waiting.
+    Later(Task),
+}
+
 impl Surroundings {
+    /// Begins a task on the spot, if it need not wait for leave or for the cache.
+    fn begin(self: &Arc<Self>, task: Task) -> Begun {
+        let permit = self.permits.clone().try_acquire_owned();
+        let (Ok(permit), None) = (permit, task.cache()) else {
+            return Begun::Later(task);
+        };
+        let mut attempt = self.attempt(task, Some(permit));
+        // If it waits, it is polled again by whoever runs it from then on, so no wake is lost.
+        let mut nobody = Context::from_waker(Waker::noop());
+        match Pin::new(&mut attempt.execution).poll(&mut nobody) {
+            Poll::Ready(end) => Begun::Ended(end),
+            Poll::Pending => Begun::Waits(attempt),
+        }
+    }
+
     async fn run(self: Arc<Self>, task: Task) -> TaskEnd {
-        let _permit = self.permits.acquire().await;
+        let permit = self.permits.clone().acquire_owned().await.ok();
         let key = task.cache().cloned();
         if let Some(key) = &key {
             // A cache that does not answer is a cache that has nothing.
@@ -147,18 +195,25 @@ impl Surroundings {
                 return TaskEnd::Cached(bytes);
             }
         }
-        let end = self.execute(task).await;
+        let end = self.go_on(self.attempt(task, permit)).await;
         if let (Some(key), TaskEnd::Done(output)) = (&key, &end) {
             self.keep(key, output.to_cache()).await;
         }
         end
     }
 
-    async fn execute(self: &Arc<Self>, task: Task) -> TaskEnd {
-        let limit = task.timeout();
-        let execution = task.execute(Arc::new(LocalDoor {
-            around: self.clone(),
-        }));
+    fn attempt(self: &Arc<Self>, task: Task, permit: Option<OwnedSemaphorePermit>) -> Attempt {
+        Attempt {
+            limit: task.timeout(),
+            execution: task.execute(self.clone()),
+            _permit: permit,
+        }
+    }
+
+    async fn go_on(&self, attempt: Attempt) -> TaskEnd {
+        let Attempt {
+            execution, limit, ..
+        } = attempt;
         let pulse = execution.pulse();
         let mut is_lost = self.lost.subscribe();
         tokio::select! {
@@ -201,18 +256,14 @@ async fn idle_ms(ms: Option<u64>, pulse: &Pulse) {
 }
 
 /// What a running node reaches its driver through.
-struct LocalDoor {
-    around: Arc<Surroundings>,
-}
-
-impl Door for LocalDoor {
+impl Door for Surroundings {
     fn record(&self, write: RecordWrite) -> BoxFuture<'static, CheckpointResult<Vec<u8>>> {
-        let around = self.around.clone();
+        let (store, lost) = (self.store.clone(), self.lost.clone());
         Box::pin(async move {
-            match around.store.record(&write).await {
+            match store.record(&write).await {
                 // Nothing that the node could still do would count, so it does not go on, whatever it makes of errors.
                 Err(CheckpointError::Fenced { epoch, .. }) => {
-                    around.lost.send_replace(Some(epoch));
+                    lost.send_replace(Some(epoch));
                     std::future::pending().await
                 }
                 stored => stored,
@@ -221,7 +272,6 @@ impl Door for LocalDoor {
     }
 
     fn emit(&self, event: LiveEvent) {
-        // Nobody watches: then nobody misses it.
-        let _ = self.around.notices.send(Notice::Live(event));
+        self.notices.tell(&self.thread, Notice::Live(event));
     }
 }

@@ -16,12 +16,12 @@ use superstep_core::error::{CheckpointError, OpenError};
 use superstep_core::graph::Definition;
 use superstep_core::run::{OpenQuestion, RunCommand, RunOptions, graph_name, open_questions};
 use superstep_core::{Checkpointer, Graph, Moment, Outcome, Run, Seq, State, Step, ThreadId};
-use tokio::sync::{Semaphore, broadcast, watch};
+use tokio::sync::{Semaphore, watch};
 
 use crate::cache::MemoryCache;
 use crate::clock::Clock;
 use crate::drive_error::DriveError;
-use crate::events::Notice;
+use crate::notices::{Notice, Notices};
 use crate::patient::Patient;
 use crate::running::{Running, Surroundings, lost};
 use crate::thread::Thread;
@@ -41,7 +41,7 @@ pub(crate) struct Inner {
     graphs: Mutex<BTreeMap<String, Arc<Definition>>>,
     /// Runs under way in this process.
     runs: Mutex<BTreeMap<ThreadId, watch::Sender<Wish>>>,
-    notices: Mutex<BTreeMap<ThreadId, broadcast::Sender<Notice>>>,
+    pub(crate) notices: Arc<Notices>,
     draining: AtomicBool,
 }
 
@@ -103,7 +103,7 @@ impl RuntimeBuilder {
             permits: Arc::new(Semaphore::new(self.tasks_max.min(Semaphore::MAX_PERMITS))),
             graphs: Mutex::default(),
             runs: Mutex::default(),
-            notices: Mutex::default(),
+            notices: Arc::default(),
             draining: AtomicBool::new(false),
         };
         Runtime {
@@ -346,6 +346,12 @@ impl Runtime {
                     registered.tell(commit.head.seq);
                     run.saved(saved, self.now())?;
                 }
+                // A task that never waited has ended already: nothing but a wish comes before it.
+                Step::Wait { .. } if running.has_ended() && !is_wished(&wish) => {
+                    if let Some((task, end)) = running.next_ended_already().await {
+                        run.task_ended(task, end, self.now())?;
+                    }
+                }
                 Step::Wait { until } => tokio::select! {
                     // Wishes first: a chain of tasks that never wait must not outrun them.
                     biased;
@@ -377,7 +383,8 @@ impl Runtime {
             cache: self.inner.cache.clone(),
             clock: self.inner.clock.clone(),
             permits: self.inner.permits.clone(),
-            notices: self.inner.notices(thread),
+            notices: self.inner.notices.clone(),
+            thread: thread.clone(),
             lost: watch::Sender::new(None),
         }
     }
@@ -393,32 +400,6 @@ impl fmt::Debug for Runtime {
 
 /// How many threads one call of [`Runtime::recover`] or [`Runtime::expire_questions`] takes up.
 const RECOVERED_AT_ONCE: u32 = 10_000;
-/// How many live notices a slow watcher may be behind before it reads the store again.
-const NOTICES: usize = 1_024;
-
-impl Inner {
-    /// Where a thread's live notices go.
-    pub(crate) fn notices(&self, thread: &ThreadId) -> broadcast::Sender<Notice> {
-        let mut all = lock(&self.notices);
-        all.entry(thread.clone())
-            .or_insert_with(|| broadcast::channel(NOTICES).0)
-            .clone()
-    }
-
-    /// A thread that nobody watches and nobody runs needs no channel.
-    pub(crate) fn forget_notices(&self, thread: &ThreadId) {
-        let runs = lock(&self.runs).contains_key(thread);
-        let mut all = lock(&self.notices);
-        if !runs
-            && all
-                .get(thread)
-                .is_some_and(|sender| sender.receiver_count() == 0)
-        {
-            all.remove(thread);
-        }
-    }
-}
-
 /// A number that no other process has: the standard library seeds its hashers with the system's randomness.
 fn dice() -> u64 {
     RandomState::new().hash_one(std::process::id())
@@ -430,6 +411,10 @@ fn answer_at_deadline(question: &Question) -> Option<AnswerBody> {
         OnDeadline::Answer(value) => Some(AnswerBody::Value(value.clone())),
         OnDeadline::Fail => Some(AnswerBody::Expired),
     }
+}
+
+fn is_wished(wish: &watch::Receiver<Wish>) -> bool {
+    wish.has_changed().unwrap_or(false)
 }
 
 async fn changed(wish: &mut watch::Receiver<Wish>) -> Wish {
@@ -444,7 +429,6 @@ struct Registered<'a> {
     inner: &'a Inner,
     thread: ThreadId,
     wish: watch::Sender<Wish>,
-    notices: broadcast::Sender<Notice>,
 }
 
 impl<'a> Registered<'a> {
@@ -456,15 +440,13 @@ impl<'a> Registered<'a> {
                 inner,
                 thread: thread.clone(),
                 wish: sender,
-                notices: inner.notices(thread),
             },
             receiver,
         )
     }
 
     fn tell(&self, seq: Seq) {
-        // Nobody watches: then nobody needs to be told.
-        let _ = self.notices.send(Notice::Entry(seq));
+        self.inner.notices.tell(&self.thread, Notice::Entry(seq));
     }
 }
 
@@ -478,8 +460,6 @@ impl Drop for Registered<'_> {
         {
             runs.remove(&self.thread);
         }
-        drop(runs);
-        self.inner.forget_notices(&self.thread);
     }
 }
 

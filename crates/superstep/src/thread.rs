@@ -378,9 +378,14 @@ impl<S: State> Thread<S> {
 }
 
 fn stopped<S: State>(outcome: Outcome, run: &Run) -> Result<Stopped<S>, DriveError> {
+    let state = match run.state::<S>() {
+        Some(state) => state.clone(),
+        // Driven with another graph of the same name.
+        None => run.values().decode()?,
+    };
     Ok(Stopped {
         outcome,
-        state: run.values().decode()?,
+        state,
         run: run.id(),
         seq: run.seq(),
     })

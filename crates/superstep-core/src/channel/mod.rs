@@ -98,6 +98,11 @@ impl ChannelSet {
 
     /// The numbers of its channels, lowest first.
     pub fn iter(self) -> impl Iterator<Item = u32> {
-        (0..Self::CHANNELS_MAX as u32).filter(move |&index| self.has(index))
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let lowest = (left != 0).then(|| left.trailing_zeros());
+            left &= left.wrapping_sub(1);
+            lowest
+        })
     }
 }

@@ -25,6 +25,9 @@ const ENVELOPE_PLAIN: u8 = 0;
 
 const HEADER_BYTES: usize = 3 + 4;
 
+/// Room for a usual entry, so that its buffer need not grow while it is written.
+const BYTES_EXPECTED: usize = 512;
+
 /// What a body is, so that a snapshot is never read as an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -50,7 +53,8 @@ pub trait Body: Serialize + for<'de> Deserialize<'de> {
     /// The stored bytes.
     fn seal(&self, thread: &ThreadId, seq: Seq) -> Vec<u8> {
         let header = [FORMAT, Self::KIND as u8, ENVELOPE_PLAIN];
-        let mut bytes = header.to_vec();
+        let mut bytes = Vec::with_capacity(BYTES_EXPECTED);
+        bytes.extend_from_slice(&header);
         bytes.extend_from_slice(&[0; 4]);
         let mut bytes =
             postcard::to_extend(self, bytes).expect("plain data in memory always encodes");

@@ -258,21 +258,22 @@ impl Checkpointer for Memory {
 }
 
 fn save(threads: &mut Threads, commit: &Commit) -> CheckpointResult<Saved> {
-    let stands = threads
-        .get(&commit.thread)
-        .map_or_else(Head::default, |thread| thread.head);
-    let expected = (stands.epoch, stands.seq) == (commit.expect.epoch, commit.expect.seq);
-    let is_living = threads.get(&commit.thread).is_some_and(Thread::is_living);
+    let is_expected =
+        |stands: Head| (stands.epoch, stands.seq) == (commit.expect.epoch, commit.expect.seq);
     // Only a claim makes a thread, or makes a deleted one again.
-    if expected && (is_living || commit.is_claim()) {
-        let thread = threads
-            .entry(commit.thread.clone())
-            .or_insert_with(|| Thread::new(commit.at));
-        thread.apply(commit);
-        return Ok(thread.saved(commit));
-    }
-    match threads.get(&commit.thread) {
+    match threads.get_mut(&commit.thread) {
+        Some(thread) if is_expected(thread.head) && (thread.is_living() || commit.is_claim()) => {
+            thread.apply(commit);
+            Ok(thread.saved(commit))
+        }
         Some(thread) if thread.has_saved(commit) => Ok(thread.saved(commit)),
+        None if is_expected(Head::default()) && commit.is_claim() => {
+            let mut thread = Thread::new(commit.at);
+            thread.apply(commit);
+            let saved = thread.saved(commit);
+            threads.insert(commit.thread.clone(), thread);
+            Ok(saved)
+        }
         _ => Err(fenced(&commit.thread, commit.expect.epoch)),
     }
 }

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::channel::{Channel, ChannelSet};
+use crate::channel::{Channel, ChannelKind, ChannelSet};
 use crate::checkpoint::BoxFuture;
 use crate::checkpoint::format::{GotoRecord, ParentRecord};
 use crate::command::{self, Command, Gotos, Payload};
@@ -166,7 +166,9 @@ impl<S: State> StateOps for Ops<S> {
         let mut update = *update.downcast::<S::Update>().expect(OWN_TYPE);
         // The state's own check and its types' serde are the user's code, and may panic.
         let prepared = guarded("the check of an update", || {
-            update.name_messages(&mut MessageIds::of(task));
+            if has_messages::<S>() {
+                update.name_messages(&mut MessageIds::of(task));
+            }
             state.downcast_ref::<S>().expect(OWN_TYPE).check(&update)?;
             let (stored, mut read_back) = Value::encode_and_read_back(&update)?;
             read_back.move_untracked(&mut update);
@@ -176,13 +178,18 @@ impl<S: State> StateOps for Ops<S> {
     }
 }
 
+fn has_messages<S: State>() -> bool {
+    let mut channels = S::CHANNELS.iter();
+    channels.any(|channel| channel.kind == ChannelKind::Messages)
+}
+
 /// In place when this is the only handle, which it is at the barrier: tasks have dropped theirs.
 fn change<S: State>(state: &mut Live, change: impl FnOnce(&mut S)) {
-    let mut own: Arc<S> = std::mem::replace(state, Arc::new(()))
-        .downcast()
-        .expect(OWN_TYPE);
-    change(Arc::make_mut(&mut own));
-    *state = own;
+    if Arc::get_mut(state).is_none() {
+        *state = Arc::new(state_of::<S>(state).clone());
+    }
+    let own = Arc::get_mut(state).and_then(|own| own.downcast_mut());
+    change(own.expect(OWN_TYPE));
 }
 
 /// Brings stored fields to the version of the code, one version at a time.

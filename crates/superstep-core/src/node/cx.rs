@@ -39,11 +39,14 @@ pub(crate) struct TaskInfo {
 
 /// What a node is handed beside its input. Cheap to clone.
 #[derive(Clone)]
-pub struct NodeCx {
-    info: Arc<TaskInfo>,
+pub struct NodeCx(Arc<Attempt>);
+
+/// One attempt of a task, as its node sees it.
+struct Attempt {
+    info: TaskInfo,
     door: Arc<dyn Door>,
-    scope: Arc<Mutex<Scope>>,
-    pulse: Arc<AtomicU64>,
+    scope: Mutex<Scope>,
+    heartbeats: AtomicU64,
 }
 
 /// What one attempt of a node has done so far.
@@ -86,7 +89,7 @@ impl Scope {
 
 impl NodeCx {
     pub(super) fn new(
-        info: Arc<TaskInfo>,
+        info: TaskInfo,
         door: Arc<dyn Door>,
         records: TaskRecords,
         answers: Answers,
@@ -98,21 +101,29 @@ impl NodeCx {
             overlapped,
             ..Scope::default()
         };
-        Self {
+        Self(Arc::new(Attempt {
             info,
             door,
-            scope: Arc::new(Mutex::new(scope)),
-            pulse: Arc::default(),
-        }
+            scope: Mutex::new(scope),
+            heartbeats: AtomicU64::new(0),
+        }))
     }
 
-    pub(super) fn pulse(&self) -> Arc<AtomicU64> {
-        self.pulse.clone()
+    pub(super) fn heartbeats(&self) -> u64 {
+        self.0.heartbeats.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn node(&self) -> &NodeName {
+        &self.0.info.node
+    }
+
+    pub(super) fn frame(&self) -> &FramePath {
+        &self.0.info.frame
     }
 
     pub(super) fn scope(&self) -> MutexGuard<'_, Scope> {
         // A panic while it was held ends the attempt, and the next one has a scope of its own.
-        self.scope.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.scope.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does something once: its result is stored before the node goes on, and after a pause, a crash or
@@ -231,11 +242,11 @@ impl NodeCx {
 
     /// Stores a record unless there is one, and gives what is stored.
     pub(super) async fn record(&self, key: &str, record: Record) -> Result<Record, NodeError> {
-        let thread = &self.info.thread;
+        let thread = &self.0.info.thread;
         let write = RecordWrite {
             thread: thread.clone(),
-            epoch: self.info.epoch,
-            task: self.info.task,
+            epoch: self.0.info.epoch,
+            task: self.0.info.task,
             key: key.to_owned(),
             body: record.seal(thread, RECORD_SEQ),
         };
@@ -243,6 +254,7 @@ impl NodeCx {
             NodeError::of_kind(FailureKind::RecordFailed, crate::error::chain(error))
         };
         let stored = self
+            .0
             .door
             .record(write)
             .await
@@ -289,7 +301,7 @@ impl NodeCx {
         if let Some(answer) = scope.answers.get(&draft.key) {
             return Ok(Some(answer.clone()));
         }
-        if self.info.stateless {
+        if self.0.info.stateless {
             let why = "a stateless subgraph cannot ask: nothing of it is stored to go on from";
             return Err(NodeError::of_kind(FailureKind::StatelessInterrupt, why));
         }
@@ -323,12 +335,12 @@ impl NodeCx {
 
     fn show(&self, payload: Value, stored: bool) {
         self.heartbeat();
-        self.door.emit(LiveEvent {
-            frame: self.info.frame.clone(),
-            node: self.info.node.clone(),
-            task: self.info.task,
-            step: self.info.step,
-            attempt: self.info.attempt,
+        self.0.door.emit(LiveEvent {
+            frame: self.0.info.frame.clone(),
+            node: self.0.info.node.clone(),
+            task: self.0.info.task,
+            step: self.0.info.step,
+            attempt: self.0.info.attempt,
             stored,
             payload,
         });
@@ -336,17 +348,18 @@ impl NodeCx {
 
     /// A sign of life, for a node with an idle time limit.
     pub fn heartbeat(&self) {
-        self.pulse.fetch_add(1, Ordering::Relaxed);
+        self.0.heartbeats.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A key for an effect of this task: the same across retries, resumes, workers and upgrades, new on a fork.
     pub fn effect_key(&self, effect: &str) -> String {
-        InterruptId::derive(self.info.task, &format!("effect:{effect}")).to_string()
+        InterruptId::derive(self.0.info.task, &format!("effect:{effect}")).to_string()
     }
 
     /// What the caller gave beside the input of the run, if it fits the type.
     pub fn context<T: DeserializeOwned>(&self) -> Result<Option<T>, NodeError> {
-        self.info
+        self.0
+            .info
             .context
             .as_ref()
             .map(Value::decode)
@@ -356,39 +369,39 @@ impl NodeCx {
 
     /// The thread.
     pub fn thread(&self) -> &ThreadId {
-        &self.info.thread
+        &self.0.info.thread
     }
 
     /// The run.
     pub fn run(&self) -> RunId {
-        self.info.run
+        self.0.info.run
     }
 
     /// The task.
     pub fn task(&self) -> TaskId {
-        self.info.task
+        self.0.info.task
     }
 
     /// Which attempt this is, counted from 1.
     pub fn attempt(&self) -> u32 {
-        self.info.attempt
+        self.0.info.attempt
     }
 
     /// How many supersteps this graph may make after this one.
     pub fn remaining_steps(&self) -> u64 {
-        self.info.remaining_steps
+        self.0.info.remaining_steps
     }
 
     /// Whether this is the last superstep before the limit.
     pub fn is_last_step(&self) -> bool {
-        self.info.remaining_steps == 0
+        self.0.info.remaining_steps == 0
     }
 }
 
 impl fmt::Debug for NodeCx {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NodeCx")
-            .field("info", &self.info)
+            .field("info", &self.0.info)
             .finish_non_exhaustive()
     }
 }

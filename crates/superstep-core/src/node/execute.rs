@@ -8,16 +8,16 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker, ready};
 
 use crate::checkpoint::format::{Body, Extensions, Record, RecordContent, TaskRecord};
 use crate::checkpoint::{BoxFuture, RESULT_KEY};
 use crate::driver::Door;
 use crate::error::{FailureKind, FormatError, NodeError};
 use crate::graph::{
-    AnyUpdate, CacheKey, Input, Live, NodeFn, RawOutput, ReadError, RefusedUpdate, StateOps,
-    Timeout, panic_text,
+    AnyUpdate, CacheKey, Definition, Input, Live, NodeFn, RawOutput, ReadError, RefusedUpdate,
+    StateOps, Timeout, panic_text,
 };
 use crate::ids::{FramePath, NodeName, TaskId, ThreadId};
 use crate::node::cx::{NodeCx, RECORD_SEQ, TaskInfo, changed};
@@ -29,16 +29,16 @@ use crate::node::{Answers, TaskRecords};
 /// It holds a handle on the state: whoever runs it drops it, and the [`Execution`], before telling the
 /// machine that it ended, so that the state is changed in place and not copied.
 pub struct Task {
-    info: Arc<TaskInfo>,
-    parts: TaskParts,
+    // In a box, for a task changes hands a few times before it runs.
+    parts: Box<TaskParts>,
 }
 
 /// What a task is made of.
 pub(crate) struct TaskParts {
+    pub(crate) info: TaskInfo,
+    pub(crate) graph: Arc<Definition>,
     pub(crate) call: NodeFn,
     pub(crate) input: Input,
-    pub(crate) ops: Arc<dyn StateOps>,
-    pub(crate) targets: Targets,
     pub(crate) records: TaskRecords,
     pub(crate) answers: Answers,
     /// Whether the result is recorded at once, because siblings may outlive it.
@@ -47,40 +47,36 @@ pub(crate) struct TaskParts {
     pub(crate) cache: Option<CacheKey>,
 }
 
-/// Decides whether the places a task wants to go were declared.
-pub(crate) type Targets = Arc<dyn Fn(&TaskRecord) -> Result<(), NodeError> + Send + Sync>;
-
 impl Task {
-    pub(crate) fn new(info: TaskInfo, parts: TaskParts) -> Self {
+    pub(crate) fn new(parts: TaskParts) -> Self {
         Self {
-            info: Arc::new(info),
-            parts,
+            parts: Box::new(parts),
         }
     }
 
     /// Its id.
     pub fn id(&self) -> TaskId {
-        self.info.task
+        self.parts.info.task
     }
 
     /// Its node.
     pub fn node(&self) -> &NodeName {
-        &self.info.node
+        &self.parts.info.node
     }
 
     /// Its graph, empty for the root.
     pub fn frame(&self) -> &FramePath {
-        &self.info.frame
+        &self.parts.info.frame
     }
 
     /// The superstep of its graph.
     pub fn step(&self) -> u64 {
-        self.info.step
+        self.parts.info.step
     }
 
     /// Which attempt this is, counted from 1.
     pub fn attempt(&self) -> u32 {
-        self.info.attempt
+        self.parts.info.attempt
     }
 
     /// How long it may take. The driver drops it then and says [`TaskEnd::TimedOut`].
@@ -96,37 +92,30 @@ impl Task {
     /// Makes the future that runs it.
     pub fn execute(self, door: Arc<dyn Door>) -> Execution {
         let TaskParts {
+            info,
+            graph,
             call,
             input,
-            ops,
-            targets,
             records,
             answers,
             store_result,
             ..
-        } = self.parts;
-        let cx = NodeCx::new(self.info.clone(), door, records, answers);
-        let pulse = Pulse(cx.pulse());
+        } = *self.parts;
+        let handles = input.failure.is_some();
+        let cx = NodeCx::new(info, door, records, answers);
         let state = input.state.clone();
-        let running = Asking {
-            // Called when it is first polled, so that a panic before its first await is caught too.
-            node: Some(Box::pin({
-                let cx = cx.clone();
-                async move { call(input, cx).await }
-            })),
-            cx: cx.clone(),
-        };
-        let ending = Ending {
-            info: self.info,
-            cx,
-            state,
-            ops,
-            targets,
-            store_result,
-        };
         Execution {
-            running: Box::pin(async move { ending.end(running.await).await }),
-            pulse,
+            doing: Doing::Asking(Asking {
+                node: call(input, cx.clone()),
+                ending: Ending {
+                    cx: cx.clone(),
+                    state,
+                    graph,
+                    handles,
+                    store_result,
+                },
+            }),
+            pulse: Pulse(cx),
         }
     }
 }
@@ -134,15 +123,21 @@ impl Task {
 impl fmt::Debug for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Task")
-            .field("info", &self.info)
+            .field("info", &self.parts.info)
             .finish_non_exhaustive()
     }
 }
 
 /// One attempt of a task under way. Dropping it stops the node.
 pub struct Execution {
-    running: BoxFuture<'static, TaskEnd>,
+    doing: Doing,
     pulse: Pulse,
+}
+
+enum Doing {
+    Asking(Asking),
+    Storing(BoxFuture<'static, TaskEnd>),
+    Ended,
 }
 
 impl Execution {
@@ -156,7 +151,24 @@ impl Future for Execution {
     type Output = TaskEnd;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<TaskEnd> {
-        self.running.as_mut().poll(context)
+        if let Doing::Asking(asking) = &mut self.doing {
+            let asked = ready!(asking.poll(context));
+            // What the node's future held is dropped here, before anybody is told that it ended.
+            let Doing::Asking(Asking { ending, node }) =
+                std::mem::replace(&mut self.doing, Doing::Ended)
+            else {
+                unreachable!("it was just asked")
+            };
+            drop(node);
+            match ending.end(asked) {
+                Ended::Now(end) => return Poll::Ready(end),
+                Ended::Stores(storing) => self.doing = Doing::Storing(storing),
+            }
+        }
+        match &mut self.doing {
+            Doing::Storing(storing) => storing.as_mut().poll(context),
+            Doing::Asking(_) | Doing::Ended => unreachable!("not polled after it ended"),
+        }
     }
 }
 
@@ -170,12 +182,12 @@ impl fmt::Debug for Execution {
 
 /// Counts a task's signs of life.
 #[derive(Debug, Clone)]
-pub struct Pulse(Arc<AtomicU64>);
+pub struct Pulse(NodeCx);
 
 impl Pulse {
     /// How many there were.
     pub fn count(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.heartbeats()
     }
 }
 
@@ -250,10 +262,10 @@ fn cache_thread() -> ThreadId {
     ThreadId::new("cache").expect("a thread name")
 }
 
-/// Polls a node, and drops it when it is quiet with a question open.
+/// Polls a node, and ends it when it is quiet with a question open.
 struct Asking {
-    node: Option<BoxFuture<'static, Result<RawOutput, NodeError>>>,
-    cx: NodeCx,
+    node: BoxFuture<'static, Result<RawOutput, NodeError>>,
+    ending: Ending,
 }
 
 enum Asked {
@@ -261,41 +273,29 @@ enum Asked {
     Questions(Vec<Draft>),
 }
 
-impl Future for Asking {
-    type Output = Asked;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Asked> {
+impl Asking {
+    fn poll(&mut self, context: &Context<'_>) -> Poll<Asked> {
         let watch = Arc::new(Watch {
             inner: context.waker().clone(),
             woken: AtomicBool::new(false),
         });
         let waker = Waker::from(watch.clone());
-        let node = self.node.as_mut().expect("not polled after it ended");
         let polled = catch_unwind(AssertUnwindSafe(|| {
-            node.as_mut().poll(&mut Context::from_waker(&waker))
+            self.node.as_mut().poll(&mut Context::from_waker(&waker))
         }));
-        let returned = match polled {
-            Ok(Poll::Ready(returned)) => returned,
-            Ok(Poll::Pending) => {
-                // Woken while it was polled: it yielded on purpose and will be polled again.
-                let ripe = if watch.woken.load(Ordering::SeqCst) {
-                    None
-                } else {
-                    self.cx.scope().ripe_questions()
-                };
-                let Some(questions) = ripe else {
-                    return Poll::Pending;
-                };
-                self.node = None;
-                return Poll::Ready(Asked::Questions(questions));
-            }
-            Err(panic) => Err(NodeError::of_kind(
+        match polled {
+            Ok(Poll::Ready(returned)) => Poll::Ready(Asked::Returned(returned)),
+            // Woken while it was polled: it yielded on purpose and will be polled again.
+            Ok(Poll::Pending) if watch.woken.load(Ordering::SeqCst) => Poll::Pending,
+            Ok(Poll::Pending) => match self.ending.cx.scope().ripe_questions() {
+                Some(questions) => Poll::Ready(Asked::Questions(questions)),
+                None => Poll::Pending,
+            },
+            Err(panic) => Poll::Ready(Asked::Returned(Err(NodeError::of_kind(
                 FailureKind::Panicked,
                 format!("the node panicked: {}", panic_text(&*panic)),
-            )),
-        };
-        self.node = None;
-        Poll::Ready(Asked::Returned(returned))
+            )))),
+        }
     }
 }
 
@@ -318,31 +318,36 @@ impl Wake for Watch {
 
 /// What is left to do when the node has returned: check, encode, record.
 struct Ending {
-    info: Arc<TaskInfo>,
     cx: NodeCx,
     state: Live,
-    ops: Arc<dyn StateOps>,
-    targets: Targets,
+    graph: Arc<Definition>,
+    /// It is the error handler of its node.
+    handles: bool,
     store_result: bool,
 }
 
+enum Ended {
+    Now(TaskEnd),
+    /// When its result is recorded.
+    Stores(BoxFuture<'static, TaskEnd>),
+}
+
 impl Ending {
-    async fn end(self, asked: Asked) -> TaskEnd {
+    fn end(self, asked: Asked) -> Ended {
         let raw = match asked {
-            Asked::Questions(questions) => return TaskEnd::Paused(questions),
-            Asked::Returned(Err(error)) => return TaskEnd::Failed(error),
+            Asked::Questions(questions) => return Ended::Now(TaskEnd::Paused(questions)),
+            Asked::Returned(Err(error)) => return Ended::Now(TaskEnd::Failed(error)),
             Asked::Returned(Ok(raw)) => raw,
         };
-        let output = match self.check(raw) {
-            Ok(output) => output,
-            Err(error) => return TaskEnd::Failed(error),
-        };
-        if !self.store_result {
-            return TaskEnd::Done(output);
-        }
-        match self.store(output).await {
-            Ok(output) => TaskEnd::Done(output),
-            Err(error) => TaskEnd::Failed(error),
+        match self.check(raw) {
+            Err(error) => Ended::Now(TaskEnd::Failed(error)),
+            Ok(output) if !self.store_result => Ended::Now(TaskEnd::Done(output)),
+            Ok(output) => Ended::Stores(Box::pin(async move {
+                match self.store(output).await {
+                    Ok(output) => TaskEnd::Done(output),
+                    Err(error) => TaskEnd::Failed(error),
+                }
+            })),
         }
     }
 
@@ -353,8 +358,9 @@ impl Ending {
             )));
         }
         let (update, read_back) = self
+            .graph
             .ops
-            .prepare(&self.state, raw.update, self.info.task)
+            .prepare(&self.state, raw.update, self.cx.task())
             .map_err(RefusedUpdate::of_node)?;
         let events = self.cx.scope().take_events();
         let record = TaskRecord {
@@ -363,11 +369,24 @@ impl Ending {
             parent: raw.parent,
             events,
         };
-        (self.targets)(&record)?;
+        self.check_targets(&record)?;
         Ok(Output {
             record,
             update: read_back,
         })
+    }
+
+    /// The places it goes to must have been declared, and there must be a parent for it to command.
+    fn check_targets(&self, record: &TaskRecord) -> Result<(), NodeError> {
+        let node = self.cx.node();
+        if record.parent.is_some() && self.cx.frame().is_root() {
+            let why = format!(
+                "`{node}` is not inside a subgraph, so there is no parent graph to command"
+            );
+            return Err(NodeError::of_kind(FailureKind::NoParent, why));
+        }
+        let def = self.graph.node(node);
+        def.check_goto(&self.graph, node, &record.goto, self.handles)
     }
 
     /// What is stored is what counts: another worker may have been first.
@@ -380,9 +399,9 @@ impl Ending {
         match stored.content {
             RecordContent::Task(record) if record == output.record => Ok(output),
             RecordContent::Task(record) => {
-                let update = self
-                    .ops
-                    .decode_update(&record.update, self.ops.version())
+                let ops = &self.graph.ops;
+                let update = ops
+                    .decode_update(&record.update, ops.version())
                     .map_err(ReadError::of_record)?;
                 Ok(Output { record, update })
             }

@@ -34,7 +34,7 @@ impl Run {
 
     fn end_superstep(&mut self, path: &FramePath, live: LiveFrame) {
         let graph = self.position.frame(path).graph.clone();
-        let tasks: Vec<TaskId> = live.slots.iter().map(|slot| slot.task).collect();
+        let mut tasks = Vec::with_capacity(live.slots.len());
         let mut writes = Vec::with_capacity(live.slots.len());
         let mut updates: Vec<Vec<AnyUpdate>> = Vec::with_capacity(live.slots.len());
         let mut gotos = Vec::with_capacity(live.slots.len());
@@ -43,7 +43,11 @@ impl Run {
             let Doing::Ended(ending) = slot.doing else {
                 unreachable!("every task of it has ended")
             };
-            let (stored, live): (Vec<_>, Vec<_>) = ending.updates.into_iter().unzip();
+            tasks.push(EndedTask {
+                id: slot.task,
+                recorded: !slot.records.is_empty(),
+            });
+            let (stored, live) = ending.updates.into_iter().unzip();
             writes.push(TaskWrite {
                 node: slot.node,
                 index,
@@ -55,7 +59,7 @@ impl Run {
             gotos.push(ending.by_command.then_some(ending.goto));
             leave = leave.or(ending.parent);
         }
-        if let Some(conflict) = conflict(&*graph.ops, updates.iter().map(Vec::as_slice)) {
+        if let Some(conflict) = conflict(&*graph.ops, &updates) {
             let (node, why) = told(&conflict, &writes);
             return self.refuse(path, FailureKind::ConflictingWrites, node, why, &tasks);
         }
@@ -109,31 +113,32 @@ impl Run {
         kind: FailureKind,
         node: &NodeName,
         why: String,
-        tasks: &[TaskId],
+        tasks: &[EndedTask],
     ) {
         let failure = self.superstep_failure(path, node, kind, why);
-        let result_of = |&task| Released {
-            task,
+        let result_of = |task: &EndedTask| Released {
+            task: task.id,
             which: ReleasedRecords::Result,
         };
         self.pending.released.extend(tasks.iter().map(result_of));
         self.halt(Stop::Failed(vec![failure]));
     }
 
-    fn advance(&mut self, path: &FramePath, writes: Vec<TaskWrite>, next: Next, tasks: &[TaskId]) {
+    fn advance(
+        &mut self,
+        path: &FramePath,
+        writes: Vec<TaskWrite>,
+        next: Next,
+        tasks: &[EndedTask],
+    ) {
         let several = tasks.len() > 1;
-        for &task in tasks {
-            self.places.remove(&task);
-            let recorded = self
-                .records
-                .get(&task)
-                .is_some_and(|records| !records.is_empty());
-            if several || recorded || self.results.contains_key(&task) {
-                self.release(task);
+        for &EndedTask { id, recorded } in tasks {
+            self.places.remove(&id);
+            if several || recorded || self.results.contains_key(&id) {
+                self.release(id);
             }
-            self.close_questions(task);
-            self.records.remove(&task);
-            self.answers.remove(&task);
+            self.close_questions(id);
+            self.answers.remove(&id);
         }
         *self.steps.entry(path.clone()).or_default() += 1;
         let advanced = FrameAdvanced {
@@ -145,11 +150,11 @@ impl Run {
         self.pending
             .opened
             .retain(|opened, _| !opened.is_below(path));
+        self.position.advance(&advanced);
         if self.position.frame(path).stored {
             self.pending
-                .push(EntryKind::Step, Change::FrameAdvanced(advanced.clone()));
+                .push(EntryKind::Step, Change::FrameAdvanced(advanced));
         }
-        self.position.advance(advanced);
         self.steps.retain(|below, _| !below.is_below(path));
     }
 
@@ -366,6 +371,13 @@ impl Run {
             cached: false,
         })
     }
+}
+
+/// A task of a superstep that ends.
+struct EndedTask {
+    id: TaskId,
+    /// Whether it recorded steps.
+    recorded: bool,
 }
 
 /// Which node to blame for two writes that exclude each other, and in which words.

@@ -67,7 +67,7 @@ pub(super) struct LogSize {
 }
 
 /// Below this, a snapshot would cost more than reading the entries.
-const SNAPSHOT_BYTES_MIN: usize = 4 * 1024;
+const SNAPSHOT_BYTES_MIN: usize = 8 * 1024;
 /// How many times the size of the last snapshot is written before the next, while the state mostly grows. Reading
 /// such entries costs little more than reading a snapshot of them, and each snapshot is a copy of everything.
 const APART_WHEN_GROWING: usize = 3;

@@ -276,8 +276,8 @@ impl Editing {
             writes,
             next,
         };
-        self.changes.push(Change::FrameAdvanced(advanced.clone()));
-        self.position.advance(advanced);
+        self.position.advance(&advanced);
+        self.changes.push(Change::FrameAdvanced(advanced));
     }
 
     fn commit(mut self, kind: EntryKind, parent: Seq, with_snapshot: bool) -> Commit {

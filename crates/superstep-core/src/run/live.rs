@@ -4,7 +4,7 @@ use crate::checkpoint::format::{GotoRecord, ParentRecord, Question};
 use crate::error::Failure;
 use crate::graph::AnyUpdate;
 use crate::ids::{NodeName, TaskId, Timestamp};
-use crate::node::Output;
+use crate::node::{Output, TaskRecords};
 use crate::value::Value;
 
 /// A superstep of one graph that has begun.
@@ -29,6 +29,8 @@ pub(super) struct Slot {
     pub(super) node: NodeName,
     /// Attempts that were started.
     pub(super) attempt: u32,
+    /// What its attempts recorded in steps, those before this run included.
+    pub(super) records: TaskRecords,
     pub(super) doing: Doing,
 }
 

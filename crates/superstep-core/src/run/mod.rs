@@ -45,6 +45,7 @@ use crate::checkpoint::{Commit, Head, Metadata, Saved};
 use crate::error::{Failure, ProtocolError};
 use crate::ids::{FramePath, InterruptId, RunId, Seq, TaskId, ThreadId, Timestamp};
 use crate::node::{Answers, Task, TaskRecords};
+use crate::state::State;
 use crate::value::Value;
 use commit::{LogSize, Pending, Saving};
 use live::LiveFrame;
@@ -109,7 +110,7 @@ pub struct Run {
     passed: BTreeSet<FramePath>,
     /// Where each started task stands.
     places: BTreeMap<TaskId, (FramePath, u32)>,
-    /// What tasks recorded in steps, and whole results, as the store had them.
+    /// What tasks recorded in steps, and whole results, as the store had them. A task that begins takes its records.
     records: BTreeMap<TaskId, TaskRecords>,
     results: BTreeMap<TaskId, Vec<u8>>,
     answers: BTreeMap<TaskId, Answers>,
@@ -228,6 +229,11 @@ impl Run {
     /// The newest entry that is stored.
     pub fn seq(&self) -> Seq {
         self.head.seq
+    }
+
+    /// The state of the root graph as of the last superstep, if that is its type.
+    pub fn state<S: State>(&self) -> Option<&S> {
+        self.position.root()?.state.downcast_ref()
     }
 
     /// The state of the root graph as of the last superstep, as a JSON object.

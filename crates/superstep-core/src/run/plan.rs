@@ -19,11 +19,26 @@ pub(crate) struct Ended<'a> {
 /// What is planned so far.
 struct Plan<'a> {
     graph: &'a Definition,
-    pulled: BTreeSet<NodeName>,
+    pulled: Names,
     sent: Vec<PlannedTask>,
-    deferred: BTreeSet<NodeName>,
+    deferred: Names,
     reroute: Vec<NodeName>,
     faults: Vec<(NodeName, NodeError)>,
+}
+
+/// Nodes by name, each once. Most supersteps plan one, so this is a list and not a tree.
+#[derive(Default)]
+struct Names(Vec<NodeName>);
+
+impl Names {
+    /// True if it was not there.
+    fn insert(&mut self, node: &NodeName) -> bool {
+        let place = self.0.binary_search(node);
+        if let Err(place) = place {
+            self.0.insert(place, node.clone());
+        }
+        place.is_err()
+    }
 }
 
 /// What runs next, and the routes that could not be followed.
@@ -56,8 +71,8 @@ pub(crate) fn after(
     ended: &[Ended<'_>],
 ) -> Planned {
     let mut plan = Plan::new(graph);
-    plan.deferred.extend(before.deferred.iter().cloned());
-    let mut asked = BTreeSet::new();
+    plan.deferred.0.clone_from(&before.deferred);
+    let mut asked = Names::default();
     for task in ended {
         match task.goto {
             Some(places) => places.iter().for_each(|place| plan.place(place.clone())),
@@ -75,10 +90,10 @@ pub(crate) fn after(
 /// Asks routes again that could not be followed when their superstep ended.
 pub(crate) fn again(graph: &Definition, state: &Live, before: &Next) -> Planned {
     let mut plan = Plan::new(graph);
-    plan.deferred.extend(before.deferred.iter().cloned());
+    plan.deferred.0.clone_from(&before.deferred);
     for task in &before.tasks {
         match &task.payload {
-            None => drop(plan.pulled.insert(task.node.clone())),
+            None => drop(plan.pulled.insert(&task.node)),
             Some(_) => plan.sent.push(task.clone()),
         }
     }
@@ -94,9 +109,9 @@ impl<'a> Plan<'a> {
     fn new(graph: &'a Definition) -> Self {
         Self {
             graph,
-            pulled: BTreeSet::new(),
+            pulled: Names::default(),
             sent: Vec::new(),
-            deferred: BTreeSet::new(),
+            deferred: Names::default(),
             reroute: Vec::new(),
             faults: Vec::new(),
         }
@@ -143,24 +158,24 @@ impl<'a> Plan<'a> {
     fn go(&mut self, target: Option<&NodeName>) {
         let Some(node) = target else { return };
         if self.graph.node(node).deferred {
-            self.deferred.insert(node.clone());
+            self.deferred.insert(node);
         } else {
-            self.pulled.insert(node.clone());
+            self.pulled.insert(node);
         }
     }
 
     fn finish(mut self, joins: Vec<JoinSeen>) -> Planned {
-        if self.pulled.is_empty() && self.sent.is_empty() && self.reroute.is_empty() {
+        if self.pulled.0.is_empty() && self.sent.is_empty() && self.reroute.is_empty() {
             self.pulled = std::mem::take(&mut self.deferred);
         }
-        let pulled = self.pulled.into_iter().map(|node| PlannedTask {
+        let pulled = self.pulled.0.into_iter().map(|node| PlannedTask {
             node,
             payload: None,
         });
         let next = Next {
             tasks: pulled.chain(self.sent).collect(),
             joins,
-            deferred: self.deferred.into_iter().collect(),
+            deferred: self.deferred.0,
             reroute: self.reroute,
             leave: None,
         };

@@ -223,7 +223,7 @@ impl Position {
         }
         let frame = self.frame_mut(&advanced.frame);
         apply_writes(&*graph.ops, &mut frame.state, updates);
-        self.advance(advanced);
+        self.advance(&advanced);
         Ok(())
     }
 
@@ -286,7 +286,7 @@ impl Position {
     }
 
     /// Ends a superstep whose writes were applied.
-    pub(crate) fn advance(&mut self, advanced: FrameAdvanced) {
+    pub(crate) fn advance(&mut self, advanced: &FrameAdvanced) {
         self.close_children(&advanced.frame);
         let frame = self.frame_mut(&advanced.frame);
         if frame.shared {
@@ -298,19 +298,22 @@ impl Position {
                     .collect(),
             );
         }
-        frame.last = advanced
-            .writes
-            .into_iter()
-            .map(|write| write.node)
-            .collect();
+        frame.last.clear();
+        frame
+            .last
+            .extend(advanced.writes.iter().map(|write| write.node.clone()));
         frame.last.dedup();
         frame.step += 1;
         frame.failed.clear();
-        frame.next = advanced.next;
+        frame.next.clone_from(&advanced.next);
     }
 
     /// Forgets the subgraphs of a superstep that is over. One that lives as long as the thread is put to rest.
     fn close_children(&mut self, path: &FramePath) {
+        // The usual graph has no subgraph open.
+        if self.frames.len() == 1 && self.gone.is_empty() {
+            return;
+        }
         let depth = path.segments().len();
         let lives_on = |below: &FramePath| {
             let mut inside = below.segments()[depth..].iter();
@@ -618,14 +621,14 @@ pub(crate) struct Conflict {
 }
 
 /// Finds two tasks of a superstep that write a channel which takes one write, or that overwrite the same one.
-pub(crate) fn conflict<'a>(
-    ops: &dyn StateOps,
-    tasks: impl Iterator<Item = &'a [AnyUpdate]>,
-) -> Option<Conflict> {
+pub(crate) fn conflict(ops: &dyn StateOps, tasks: &[Vec<AnyUpdate>]) -> Option<Conflict> {
+    if tasks.len() < 2 {
+        return None;
+    }
     let channels = ops.channels();
     let mut writer: Vec<Option<usize>> = vec![None; channels.len()];
     let mut replacer = writer.clone();
-    for (task, updates) in tasks.enumerate() {
+    for (task, updates) in tasks.iter().enumerate() {
         let written = updates.iter().fold(ChannelSet::EMPTY, |set, update| {
             set.union(ops.written(update))
         });

@@ -1,7 +1,5 @@
 //! Begins supersteps: starts tasks, enters subgraphs, and takes up what was recorded before.
 
-use std::sync::Arc;
-
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::checkpoint::format::{
@@ -69,6 +67,7 @@ impl Run {
                 task: id,
                 node: planned.node.clone(),
                 attempt,
+                records: self.records.remove(&id).unwrap_or_default(),
                 doing: Doing::Dropped,
             };
             self.live_frame(path).push(slot);
@@ -229,7 +228,7 @@ impl Run {
         let slot = &mut live.slots[index as usize];
         slot.attempt += 1;
         let (id, node, attempt) = (slot.task, slot.node.clone(), slot.attempt);
-        let records = self.records.entry(id).or_default().clone();
+        let records = slot.records.clone();
         let frame = self.position.frame(path);
         let def = frame.graph.node(&node);
         let payload = frame.next.tasks[index as usize].payload.clone();
@@ -255,46 +254,33 @@ impl Run {
             context: self.position.run.context.clone(),
             stateless: !frame.stored,
         };
-        let graph = frame.graph.clone();
-        let is_root = path.is_root();
-        let parts = TaskParts {
-            call,
+        Task::new(TaskParts {
             cache: if handled {
                 None
             } else {
-                cache_key(&graph, &node, def, &frame.state, payload.as_ref())
+                cache_key(&frame.graph, &node, def, &frame.state, payload.as_ref())
             },
+            info,
+            graph: frame.graph.clone(),
+            call,
             input: Input {
                 state: frame.state.clone(),
                 payload,
                 failure: handle,
             },
-            ops: graph.ops.clone(),
             store_result: several && frame.stored,
             timeout: if handled {
                 Timeout::default()
             } else {
                 def.timeout
             },
-            targets: Arc::new(move |record| {
-                if is_root && record.parent.is_some() {
-                    let why = format!(
-                        "`{node}` is not inside a subgraph, so there is no parent graph to command"
-                    );
-                    return Err(NodeError::of_kind(FailureKind::NoParent, why));
-                }
-                graph
-                    .node(&node)
-                    .check_goto(&graph, &node, &record.goto, handled)
-            }),
             records: if handled {
                 records.of_handler()
             } else {
                 records
             },
             answers: self.answers.get(&id).cloned().unwrap_or_default(),
-        };
-        Task::new(info, parts)
+        })
     }
 
     /// Enters a subgraph, or finds it where it was left.

@@ -275,6 +275,43 @@ async fn a_group_that_cannot_be_committed_fails_as_a_whole_and_may_be_tried_agai
     ));
 }
 
+/// Only a thread of the store waits for another process; whatever else is on the executor goes on.
+#[tokio::test]
+async fn an_executor_does_not_wait_for_another_process() {
+    let db = db();
+    let owner = Owner::started(&db, "a").await;
+    let other = rusqlite::Connection::open(db.path()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+
+    let step = owner.step();
+    let mut save = std::pin::pin!(db.save(&step));
+    let mut ticks = 0;
+    while ticks < 20 {
+        tokio::select! {
+            biased;
+            saved = &mut save => panic!("{saved:?} although another process writes"),
+            () = tokio::time::sleep(Duration::from_millis(5)) => ticks += 1,
+        }
+    }
+    other.execute_batch("ROLLBACK").unwrap();
+    save.await.unwrap();
+}
+
+/// What was asked is done, also if the asker goes away before it could do it itself.
+#[tokio::test]
+async fn a_commit_whose_asker_went_away_is_made() {
+    let db = db();
+    let owner = Owner::started(&db, "a").await;
+    let step = owner.step();
+    let mut save = Box::pin(db.save(&step));
+    let first = std::future::poll_fn(|cx| std::task::Poll::Ready(save.as_mut().poll(cx))).await;
+    assert!(first.is_pending());
+    drop(save);
+    while db.entries(&owner.thread, Seq(0), 10).await.unwrap().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 async fn join_all<F: Future + Unpin>(mut futures: Vec<F>) -> Vec<F::Output> {
     let mut outputs: Vec<Option<F::Output>> = futures.iter().map(|_| None).collect();
     std::future::poll_fn(|cx| {
