@@ -109,7 +109,7 @@ pub(crate) const STEPS: &[Step] = &[
     ),
     short("crash chain", cargo(&chain_on("sqlite", "3"))),
     short("crash chain, postgres", cargo(&chain_on("postgres", "3"))),
-    short("crash restarts", cargo(&restarts("100", "1-3"))),
+    short("crash restarts", cargo(&restarts("60", "1-3"))),
     short(
         "bench loop",
         cargo(&["xtask", "bench", "loop", "--quick", "--json"]),
