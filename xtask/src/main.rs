@@ -16,6 +16,7 @@ mod tidy;
 mod verify;
 mod workspace;
 
+use std::ops::Range;
 use std::process::ExitCode;
 
 use lexopt::prelude::*;
@@ -29,8 +30,15 @@ commands:
   verify [--long] [--seed N]    run every check that CI runs, stop at the first that fails
                                 --long  also what does not fit CI, and write results/verify-long.json
                                 --seed  the seed of the randomised checks; default: taken from the commit
-  crash sim|kill|race|zombie    break things on purpose and count what must never happen
-        [--backend sqlite|postgres] [--trials N] [--seed N] [--mutant NAME] [--json]
+  crash NAME [--backend sqlite|postgres] [--trials N] [--seed N] [--mutant NAME] [--json]
+                                break things on purpose and count what must never happen
+        sim                     the simulator's programs, in simulated weather
+        kill                    processes that are killed in the middle of their effects
+        race                    processes that answer one question at once
+        zombie                  a process that is frozen, replaced and thawed
+        chain [--seconds N]     five that do whatever can be done to one thread, some killed
+        restarts [--runs N] [--every MIN-MAX]
+                                a PostgreSQL server of its own that goes away every MIN to MAX seconds
   bench chain|loop|fanout|resume|parked [--quick] [--json]
                                 measure in release, beside the bare floor
   services up|down|status       start, stop or list the servers that tests need
@@ -112,6 +120,9 @@ fn parse_crash(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             Value(name) if args.name.is_empty() => args.name = name.string()?,
             Long("backend") => args.backend = Some(parser.value()?.string()?),
             Long("trials") => args.trials = Some(parser.value()?.parse()?),
+            Long("seconds") => args.seconds = Some(parser.value()?.parse()?),
+            Long("runs") => args.runs = Some(parser.value()?.parse()?),
+            Long("every") => args.every = Some(parser.value()?.parse_with(parse_range)?),
             Long("seed") => args.seed = Some(parser.value()?.parse()?),
             Long("mutant") => args.mutant = Some(parser.value()?.string()?),
             Long("json") => args.json = true,
@@ -120,9 +131,20 @@ fn parse_crash(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         }
     }
     if args.name.is_empty() {
-        return Err("`crash` takes sim, kill, race or zombie".into());
+        return Err(format!("`crash` takes {}", crash::NAMES).into());
     }
     Ok(Command::Crash(args))
+}
+
+/// `5-40`, the smaller number first.
+fn parse_range(text: &str) -> Result<Range<u64>, String> {
+    let (start, end) = text.split_once('-').ok_or("use MIN-MAX")?;
+    let number = |text: &str| text.parse().map_err(|_| format!("`{text}` is no number"));
+    let (start, end) = (number(start)?, number(end)?);
+    match start <= end {
+        true => Ok(start..end),
+        false => Err(format!("{start} is more than {end}")),
+    }
 }
 
 fn parse_bench(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
@@ -208,6 +230,16 @@ mod tests {
             Ok(Command::Services(services::Action::Up))
         );
         assert_eq!(parse_line("verify --help"), Ok(Command::Help));
+        let restarts = crash::CrashArgs {
+            name: "restarts".to_owned(),
+            runs: Some(9),
+            every: Some(1..3),
+            ..Default::default()
+        };
+        assert_eq!(
+            parse_line("crash restarts --runs 9 --every 1-3"),
+            Ok(Command::Crash(restarts))
+        );
     }
 
     #[test]
@@ -223,6 +255,7 @@ mod tests {
             "services up now",
             "verify --fast",
             "verify --seed x",
+            "crash restarts --every 3-1",
             "error-index x",
         ] {
             assert!(parse_line(line).is_err(), "{line:?} was taken");

@@ -5,7 +5,10 @@
 //! survive a crash in between. What clients need to know is written to a folder that tests read.
 
 mod account;
+mod cluster;
 mod postgres;
+
+pub(crate) use cluster::{Cluster, PrivateCluster, Stop};
 
 use std::fs::File;
 use std::path::PathBuf;

@@ -101,12 +101,15 @@ pub(crate) const STEPS: &[Step] = &[
     ),
     short(
         "crash kill, postgres",
-        cargo(&crash_on("postgres", "kill", "5")),
+        cargo(&crash_on("postgres", "kill", "20")),
     ),
     short(
         "crash zombie, postgres",
-        cargo(&crash_on("postgres", "zombie", "5")),
+        cargo(&crash_on("postgres", "zombie", "10")),
     ),
+    short("crash chain", cargo(&chain_on("sqlite", "3"))),
+    short("crash chain, postgres", cargo(&chain_on("postgres", "3"))),
+    short("crash restarts", cargo(&restarts("60", "1-3"))),
     short(
         "bench loop",
         cargo(&["xtask", "bench", "loop", "--quick", "--json"]),
@@ -119,6 +122,24 @@ pub(crate) const STEPS: &[Step] = &[
     long("crash kill, all", cargo(&crash("kill", "300"))),
     long("crash race, all", cargo(&crash("race", "1000"))),
     long("crash zombie, all", cargo(&crash("zombie", "300"))),
+    long("crash chain, all", cargo(&chain_on("sqlite", "60"))),
+    long(
+        "crash kill, postgres, all",
+        cargo(&crash_on("postgres", "kill", "300")),
+    ),
+    long(
+        "crash race, postgres, all",
+        cargo(&crash_on("postgres", "race", "1000")),
+    ),
+    long(
+        "crash zombie, postgres, all",
+        cargo(&crash_on("postgres", "zombie", "300")),
+    ),
+    long(
+        "crash chain, postgres, all",
+        cargo(&chain_on("postgres", "60")),
+    ),
+    long("crash restarts, all", cargo(&restarts("5000", "5-40"))),
     long("bench chain", cargo(&bench("chain"))),
     long("bench loop, all", cargo(&bench("loop"))),
     long("bench fanout", cargo(&bench("fanout"))),
@@ -137,17 +158,21 @@ const fn crash_on(
     test: &'static str,
     trials: &'static str,
 ) -> [&'static str; 10] {
+    crash_with(test, ["--backend", backend, "--trials", trials])
+}
+
+const fn chain_on(backend: &'static str, seconds: &'static str) -> [&'static str; 10] {
+    crash_with("chain", ["--backend", backend, "--seconds", seconds])
+}
+
+const fn restarts(runs: &'static str, every: &'static str) -> [&'static str; 10] {
+    crash_with("restarts", ["--runs", runs, "--every", every])
+}
+
+const fn crash_with(test: &'static str, options: [&'static str; 4]) -> [&'static str; 10] {
+    let [a, b, c, d] = options;
     [
-        "xtask",
-        "crash",
-        test,
-        "--backend",
-        backend,
-        "--trials",
-        trials,
-        "--seed",
-        "{seed}",
-        "--json",
+        "xtask", "crash", test, a, b, c, d, "--seed", "{seed}", "--json",
     ]
 }
 

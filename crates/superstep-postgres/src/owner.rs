@@ -6,11 +6,12 @@
 //! every record wait for the commit that is under way, and the other way round. Without a lock, a record whose
 //! statement began before the claim would pass.) The lock is a mark in the row, flushed with the record.
 //!
-//! An answer changes the thread's row first, as a commit does, so the two come one after the other.
+//! An answer changes the thread's row first, as a commit does, so the two come one after the other. One that is given
+//! again because its connection broke waits there for the first try, if that is still under way.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use superstep_core::checkpoint::{Answer, AnswerBody, RecordWrite};
+use superstep_core::checkpoint::{Answer, AnswerBody, InterruptRow, RecordWrite};
 use superstep_core::error::CheckpointError;
 use superstep_core::{InterruptId, ThreadId};
 
@@ -18,7 +19,7 @@ use crate::commit::fenced;
 use crate::fault::Fault;
 use crate::id::Id;
 use crate::pool::Pool;
-use crate::read::{no_thread, number};
+use crate::read::{self, no_thread, number};
 
 /// Stores a record unless there is one, and gives what is stored.
 pub(crate) async fn record(pool: &Pool, record: &RecordWrite) -> Result<Vec<u8>, Fault> {
@@ -59,7 +60,7 @@ const RECORD: &str = "
 const RECORDED: &str = "SELECT body FROM record
      WHERE thread = (SELECT id FROM thread WHERE tenant = $1 AND name = $2) AND task = $3 AND key = $4";
 
-/// Stores all answers, or none.
+/// Stores all answers, or none, or finds that they were stored before.
 pub(crate) async fn answer(
     pool: &Pool,
     thread: &ThreadId,
@@ -68,17 +69,10 @@ pub(crate) async fn answer(
     if answers.is_empty() {
         return Ok(());
     }
-    let mut named = BTreeSet::new();
-    let twice = answers
-        .iter()
-        .find(|answer| !named.insert(answer.interrupt));
-    if let Some(answer) = twice {
-        return Err(not_open(thread, answer.interrupt));
+    if let Some(interrupt) = Answer::named_twice(answers) {
+        return Err(not_open(thread, interrupt));
     }
-    let ids: Vec<Id> = answers
-        .iter()
-        .map(|answer| Id(answer.interrupt.to_bytes()))
-        .collect();
+    let ids: Vec<Id> = answers.iter().map(id).collect();
     let bodies: Vec<Option<&[u8]>> = answers.iter().map(body).collect();
     let by: Vec<Option<&[u8]>> = answers.iter().map(by).collect();
     let at: Vec<i64> = answers.iter().map(|answer| answer.at.0).collect();
@@ -94,7 +88,7 @@ pub(crate) async fn answer(
                 .sql_state()
                 .is_some_and(|state| state.code() == REFUSED) =>
         {
-            Err(not_open(thread, first_not_open(pool, thread, &ids).await?))
+            refused(pool, thread, answers).await
         }
         Err(fault) => Err(fault),
     }
@@ -124,16 +118,34 @@ const ANSWER: &str = "
         RETURNING 1)
     SELECT CASE WHEN (SELECT count(*) FROM won) = $3 THEN 0 ELSE refuse() END FROM head";
 
-async fn first_not_open(pool: &Pool, thread: &ThreadId, ids: &[Id]) -> Result<InterruptId, Fault> {
-    let sql = "SELECT id FROM interrupt
-         WHERE thread = (SELECT id FROM thread WHERE tenant = $1 AND name = $2) AND id = ANY ($3)
-           AND answered_at IS NULL AND closed IS NULL";
+/// Not all questions are open: that is a conflict, unless these very answers are why.
+async fn refused(pool: &Pool, thread: &ThreadId, answers: &[Answer]) -> Result<(), Fault> {
+    let sql =
+        "SELECT id, seq, asked_at, body, answer, answered_by, answered_at, closed FROM interrupt
+         WHERE thread = (SELECT id FROM thread WHERE tenant = $1 AND name = $2) AND id = ANY ($3)";
+    let ids: Vec<Id> = answers.iter().map(id).collect();
     let rows = pool
         .read(sql, &[&thread.tenant(), &thread.name(), &ids])
         .await?;
-    let open: BTreeSet<Id> = rows.iter().map(|row| row.get(0)).collect();
-    let closed = ids.iter().find(|id| !open.contains(id));
-    Ok(InterruptId::from_bytes(closed.unwrap_or(&ids[0]).0))
+    let mut stored = BTreeMap::new();
+    for row in &rows {
+        let row = read::interrupt(row, thread.clone())?;
+        stored.insert(row.id, row);
+    }
+    let row_of = |answer: &Answer| stored.get(&answer.interrupt);
+    if answers
+        .iter()
+        .all(|answer| row_of(answer).is_some_and(|row| row.holds(answer)))
+    {
+        return Ok(());
+    }
+    let is_open = |answer: &Answer| row_of(answer).is_some_and(InterruptRow::is_open);
+    let closed = answers.iter().find(|answer| !is_open(answer));
+    Err(not_open(thread, closed.unwrap_or(&answers[0]).interrupt))
+}
+
+fn id(answer: &Answer) -> Id {
+    Id(answer.interrupt.to_bytes())
 }
 
 fn not_open(thread: &ThreadId, interrupt: InterruptId) -> Fault {

@@ -354,13 +354,19 @@ pub(crate) fn record(connection: &Connection, record: &RecordWrite) -> Result<Ve
     Ok(stored?)
 }
 
-/// Stores all answers, or none.
+/// Stores all answers, or none, or finds that they were stored before.
 pub(crate) fn answer(
     connection: &Connection,
     thread: &ThreadId,
     answers: &[Answer],
 ) -> Result<(), Fault> {
     let stand = read::living(connection, thread)?;
+    if let Some(interrupt) = Answer::named_twice(answers) {
+        return Err(not_open(thread, interrupt));
+    }
+    if holds_all(connection, thread, stand.id, answers)? {
+        return Ok(());
+    }
     let mut update = connection.prepare_cached(
         "UPDATE interrupt SET answer = ?3, answered_by = ?4, answered_at = ?5
          WHERE thread = ?1 AND id = ?2 AND answer IS NULL AND closed IS NULL",
@@ -380,17 +386,37 @@ pub(crate) fn answer(
             answer.at.0
         ])? > 0;
         if !won {
-            return Err(CheckpointError::NotOpen {
-                thread: thread.clone(),
-                interrupt,
-            }
-            .into());
+            return Err(not_open(thread, interrupt));
         }
     }
     connection
         .prepare_cached("UPDATE thread SET answers = answers + ?2 WHERE id = ?1")?
         .execute(params![stand.id, number(answers.len() as u64)])?;
     Ok(())
+}
+
+/// Whether these answers are stored, each as it is given.
+fn holds_all(
+    connection: &Connection,
+    thread: &ThreadId,
+    number: i64,
+    answers: &[Answer],
+) -> rusqlite::Result<bool> {
+    for answer in answers {
+        let stored = read::interrupt_of(connection, thread, number, answer.interrupt)?;
+        if !stored.is_some_and(|row| row.holds(answer)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn not_open(thread: &ThreadId, interrupt: InterruptId) -> Fault {
+    CheckpointError::NotOpen {
+        thread: thread.clone(),
+        interrupt,
+    }
+    .into()
 }
 
 /// Leaves a note for the thread's owner.

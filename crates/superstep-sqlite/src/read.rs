@@ -220,6 +220,22 @@ fn open_interrupts(
         .collect()
 }
 
+/// One question of a thread, open or not.
+pub(crate) fn interrupt_of(
+    connection: &Connection,
+    thread: &ThreadId,
+    number: i64,
+    id: InterruptId,
+) -> rusqlite::Result<Option<InterruptRow>> {
+    connection
+        .prepare_cached(
+            "SELECT id, seq, asked_at, body, answer, answered_by, answered_at, closed
+             FROM interrupt WHERE thread = ?1 AND id = ?2",
+        )?
+        .query_row(params![number, id.to_bytes()], |row| interrupt(row, thread))
+        .optional()
+}
+
 /// A question in eight columns: id, seq, asked_at, body, answer, answered_by, answered_at, closed.
 pub(crate) fn interrupt(row: &Row<'_>, thread: &ThreadId) -> rusqlite::Result<InterruptRow> {
     Ok(InterruptRow {

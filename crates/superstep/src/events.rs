@@ -12,10 +12,11 @@ use superstep_core::checkpoint::{History, StoredBody};
 use superstep_core::driver::LiveEvent;
 use superstep_core::graph::Definition;
 use superstep_core::run::{Seen, StreamMode, Watch};
-use superstep_core::{Checkpointer, Seq, ThreadId};
+use superstep_core::{Seq, ThreadId};
 
 use crate::drive_error::DriveError;
 use crate::notices::{Notice, Watcher};
+use crate::patient::Patient;
 use crate::runtime::Inner;
 
 /// Something that happened on a thread.
@@ -67,8 +68,8 @@ impl Events {
         }
     }
 
-    fn store(&self) -> &dyn Checkpointer {
-        &*self.runtime.store.store
+    fn store(&self) -> &Patient {
+        &self.runtime.store
     }
 
     /// Only these modes, and the stops of runs.

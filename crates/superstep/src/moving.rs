@@ -12,7 +12,7 @@ impl Runtime {
     /// The thread stays where it is and may go on there. Whoever moves it stops those who run it first, for instance with
     /// [`Runtime::drain`].
     pub async fn export(&self, thread: &ThreadId) -> Result<Archive, DriveError> {
-        Ok(self.checkpointer().export(thread).await?)
+        Ok(self.inner.store.export(thread).await?)
     }
 
     /// Makes a thread out of an archive. It is called as before, waits for the same answers, and goes on with the next

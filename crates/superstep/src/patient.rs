@@ -1,13 +1,17 @@
 //! A checkpointer that is asked again while it does not answer.
 //!
-//! Commits, records and imports are idempotent, so an unknown outcome is settled by asking again. Only errors
-//! that say so are tried again; a refusal is final.
+//! Everything the driver does to threads goes through here. Commits, records, answers and imports are idempotent, so an unknown
+//! outcome is settled by asking again; reads change nothing; a wish to cancel that is noted twice is one wish. Only
+//! errors that say so are tried again; a refusal is final.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use superstep_core::checkpoint::{Archive, CheckpointResult, Commit, RecordWrite, Saved};
-use superstep_core::{Checkpointer, ThreadId};
+use superstep_core::checkpoint::{
+    Answer, Archive, CheckpointResult, Commit, History, InterruptQuery, InterruptRow, Loaded,
+    RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
+};
+use superstep_core::{Checkpointer, Seq, ThreadId, Timestamp};
 use tokio::time::Instant;
 
 /// A checkpointer, and how long it is waited for.
@@ -27,6 +31,67 @@ impl Patient {
 
     pub(crate) async fn record(&self, record: &RecordWrite) -> CheckpointResult<Vec<u8>> {
         self.ask("record", || self.store.record(record)).await
+    }
+
+    pub(crate) async fn answer(
+        &self,
+        thread: &ThreadId,
+        answers: &[Answer],
+    ) -> CheckpointResult<()> {
+        self.ask("answer", || self.store.answer(thread, answers))
+            .await
+    }
+
+    pub(crate) async fn request_cancel(&self, thread: &ThreadId) -> CheckpointResult<()> {
+        self.ask("cancel", || self.store.request_cancel(thread))
+            .await
+    }
+
+    pub(crate) async fn load(&self, thread: &ThreadId) -> CheckpointResult<Option<Loaded>> {
+        self.ask("load", || self.store.load(thread)).await
+    }
+
+    pub(crate) async fn load_at(&self, thread: &ThreadId, seq: Seq) -> CheckpointResult<History> {
+        self.ask("load", || self.store.load_at(thread, seq)).await
+    }
+
+    pub(crate) async fn entries(
+        &self,
+        thread: &ThreadId,
+        after: Seq,
+        limit: u32,
+    ) -> CheckpointResult<Vec<StoredBody>> {
+        self.ask("entries", || self.store.entries(thread, after, limit))
+            .await
+    }
+
+    pub(crate) async fn unfinished(&self, limit: u32) -> CheckpointResult<Vec<ThreadId>> {
+        self.ask("unfinished", || self.store.unfinished(limit))
+            .await
+    }
+
+    pub(crate) async fn threads(&self, query: &ThreadQuery) -> CheckpointResult<Vec<ThreadRow>> {
+        self.ask("threads", || self.store.threads(query)).await
+    }
+
+    pub(crate) async fn interrupts(
+        &self,
+        query: &InterruptQuery,
+    ) -> CheckpointResult<Vec<InterruptRow>> {
+        self.ask("interrupts", || self.store.interrupts(query))
+            .await
+    }
+
+    pub(crate) async fn overdue(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> CheckpointResult<Vec<InterruptRow>> {
+        self.ask("overdue", || self.store.overdue(now, limit)).await
+    }
+
+    pub(crate) async fn export(&self, thread: &ThreadId) -> CheckpointResult<Archive> {
+        self.ask("export", || self.store.export(thread)).await
     }
 
     pub(crate) async fn import(

@@ -153,7 +153,7 @@ impl Runtime {
         lock(&self.inner.graphs).insert(graph.name().to_owned(), graph.definition().clone());
     }
 
-    /// The checkpointer.
+    /// The checkpointer itself, which is asked once: what the driver does with it, it asks again.
     pub fn checkpointer(&self) -> &Arc<dyn Checkpointer> {
         &self.inner.store.store
     }
@@ -165,12 +165,12 @@ impl Runtime {
 
     /// Lists threads.
     pub async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRow>, DriveError> {
-        Ok(self.checkpointer().threads(query).await?)
+        Ok(self.inner.store.threads(query).await?)
     }
 
     /// Lists questions.
     pub async fn questions(&self, query: &InterruptQuery) -> Result<Vec<OpenQuestion>, DriveError> {
-        let rows = self.checkpointer().interrupts(query).await?;
+        let rows = self.inner.store.interrupts(query).await?;
         Ok(open_questions(rows).map_err(CheckpointError::from)?)
     }
 
@@ -180,7 +180,7 @@ impl Runtime {
         &self,
     ) -> Result<Vec<(ThreadId, Result<Outcome, DriveError>)>, DriveError> {
         let mut done = Vec::new();
-        for thread in self.checkpointer().unfinished(RECOVERED_AT_ONCE).await? {
+        for thread in self.inner.store.unfinished(RECOVERED_AT_ONCE).await? {
             if lock(&self.inner.runs).contains_key(&thread) {
                 continue;
             }
@@ -191,7 +191,7 @@ impl Runtime {
     }
 
     async fn recover_thread(&self, thread: &ThreadId) -> Result<Outcome, DriveError> {
-        let loaded = self.checkpointer().load(thread).await?;
+        let loaded = self.inner.store.load(thread).await?;
         let graph = self.graph_of(thread, loaded.as_ref())?;
         let run = Run::open(
             &graph,
@@ -231,7 +231,7 @@ impl Runtime {
     /// Gives how many there were.
     pub async fn expire_questions(&self) -> Result<usize, DriveError> {
         let now = self.now();
-        let due = self.checkpointer().overdue(now, RECOVERED_AT_ONCE).await?;
+        let due = self.inner.store.overdue(now, RECOVERED_AT_ONCE).await?;
         let due = open_questions(due).map_err(CheckpointError::from)?;
         let mut expired = 0;
         for OpenQuestion { question, row } in due {
@@ -244,7 +244,7 @@ impl Runtime {
                 by: "deadline".to_owned(),
                 at: now,
             };
-            match self.checkpointer().answer(&row.thread, &[answer]).await {
+            match self.inner.store.answer(&row.thread, &[answer]).await {
                 Ok(()) => expired += 1,
                 // A person was quicker.
                 Err(CheckpointError::NotOpen { .. }) => continue,
@@ -262,7 +262,7 @@ impl Runtime {
         thread: &ThreadId,
         options: RunOptions,
     ) -> Result<Option<(Outcome, Run)>, DriveError> {
-        let loaded = self.checkpointer().load(thread).await?;
+        let loaded = self.inner.store.load(thread).await?;
         let graph = self.graph_of(thread, loaded.as_ref())?;
         let run = match Run::open(
             &graph,
@@ -292,7 +292,7 @@ impl Runtime {
                 wish.send_if_modified(|is| std::mem::replace(is, Wish::Cancel) != Wish::Cancel);
                 wish.closed().await;
             }
-            None => self.checkpointer().request_cancel(thread).await?,
+            None => self.inner.store.request_cancel(thread).await?,
         }
         Ok(())
     }

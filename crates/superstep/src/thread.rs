@@ -114,7 +114,7 @@ impl<S: State> Thread<S> {
     /// Goes on with whatever the thread was doing, or starts it if it was doing nothing: what a program says when it
     /// comes up. A run that failed, was cancelled or reached its limit is gone on with, too.
     pub async fn start_or_recover(&self, input: S::Update) -> Result<Stopped<S>, DriveError> {
-        let loaded = self.runtime.checkpointer().load(&self.id).await?;
+        let loaded = self.runtime.inner.store.load(&self.id).await?;
         match loaded.map_or(Status::Idle, |loaded| loaded.head.status) {
             Status::Running => self.recover().await,
             Status::Paused | Status::Failed | Status::Cancelled | Status::StepLimit => {
@@ -125,7 +125,7 @@ impl<S: State> Thread<S> {
     }
 
     async fn run(&self, command: RunCommand) -> Result<Stopped<S>, DriveError> {
-        let loaded = self.runtime.checkpointer().load(&self.id).await?;
+        let loaded = self.runtime.inner.store.load(&self.id).await?;
         let run = Run::open(
             self.graph.definition(),
             &self.id,
@@ -216,16 +216,12 @@ impl<S: State> Thread<S> {
                 at,
             });
         }
-        Ok(self
-            .runtime
-            .checkpointer()
-            .answer(&self.id, &stored)
-            .await?)
+        Ok(self.runtime.inner.store.answer(&self.id, &stored).await?)
     }
 
     /// The thread as it stands now; none if there is none.
     pub async fn state(&self) -> Result<Option<ThreadState>, DriveError> {
-        match self.runtime.checkpointer().load(&self.id).await? {
+        match self.runtime.inner.store.load(&self.id).await? {
             Some(loaded) => Ok(run::read_state(
                 self.graph.definition(),
                 &self.id,
@@ -237,7 +233,7 @@ impl<S: State> Thread<S> {
 
     /// The thread as it stood at an entry.
     pub async fn state_at(&self, seq: Seq) -> Result<Option<ThreadState>, DriveError> {
-        let history = self.runtime.checkpointer().load_at(&self.id, seq).await?;
+        let history = self.runtime.inner.store.load_at(&self.id, seq).await?;
         Ok(run::read_state(
             self.graph.definition(),
             &self.id,
@@ -249,7 +245,8 @@ impl<S: State> Thread<S> {
     pub async fn history(&self, after: Seq, limit: u32) -> Result<Vec<Past>, DriveError> {
         let stored = self
             .runtime
-            .checkpointer()
+            .inner
+            .store
             .entries(&self.id, after, limit)
             .await?;
         let read = |stored: StoredBody| {
@@ -305,7 +302,7 @@ impl<S: State> Thread<S> {
 
     async fn edit(&self, node: EditNode, command: Command<S>) -> Result<Seq, DriveError> {
         let edit = Edit::new(node, command)?;
-        let loaded = self.runtime.checkpointer().load(&self.id).await?;
+        let loaded = self.runtime.inner.store.load(&self.id).await?;
         let commit = run::update_state(
             self.graph.definition(),
             &self.id,
@@ -321,7 +318,7 @@ impl<S: State> Thread<S> {
     /// of its own with the next [`Thread::resume`]. Effects of that branch have keys of their own.
     pub async fn fork(&self, at: Seq) -> Result<Seq, DriveError> {
         let loaded = self.loaded().await?;
-        let history = self.runtime.checkpointer().load_at(&self.id, at).await?;
+        let history = self.runtime.inner.store.load_at(&self.id, at).await?;
         let commit = run::fork(
             self.graph.definition(),
             &self.id,
@@ -370,7 +367,7 @@ impl<S: State> Thread<S> {
     }
 
     async fn loaded(&self) -> Result<superstep_core::checkpoint::Loaded, DriveError> {
-        let loaded = self.runtime.checkpointer().load(&self.id).await?;
+        let loaded = self.runtime.inner.store.load(&self.id).await?;
         loaded.ok_or_else(|| {
             CheckpointError::NoThread {
                 thread: self.id.clone(),

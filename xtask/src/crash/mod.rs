@@ -6,8 +6,13 @@
 mod process;
 mod sim;
 
+use std::ops::Range;
+
 use anyhow::bail;
 use serde_json::json;
+
+/// The tests there are, for whoever asks for another.
+pub(crate) const NAMES: &str = "sim, kill, race, zombie, chain or restarts";
 
 /// What was asked for, as typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,6 +23,12 @@ pub(crate) struct CrashArgs {
     pub backend: Option<String>,
     /// How often; each test has its own default.
     pub trials: Option<u64>,
+    /// For how long, for tests that go by time.
+    pub seconds: Option<u64>,
+    /// How many runs, for tests that go by them.
+    pub runs: Option<u64>,
+    /// How many seconds lie between two restarts, from the least to the most.
+    pub every: Option<Range<u64>>,
     /// Where randomness begins; each test has its own fixed default.
     pub seed: Option<u64>,
     /// Print the report as JSON on stdout.
@@ -47,8 +58,8 @@ pub(crate) struct CrashReport {
 pub(crate) fn run(args: &CrashArgs) -> anyhow::Result<()> {
     let report = match args.name.as_str() {
         "sim" => sim::run(args)?,
-        "kill" | "race" | "zombie" => process::run(args)?,
-        unknown => bail!("there is no crash test `{unknown}`: use sim, kill, race or zombie"),
+        "kill" | "race" | "zombie" | "chain" | "restarts" => process::run(args)?,
+        unknown => bail!("there is no crash test `{unknown}`: use {NAMES}"),
     };
     publish(&report, args.json);
     if report.violations > 0 {

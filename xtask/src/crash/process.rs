@@ -1,18 +1,23 @@
-//! `crash kill|race|zombie`: real processes that are killed, raced and frozen.
+//! `crash kill|race|zombie|chain|restarts`: real processes that are killed, raced, frozen, and left without a database.
 //!
 //! The processes are the example `crash_worker` of the crate `superstep`; what they do in the world is counted by a
 //! ledger, a process too, that never drops a duplicate. Here trials are planned from a seed, done, and judged by
 //! what the ledger and the store hold afterwards.
 
+mod chain;
 mod child;
+mod database;
 mod kill;
 mod lab;
 mod ledger;
 mod race;
+mod restarts;
 mod tally;
 #[cfg(test)]
 mod teeth;
 mod zombie;
+
+use std::ops::Range;
 
 use anyhow::bail;
 use serde_json::Value as Json;
@@ -25,6 +30,10 @@ struct Plan {
     test: Test,
     backend: Backend,
     trials: u64,
+    /// How long a trial lasts, for those that go by time.
+    seconds: u64,
+    /// How many seconds lie between two restarts.
+    every: Range<u64>,
     seed: u64,
     /// Which promise the workers break, to see whether it is noticed.
     mutant: Option<String>,
@@ -35,9 +44,11 @@ enum Test {
     Kill,
     Race,
     Zombie,
+    Chain,
+    Restarts,
 }
 
-/// Where the threads are kept. A further one needs its arm in `lab.rs` and in the worker's `open_store`.
+/// Where the threads are kept. A further one needs its arm in `database.rs` and in the worker's `open_store`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Backend {
     Sqlite,
@@ -70,9 +81,12 @@ impl Plan {
             "kill" => (Test::Kill, 300),
             "race" => (Test::Race, 1_000),
             "zombie" => (Test::Zombie, 300),
+            "chain" => (Test::Chain, 1),
+            "restarts" => (Test::Restarts, args.runs.unwrap_or(5_000)),
             unknown => bail!("there is no crash test `{unknown}` with processes"),
         };
         let backend = match args.backend.as_deref() {
+            None if test == Test::Restarts => Backend::Postgres,
             None | Some("sqlite") => Backend::Sqlite,
             Some("postgres") => Backend::Postgres,
             Some(unknown) => bail!("there is no backend `{unknown}`: use sqlite or postgres"),
@@ -81,6 +95,8 @@ impl Plan {
             test,
             backend,
             trials: args.trials.unwrap_or(trials),
+            seconds: args.seconds.unwrap_or(60),
+            every: args.every.clone().unwrap_or(5..40),
             seed: args.seed.unwrap_or(SEED),
             mutant: args.mutant.clone(),
         })
@@ -91,6 +107,8 @@ impl Plan {
             Test::Kill => kill::run(self),
             Test::Race => race::run(self),
             Test::Zombie => zombie::run(self),
+            Test::Chain => chain::run(self),
+            Test::Restarts => restarts::run(self),
         }
     }
 }

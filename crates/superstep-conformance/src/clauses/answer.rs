@@ -58,7 +58,7 @@ pub(super) async fn answer_is_counted_and_no_more(db: &dyn Checkpointer) -> Verd
     owner.save(db, owner.ask(&[1, 2, 3])).await?;
     for (given, answers) in [(2, vec![1, 3]), (2, vec![1]), (2, vec![2, 3]), (3, vec![2])] {
         let answers: Vec<_> = answers.into_iter().map(|n| answer(n, json!(n))).collect();
-        // Some of them are late; only those that are stored count.
+        // Some of them are late or were given before; only those that are stored count.
         let _ = db.answer(&owner.thread, &answers).await;
         let head = db.load(&owner.thread).await?.unwrap_or_default().head;
         ensure_eq!(
@@ -79,11 +79,84 @@ pub(super) async fn answer_is_counted_and_no_more(db: &dyn Checkpointer) -> Verd
 pub(super) async fn first_answer_wins(db: &dyn Checkpointer) -> Verdict {
     let mut owner = Owner::started(db, "t").await?;
     owner.save(db, owner.pause(&[1])).await?;
-    db.answer(&owner.thread, &[answer(1, json!("first"))])
+    let first = answer(1, json!("first"));
+    db.answer(&owner.thread, std::slice::from_ref(&first))
         .await?;
-    for late in [json!("second"), json!("first")] {
-        refused_without_a_trace(db, &owner.thread, &[answer(1, late)], "a second answer").await?;
+    let other = answer(1, json!("second"));
+    let of_somebody_else = Answer {
+        by: "somebody else".into(),
+        ..first.clone()
+    };
+    let later = Answer {
+        at: Timestamp(first.at.0 + 1),
+        ..first.clone()
+    };
+    let expired = Answer {
+        body: AnswerBody::Expired,
+        ..first
+    };
+    for late in [other, of_somebody_else, later, expired] {
+        refused_without_a_trace(db, &owner.thread, &[late], "a second answer").await?;
     }
+    Ok(())
+}
+
+pub(super) async fn same_answers_twice_are_stored_once(db: &dyn Checkpointer) -> Verdict {
+    let mut owner = Owner::started(db, "t").await?;
+    owner.save(db, owner.pause(&[1, 2, 3])).await?;
+    let expired = Answer {
+        body: AnswerBody::Expired,
+        by: String::new(),
+        ..answer(3, json!(0))
+    };
+    for given in [
+        vec![answer(1, json!(null)), answer(2, json!("yes"))],
+        vec![expired],
+    ] {
+        db.answer(&owner.thread, &given).await?;
+        accepted_without_a_trace(db, &owner.thread, &given, "the same answers again").await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn same_answers_after_a_close_are_told_stored(db: &dyn Checkpointer) -> Verdict {
+    let mut owner = Owner::started(db, "t").await?;
+    owner.save(db, owner.ask(&[1, 2])).await?;
+    let given = [answer(1, json!("yes")), answer(2, json!("no"))];
+    db.answer(&owner.thread, &given).await?;
+    let closed = vec![interrupt_id(1)];
+    owner
+        .save(
+            db,
+            Commit {
+                closed,
+                ..owner.step()
+            },
+        )
+        .await?;
+    accepted_without_a_trace(db, &owner.thread, &given, "answers of which one is closed").await
+}
+
+pub(super) async fn answers_of_which_some_are_stored_are_refused(db: &dyn Checkpointer) -> Verdict {
+    let mut owner = Owner::started(db, "t").await?;
+    owner.save(db, owner.pause(&[1, 2])).await?;
+    let (one, two) = (answer(1, json!(1)), answer(2, json!(2)));
+    db.answer(&owner.thread, std::slice::from_ref(&one)).await?;
+    for more in [[one.clone(), two.clone()], [two, one]] {
+        refused_without_a_trace(db, &owner.thread, &more, "a call that is not the same").await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn racing_retries_of_an_answer_are_stored_once(db: &dyn Checkpointer) -> Verdict {
+    let mut owner = Owner::started(db, "t").await?;
+    owner.save(db, owner.pause(&[1, 2])).await?;
+    let given = [answer(1, json!("yes")), answer(2, json!("no"))];
+    for told in join_all((0..8).map(|_| db.answer(&owner.thread, &given))).await {
+        told?;
+    }
+    let head = db.load(&owner.thread).await?.unwrap_or_default().head;
+    ensure_eq!(head.answers, 2, "answers that are counted");
     Ok(())
 }
 
@@ -168,8 +241,13 @@ pub(super) async fn answers_are_all_or_nothing(db: &dyn Checkpointer) -> Verdict
 pub(super) async fn one_question_twice_in_a_call_is_refused(db: &dyn Checkpointer) -> Verdict {
     let mut owner = Owner::started(db, "t").await?;
     owner.save(db, owner.pause(&[1])).await?;
-    let twice = [answer(1, json!("yes")), answer(1, json!("no"))];
-    refused_without_a_trace(db, &owner.thread, &twice, "two answers to one question").await
+    let yes = answer(1, json!("yes"));
+    let both = [yes.clone(), answer(1, json!("no"))];
+    refused_without_a_trace(db, &owner.thread, &both, "two answers to one question").await?;
+    let twice = [yes.clone(), yes.clone()];
+    refused_without_a_trace(db, &owner.thread, &twice, "one answer twice").await?;
+    db.answer(&owner.thread, &[yes]).await?;
+    refused_without_a_trace(db, &owner.thread, &twice, "one answer twice, and again").await
 }
 
 pub(super) async fn unknown_question_is_refused(db: &dyn Checkpointer) -> Verdict {
@@ -573,6 +651,19 @@ async fn questions(db: &dyn Checkpointer, thread: &ThreadId) -> Result<Vec<Inter
         ..Default::default()
     };
     Ok(db.interrupts(&query).await?)
+}
+
+async fn accepted_without_a_trace(
+    db: &dyn Checkpointer,
+    thread: &ThreadId,
+    answers: &[Answer],
+    what: &str,
+) -> Verdict {
+    let before = dump(db, thread).await?;
+    let told = db.answer(thread, answers).await;
+    ensure!(told.is_ok(), "{what} were refused: {told:?}");
+    ensure_eq!(dump(db, thread).await?, before, "the thread after {what}");
+    Ok(())
 }
 
 async fn refused_without_a_trace(

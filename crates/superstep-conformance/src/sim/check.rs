@@ -20,7 +20,8 @@ pub enum Check {
     EffectOnce,
     /// A task whose superstep was committed never starts again.
     TaskOnce,
-    /// Exactly one answer wins, the node sees that one, and the question is not asked again.
+    /// Exactly one answer wins, whoever gave it is told so when it is given again, the node sees that one, and the
+    /// question is not asked again.
     AnswerOnce,
     /// Nothing of a writer without the thread is ever in the log.
     Fence,

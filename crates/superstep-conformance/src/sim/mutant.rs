@@ -20,6 +20,8 @@ pub enum Mutant {
     RecordReplaced,
     /// The store takes a second answer to a question.
     AnswerAppliedTwice,
+    /// The store refuses an answer that is given again although it was stored.
+    AnswerNotIdempotent,
     /// The store acknowledges an answer and does not keep it.
     AnswerLost,
     /// The store forgets answers when a thread is loaded.
@@ -54,13 +56,14 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 21] = [
+    pub const ALL: [Mutant; 22] = [
         Mutant::FenceSkipped,
         Mutant::CheckThenWrite,
         Mutant::AckBeforeWrite,
         Mutant::RecordLost,
         Mutant::RecordReplaced,
         Mutant::AnswerAppliedTwice,
+        Mutant::AnswerNotIdempotent,
         Mutant::AnswerLost,
         Mutant::QuestionAskedAgain,
         Mutant::QuestionDropped,
@@ -87,6 +90,7 @@ impl Mutant {
             Mutant::RecordLost => "record-lost",
             Mutant::RecordReplaced => "record-replaced",
             Mutant::AnswerAppliedTwice => "answer-applied-twice",
+            Mutant::AnswerNotIdempotent => "answer-not-idempotent",
             Mutant::AnswerLost => "answer-lost",
             Mutant::QuestionAskedAgain => "question-asked-again",
             Mutant::QuestionDropped => "question-dropped",
@@ -120,6 +124,7 @@ impl Mutant {
             }
             Mutant::RecordReplaced => Check::FirstWrite,
             Mutant::AnswerAppliedTwice
+            | Mutant::AnswerNotIdempotent
             | Mutant::AnswerLost
             | Mutant::QuestionAskedAgain
             | Mutant::QuestionDropped

@@ -1,7 +1,7 @@
 //! The people who are asked: they answer late, in part, twice, and against each other.
 
 use superstep_core::checkpoint::format::{Body, Question};
-use superstep_core::checkpoint::{Answer, AnswerBody, InterruptRow};
+use superstep_core::checkpoint::{Answer, AnswerBody};
 use superstep_core::error::CheckpointError;
 use superstep_core::{InterruptId, Value};
 
@@ -22,9 +22,8 @@ pub(super) fn open_count(lab: &Inner) -> usize {
 
 fn open(lab: &Inner) -> Vec<Open> {
     let rows = lab.kept.questions(&lab.thread);
-    let waits = |row: &&InterruptRow| row.answer.is_none() && row.closed.is_none();
     rows.iter()
-        .filter(waits)
+        .filter(|row| row.is_open())
         .filter_map(|row| {
             let question = Question::unseal(&row.body, &row.thread, row.seq).ok()?;
             let asked: String = question.request.decode().ok()?;
@@ -85,35 +84,39 @@ fn race(lab: &mut Inner, question: &Open) {
     }
 }
 
-/// One answer, given again until somebody says what became of it.
-fn answer(lab: &mut Inner, question: &Open, value: i64) {
-    let answers = [made(lab, question, value)];
-    let mut counted = false;
-    loop {
-        let (reply, counts) = lab.answer(&answers);
-        if counts && !counted {
-            counted = true;
-            win(lab, question, value);
-        }
-        match reply {
-            Err(error) if error.is_transient() => {}
-            Ok(()) | Err(CheckpointError::NotOpen { .. }) => return,
-            Err(error) => return lab.fail(Check::Unexpected, error.to_string()),
-        }
-    }
-}
-
 /// All questions in one call: all answers are taken, or none.
 fn answer_together(lab: &mut Inner, questions: &[Open]) {
     let value = lab.dice.below(1000) as i64;
+    give(lab, questions, value);
+}
+
+fn answer(lab: &mut Inner, question: &Open, value: i64) {
+    give(lab, std::slice::from_ref(question), value);
+}
+
+/// One call, made again until somebody says what became of it.
+fn give(lab: &mut Inner, questions: &[Open], value: i64) {
     let answers: Vec<Answer> = questions
         .iter()
         .map(|question| made(lab, question, value))
         .collect();
-    let (_, counts) = lab.answer(&answers);
-    if counts {
-        for question in questions {
-            win(lab, question, value);
+    let mut is_stored = false;
+    loop {
+        let (reply, counts) = lab.answer(&answers);
+        if counts && !is_stored {
+            is_stored = true;
+            for question in questions {
+                win(lab, question, value);
+            }
+        }
+        match reply {
+            Err(error) if error.is_transient() => {}
+            Err(CheckpointError::NotOpen { .. }) if is_stored => {
+                let what = format!("`{}` is answered, and that was refused", questions[0].asked);
+                return lab.fail(Check::AnswerOnce, what);
+            }
+            Ok(()) | Err(CheckpointError::NotOpen { .. }) => return,
+            Err(error) => return lab.fail(Check::Unexpected, error.to_string()),
         }
     }
 }

@@ -238,7 +238,22 @@ impl Kept {
                 drop(now(self.memory.answer(thread, answers)));
                 Ok(())
             }
+            Some(Mutant::AnswerNotIdempotent) => self.answer_once(thread, answers),
             _ => now(self.memory.answer(thread, answers)),
+        }
+    }
+
+    fn answer_once(&mut self, thread: &ThreadId, answers: &[Answer]) -> CheckpointResult<()> {
+        let rows = self.questions(thread);
+        let held = answers
+            .iter()
+            .find(|answer| rows.iter().any(|row| row.holds(answer)));
+        match held {
+            Some(answer) => Err(CheckpointError::NotOpen {
+                thread: thread.clone(),
+                interrupt: answer.interrupt,
+            }),
+            None => now(self.memory.answer(thread, answers)),
         }
     }
 

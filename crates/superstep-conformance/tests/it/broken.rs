@@ -27,6 +27,9 @@ pub(crate) enum Defect {
     RecordReplaced,
     RecordUnfenced,
     AnswerReplaced,
+    AnswerRetryRefused,
+    /// The value alone decides whether an answer was stored before.
+    EqualAnswerTaken,
     AnswersHalfStored,
     FalsyAnswerDropped,
     AnswerOverlooked,
@@ -206,6 +209,40 @@ impl Broken {
         }
     }
 
+    async fn open_questions(&self, thread: &ThreadId) -> CheckpointResult<Vec<InterruptRow>> {
+        Ok(self
+            .inner
+            .load(thread)
+            .await?
+            .unwrap_or_default()
+            .interrupts)
+    }
+
+    async fn refuse_answered(&self, thread: &ThreadId, answers: &[Answer]) -> CheckpointResult<()> {
+        let rows = self.open_questions(thread).await?;
+        let is_named =
+            |row: &&InterruptRow| answers.iter().any(|answer| answer.interrupt == row.id);
+        match rows
+            .iter()
+            .filter(is_named)
+            .find(|row| row.answer.is_some())
+        {
+            Some(row) => Err(CheckpointError::NotOpen {
+                thread: thread.clone(),
+                interrupt: row.id,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    async fn has_equal(&self, thread: &ThreadId, answers: &[Answer]) -> CheckpointResult<bool> {
+        let rows = self.open_questions(thread).await?;
+        Ok(answers.iter().all(|answer| {
+            let row = rows.iter().find(|row| row.id == answer.interrupt);
+            row.is_some_and(|row| row.answer.as_ref() == Some(&answer.body))
+        }))
+    }
+
     fn with_replaced(&self, mut rows: Vec<InterruptRow>) -> Vec<InterruptRow> {
         for (thread, answer) in self.replaced.lock().expect("no clause panics").iter() {
             for row in rows.iter_mut().filter(|row| row.thread == *thread) {
@@ -303,7 +340,13 @@ impl Checkpointer for Broken {
                 }
                 return Ok(());
             }
+            if self.is(Defect::AnswerRetryRefused) {
+                self.refuse_answered(thread, answers).await?;
+            }
             let result = self.inner.answer(thread, answers).await;
+            if self.is(Defect::EqualAnswerTaken) && self.has_equal(thread, answers).await? {
+                return Ok(());
+            }
             if self.is(Defect::AnswerReplaced) {
                 let replaced = answers
                     .iter()

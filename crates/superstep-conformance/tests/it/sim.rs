@@ -83,6 +83,7 @@ mutants! {
     record_lost_is_caught => RecordLost,
     record_replaced_is_caught => RecordReplaced,
     answer_applied_twice_is_caught => AnswerAppliedTwice,
+    answer_not_idempotent_is_caught => AnswerNotIdempotent,
     answer_lost_is_caught => AnswerLost,
     question_asked_again_is_caught => QuestionAskedAgain,
     question_dropped_is_caught => QuestionDropped,

@@ -44,6 +44,15 @@ fn every_defect_of_a_checkpointer_is_caught() {
             "answer::racing_answers_have_one_winner",
         ),
         (
+            Defect::AnswerRetryRefused,
+            "answer::same_answers_twice_are_stored_once",
+        ),
+        (
+            Defect::AnswerRetryRefused,
+            "answer::racing_retries_of_an_answer_are_stored_once",
+        ),
+        (Defect::EqualAnswerTaken, "answer::first_answer_wins"),
+        (
             Defect::AnswersHalfStored,
             "answer::answers_are_all_or_nothing",
         ),

@@ -6,7 +6,7 @@
 
 mod archive;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -302,12 +302,16 @@ fn answer(threads: &mut Threads, id: &ThreadId, answers: &[Answer]) -> Checkpoin
             .first()
             .map_or(Ok(()), |answer| Err(not_open(answer.interrupt)));
     };
-    let mut named = BTreeSet::new();
+    // It would be answered by the first of the two.
+    if let Some(interrupt) = Answer::named_twice(answers) {
+        return Err(not_open(interrupt));
+    }
+    if thread.holds_all(answers) {
+        return Ok(());
+    }
     for answer in answers {
         let question = thread.open.get(&answer.interrupt);
-        let waits = question.is_some_and(|question| question.row.answer.is_none());
-        // A question named twice in one call would be answered by its first answer.
-        if !waits || !named.insert(answer.interrupt) {
+        if !question.is_some_and(|question| question.row.is_open()) {
             return Err(not_open(answer.interrupt));
         }
     }
@@ -565,6 +569,17 @@ impl Thread {
             unseen,
             records,
         }
+    }
+
+    /// Whether these answers are stored, each as it is given.
+    fn holds_all(&self, answers: &[Answer]) -> bool {
+        answers.iter().all(|answer| {
+            let of = |questions: &BTreeMap<InterruptId, Question>| {
+                let question = questions.get(&answer.interrupt);
+                question.is_some_and(|question| question.row.holds(answer))
+            };
+            of(&self.open) || of(&self.closed)
+        })
     }
 
     fn answered(&self) -> Vec<(InterruptId, AnswerBody)> {

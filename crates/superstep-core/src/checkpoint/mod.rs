@@ -13,6 +13,7 @@ pub use archive::{Archive, ArchivedAnswer, ArchivedEntry, ArchivedInterrupt, Arc
 pub use memory::Memory;
 pub use query::{Filter, FilterValue, InterruptQuery, Metadata, Page, ThreadQuery};
 
+use std::collections::BTreeSet;
 use std::pin::Pin;
 
 use serde::{Deserialize, Serialize};
@@ -34,9 +35,11 @@ pub type CheckpointResult<T> = Result<T, CheckpointError>;
 /// 1. **One statement.** A [`Commit`] is applied as a whole or not at all, and only if the thread's
 ///    epoch and sequence are the ones it expects, compared inside the write itself.
 /// 2. **Idempotent.** The same commit twice is applied once: if the entry at its sequence was written
-///    under its epoch, it was saved before, and the answer is the same.
+///    under its epoch, it was saved before, and the answer is the same. The same answers twice are stored
+///    once: if all of them are there as they are given ([`InterruptRow::holds`]), they were stored before, and
+///    that is a success, also when their questions were closed since.
 /// 3. **First write wins.** A record or an answer that is there is never replaced; a record's writer is
-///    given what is stored, an answer's writer is told of the conflict.
+///    given what is stored, the writer of another answer is told of the conflict.
 /// 4. **Durable first.** Nothing is acknowledged that a power cut could take back.
 /// 5. **Deleted stays deleted.** A deleted thread is remembered with an epoch above its last owner's, so no
 ///    former owner can write it again. Only a claim that expects it so makes it anew.
@@ -59,7 +62,8 @@ pub trait Checkpointer: Send + Sync + 'static {
     /// Fenced: refused with [`CheckpointError::Fenced`] unless the thread is at this epoch.
     fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>>;
 
-    /// Stores answers: all of them, or none with [`CheckpointError::NotOpen`] if one question is closed or answered.
+    /// Stores answers: all of them, or none with [`CheckpointError::NotOpen`] if one question is closed, answered
+    /// or named twice. The same call again is a success and stores nothing (rule 2).
     fn answer<'a>(
         &'a self,
         thread: &'a ThreadId,
@@ -350,6 +354,15 @@ pub struct Answer {
     pub at: Timestamp,
 }
 
+impl Answer {
+    /// A question that is named twice among answers, if there is one.
+    pub fn named_twice(answers: &[Answer]) -> Option<InterruptId> {
+        let mut named = BTreeSet::new();
+        let ids = answers.iter().map(|answer| answer.interrupt);
+        ids.into_iter().find(|id| !named.insert(*id))
+    }
+}
+
 /// What is answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AnswerBody {
@@ -422,6 +435,21 @@ pub struct InterruptRow {
     pub answered_at: Option<Timestamp>,
     /// The entry with which it was no longer asked.
     pub closed: Option<Seq>,
+}
+
+impl InterruptRow {
+    /// Whether it waits for an answer.
+    pub fn is_open(&self) -> bool {
+        self.answer.is_none() && self.closed.is_none()
+    }
+
+    /// Whether its answer is this one: the same value, of the same giver and time. That is how a caller who lost
+    /// the connection is known again; two who say the same in one name and one millisecond are not told apart.
+    pub fn holds(&self, answer: &Answer) -> bool {
+        let given = (Some(&answer.body), &answer.by, Some(answer.at));
+        self.id == answer.interrupt
+            && (self.answer.as_ref(), &self.answered_by, self.answered_at) == given
+    }
 }
 
 /// A line of the list of threads.

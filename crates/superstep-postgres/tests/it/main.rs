@@ -13,6 +13,7 @@ mod conformance;
 mod items;
 mod kit;
 mod lists;
+mod lost_replies;
 mod migrations;
 mod moving;
 mod questions;

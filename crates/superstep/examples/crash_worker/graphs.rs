@@ -122,7 +122,7 @@ impl Node<Work> for Spread {
 }
 
 /// FNV-1a over the seed and a text: the same in every process, and in the one that checks.
-fn mix(seed: u64, text: &str) -> u64 {
+pub(crate) fn mix(seed: u64, text: &str) -> u64 {
     let bytes = seed.to_le_bytes();
     bytes
         .iter()

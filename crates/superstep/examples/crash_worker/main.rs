@@ -1,10 +1,12 @@
-//! The process that `cargo xtask crash kill|race|zombie` kills, races and freezes.
+//! The process that `cargo xtask crash` kills, races, freezes and leaves without a database.
 //!
 //! Modes, all with `--store ADDRESS --ledger ADDR` but the first:
 //!
 //! - `ledger`: counts every effect and never drops a duplicate; prints where it listens.
 //! - `run --thread T [--seed N]`: runs or recovers one thread with effects, says how it stopped.
 //! - `serve`: takes commands on stdin: starts threads that ask, answers them, looks at them.
+//! - `contend --thread T --seed N`: does to one thread whatever can be done, against others, until it is killed.
+//! - `runs --thread T --runs N --pace-us N [--seed N]`: many runs at an even pace; says how each ended.
 //!
 //! `--mutant NAME` breaks its checkpointer on purpose, to show that the trials notice. Every mode ends when
 //! stdin is closed, so that no process outlives the one that started it.
@@ -16,9 +18,13 @@
     reason = "its lines on stdout are what the trials read"
 )]
 
+mod contend;
+mod contested;
 mod graphs;
+mod inspect;
 mod ledger;
 mod run;
+mod runs;
 mod serve;
 mod watched;
 
@@ -40,21 +46,23 @@ type AnyError = Box<dyn Error + Send + Sync>;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), AnyError> {
     let args = Args::parse(std::env::args().skip(1))?;
+    // It reads stdin itself.
+    if args.mode != "serve" {
+        end_with_parent();
+    }
+    if args.mode == "ledger" {
+        return ledger::serve();
+    }
+    let (runtime, ledger) = open(&args).await?;
     match args.mode.as_str() {
-        "ledger" => {
-            end_with_parent();
-            ledger::serve()
-        }
-        "run" => {
-            end_with_parent();
-            let (runtime, ledger) = open(&args).await?;
-            run::run(&runtime, &ledger, &args.thread, args.seed).await
-        }
-        "serve" => {
-            let (runtime, ledger) = open(&args).await?;
-            serve::serve(&runtime, &ledger).await
-        }
-        unknown => Err(format!("there is no mode `{unknown}`: use ledger, run or serve").into()),
+        "run" => run::run(&runtime, &ledger, &args.thread, args.seed).await,
+        "serve" => serve::serve(&runtime, &ledger).await,
+        "contend" => contend::contend(&runtime, &ledger, &args.thread, args.seed).await,
+        "runs" => runs::runs(&runtime, &ledger, &args).await,
+        unknown => Err(format!(
+            "there is no mode `{unknown}`: use ledger, run, serve, contend or runs"
+        )
+        .into()),
     }
 }
 
@@ -66,14 +74,14 @@ struct Args {
     ledger: String,
     thread: String,
     seed: u64,
+    runs: u64,
+    pace_us: u64,
     mutant: Mutant,
 }
 
 impl Args {
     fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, AnyError> {
-        let mode = words
-            .next()
-            .ok_or("a mode is needed: ledger, run or serve")?;
+        let mode = words.next().ok_or("a mode is needed")?;
         let mut args = Self {
             mode,
             ..Self::default()
@@ -85,6 +93,8 @@ impl Args {
                 "--ledger" => args.ledger = value,
                 "--thread" => args.thread = value,
                 "--seed" => args.seed = value.parse()?,
+                "--runs" => args.runs = value.parse()?,
+                "--pace-us" => args.pace_us = value.parse()?,
                 "--mutant" => args.mutant = value.parse()?,
                 unknown => return Err(format!("`{unknown}` is not an option").into()),
             }
@@ -95,13 +105,14 @@ impl Args {
 
 async fn open(args: &Args) -> Result<(Runtime, Arc<Ledger>), AnyError> {
     let ledger = Arc::new(Ledger::connect(&args.ledger).await?);
-    let store = open_store(&args.store).await?;
+    let store = open_store(&args.store, args.mutant).await?;
     let watched = Watched::new(store, ledger.clone(), args.mutant);
-    Ok((Runtime::new(watched), ledger))
+    let runtime = Runtime::builder(watched).patience(args.mutant.patience());
+    Ok((runtime.build(), ledger))
 }
 
 /// Opens a store by its address; a further backend is a further arm.
-async fn open_store(address: &str) -> Result<Box<dyn Checkpointer>, AnyError> {
+async fn open_store(address: &str, mutant: Mutant) -> Result<Box<dyn Checkpointer>, AnyError> {
     match address.split_once(':') {
         Some(("sqlite", path)) => open_sqlite(&PathBuf::from(path)),
         Some(("postgres", rest)) => {
@@ -110,6 +121,7 @@ async fn open_store(address: &str) -> Result<Box<dyn Checkpointer>, AnyError> {
             options.schema = schema.to_owned();
             // Up to nine of these processes share a server.
             options.connections = 4;
+            options.patience = options.patience.min(mutant.patience());
             Ok(Box::new(Postgres::connect_with(url, options).await?))
         }
         _ => Err(

@@ -2,16 +2,18 @@
 //!
 //! - `start THREAD` runs it to its question; prints `paused INTERRUPT`.
 //! - `answer THREAD INTERRUPT VALUE` prints `ready`, waits for the line `go`, answers; prints `won STATE` or `lost CODE`.
-//! - `inspect THREAD` prints what the store holds, as JSON.
+//! - `rest THREAD` goes on with what nobody goes on with any more, until nothing is left to do; prints `rests`, or why not.
+//! - `inspect GRAPH THREAD` prints what the store holds, as JSON.
 
 use std::io::{BufRead, Lines, StdinLock};
 use std::sync::Arc;
 
-use serde_json::json;
-use superstep::{DriveError, Graph, Outcome, Runtime, Seq, State, Thread};
+use superstep::{DriveError, Graph, Outcome, Runtime};
 
 use crate::AnyError;
+use crate::contested::{Marks, contested, patient_with_takeovers};
 use crate::graphs::{Verdict, VerdictUpdate, Work, effects, question};
+use crate::inspect::inspect;
 use crate::ledger::Ledger;
 
 pub(crate) async fn serve(runtime: &Runtime, ledger: &Arc<Ledger>) -> Result<(), AnyError> {
@@ -19,6 +21,7 @@ pub(crate) async fn serve(runtime: &Runtime, ledger: &Arc<Ledger>) -> Result<(),
         runtime,
         question: question(ledger)?,
         effects: effects(ledger, 0)?,
+        contested: contested(ledger)?,
     };
     let mut lines = std::io::stdin().lock().lines();
     while let Some(line) = lines.next() {
@@ -31,6 +34,7 @@ struct Server<'a> {
     runtime: &'a Runtime,
     question: Graph<Verdict>,
     effects: Graph<Work>,
+    contested: Graph<Marks>,
 }
 
 impl Server<'_> {
@@ -45,14 +49,34 @@ impl Server<'_> {
                 lines.next().ok_or("the trial ended before its start")??;
                 Ok(told(thread.answer(interrupt, value).await))
             }
-            ["inspect", "question", thread] => {
-                inspect(&self.runtime.thread(&self.question, thread)?).await
-            }
-            ["inspect", "effects", thread] => {
-                inspect(&self.runtime.thread(&self.effects, thread)?).await
-            }
+            ["rest", thread] => self.rest(thread).await,
+            ["inspect", graph, thread] => self.inspect(graph, thread).await,
             _ => Err(format!("`{line}` is not a command").into()),
         }
+    }
+
+    async fn inspect(&self, graph: &str, thread: &str) -> Result<String, AnyError> {
+        let seen = match graph {
+            "question" => inspect(self.runtime, &self.question, thread).await,
+            "effects" => inspect(self.runtime, &self.effects, thread).await,
+            "contested" => inspect(self.runtime, &self.contested, thread).await,
+            unknown => Err(format!("there is no graph `{unknown}`").into()),
+        };
+        Ok(seen?.to_string())
+    }
+
+    async fn rest(&self, thread: &str) -> Result<String, AnyError> {
+        let thread = self
+            .runtime
+            .thread(&self.contested, thread)?
+            .with_options(patient_with_takeovers());
+        let store = self.runtime.checkpointer();
+        while store.unfinished(u32::MAX).await?.contains(thread.id()) {
+            if let Err(error) = thread.recover().await {
+                return Ok(error.code().to_owned());
+            }
+        }
+        Ok("rests".to_owned())
     }
 
     async fn start(&self, thread: &str) -> Result<String, AnyError> {
@@ -70,28 +94,4 @@ fn told(answered: Result<Option<superstep::Stopped<Verdict>>, DriveError>) -> St
         Ok(None) => "won elsewhere".to_owned(),
         Err(error) => format!("lost {}", error.code()),
     }
-}
-
-/// What stands in the store, and whether the history is one chain.
-async fn inspect<S: State>(thread: &Thread<S>) -> Result<String, AnyError> {
-    let (entries, fault) = match thread.history(Seq(0), u32::MAX).await {
-        Ok(history) => {
-            let broken = history.iter().enumerate().find(|(at, past)| {
-                let before = *at as u64;
-                (past.seq, past.entry.parent) != (Seq(before + 1), Seq(before))
-            });
-            (
-                history.len(),
-                broken
-                    .map(|(_, past)| format!("entry {} does not follow the one before", past.seq)),
-            )
-        }
-        Err(error) => (0, Some(error.to_string())),
-    };
-    let (state, fault) = match thread.state().await {
-        Ok(Some(state)) => (Some(state.values.decode::<serde_json::Value>()?), fault),
-        Ok(None) => (None, fault),
-        Err(error) => (None, fault.or(Some(error.to_string()))),
-    };
-    Ok(json!({ "entries": entries, "fault": fault, "state": state }).to_string())
 }

@@ -26,6 +26,18 @@ pub(crate) enum Mutant {
     RecordLost,
     /// An answer to a question that has one is taken.
     AnswerTwice,
+    /// A store that does not answer is not asked again.
+    Impatient,
+}
+
+impl Mutant {
+    /// How long a store that does not answer is asked again.
+    pub(crate) fn patience(self) -> Duration {
+        match self {
+            Self::Impatient => Duration::ZERO,
+            _ => PATIENCE,
+        }
+    }
 }
 
 impl FromStr for Mutant {
@@ -37,8 +49,9 @@ impl FromStr for Mutant {
             "fence-skipped" => Ok(Self::FenceSkipped),
             "record-lost" => Ok(Self::RecordLost),
             "answer-twice" => Ok(Self::AnswerTwice),
+            "impatient" => Ok(Self::Impatient),
             unknown => Err(format!(
-                "there is no mutant `{unknown}`: use fence-skipped, record-lost or answer-twice"
+                "there is no mutant `{unknown}`: use fence-skipped, record-lost, answer-twice or impatient"
             )),
         }
     }
@@ -84,17 +97,20 @@ impl Watched {
         let thread = &commit.thread;
         match saved {
             Ok((saved, seq)) => {
+                let epoch = commit.head.epoch.0.to_string();
                 if commit.is_claim() {
-                    self.tell(thread, "claimed", "head", commit.expect.seq.0)
+                    self.tell(thread, "claimed", &epoch, commit.expect.seq.0)
                         .await;
                 }
-                self.tell(thread, "saved", "head", seq.0).await;
+                if commit.entry.is_some() {
+                    self.tell(thread, "saved", &epoch, seq.0).await;
+                }
                 if let Some(after_us) = after_us {
                     self.tell(thread, "latency", "commit", after_us).await;
                 }
                 Ok(saved)
             }
-            Err(error) => Err(self.refused(thread, error).await),
+            Err(error) => Err(self.failed(thread, "save", error).await),
         }
     }
 
@@ -138,7 +154,7 @@ impl Watched {
                 }
                 Ok(stored)
             }
-            Err(error) => Err(self.refused(&record.thread, error).await),
+            Err(error) => Err(self.failed(&record.thread, "record", error).await),
         }
     }
 
@@ -158,11 +174,19 @@ impl Watched {
         self.inner.record(&over).await
     }
 
-    /// From here on this process knows that the thread is not its own.
-    async fn refused(&self, thread: &ThreadId, error: CheckpointError) -> CheckpointError {
+    /// After a fence this process knows that the thread is not its own; without an answer it knows nothing.
+    async fn failed(
+        &self,
+        thread: &ThreadId,
+        what: &str,
+        error: CheckpointError,
+    ) -> CheckpointError {
         if matches!(error, CheckpointError::Fenced { .. }) {
             self.tell(thread, "told", "fence", 0).await;
             TOLD.store(true, Ordering::SeqCst);
+        }
+        if error.is_transient() {
+            self.tell(thread, "unanswered", what, 0).await;
         }
         error
     }
@@ -170,7 +194,8 @@ impl Watched {
     async fn answer_watched(&self, thread: &ThreadId, answers: &[Answer]) -> CheckpointResult<()> {
         match self.inner.answer(thread, answers).await {
             Err(CheckpointError::NotOpen { .. }) if self.mutant == Mutant::AnswerTwice => Ok(()),
-            answered => answered,
+            Err(error) => Err(self.failed(thread, "answer", error).await),
+            Ok(()) => Ok(()),
         }
     }
 }
@@ -184,6 +209,8 @@ pub(crate) fn was_told() -> bool {
 
 /// When a node's body of this process last ended and its end was not durable yet.
 static BODY_END: Mutex<Option<Instant>> = Mutex::new(None);
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A body ends now.
 pub(crate) fn note_body_end() {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use serde_json::{Value as Json, json};
 
-use super::lab::{Lab, Store};
+use super::lab::{Lab, Place};
 use super::ledger::{Line, acknowledged_again};
 use super::tally::{Tally, percentile};
 use super::{Found, Plan};
@@ -68,9 +68,9 @@ impl Kill<'_> {
     fn calm_run(&mut self) -> anyhow::Result<Duration> {
         let mut times = Vec::new();
         for run in 0..3 {
-            let store = self.lab.fresh_store()?;
+            let place = self.lab.fresh_place("calm")?;
             let begun = Instant::now();
-            self.finish(&store, &format!("calm-{run}"), run)?;
+            self.finish(&place, run)?;
             times.push(begun.elapsed());
         }
         self.lab.ledger.news()?;
@@ -79,29 +79,28 @@ impl Kill<'_> {
     }
 
     fn trial(&mut self, trial: u64, prng: &mut Prng) -> anyhow::Result<()> {
-        let (thread, seed) = (format!("kill-{trial}"), prng.next());
-        let store = self.lab.fresh_store()?;
+        let (place, seed) = (self.lab.fresh_place("kill")?, prng.next());
         let calm_us = u64::try_from(self.calm.as_micros())?.max(1);
         for _ in 0..=prng.below(KILLS_MAX) {
             let instant = Duration::from_micros(prng.below(calm_us));
             let mutant = self.plan.mutant.as_deref();
-            let mut worker = self.lab.runner(&store, &thread, seed, mutant)?;
+            let mut worker = self.lab.runner(&place, seed, mutant)?;
             if worker.ended_within(instant)?.is_none() {
                 worker.kill()?;
                 self.figures.kills += 1;
             }
             self.lab.ledger.settle()?;
         }
-        let state = self.finish(&store, &thread, seed)?;
+        let state = self.finish(&place, seed)?;
         let lines = self.lab.ledger.news()?;
         self.judge(trial, seed, &lines, &state);
         Ok(())
     }
 
     /// Runs the thread to its end, undisturbed, and gives its state.
-    fn finish(&mut self, store: &Store, thread: &str, seed: u64) -> anyhow::Result<Json> {
+    fn finish(&mut self, place: &Place, seed: u64) -> anyhow::Result<Json> {
         let mutant = self.plan.mutant.as_deref();
-        let mut worker = self.lab.runner(store, thread, seed, mutant)?;
+        let mut worker = self.lab.runner(place, seed, mutant)?;
         let line = worker.line()?;
         worker.ended_within(END_MAX)?.context("it does not end")?;
         self.lab.ledger.settle()?;
@@ -191,7 +190,7 @@ pub(super) const NODES: [&str; 8] = [
     "first", "second", "part0", "part1", "part2", "part3", "third", "fourth",
 ];
 
-fn keys() -> impl Iterator<Item = String> {
+pub(super) fn keys() -> impl Iterator<Item = String> {
     NODES
         .iter()
         .flat_map(|node| ["one", "two"].map(|step| format!("{node}/{step}")))

@@ -1,88 +1,87 @@
-//! What trials are made with: the worker's binary, a folder that goes away, the ledger, fresh databases.
+//! What trials are made with: the worker's binary, the ledger, places where nobody has been.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Context;
 use serde_json::Value as Json;
-use tempfile::TempDir;
 
+use super::Plan;
 use super::child::Process;
+use super::database::{Address, Database};
 use super::ledger::Ledger;
-use super::{Backend, Plan};
-use crate::services;
 use crate::workspace::{cargo, output_of};
 
 #[derive(Debug)]
 pub(super) struct Lab {
     pub(super) ledger: Ledger,
     worker: PathBuf,
-    folder: TempDir,
-    backend: Backend,
-    stores: u64,
+    database: Database,
+    places: u64,
 }
 
-/// The address of a database.
+/// Where one try is made: a thread that nobody has used.
 #[derive(Debug, Clone)]
-pub(super) struct Store(String);
+pub(super) struct Place {
+    pub(super) store: Address,
+    pub(super) thread: String,
+}
 
 impl Lab {
     pub(super) fn new(plan: &Plan) -> anyhow::Result<Self> {
-        let worker = build_worker()?;
-        let ledger = Ledger::start(Process::spawn(Command::new(&worker).arg("ledger"))?)?;
-        Ok(Self {
-            ledger,
-            worker,
-            folder: TempDir::with_prefix("superstep-crash-")?,
-            backend: plan.backend,
-            stores: 0,
-        })
+        Self::with(Database::new(plan.backend)?)
     }
 
-    /// A database that nobody has used; it is made by the first worker that opens it. The one before may be dropped.
-    pub(super) fn fresh_store(&mut self) -> anyhow::Result<Store> {
-        match self.backend {
-            Backend::Sqlite => {
-                let folder = |number: u64| self.folder.path().join(number.to_string());
-                if self.stores > 1 {
-                    std::fs::remove_dir_all(folder(self.stores - 1))?;
-                }
-                self.stores += 1;
-                std::fs::create_dir(folder(self.stores))?;
-                let path = folder(self.stores).join("threads.db");
-                Ok(Store(format!("sqlite:{}", path.display())))
-            }
-            Backend::Postgres => {
-                if self.stores > 1 {
-                    drop_schema(self.stores - 1)?;
-                }
-                self.stores += 1;
-                let url = services::address("postgres")?;
-                Ok(Store(format!("postgres:{}:{url}", schema(self.stores))))
-            }
-        }
+    /// With a database that the trial looks after.
+    pub(super) fn with(database: Database) -> anyhow::Result<Self> {
+        let worker = build_worker()?;
+        let ledger = Ledger::start(Process::spawn(Command::new(&worker).arg("ledger"))?)?;
+        let mut lab = Self {
+            ledger,
+            worker,
+            database,
+            places: 0,
+        };
+        lab.make_tables()?;
+        Ok(lab)
+    }
+
+    /// Otherwise the first trial would, and be unlike the others.
+    fn make_tables(&mut self) -> anyhow::Result<()> {
+        let place = self.fresh_place("nobody")?;
+        inspect(&mut self.server(&place.store, None)?, "effects", "nobody")?;
+        self.ledger.settle()
+    }
+
+    pub(super) fn fresh_place(&mut self, name: &str) -> anyhow::Result<Place> {
+        self.places += 1;
+        Ok(Place {
+            store: self.database.fresh(self.places)?,
+            thread: format!("{name}-{}", self.places),
+        })
     }
 
     /// A process that runs or recovers one thread.
     pub(super) fn runner(
         &self,
-        store: &Store,
-        thread: &str,
+        place: &Place,
         seed: u64,
         mutant: Option<&str>,
     ) -> anyhow::Result<Process> {
-        let mut command = self.command("run", store, mutant);
-        Process::spawn(command.args(["--thread", thread, "--seed", &seed.to_string()]))
+        let mut command = self.command("run", &place.store, mutant);
+        command.args(["--thread", &place.thread, "--seed", &seed.to_string()]);
+        Process::spawn(&mut command)
     }
 
     /// A process that takes commands.
-    pub(super) fn server(&self, store: &Store, mutant: Option<&str>) -> anyhow::Result<Process> {
+    pub(super) fn server(&self, store: &Address, mutant: Option<&str>) -> anyhow::Result<Process> {
         Process::spawn(&mut self.command("serve", store, mutant))
     }
 
-    fn command(&self, mode: &str, store: &Store, mutant: Option<&str>) -> Command {
+    pub(super) fn command(&self, mode: &str, store: &Address, mutant: Option<&str>) -> Command {
         let mut command = Command::new(&self.worker);
-        command.args([mode, "--store", &store.0, "--ledger", self.ledger.address()]);
+        command.args([mode, "--store", store.as_str()]);
+        command.args(["--ledger", self.ledger.address()]);
         command.args(["--mutant", mutant.unwrap_or("none")]);
         command
     }
@@ -114,29 +113,4 @@ fn build_worker() -> anyhow::Result<PathBuf> {
         .filter(|message| message["target"]["name"] == "crash_worker")
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
         .context("cargo built no `crash_worker`")
-}
-
-/// A schema of its own for every database: of this process, and of nobody else's trials.
-fn schema(number: u64) -> String {
-    format!("crash_{}_{number}", std::process::id())
-}
-
-fn drop_schema(number: u64) -> anyhow::Result<()> {
-    let statement = format!("DROP SCHEMA IF EXISTS {} CASCADE", schema(number));
-    let mut psql = Command::new("psql");
-    psql.arg(services::address("postgres")?);
-    psql.args(["--quiet", "--no-psqlrc", "--command", &statement]);
-    psql.env("PGOPTIONS", "--client-min-messages=warning");
-    output_of(&mut psql).map(drop)
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        if self.backend == Backend::Postgres {
-            for number in self.stores.saturating_sub(1)..=self.stores {
-                // What is left behind is in nobody's way: the next trials have schemas of their own.
-                let _ = drop_schema(number);
-            }
-        }
-    }
 }

@@ -11,7 +11,7 @@ use crate::prng::Prng;
 
 pub(super) fn run(plan: &Plan) -> anyhow::Result<Found> {
     let mut lab = Lab::new(plan)?;
-    let store = lab.fresh_store()?;
+    let store = lab.fresh_place("race")?.store;
     let mut race = Race {
         keeper: lab.server(&store, None)?,
         racers: (0..RACERS)

@@ -32,8 +32,9 @@ impl Tally {
     pub(super) fn violation(&mut self, kind: &'static str, trial: u64, what: impl Into<String>) {
         *self.counts.entry(kind).or_default() += 1;
         if self.first.len() < SHOWN {
-            self.first
-                .push(format!("trial {trial}: {kind}: {}", what.into()));
+            let told = format!("trial {trial}: {kind}: {}", what.into());
+            eprintln!("{}: {told}", self.name);
+            self.first.push(told);
         }
     }
 

@@ -2,11 +2,13 @@
 
 use super::{Backend, Plan, Test};
 
-fn violations(test: Test, trials: u64, mutant: Option<&str>) -> u64 {
+fn violations(backend: Backend, test: Test, trials: u64, mutant: Option<&str>) -> u64 {
     let plan = Plan {
         test,
-        backend: Backend::Sqlite,
+        backend,
         trials,
+        seconds: 2,
+        every: 1..2,
         seed: 7,
         mutant: mutant.map(str::to_owned),
     };
@@ -15,22 +17,45 @@ fn violations(test: Test, trials: u64, mutant: Option<&str>) -> u64 {
 
 #[test]
 fn calm_workers_break_nothing() {
-    assert_eq!(violations(Test::Kill, 3, None), 0);
-    assert_eq!(violations(Test::Race, 20, None), 0);
-    assert_eq!(violations(Test::Zombie, 2, None), 0);
+    let violations = |test, trials| violations(Backend::Sqlite, test, trials, None);
+    assert_eq!(violations(Test::Kill, 3), 0);
+    assert_eq!(violations(Test::Race, 20), 0);
+    assert_eq!(violations(Test::Zombie, 2), 0);
+    assert_eq!(violations(Test::Chain, 1), 0);
 }
 
 #[test]
 fn a_lost_record_is_noticed_by_kill() {
-    assert!(violations(Test::Kill, 12, Some("record-lost")) > 0);
+    for backend in BOTH {
+        assert!(violations(backend, Test::Kill, 12, Some("record-lost")) > 0);
+    }
 }
 
 #[test]
 fn an_answer_that_is_taken_twice_is_noticed_by_race() {
-    assert!(violations(Test::Race, 5, Some("answer-twice")) > 0);
+    for backend in BOTH {
+        assert!(violations(backend, Test::Race, 5, Some("answer-twice")) > 0);
+    }
 }
 
 #[test]
 fn a_skipped_fence_is_noticed_by_zombie() {
-    assert!(violations(Test::Zombie, 3, Some("fence-skipped")) > 0);
+    for backend in BOTH {
+        assert!(violations(backend, Test::Zombie, 3, Some("fence-skipped")) > 0);
+    }
 }
+
+#[test]
+fn a_skipped_fence_is_noticed_by_chain() {
+    for backend in BOTH {
+        assert!(violations(backend, Test::Chain, 1, Some("fence-skipped")) > 0);
+    }
+}
+
+#[test]
+fn a_store_that_is_not_asked_again_is_noticed_by_restarts() {
+    let impatient = Some("impatient");
+    assert!(violations(Backend::Postgres, Test::Restarts, 60, impatient) > 0);
+}
+
+const BOTH: [Backend; 2] = [Backend::Sqlite, Backend::Postgres];

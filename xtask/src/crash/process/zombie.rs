@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 
 use super::child::Process;
 use super::kill::expected_state;
-use super::lab::{Lab, Store, inspect};
+use super::lab::{Lab, Place, inspect};
 use super::ledger::{Line, acknowledged_again};
 use super::tally::Tally;
 use super::{Found, Plan};
@@ -72,10 +72,9 @@ struct Takeover {
 impl Zombie<'_> {
     /// One try; true if it counts as the trial.
     fn attempt(&mut self, trial: u64, prng: &mut Prng) -> anyhow::Result<bool> {
-        let (thread, seed) = (format!("zombie-{trial}"), prng.next());
-        let store = self.lab.fresh_store()?;
+        let (place, seed) = (self.lab.fresh_place("zombie")?, prng.next());
         let mutant = self.plan.mutant.as_deref();
-        let mut zombie = self.lab.runner(&store, &thread, seed, mutant)?;
+        let mut zombie = self.lab.runner(&place, seed, mutant)?;
         let mut before = Vec::new();
         let frozen = self.await_effect(&mut zombie, prng.below(EFFECTS), &mut before)? && {
             std::thread::sleep(Duration::from_micros(prng.below(8_000)));
@@ -88,7 +87,7 @@ impl Zombie<'_> {
             self.lab.ledger.news()?;
             return Ok(false);
         }
-        let mut successor = self.lab.runner(&store, &thread, seed, None)?;
+        let mut successor = self.lab.runner(&place, seed, None)?;
         let in_time = successor.ended_within(TAKEOVER_MAX)?.is_some();
         before.extend(self.lab.ledger.news()?);
         zombie.thaw()?;
@@ -97,7 +96,7 @@ impl Zombie<'_> {
             zombie_said: zombie.line()?,
             successor: successor.id(),
             successor_said: successor.line()?,
-            stored: self.end_and_inspect([zombie, successor], &store, &thread)?,
+            stored: self.end_and_inspect([zombie, successor], &place)?,
             before,
             after: self.lab.ledger.news()?,
         };
@@ -130,18 +129,13 @@ impl Zombie<'_> {
         }
     }
 
-    fn end_and_inspect(
-        &mut self,
-        processes: [Process; 2],
-        store: &Store,
-        thread: &str,
-    ) -> anyhow::Result<Json> {
+    fn end_and_inspect(&mut self, processes: [Process; 2], place: &Place) -> anyhow::Result<Json> {
         for process in processes {
             self.end(process)?;
         }
         self.lab.ledger.settle()?;
-        let mut server = self.lab.server(store, None)?;
-        inspect(&mut server, "effects", thread)
+        let mut server = self.lab.server(&place.store, None)?;
+        inspect(&mut server, "effects", &place.thread)
     }
 
     fn end(&self, mut process: Process) -> anyhow::Result<()> {
