@@ -31,8 +31,11 @@ commands:
                                 --seed  the seed of the randomised checks; default: taken from the commit
   crash sim|kill|race|zombie    break things on purpose and count what must never happen
         [--backend sqlite|postgres] [--trials N] [--seed N] [--mutant NAME] [--json]
-  bench chain|loop|fanout|resume|parked [--quick] [--json]
-                                measure in release, beside the bare floor
+  bench chain|loop|fanout|resume|parked|threads|all [--against peers] [--quick] [--json]
+                                measure in release, beside bare floors
+                                --against peers  also beside other runtimes, installed if they are missing
+                                all  every one of them, into results/bench.json
+  bench page                    write docs/benchmarks.md and its plots from results/bench.json
   services up|down|status       start, stop or list the servers that tests need
   error-index                   rewrite docs/errors/README.md from the pages beside it
   help                          print this
@@ -66,6 +69,8 @@ enum Command {
     },
     Crash(crash::CrashArgs),
     Bench(bench::BenchArgs),
+    /// Started by a bench, not by people.
+    BenchSide(Vec<String>),
     Services(services::Action),
     ErrorIndex,
 }
@@ -82,6 +87,10 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         "verify" => parse_verify(parser),
         "crash" => parse_crash(parser),
         "bench" => parse_bench(parser),
+        "bench-side" => {
+            let words = parser.raw_args()?.map(|word| word.string());
+            Ok(Command::BenchSide(words.collect::<Result<_, _>>()?))
+        }
         "services" => parse_services(parser),
         "error-index" => match parser.next()? {
             None => Ok(Command::ErrorIndex),
@@ -131,6 +140,10 @@ fn parse_bench(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         match arg {
             Value(name) if args.name.is_empty() => args.name = name.string()?,
             Long("quick") => args.quick = true,
+            Long("against") => match parser.value()?.string()?.as_str() {
+                "peers" => args.against_peers = true,
+                unknown => return Err(format!("`--against` takes peers, not `{unknown}`").into()),
+            },
             Long("json") => args.json = true,
             Long("help") | Short('h') => return Ok(Command::Help),
             other => return Err(other.unexpected()),
@@ -168,6 +181,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Verify { profile, seed } => verify::run(profile, seed)?,
         Command::Crash(args) => crash::run(&args)?,
         Command::Bench(args) => bench::run(&args)?,
+        Command::BenchSide(words) => bench::serve_side(words)?,
         Command::Services(action) => services::run(action)?,
         Command::ErrorIndex => error_index::write()?,
     }
@@ -207,6 +221,14 @@ mod tests {
             parse_line("services up"),
             Ok(Command::Services(services::Action::Up))
         );
+        assert_eq!(
+            parse_line("bench chain --against peers"),
+            Ok(Command::Bench(bench::BenchArgs {
+                name: "chain".to_owned(),
+                against_peers: true,
+                ..bench::BenchArgs::default()
+            }))
+        );
         assert_eq!(parse_line("verify --help"), Ok(Command::Help));
     }
 
@@ -223,6 +245,8 @@ mod tests {
             "services up now",
             "verify --fast",
             "verify --seed x",
+            "bench",
+            "bench chain --against everybody",
             "error-index x",
         ] {
             assert!(parse_line(line).is_err(), "{line:?} was taken");

@@ -153,7 +153,7 @@ impl Value {
     pub(crate) fn of_run(&self, run: i64) -> Cow<'_, Value> {
         match self {
             Value::Thread => Cow::Owned(Value::Int(run)),
-            Value::Name => Cow::Owned(Value::Text(format!("chain-{run}"))),
+            Value::Name => Cow::Owned(Value::Text(format!("{run:036x}"))),
             Value::Place(seq) => Cow::Owned(Value::Int((run << 32) | seq)),
             other => Cow::Borrowed(other),
         }
