@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json, json};
 use super::database::ask;
 use super::findings::Findings;
 use crate::services;
-use crate::workspace::output_of;
+use crate::workspace::{output_of, root};
 
 /// Processor, memory, kernel, and the file system that the folder is on.
 pub(super) fn described(folder: &Path) -> Json {
@@ -18,11 +18,16 @@ pub(super) fn described(folder: &Path) -> Json {
     json!({
         "processor": field(&read("/proc/cpuinfo"), "model name"),
         "cores": cores,
-        "memory": field(&read("/proc/meminfo"), "MemTotal"),
+        "memory": field(&read("/proc/meminfo"), "MemTotal").and_then(|memory| gigabytes(&memory)),
         "file system": file_system(&read("/proc/self/mounts"), folder),
         "kernel": format!("Linux {}", release(&read("/proc/sys/kernel/osrelease"))),
         "system": field(&read("/etc/os-release").replace('=', ":"), "PRETTY_NAME"),
     })
+}
+
+fn gigabytes(memory: &str) -> Option<String> {
+    let kilobytes: f64 = memory.strip_suffix(" kB")?.parse().ok()?;
+    Some(format!("{:.0} GB", kilobytes / 1e6))
 }
 
 /// The numbers of a kernel, without what its builder appended.
@@ -57,18 +62,36 @@ pub(super) fn versions(found: &[Findings]) -> anyhow::Result<Json> {
             versions.insert(measured.side.to_owned(), json!(measured.version));
         }
     }
-    versions.insert(
-        "SQLite of ours and the floor".to_owned(),
-        json!(rusqlite::version()),
+    versions.extend(savers()?);
+    let mut note = |what: &str, version: String| versions.insert(what.to_owned(), json!(version));
+    note(
+        "SQLite of ours and the floor",
+        rusqlite::version().to_owned(),
     );
-    let server = ask(&services::address("postgres")?, "SHOW server_version")?;
-    versions.insert("PostgreSQL".to_owned(), json!(server));
+    let server = services::address("postgres")?;
+    note("PostgreSQL", ask(&server, "SHOW server_version")?);
     for program in ["rustc", "python3", "node"] {
         if let Ok(said) = output_of(Command::new(program).arg("--version")) {
-            versions.insert(program.to_owned(), json!(said.trim()));
+            note(program, said.trim().to_owned());
         }
     }
     Ok(Json::Object(versions))
+}
+
+/// What LangGraph reaches its stores with, as the lock files have it.
+fn savers() -> anyhow::Result<Map<String, Json>> {
+    let read = |path: &str| fs::read_to_string(root().join("bench").join(path));
+    let python = read("langgraph-python/requirements.txt")?;
+    let pinned = python.lines().filter_map(|line| line.split_once("=="));
+    let is_saver = |name: &str| name.contains("checkpoint-") || name == "psycopg";
+    let mut savers: Map<String, Json> = pinned
+        .filter(|(name, _)| is_saver(name))
+        .map(|(name, version)| (name.to_owned(), json!(version)))
+        .collect();
+    let javascript: Json = serde_json::from_str(&read("langgraph-js/package.json")?)?;
+    let wanted = javascript["dependencies"].as_object().cloned();
+    savers.extend(wanted.unwrap_or_default());
+    Ok(savers)
 }
 
 #[test]
@@ -78,6 +101,7 @@ fn a_machine_is_told_without_its_name() {
         field("model name\t: A CPU\n", "model name").as_deref(),
         Some("A CPU")
     );
+    assert_eq!(gigabytes("24682740 kB").as_deref(), Some("25 GB"));
     let mounts = "/dev/a / ext4 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n";
     assert_eq!(
         file_system(mounts, Path::new("/tmp/x")).as_deref(),

@@ -43,9 +43,9 @@ mod resume;
 #[cfg(feature = "bench")]
 mod side;
 #[cfg(feature = "bench")]
-mod sides;
-#[cfg(feature = "bench")]
 mod threads;
+#[cfg(feature = "bench")]
+mod timing;
 #[cfg(feature = "bench")]
 mod turns;
 #[cfg(feature = "bench")]

@@ -236,6 +236,9 @@ impl<'a> Contest<'a> {
     fn cell(&self, side: &str, name: &str) -> String {
         match self.find(side, name) {
             None => " | |".to_owned(),
+            Some(found) if found["rounds"] == 1 => {
+                format!(" {} | one round |", figure(&found["median"]))
+            }
             Some(found) => format!(
                 " {} | {} to {} |",
                 figure(&found["median"]),
