@@ -39,8 +39,11 @@ commands:
         chain [--seconds N]     five that do whatever can be done to one thread, some killed
         restarts [--runs N] [--every MIN-MAX]
                                 a PostgreSQL server of its own that goes away every MIN to MAX seconds
-  bench chain|loop|fanout|resume|parked [--quick] [--json]
-                                measure in release, beside the bare floor
+  bench chain|loop|fanout|resume|parked|threads|all [--against peers] [--quick] [--json]
+                                measure in release, beside bare floors
+                                --against peers  also beside other runtimes, installed if they are missing
+                                all  every one of them, into results/bench.json
+  bench page                    write docs/benchmarks.md and its plots from results/bench.json
   services up|down|status       start, stop or list the servers that tests need
   error-index                   rewrite docs/errors/README.md from the pages beside it
   help                          print this
@@ -74,6 +77,8 @@ enum Command {
     },
     Crash(crash::CrashArgs),
     Bench(bench::BenchArgs),
+    /// Started by a bench, not by people.
+    BenchSide(Vec<String>),
     Services(services::Action),
     ErrorIndex,
 }
@@ -90,6 +95,10 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         "verify" => parse_verify(parser),
         "crash" => parse_crash(parser),
         "bench" => parse_bench(parser),
+        "bench-side" => {
+            let words = parser.raw_args()?.map(|word| word.string());
+            Ok(Command::BenchSide(words.collect::<Result<_, _>>()?))
+        }
         "services" => parse_services(parser),
         "error-index" => match parser.next()? {
             None => Ok(Command::ErrorIndex),
@@ -153,6 +162,10 @@ fn parse_bench(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         match arg {
             Value(name) if args.name.is_empty() => args.name = name.string()?,
             Long("quick") => args.quick = true,
+            Long("against") => match parser.value()?.string()?.as_str() {
+                "peers" => args.against_peers = true,
+                unknown => return Err(format!("`--against` takes peers, not `{unknown}`").into()),
+            },
             Long("json") => args.json = true,
             Long("help") | Short('h') => return Ok(Command::Help),
             other => return Err(other.unexpected()),
@@ -190,6 +203,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Verify { profile, seed } => verify::run(profile, seed)?,
         Command::Crash(args) => crash::run(&args)?,
         Command::Bench(args) => bench::run(&args)?,
+        Command::BenchSide(words) => bench::serve_side(words)?,
         Command::Services(action) => services::run(action)?,
         Command::ErrorIndex => error_index::write()?,
     }
@@ -229,6 +243,14 @@ mod tests {
             parse_line("services up"),
             Ok(Command::Services(services::Action::Up))
         );
+        assert_eq!(
+            parse_line("bench chain --against peers"),
+            Ok(Command::Bench(bench::BenchArgs {
+                name: "chain".to_owned(),
+                against_peers: true,
+                ..bench::BenchArgs::default()
+            }))
+        );
         assert_eq!(parse_line("verify --help"), Ok(Command::Help));
         let restarts = crash::CrashArgs {
             name: "restarts".to_owned(),
@@ -256,6 +278,8 @@ mod tests {
             "verify --fast",
             "verify --seed x",
             "crash restarts --every 3-1",
+            "bench",
+            "bench chain --against everybody",
             "error-index x",
         ] {
             assert!(parse_line(line).is_err(), "{line:?} was taken");

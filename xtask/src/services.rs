@@ -17,6 +17,8 @@ use anyhow::Context;
 
 use account::Account;
 
+use crate::workspace::cache;
+
 /// What to do with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
@@ -95,13 +97,7 @@ struct Places {
 
 impl Places {
     fn find() -> anyhow::Result<Self> {
-        let cache = match std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()) {
-            Some(path) => PathBuf::from(path),
-            None => {
-                PathBuf::from(std::env::var_os("HOME").context("HOME is not set")?).join(".cache")
-            }
-        };
-        let addresses = cache.join("superstep").join("services");
+        let addresses = cache()?.join("services");
         std::fs::create_dir_all(&addresses)
             .with_context(|| format!("{} cannot be made", addresses.display()))?;
         let account = Account::find();

@@ -222,13 +222,13 @@ fn seconds(took: Duration) -> String {
     format!("{:.1} s", took.as_secs_f64())
 }
 
-fn commit() -> Option<String> {
+pub(crate) fn commit() -> Option<String> {
     let text = output_of(program("git").args(["rev-parse", "--verify", "--quiet", "HEAD"])).ok()?;
     Some(text.trim().to_owned())
 }
 
 /// Whether the commit alone does not say what was checked.
-fn is_dirty() -> bool {
+pub(crate) fn is_dirty() -> bool {
     output_of(program("git").args(["status", "--porcelain"])).map_or(true, |text| !text.is_empty())
 }
 

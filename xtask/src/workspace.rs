@@ -1,6 +1,6 @@
 //! Where the workspace is, and how a program is started in it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
@@ -10,6 +10,15 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("xtask is a folder of the workspace")
+}
+
+/// Our folder in the user's cache, where what is installed beside us goes.
+pub(crate) fn cache() -> anyhow::Result<PathBuf> {
+    let cache = match std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()) {
+        Some(path) => PathBuf::from(path),
+        None => PathBuf::from(std::env::var_os("HOME").context("HOME is not set")?).join(".cache"),
+    };
+    Ok(cache.join("superstep"))
 }
 
 /// The cargo that runs us, in the root of the workspace.

@@ -1,63 +1,79 @@
-//! Twenty nodes in a row, each adds a message of 200 bytes: what a superstep costs beside a bare commit.
+//! Twenty nodes in a row, one thread after the other: what a superstep costs.
 
-use superstep::prelude::*;
+use super::contest::{CPU_PER_STEP, Contest, Measure, STEPS_PER_SECOND};
+use super::findings::{Findings, Which};
+use super::lab::Lab;
+use super::report::Goal;
+use super::side::{
+    ADK_GRAPH, GRAPH_FLOW, JAVASCRIPT, JAVASCRIPT_SYNC, ONE_ROW, OURS, PYTHON, PYTHON_SYNC,
+    SAME_ROWS, Side,
+};
 
-use super::fixture::Fixture;
-use super::floor::Floor;
-use super::report::Row;
-use super::sides::alternate;
-use crate::prng::Prng;
-
-#[derive(Clone, Debug, Default, State)]
-struct Talk {
-    #[state(append)]
-    messages: Vec<String>,
-}
-
-pub(super) fn run(fixture: &Fixture) -> anyhow::Result<Vec<Row>> {
-    let graph = graph()?;
-    let runtime = fixture.runtime()?;
-    let floor = Floor::open(&fixture.path())?;
-    let mut started = 0;
-    let mut commits = 0;
-    let mut talk = || {
-        started += 1;
-        let thread = runtime.thread(&graph, format!("chain-{started}"))?;
-        let stopped = fixture.wait(thread.start(TalkUpdate::default()))?;
-        anyhow::ensure!(stopped.state.messages.len() == NODES, "{stopped:?}");
-        commits = stopped.seq.0;
-        Ok(())
-    };
-    let sides = alternate(fixture.size(300, 50), &mut talk, || {
-        Ok(floor.commits(NODES)?)
-    })?;
-    let supersteps = NODES as f64;
-    let row = Row::new(
-        "chain of 20 nodes, 200-byte messages",
-        "supersteps/s",
-        supersteps / sides.ours,
-    )
-    .against("bare commits/s", supersteps / sides.theirs);
-    let per_run = Row::new(
-        "commits of a run of 20 supersteps",
-        "commits",
-        commits as f64,
-    );
-    Ok(vec![row, per_run])
-}
-
-fn graph() -> anyhow::Result<Graph<Talk>> {
-    let names: Vec<String> = (0..NODES).map(|at| format!("n{at}")).collect();
-    let mut builder = Graph::builder("chain").edge(START, names[0].as_str());
-    for (at, name) in names.iter().enumerate() {
-        let say = move |_: View<Talk>, _: NodeCx| async move {
-            let text = Prng::new(at as u64).text(200);
-            Ok::<_, NodeError>(TalkUpdate::default().messages(text))
+pub(super) fn run(lab: &Lab) -> anyhow::Result<Findings> {
+    let mut found = Findings::new("chain", lab.quick);
+    for (store, sides) in STORES {
+        let contest = Contest {
+            title: TITLE.to_owned(),
+            work: "chain",
+            store,
+            settings: vec!["at_once=1".to_owned(), lab.seconds()],
+            rounds: lab.short_rounds(),
+            measure: Measure::Speed,
+            sides,
         };
-        let next = names.get(at + 1).map_or(END, String::as_str);
-        builder = builder.node(name.as_str(), say).edge(name.as_str(), next);
+        found.hold(lab, &contest)?;
     }
-    Ok(builder.build()?)
+    set_goals(&mut found);
+    Ok(found)
 }
 
-const NODES: usize = 20;
+fn set_goals(found: &mut Findings) {
+    let of = |store, figure| Which {
+        title: TITLE,
+        store,
+        figure,
+    };
+    let unkept = of("none", STEPS_PER_SECOND);
+    found.judge(unkept, PYTHON, Goal::RatioAtLeast(100.0));
+    found.judge(unkept, JAVASCRIPT, Goal::RatioAtLeast(100.0));
+    found.judge(unkept, GRAPH_FLOW, Goal::RatioAtLeast(0.5));
+    for (store, cpu) in [("sqlite", 40.0), ("postgres", 25.0)] {
+        let speed = of(store, STEPS_PER_SECOND);
+        found.judge(speed, ONE_ROW, Goal::RatioAtLeast(0.8));
+        found.judge(speed, SAME_ROWS, Goal::RatioAtLeast(0.9));
+        let cost = of(store, CPU_PER_STEP);
+        found.judge(cost, PYTHON, Goal::RatioAtMost(1.0 / cpu));
+    }
+}
+
+const TITLE: &str = "chain of 20 nodes";
+
+const STORES: [(&str, &[Side]); 3] = [
+    ("none", &[OURS, GRAPH_FLOW, ADK_GRAPH, PYTHON, JAVASCRIPT]),
+    (
+        "sqlite",
+        &[
+            OURS,
+            ONE_ROW,
+            SAME_ROWS,
+            ADK_GRAPH,
+            PYTHON,
+            PYTHON_SYNC,
+            JAVASCRIPT,
+            JAVASCRIPT_SYNC,
+        ],
+    ),
+    (
+        "postgres",
+        &[
+            OURS,
+            ONE_ROW,
+            SAME_ROWS,
+            GRAPH_FLOW,
+            PYTHON,
+            PYTHON_SYNC,
+            JAVASCRIPT,
+            JAVASCRIPT_SYNC,
+        ],
+    ),
+];

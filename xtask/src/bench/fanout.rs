@@ -1,74 +1,42 @@
-//! A superstep of many tasks and a join: each task's result is stored as it comes.
+//! A superstep of many tasks and a join.
 
-use superstep::prelude::*;
+use super::contest::{Contest, MS_PER_RUN, Measure};
+use super::findings::{Findings, Which};
+use super::lab::Lab;
+use super::report::Goal;
+use super::side::{ADK_GRAPH, GRAPH_FLOW, JAVASCRIPT, OURS, PYTHON, Side};
 
-use super::fixture::Fixture;
-use super::floor::Floor;
-use super::report::Row;
-use super::sides::alternate;
-
-#[derive(Clone, Debug, Default, State)]
-struct Sum {
-    branches: u64,
-    #[state(reduce = u64::wrapping_add)]
-    total: u64,
-    joined: bool,
-}
-
-const BRANCH: SendTo<u64> = SendTo::new("branch");
-
-pub(super) fn run(fixture: &Fixture) -> anyhow::Result<Vec<Row>> {
-    let graph = graph()?;
-    let runtime = fixture.runtime()?;
-    let floor = Floor::open(&fixture.path())?;
-    let mut started = 0;
-    let mut rows = Vec::new();
-    for (branches, rounds) in [(100, 25), (1_000, 9), (10_000, 3)] {
-        if fixture.quick && branches > 1_000 {
-            continue;
+pub(super) fn run(lab: &Lab) -> anyhow::Result<Findings> {
+    let mut found = Findings::new("fanout", lab.quick);
+    for (store, sides) in STORES {
+        for branches in [100, 1_000] {
+            let contest = Contest {
+                title: title(branches),
+                work: "fanout",
+                store,
+                settings: vec![format!("branches={branches}")],
+                rounds: lab.rounds(),
+                measure: Measure::Run,
+                sides,
+            };
+            found.hold(lab, &contest)?;
         }
-        let mut spread = || {
-            started += 1;
-            let thread = runtime.thread(&graph, format!("fanout-{started}"))?;
-            let stopped = fixture.wait(thread.start(SumUpdate::default().branches(branches)))?;
-            let sum = branches * (branches - 1) / 2;
-            anyhow::ensure!(
-                stopped.state.joined && stopped.state.total == sum,
-                "{stopped:?}"
-            );
-            Ok(())
+        let which = Which {
+            title: &title(1_000),
+            store,
+            figure: MS_PER_RUN,
         };
-        let bare = || {
-            floor.commits(3)?;
-            Ok(floor.rows(usize::try_from(branches)?)?)
-        };
-        let sides = alternate(fixture.size(rounds, 3), &mut spread, bare)?;
-        let work = format!("fan-out of {branches} and a join");
-        rows.push(
-            Row::new(work, "ms/run", sides.ours * 1e3)
-                .against("bare rows in groups, ms", sides.theirs * 1e3),
-        );
+        found.judge(which, PYTHON, Goal::RatioAtMost(1.0 / 200.0));
     }
-    Ok(rows)
+    Ok(found)
 }
 
-fn graph() -> anyhow::Result<Graph<Sum>> {
-    let split = |sum: View<Sum>, _: NodeCx| async move {
-        let all = Command::update(SumUpdate::default());
-        Ok::<_, NodeError>((0..sum.branches).fold(all, |all, n| all.send(&BRANCH, n)))
-    };
-    let branch =
-        |n: u64, _: NodeCx| async move { Ok::<_, NodeError>(SumUpdate::default().total(n)) };
-    let join = |_: View<Sum>, _: NodeCx| async move {
-        Ok::<_, NodeError>(SumUpdate::default().joined(true))
-    };
-    Ok(Graph::builder("fanout")
-        .node("split", split)
-        .worker(&BRANCH, branch)
-        .node("join", join)
-        .edge(START, "split")
-        .commands("split", &["branch"])
-        .edge("branch", "join")
-        .edge("join", END)
-        .build()?)
+fn title(branches: u32) -> String {
+    format!("fan-out of {branches} and a join")
 }
+
+const STORES: [(&str, &[Side]); 3] = [
+    ("none", &[OURS, GRAPH_FLOW, ADK_GRAPH, PYTHON, JAVASCRIPT]),
+    ("sqlite", &[OURS, ADK_GRAPH, PYTHON, JAVASCRIPT]),
+    ("postgres", &[OURS, GRAPH_FLOW, PYTHON, JAVASCRIPT]),
+];

@@ -1,29 +1,55 @@
-//! `cargo xtask bench NAME`: how fast and how small, beside a bare floor that is measured in the same run.
+//! `cargo xtask bench NAME`: how fast and how small, beside bare floors and, if asked, beside the peers.
 //!
-//! The machine may be busy and no two are alike, so what counts are ratios: rounds of ours and of the floor
-//! alternate, and the quiet tenth of each is compared (`sides.rs`). What people read goes to stderr, and the last line of stdout is one JSON
-//! object; the exit status says whether the goals were met. A debug build starts itself again in release.
+//! The machine may be busy and no two are alike, so what counts are ratios: rounds of all sides alternate within one
+//! run. What people read goes to stderr, and the last line of stdout is one JSON object; the exit status says whether
+//! the goals were met. A debug build starts itself again in release. `bench all` keeps what it found in
+//! `results/bench.json`, and `bench page` writes `docs/benchmarks.md` from that alone.
+
+mod page;
+mod plot;
 
 #[cfg(feature = "bench")]
 mod chain;
 #[cfg(feature = "bench")]
+mod contest;
+#[cfg(feature = "bench")]
+mod database;
+#[cfg(feature = "bench")]
 mod fanout;
+#[cfg(feature = "bench")]
+mod findings;
 #[cfg(feature = "bench")]
 mod fixture;
 #[cfg(feature = "bench")]
-mod floor;
+mod lab;
+#[cfg(feature = "bench")]
+mod machine;
+#[cfg(feature = "bench")]
+mod measure;
 #[cfg(feature = "bench")]
 mod open;
 #[cfg(feature = "bench")]
+mod ours;
+#[cfg(feature = "bench")]
 mod parked;
+#[cfg(feature = "bench")]
+mod peers;
+#[cfg(feature = "bench")]
+mod recorder;
 #[cfg(feature = "bench")]
 mod report;
 #[cfg(feature = "bench")]
 mod resume;
 #[cfg(feature = "bench")]
-mod sides;
+mod side;
+#[cfg(feature = "bench")]
+mod threads;
+#[cfg(feature = "bench")]
+mod timing;
 #[cfg(feature = "bench")]
 mod turns;
+#[cfg(feature = "bench")]
+mod weight;
 
 use anyhow::bail;
 
@@ -34,11 +60,15 @@ use crate::workspace::cargo;
 pub(crate) struct BenchArgs {
     pub(crate) name: String,
     pub(crate) json: bool,
-    /// Smaller sizes, for CI: the same goals, noisier figures.
+    /// Smaller sizes, for CI and for a look: noisier figures, and speed is not judged.
     pub(crate) quick: bool,
+    /// Whether the peers take part, and are installed if they are missing.
+    pub(crate) against_peers: bool,
 }
 
-pub(crate) const NAMES: &[&str] = &["chain", "loop", "fanout", "resume", "parked"];
+pub(crate) const NAMES: &[&str] = &[
+    "chain", "loop", "fanout", "resume", "parked", "threads", "all", "page",
+];
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     if !NAMES.contains(&args.name.as_str()) {
@@ -48,12 +78,23 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
             NAMES.join(", ")
         );
     }
+    if args.name == "page" {
+        return page::write();
+    }
     if cfg!(debug_assertions) || cfg!(not(feature = "bench")) {
         return run_in_release(args);
     }
     #[cfg(feature = "bench")]
-    measure(args)?;
+    measure::run(args)?;
     Ok(())
+}
+
+/// Our own side of a bench, started by the bench itself: it does rounds of `words` until nobody asks for more.
+pub(crate) fn serve_side(words: Vec<String>) -> anyhow::Result<()> {
+    #[cfg(feature = "bench")]
+    return ours::serve(words);
+    #[cfg(not(feature = "bench"))]
+    bail!("`{}` needs the feature `bench`", words.join(" "));
 }
 
 /// A debug build is several times slower, and says nothing about what users get.
@@ -63,27 +104,10 @@ fn run_in_release(args: &BenchArgs) -> anyhow::Result<()> {
     command.args(["--features", "bench", "--", "bench", &args.name]);
     command.args(args.json.then_some("--json"));
     command.args(args.quick.then_some("--quick"));
+    command.args(args.against_peers.then_some("--against=peers"));
     let status = command.status()?;
     if !status.success() {
         bail!("the bench `{}` in release: {status}", args.name);
-    }
-    Ok(())
-}
-
-#[cfg(feature = "bench")]
-fn measure(args: &BenchArgs) -> anyhow::Result<()> {
-    let fixture = fixture::Fixture::new(args.quick)?;
-    let rows = match args.name.as_str() {
-        "chain" => chain::run(&fixture)?,
-        "loop" => [turns::run(&fixture)?, open::run(&fixture)?].concat(),
-        "fanout" => fanout::run(&fixture)?,
-        "resume" => resume::run(&fixture)?,
-        _ => parked::run(&fixture)?,
-    };
-    report::publish(&args.name, &rows, args.json);
-    let missed = rows.iter().filter(|row| row.met() == Some(false)).count();
-    if missed > 0 {
-        bail!("{missed} goals of the bench `{}` were missed", args.name);
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use superstep::{RunOptions, Runtime};
 
 use super::fixture::Fixture;
 use super::report::Row;
-use super::sides::alternate;
+use super::timing::alternate;
 
 #[derive(Clone, Debug, Default, State)]
 struct Count {

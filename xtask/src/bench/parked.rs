@@ -11,7 +11,7 @@ use superstep_sqlite::Sqlite;
 
 use super::fixture::Fixture;
 use super::report::Row;
-use super::sides::median_of;
+use super::timing::median_of;
 use crate::prng::Prng;
 
 /// About 300 bytes as JSON.

@@ -2,18 +2,21 @@
 
 use serde_json::{Value as Json, json};
 
+use super::findings::Findings;
+
 /// One figure.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
     work: String,
     unit: &'static str,
     ours: f64,
-    against: Option<(&'static str, f64)>,
+    against: Option<(String, f64)>,
     goal: Option<Goal>,
 }
 
+/// What a figure has to reach.
 #[derive(Debug, Clone, Copy)]
-enum Goal {
+pub(super) enum Goal {
     /// Ours is at most this.
     AtMost(f64),
     /// Ours divided by theirs is at least this.
@@ -34,28 +37,31 @@ impl Row {
     }
 
     /// What it was measured beside.
-    pub(super) fn against(mut self, what: &'static str, theirs: f64) -> Self {
-        self.against = Some((what, theirs));
+    pub(super) fn against(mut self, what: impl Into<String>, theirs: f64) -> Self {
+        self.against = Some((what.into(), theirs));
         self
     }
 
-    pub(super) fn at_most(mut self, limit: f64) -> Self {
-        self.goal = Some(Goal::AtMost(limit));
+    pub(super) fn with_goal(mut self, goal: Goal) -> Self {
+        self.goal = Some(goal);
         self
     }
 
-    pub(super) fn ratio_at_least(mut self, limit: f64) -> Self {
-        self.goal = Some(Goal::RatioAtLeast(limit));
-        self
+    pub(super) fn at_most(self, limit: f64) -> Self {
+        self.with_goal(Goal::AtMost(limit))
     }
 
-    pub(super) fn ratio_at_most(mut self, limit: f64) -> Self {
-        self.goal = Some(Goal::RatioAtMost(limit));
-        self
+    pub(super) fn ratio_at_least(self, limit: f64) -> Self {
+        self.with_goal(Goal::RatioAtLeast(limit))
+    }
+
+    pub(super) fn ratio_at_most(self, limit: f64) -> Self {
+        self.with_goal(Goal::RatioAtMost(limit))
     }
 
     fn ratio(&self) -> Option<f64> {
-        self.against.map(|(_, theirs)| self.ours / theirs)
+        let (_, theirs) = self.against.as_ref()?;
+        Some(self.ours / theirs)
     }
 
     /// Whether the goal was met, if there is one.
@@ -72,17 +78,20 @@ impl Row {
         self.goal.map(|goal| match goal {
             Goal::AtMost(limit) => format!("at most {limit} {}", self.unit),
             Goal::RatioAtLeast(limit) => format!("ratio at least {limit}"),
+            Goal::RatioAtMost(limit) if limit < 1.0 => {
+                format!("ratio at most 1/{}", (1.0 / limit).round())
+            }
             Goal::RatioAtMost(limit) => format!("ratio at most {limit}"),
         })
     }
 
-    fn to_json(&self) -> Json {
+    pub(super) fn to_json(&self) -> Json {
         json!({
             "work": self.work,
             "unit": self.unit,
             "ours": rounded(self.ours),
-            "against": self.against.map(|(what, _)| what),
-            "theirs": self.against.map(|(_, theirs)| rounded(theirs)),
+            "against": self.against.as_ref().map(|(what, _)| what),
+            "theirs": self.against.as_ref().map(|(_, theirs)| rounded(*theirs)),
             "ratio": self.ratio().map(rounded),
             "goal": self.goal_in_words(),
             "met": self.met(),
@@ -90,12 +99,15 @@ impl Row {
     }
 
     fn in_words(&self) -> String {
-        let against = self.against.map_or(String::new(), |(what, theirs)| {
-            format!("{what} {}", rounded(theirs))
-        });
+        let against = self
+            .against
+            .as_ref()
+            .map_or(String::new(), |(what, theirs)| {
+                format!("{what} {}", rounded(*theirs))
+            });
         let ratio = self
             .ratio()
-            .map_or(String::new(), |ratio| format!("{ratio:.3}"));
+            .map_or(String::new(), |ratio| rounded(ratio).to_string());
         let verdict = match (self.goal_in_words(), self.met()) {
             (Some(goal), Some(true)) => format!("met: {goal}"),
             (Some(goal), _) => format!("MISSED: {goal}"),
@@ -103,28 +115,36 @@ impl Row {
         };
         let ours = format!("{} {}", rounded(self.ours), self.unit);
         format!(
-            "{:<46} {ours:>22}  {against:<34} {ratio:>7}  {verdict}",
+            "{:<46} {ours:>26}  {against:<46} {ratio:>9}  {verdict}",
             self.work
         )
     }
 }
 
-/// Three digits are more than a shared machine can tell apart.
-fn rounded(figure: f64) -> f64 {
-    if figure.abs() >= 1_000.0 {
-        figure.round()
-    } else {
-        (figure * 1_000.0).round() / 1_000.0
+/// Four digits are more than a shared machine can tell apart.
+pub(super) fn rounded(figure: f64) -> f64 {
+    if figure == 0.0 || !figure.is_finite() {
+        return figure;
     }
+    let digits = (3 - figure.abs().log10().floor() as i32).max(0);
+    let scale = 10_f64.powi(digits);
+    (figure * scale).round() / scale
 }
 
 #[expect(clippy::print_stdout, reason = "the report that was asked for is data")]
-pub(super) fn publish(bench: &str, rows: &[Row], as_json: bool) {
-    for row in rows {
+pub(super) fn publish(found: &Findings, as_json: bool) {
+    for row in &found.rows {
         eprintln!("{}", row.in_words());
     }
     if as_json {
-        let rows: Vec<Json> = rows.iter().map(Row::to_json).collect();
-        println!("{}", json!({ "bench": bench, "rows": rows }));
+        println!("{}", found.to_json());
     }
+}
+
+#[test]
+fn a_figure_keeps_four_digits() {
+    assert_eq!(
+        [0.012_345_6, 12.345_6, 123_456.7].map(rounded),
+        [0.012_35, 12.35, 123_457.0]
+    );
 }

@@ -1,55 +1,38 @@
-//! To a question, its answer, and to the end: beside as many bare commits.
+//! From the answer to a paused thread to its end.
 
-use superstep::prelude::*;
+use super::contest::{Contest, Measure, P50};
+use super::findings::{Findings, Which};
+use super::lab::Lab;
+use super::report::Goal;
+use super::side::{ADK_GRAPH, GRAPH_FLOW, JAVASCRIPT, OURS, PYTHON, Side};
 
-use super::fixture::Fixture;
-use super::floor::Floor;
-use super::report::Row;
-use super::sides::alternate;
-
-#[derive(Clone, Debug, Default, State)]
-struct Approval {
-    draft: String,
-    approved: bool,
+pub(super) fn run(lab: &Lab) -> anyhow::Result<Findings> {
+    let mut found = Findings::new("resume", lab.quick);
+    for (store, sides) in STORES {
+        let contest = Contest {
+            title: TITLE.to_owned(),
+            work: "resume",
+            store,
+            settings: vec![format!("threads={}", lab.size(200, 20))],
+            rounds: lab.rounds(),
+            measure: Measure::Answers,
+            sides,
+        };
+        found.hold(lab, &contest)?;
+        let which = Which {
+            title: TITLE,
+            store,
+            figure: P50,
+        };
+        found.judge(which, PYTHON, Goal::RatioAtMost(1.0 / 5.0));
+        found.judge(which, JAVASCRIPT, Goal::RatioAtMost(1.0 / 5.0));
+    }
+    Ok(found)
 }
 
-pub(super) fn run(fixture: &Fixture) -> anyhow::Result<Vec<Row>> {
-    let graph = graph()?;
-    let runtime = fixture.runtime()?;
-    let floor = Floor::open(&fixture.path())?;
-    let mut started = 0;
-    let mut approve = || {
-        started += 1;
-        let thread = runtime.thread(&graph, format!("resume-{started}"))?;
-        let input = ApprovalUpdate::default().draft("a letter");
-        fixture.wait(thread.start(input))?;
-        let stopped = fixture.wait(thread.answer_only(true))?;
-        let stopped = stopped.ok_or_else(|| anyhow::anyhow!("nobody else runs it"))?;
-        anyhow::ensure!(stopped.state.approved, "{stopped:?}");
-        // Input, question, end: the answer and the claim are no entries.
-        anyhow::ensure!(stopped.seq.0 + 2 == COMMITS as u64, "{}", stopped.seq);
-        Ok(())
-    };
-    let sides = alternate(fixture.size(500, 50), &mut approve, || {
-        Ok(floor.commits(COMMITS)?)
-    })?;
-    Ok(vec![
-        Row::new("to a question, answer, to the end", "ms", sides.ours * 1e3)
-            .against("5 bare commits, ms", sides.theirs * 1e3),
-    ])
-}
+const TITLE: &str = "answer to a paused thread";
 
-fn graph() -> anyhow::Result<Graph<Approval>> {
-    let ask = |_: View<Approval>, cx: NodeCx| async move {
-        let approved: bool = cx.interrupt(Interrupt::new("send", "send it?")).await?;
-        Ok::<_, NodeError>(ApprovalUpdate::default().approved(approved))
-    };
-    Ok(Graph::builder("resume")
-        .node("ask", ask)
-        .edge(START, "ask")
-        .edge("ask", END)
-        .build()?)
-}
-
-/// Input, question, answer, claim, end.
-const COMMITS: usize = 5;
+const STORES: [(&str, &[Side]); 2] = [
+    ("sqlite", &[OURS, ADK_GRAPH, PYTHON, JAVASCRIPT]),
+    ("postgres", &[OURS, GRAPH_FLOW, PYTHON, JAVASCRIPT]),
+];

@@ -9,7 +9,7 @@ use superstep_sqlite::Sqlite;
 
 use super::fixture::Fixture;
 use super::report::Row;
-use super::sides::quiet;
+use super::timing::quiet;
 use crate::prng::Prng;
 
 #[derive(Clone, Debug, Default, State)]

@@ -17,6 +17,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("superstep-llm", &[]),
     ("superstep-agent", &["superstep-core", "superstep-llm"]),
     ("superstep-conformance", &["superstep-core"]),
+    // A floor that is built from ours would move with it.
+    ("bench-floor", &["bench-rounds"]),
+    ("bench-rounds", &[]),
     (
         "archie",
         &[

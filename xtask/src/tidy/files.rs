@@ -28,7 +28,8 @@ impl File {
 
     /// The folder of its package, such as `crates/superstep-core`, and its path from there.
     pub(super) fn split_package(&self) -> Option<(&str, &str)> {
-        let folders = if self.is_of_a_crate() { 2 } else { 1 };
+        let is_below = self.is_of_a_crate() || self.path.starts_with("bench/");
+        let folders = if is_below { 2 } else { 1 };
         let end = self.path.match_indices('/').nth(folders - 1)?.0;
         Some((&self.path[..end], &self.path[end + 1..]))
     }
@@ -71,6 +72,10 @@ fn the_package_of_a_file_is_found() {
     assert_eq!(
         split("xtask/src/main.rs"),
         Some(("xtask".into(), "src/main.rs".into()))
+    );
+    assert_eq!(
+        split("bench/floor/src/main.rs"),
+        Some(("bench/floor".into(), "src/main.rs".into()))
     );
     assert_eq!(split("README.md"), None);
 }

@@ -1,4 +1,4 @@
-//! Two sides measured in turns, so that whatever else the machine does hits both.
+//! Times of what runs in this process: two sides in turns, so that whatever else the machine does hits both.
 //!
 //! What counts is the quiet tenth: other work on the machine only ever adds time, and in steps. (Measured with busy
 //! cores: a wait for the disk takes 80 us or, when the thread is not woken before the next tick, 4 ms.)

@@ -1,0 +1,138 @@
+//! What contests are held with: the programs of all sides, and a folder and a database for each.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+use tempfile::TempDir;
+
+use super::contest::Contest;
+use super::database::Database;
+use super::peers::Peers;
+use super::recorder;
+use super::side::{Program, Running, Side};
+use crate::workspace::{cargo, output_of};
+
+#[derive(Debug)]
+pub(super) struct Lab {
+    pub(super) quick: bool,
+    folder: TempDir,
+    floor: OnceCell<PathBuf>,
+    /// None if only ours and the floors are wanted.
+    peers: Option<Peers>,
+    databases: RefCell<Vec<Database>>,
+    started: Cell<u32>,
+}
+
+impl Lab {
+    pub(super) fn new(quick: bool, against_peers: bool) -> anyhow::Result<Self> {
+        Ok(Self {
+            quick,
+            folder: TempDir::with_prefix("superstep-bench-")?,
+            floor: OnceCell::new(),
+            peers: against_peers.then(Peers::install).transpose()?,
+            databases: RefCell::default(),
+            started: Cell::new(0),
+        })
+    }
+
+    pub(super) fn has_peers(&self) -> bool {
+        self.peers.is_some()
+    }
+
+    /// Whether that side can be started here.
+    pub(super) fn has(&self, side: Side) -> bool {
+        self.has_peers() || !side.is_peer()
+    }
+
+    /// A size for a full run, or the one for a quick look.
+    pub(super) fn size(&self, full: usize, quick: usize) -> usize {
+        if self.quick { quick } else { full }
+    }
+
+    /// Medians are taken of at least five.
+    pub(super) fn rounds(&self) -> usize {
+        self.size(5, 1)
+    }
+
+    /// Where a goal is near to what the disk does, short turns and many: its mood changes within seconds.
+    pub(super) fn short_rounds(&self) -> usize {
+        self.size(11, 1)
+    }
+
+    /// How long a round of a chain goes on.
+    pub(super) fn seconds(&self) -> String {
+        format!("seconds={}", if self.quick { 0.3 } else { 1.0 })
+    }
+
+    /// Where everything that is measured is written.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Starts a side in a folder and a database of its own.
+    pub(super) fn start(&self, side: Side, contest: &Contest<'_>) -> anyhow::Result<Running> {
+        self.started.set(self.started.get() + 1);
+        let folder = self.folder.path().join(self.started.get().to_string());
+        std::fs::create_dir(&folder)?;
+        let mut command = self.program(side.program)?;
+        command
+            .arg(contest.work)
+            .arg(contest.store)
+            .args(&contest.settings)
+            .args(side.settings)
+            .env("BENCH_FOLDER", &folder);
+        let mut url = None;
+        if contest.store == "postgres" {
+            let database = Database::create(self.started.get())?;
+            command.env("BENCH_POSTGRES", database.url());
+            url = Some(database.url().to_owned());
+            self.databases.borrow_mut().push(database);
+        }
+        if side.writes_same_rows() {
+            recorder::prepare(&folder, url.as_deref())
+                .context("what ours writes cannot be recorded")?;
+        }
+        Running::start(command).with_context(|| format!("{} cannot be started", side.label))
+    }
+
+    /// What the sides of a contest left behind; they have ended.
+    pub(super) fn clear(&self) -> anyhow::Result<()> {
+        self.databases.borrow_mut().clear();
+        for entry in std::fs::read_dir(self.folder.path())? {
+            std::fs::remove_dir_all(entry?.path())?;
+        }
+        Ok(())
+    }
+
+    fn program(&self, program: Program) -> anyhow::Result<Command> {
+        let peers = || self.peers.as_ref().context("the peers are not installed");
+        Ok(match program {
+            Program::Ours => {
+                let mut command = Command::new(std::env::current_exe()?);
+                command.arg("bench-side");
+                command
+            }
+            Program::Floor => Command::new(self.floor()?),
+            Program::Python => peers()?.python(),
+            Program::JavaScript => peers()?.javascript(),
+            Program::AdkGraph => peers()?.rust("adk-graph"),
+            Program::GraphFlow => peers()?.rust("graph-flow"),
+        })
+    }
+
+    /// The floor is built where we were.
+    fn floor(&self) -> anyhow::Result<&Path> {
+        if self.floor.get().is_none() {
+            let package = ["--release", "--quiet", "--package", "bench-floor"];
+            output_of(cargo().arg("build").args(package))?;
+            let floor = std::env::current_exe()?.with_file_name("bench-floor");
+            self.floor.get_or_init(|| floor);
+        }
+        self.floor
+            .get()
+            .map(PathBuf::as_path)
+            .context("it was just built")
+    }
+}

@@ -1,0 +1,50 @@
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn the_page_is_what_the_results_give() {
+    let files = files().unwrap();
+    for (path, wanted) in &files {
+        let found = fs::read_to_string(root().join(path)).unwrap_or_default();
+        assert!(
+            found == *wanted,
+            "{path} is not what {RESULTS} gives: run `cargo xtask bench page`"
+        );
+    }
+    for entry in fs::read_dir(root().join(PLOTS)).unwrap() {
+        let name = entry.unwrap().file_name();
+        let path = format!("{PLOTS}/{}", name.to_string_lossy());
+        assert!(files.contains_key(&path), "{path} is no plot of this page");
+    }
+}
+
+#[test]
+fn a_missed_goal_is_said_plainly() {
+    let row = json!({
+        "work": "chain, sqlite", "unit": "supersteps/s", "ours": 700.0, "against": "floor", "theirs": 1000.0,
+        "ratio": 0.7, "goal": "ratio at least 0.8", "met": false,
+    });
+    let page = page(&json!({ "benches": [{ "bench": "chain", "rows": [row], "measured": [] }] }));
+    assert!(page.contains("0 of 1 goals are met. Missed:"));
+    assert!(page.contains(
+        "- chain, sqlite: 700 supersteps/s, floor 1,000, ratio 0.70; wanted: ratio at least 0.8"
+    ));
+    assert!(page.contains("| **missed** |"));
+}
+
+#[test]
+fn a_contest_becomes_a_table_and_a_group_of_bars() {
+    let measured = |side: &str, median: f64| {
+        json!({
+            "work": "chain", "store": "sqlite", "side": side, "figure": "supersteps/s",
+            "median": median, "min": median - 1.0, "max": median + 1.0, "rounds": 5,
+        })
+    };
+    let bench = json!({ "bench": "chain", "measured": [measured("Superstep", 5_000.0), measured("floor, one row", 6_000.0)] });
+    let table = contests(&bench)[0].table();
+    assert!(table.contains("### chain, SQLite"));
+    assert!(table.contains("\n| Superstep | 5,000 | 4,999 to 5,001 |\n"));
+    let groups = plot(&bench).unwrap().groups;
+    assert_eq!(groups[0].bars[1].kind, Kind::Floor);
+}

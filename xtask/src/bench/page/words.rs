@@ -1,0 +1,97 @@
+//! What the page says besides figures: how they were taken, and what they can and cannot tell.
+
+pub(super) const OPENING: &str = "\
+# Benchmarks
+
+How fast Superstep is and how little it stores, beside bare floors and beside other runtimes for graphs of agents.
+Every figure comes from `results/bench.json`; a test holds this page to it.
+
+<!-- Written by `cargo xtask bench page`. Change the program, not the page. -->
+";
+
+pub(super) const QUICK: &str = "
+**These figures come from a quick look: small sizes, one round, speed not judged.**
+";
+
+pub(super) const METHOD: &str = "
+## How it is measured
+
+- Every side is a process of its own, ours too: a `Runtime` over the checkpointer as it comes, event log on. No side
+  calls a model. Nodes append a message of 200 random bytes that was made beforehand.
+- Sides take turns: in every round each has its own, so whatever else the machine does hits all of them. A figure is
+  the median of its rounds: eleven of a second each where a goal is near to what the disk does, five elsewhere, one for
+  the weight of parked threads, which does not vary. The least and the most stand beside it.
+- CPU is what the process itself used, user and system, over all its threads. The server of PostgreSQL is not in it, on
+  any side.
+- **Floor, one row**: a program without any crate of ours commits one row of 1 KiB at a time, with prepared statements.
+  SQLite has WAL and `synchronous=FULL`, PostgreSQL has `synchronous_commit=on`, as ours have.
+- **Floor, same rows**: the same program writes the rows that ours writes, into tables and indexes that ours made.
+  Triggers record every row that one chain of ours inserts, changes or deletes; the floor repeats that, thread after
+  thread: one transaction a commit on SQLite, one statement a commit on PostgreSQL. It compares nothing and reads
+  nothing. A chain of 20 supersteps is counted as 20, with the commit that starts the run included, as ours is.
+- At 64 threads both floors run with 64 connections and with the 16 that ours has; the faster one is what counts.
+- The stores of a side are empty when it begins; what is told of bytes is what they grew by, indexes included.
+";
+
+pub(super) const FAIRNESS: &str = "
+## What is compared fairly, and what is not
+
+- LangGraph's default durability is `async`: a step does not wait for its checkpoint, and a crash may lose it. Ours
+  waits. Rows marked *sync* are LangGraph waiting as well. Goals are set on the default, which is the faster one.
+- LangGraph stores the whole list of messages again in every step, unless its opt-in `DeltaChannel` is used. Both are
+  measured.
+- graph-flow keeps the current state of a session and nothing else: no channels with rules, no events, no history, no
+  fence between two processes. Its saves overwrite one row.
+- adk-graph has no saver for PostgreSQL. Its fan-out is a node that runs another one many times, for it has no sending;
+  graph-flow's is a fixed list of children.
+- Without a checkpointer ours still keeps its log in memory, and events can be watched. The others keep nothing.
+- The sides in Rust and in JavaScript run in one process with as many threads as they start by themselves. Python has
+  its global lock: many threads at once share one core, which is how it is deployed.
+- One machine, loopback, a database beside the programs. A network between them would make everybody slower, and
+  differences smaller.
+";
+
+pub(super) const REPEAT: &str = "
+## Repeat it
+
+```sh
+cargo xtask services up                         # PostgreSQL
+cargo xtask bench all --against peers --json    # installs the peers on first use; half an hour
+cargo xtask bench page                          # this page
+cargo xtask bench chain --against peers         # one bench, told and not kept
+```
+
+The peers are installed into the user's cache from the lock files under `bench/`: Python 3.10 or newer with `venv`,
+Node.js 20 or newer with `npm`, and a Rust toolchain are needed. Run it on a machine that has nothing else to do.
+";
+
+/// The title of a bench, and what it does.
+pub(super) fn about(bench: &str) -> (&'static str, &'static str) {
+    match bench {
+        "chain" => (
+            "Chain",
+            "Twenty nodes in a row over `{messages: append, step: int}`, one thread after the other.",
+        ),
+        "threads" => (
+            "Many threads at once",
+            "The chain on PostgreSQL by many threads at the same time. Ours, LangGraph and graph-flow have 16 connections.",
+        ),
+        "fanout" => (
+            "Fan-out",
+            "One node sends to many, a join counts what came. Ours stores each result as it comes.",
+        ),
+        "resume" => (
+            "Answer to a paused thread",
+            "A draft, a question, an answer: from the answer to the end of the run, which is two supersteps.",
+        ),
+        "loop" => (
+            "Loop",
+            "A planner and a tool take turns, two messages a turn: what 200 turns (80 KB of messages) weigh on disk.",
+        ),
+        "parked" => (
+            "Parked threads",
+            "Threads that wait for an answer after one message: what each weighs on disk.",
+        ),
+        _ => ("Others", ""),
+    }
+}
