@@ -18,10 +18,10 @@ use crate::schema::{check_place, place};
 
 /// Applies a commit, or finds that it was applied before.
 pub(crate) fn save(connection: &Connection, commit: &Commit) -> Result<Saved, Fault> {
-    let before = read::stand(connection, &commit.thread)?;
-    if let Some(saved) = step(connection, commit, before.as_ref())? {
-        return Ok(saved);
+    if step(connection, commit)? {
+        return Ok(Saved::default());
     }
+    let before = read::stand(connection, &commit.thread)?;
     if let Some(after) = advance(connection, commit, before.as_ref())? {
         append(connection, commit, after.id)?;
         for asked in &commit.asked {
@@ -51,42 +51,41 @@ pub(crate) fn save(connection: &Connection, commit: &Commit) -> Result<Saved, Fa
     }
 }
 
-/// Applies a step inside a run, where nothing changes but the log. Most commits are that. None if the commit is
-/// something else, or the thread stands elsewhere.
-fn step(
-    connection: &Connection,
-    commit: &Commit,
-    before: Option<&Stand>,
-) -> Result<Option<Saved>, Fault> {
-    let Some(before) = before else {
-        return Ok(None);
-    };
-    // Only where it stands may differ: that is read from the log.
-    let after = Head {
-        seq: commit.head.seq,
-        ..before.head
-    };
-    let is_expected = before.head.seq == commit.expect.seq && before.seen == commit.head.answers;
-    let is_step = after.status == Status::Running
-        && (after.epoch, after.status, after.recoveries)
-            == (
-                commit.head.epoch,
-                commit.head.status,
-                commit.head.recoveries,
-            )
-        && commit.expect.epoch == commit.head.epoch
-        && commit.entry.is_some()
+/// Applies a step inside a run, where nothing changes but the log. Most commits are that, so it is one statement that
+/// looks nothing up for us. False if the commit is something else, or the thread stands elsewhere.
+fn step(connection: &Connection, commit: &Commit) -> Result<bool, Fault> {
+    let (expect, head) = (commit.expect, commit.head);
+    let goes_on = (expect.epoch, head.status, head.recoveries) == (head.epoch, Status::Running, 0);
+    let only_entry = commit.snapshot.is_none()
         && commit.listing.is_none()
-        && commit.asked.is_empty();
-    if !is_expected || !is_step {
-        return Ok(None);
-    }
-    append(connection, commit, before.id)?;
-    clear(connection, commit, before.id)?;
-    Ok(Some(Saved {
-        cancel: before.cancel,
-        ..Saved::default()
-    }))
+        && commit.asked.is_empty()
+        && commit.closed.is_empty()
+        && commit.released.is_empty();
+    let (Some(body), true, true) = (&commit.entry, goes_on, only_entry) else {
+        return Ok(false);
+    };
+    check_place(0, head.seq)?;
+    // The thread stands at the entry that is expected if that is there and the one after it is not.
+    let inserted = connection
+        .prepare_cached(
+            "INSERT INTO log (place, epoch, body)
+             SELECT id << 32 | ?5, epoch, ?6 FROM thread
+             WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2
+               AND epoch = ?3 AND status = ?7 AND seen = ?8 AND recoveries = 0 AND cancel = 0
+               AND (seq = ?4 OR EXISTS (SELECT 1 FROM log WHERE place = thread.id << 32 | ?4))
+             ON CONFLICT (place) DO NOTHING",
+        )?
+        .execute(params![
+            commit.thread.tenant(),
+            commit.thread.name(),
+            number(expect.epoch.0),
+            number(expect.seq.0),
+            number(head.seq.0),
+            body,
+            head.status as u8,
+            number(head.answers),
+        ])?;
+    Ok(inserted > 0)
 }
 
 /// Moves the thread's head, unless it stands elsewhere than the commit expects.
