@@ -17,7 +17,7 @@
 //! counted is one more that the owner has seen.
 //!
 //! A claim takes the row for update, which waits for records that are being written (they hold it for
-//! key share, see `owner.rs`); a superstep's own update does not, so records and commits of one owner
+//! key share, see `records.rs`); a superstep's own update does not, so records and commits of one owner
 //! never wait for each other.
 
 use superstep_core::checkpoint::{

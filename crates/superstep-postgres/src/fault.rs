@@ -5,6 +5,8 @@
 //! and gives up on the second.
 
 use std::error::Error;
+use std::iter::repeat_n;
+use std::sync::Arc;
 use std::time::Duration;
 
 use superstep_core::error::{CheckpointError, FormatError, NameError};
@@ -42,6 +44,15 @@ pub enum PostgresError {
         /// How long it was waited for.
         waited: Duration,
     },
+    /// Records that come at once share a statement, and so its failure.
+    #[error("the statement that several records shared failed")]
+    Shared {
+        /// Why.
+        source: Arc<dyn Error + Send + Sync>,
+    },
+    /// The runtime that was to write a record stopped. Perhaps it did.
+    #[error("whoever was to write the record is gone")]
+    Unsent,
     /// A row that this program did not write.
     #[error("a row holds {what} {number}, which this program does not know")]
     Unknown {
@@ -65,13 +76,10 @@ pub(crate) enum Fault {
 impl Fault {
     /// Whether nothing can be said about the request because its connection is gone, or useless.
     pub(crate) fn is_lost(&self) -> bool {
-        let Fault::Broken(source) = self else {
-            return false;
-        };
-        if let Some(PostgresError::Silent { .. }) = source.downcast_ref() {
+        if let Some(PostgresError::Silent { .. }) = self.cause() {
             return true;
         }
-        self.client_error().is_some_and(|error| {
+        self.cause().is_some_and(|error: &tokio_postgres::Error| {
             let is_io = error
                 .source()
                 .is_some_and(<dyn Error>::is::<std::io::Error>);
@@ -83,8 +91,8 @@ impl Fault {
     pub(crate) fn is_final(&self) -> bool {
         match self {
             Fault::Refused(_) => true,
-            Fault::Broken(source) => match source.downcast_ref() {
-                Some(PostgresError::Silent { .. }) => false,
+            Fault::Broken(_) => match self.cause() {
+                Some(PostgresError::Silent { .. } | PostgresError::Unsent) => false,
                 Some(_) => true,
                 None => self.sql_state().is_some_and(is_final),
             },
@@ -92,13 +100,30 @@ impl Fault {
     }
 
     pub(crate) fn sql_state(&self) -> Option<&SqlState> {
-        self.client_error()?.code()
+        self.cause::<tokio_postgres::Error>()?.code()
     }
 
-    fn client_error(&self) -> Option<&tokio_postgres::Error> {
+    /// The same for each of those whose request this was.
+    pub(crate) fn shared_by(self, askers: usize) -> Vec<Self> {
         match self {
-            Fault::Refused(_) => None,
-            Fault::Broken(source) => source.downcast_ref(),
+            Fault::Broken(source) if askers > 1 => {
+                let source: Arc<dyn Error + Send + Sync> = source.into();
+                let each = repeat_n(source, askers);
+                each.map(|source| PostgresError::Shared { source }.into())
+                    .collect()
+            }
+            fault => vec![fault],
+        }
+    }
+
+    /// What happened, whether to one or to several.
+    fn cause<E: Error + 'static>(&self) -> Option<&E> {
+        let Fault::Broken(source) = self else {
+            return None;
+        };
+        match source.downcast_ref() {
+            Some(PostgresError::Shared { source }) => source.downcast_ref(),
+            _ => source.downcast_ref(),
         }
     }
 }

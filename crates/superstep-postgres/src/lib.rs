@@ -13,7 +13,8 @@
 //! A commit is one statement and one round trip, whatever it carries: it moves the thread's row, if that
 //! stands where the commit expects it, and writes the entry and all the rest from what that gave. Why
 //! this needs no stricter isolation than PostgreSQL's default stands in `commit.rs`. Requests of many
-//! threads share a few connections and are sent without waiting for each other.
+//! threads share a few connections and are sent without waiting for each other. Only records of one run
+//! that come at once wait for each other: those that wait share a statement (`records.rs`).
 //!
 //! When a connection breaks, requests that were under way answer [`CheckpointError::Store`]: whether
 //! they were applied is not known, and the same commit may be tried again. New requests wait for the
@@ -47,6 +48,7 @@ mod list;
 mod owner;
 mod pool;
 mod read;
+mod records;
 mod schema;
 mod store;
 mod terms;
@@ -70,12 +72,14 @@ use tokio_postgres::Config;
 
 use crate::fault::Fault;
 use crate::pool::Pool;
+use crate::records::Records;
 
 /// A database of threads and facts. Cheap to clone: a checkpointer, a store and a node cache may be one
 /// database, and share its connections.
 #[derive(Clone)]
 pub struct Postgres {
     pool: Arc<Pool>,
+    records: Arc<Records>,
     schema: Arc<str>,
 }
 
@@ -122,10 +126,11 @@ impl Postgres {
             why: format!("the address is not one of a PostgreSQL database: {error}"),
         })?;
         schema::check_name(&options.schema).map_err(Fault::from)?;
-        let pool = Pool::new(config, &options);
+        let pool = Arc::new(Pool::new(config, &options));
         schema::migrate(&pool, &options).await?;
         Ok(Self {
-            pool: Arc::new(pool),
+            records: Arc::new(Records::new(Arc::clone(&pool))),
+            pool,
             schema: options.schema.into(),
         })
     }
@@ -183,7 +188,7 @@ impl Checkpointer for Postgres {
     }
 
     fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
-        Box::pin(async move { Ok(owner::record(&self.pool, record).await?) })
+        Box::pin(async move { Ok(self.records.record(record).await?) })
     }
 
     fn answer<'a>(

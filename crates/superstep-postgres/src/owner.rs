@@ -1,64 +1,18 @@
-//! What reaches a thread between its commits: records of its owner, answers, the wish to cancel.
-//!
-//! A record must not slip in behind a claim, for the new owner was told all there are. So it locks the thread's
-//! row for key share and compares the epoch under the lock; a claim and a deletion take the row for
-//! update, which is the one lock that this one conflicts with. (For share would do too, and would make
-//! every record wait for the commit that is under way, and the other way round. Without a lock, a record whose
-//! statement began before the claim would pass.) The lock is a mark in the row, flushed with the record.
+//! What reaches a thread from others than its owner: answers, the wish to cancel.
 //!
 //! An answer changes the thread's row first, as a commit does, so the two come one after the other. One that is given
 //! again because its connection broke waits there for the first try, if that is still under way.
 
 use std::collections::BTreeMap;
 
-use superstep_core::checkpoint::{Answer, AnswerBody, InterruptRow, RecordWrite};
+use superstep_core::checkpoint::{Answer, AnswerBody, InterruptRow};
 use superstep_core::error::CheckpointError;
 use superstep_core::{InterruptId, ThreadId};
 
-use crate::commit::fenced;
 use crate::fault::Fault;
 use crate::id::Id;
 use crate::pool::Pool;
 use crate::read::{self, no_thread, number};
-
-/// Stores a record unless there is one, and gives what is stored.
-pub(crate) async fn record(pool: &Pool, record: &RecordWrite) -> Result<Vec<u8>, Fault> {
-    let (tenant, name) = (record.thread.tenant(), record.thread.name());
-    let (epoch, task) = (number(record.epoch.0), Id(record.task.to_bytes()));
-    let key = record.key.as_bytes();
-    let rows = pool
-        .write(RECORD, &[&tenant, &name, &epoch, &task, &key, &record.body])
-        .await?;
-    let Some(row) = rows.first() else {
-        return Err(fenced(&record.thread, record.epoch));
-    };
-    if row.get(0) {
-        return Ok(record.body.clone());
-    }
-    if let Some(stored) = row.get(1) {
-        return Ok(stored);
-    }
-    // Somebody stored it after this statement began and before it wrote. The next one sees it.
-    let rows = pool.read(RECORDED, &[&tenant, &name, &task, &key]).await?;
-    match rows.first() {
-        Some(row) => Ok(row.get(0)),
-        None => Err(fenced(&record.thread, record.epoch)),
-    }
-}
-
-const RECORD: &str = "
-    WITH head AS MATERIALIZED (
-        SELECT id FROM thread WHERE tenant = $1 AND name = $2 AND epoch = $3 AND status <> 6
-        FOR KEY SHARE),
-    entry AS (
-        INSERT INTO record (thread, task, key, body) SELECT id, $4::uuid, $5::bytea, $6::bytea FROM head
-        ON CONFLICT DO NOTHING RETURNING true)
-    SELECT EXISTS (SELECT FROM entry),
-        (SELECT body FROM record WHERE thread = head.id AND task = $4::uuid AND key = $5::bytea)
-    FROM head";
-
-const RECORDED: &str = "SELECT body FROM record
-     WHERE thread = (SELECT id FROM thread WHERE tenant = $1 AND name = $2) AND task = $3 AND key = $4";
 
 /// Stores all answers, or none, or finds that they were stored before.
 pub(crate) async fn answer(

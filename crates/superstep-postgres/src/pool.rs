@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -55,6 +55,8 @@ struct Link {
     /// Moves the bytes. Ends by itself, with a word to the server, when the client is dropped.
     tasks: JoinSet<()>,
     abort: AbortHandle,
+    /// Given up: an aborted task takes a while to end, and the next request must not land here meanwhile.
+    is_lost: AtomicBool,
 }
 
 impl Pool {
@@ -201,6 +203,7 @@ impl Pool {
         };
         if answer.as_ref().is_err_and(Fault::is_lost) {
             // Also when the server only says so: others shall not wait for it.
+            link.is_lost.store(true, Ordering::Relaxed);
             link.abort.abort();
         }
         answer
@@ -246,13 +249,15 @@ impl Link {
             statements: Mutex::default(),
             tasks,
             abort,
+            is_lost: AtomicBool::new(false),
         };
         link.client.batch_execute(greeting).await?;
         Ok(link)
     }
 
     fn is_live(&self) -> bool {
-        !self.client.is_closed() && !self.abort.is_finished()
+        let is_lost = self.is_lost.load(Ordering::Relaxed);
+        !is_lost && !self.client.is_closed() && !self.abort.is_finished()
     }
 
     async fn query(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, Fault> {
@@ -327,7 +332,7 @@ pub(crate) async fn walk(
 }
 
 /// Nothing in a critical section can panic, so a poisoned lock guards sound data.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -99,8 +99,9 @@ pub(crate) fn serve_side(words: Vec<String>) -> anyhow::Result<()> {
 
 /// A debug build is several times slower, and says nothing about what users get.
 fn run_in_release(args: &BenchArgs) -> anyhow::Result<()> {
+    let profile = if args.quick { "release" } else { "measured" };
     let mut command = cargo();
-    command.args(["run", "--quiet", "--release", "--package", "xtask"]);
+    command.args(["run", "--quiet", "--profile", profile, "--package", "xtask"]);
     command.args(["--features", "bench", "--", "bench", &args.name]);
     command.args(args.json.then_some("--json"));
     command.args(args.quick.then_some("--quick"));

@@ -18,5 +18,6 @@ mod migrations;
 mod moving;
 mod questions;
 mod races;
+mod records;
 mod sizes;
 mod threads;
