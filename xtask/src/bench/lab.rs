@@ -122,13 +122,17 @@ impl Lab {
         })
     }
 
-    /// The floor is built where we were.
+    /// The floor is built as we were, beside us.
     fn floor(&self) -> anyhow::Result<&Path> {
         if self.floor.get().is_none() {
-            let package = ["--release", "--quiet", "--package", "bench-floor"];
-            output_of(cargo().arg("build").args(package))?;
-            let floor = std::env::current_exe()?.with_file_name("bench-floor");
-            self.floor.get_or_init(|| floor);
+            let us = std::env::current_exe()?;
+            // The folder of a profile is called after it.
+            let profile = us.parent().and_then(Path::file_name);
+            let profile = profile.context("this program lies in no folder")?;
+            let mut build = cargo();
+            build.args(["build", "--quiet", "--package", "bench-floor", "--profile"]);
+            output_of(build.arg(profile))?;
+            self.floor.get_or_init(|| us.with_file_name("bench-floor"));
         }
         self.floor
             .get()
