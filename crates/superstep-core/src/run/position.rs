@@ -310,8 +310,9 @@ impl Position {
 
     /// Forgets the subgraphs of a superstep that is over. One that lives as long as the thread is put to rest.
     fn close_children(&mut self, path: &FramePath) {
-        // The usual graph has no subgraph open.
-        if self.frames.len() == 1 && self.gone.is_empty() {
+        // The usual graph has no subgraph.
+        let has_children = self.frames.keys().any(|frame| frame.is_below(path));
+        if !has_children && self.gone.is_empty() {
             return;
         }
         let depth = path.segments().len();

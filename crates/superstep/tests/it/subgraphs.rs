@@ -225,6 +225,23 @@ async fn a_child_that_lives_with_the_thread_cannot_be_entered_twice_at_once() {
     assert_eq!(failures(&failed)[0].1.code(), "node-subgraph-busy");
 }
 
+/// The question of the run before is dropped with the task that asked it, and so is the task's hold on the child.
+#[tokio::test]
+async fn a_child_that_lives_with_the_thread_is_free_again_when_a_new_run_begins() {
+    let graph = Graph::builder("again")
+        .subgraph("child", one("ask", asks("ask")), nothing, everything)
+        .life("child", SubgraphLife::Thread)
+        .edge(START, "child")
+        .edge("child", END)
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    for _ in 0..2 {
+        let stopped = thread.start(LogUpdate::default()).await.unwrap();
+        assert!(matches!(stopped.outcome, Outcome::Paused(_)), "{stopped:?}");
+    }
+}
+
 /// A parent whose child runs `first`, then a node that waits once; crashes there and recovers.
 async fn crash_inside(life: SubgraphLife) -> u32 {
     let (first, second, there) = (Count::default(), Count::default(), Arc::new(Notify::new()));
