@@ -380,7 +380,7 @@ impl<S: State> Thread<S> {
 fn stopped<S: State>(outcome: Outcome, run: &Run) -> Result<Stopped<S>, DriveError> {
     let state = match run.state::<S>() {
         Some(state) => state.clone(),
-        // Driven with another graph of the same name.
+        // Not all of it is stored, or it was driven with another graph of the same name.
         None => run.values().decode()?,
     };
     Ok(Stopped {

@@ -40,6 +40,7 @@ pub use watch::{Seen, Sight, StreamMode, Watch};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
+use crate::channel::{Channel, ChannelKind};
 use crate::checkpoint::format::{Breakpoint, Question, Stop};
 use crate::checkpoint::{Commit, Head, Metadata, Saved};
 use crate::error::{Failure, ProtocolError};
@@ -231,9 +232,14 @@ impl Run {
         self.head.seq
     }
 
-    /// The state of the root graph as of the last superstep, if that is its type.
+    /// The state of the root graph as of the last superstep, if that is its type and all of it is stored: what is
+    /// untracked does not leave the run.
     pub fn state<S: State>(&self) -> Option<&S> {
-        self.position.root()?.state.downcast_ref()
+        let is_stored = |channel: &Channel| channel.kind != ChannelKind::Untracked;
+        let root = self.position.root()?;
+        root.state
+            .downcast_ref()
+            .filter(|_| S::CHANNELS.iter().all(is_stored))
     }
 
     /// The state of the root graph as of the last superstep, as a JSON object.
