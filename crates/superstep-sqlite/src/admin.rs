@@ -10,10 +10,10 @@ use superstep_core::error::CheckpointError;
 use superstep_core::{Epoch, Seq, ThreadId, Timestamp};
 
 use crate::Sqlite;
-use crate::commit;
 use crate::fault::Fault;
 use crate::list;
-use crate::read::{self, Stand, number, stored_body};
+use crate::read::{self, Stand, stored_body};
+use crate::row;
 use crate::schema::{self, place};
 use crate::work::Setting;
 
@@ -145,32 +145,7 @@ fn make_target(connection: &Connection, to: &ThreadId, upto: Seq) -> Result<Stan
         recoveries: 0,
         answers: 0,
     };
-    let tenant = commit::tenant(connection, to.tenant())?;
-    let id = connection
-        .prepare_cached(
-            "INSERT INTO thread
-                 (tenant, name, epoch, seq, status, cancel, recoveries, answers, seen)
-             VALUES (?1, ?2, ?3, ?4, ?5, 0, 0, 0, 0)
-             ON CONFLICT (tenant, name) DO UPDATE SET epoch = ?3, seq = ?4, status = ?5
-             RETURNING id",
-        )?
-        .query_row(
-            params![
-                tenant,
-                to.name(),
-                number(epoch.0),
-                number(upto.0),
-                head.status as u8
-            ],
-            |row| row.get(0),
-        )?;
-    Ok(Stand {
-        id,
-        tenant,
-        head,
-        cancel: false,
-        seen: 0,
-    })
+    row::make(connection, to, head, false, 0)
 }
 
 /// Visits bodies in order, a few at a time, because the visitor writes to the table they are read from.

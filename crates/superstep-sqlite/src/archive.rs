@@ -3,19 +3,16 @@
 //! What is derived (the terms of the list, the indexes of open and overdue questions) is not read here: writing
 //! the rows makes it anew.
 
-use rusqlite::types::Value as Column;
 use rusqlite::{Connection, params};
 use superstep_core::checkpoint::format::Extensions;
-use superstep_core::checkpoint::{
-    AnswerBody, Archive, ArchivedEntry, ArchivedInterrupt, Head, StoredBody,
-};
+use superstep_core::checkpoint::{Archive, ArchivedEntry, ArchivedInterrupt, Head, StoredBody};
 use superstep_core::error::CheckpointError;
 use superstep_core::{Epoch, Seq, ThreadId, Timestamp};
 
-use crate::commit;
 use crate::fault::Fault;
 use crate::list;
-use crate::read::{self, Stand, number, stored_body};
+use crate::read::{self, Stand, answer_column, number, stored_body};
+use crate::row;
 use crate::schema::{check_place, place, seq_at};
 
 /// Everything a thread is.
@@ -42,7 +39,11 @@ pub(crate) fn import(
             return Err(CheckpointError::ThreadExists { thread }.into());
         }
     };
-    let stand = make(connection, archive, epoch)?;
+    let head = Head {
+        epoch,
+        ..archive.head
+    };
+    let stand = row::make(connection, thread, head, archive.cancel, archive.seen)?;
     check_place(stand.id, stand.head.seq)?;
     put_history(connection, archive, &stand)?;
     put_records(connection, archive, &stand)?;
@@ -113,45 +114,6 @@ fn interrupts(
         .collect()
 }
 
-/// The thread's row: a new one, or that of a deleted thread.
-fn make(connection: &Connection, archive: &Archive, epoch: Epoch) -> Result<Stand, Fault> {
-    let head = Head {
-        epoch,
-        ..archive.head
-    };
-    let tenant = commit::tenant(connection, archive.thread.tenant())?;
-    let id = connection
-        .prepare_cached(
-            "INSERT INTO thread
-                 (tenant, name, epoch, seq, status, cancel, recoveries, answers, seen)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-             ON CONFLICT (tenant, name) DO UPDATE SET epoch = ?3, seq = ?4, status = ?5, cancel = ?6,
-                 recoveries = ?7, answers = ?8, seen = ?9
-             RETURNING id",
-        )?
-        .query_row(
-            params![
-                tenant,
-                archive.thread.name(),
-                number(epoch.0),
-                number(head.seq.0),
-                head.status as u8,
-                archive.cancel,
-                head.recoveries,
-                number(head.answers),
-                number(archive.seen),
-            ],
-            |row| row.get(0),
-        )?;
-    Ok(Stand {
-        id,
-        tenant,
-        head,
-        cancel: archive.cancel,
-        seen: archive.seen,
-    })
-}
-
 fn put_history(connection: &Connection, archive: &Archive, stand: &Stand) -> rusqlite::Result<()> {
     let mut insert =
         connection.prepare_cached("INSERT INTO log (place, epoch, body) VALUES (?1, ?2, ?3)")?;
@@ -203,11 +165,4 @@ fn put_interrupts(
         ])?;
     }
     Ok(())
-}
-
-fn answer_column(answer: &AnswerBody) -> Column {
-    match answer {
-        AnswerBody::Value(value) => Column::Blob(value.as_bytes().to_vec()),
-        AnswerBody::Expired => Column::Integer(0),
-    }
 }

@@ -13,7 +13,8 @@ use superstep_core::{Epoch, InterruptId, Seq, ThreadId};
 
 use crate::fault::Fault;
 use crate::list::{self, Change};
-use crate::read::{self, Stand, answer_of, number};
+use crate::read::{self, Stand, answer_column, answer_of, number};
+use crate::row;
 use crate::schema::{check_place, place};
 
 /// Applies a commit, or finds that it was applied before.
@@ -96,11 +97,14 @@ fn advance(
 ) -> Result<Option<Stand>, Fault> {
     let Some(before) = before else {
         let is_new = (commit.expect.epoch, commit.expect.seq) == (Epoch(0), Seq(0));
-        return if is_new && commit.is_claim() {
-            insert(connection, commit).map(Some)
-        } else {
-            Ok(None)
+        if !is_new || !commit.is_claim() {
+            return Ok(None);
+        }
+        let head = Head {
+            answers: 0,
+            ..commit.head
         };
+        return row::make(connection, &commit.thread, head, false, 0).map(Some);
     };
     if !before.is_living() && !commit.is_claim() {
         return Ok(None);
@@ -121,43 +125,6 @@ fn advance(
         ..*before
     };
     Ok(update(connection, before, &after, commit.expect)?.then_some(after))
-}
-
-fn insert(connection: &Connection, commit: &Commit) -> Result<Stand, Fault> {
-    let tenant = tenant(connection, commit.thread.tenant())?;
-    let mut insert = connection.prepare_cached(
-        "INSERT INTO thread (tenant, name, epoch, seq, status, cancel, recoveries, answers, seen)
-         VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, 0, 0)",
-    )?;
-    let head = Head {
-        answers: 0,
-        ..commit.head
-    };
-    let id = insert.insert(params![
-        tenant,
-        commit.thread.name(),
-        number(head.epoch.0),
-        number(head.seq.0),
-        head.status as u8,
-        head.recoveries,
-    ])?;
-    Ok(Stand {
-        id,
-        tenant,
-        head,
-        cancel: false,
-        seen: 0,
-    })
-}
-
-/// The number of a tenant, which gets one when its first thread is made.
-pub(crate) fn tenant(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
-    if let Some(tenant) = read::tenant(connection, name)? {
-        return Ok(tenant);
-    }
-    connection
-        .prepare_cached("INSERT INTO tenant (name) VALUES (?1)")?
-        .insert([name])
 }
 
 /// The fence: no row is changed unless it stands where the commit expects it.
@@ -371,16 +338,12 @@ pub(crate) fn answer(
          WHERE thread = ?1 AND id = ?2 AND answer IS NULL AND closed IS NULL",
     )?;
     for answer in answers {
-        let body: &dyn rusqlite::ToSql = match &answer.body {
-            AnswerBody::Value(value) => &value.as_bytes(),
-            AnswerBody::Expired => &0,
-        };
         let by = Some(&answer.by).filter(|by| !by.is_empty());
         let interrupt = answer.interrupt;
         let won = update.execute(params![
             stand.id,
             interrupt.to_bytes(),
-            body,
+            answer_column(&answer.body),
             by,
             answer.at.0
         ])? > 0;

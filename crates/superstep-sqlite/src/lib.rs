@@ -41,6 +41,7 @@ mod fault;
 mod lane;
 mod list;
 mod read;
+mod row;
 mod schema;
 mod store;
 mod work;

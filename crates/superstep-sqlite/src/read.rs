@@ -1,6 +1,6 @@
 //! Reads of one thread: where it stands, its history, what it waits for.
 
-use rusqlite::types::{FromSqlError, ValueRef};
+use rusqlite::types::{FromSqlError, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use superstep_core::checkpoint::{
     AnswerBody, Head, History, InterruptRow, Loaded, RecordRow, Status, StoredBody,
@@ -261,6 +261,14 @@ pub(crate) fn answer_of(column: ValueRef<'_>) -> Result<Option<AnswerBody>, From
         ValueRef::Blob(bytes) => Ok(Some(AnswerBody::Value(Value::from_bytes(bytes)))),
         ValueRef::Real(_) | ValueRef::Text(_) => Err(FromSqlError::InvalidType),
     }
+}
+
+/// The column of an answer.
+pub(crate) fn answer_column(answer: &AnswerBody) -> ToSqlOutput<'_> {
+    ToSqlOutput::Borrowed(match answer {
+        AnswerBody::Value(value) => ValueRef::Blob(value.as_bytes()),
+        AnswerBody::Expired => ValueRef::Integer(0),
+    })
 }
 
 /// A count as SQLite keeps numbers. None of ours comes near the end.

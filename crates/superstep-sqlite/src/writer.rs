@@ -16,7 +16,7 @@
 //! it is not empty.
 
 use std::collections::VecDeque;
-use std::pin::pin;
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::Poll;
@@ -131,14 +131,14 @@ impl Drop for Asker<'_> {
 /// Lets everything else that is ready run first.
 async fn yield_once() {
     let mut yielded = false;
-    let yielding = std::future::poll_fn(|context| {
+    poll_fn(|context| {
         if std::mem::replace(&mut yielded, true) {
             return Poll::Ready(());
         }
         context.waker().wake_by_ref();
         Poll::Pending
-    });
-    pin!(yielding).await;
+    })
+    .await;
 }
 
 impl Desk {

@@ -78,6 +78,13 @@ async fn wait_for_waiting(db: &Db) {
     panic!("no statement came to wait");
 }
 
+/// Everybody is told what they wrote themselves.
+fn assert_own_bytes(told: Vec<Told>) {
+    for (record, told) in told {
+        assert_eq!(told.unwrap(), record.body);
+    }
+}
+
 async fn stored(db: &Db) -> u64 {
     let sql = "SELECT count(*) FROM record";
     let row = db.schema.client().await.query_one(sql, &[]).await.unwrap();
@@ -113,13 +120,8 @@ async fn a_thousand_at_once_are_told_their_own_bytes_after_few_transactions() {
     wait_for_waiting(&db).await;
     let rest = ask_all(&db, (1..1_000).map(|n| result_of(&owner, n))).await;
     held.rollback().await.unwrap();
-    for (record, told) in told_all(first)
-        .await
-        .into_iter()
-        .chain(told_all(rest).await)
-    {
-        assert_eq!(told.unwrap(), record.body);
-    }
+    assert_own_bytes(told_all(first).await);
+    assert_own_bytes(told_all(rest).await);
     assert_eq!(stored(&db).await, 1_000);
     // The first, and 999 in batches of 256.
     assert_eq!(transactions(&db).await, 5);
@@ -134,10 +136,7 @@ async fn records_that_are_large_do_not_share_a_statement() {
         ..result_of(&owner, n)
     };
     let told = told_all(ask_all(&db, (0..4).map(large)).await).await;
-    assert!(
-        told.iter()
-            .all(|(record, told)| told.as_ref().unwrap() == &record.body)
-    );
+    assert_own_bytes(told);
     assert_eq!(transactions(&db).await, 4);
 }
 
@@ -153,11 +152,7 @@ async fn the_same_key_many_times_at_once_tells_everybody_the_same() {
         .partition(|(record, _)| record.key == "key");
     let same: BTreeSet<Vec<u8>> = same.into_iter().map(|(_, told)| told.unwrap()).collect();
     assert_eq!(same.len(), 1);
-    assert!(
-        others
-            .into_iter()
-            .all(|(record, told)| told.unwrap() == record.body)
-    );
+    assert_own_bytes(others);
     assert_eq!(stored(&db).await, 21);
 }
 
@@ -222,10 +217,7 @@ async fn a_batch_whose_connection_was_killed_is_asked_for_again() {
     let again: Vec<RecordWrite> = lost.iter().map(|(record, _)| record.clone()).collect();
     assert_transient(lost);
     let told = told_all(ask_all(&db, again).await).await;
-    assert!(
-        told.into_iter()
-            .all(|(record, told)| told.unwrap() == record.body)
-    );
+    assert_own_bytes(told);
     assert_eq!(stored(&db).await, 99);
 }
 
@@ -257,10 +249,7 @@ async fn askers_who_go_away_keep_nobody_waiting() {
     gone.shutdown().await;
     held.rollback().await.unwrap();
     let told = told_all(stay).await;
-    assert!(
-        told.into_iter()
-            .all(|(record, told)| told.unwrap() == record.body)
-    );
+    assert_own_bytes(told);
     let late = db.record(&result_of(&owner, 100)).await.unwrap();
     assert_eq!(late, b"result 100");
     assert_eq!(stored(&db).await, 101);

@@ -1,0 +1,59 @@
+//! The row of a thread, and how it comes to be: by a first commit, by a copy, by an import.
+
+use rusqlite::{Connection, params};
+use superstep_core::ThreadId;
+use superstep_core::checkpoint::Head;
+
+use crate::fault::Fault;
+use crate::read::{self, Stand, number};
+
+/// Makes the row of a thread that is not there, or makes it anew where a deleted one is remembered.
+pub(crate) fn make(
+    connection: &Connection,
+    thread: &ThreadId,
+    head: Head,
+    cancel: bool,
+    seen: u64,
+) -> Result<Stand, Fault> {
+    let tenant = tenant(connection, thread.tenant())?;
+    let id = connection
+        .prepare_cached(
+            "INSERT INTO thread
+                 (tenant, name, epoch, seq, status, cancel, recoveries, answers, seen)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+             ON CONFLICT (tenant, name) DO UPDATE SET epoch = ?3, seq = ?4, status = ?5, cancel = ?6,
+                 recoveries = ?7, answers = ?8, seen = ?9
+             RETURNING id",
+        )?
+        .query_row(
+            params![
+                tenant,
+                thread.name(),
+                number(head.epoch.0),
+                number(head.seq.0),
+                head.status as u8,
+                cancel,
+                head.recoveries,
+                number(head.answers),
+                number(seen),
+            ],
+            |row| row.get(0),
+        )?;
+    Ok(Stand {
+        id,
+        tenant,
+        head,
+        cancel,
+        seen,
+    })
+}
+
+/// The number of a tenant, which gets one when its first thread is made.
+fn tenant(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
+    if let Some(tenant) = read::tenant(connection, name)? {
+        return Ok(tenant);
+    }
+    connection
+        .prepare_cached("INSERT INTO tenant (name) VALUES (?1)")?
+        .insert([name])
+}
