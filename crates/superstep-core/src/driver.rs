@@ -1,5 +1,9 @@
 //! The seams between the machine, its drivers and those who use a driver.
 
+mod order;
+
+pub use order::{Inbox, KeptOrder, Order, Ordered};
+
 use crate::checkpoint::{BoxFuture, CheckpointResult, RecordWrite};
 use crate::ids::{FramePath, NodeName, TaskId, Timestamp};
 use crate::value::Value;

@@ -7,7 +7,7 @@ mod node;
 pub(crate) use node::chain;
 pub use node::{Failure, FailureKind, NodeError};
 
-use crate::ids::{Epoch, FramePath, InterruptId, NodeName, Seq, TaskId, ThreadId};
+use crate::ids::{Epoch, FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId};
 
 /// Writes `code()` for an error enum, and the list of its codes, so that none can be forgotten.
 macro_rules! error_codes {
@@ -579,6 +579,16 @@ pub enum OpenError {
         /// The thread.
         thread: ThreadId,
     },
+    /// The run with this id was made before, and has stopped: its outcome is in the thread's history.
+    #[error(
+        "run `{run}` of thread `{thread}` was made before and has stopped; read its outcome instead of making it again"
+    )]
+    Taken {
+        /// The thread.
+        thread: ThreadId,
+        /// The run.
+        run: RunId,
+    },
     /// Nothing to go on with.
     #[error("thread `{thread}` has nothing left to run; start it with an input")]
     NothingToRun {
@@ -654,6 +664,7 @@ pub enum OpenError {
 
 error_codes!(OpenError {
     Busy => "open-busy",
+    Taken => "open-taken",
     NothingToRun => "open-nothing-to-run",
     OtherGraph => "open-other-graph",
     NodeGone => "open-node-gone",

@@ -44,6 +44,7 @@ mod cache;
 mod commit;
 mod fault;
 mod id;
+mod inbox;
 mod list;
 mod owner;
 mod pool;
@@ -60,14 +61,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use superstep_core::checkpoint::{
-    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, History, InterruptQuery,
-    InterruptRow, Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
+    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, Glance, History,
+    InterruptQuery, InterruptRow, Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
 };
-use superstep_core::driver::NodeCache;
+use superstep_core::driver::{Inbox, KeptOrder, NodeCache};
 use superstep_core::error::CheckpointError;
 #[cfg(doc)]
 use superstep_core::store::Store;
-use superstep_core::{Seq, ThreadId, Timestamp};
+use superstep_core::{RunId, Seq, TaskId, ThreadId, Timestamp};
 use tokio_postgres::Config;
 
 use crate::fault::Fault;
@@ -182,6 +183,30 @@ impl NodeCache for Postgres {
     }
 }
 
+impl Inbox for Postgres {
+    fn put<'a>(
+        &'a self,
+        id: RunId,
+        thread: &'a ThreadId,
+        order: &'a [u8],
+        at: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
+        Box::pin(async move { Ok(inbox::put(&self.pool, id, thread, order, at).await?) })
+    }
+
+    fn get(&self, id: RunId) -> BoxFuture<'_, CheckpointResult<Option<KeptOrder>>> {
+        Box::pin(async move { Ok(inbox::get(&self.pool, id).await?) })
+    }
+
+    fn reply<'a>(&'a self, id: RunId, reply: &'a [u8]) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(async move { Ok(inbox::reply(&self.pool, id, reply).await?) })
+    }
+
+    fn sweep(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(inbox::sweep(&self.pool, before, limit).await?) })
+    }
+}
+
 impl Checkpointer for Postgres {
     fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>> {
         Box::pin(async move { Ok(commit::save(&self.pool, commit).await?) })
@@ -218,6 +243,14 @@ impl Checkpointer for Postgres {
         limit: u32,
     ) -> BoxFuture<'a, CheckpointResult<Vec<StoredBody>>> {
         Box::pin(async move { Ok(read::entries(&self.pool, thread, after, limit).await?) })
+    }
+
+    fn glance<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        task: Option<TaskId>,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Glance>>> {
+        Box::pin(async move { Ok(read::glance(&self.pool, thread, task).await?) })
     }
 
     fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {

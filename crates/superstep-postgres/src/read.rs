@@ -3,7 +3,7 @@
 //! Each is one statement, so that all it finds is from one moment.
 
 use superstep_core::checkpoint::{
-    AnswerBody, Head, History, InterruptRow, Loaded, RecordRow, Status, StoredBody,
+    AnswerBody, Glance, Head, History, InterruptRow, Loaded, RecordRow, Status, StoredBody,
 };
 use superstep_core::error::CheckpointError;
 use superstep_core::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp, Value};
@@ -69,6 +69,37 @@ fn loaded_interrupt(row: &Row, thread: &ThreadId) -> Result<InterruptRow, Fault>
             .get::<_, Option<i64>>(4)
             .map(|seq| Seq(seq.unsigned_abs())),
     })
+}
+
+/// Where a thread stands, and what one of its tasks has recorded.
+pub(crate) async fn glance(
+    pool: &Pool,
+    thread: &ThreadId,
+    task: Option<TaskId>,
+) -> Result<Option<Glance>, Fault> {
+    let sql = "SELECT t.epoch, t.status::int8, t.cancel, r.key, r.body FROM thread t
+         LEFT JOIN record r ON r.thread = t.id AND r.task = $3
+         WHERE t.tenant = $1 AND t.name = $2 ORDER BY r.key";
+    let wanted = task.map(|task| Id(task.to_bytes()));
+    let rows = pool
+        .read(sql, &[&thread.tenant(), &thread.name(), &wanted])
+        .await?;
+    let Some(row) = rows.first() else {
+        return Ok(None);
+    };
+    let mut records = Vec::new();
+    for row in &rows {
+        if let (Some(task), Some(body)) = (task, row.get(4)) {
+            let key = text(row, 3)?;
+            records.push(RecordRow { task, key, body });
+        }
+    }
+    Ok(Some(Glance {
+        epoch: Epoch(count(row, 0)),
+        status: status(row.get(1))?,
+        cancel: row.get(2),
+        records,
+    }))
 }
 
 /// The history up to an entry.

@@ -20,7 +20,7 @@ use crate::fault::{Fault, PostgresError};
 use crate::pool::Pool;
 
 /// Each takes the schema from its index to the next number, given the number of partitions.
-const MIGRATIONS: &[fn(u32) -> String] = &[checkpoints, items, cache];
+const MIGRATIONS: &[fn(u32) -> String] = &[checkpoints, items, cache, inbox];
 
 const TABLES: &str = "
     CREATE SEQUENCE thread_id;
@@ -170,6 +170,19 @@ fn cache(_: u32) -> String {
         body bytea NOT NULL
     );
     CREATE INDEX cache_expires ON cache (expires) WHERE expires IS NOT NULL;"
+        .to_owned()
+}
+
+fn inbox(_: u32) -> String {
+    "CREATE TABLE inbox (
+        id uuid PRIMARY KEY,
+        at bigint NOT NULL,
+        tenant text COLLATE \"C\" NOT NULL,
+        name text COLLATE \"C\" NOT NULL,
+        body bytea NOT NULL,
+        reply bytea
+    );
+    CREATE INDEX inbox_at ON inbox (at);"
         .to_owned()
 }
 

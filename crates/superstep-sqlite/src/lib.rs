@@ -56,13 +56,13 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use superstep_core::checkpoint::{
-    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, History, InterruptQuery,
-    InterruptRow, Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
+    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, Glance, History,
+    InterruptQuery, InterruptRow, Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
 };
 use superstep_core::driver::NodeCache;
 #[cfg(doc)]
 use superstep_core::store::Store;
-use superstep_core::{Seq, ThreadId, Timestamp};
+use superstep_core::{Seq, TaskId, ThreadId, Timestamp};
 
 use crate::fault::Fault;
 use crate::lane::Lane;
@@ -261,6 +261,15 @@ impl Checkpointer for Sqlite {
                 .read(move |db| read::entries(db, &thread, after, limit))
                 .await?)
         })
+    }
+
+    fn glance<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        task: Option<TaskId>,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Glance>>> {
+        let thread = thread.clone();
+        Box::pin(async move { Ok(self.read(move |db| read::glance(db, &thread, task)).await?) })
     }
 
     fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {

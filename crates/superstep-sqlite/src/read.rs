@@ -3,7 +3,7 @@
 use rusqlite::types::{FromSqlError, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use superstep_core::checkpoint::{
-    AnswerBody, Head, History, InterruptRow, Loaded, RecordRow, Status, StoredBody,
+    AnswerBody, Glance, Head, History, InterruptRow, Loaded, RecordRow, Status, StoredBody,
 };
 use superstep_core::error::CheckpointError;
 use superstep_core::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp, Value};
@@ -195,15 +195,42 @@ pub(crate) fn stored_body(row: &Row<'_>) -> rusqlite::Result<StoredBody> {
 pub(crate) fn records(connection: &Connection, thread: i64) -> rusqlite::Result<Vec<RecordRow>> {
     connection
         .prepare_cached("SELECT task, key, body FROM record WHERE thread = ?1 ORDER BY task, key")?
-        .query_map([thread], |row| {
-            let task = TaskId::from_bytes(row.get(0)?);
-            Ok(RecordRow {
-                task,
-                key: row.get(1)?,
-                body: row.get(2)?,
-            })
-        })?
+        .query_map([thread], record)?
         .collect()
+}
+
+fn record(row: &Row<'_>) -> rusqlite::Result<RecordRow> {
+    Ok(RecordRow {
+        task: TaskId::from_bytes(row.get(0)?),
+        key: row.get(1)?,
+        body: row.get(2)?,
+    })
+}
+
+/// Where a thread stands, and what one of its tasks has recorded.
+pub(crate) fn glance(
+    connection: &Connection,
+    thread: &ThreadId,
+    task: Option<TaskId>,
+) -> Result<Option<Glance>, Fault> {
+    let Some(stand) = stand(connection, thread)? else {
+        return Ok(None);
+    };
+    let records = match task {
+        Some(task) => connection
+            .prepare_cached(
+                "SELECT task, key, body FROM record WHERE thread = ?1 AND task = ?2 ORDER BY key",
+            )?
+            .query_map((stand.id, task.to_bytes()), record)?
+            .collect::<Result<_, _>>()?,
+        None => Vec::new(),
+    };
+    Ok(Some(Glance {
+        epoch: stand.head.epoch,
+        status: stand.head.status,
+        cancel: stand.cancel,
+        records,
+    }))
 }
 
 fn open_interrupts(

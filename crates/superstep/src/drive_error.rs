@@ -1,7 +1,7 @@
 //! What can go wrong when a thread is driven, seen from outside.
 
 use superstep_core::error::{CheckpointError, NameError, OpenError, ProtocolError, ValueError};
-use superstep_core::{InterruptId, ThreadId};
+use superstep_core::{InterruptId, RunId, ThreadId};
 
 /// Why a run could not be made, or could not go on. A failed node is not among these: that is an outcome.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +41,32 @@ pub enum DriveError {
     /// The runtime is shutting down.
     #[error("the runtime is draining and begins no further runs")]
     Draining,
+    /// A run that is under way cannot be gone on with by this version of the program. It stays as it is.
+    #[error(
+        "a run that is under way cannot be gone on with by this worker; it is tried again until one can"
+    )]
+    Stuck(#[source] Box<DriveError>),
+    /// An engine was asked to change a thread with an order that runs it.
+    #[error("the order is not a change of its thread; please report this")]
+    NotAChange,
+    /// The same id was used for two different orders.
+    #[error(
+        "run `{run}` was ordered before, and it was something else; use another id for another order"
+    )]
+    IdReused {
+        /// The id.
+        run: RunId,
+    },
+    /// An engine refused an order, or could not be reached.
+    #[error("the engine says `{code}`: {message}")]
+    Engine {
+        /// The code of the error there.
+        code: String,
+        /// In words.
+        message: String,
+        /// Whether the order was looked at and will never be carried out.
+        is_refusal: bool,
+    },
     /// A thread of a graph that was not registered.
     #[error(
         "thread `{thread}` belongs to graph `{graph}`, which is not registered with this runtime"
@@ -60,6 +86,10 @@ impl DriveError {
         "drive-ambiguous-answer",
         "drive-draining",
         "drive-unknown-graph",
+        "drive-stuck",
+        "drive-not-a-change",
+        "drive-id-reused",
+        "drive-engine",
         "drive-protocol",
     ];
 
@@ -75,6 +105,36 @@ impl DriveError {
             DriveError::AmbiguousAnswer { .. } => "drive-ambiguous-answer",
             DriveError::Draining => "drive-draining",
             DriveError::UnknownGraph { .. } => "drive-unknown-graph",
+            DriveError::Stuck(_) => "drive-stuck",
+            DriveError::NotAChange => "drive-not-a-change",
+            DriveError::IdReused { .. } => "drive-id-reused",
+            DriveError::Engine { .. } => "drive-engine",
+        }
+    }
+
+    /// Whether what was asked for was looked at and is refused: asking again will not help, and nothing was done. Any other
+    /// error says nothing about what was asked, and the same may be asked again.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            DriveError::Name(_)
+            | DriveError::Value(_)
+            | DriveError::Open(_)
+            | DriveError::AnswerRefused { .. }
+            | DriveError::AmbiguousAnswer { .. }
+            | DriveError::NotAChange
+            | DriveError::IdReused { .. } => true,
+            DriveError::Checkpoint(error) => matches!(
+                error,
+                CheckpointError::NotOpen { .. }
+                    | CheckpointError::NoThread { .. }
+                    | CheckpointError::NoCheckpoint { .. }
+                    | CheckpointError::ThreadExists { .. }
+            ),
+            DriveError::Engine { is_refusal, .. } => *is_refusal,
+            DriveError::Protocol(_)
+            | DriveError::Draining
+            | DriveError::UnknownGraph { .. }
+            | DriveError::Stuck(_) => false,
         }
     }
 }

@@ -50,19 +50,23 @@ extern crate self as superstep;
 mod cache;
 mod clock;
 mod drive_error;
+mod engine;
 mod events;
 mod moving;
 mod notices;
 mod patient;
 mod running;
 mod runtime;
+mod segment;
 mod thread;
 
 pub use cache::MemoryCache;
 pub use clock::Clock;
 pub use drive_error::DriveError;
+pub use engine::Engine;
 pub use events::{Event, Events};
 pub use runtime::{Runtime, RuntimeBuilder};
+pub use segment::{Boundary, Report, SegmentLimits};
 pub use thread::{Past, Stopped, Thread};
 
 #[doc(hidden)]
@@ -73,7 +77,7 @@ pub use superstep_core::{
     Channel, ChannelKind, ChannelSet, Checkpointer, Command, END, Failed, Goto, Gotos, Graph,
     GraphBuilder, Interrupt, InterruptId, Message, MessageWrite, Node, NodeCx, NodeError, NodeName,
     NodeRef, Outcome, Payload, RetryPolicy, RunId, START, SendTo, Seq, Siblings, State,
-    StateUpdate, SubgraphLife, Target, ThreadId, Timeout, Timestamp, Value, View,
+    StateUpdate, SubgraphLife, Target, TaskId, ThreadId, Timeout, Timestamp, Value, View,
 };
 pub use superstep_core::{channel, checkpoint, driver, error, graph, node, run, state, store};
 

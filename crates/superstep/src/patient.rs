@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use superstep_core::checkpoint::{
-    Answer, Archive, CheckpointResult, Commit, History, InterruptQuery, InterruptRow, Loaded,
-    RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
+    Answer, Archive, CheckpointResult, Commit, Glance, History, InterruptQuery, InterruptRow,
+    Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
 };
-use superstep_core::{Checkpointer, Seq, ThreadId, Timestamp};
+use superstep_core::{Checkpointer, Seq, TaskId, ThreadId, Timestamp};
 use tokio::time::Instant;
 
 /// A checkpointer, and how long it is waited for.
@@ -49,6 +49,14 @@ impl Patient {
 
     pub(crate) async fn load(&self, thread: &ThreadId) -> CheckpointResult<Option<Loaded>> {
         self.ask("load", || self.store.load(thread)).await
+    }
+
+    pub(crate) async fn glance(
+        &self,
+        thread: &ThreadId,
+        task: Option<TaskId>,
+    ) -> CheckpointResult<Option<Glance>> {
+        self.ask("glance", || self.store.glance(thread, task)).await
     }
 
     pub(crate) async fn load_at(&self, thread: &ThreadId, seq: Seq) -> CheckpointResult<History> {

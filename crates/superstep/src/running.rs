@@ -95,6 +95,11 @@ impl Running {
         }
     }
 
+    /// Whether nothing is under way, and no end waits to be told.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.handles.is_empty() && self.ended.is_empty()
+    }
+
     /// Whether a task has ended that never waited.
     pub(crate) fn has_ended(&self) -> bool {
         !self.ended.is_empty()
@@ -186,7 +191,7 @@ impl Surroundings {
         }
     }
 
-    async fn run(self: Arc<Self>, task: Task) -> TaskEnd {
+    pub(crate) async fn run(self: Arc<Self>, task: Task) -> TaskEnd {
         let permit = self.permits.clone().acquire_owned().await.ok();
         let key = task.cache().cloned();
         if let Some(key) = &key {

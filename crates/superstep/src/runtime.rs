@@ -9,21 +9,26 @@ use std::time::Duration;
 
 use superstep_core::checkpoint::format::{OnDeadline, Question};
 use superstep_core::checkpoint::{
-    Answer, AnswerBody, InterruptQuery, Loaded, ThreadQuery, ThreadRow,
+    Answer, AnswerBody, InterruptQuery, Loaded, Status, ThreadQuery, ThreadRow,
 };
 use superstep_core::driver::NodeCache;
 use superstep_core::error::{CheckpointError, OpenError};
 use superstep_core::graph::Definition;
+use superstep_core::node::TaskEnd;
 use superstep_core::run::{OpenQuestion, RunCommand, RunOptions, graph_name, open_questions};
-use superstep_core::{Checkpointer, Graph, Moment, Outcome, Run, Seq, State, Step, ThreadId};
+use superstep_core::{
+    Checkpointer, Graph, Moment, Outcome, Run, RunId, Seq, State, Step, TaskId, ThreadId,
+};
 use tokio::sync::{Semaphore, watch};
 
 use crate::cache::MemoryCache;
 use crate::clock::Clock;
 use crate::drive_error::DriveError;
+use crate::engine::Engine;
 use crate::notices::{Notice, Notices};
 use crate::patient::Patient;
 use crate::running::{Running, Surroundings, lost};
+use crate::segment::{Boundary, Desk, Driven, Stretch};
 use crate::thread::Thread;
 
 /// Drives threads in this process. Cheap to clone.
@@ -42,6 +47,9 @@ pub(crate) struct Inner {
     /// Runs under way in this process.
     runs: Mutex<BTreeMap<ThreadId, watch::Sender<Wish>>>,
     pub(crate) notices: Arc<Notices>,
+    /// Where runs are made, if not here.
+    pub(crate) engine: Option<Arc<dyn Engine>>,
+    pub(crate) desk: Desk,
     draining: AtomicBool,
 }
 
@@ -60,6 +68,7 @@ pub struct RuntimeBuilder {
     cache: Arc<dyn NodeCache>,
     tasks_max: usize,
     patience: Duration,
+    engine: Option<Arc<dyn Engine>>,
 }
 
 impl RuntimeBuilder {
@@ -84,6 +93,14 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Where runs are made. In this process unless said; with an engine, by its workers, which need the same graphs and
+    /// the same checkpointer.
+    #[must_use]
+    pub fn engine(mut self, engine: impl Engine) -> Self {
+        self.engine = Some(Arc::new(engine));
+        self
+    }
+
     /// What tells the time. The system's clock unless said.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
@@ -104,6 +121,8 @@ impl RuntimeBuilder {
             graphs: Mutex::default(),
             runs: Mutex::default(),
             notices: Arc::default(),
+            engine: self.engine,
+            desk: Desk::default(),
             draining: AtomicBool::new(false),
         };
         Runtime {
@@ -134,6 +153,7 @@ impl Runtime {
             cache: Arc::new(MemoryCache::default()),
             tasks_max: 1_000,
             patience: Duration::from_secs(30),
+            engine: None,
         }
     }
 
@@ -150,7 +170,15 @@ impl Runtime {
 
     /// Makes a graph known by its name, so that its threads can be taken up by [`Runtime::recover`].
     pub fn register<S: State>(&self, graph: &Graph<S>) {
-        lock(&self.inner.graphs).insert(graph.name().to_owned(), graph.definition().clone());
+        self.register_definition(graph.definition());
+    }
+
+    /// Makes a graph known whose type is not at hand.
+    pub fn register_definition(&self, graph: &Arc<Definition>) {
+        if let Some(engine) = &self.inner.engine {
+            engine.register(graph);
+        }
+        lock(&self.inner.graphs).insert(graph.name().to_owned(), graph.clone());
     }
 
     /// The checkpointer itself, which is asked once: what the driver does with it, it asks again.
@@ -220,10 +248,18 @@ impl Runtime {
                 .into());
             }
         };
-        let graph = lock(&self.inner.graphs).get(&name).cloned();
+        self.graph_named(&name, thread)
+    }
+
+    pub(crate) fn graph_named(
+        &self,
+        name: &str,
+        thread: &ThreadId,
+    ) -> Result<Arc<Definition>, DriveError> {
+        let graph = lock(&self.inner.graphs).get(name).cloned();
         graph.ok_or_else(|| DriveError::UnknownGraph {
             thread: thread.clone(),
-            graph: name,
+            graph: name.to_owned(),
         })
     }
 
@@ -286,6 +322,9 @@ impl Runtime {
 
     /// Cancels the run of a thread and returns when it has stopped. If another process runs it, that one is asked to.
     pub async fn cancel(&self, thread: &ThreadId) -> Result<(), DriveError> {
+        if self.inner.engine.is_some() {
+            return self.cancel_elsewhere(thread).await;
+        }
         let wish = lock(&self.inner.runs).get(thread).cloned();
         match wish {
             Some(wish) => {
@@ -297,10 +336,37 @@ impl Runtime {
         Ok(())
     }
 
+    /// A worker looks for the wish while it runs the thread; one that takes it up puts the wish aside, so it is made again.
+    async fn cancel_elsewhere(&self, thread: &ThreadId) -> Result<(), DriveError> {
+        let store = &self.inner.store;
+        loop {
+            match store.glance(thread, None).await? {
+                Some(glance) if glance.status == Status::Running => {
+                    if !glance.cancel {
+                        store.request_cancel(thread).await?;
+                    }
+                    tokio::time::sleep(CANCEL_POLL).await;
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// The id of a run that is to be made: no other has it.
+    pub(crate) fn new_run(&self) -> RunId {
+        RunId::from_bytes((u128::from(dice()) << 64 | u128::from(dice())).to_be_bytes())
+    }
+
+    /// Begins no further runs. A [segment](Runtime::segment) that is under way is put down before its next superstep; any other
+    /// run goes on.
+    pub fn refuse_runs(&self) {
+        self.inner.draining.store(true, Ordering::SeqCst);
+    }
+
     /// Begins no further runs, lets every run stop at the end of its superstep, and returns when all have. Their
     /// threads are taken up by the next [`Runtime::recover`], here or elsewhere.
     pub async fn drain(&self) {
-        self.inner.draining.store(true, Ordering::SeqCst);
+        self.refuse_runs();
         let wishes: Vec<_> = lock(&self.inner.runs).values().cloned().collect();
         for wish in wishes {
             wish.send_if_modified(|is| {
@@ -321,8 +387,21 @@ impl Runtime {
         self.inner.clock.now()
     }
 
-    /// Drives a run until it stops. The whole driver: if it grows a rule of its own, the rule belongs in core.
-    pub(crate) async fn drive(&self, mut run: Run) -> Result<(Outcome, Run), DriveError> {
+    /// Drives a run until it stops.
+    pub(crate) async fn drive(&self, run: Run) -> Result<(Outcome, Run), DriveError> {
+        match self.drive_stretch(run, None).await? {
+            Driven::Stopped(outcome, run) => Ok((outcome, run)),
+            Driven::PutDown(_) => unreachable!("only a stretch puts its run down"),
+        }
+    }
+
+    /// Drives a run until it stops or its stretch is over. The whole driver: if it grows a rule of its own, the rule
+    /// belongs in core.
+    pub(crate) async fn drive_stretch(
+        &self,
+        mut run: Run,
+        mut stretch: Option<&mut Stretch<'_>>,
+    ) -> Result<Driven, DriveError> {
         let (registered, mut wish) = Registered::new(&self.inner, run.thread());
         // Looked at after the run is known, so that none slips past whoever drains.
         if self.inner.draining.load(Ordering::SeqCst) {
@@ -333,7 +412,19 @@ impl Runtime {
         let mut running = Running::new(surroundings);
         let outcome = loop {
             match run.next_step() {
-                Step::Start(tasks) => running.start(tasks),
+                Step::Start(tasks) => {
+                    let is_draining = self.inner.draining.load(Ordering::SeqCst);
+                    let tasks = match &mut stretch {
+                        Some(stretch)
+                            if running.is_idle() && stretch.is_over(&run, is_draining) =>
+                        {
+                            return Ok(Driven::PutDown(Boundary::GoOn(run.carried())));
+                        }
+                        Some(stretch) => stretch.hand_over(&mut run, tasks),
+                        None => tasks,
+                    };
+                    running.start(tasks);
+                }
                 Step::Drop(tasks) => running.drop_tasks(&tasks),
                 Step::Save(commit) => {
                     let saved = match self.inner.store.save(&commit).await {
@@ -349,8 +440,15 @@ impl Runtime {
                 // A task that never waited has ended already: nothing but a wish comes before it.
                 Step::Wait { .. } if running.has_ended() && !is_wished(&wish) => {
                     if let Some((task, end)) = running.next_ended_already().await {
-                        run.task_ended(task, end, self.now())?;
+                        self.task_ended(&mut run, &mut stretch, task, end).await?;
                     }
+                }
+                Step::Wait { until }
+                    if running.is_idle()
+                        && let Some(boundary) = (stretch.as_ref())
+                            .and_then(|stretch| stretch.boundary(&run, until, self.now())) =>
+                {
+                    return Ok(Driven::PutDown(boundary));
                 }
                 Step::Wait { until } => tokio::select! {
                     // Wishes first: a chain of tasks that never wait must not outrun them.
@@ -366,18 +464,42 @@ impl Runtime {
                         return Err(CheckpointError::Fenced { thread, epoch }.into());
                     }
                     news = running.next_until(until) => match news {
-                        Some((task, end)) => run.task_ended(task, end, self.now())?,
+                        Some((task, end)) => self.task_ended(&mut run, &mut stretch, task, end).await?,
                         None => run.time_passed(self.now()),
                     },
+                    () = time_to_look(&mut stretch) => {
+                        let glance = self.inner.store.glance(run.thread(), None).await?;
+                        if glance.is_some_and(|glance| glance.cancel) {
+                            run.cancel();
+                        }
+                    }
                 },
                 Step::Stop(outcome) => break outcome,
             }
         };
         running.stop().await;
-        Ok((outcome, run))
+        Ok(Driven::Stopped(outcome, run))
     }
 
-    fn surroundings(&self, thread: &ThreadId) -> Surroundings {
+    /// Tells the machine of a task, unless that is to be told later.
+    async fn task_ended(
+        &self,
+        run: &mut Run,
+        stretch: &mut Option<&mut Stretch<'_>>,
+        task: TaskId,
+        end: TaskEnd,
+    ) -> Result<(), DriveError> {
+        let record = stretch
+            .as_mut()
+            .and_then(|stretch| stretch.written(task, &end));
+        match record {
+            Some(record) => drop(self.inner.store.record(&record).await?),
+            None => run.task_ended(task, end, self.now())?,
+        }
+        Ok(())
+    }
+
+    pub(crate) fn surroundings(&self, thread: &ThreadId) -> Surroundings {
         Surroundings {
             store: self.inner.store.clone(),
             cache: self.inner.cache.clone(),
@@ -400,6 +522,8 @@ impl fmt::Debug for Runtime {
 
 /// How many threads one call of [`Runtime::recover`] or [`Runtime::expire_questions`] takes up.
 const RECOVERED_AT_ONCE: u32 = 10_000;
+/// How often it is looked whether a run elsewhere has stopped.
+const CANCEL_POLL: Duration = Duration::from_millis(200);
 /// A number that no other process has: the standard library seeds its hashers with the system's randomness.
 fn dice() -> u64 {
     RandomState::new().hash_one(std::process::id())
@@ -410,6 +534,13 @@ fn answer_at_deadline(question: &Question) -> Option<AnswerBody> {
         OnDeadline::Wait => None,
         OnDeadline::Answer(value) => Some(AnswerBody::Value(value.clone())),
         OnDeadline::Fail => Some(AnswerBody::Expired),
+    }
+}
+
+async fn time_to_look(stretch: &mut Option<&mut Stretch<'_>>) {
+    match stretch {
+        Some(stretch) => stretch.time_to_look().await,
+        None => std::future::pending().await,
     }
 }
 

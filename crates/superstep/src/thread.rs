@@ -7,6 +7,7 @@ use superstep_core::checkpoint::format::Entry;
 use superstep_core::checkpoint::{
     Answer, AnswerBody, InterruptQuery, Metadata, Page, Status, StoredBody,
 };
+use superstep_core::driver::{Order, Ordered};
 use superstep_core::error::CheckpointError;
 use superstep_core::run::{
     self, Edit, EditNode, OpenQuestion, RunCommand, RunOptions, ThreadState,
@@ -16,8 +17,10 @@ use superstep_core::{
 };
 
 use crate::drive_error::DriveError;
+use crate::engine::Engine;
 use crate::events::Events;
 use crate::runtime::Runtime;
+use crate::segment::Report;
 
 /// A thread of a graph over `S`. A handle: it holds nothing, and there may be many.
 pub struct Thread<S: State> {
@@ -125,6 +128,9 @@ impl<S: State> Thread<S> {
     }
 
     async fn run(&self, command: RunCommand) -> Result<Stopped<S>, DriveError> {
+        if let Some(engine) = &self.runtime.inner.engine {
+            return self.order(&**engine, ordered(command)?).await;
+        }
         let loaded = self.runtime.inner.store.load(&self.id).await?;
         let run = Run::open(
             self.graph.definition(),
@@ -136,6 +142,35 @@ impl<S: State> Thread<S> {
         )?;
         let (outcome, run) = self.runtime.drive(run).await?;
         stopped(outcome, &run)
+    }
+
+    /// Has an order carried out elsewhere, and reads what became of it.
+    async fn order(&self, engine: &dyn Engine, what: Ordered) -> Result<Stopped<S>, DriveError> {
+        let Report { run, seq, .. } = self.report(engine, what).await?;
+        let loaded = self.loaded().await?;
+        let outcome = self.runtime.outcome_at(&self.id, seq, &loaded).await?;
+        let history = match loaded.head.seq == seq {
+            true => loaded.history,
+            // Somebody has gone on meanwhile.
+            false => self.runtime.inner.store.load_at(&self.id, seq).await?,
+        };
+        let state = run::read_state(self.graph.definition(), &self.id, &history)?;
+        let state = match state {
+            Some(state) => state.values.decode()?,
+            None => S::default(),
+        };
+        Ok(Stopped {
+            outcome,
+            state,
+            run,
+            seq,
+        })
+    }
+
+    async fn report(&self, engine: &dyn Engine, what: Ordered) -> Result<Report, DriveError> {
+        let order = Order::new(self.graph.name(), what, &self.options)?;
+        let id = self.options.run.unwrap_or_else(|| self.runtime.new_run());
+        engine.carry_out(&self.id, id, &order).await
     }
 
     /// The questions that wait for an answer.
@@ -184,7 +219,11 @@ impl<S: State> Thread<S> {
         by: &str,
         answers: impl IntoIterator<Item = (InterruptId, A)>,
     ) -> Result<Option<Stopped<S>>, DriveError> {
-        self.store_answers(by, answers).await?;
+        let answers = self.checked_answers(by, answers).await?;
+        if let Some(engine) = &self.runtime.inner.engine {
+            return Ok(Some(self.order(&**engine, Ordered::Answer(answers)).await?));
+        }
+        self.runtime.inner.store.answer(&self.id, &answers).await?;
         let driven = self
             .runtime
             .go_on_after_answer(&self.id, self.options.clone())
@@ -194,11 +233,11 @@ impl<S: State> Thread<S> {
             .transpose()
     }
 
-    async fn store_answers<A: Serialize>(
+    async fn checked_answers<A: Serialize>(
         &self,
         by: &str,
         answers: impl IntoIterator<Item = (InterruptId, A)>,
-    ) -> Result<(), DriveError> {
+    ) -> Result<Vec<Answer>, DriveError> {
         let open = self.questions().await?;
         let at = self.runtime.now();
         let mut stored = Vec::new();
@@ -216,7 +255,7 @@ impl<S: State> Thread<S> {
                 at,
             });
         }
-        Ok(self.runtime.inner.store.answer(&self.id, &stored).await?)
+        Ok(stored)
     }
 
     /// The thread as it stands now; none if there is none.
@@ -301,35 +340,24 @@ impl<S: State> Thread<S> {
     }
 
     async fn edit(&self, node: EditNode, command: Command<S>) -> Result<Seq, DriveError> {
-        let edit = Edit::new(node, command)?;
+        let Edit { node, update, goto } = Edit::new(node, command)?;
+        self.change(Ordered::Update { node, update, goto }).await
+    }
+
+    async fn change(&self, what: Ordered) -> Result<Seq, DriveError> {
+        if let Some(engine) = &self.runtime.inner.engine {
+            return Ok(self.report(&**engine, what).await?.seq);
+        }
         let loaded = self.runtime.inner.store.load(&self.id).await?;
-        let commit = run::update_state(
-            self.graph.definition(),
-            &self.id,
-            loaded,
-            &edit,
-            self.runtime.moment(),
-        )?;
-        self.runtime.inner.store.save(&commit).await?;
-        Ok(commit.head.seq)
+        self.runtime
+            .change_once(&self.id, self.graph.definition(), &what, loaded)
+            .await
     }
 
     /// Goes back to an entry: what came after stays in the history, and the thread goes on from there on a branch
     /// of its own with the next [`Thread::resume`]. Effects of that branch have keys of their own.
     pub async fn fork(&self, at: Seq) -> Result<Seq, DriveError> {
-        let loaded = self.loaded().await?;
-        let history = self.runtime.inner.store.load_at(&self.id, at).await?;
-        let commit = run::fork(
-            self.graph.definition(),
-            &self.id,
-            loaded,
-            at,
-            &history,
-            None,
-            self.runtime.moment(),
-        )?;
-        self.runtime.inner.store.save(&commit).await?;
-        Ok(commit.head.seq)
+        self.change(Ordered::Fork { at }).await
     }
 
     /// Goes back to an entry and runs everything after it again.
@@ -375,6 +403,23 @@ impl<S: State> Thread<S> {
             .into()
         })
     }
+}
+
+/// What the machine is told to do, as an order.
+fn ordered(command: RunCommand) -> Result<Ordered, DriveError> {
+    Ok(match command {
+        RunCommand::Start {
+            input,
+            context,
+            metadata,
+        } => Ordered::Start {
+            input,
+            context,
+            metadata: metadata.as_ref().map(Value::plain).transpose()?,
+        },
+        RunCommand::Resume => Ordered::Resume,
+        RunCommand::Recover | RunCommand::GoOn(_) => Ordered::Recover,
+    })
 }
 
 fn stopped<S: State>(outcome: Outcome, run: &Run) -> Result<Stopped<S>, DriveError> {

@@ -6,14 +6,14 @@ use std::sync::Mutex;
 use superstep_core::checkpoint::format::{Body, Entry, Extensions};
 use superstep_core::checkpoint::{
     Answer, AnswerBody, Archive, ArchivedListing, BoxFuture, CheckpointResult, Checkpointer,
-    Commit, Head, History, InterruptQuery, InterruptRow, Loaded, Memory, RecordWrite, Saved,
-    Status, StoredBody, ThreadQuery, ThreadRow,
+    Commit, Glance, Head, History, InterruptQuery, InterruptRow, Loaded, Memory, RecordWrite,
+    Saved, Status, StoredBody, ThreadQuery, ThreadRow,
 };
 use superstep_core::error::CheckpointError;
 use superstep_core::store::{
     Item, MemoryStore, Namespace, NamespaceQuery, PutItem, Search, Store, StoreResult, Ttl,
 };
-use superstep_core::{Epoch, Seq, ThreadId, Timestamp};
+use superstep_core::{Epoch, Seq, TaskId, ThreadId, Timestamp};
 
 /// What is wrong with a checkpointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -406,6 +406,14 @@ impl Checkpointer for Broken {
             }
             Ok(entries)
         })
+    }
+
+    fn glance<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        task: Option<TaskId>,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Glance>>> {
+        self.inner.glance(thread, task)
     }
 
     fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {

@@ -1,5 +1,5 @@
-//! The stored form of a thread: log entries, snapshots and records. **Everything persisted is here**, and in
-//! `archive.rs` what a thread is as a whole.
+//! The stored form of a thread: log entries, snapshots and records. **Everything persisted is here**, in
+//! `archive.rs` what a thread is as a whole, and in `driver/order.rs` what is to be done with one.
 //!
 //! A body is `format · kind · envelope · checksum · content`, sealed for its place (`seal.rs`). The content is
 //! postcard: compact, and read by position, so
@@ -13,7 +13,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::seal::Seal;
-use crate::error::{Failure, FormatError};
+use crate::error::{Failure, FailureKind, FormatError};
 use crate::ids::{FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId, Timestamp};
 use crate::value::Value;
 
@@ -34,6 +34,8 @@ pub enum BodyKind {
     Record = 4,
     /// A whole thread: a [`checkpoint::Archive`](crate::checkpoint::Archive).
     Archive = 5,
+    /// An order that waits to be carried out: a [`driver::Order`](crate::driver::Order).
+    Order = 6,
 }
 
 /// Something that is stored as a body.
@@ -107,6 +109,8 @@ pub enum EntryKind {
     Update,
     /// The thread goes on from an older entry, or from another thread's.
     Fork,
+    /// A run that was given an id went on with a thread that had stopped.
+    Resume,
 }
 
 /// One change. Applied in order to a checkpoint, changes give the next checkpoint.
@@ -122,6 +126,8 @@ pub enum Change {
     AttemptFailed(AttemptFailed),
     /// The thread goes on from an older entry: everything is as the snapshot beside this entry says.
     Forked(Forked),
+    /// A run with this id went on where the thread had stopped.
+    RunResumed(RunId),
 }
 
 /// A run, as it is kept with its thread.
@@ -379,6 +385,50 @@ pub enum RecordContent {
     Step(StepRecord),
     /// The result of a whole task.
     Task(TaskRecord),
+    /// An attempt of a task that was run for another worker ended without a result.
+    End(EndRecord),
+}
+
+/// How an attempt ended that gave no result, for the worker whose run it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EndRecord {
+    /// Which attempt, counted from 1.
+    pub attempt: u32,
+    /// How.
+    pub how: EndedHow,
+}
+
+/// How an attempt ended that gave no result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum EndedHow {
+    /// It asks.
+    Paused(Vec<Draft>),
+    /// It failed.
+    Failed {
+        /// Which kind of failure.
+        kind: FailureKind,
+        /// In words.
+        message: String,
+    },
+    /// It took too long.
+    TimedOut,
+}
+
+/// A question that no thread asks yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Draft {
+    /// The key that the node gave it.
+    pub key: String,
+    /// What kind of question it is, for those who show it.
+    pub kind: String,
+    /// What is asked.
+    pub request: Value,
+    /// The JSON schema of an answer, if it has one.
+    pub schema: Option<Value>,
+    /// How long an answer is waited for.
+    pub within_ms: Option<u64>,
+    /// What happens when the deadline passes.
+    pub on_deadline: OnDeadline,
 }
 
 /// The result of one `cx.step`.

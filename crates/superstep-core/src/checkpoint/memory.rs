@@ -16,7 +16,7 @@ use serde_json::Value as Json;
 use crate::checkpoint::format::{self, Body};
 use crate::checkpoint::{
     Answer, AnswerBody, Archive, AskedRow, BoxFuture, CheckpointResult, Checkpointer, Commit,
-    Filter, Head, History, InterruptQuery, InterruptRow, Listing, Loaded, Metadata, Page,
+    Filter, Glance, Head, History, InterruptQuery, InterruptRow, Listing, Loaded, Metadata, Page,
     RESULT_KEY, RecordRow, RecordWrite, Released, ReleasedRecords, Saved, Status, StoredBody,
     ThreadQuery, ThreadRow, UnseenAnswers,
 };
@@ -129,6 +129,22 @@ impl Checkpointer for Memory {
                 .into_iter()
                 .flat_map(|found| found.entries(after, None));
             Ok(entries.take(limit as usize).collect())
+        })
+    }
+
+    fn glance<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        task: Option<TaskId>,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Glance>>> {
+        Box::pin(async move {
+            let threads = self.lock();
+            Ok(threads.get(thread).map(|found| Glance {
+                epoch: found.head.epoch,
+                status: found.head.status,
+                cancel: found.cancel,
+                records: task.map_or_else(Vec::new, |task| found.records_of(task)),
+            }))
         })
     }
 
@@ -521,17 +537,24 @@ impl Thread {
                 self.records.remove(&(released.task, RESULT_KEY.to_owned()));
             }
             ReleasedRecords::All => {
-                let first = (released.task, String::new());
-                let of_task = self
-                    .records
-                    .range(first..)
-                    .take_while(|((task, _), _)| *task == released.task);
-                let keys: Vec<_> = of_task.map(|(key, _)| key.clone()).collect();
-                for key in keys {
-                    self.records.remove(&key);
+                for row in self.records_of(released.task) {
+                    self.records.remove(&(row.task, row.key));
                 }
             }
         }
+    }
+
+    fn records_of(&self, task: TaskId) -> Vec<RecordRow> {
+        let row = |((task, key), body): (&(TaskId, String), &Vec<u8>)| RecordRow {
+            task: *task,
+            key: key.clone(),
+            body: body.clone(),
+        };
+        self.records
+            .range((task, String::new())..)
+            .take_while(|((of, _), _)| *of == task)
+            .map(row)
+            .collect()
     }
 
     /// Whether a commit that is not expected now was applied before.

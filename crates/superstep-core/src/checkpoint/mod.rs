@@ -89,6 +89,14 @@ pub trait Checkpointer: Send + Sync + 'static {
         limit: u32,
     ) -> BoxFuture<'a, CheckpointResult<Vec<StoredBody>>>;
 
+    /// Where a thread stands, and what one of its tasks has recorded, without its history; none if there is no such thread.
+    /// For those who do a thread's work without owning it.
+    fn glance<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        task: Option<TaskId>,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Glance>>>;
+
     /// Asks the owner of a thread, whoever it is, to cancel its run. The owner learns of it with its next commit.
     fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>>;
 
@@ -342,7 +350,7 @@ impl Listing {
 }
 
 /// An answer on its way into the store.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// The question.
     pub interrupt: InterruptId,
@@ -383,6 +391,19 @@ pub struct Loaded {
     pub records: Vec<RecordRow>,
     /// All questions that are not closed.
     pub interrupts: Vec<InterruptRow>,
+}
+
+/// What a glance at a thread shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glance {
+    /// Who owns it.
+    pub epoch: Epoch,
+    /// What it is doing.
+    pub status: Status,
+    /// Whether its run is asked to stop.
+    pub cancel: bool,
+    /// What the task has recorded, in the order of keys.
+    pub records: Vec<RecordRow>,
 }
 
 /// A stretch of a thread's history.

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::checkpoint::format::{Body, Extensions, Record, RecordContent, StepRecord};
+use crate::checkpoint::format::{Body, Draft, Extensions, Record, RecordContent, StepRecord};
 use crate::checkpoint::{AnswerBody, RecordWrite};
 use crate::driver::{Door, LiveEvent};
 use crate::error::{FailureKind, NodeError};
 use crate::ids::{Epoch, FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId};
-use crate::node::interrupt::{Draft, Interrupt, plain};
+use crate::node::interrupt::{Interrupt, plain};
 use crate::node::records::TaskRecords;
 use crate::value::Value;
 

@@ -11,17 +11,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker, ready};
 
-use crate::checkpoint::format::{Body, Extensions, Record, RecordContent, TaskRecord};
-use crate::checkpoint::{BoxFuture, RESULT_KEY};
+use crate::checkpoint::format::{
+    Body, Draft, EndRecord, EndedHow, Extensions, Record, RecordContent, TaskRecord,
+};
+use crate::checkpoint::{BoxFuture, RESULT_KEY, RecordRow, RecordWrite};
 use crate::driver::Door;
 use crate::error::{FailureKind, FormatError, NodeError};
 use crate::graph::{
     AnyUpdate, CacheKey, Definition, Input, Live, NodeFn, RawOutput, ReadError, RefusedUpdate,
-    StateOps, Timeout, panic_text,
+    Siblings, StateOps, Timeout, panic_text,
 };
-use crate::ids::{FramePath, NodeName, TaskId, ThreadId};
+use crate::ids::{Epoch, FramePath, NodeName, TaskId, ThreadId};
 use crate::node::cx::{NodeCx, RECORD_SEQ, TaskInfo, changed};
-use crate::node::interrupt::Draft;
 use crate::node::{Answers, TaskRecords};
 
 /// One node in one superstep, to be run once.
@@ -89,6 +90,38 @@ impl Task {
         self.parts.cache.as_ref()
     }
 
+    /// Whether another worker can run it: whatever becomes of it is stored, and its siblings do not wait for the
+    /// news to be dropped.
+    pub fn can_move(&self) -> bool {
+        let parts = &self.parts;
+        parts.store_result
+            && parts.cache.is_none()
+            && parts.input.failure.is_none()
+            && parts.graph.siblings == Siblings::Finish
+    }
+
+    /// The task with what it has recorded in steps since it was made.
+    pub fn with_records(self, rows: &[RecordRow]) -> Result<Self, FormatError> {
+        for row in rows {
+            let record = Record::unseal(&row.body, &self.parts.info.thread, RECORD_SEQ)?;
+            if let RecordContent::Step(step) = record.content {
+                self.parts.records.insert(row.key.clone(), step);
+            }
+        }
+        Ok(self)
+    }
+
+    /// What it takes to write down how it ended, for a run that is not here to be told.
+    pub fn receipt(&self) -> Receipt {
+        let info = &self.parts.info;
+        Receipt {
+            thread: info.thread.clone(),
+            epoch: info.epoch,
+            task: info.task,
+            attempt: info.attempt,
+        }
+    }
+
     /// Makes the future that runs it.
     pub fn execute(self, door: Arc<dyn Door>) -> Execution {
         let TaskParts {
@@ -125,6 +158,42 @@ impl fmt::Debug for Task {
         f.debug_struct("Task")
             .field("info", &self.parts.info)
             .finish_non_exhaustive()
+    }
+}
+
+/// One attempt of a task, to be told of in writing.
+#[derive(Debug, Clone)]
+pub struct Receipt {
+    thread: ThreadId,
+    epoch: Epoch,
+    task: TaskId,
+    attempt: u32,
+}
+
+impl Receipt {
+    /// The record that tells how the attempt ended; none if its end is stored by itself, as every result is.
+    pub fn record(&self, end: &TaskEnd) -> Option<RecordWrite> {
+        let how = match end {
+            TaskEnd::Done(_) | TaskEnd::Stored(_) | TaskEnd::Cached(_) => return None,
+            TaskEnd::Paused(drafts) => EndedHow::Paused(drafts.clone()),
+            TaskEnd::Failed(error) => EndedHow::Failed {
+                kind: error.kind(),
+                message: error.message().to_owned(),
+            },
+            TaskEnd::TimedOut => EndedHow::TimedOut,
+        };
+        let attempt = self.attempt;
+        let record = Record {
+            content: RecordContent::End(EndRecord { attempt, how }),
+            extensions: Extensions::default(),
+        };
+        Some(RecordWrite {
+            thread: self.thread.clone(),
+            epoch: self.epoch,
+            task: self.task,
+            key: RESULT_KEY.to_owned(),
+            body: record.seal(&self.thread, RECORD_SEQ),
+        })
     }
 }
 
@@ -208,6 +277,26 @@ pub enum TaskEnd {
     TimedOut,
 }
 
+impl From<EndedHow> for TaskEnd {
+    fn from(how: EndedHow) -> Self {
+        match how {
+            EndedHow::Paused(drafts) => TaskEnd::Paused(drafts),
+            EndedHow::Failed { kind, message } => {
+                TaskEnd::Failed(NodeError::of_kind(kind, message))
+            }
+            EndedHow::TimedOut => TaskEnd::TimedOut,
+        }
+    }
+}
+
+/// What is recorded as the result of a task.
+pub(crate) enum Stored {
+    /// What its node gave back.
+    Output(Output),
+    /// That an attempt ended without a result.
+    End(EndRecord),
+}
+
 /// What a node gave back, checked and encoded.
 pub struct Output {
     pub(crate) record: TaskRecord,
@@ -225,29 +314,28 @@ impl Output {
     }
 
     pub(crate) fn from_cache(ops: &dyn StateOps, bytes: &[u8]) -> Result<Self, NodeError> {
-        Self::read(ops, bytes, &cache_thread())
+        match Self::read(ops, bytes, &cache_thread())? {
+            Stored::Output(output) => Ok(output),
+            Stored::End(_) => Err(unreadable("it is no result")),
+        }
     }
 
     pub(crate) fn read(
         ops: &dyn StateOps,
         bytes: &[u8],
         thread: &ThreadId,
-    ) -> Result<Self, NodeError> {
-        let unreadable = |why: String| {
-            NodeError::of_kind(
-                FailureKind::RecordUnreadable,
-                format!("a recorded result cannot be read: {why}"),
-            )
-        };
+    ) -> Result<Stored, NodeError> {
         let record = Record::unseal(bytes, thread, RECORD_SEQ)
-            .map_err(|e: FormatError| unreadable(e.to_string()))?;
-        let RecordContent::Task(record) = record.content else {
-            return Err(unreadable("it is the record of a step".to_owned()));
+            .map_err(|error: FormatError| unreadable(error.to_string()))?;
+        let record = match record.content {
+            RecordContent::Task(record) => record,
+            RecordContent::End(end) => return Ok(Stored::End(end)),
+            RecordContent::Step(_) => return Err(unreadable("it is the record of a step")),
         };
         let update = ops
             .decode_update(&record.update, ops.version())
-            .map_err(|e| unreadable(crate::error::chain(&e)))?;
-        Ok(Self { record, update })
+            .map_err(|error| unreadable(crate::error::chain(&error)))?;
+        Ok(Stored::Output(Self { record, update }))
     }
 }
 
@@ -255,6 +343,13 @@ impl fmt::Debug for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.record, f)
     }
+}
+
+fn unreadable(why: impl fmt::Display) -> NodeError {
+    NodeError::of_kind(
+        FailureKind::RecordUnreadable,
+        format!("a recorded result cannot be read: {why}"),
+    )
 }
 
 /// A cached result belongs to no thread.
@@ -344,7 +439,7 @@ impl Ending {
             Ok(output) if !self.store_result => Ended::Now(TaskEnd::Done(output)),
             Ok(output) => Ended::Stores(Box::pin(async move {
                 match self.store(output).await {
-                    Ok(output) => TaskEnd::Done(output),
+                    Ok(end) => end,
                     Err(error) => TaskEnd::Failed(error),
                 }
             })),
@@ -390,21 +485,22 @@ impl Ending {
     }
 
     /// What is stored is what counts: another worker may have been first.
-    async fn store(&self, output: Output) -> Result<Output, NodeError> {
+    async fn store(&self, output: Output) -> Result<TaskEnd, NodeError> {
         let record = Record {
             content: RecordContent::Task(output.record.clone()),
             extensions: Extensions::default(),
         };
         let stored = self.cx.record(RESULT_KEY, record).await?;
         match stored.content {
-            RecordContent::Task(record) if record == output.record => Ok(output),
+            RecordContent::Task(record) if record == output.record => Ok(TaskEnd::Done(output)),
             RecordContent::Task(record) => {
                 let ops = &self.graph.ops;
                 let update = ops
                     .decode_update(&record.update, ops.version())
                     .map_err(ReadError::of_record)?;
-                Ok(Output { record, update })
+                Ok(TaskEnd::Done(Output { record, update }))
             }
+            RecordContent::End(end) => Ok(end.how.into()),
             RecordContent::Step(_) => Err(changed("the result is recorded as a step".to_owned())),
         }
     }

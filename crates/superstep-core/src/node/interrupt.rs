@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::checkpoint::format::OnDeadline;
+use crate::checkpoint::format::{Draft, OnDeadline};
 use crate::error::ValueError;
 use crate::value::Value;
 
@@ -15,17 +15,6 @@ use crate::value::Value;
 #[derive(Debug)]
 pub struct Interrupt {
     pub(crate) inner: Result<Draft, ValueError>,
-}
-
-/// A question that is not yet stored.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Draft {
-    pub(crate) key: String,
-    pub(crate) kind: String,
-    pub(crate) request: Value,
-    pub(crate) schema: Option<Value>,
-    pub(crate) within_ms: Option<u64>,
-    pub(crate) on_deadline: OnDeadline,
 }
 
 impl Interrupt {

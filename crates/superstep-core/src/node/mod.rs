@@ -6,12 +6,11 @@ mod interrupt;
 mod records;
 
 pub use cx::{Hold, NodeCx};
-pub use execute::{Execution, Output, Pulse, Task, TaskEnd};
+pub use execute::{Execution, Output, Pulse, Receipt, Task, TaskEnd};
 pub use interrupt::Interrupt;
 
 pub(crate) use cx::{Answers, RECORD_SEQ, TaskInfo};
-pub(crate) use execute::TaskParts;
-pub(crate) use interrupt::Draft;
+pub(crate) use execute::{Stored, TaskParts};
 pub(crate) use records::TaskRecords;
 
 use crate::command::Command;

@@ -34,7 +34,7 @@ impl Pending {
             EntryKind::Attempt => 1,
             EntryKind::Step => 2,
             EntryKind::Update | EntryKind::Fork => 3,
-            EntryKind::Input => 4,
+            EntryKind::Input | EntryKind::Resume => 4,
         };
         if self.kind.is_none_or(|is| weight(kind) > weight(is)) {
             self.kind = Some(kind);
@@ -268,13 +268,8 @@ impl Run {
 
     fn outcome(&self, stop: &Stop) -> Outcome {
         match stop {
-            Stop::Finished => Outcome::Finished,
             Stop::Paused { .. } => Outcome::Paused(self.open_questions().collect()),
-            Stop::Breakpoint(breakpoint) => Outcome::Breakpoint(breakpoint.clone()),
-            Stop::StepLimit => Outcome::StepLimit,
-            Stop::Failed(failures) => Outcome::Failed(failures.clone()),
-            Stop::Cancelled => Outcome::Cancelled,
-            Stop::Drained => Outcome::Drained,
+            stop => Outcome::of(stop),
         }
     }
 

@@ -5,6 +5,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::checkpoint::format::{
     Body, Change, Entry, EntryKind, Extensions, Forked, FrameAdvanced, FrameOpened, GotoRecord,
     Next, RunRecord, TaskWrite,
@@ -47,7 +49,7 @@ impl Edit {
 }
 
 /// In whose name a state is updated.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EditNode {
     /// The node that ran last, if it was one.
     Last,

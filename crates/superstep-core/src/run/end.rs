@@ -1,12 +1,12 @@
 //! Takes what tasks report: results, questions, failures.
 
 use crate::checkpoint::format::{
-    AfterFailure, AttemptFailed, Change, EntryKind, Extensions, Question, Stop,
+    AfterFailure, AttemptFailed, Change, Draft, EntryKind, Extensions, Question, Stop,
 };
 use crate::error::{Failure, FailureKind, NodeError, ProtocolError};
 use crate::graph::Siblings;
 use crate::ids::{FramePath, InterruptId, NodeName, TaskId, Timestamp};
-use crate::node::{Draft, Output, TaskEnd};
+use crate::node::{Output, Stored, TaskEnd};
 use crate::run::live::{Doing, Ending, LiveFrame, Slot};
 use crate::run::{Run, Step};
 
@@ -39,8 +39,16 @@ impl Run {
         let graph = self.position.frame(&path).graph.clone();
         let read = match end {
             TaskEnd::Done(output) => Ok((output, false)),
-            TaskEnd::Stored(bytes) => Output::read(&*graph.ops, &bytes, &self.position.thread)
-                .map(|output| (output, false)),
+            TaskEnd::Stored(bytes) => {
+                match Output::read(&*graph.ops, &bytes, &self.position.thread) {
+                    Ok(Stored::Output(output)) => Ok((output, false)),
+                    Ok(Stored::End(end)) => {
+                        self.take_back_result(task);
+                        return self.task_ended(task, end.how.into(), now);
+                    }
+                    Err(error) => Err(error),
+                }
+            }
             TaskEnd::Cached(bytes) => {
                 Output::from_cache(&*graph.ops, &bytes).map(|output| (output, true))
             }

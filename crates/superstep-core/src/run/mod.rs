@@ -20,6 +20,7 @@ mod barrier;
 mod commit;
 mod edit;
 mod end;
+mod hand_over;
 mod live;
 mod open;
 mod plan;
@@ -30,6 +31,7 @@ mod start;
 mod watch;
 
 pub use edit::{Edit, EditNode, fork, update_state};
+pub use hand_over::{Carried, read_outcome};
 pub use open::{Durability, RunCommand, RunOptions};
 pub use read::{
     NextTask, OpenQuestion, ThreadState, check, graph_name, open_questions, read_state,
@@ -89,6 +91,21 @@ pub enum Outcome {
     Cancelled,
     /// It was asked to hand the thread back. Another worker goes on.
     Drained,
+}
+
+impl Outcome {
+    /// What a stop is to whoever waits for it, apart from the questions of a pause, which are stored elsewhere.
+    fn of(stop: &Stop) -> Self {
+        match stop {
+            Stop::Finished => Outcome::Finished,
+            Stop::Paused { .. } => Outcome::Paused(Vec::new()),
+            Stop::Breakpoint(breakpoint) => Outcome::Breakpoint(breakpoint.clone()),
+            Stop::StepLimit => Outcome::StepLimit,
+            Stop::Failed(failures) => Outcome::Failed(failures.clone()),
+            Stop::Cancelled => Outcome::Cancelled,
+            Stop::Drained => Outcome::Drained,
+        }
+    }
 }
 
 /// One go on one thread. See the module's documentation for how it is driven.

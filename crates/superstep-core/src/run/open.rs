@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::checkpoint::format::{
     Body, Change, EntryKind, FrameOpened, Next, Question, Record, RecordContent, RunRecord, Stop,
 };
@@ -14,6 +16,7 @@ use crate::graph::{AnyUpdate, Definition};
 use crate::ids::{Epoch, FramePath, Moment, NodeName, RunId, ThreadId};
 use crate::node::RECORD_SEQ;
 use crate::run::commit::{LogSize, Pending};
+use crate::run::hand_over::Carried;
 use crate::run::position::Position;
 use crate::run::{Run, plan};
 use crate::value::Value;
@@ -34,10 +37,28 @@ pub enum RunCommand {
     Resume,
     /// Go on with a thread whose owner is gone.
     Recover,
+    /// Go on with a run that its driver put down where nothing was under way. It does not count as a recovery, unless
+    /// somebody took it up since and died.
+    GoOn(Carried),
+}
+
+impl RunCommand {
+    /// Whether it goes on with a thread that is running.
+    fn takes_over(&self) -> bool {
+        matches!(self, RunCommand::Recover | RunCommand::GoOn(_))
+    }
+
+    /// Whether a run was opened with this before: the thread's last run has its id, or it is a run already.
+    fn was_taken(&self, position: &Position, options: &RunOptions) -> bool {
+        match self {
+            RunCommand::GoOn(_) => true,
+            _ => options.run == Some(position.run.run),
+        }
+    }
 }
 
 /// When a superstep is made durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Durability {
     /// Before the next one begins. An acknowledged superstep never runs again.
     #[default]
@@ -49,9 +70,13 @@ pub enum Durability {
 }
 
 /// How a run is to be made. Every limit has a name and a default.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct RunOptions {
+    /// The run's id; one is made up unless it is given. A start or resume with an id is carried out once: opened again,
+    /// it goes on with the run it began, or is refused with [`OpenError::Taken`] when that has stopped.
+    pub run: Option<RunId>,
     /// When supersteps are made durable.
     pub durability: Durability,
     /// How many supersteps each graph may make until the run stops; resuming allows as many again.
@@ -69,6 +94,7 @@ pub struct RunOptions {
 impl Default for RunOptions {
     fn default() -> Self {
         Self {
+            run: None,
             durability: Durability::default(),
             step_limit: 10_000,
             tasks_max: 100_000,
@@ -90,13 +116,33 @@ impl Run {
         moment: Moment,
     ) -> Result<Self, OpenError> {
         let loaded = loaded.unwrap_or_default();
-        let takes_over = matches!(command, RunCommand::Recover);
-        if loaded.head.status == Status::Running && !takes_over {
+        let is_running = loaded.head.status == Status::Running;
+        if is_running && !command.takes_over() && options.run.is_none() {
             return Err(OpenError::Busy {
                 thread: thread.clone(),
             });
         }
         let position = Position::read(graph, thread, &loaded.history)?;
+        let command = match &position {
+            Some(position) if command.was_taken(position, &options) => {
+                if !is_running {
+                    return Err(OpenError::Taken {
+                        thread: thread.clone(),
+                        run: position.run.run,
+                    });
+                }
+                match command {
+                    RunCommand::GoOn(carried) => RunCommand::GoOn(carried),
+                    _ => RunCommand::Recover,
+                }
+            }
+            _ if is_running && !command.takes_over() => {
+                return Err(OpenError::Busy {
+                    thread: thread.clone(),
+                });
+            }
+            _ => command,
+        };
         match command {
             RunCommand::Start {
                 input,
@@ -112,16 +158,19 @@ impl Run {
                 };
                 started.open(loaded, position, options, moment)
             }
-            RunCommand::Recover if loaded.head.status == Status::Running => {
+            RunCommand::Recover | RunCommand::GoOn(_) if is_running => {
                 // Of a run that stores only when it stops there may be nothing but its claim.
                 let position = position.unwrap_or_else(|| {
                     Position::empty(graph, thread, lost_run(graph, thread, &loaded))
                 });
                 let mut run = Self::at(position, &loaded, options, moment);
                 run.go_on(&loaded)?;
+                if let RunCommand::GoOn(carried) = command {
+                    run.take_carried(carried);
+                }
                 Ok(run)
             }
-            RunCommand::Resume | RunCommand::Recover => {
+            RunCommand::Resume | RunCommand::Recover | RunCommand::GoOn(_) => {
                 let position = position.filter(has_work);
                 let nothing = || OpenError::NothingToRun {
                     thread: thread.clone(),
@@ -129,13 +178,22 @@ impl Run {
                 let mut run = Self::at(position.ok_or_else(nothing)?, &loaded, options, moment);
                 run.passed = run.position.frames.keys().cloned().collect();
                 run.go_on(&loaded)?;
+                if let Some(id) = run.options.run {
+                    run.position.run.run = id;
+                    run.pending.push(EntryKind::Resume, Change::RunResumed(id));
+                }
                 Ok(run)
             }
         }
     }
 
     /// A machine that stands where the thread does.
-    fn at(position: Position, loaded: &Loaded, options: RunOptions, moment: Moment) -> Self {
+    pub(super) fn at(
+        position: Position,
+        loaded: &Loaded,
+        options: RunOptions,
+        moment: Moment,
+    ) -> Self {
         let size = LogSize::of(&loaded.history, position.is_outdated());
         Self {
             options,
@@ -169,7 +227,7 @@ impl Run {
     }
 
     /// Takes in what the thread did and was told before.
-    fn go_on(&mut self, loaded: &Loaded) -> Result<(), OpenError> {
+    pub(super) fn go_on(&mut self, loaded: &Loaded) -> Result<(), OpenError> {
         self.position.check()?;
         self.take_records(&loaded.records)?;
         self.take_interrupts(&loaded.interrupts)?;
@@ -293,11 +351,13 @@ impl Started<'_> {
         moment: Moment,
     ) -> Result<Run, OpenError> {
         let record = RunRecord {
-            run: RunId::derive(
-                self.thread,
-                loaded.head.seq.next(),
-                loaded.head.epoch.claimed(moment.dice),
-            ),
+            run: options.run.unwrap_or_else(|| {
+                RunId::derive(
+                    self.thread,
+                    loaded.head.seq.next(),
+                    loaded.head.epoch.claimed(moment.dice),
+                )
+            }),
             graph: self.graph.name.clone(),
             context: self.context.clone(),
             step_limit: options.step_limit,

@@ -165,6 +165,7 @@ impl Position {
         let mut position = position.ok_or_else(|| unreadable(thread, graph, Headless))?;
         match change {
             Change::RunStarted(_) => unreachable!("handled above"),
+            Change::RunResumed(run) => position.run.run = run,
             Change::FrameOpened(opened) => position.replay_opened(opened)?,
             Change::FrameAdvanced(advanced) => position.replay_advanced(advanced)?,
             Change::AttemptFailed(failed) => {

@@ -11,7 +11,7 @@ use crate::graph::{
     SubgraphLife, Timeout,
 };
 use crate::ids::{FramePath, NodeName, TaskId, Timestamp};
-use crate::node::{Output, Task, TaskInfo, TaskParts};
+use crate::node::{Output, Stored, Task, TaskInfo, TaskParts};
 use crate::run::live::{Doing, Ending, LiveFrame, Slot};
 use crate::run::{Run, Step, plan};
 use crate::value::Value;
@@ -137,23 +137,30 @@ impl Run {
     ) {
         let graph = self.position.frame(path).graph.clone();
         let def = graph.node(&planned.node);
-        let id = self.live_frame(path).slots[index as usize].task;
+        let slot = &self.live_frame(path).slots[index as usize];
+        let (id, attempts) = (slot.task, slot.attempt);
         if let Some(result) = self.results.get(&id) {
-            // The graph may have changed since: a place that is gone is a failure of the task.
-            let read =
-                Output::read(&*graph.ops, result, &self.position.thread).and_then(|output| {
-                    def.check_goto(&graph, &planned.node, &output.record.goto, true)?;
-                    Ok(output)
-                });
-            let doing = match read {
-                Ok(output) => Doing::Ended(Ending::of_output(
-                    output,
-                    def.routing.commands.is_some(),
-                    false,
-                )),
-                Err(error) => Doing::Failed(self.task_failure(path, index, &error)),
-            };
-            return self.live_frame(path).set(index, doing);
+            match Output::read(&*graph.ops, result, &self.position.thread) {
+                Ok(Stored::Output(output)) => {
+                    // The graph may have changed since: a place that is gone is a failure of the task.
+                    let checked = def.check_goto(&graph, &planned.node, &output.record.goto, true);
+                    let by_command = def.routing.commands.is_some();
+                    let doing = match checked {
+                        Ok(()) => Doing::Ended(Ending::of_output(output, by_command, false)),
+                        Err(error) => Doing::Failed(self.task_failure(path, index, &error)),
+                    };
+                    return self.live_frame(path).set(index, doing);
+                }
+                Ok(Stored::End(end)) if end.attempt == attempts + 1 => {
+                    return self.ended_elsewhere(path, index, end);
+                }
+                // Of an attempt that the thread's history tells of.
+                Ok(Stored::End(_)) => self.take_back_result(id),
+                Err(error) => {
+                    let failed = Doing::Failed(self.task_failure(path, index, &error));
+                    return self.live_frame(path).set(index, failed);
+                }
+            }
         }
         if let Some(questions) = self
             .unanswered

@@ -190,7 +190,10 @@ impl Watch {
         let (path, next) = match change {
             Change::FrameAdvanced(advanced) => (&advanced.frame, &advanced.next),
             Change::FrameOpened(opened) => (&opened.frame, &opened.next),
-            Change::RunStarted(_) | Change::AttemptFailed(_) | Change::Forked(_) => return,
+            Change::RunStarted(_)
+            | Change::RunResumed(_)
+            | Change::AttemptFailed(_)
+            | Change::Forked(_) => return,
         };
         let Some(position) = &self.position else {
             return;

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use superstep::checkpoint::{
-    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, Head, History,
+    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, Glance, Head, History,
     InterruptQuery, InterruptRow, Loaded, RESULT_KEY, RecordWrite, Saved, StoredBody, ThreadQuery,
     ThreadRow,
 };
 use superstep::error::CheckpointError;
-use superstep::{Seq, ThreadId, Timestamp};
+use superstep::{Seq, TaskId, ThreadId, Timestamp};
 
 use crate::ledger::{Ledger, Report};
 
@@ -265,6 +265,14 @@ impl Checkpointer for Watched {
         limit: u32,
     ) -> BoxFuture<'a, CheckpointResult<Vec<StoredBody>>> {
         self.inner.entries(thread, after, limit)
+    }
+
+    fn glance<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        task: Option<TaskId>,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Glance>>> {
+        self.inner.glance(thread, task)
     }
 
     fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {

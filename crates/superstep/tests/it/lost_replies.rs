@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use superstep::checkpoint::{
-    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, History, InterruptQuery,
-    InterruptRow, Loaded, Memory, RecordWrite, Saved, Status, StoredBody, ThreadQuery, ThreadRow,
+    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, Glance, History,
+    InterruptQuery, InterruptRow, Loaded, Memory, RecordWrite, Saved, Status, StoredBody,
+    ThreadQuery, ThreadRow,
 };
 use superstep::error::CheckpointError;
 use superstep::prelude::*;
-use superstep::{Seq, ThreadId, Timestamp, Value};
+use superstep::{Seq, TaskId, ThreadId, Timestamp, Value};
 
 use crate::kit::{Count, Log, LogUpdate, NodeFuture, asks, id_of, says, wrote};
 
@@ -206,6 +207,14 @@ impl Checkpointer for Forgetful {
         limit: u32,
     ) -> BoxFuture<'a, CheckpointResult<Vec<StoredBody>>> {
         self.reply(self.inner.entries(thread, after, limit))
+    }
+
+    fn glance<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        task: Option<TaskId>,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Glance>>> {
+        self.reply(self.inner.glance(thread, task))
     }
 
     fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {

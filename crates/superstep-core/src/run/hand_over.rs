@@ -1,0 +1,136 @@
+//! Puts a run down where nothing is under way, takes it up again, and lets others run its tasks.
+//!
+//! A driver that spreads one run over many processes needs three things that one process does not. A run is put
+//! down at a boundary and taken up elsewhere without that counting as a crash: what is not stored goes along as
+//! [`Carried`]. Tasks of a wide superstep are run by whoever has room: each is named by its id, and made again from what
+//! is stored ([`Run::tasks`]). And what became of such a task is written down, because nobody is there to be told: a result
+//! is recorded anyway, and any other end by its [`Receipt`](crate::node::Receipt).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::checkpoint::format::{AfterFailure, EndRecord, Entry, Question, Stop};
+use crate::checkpoint::{Loaded, Released, ReleasedRecords, Status};
+use crate::error::{FormatError, OpenError};
+use crate::graph::Definition;
+use crate::ids::{Epoch, FramePath, Moment, TaskId, ThreadId};
+use crate::node::Task;
+use crate::run::live::Doing;
+use crate::run::position::Position;
+use crate::run::{Outcome, Run, RunOptions, Step, open_questions};
+
+/// What a run takes along when it is put down: whatever the store does not know. It holds nothing of the user's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carried {
+    /// Its last epoch. If the thread is at another one by then, somebody took the run up and did not get far.
+    pub epoch: Epoch,
+    /// How many supersteps each graph has made, for the step limit.
+    pub(super) steps: BTreeMap<FramePath, u64>,
+    /// Graphs that went to their node for the step limit.
+    pub(super) limited: BTreeSet<FramePath>,
+    /// Graphs that are past the breakpoints before their superstep.
+    pub(super) passed: BTreeSet<FramePath>,
+}
+
+impl Run {
+    /// Whether everything that has happened is stored, so that the run can be dropped and taken up again, here or
+    /// elsewhere, without doing anything twice. What is under way does not count.
+    pub fn is_stored(&self) -> bool {
+        let is_stored = |path: &FramePath| self.position.frame(path).stored;
+        self.saving.is_none()
+            && self.pending.claim.is_none()
+            && self.pending.changes.is_empty()
+            && self.live.keys().all(is_stored)
+    }
+
+    /// What is to be given to [`RunCommand::GoOn`](crate::run::RunCommand::GoOn) once this run is dropped.
+    pub fn carried(&self) -> Carried {
+        Carried {
+            epoch: self.head.epoch,
+            steps: self.steps.clone(),
+            limited: self.limited.clone(),
+            passed: self.live.keys().chain(&self.passed).cloned().collect(),
+        }
+    }
+
+    pub(super) fn take_carried(&mut self, carried: Carried) {
+        if carried.epoch == self.head.epoch {
+            // Put down on purpose: that is no failed attempt to get somewhere.
+            self.pending.recoveries = self.head.recoveries;
+        }
+        self.steps = carried.steps;
+        self.limited = carried.limited;
+        self.passed = carried.passed;
+    }
+
+    /// The tasks that a run which was put down would start, made to be run in its name: what they record counts for as
+    /// long as nobody else takes the thread up. Nothing is claimed.
+    pub fn tasks(
+        graph: &Arc<Definition>,
+        thread: &ThreadId,
+        loaded: &Loaded,
+        options: RunOptions,
+        carried: Carried,
+        moment: Moment,
+    ) -> Result<Vec<Task>, OpenError> {
+        let nothing = || OpenError::NothingToRun {
+            thread: thread.clone(),
+        };
+        if loaded.head.status != Status::Running || loaded.head.epoch != carried.epoch {
+            return Err(nothing());
+        }
+        let position = Position::read(graph, thread, &loaded.history)?.ok_or_else(nothing)?;
+        let mut run = Self::at(position, loaded, options, moment);
+        run.go_on(loaded)?;
+        run.take_carried(carried);
+        run.pending.claim = None;
+        run.start_supersteps();
+        let started = run.queue.into_iter().map(|step| match step {
+            Step::Start(tasks) => tasks,
+            _ => Vec::new(),
+        });
+        Ok(started.flatten().collect())
+    }
+
+    /// A task ended without a result while another worker ran it, and is told of only now.
+    pub(super) fn ended_elsewhere(&mut self, path: &FramePath, index: u32, end: EndRecord) {
+        let failed = self.position.frame(path).failed.get(&index);
+        let handling = failed.is_some_and(|failed| failed.then == AfterFailure::Handle);
+        let live = self.live_frame(path);
+        let slot = &mut live.slots[index as usize];
+        slot.attempt += 1;
+        let task = slot.task;
+        live.set(index, Doing::Running { handling });
+        self.take_back_result(task);
+        let told = self.task_ended(task, end.how.into(), self.now);
+        debug_assert!(told.is_ok(), "the task was just set to run");
+    }
+
+    /// Forgets what is recorded as a task's result; its steps stay.
+    pub(super) fn take_back_result(&mut self, task: TaskId) {
+        self.results.remove(&task);
+        self.pending.released.push(Released {
+            task,
+            which: ReleasedRecords::Result,
+        });
+    }
+}
+
+/// How a run stopped, from the entry that says so and the questions of its thread; none if it has not stopped there.
+pub fn read_outcome(entry: &Entry, loaded: &Loaded) -> Result<Option<Outcome>, FormatError> {
+    let Some(stop) = &entry.stop else {
+        return Ok(None);
+    };
+    Ok(Some(match stop {
+        Stop::Paused { asked } => {
+            let mut open: BTreeMap<_, Question> = open_questions(loaded.interrupts.clone())?
+                .into_iter()
+                .map(|open| (open.question.id, open.question))
+                .collect();
+            Outcome::Paused(asked.iter().filter_map(|id| open.remove(id)).collect())
+        }
+        stop => Outcome::of(stop),
+    }))
+}

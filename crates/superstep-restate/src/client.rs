@@ -1,0 +1,206 @@
+//! The engine: gives orders to the cluster.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use superstep::checkpoint::BoxFuture;
+use superstep::driver::{Inbox, Order, Ordered};
+use superstep::{DriveError, Engine, Report, RunId, ThreadId};
+
+use crate::handlers::{Reply, now};
+use crate::ingress::Ingress;
+use crate::refusal::{Refusal, chain};
+
+/// A Restate cluster whose workers run the graphs. Cheap to clone.
+#[derive(Clone)]
+pub struct Restate {
+    pub(crate) ingress: Ingress,
+    pub(crate) inbox: Arc<dyn Inbox>,
+}
+
+/// Why the cluster could not be asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RestateError {
+    /// No address was given.
+    #[error("give the address of at least one ingress, such as http://127.0.0.1:8080")]
+    NoAddress,
+    /// Not an address of an ingress.
+    #[error("`{address}` is not an address of an ingress; they look like http://127.0.0.1:8080")]
+    BadAddress {
+        /// What was given.
+        address: String,
+    },
+    /// A node did not answer, or could not say.
+    #[error(
+        "the node at {node} could not carry out the call; is it up, and is a worker registered?"
+    )]
+    Silent {
+        /// The node.
+        node: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The call was looked at and refused.
+    #[error("the cluster refuses the call: {message}")]
+    Refused {
+        /// Why.
+        message: String,
+    },
+    /// An answer that is not one of a worker's.
+    #[error(
+        "the cluster answered something that is not an answer of a worker; do all workers have this version?"
+    )]
+    Unreadable {
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+impl RestateError {
+    /// The codes of this error.
+    pub const CODES: &'static [&'static str] = &[
+        "restate-no-address",
+        "restate-bad-address",
+        "restate-silent",
+        "restate-refused",
+        "restate-unreadable",
+    ];
+
+    /// The stable code of this error: the name of its page in the error index.
+    pub fn code(&self) -> &'static str {
+        match self {
+            RestateError::NoAddress => "restate-no-address",
+            RestateError::BadAddress { .. } => "restate-bad-address",
+            RestateError::Silent { .. } => "restate-silent",
+            RestateError::Refused { .. } => "restate-refused",
+            RestateError::Unreadable { .. } => "restate-unreadable",
+        }
+    }
+}
+
+impl From<RestateError> for DriveError {
+    fn from(error: RestateError) -> Self {
+        DriveError::Engine {
+            code: error.code().to_owned(),
+            message: chain(&error),
+            is_refusal: matches!(error, RestateError::Refused { .. }),
+        }
+    }
+}
+
+impl Restate {
+    /// A cluster by the addresses of its ingresses, and the inbox that its workers read.
+    pub fn new<T: Into<String>>(
+        ingresses: impl IntoIterator<Item = T>,
+        inbox: impl Inbox,
+    ) -> Result<Self, RestateError> {
+        Ok(Self {
+            ingress: Ingress::new(ingresses)?,
+            inbox: Arc::new(inbox),
+        })
+    }
+
+    /// How long a cluster that does not answer is asked again. Two minutes unless said.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.ingress.patience = patience;
+        self
+    }
+
+    /// Gives an order that is to be carried out after a delay, or as soon as its turn comes, and does not wait for it. It is
+    /// accepted when this returns: it outlives every process but the store and the cluster.
+    pub async fn send(
+        &self,
+        thread: &ThreadId,
+        id: RunId,
+        order: &Order,
+        delay: Option<Duration>,
+    ) -> Result<(), DriveError> {
+        self.keep(thread, id, order).await?;
+        let delay = delay.map_or_else(String::new, |delay| {
+            format!("?delay={}ms", delay.as_millis())
+        });
+        let path = format!("{}/send{delay}", path_of(thread, order));
+        self.ingress
+            .call(&path, &id.to_string(), body_of(id))
+            .await?;
+        Ok(())
+    }
+
+    async fn keep(&self, thread: &ThreadId, id: RunId, order: &Order) -> Result<(), DriveError> {
+        let bytes = order.to_bytes(thread);
+        let kept = self.inbox.put(id, thread, &bytes, now()).await?;
+        match kept == bytes {
+            true => Ok(()),
+            false => Err(DriveError::IdReused { run: id }),
+        }
+    }
+
+    async fn ask(&self, thread: &ThreadId, id: RunId, order: &Order) -> Result<Report, DriveError> {
+        self.keep(thread, id, order).await?;
+        let path = path_of(thread, order);
+        let answer = self
+            .ingress
+            .call(&path, &id.to_string(), body_of(id))
+            .await?;
+        let reply = serde_json::from_slice(&answer)
+            .map_err(|source| RestateError::Unreadable { source })?;
+        match reply {
+            Reply::Done(report) => Ok(report),
+            Reply::Refused => Err(self.refusal(thread, id).await?),
+        }
+    }
+
+    async fn refusal(&self, thread: &ThreadId, id: RunId) -> Result<DriveError, DriveError> {
+        let kept = self.inbox.get(id).await?.and_then(|kept| kept.reply);
+        let refusal: Option<Refusal> = kept
+            .map(|reply| serde_json::from_slice(&reply))
+            .transpose()
+            .map_err(|source| RestateError::Unreadable { source })?;
+        Ok(match refusal {
+            Some(refusal) => refusal.into_error(thread),
+            None => DriveError::Engine {
+                code: "restate-refused".to_owned(),
+                message: "the order was refused, and why is not kept any more".to_owned(),
+                is_refusal: true,
+            },
+        })
+    }
+}
+
+impl Engine for Restate {
+    fn carry_out<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        id: RunId,
+        order: &'a Order,
+    ) -> BoxFuture<'a, Result<Report, DriveError>> {
+        Box::pin(self.ask(thread, id, order))
+    }
+}
+
+impl std::fmt::Debug for Restate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Restate")
+            .field("ingress", &self.ingress)
+            .finish_non_exhaustive()
+    }
+}
+
+fn path_of(thread: &ThreadId, order: &Order) -> String {
+    let handler = match order.what {
+        Ordered::Update { .. } | Ordered::Fork { .. } => "change",
+        _ => "run",
+    };
+    let thread = thread.to_string();
+    let key = utf8_percent_encode(&thread, NON_ALPHANUMERIC);
+    format!("/SuperstepThread/{key}/{handler}")
+}
+
+fn body_of(id: RunId) -> Vec<u8> {
+    serde_json::to_vec(&id).expect("an id always encodes")
+}

@@ -1,0 +1,188 @@
+//! Orders that are given again and again, by the clock.
+//!
+//! A cron is an object that calls itself with a delay. What it orders is kept in the inbox, under its own id and for
+//! ever; every tick puts a copy of it under an id that follows from the tick, so a tick that is tried again orders nothing
+//! twice. A cron that is stopped has a reply, and its next tick is its last.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use croner::Cron as Pattern;
+use restate_sdk::prelude::*;
+use serde::{Deserialize, Serialize};
+use superstep::driver::Order;
+use superstep::{DriveError, RunId, ThreadId, Timestamp};
+
+use crate::client::Restate;
+use crate::handlers::{Desk, ThreadClient, derived, now};
+
+/// When an order is given, and to which thread.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Cron {
+    /// Five fields as crontab has them, or six with seconds first; in UTC.
+    pub pattern: String,
+    /// The thread.
+    pub thread: ThreadId,
+}
+
+/// Why a cron could not be set up.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CronError {
+    /// Not a pattern, or one that never comes.
+    #[error("`{pattern}` is not a cron pattern that comes: {why}")]
+    BadPattern {
+        /// What was given.
+        pattern: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// It could not be given to the cluster.
+    #[error(transparent)]
+    Drive(#[from] DriveError),
+}
+
+impl CronError {
+    /// The codes that are this error's own.
+    pub const CODES: &'static [&'static str] = &["cron-bad-pattern"];
+
+    /// The stable code of this error: the name of its page in the error index.
+    pub fn code(&self) -> &'static str {
+        match self {
+            CronError::BadPattern { .. } => "cron-bad-pattern",
+            CronError::Drive(error) => error.code(),
+        }
+    }
+}
+
+impl Cron {
+    /// When it comes next after a time.
+    pub fn next_after(&self, after: Timestamp) -> Result<Timestamp, CronError> {
+        let bad = |why: String| CronError::BadPattern {
+            pattern: self.pattern.clone(),
+            why,
+        };
+        let pattern: Pattern = croner::parser::CronParser::builder()
+            .seconds(croner::parser::Seconds::Optional)
+            .build()
+            .parse(&self.pattern)
+            .map_err(|error| bad(error.to_string()))?;
+        let after = chrono::DateTime::from_timestamp_millis(after.0)
+            .ok_or_else(|| bad("the clock is out of range".to_owned()))?;
+        let next = pattern
+            .find_next_occurrence(&after, false)
+            .map_err(|error| bad(error.to_string()))?;
+        Ok(Timestamp(next.timestamp_millis()))
+    }
+}
+
+/// One tick of a cron.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Tick {
+    cron: Cron,
+    at: Timestamp,
+}
+
+impl Restate {
+    /// Gives an order again and again. The same id again changes nothing.
+    pub async fn start_cron(&self, id: RunId, cron: &Cron, order: &Order) -> Result<(), CronError> {
+        let first = cron.next_after(now())?;
+        let bytes = order.to_bytes(&cron.thread);
+        let kept = self
+            .inbox
+            .put(id, &cron.thread, &bytes, KEPT_FOR_EVER)
+            .await
+            .map_err(DriveError::from)?;
+        if kept != bytes {
+            return Err(DriveError::IdReused { run: id }.into());
+        }
+        let tick = Tick {
+            cron: cron.clone(),
+            at: first,
+        };
+        let body = serde_json::to_vec(&tick).expect("a tick always encodes");
+        let wait = wait_ms(first);
+        let path = format!("/SuperstepCron/{id}/tick/send?delay={wait}ms");
+        let first = format!("first-{id}");
+        self.ingress
+            .call(&path, &first, body)
+            .await
+            .map_err(DriveError::from)?;
+        Ok(())
+    }
+
+    /// Stops a cron. What it has ordered goes on.
+    pub async fn stop_cron(&self, id: RunId) -> Result<(), DriveError> {
+        Ok(self.inbox.reply(id, b"stopped").await?)
+    }
+}
+
+/// A cron, as Restate has it.
+pub(crate) struct CronObject(pub(crate) Arc<Desk>);
+
+#[object(name = "SuperstepCron", client_visibility = "pub(crate)")]
+impl CronObject {
+    /// Gives the order, and calls itself for the next time.
+    #[handler]
+    async fn tick(&self, ctx: ObjectContext<'_>, Json(tick): Json<Tick>) -> HandlerResult<()> {
+        let desk = &self.0;
+        let cron: RunId = ctx
+            .key()
+            .parse()
+            .map_err(|_| TerminalError::new_with_code(400, "not the id of a cron"))?;
+        let Json(next) = ctx
+            .run(|| async { Ok(Json(desk.give_order(cron, &tick).await?)) })
+            .name("order")
+            .await?;
+        let Some((order, next)) = next else {
+            return Ok(());
+        };
+        ctx.object_client::<ThreadClient<'_>>(tick.cron.thread.to_string())
+            .run(Json(order))
+            .idempotency_key(order.to_string())
+            .send();
+        let wait = Duration::from_millis(wait_ms(next));
+        let tick = Tick {
+            at: next,
+            ..tick.clone()
+        };
+        ctx.object_client::<CronObjectClient<'_>>(ctx.key())
+            .tick(Json(tick))
+            .idempotency_key(format!("{}-{}", ctx.key(), next.0))
+            .send_after(wait);
+        Ok(())
+    }
+}
+
+impl Desk {
+    /// Keeps this tick's order, and gives it with the time of the next; none if the cron was stopped.
+    async fn give_order(
+        &self,
+        cron: RunId,
+        tick: &Tick,
+    ) -> HandlerResult<Option<(RunId, Timestamp)>> {
+        let Some(kept) = self.inbox.get(cron).await? else {
+            return Ok(None);
+        };
+        if kept.reply.is_some() {
+            return Ok(None);
+        }
+        let id = derived(&[&cron.to_bytes(), &tick.at.0.to_be_bytes()]);
+        self.inbox
+            .put(id, &tick.cron.thread, &kept.order, now())
+            .await?;
+        // Ticks that nobody was there for are not made up for.
+        let after = Timestamp(tick.at.0.max(now().0));
+        let next = tick
+            .cron
+            .next_after(after)
+            .map_err(|error| TerminalError::new_with_code(400, error.to_string()))?;
+        Ok(Some((id, next)))
+    }
+}
+
+fn wait_ms(until: Timestamp) -> u64 {
+    u64::try_from(until.0 - now().0).unwrap_or(0)
+}
+
+const KEPT_FOR_EVER: Timestamp = Timestamp(i64::MAX);

@@ -1,0 +1,142 @@
+//! The way into Restate: HTTP calls to whichever of its nodes answers.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, StatusCode, Uri};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use tokio::time::Instant;
+
+use crate::client::RestateError;
+use crate::refusal::chain;
+
+/// The ingress addresses of a cluster.
+#[derive(Debug, Clone)]
+pub(crate) struct Ingress {
+    nodes: Vec<String>,
+    http: Client<HttpConnector, Full<Bytes>>,
+    /// How long a cluster that does not answer is asked again.
+    pub(crate) patience: Duration,
+}
+
+const FIRST_WAIT: Duration = Duration::from_millis(20);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+impl Ingress {
+    pub(crate) fn new<T: Into<String>>(
+        nodes: impl IntoIterator<Item = T>,
+    ) -> Result<Self, RestateError> {
+        let nodes: Vec<String> = nodes
+            .into_iter()
+            .map(|node| node.into().trim_end_matches('/').to_owned())
+            .collect();
+        if nodes.is_empty() {
+            return Err(RestateError::NoAddress);
+        }
+        for node in &nodes {
+            let uri: Uri = node.parse().map_err(|_| bad_address(node))?;
+            if uri.scheme_str() != Some("http") || uri.host().is_none() {
+                return Err(bad_address(node));
+            }
+        }
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(Duration::from_secs(2)));
+        Ok(Self {
+            nodes,
+            http: Client::builder(TokioExecutor::new()).build(connector),
+            patience: Duration::from_secs(120),
+        })
+    }
+
+    /// Calls a path under a key, on one node after the other until one answers. The key makes it one call, however
+    /// often it is made. A call that is under way is waited for without end.
+    pub(crate) async fn call(
+        &self,
+        path: &str,
+        key: &str,
+        body: Vec<u8>,
+    ) -> Result<Bytes, RestateError> {
+        let mut silent_since = None;
+        let mut wait = FIRST_WAIT;
+        let body = Bytes::from(body);
+        // Those who call at once do not all begin with the same node.
+        let first = key.bytes().map(usize::from).sum::<usize>();
+        for turn in first.. {
+            let node = &self.nodes[turn % self.nodes.len()];
+            let asked = Instant::now();
+            let error = match self.call_node(node, path, key, body.clone()).await {
+                Ok(answer) => return Ok(answer),
+                Err(error @ RestateError::Refused { .. }) => return Err(error),
+                Err(error) => error,
+            };
+            // A call that was waited for for long was understood: the time that counts begins anew.
+            if asked.elapsed() > LONGEST_WAIT {
+                silent_since = None;
+            }
+            let silent = *silent_since.get_or_insert(asked);
+            if silent.elapsed() > self.patience {
+                return Err(error);
+            }
+            tracing::debug!(node, error = chain(&error), "asking another node");
+            tokio::time::sleep(wait).await;
+            wait = (wait * 2).min(LONGEST_WAIT);
+        }
+        unreachable!("the turns do not end")
+    }
+
+    async fn call_node(
+        &self,
+        node: &str,
+        path: &str,
+        key: &str,
+        body: Bytes,
+    ) -> Result<Bytes, RestateError> {
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(format!("{node}{path}"))
+            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .header("idempotency-key", key)
+            .body(Full::new(body))
+            .map_err(|_| bad_address(node))?;
+        let silent = |error: Box<dyn std::error::Error + Send + Sync>| RestateError::Silent {
+            node: node.to_owned(),
+            source: error,
+        };
+        let response = self
+            .http
+            .request(request)
+            .await
+            .map_err(|error| silent(error.into()))?;
+        let status = response.status();
+        let body = response
+            .into_body()
+            .collect()
+            .await
+            .map_err(|error| silent(error.into()))?
+            .to_bytes();
+        if status.is_success() {
+            return Ok(body);
+        }
+        let message = String::from_utf8_lossy(&body).into_owned();
+        // Refused by a worker, for good. Anything else may pass: no leader, no deployment yet, a node that starts.
+        let is_final = matches!(
+            status,
+            StatusCode::BAD_REQUEST | StatusCode::GONE | StatusCode::PAYLOAD_TOO_LARGE
+        );
+        match is_final {
+            true => Err(RestateError::Refused { message }),
+            false => Err(silent(format!("{status}: {message}").into())),
+        }
+    }
+}
+
+fn bad_address(node: &str) -> RestateError {
+    RestateError::BadAddress {
+        address: node.to_owned(),
+    }
+}

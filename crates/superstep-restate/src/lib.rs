@@ -1,0 +1,48 @@
+//! Runs the graphs of Superstep on a cluster, with [Restate] as its engine.
+//!
+//! Distribution, one writer for each thread, timers, retries and failover are Restate's; this crate writes none of them.
+//! A thread is a virtual object of Restate's, an order to it is an invocation, and what an invocation does is journaled in
+//! segments of many supersteps. A pause ends the invocation: nothing waits in memory, and the thread goes on with
+//! whatever version of the program is deployed when the answer comes. The store, which several processes share, is the only
+//! truth; Restate's journal holds ids and numbers, and nothing of the user's.
+//!
+//! - [`Worker`] is the process that Restate calls: a [`Runtime`](superstep::Runtime) with graphs, and an address.
+//! - [`Restate`] is the [`Engine`](superstep::Engine) that a program gives its orders to. With it, the
+//!   [`Thread`](superstep::Thread)s of a runtime are run by the workers, and everything else about them stays as it is.
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! # use superstep::driver::Inbox;
+//! # use superstep::prelude::*;
+//! # async fn example<P: superstep::Checkpointer + Inbox + Clone>(
+//! #     postgres: P, graph: Graph<impl State>,
+//! # ) -> Result<(), Box<dyn std::error::Error>> {
+//! use superstep_restate::{Restate, Worker};
+//!
+//! // In the workers:
+//! let runtime = Runtime::new(postgres.clone());
+//! runtime.register(&graph);
+//! let listener = Worker::listen("127.0.0.1:9080".parse()?)?;
+//! Worker::new(runtime, postgres.clone()).serve(listener, std::future::pending()).await?;
+//!
+//! // In the program that uses them:
+//! let engine = Restate::new(["http://127.0.0.1:8080"], postgres.clone())?;
+//! let runtime = Runtime::builder(postgres).engine(engine).build();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [Restate]: https://restate.dev
+
+mod client;
+mod cron;
+mod handlers;
+mod ingress;
+mod operations;
+mod refusal;
+mod worker;
+
+pub use client::{Restate, RestateError};
+pub use cron::{Cron, CronError};
+pub use operations::Health;
+pub use worker::{Worker, WorkerError};

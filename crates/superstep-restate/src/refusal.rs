@@ -1,0 +1,59 @@
+//! Refusals: why an order was not carried out, on their way back to whoever gave it.
+//!
+//! They may quote what the user wrote, so they go through the inbox and not through the journal.
+
+use serde::{Deserialize, Serialize};
+use superstep::error::{CheckpointError, OpenError};
+use superstep::{DriveError, InterruptId, ThreadId};
+
+/// Why an order was not carried out.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Refusal {
+    code: String,
+    message: String,
+    interrupt: Option<InterruptId>,
+}
+
+impl Refusal {
+    pub(crate) fn of(error: &DriveError) -> Self {
+        let interrupt = match error {
+            DriveError::Checkpoint(CheckpointError::NotOpen { interrupt, .. }) => Some(*interrupt),
+            DriveError::AnswerRefused { interrupt, .. } => Some(*interrupt),
+            _ => None,
+        };
+        Self {
+            code: error.code().to_owned(),
+            message: chain(error),
+            interrupt,
+        }
+    }
+
+    /// The error as it would have been here, where it is one that programs ask for.
+    pub(crate) fn into_error(self, thread: &ThreadId) -> DriveError {
+        let thread = thread.clone();
+        match (self.code.as_str(), self.interrupt) {
+            ("checkpoint-not-open", Some(interrupt)) => {
+                CheckpointError::NotOpen { thread, interrupt }.into()
+            }
+            ("open-busy", _) => OpenError::Busy { thread }.into(),
+            ("open-nothing-to-run", _) => OpenError::NothingToRun { thread }.into(),
+            _ => DriveError::Engine {
+                code: self.code,
+                message: self.message,
+                is_refusal: true,
+            },
+        }
+    }
+}
+
+/// The error and everything under it.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
+}

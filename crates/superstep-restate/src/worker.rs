@@ -1,0 +1,232 @@
+//! The worker: the process that Restate calls.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hyper::server::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::graceful::GracefulShutdown;
+use restate_sdk::endpoint::{Endpoint, ServiceOptions};
+use restate_sdk::hyper::HyperEndpoint;
+use restate_sdk::service::IntoServiceDefinition;
+use superstep::driver::Inbox;
+use superstep::{Runtime, SegmentLimits};
+use tokio::net::{TcpListener, TcpSocket};
+
+use crate::cron::CronObject;
+use crate::handlers::{Desk, Node, Thread};
+use crate::operations::{self, Health};
+
+/// A process that runs graphs for a cluster.
+pub struct Worker {
+    runtime: Runtime,
+    inbox: Arc<dyn Inbox>,
+    limits: SegmentLimits,
+    identity_key: Option<String>,
+    operations: Option<TcpListener>,
+    drain: Duration,
+}
+
+/// Why a worker could not serve.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkerError {
+    /// Not a key.
+    #[error("`{key}` is not an identity key; Restate prints it when it starts, as `publickeyv1_…`")]
+    BadKey {
+        /// What was given.
+        key: String,
+    },
+    /// The address could not be used.
+    #[error("the address could not be listened at")]
+    Listen(#[from] io::Error),
+}
+
+impl WorkerError {
+    /// The codes of this error.
+    pub const CODES: &'static [&'static str] = &["worker-bad-key", "worker-listen"];
+
+    /// The stable code of this error: the name of its page in the error index.
+    pub fn code(&self) -> &'static str {
+        match self {
+            WorkerError::BadKey { .. } => "worker-bad-key",
+            WorkerError::Listen(_) => "worker-listen",
+        }
+    }
+}
+
+impl Worker {
+    /// A worker for the graphs that are [registered](Runtime::register) with this runtime, and the inbox that orders come
+    /// through.
+    pub fn new(runtime: Runtime, inbox: impl Inbox) -> Self {
+        Self {
+            runtime,
+            inbox: Arc::new(inbox),
+            limits: SegmentLimits::default(),
+            identity_key: None,
+            operations: None,
+            drain: Duration::from_secs(60),
+        }
+    }
+
+    /// How far its segments go.
+    #[must_use]
+    pub fn limits(mut self, limits: SegmentLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Refuses calls that are not signed with this key of the Restate cluster.
+    #[must_use]
+    pub fn identity_key(mut self, key: impl Into<String>) -> Self {
+        self.identity_key = Some(key.into());
+        self
+    }
+
+    /// Tells its health and its figures at an address of their own: `/health`, `/ready` and `/metrics`.
+    #[must_use]
+    pub fn operations(mut self, listener: TcpListener) -> Self {
+        self.operations = Some(listener);
+        self
+    }
+
+    /// How long what is under way may take when the worker is stopped. A minute unless said; what takes longer is cut and
+    /// tried again by another worker.
+    #[must_use]
+    pub fn drain(mut self, drain: Duration) -> Self {
+        self.drain = drain;
+        self
+    }
+
+    /// Listens at an address that several workers of one machine may share: each connection goes to one of them.
+    pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        socket.set_reuseaddr(true)?;
+        #[cfg(unix)]
+        socket.set_reuseport(true)?;
+        socket.bind(address)?;
+        socket.listen(BACKLOG)
+    }
+
+    /// Serves until `stop` ends; then begins nothing new, lets every segment come to its boundary and returns. What a thread
+    /// still has to do is done by the other workers.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), WorkerError> {
+        let desk = Arc::new(Desk::new(self.runtime, self.inbox, self.limits));
+        let endpoint = endpoint(&desk, self.identity_key.as_deref())?;
+        let health = Health::new(desk.clone());
+        let operations = self
+            .operations
+            .map(|listener| tokio::spawn(operations::serve(listener, health)));
+        let connections = accept(&listener, &HyperEndpoint::new(endpoint), stop).await;
+        desk.draining.store(true, Ordering::SeqCst);
+        desk.runtime.refuse_runs();
+        drop(listener);
+        if tokio::time::timeout(self.drain, connections.shutdown())
+            .await
+            .is_err()
+        {
+            tracing::warn!("what is still under way is cut, and tried again by another worker");
+        }
+        if let Some(operations) = operations {
+            operations.abort();
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Worker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker")
+            .field("runtime", &self.runtime)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Serves connections until `stop` ends. Gives those that are open then.
+async fn accept(
+    listener: &TcpListener,
+    endpoint: &HyperEndpoint,
+    stop: impl Future<Output = ()>,
+) -> GracefulShutdown {
+    let connections = GracefulShutdown::new();
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut stop => return connections,
+        };
+        let stream =
+            match accepted.and_then(|(stream, _)| stream.set_nodelay(true).map(|()| stream)) {
+                Ok(stream) => stream,
+                Err(error) => {
+                    // Too many open files, or a caller that is gone: others may still come through.
+                    tracing::warn!(%error, "a connection was not accepted");
+                    tokio::time::sleep(ACCEPT_AGAIN).await;
+                    continue;
+                }
+            };
+        let connection = http2::Builder::new(TokioExecutor::new())
+            .serve_connection(TokioIo::new(stream), endpoint.clone());
+        let connection = connections.watch(connection);
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection of Restate's broke");
+            }
+        });
+    }
+}
+
+/// What Restate is told of the worker: its services, and how they are to be tried again.
+fn endpoint(desk: &Arc<Desk>, identity_key: Option<&str>) -> Result<Endpoint, WorkerError> {
+    let options = || {
+        ServiceOptions::new()
+            .retry_policy_initial_interval(FIRST_RETRY)
+            .retry_policy_exponentiation_factor(2.0)
+            .retry_policy_max_interval(LONGEST_RETRY)
+            .retry_policy_max_attempts(RETRIES_MAX)
+            .retry_policy_pause_on_max_attempts()
+    };
+    let mut endpoint = Endpoint::builder()
+        .bind(
+            Thread(desk.clone())
+                .into_service_definition()
+                .options(options()),
+        )
+        .bind(
+            Node(desk.clone())
+                .into_service_definition()
+                .options(options()),
+        )
+        .bind(
+            CronObject(desk.clone())
+                .into_service_definition()
+                .options(options()),
+        );
+    if let Some(key) = identity_key {
+        endpoint = endpoint
+            .identity_key(key)
+            .map_err(|_| WorkerError::BadKey {
+                key: key.to_owned(),
+            })?;
+    }
+    Ok(endpoint.build())
+}
+
+/// A segment that fails is tried again: at once, for its worker may be gone, and then less and less often, for days. Giving
+/// up would leave a thread that says it is running. Then the invocation is paused, where people see it and can resume it.
+const FIRST_RETRY: Duration = Duration::from_millis(50);
+const LONGEST_RETRY: Duration = Duration::from_secs(10);
+const RETRIES_MAX: u64 = 50_000;
+const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+/// How many connections may wait to be accepted.
+const BACKLOG: u32 = 1_024;

@@ -1,0 +1,8 @@
+//! Graphs on a real Restate, with a real PostgreSQL.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that panics has failed, which is what it is for"
+)]
+
+mod kit;
+mod threads;
