@@ -77,7 +77,8 @@ pub(crate) async fn glance(
     thread: &ThreadId,
     task: Option<TaskId>,
 ) -> Result<Option<Glance>, Fault> {
-    let sql = "SELECT t.epoch, t.status::int8, t.cancel, r.key, r.body FROM thread t
+    let sql =
+        "SELECT t.epoch, t.status::int8, t.cancel, r.key, r.body, t.answers > t.seen FROM thread t
          LEFT JOIN record r ON r.thread = t.id AND r.task = $3
          WHERE t.tenant = $1 AND t.name = $2 ORDER BY r.key";
     let wanted = task.map(|task| Id(task.to_bytes()));
@@ -98,6 +99,7 @@ pub(crate) async fn glance(
         epoch: Epoch(count(row, 0)),
         status: status(row.get(1))?,
         cancel: row.get(2),
+        unseen: row.get(5),
         records,
     }))
 }

@@ -111,19 +111,20 @@ impl Restate {
         self
     }
 
-    /// Gives an order that is to be carried out after a delay, or as soon as its turn comes, and does not wait for it. It is
-    /// accepted when this returns: it outlives every process but the store and the cluster.
-    pub async fn send(
+    /// Gives an order that is to be carried out after a delay, and does not wait for it. It is accepted when this returns: it
+    /// outlives every process but the store and the cluster.
+    pub async fn send_after(
         &self,
         thread: &ThreadId,
         id: RunId,
         order: &Order,
-        delay: Option<Duration>,
+        delay: Duration,
     ) -> Result<(), DriveError> {
         self.keep(thread, id, order).await?;
-        let delay = delay.map_or_else(String::new, |delay| {
-            format!("?delay={}ms", delay.as_millis())
-        });
+        let delay = match delay.as_millis() {
+            0 => String::new(),
+            ms => format!("?delay={ms}ms"),
+        };
         let path = format!("{}/send{delay}", path_of(thread, order));
         self.ingress
             .call(&path, &id.to_string(), body_of(id))
@@ -180,6 +181,15 @@ impl Engine for Restate {
         order: &'a Order,
     ) -> BoxFuture<'a, Result<Report, DriveError>> {
         Box::pin(self.ask(thread, id, order))
+    }
+
+    fn send<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        id: RunId,
+        order: &'a Order,
+    ) -> BoxFuture<'a, Result<(), DriveError>> {
+        Box::pin(self.send_after(thread, id, order, Duration::ZERO))
     }
 }
 

@@ -229,6 +229,7 @@ pub(crate) fn glance(
         epoch: stand.head.epoch,
         status: stand.head.status,
         cancel: stand.cancel,
+        unseen: stand.head.answers > stand.seen,
         records,
     }))
 }

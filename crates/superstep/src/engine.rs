@@ -27,4 +27,12 @@ pub trait Engine: Send + Sync + 'static {
         id: RunId,
         order: &'a Order,
     ) -> BoxFuture<'a, Result<Report, DriveError>>;
+
+    /// Gives an order that is carried out when its turn comes, and does not wait for it.
+    fn send<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        id: RunId,
+        order: &'a Order,
+    ) -> BoxFuture<'a, Result<(), DriveError>>;
 }

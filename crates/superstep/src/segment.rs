@@ -197,6 +197,8 @@ impl Runtime {
         let graph = self.graph_named(&order.graph, thread)?;
         let options = order.options(id)?;
         let mut stretch = Stretch::new(limits, options.durability);
+        let is_answer = matches!(order.what, Ordered::Answer(_));
+        let is_first = carried.is_none();
         let command = match carried {
             Some(carried) => RunCommand::GoOn(carried),
             None => self.command_of(thread, &order.what).await?,
@@ -206,6 +208,14 @@ impl Runtime {
             .as_ref()
             .map(|loaded| loaded.head)
             .unwrap_or_default();
+        // Answers that came while the thread ran were taken by whoever ran it.
+        if is_answer && is_first && head.status != Status::Running {
+            let glance = self.inner.store.glance(thread, None).await?;
+            if let (Some(loaded), Some(false)) = (&loaded, glance.map(|glance| glance.unseen)) {
+                let outcome = self.outcome_at(thread, head.seq, loaded).await?;
+                return Ok(stopped(id, head.seq, &outcome));
+            }
+        }
         let run = match Run::open(&graph, thread, loaded, command, options, self.moment()) {
             Ok(run) => run,
             // An earlier call came to the end, and nobody was told.
@@ -215,7 +225,7 @@ impl Runtime {
                 return Ok(stopped(run, head.seq, &outcome));
             }
             // An answer to a question of a thread that is finished with it.
-            Err(OpenError::NothingToRun { .. }) if matches!(order.what, Ordered::Answer(_)) => {
+            Err(OpenError::NothingToRun { .. } | OpenError::Busy { .. }) if is_answer => {
                 let (run, seq) = (id, head.seq);
                 let due = Vec::new();
                 return Ok(Boundary::Stopped(Report { run, seq, due }));

@@ -167,10 +167,34 @@ impl<S: State> Thread<S> {
         })
     }
 
+    /// Answers are an order, so that nobody need be there to go on with them. Orders wait for their turn; so while the thread runs
+    /// the answers are also stored at once, for whoever runs it.
+    async fn order_answers(
+        &self,
+        engine: &dyn Engine,
+        answers: Vec<Answer>,
+    ) -> Result<Option<Stopped<S>>, DriveError> {
+        let store = &self.runtime.inner.store;
+        let glance = store.glance(&self.id, None).await?;
+        if glance.is_none_or(|glance| glance.status != Status::Running) {
+            let stopped = self.order(engine, Ordered::Answer(answers)).await?;
+            return Ok(Some(stopped));
+        }
+        let (id, order) = self.new_order(Ordered::Answer(answers.clone()))?;
+        engine.send(&self.id, id, &order).await?;
+        store.answer(&self.id, &answers).await?;
+        Ok(None)
+    }
+
     async fn report(&self, engine: &dyn Engine, what: Ordered) -> Result<Report, DriveError> {
+        let (id, order) = self.new_order(what)?;
+        engine.carry_out(&self.id, id, &order).await
+    }
+
+    fn new_order(&self, what: Ordered) -> Result<(RunId, Order), DriveError> {
         let order = Order::new(self.graph.name(), what, &self.options)?;
         let id = self.options.run.unwrap_or_else(|| self.runtime.new_run());
-        engine.carry_out(&self.id, id, &order).await
+        Ok((id, order))
     }
 
     /// The questions that wait for an answer.
@@ -221,7 +245,7 @@ impl<S: State> Thread<S> {
     ) -> Result<Option<Stopped<S>>, DriveError> {
         let answers = self.checked_answers(by, answers).await?;
         if let Some(engine) = &self.runtime.inner.engine {
-            return Ok(Some(self.order(&**engine, Ordered::Answer(answers)).await?));
+            return self.order_answers(&**engine, answers).await;
         }
         self.runtime.inner.store.answer(&self.id, &answers).await?;
         let driven = self

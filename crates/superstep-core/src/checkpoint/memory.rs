@@ -143,6 +143,7 @@ impl Checkpointer for Memory {
                 epoch: found.head.epoch,
                 status: found.head.status,
                 cancel: found.cancel,
+                unseen: found.head.answers > found.answers_seen,
                 records: task.map_or_else(Vec::new, |task| found.records_of(task)),
             }))
         })

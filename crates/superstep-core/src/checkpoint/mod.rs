@@ -402,6 +402,8 @@ pub struct Glance {
     pub status: Status,
     /// Whether its run is asked to stop.
     pub cancel: bool,
+    /// Whether it was given answers that its last owner had not seen.
+    pub unseen: bool,
     /// What the task has recorded, in the order of keys.
     pub records: Vec<RecordRow>,
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::channel::{Channel, ChannelKind};
 use crate::checkpoint::format::{AfterFailure, EndRecord, Entry, Question, Stop};
 use crate::checkpoint::{Loaded, Released, ReleasedRecords, Status};
 use crate::error::{FormatError, OpenError};
@@ -18,7 +19,7 @@ use crate::graph::Definition;
 use crate::ids::{Epoch, FramePath, Moment, TaskId, ThreadId};
 use crate::node::Task;
 use crate::run::live::Doing;
-use crate::run::position::Position;
+use crate::run::position::{Frame, Position};
 use crate::run::{Outcome, Run, RunOptions, Step, open_questions};
 
 /// What a run takes along when it is put down: whatever the store does not know. It holds nothing of the user's.
@@ -26,8 +27,8 @@ use crate::run::{Outcome, Run, RunOptions, Step, open_questions};
 pub struct Carried {
     /// Its last epoch. If the thread is at another one by then, somebody took the run up and did not get far.
     pub epoch: Epoch,
-    /// How many supersteps each graph has made, for the step limit.
-    pub(super) steps: BTreeMap<FramePath, u64>,
+    /// How many supersteps each graph has made, for the step limit. Pairs, for a path is no key of JSON.
+    pub(super) steps: Vec<(FramePath, u64)>,
     /// Graphs that went to their node for the step limit.
     pub(super) limited: BTreeSet<FramePath>,
     /// Graphs that are past the breakpoints before their superstep.
@@ -36,20 +37,26 @@ pub struct Carried {
 
 impl Run {
     /// Whether everything that has happened is stored, so that the run can be dropped and taken up again, here or
-    /// elsewhere, without doing anything twice. What is under way does not count.
+    /// elsewhere, without doing anything twice. What is under way does not count. Never of a run with untracked channels or
+    /// inside a stateless subgraph: they are whole in one place only.
     pub fn is_stored(&self) -> bool {
-        let is_stored = |path: &FramePath| self.position.frame(path).stored;
+        let is_stored = |frame: &Frame| {
+            let is_tracked = |channel: &Channel| channel.kind != ChannelKind::Untracked;
+            frame.stored && frame.graph.ops.channels().iter().all(is_tracked)
+        };
         self.saving.is_none()
             && self.pending.claim.is_none()
             && self.pending.changes.is_empty()
-            && self.live.keys().all(is_stored)
+            && self.position.frames.values().all(is_stored)
     }
 
     /// What is to be given to [`RunCommand::GoOn`](crate::run::RunCommand::GoOn) once this run is dropped.
     pub fn carried(&self) -> Carried {
         Carried {
             epoch: self.head.epoch,
-            steps: self.steps.clone(),
+            steps: (self.steps.iter())
+                .map(|(path, steps)| (path.clone(), *steps))
+                .collect(),
             limited: self.limited.clone(),
             passed: self.live.keys().chain(&self.passed).cloned().collect(),
         }
@@ -60,7 +67,7 @@ impl Run {
             // Put down on purpose: that is no failed attempt to get somewhere.
             self.pending.recoveries = self.head.recoveries;
         }
-        self.steps = carried.steps;
+        self.steps = carried.steps.into_iter().collect();
         self.limited = carried.limited;
         self.passed = carried.passed;
     }

@@ -133,6 +133,15 @@ impl Engine for Here {
     ) -> BoxFuture<'a, Result<Report, DriveError>> {
         self.restate.carry_out(thread, id, order)
     }
+
+    fn send<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        id: RunId,
+        order: &'a Order,
+    ) -> BoxFuture<'a, Result<(), DriveError>> {
+        self.restate.send(thread, id, order)
+    }
 }
 
 async fn store(services: &Services) -> Postgres {

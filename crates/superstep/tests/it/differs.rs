@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use superstep::error::BuildFault;
 use superstep::prelude::*;
 use superstep::run::RunCommand;
-use superstep::{NodeName, Value};
+use superstep::{DriveError, NodeName, Value};
 use superstep_core::{Moment, Run, ThreadId, Timestamp};
 
 use crate::kit::{Count, Log, LogUpdate, asks, failures, keys, memory, options, says, wrote};
@@ -283,4 +283,30 @@ async fn differs_a_pause_in_a_fan_out_names_every_question_once() {
         .map(|(_, id)| id)
         .collect();
     assert_eq!(ids.len(), 2, "each has an id of its own");
+}
+
+#[tokio::test]
+async fn a_thread_is_busy_while_it_runs() {
+    let runtime = memory();
+    let graph = Graph::builder("slow")
+        .node("a", |_: View<Log>, _: NodeCx| async move {
+            std::future::pending::<()>().await;
+            Ok::<_, NodeError>(LogUpdate::default())
+        })
+        .edge(START, "a")
+        .edge("a", END)
+        .build()
+        .unwrap();
+    let thread = runtime.thread(&graph, "t").unwrap();
+    tokio::select! {
+        stopped = thread.start(LogUpdate::default()) => panic!("{stopped:?}"),
+        () = async {
+            while thread.state().await.unwrap().is_none() {
+                tokio::task::yield_now().await;
+            }
+            let busy = thread.start(LogUpdate::default()).await.unwrap_err();
+            assert!(matches!(busy, DriveError::Open(_)));
+            assert_eq!(busy.code(), "open-busy");
+        } => {}
+    }
 }

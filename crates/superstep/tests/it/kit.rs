@@ -80,8 +80,9 @@ pub(crate) fn fails(
     }
 }
 
+/// A runtime of whoever runs these scenarios.
 pub(crate) fn memory() -> Runtime {
-    Runtime::new(Memory::default())
+    crate::runtime()
 }
 
 /// A graph of nodes in a row.

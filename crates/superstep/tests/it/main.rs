@@ -21,3 +21,8 @@ mod ui;
 mod upgrades;
 mod values;
 mod watching;
+
+/// What the scenarios run on.
+fn runtime() -> superstep::Runtime {
+    superstep::Runtime::new(superstep::Memory::default())
+}

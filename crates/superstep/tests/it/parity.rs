@@ -10,7 +10,7 @@ use superstep::run::{Sight, StreamMode};
 use superstep::store::{
     FilterOp, ItemFilter, MemoryStore, Namespace, NamespaceQuery, PutItem, Search, Store, Ttl,
 };
-use superstep::{DriveError, Durability, NodeName, Seq, SubgraphLife, Timestamp};
+use superstep::{Durability, NodeName, Seq, SubgraphLife, Timestamp};
 
 use crate::kit::{
     Count, Log, LogUpdate, asked, asks, fails, failures, id_of, keys, memory, options, row, says,
@@ -677,30 +677,4 @@ async fn parity_20_store_filters_and_namespaces() {
             .unwrap()
             .is_none()
     );
-}
-
-#[tokio::test]
-async fn a_thread_is_busy_while_it_runs() {
-    let runtime = memory();
-    let graph = Graph::builder("slow")
-        .node("a", |_: View<Log>, _: NodeCx| async move {
-            std::future::pending::<()>().await;
-            Ok::<_, NodeError>(LogUpdate::default())
-        })
-        .edge(START, "a")
-        .edge("a", END)
-        .build()
-        .unwrap();
-    let thread = runtime.thread(&graph, "t").unwrap();
-    tokio::select! {
-        stopped = thread.start(LogUpdate::default()) => panic!("{stopped:?}"),
-        () = async {
-            while thread.state().await.unwrap().is_none() {
-                tokio::task::yield_now().await;
-            }
-            let busy = thread.start(LogUpdate::default()).await.unwrap_err();
-            assert!(matches!(busy, DriveError::Open(_)));
-            assert_eq!(busy.code(), "open-busy");
-        } => {}
-    }
 }

@@ -172,7 +172,9 @@ async fn an_update_as_input_begins_with_the_next_resume() {
     let done = thread.resume().await.unwrap();
     assert_eq!(done.state.ran, ["in", "a", "again", "a"]);
     let kinds: Vec<_> = thread.history(Seq(0), 9).await.unwrap();
-    let kinds: Vec<_> = kinds.iter().map(|past| past.entry.kind).collect();
+    let kinds = kinds.iter().map(|past| past.entry.kind);
+    // An engine's resume has an entry of its own, by which it knows itself again.
+    let kinds: Vec<_> = kinds.filter(|kind| *kind != EntryKind::Resume).collect();
     assert_eq!(
         kinds,
         [

@@ -1,0 +1,142 @@
+//! An engine that drives runs in segments, in this process, and forgets as much as a cluster might.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use superstep::checkpoint::BoxFuture;
+use superstep::driver::{Order, Ordered};
+use superstep::graph::Definition;
+use superstep::run::Carried;
+use superstep::{
+    Boundary, DriveError, Engine, Memory, Report, RunId, Runtime, SegmentLimits, ThreadId,
+};
+
+/// The engine that a scenario is given.
+pub(crate) struct InSegments(Arc<Segments>);
+
+struct Segments {
+    /// Makes the segments.
+    one: Runtime,
+    /// Runs what is handed over.
+    other: Runtime,
+    limits: SegmentLimits,
+    made: AtomicU64,
+    /// One order at a time, as for a thread of a cluster; a scenario has one thread.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl InSegments {
+    pub(crate) fn new(store: Memory) -> Self {
+        Self(Arc::new(Segments {
+            one: Runtime::new(store.clone()),
+            other: Runtime::new(store),
+            limits: SegmentLimits {
+                supersteps: 1,
+                longest_wait: Duration::from_millis(20),
+                cancel_poll: Duration::from_millis(10),
+                ..SegmentLimits::default()
+            },
+            made: AtomicU64::new(0),
+            turn: tokio::sync::Mutex::default(),
+        }))
+    }
+}
+
+impl Segments {
+    async fn drive(
+        &self,
+        thread: &ThreadId,
+        id: RunId,
+        order: &Order,
+    ) -> Result<Report, DriveError> {
+        let _turn = self.turn.lock().await;
+        let order = Order::from_bytes(&order.to_bytes(thread), thread).unwrap();
+        if let Ordered::Update { .. } | Ordered::Fork { .. } = order.what {
+            let epoch = self.one.epoch_of(thread).await?;
+            let first = self.one.change(thread, id, &order, epoch).await?;
+            let again = self.one.change(thread, id, &order, epoch).await?;
+            assert_eq!(first, again, "a change is made once");
+            return Ok(first);
+        }
+        let mut carried = None;
+        loop {
+            carried = Some(match self.segment(thread, id, &order, carried).await? {
+                Boundary::Stopped(report) => return Ok(report),
+                Boundary::GoOn(carried) => carried,
+                Boundary::Sleep { until, carried } => {
+                    while superstep::Clock::default().now() < until {
+                        if !self.one.is_wanted(thread).await? {
+                            break;
+                        }
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                    }
+                    carried
+                }
+                Boundary::HandOver { tasks, carried } => {
+                    let run = |task| {
+                        self.other
+                            .run_task(thread, id, &order, &carried, task, &self.limits)
+                    };
+                    for task in &tasks {
+                        run(*task).await?;
+                    }
+                    // Their replies were lost.
+                    for task in &tasks {
+                        run(*task).await?;
+                    }
+                    carried
+                }
+            });
+        }
+    }
+
+    async fn segment(
+        &self,
+        thread: &ThreadId,
+        id: RunId,
+        order: &Order,
+        carried: Option<Carried>,
+    ) -> Result<Boundary, DriveError> {
+        let make = || {
+            self.one
+                .segment(thread, id, order, carried.clone(), &self.limits)
+        };
+        let mut boundary = make().await?;
+        if self.made.fetch_add(1, Ordering::Relaxed) % 3 == 2 {
+            // Its end was not journaled.
+            boundary = make().await?;
+        }
+        let journaled = serde_json::to_vec(&boundary).unwrap();
+        Ok(serde_json::from_slice(&journaled).unwrap())
+    }
+}
+
+impl Engine for InSegments {
+    fn register(&self, graph: &Arc<Definition>) {
+        self.0.one.register_definition(graph);
+        self.0.other.register_definition(graph);
+    }
+
+    fn carry_out<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        id: RunId,
+        order: &'a Order,
+    ) -> BoxFuture<'a, Result<Report, DriveError>> {
+        Box::pin(self.0.drive(thread, id, order))
+    }
+
+    fn send<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        id: RunId,
+        order: &'a Order,
+    ) -> BoxFuture<'a, Result<(), DriveError>> {
+        let (segments, thread, order) = (self.0.clone(), thread.clone(), order.clone());
+        Box::pin(async move {
+            tokio::spawn(async move { segments.drive(&thread, id, &order).await });
+            Ok(())
+        })
+    }
+}
