@@ -22,6 +22,10 @@ const FAMILIES: &[(&str, &str)] = &[
     ("checkpoint", "The checkpointer"),
     ("format", "Stored bytes"),
     ("store", "The long-term store"),
+    ("drive", "Driving threads"),
+    ("restate", "Asking a cluster"),
+    ("worker", "Workers of a cluster"),
+    ("cron", "Orders by the clock"),
     ("protocol", "Drivers that call out of turn"),
 ];
 

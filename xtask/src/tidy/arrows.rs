@@ -10,7 +10,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("superstep-core", &["superstep-macros"]),
     ("superstep-macros", &[]),
     ("superstep", &["superstep-core"]),
-    ("superstep-restate", &["superstep-core"]),
+    // It spreads the runs of the local driver over processes, segment by segment.
+    ("superstep-restate", &["superstep"]),
     ("superstep-sqlite", &["superstep-core"]),
     ("superstep-postgres", &["superstep-core"]),
     ("superstep-server", &["superstep-core"]),

@@ -22,6 +22,14 @@ const SOURCES: &[Source] = &[
         name: "superstep",
         codes: || superstep::DriveError::CODES.to_vec(),
     },
+    Source {
+        name: "superstep-restate",
+        codes: || {
+            let client = superstep_restate::RestateError::CODES;
+            let worker = superstep_restate::WorkerError::CODES;
+            [client, worker, superstep_restate::CronError::CODES].concat()
+        },
+    },
 ];
 
 const SECTIONS: &[&str] = &["## What happened", "## Why", "## What to do"];

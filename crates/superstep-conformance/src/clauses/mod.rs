@@ -7,6 +7,7 @@ mod admin;
 mod answer;
 mod archive;
 mod commit;
+mod glance;
 mod list;
 mod load;
 mod record;
@@ -136,6 +137,12 @@ const CHECKPOINTER: &[Clause<dyn Checkpointer>] = clauses! {
         retry_of_a_pause_is_told_as_before,
         closed_answers_are_not_told,
         answer_that_races_a_pause_is_not_lost;
+    glance:
+        glance_at_no_thread_is_none,
+        glance_shows_where_a_thread_stands,
+        glance_shows_the_records_of_one_task,
+        glance_shows_a_wish_to_cancel,
+        glance_shows_answers_that_nobody_has_seen;
     load:
         missing_thread_is_none,
         load_begins_at_the_newest_snapshot,

@@ -59,6 +59,11 @@ pub(crate) enum Defect {
     ImportTakesAnyName,
     ImportTakesDamage,
     ImportNeedsEntries,
+    GlanceOverlooksRecords,
+    GlanceShowsEveryRecord,
+    GlanceOverlooksCancel,
+    GlanceOverlooksAnswers,
+    GlanceOfLastEpoch,
 }
 
 /// A checkpointer with a defect.
@@ -413,7 +418,23 @@ impl Checkpointer for Broken {
         thread: &'a ThreadId,
         task: Option<TaskId>,
     ) -> BoxFuture<'a, CheckpointResult<Option<Glance>>> {
-        self.inner.glance(thread, task)
+        Box::pin(async move {
+            let Some(mut glance) = self.inner.glance(thread, task).await? else {
+                return Ok(None);
+            };
+            match self.defect {
+                Defect::GlanceOverlooksRecords => glance.records.clear(),
+                Defect::GlanceShowsEveryRecord => {
+                    let loaded = self.inner.load(thread).await?.unwrap_or_default();
+                    glance.records = loaded.records;
+                }
+                Defect::GlanceOverlooksCancel => glance.cancel = false,
+                Defect::GlanceOverlooksAnswers => glance.unseen = false,
+                Defect::GlanceOfLastEpoch => glance.epoch = Epoch(glance.epoch.0 - 1),
+                _ => {}
+            }
+            Ok(Some(glance))
+        })
     }
 
     fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {

@@ -9,6 +9,26 @@ fn every_defect_of_a_checkpointer_is_caught() {
     for (defect, clause) in [
         (Defect::FenceSkipped, "commit::stale_epoch_is_fenced"),
         (
+            Defect::GlanceOverlooksRecords,
+            "glance::glance_shows_the_records_of_one_task",
+        ),
+        (
+            Defect::GlanceShowsEveryRecord,
+            "glance::glance_shows_the_records_of_one_task",
+        ),
+        (
+            Defect::GlanceOverlooksCancel,
+            "glance::glance_shows_a_wish_to_cancel",
+        ),
+        (
+            Defect::GlanceOverlooksAnswers,
+            "glance::glance_shows_answers_that_nobody_has_seen",
+        ),
+        (
+            Defect::GlanceOfLastEpoch,
+            "glance::glance_shows_where_a_thread_stands",
+        ),
+        (
             Defect::FenceSkipped,
             "commit::racing_claims_have_one_winner",
         ),

@@ -4,12 +4,15 @@
 
 use serde_json::json;
 use superstep_core::checkpoint::format::{
-    AfterFailure, AttemptFailed, Body, Breakpoint, BreakpointSide, Change, Entry, EntryKind,
-    Extensions, FORMAT, Forked, FrameAdvanced, FrameOpened, FrameSnapshot, GotoRecord, JoinSeen,
-    Next, OnDeadline, ParentRecord, PlannedTask, Question, Record, RecordContent, RunRecord,
-    Snapshot, StepRecord, Stop, TaskRecord, TaskWrite,
+    AfterFailure, AttemptFailed, Body, Breakpoint, BreakpointSide, Change, Draft, EndRecord,
+    EndedHow, Entry, EntryKind, Extensions, FORMAT, Forked, FrameAdvanced, FrameOpened,
+    FrameSnapshot, GotoRecord, JoinSeen, Next, OnDeadline, ParentRecord, PlannedTask, Question,
+    Record, RecordContent, RunRecord, Snapshot, StepRecord, Stop, TaskRecord, TaskWrite,
 };
+use superstep_core::checkpoint::{Answer, AnswerBody};
+use superstep_core::driver::{Order, Ordered};
 use superstep_core::error::{Failure, FailureKind, FormatError};
+use superstep_core::run::{EditNode, RunOptions};
 use superstep_core::{
     FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId, Timestamp, Value,
 };
@@ -245,6 +248,76 @@ pub(crate) fn task_record() -> Record {
     }))
 }
 
+pub(crate) fn end_record(how: EndedHow) -> Record {
+    record(RecordContent::End(EndRecord { attempt: 2, how }))
+}
+
+fn resumed() -> Entry {
+    Entry {
+        kind: EntryKind::Resume,
+        parent: Seq(6),
+        at: Timestamp(1_700_000_000_000),
+        changes: vec![Change::RunResumed(RunId::from_bytes([4; 16]))],
+        stop: None,
+        extensions: extensions(2),
+    }
+}
+
+fn draft() -> Draft {
+    Draft {
+        key: "call-1".to_owned(),
+        kind: "tool_approval".to_owned(),
+        request: value("{\"tool\":\"rm\"}"),
+        schema: Some(value("{\"type\":\"boolean\"}")),
+        within_ms: Some(9),
+        on_deadline: OnDeadline::Answer(value("false")),
+    }
+}
+
+/// Every variant of what can be ordered.
+fn orders() -> Vec<(&'static str, Order)> {
+    let answer = |body| Answer {
+        interrupt: InterruptId::from_bytes([8; 16]),
+        body,
+        by: "ada".to_owned(),
+        at: Timestamp(7),
+    };
+    let update = |node| Ordered::Update {
+        node,
+        update: value("{\"x\":1}"),
+        goto: parent().goto,
+    };
+    let all = [
+        (
+            "start",
+            Ordered::Start {
+                input: value("{\"x\":1}"),
+                context: Some(value("{\"user\":\"ada\"}")),
+                metadata: Some(value("{\"team\":\"a\"}")),
+            },
+        ),
+        ("resume", Ordered::Resume),
+        ("recover", Ordered::Recover),
+        (
+            "answer",
+            Ordered::Answer(vec![
+                answer(AnswerBody::Value(value("true"))),
+                answer(AnswerBody::Expired),
+            ]),
+        ),
+        ("update-last", update(EditNode::Last)),
+        ("update-node", update(EditNode::Node(node("a")))),
+        ("update-input", update(EditNode::Input)),
+        ("update-end", update(EditNode::End)),
+        ("fork", Ordered::Fork { at: Seq(3) }),
+    ];
+    let order = |(name, what)| {
+        let order = Order::new("graph", what, &RunOptions::default()).unwrap();
+        (name, order)
+    };
+    all.into_iter().map(order).collect()
+}
+
 fn golden<B: Body + PartialEq + std::fmt::Debug>(name: &str, body: &B) {
     let bytes = golden_bytes(name, &body.seal(&thread(), SEQ));
     let read = B::unseal(&bytes, &thread(), SEQ).unwrap();
@@ -292,6 +365,34 @@ fn golden_files_of_format_1_decode_and_encode_to_the_same_bytes() {
     golden("question-fails", &question(OnDeadline::Fail));
     golden("record-step", &step_record());
     golden("record-task", &task_record());
+    golden("entry-resume", &resumed());
+    let failed = EndedHow::Failed {
+        kind: FailureKind::Retryable,
+        message: "broken".to_owned(),
+    };
+    golden(
+        "record-end-paused",
+        &end_record(EndedHow::Paused(vec![draft()])),
+    );
+    golden("record-end-failed", &end_record(failed));
+    golden("record-end-timed-out", &end_record(EndedHow::TimedOut));
+}
+
+#[test]
+fn golden_files_of_orders_decode_and_encode_to_the_same_bytes() {
+    for (name, order) in orders() {
+        let bytes = golden_bytes(&format!("order-{name}"), &order.to_bytes(&thread()));
+        let read = Order::from_bytes(&bytes, &thread()).unwrap();
+        assert_eq!(read, order, "{name} decodes to something else");
+    }
+}
+
+#[test]
+fn an_order_of_another_thread_is_not_read() {
+    let (_, order) = &orders()[0];
+    let other = ThreadId::new("another").unwrap();
+    let read = Order::from_bytes(&order.to_bytes(&thread()), &other).map(drop);
+    assert_eq!(code(read), "format-damaged");
 }
 
 /// One sealed body of each kind, with the way to read it.

@@ -10,6 +10,7 @@ mod cache;
 mod cluster;
 mod commits;
 mod conformance;
+mod inbox;
 mod items;
 mod kit;
 mod lists;

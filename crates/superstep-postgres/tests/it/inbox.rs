@@ -1,0 +1,87 @@
+//! The inbox: orders are kept once, read by their id, and swept.
+
+use superstep_core::driver::Inbox;
+use superstep_core::{RunId, ThreadId, Timestamp};
+
+use crate::kit;
+
+fn id(n: u8) -> RunId {
+    RunId::from_bytes([n; 16])
+}
+
+fn thread(name: &str) -> ThreadId {
+    ThreadId::of_tenant("acme", name).unwrap()
+}
+
+#[tokio::test]
+async fn the_first_order_under_an_id_is_kept() {
+    let db = kit::db().await;
+    let postgres = &*db;
+    let at = Timestamp(5);
+    let kept = postgres
+        .put(id(1), &thread("a"), b"first", at)
+        .await
+        .unwrap();
+    assert_eq!(kept, b"first");
+    let kept = postgres
+        .put(id(1), &thread("b"), b"second", at)
+        .await
+        .unwrap();
+    assert_eq!(kept, b"first");
+    let found = Inbox::get(postgres, id(1)).await.unwrap().unwrap();
+    assert_eq!(
+        (found.thread, found.order),
+        (thread("a"), b"first".to_vec())
+    );
+    assert!(Inbox::get(postgres, id(2)).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn racing_orders_agree() {
+    let db = kit::db().await;
+    let postgres = &*db;
+    let bodies: Vec<Vec<u8>> = (0..16).map(|n| vec![n]).collect();
+    let (to, at) = (thread("a"), Timestamp(5));
+    let mut kept = Vec::new();
+    let mut puts = tokio::task::JoinSet::new();
+    for body in bodies {
+        let (postgres, to) = (postgres.clone(), to.clone());
+        puts.spawn(async move { postgres.put(id(1), &to, &body, at).await.unwrap() });
+    }
+    while let Some(put) = puts.join_next().await {
+        kept.push(put.unwrap());
+    }
+    kept.dedup();
+    assert_eq!(kept.len(), 1);
+}
+
+#[tokio::test]
+async fn the_first_reply_stays() {
+    let db = kit::db().await;
+    let postgres = &*db;
+    postgres
+        .put(id(1), &thread("a"), b"order", Timestamp(5))
+        .await
+        .unwrap();
+    postgres.reply(id(1), b"first").await.unwrap();
+    postgres.reply(id(1), b"second").await.unwrap();
+    let found = Inbox::get(postgres, id(1)).await.unwrap().unwrap();
+    assert_eq!(found.reply.unwrap(), b"first");
+}
+
+#[tokio::test]
+async fn old_orders_are_swept_a_few_at_a_time() {
+    let db = kit::db().await;
+    let postgres = &*db;
+    for n in 1..=5_u8 {
+        let at = Timestamp(i64::from(n));
+        postgres
+            .put(id(n), &thread("a"), b"order", at)
+            .await
+            .unwrap();
+    }
+    assert_eq!(Inbox::sweep(postgres, Timestamp(4), 2).await.unwrap(), 2);
+    assert_eq!(Inbox::sweep(postgres, Timestamp(4), 9).await.unwrap(), 1);
+    assert!(Inbox::get(postgres, id(3)).await.unwrap().is_none());
+    assert!(Inbox::get(postgres, id(4)).await.unwrap().is_some());
+}
