@@ -32,11 +32,14 @@ pub(super) enum Life {
 
 impl Daemon {
     pub(super) fn process(&self) -> Option<Pid> {
-        let folder = fs::canonicalize(&self.folder).ok()?;
+        let folder = fs::canonicalize(&self.folder).unwrap_or_else(|_| self.folder.clone());
+        // So the system calls it when somebody has removed it under a server that runs.
+        let removed = PathBuf::from(format!("{} (deleted)", folder.display()));
         let processes = fs::read_dir("/proc").ok()?.filter_map(Result::ok);
         let ours = |process: &PathBuf| {
             // Not readable of processes that are not ours, or that have ended and are not yet collected.
-            fs::read_link(process.join("cwd")).is_ok_and(|found| found == folder)
+            fs::read_link(process.join("cwd"))
+                .is_ok_and(|found| found == folder || found == removed)
                 && fs::read_to_string(process.join("comm"))
                     .is_ok_and(|name| name.trim_end() == self.program)
         };
@@ -160,6 +163,18 @@ mod tests {
         daemon.start(&mut command, Life::WithUs).unwrap();
         assert!(daemon.runs());
         assert!(!stranger.runs());
+        assert!(daemon.stop().unwrap());
+        assert!(!daemon.runs());
+    }
+
+    #[test]
+    fn a_server_whose_folder_is_gone_can_still_be_stopped() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("server");
+        fs::create_dir(&folder).unwrap();
+        let (daemon, mut command) = sleeper(&folder);
+        daemon.start(&mut command, Life::WithUs).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
         assert!(daemon.stop().unwrap());
         assert!(!daemon.runs());
     }

@@ -9,7 +9,6 @@ use super::restate::{Layout, Restate, Setup};
 
 pub(super) fn run() -> anyhow::Result<()> {
     let began = Instant::now();
-    // A setting that can be seen to have arrived, and does no harm.
     let limit = "RESTATE_WORKER__INVOKER__HTTP2_STREAMS_PER_CONNECTION_LIMIT".to_owned();
     let setup = Setup {
         layout: Layout::Cluster,
@@ -20,6 +19,8 @@ pub(super) fn run() -> anyhow::Result<()> {
     for node in restate.nodes()? {
         eprintln!("  {}: {}, {}", node.name, node.ingress, node.admin);
     }
+
+    check_settings(&restate)?;
 
     let (victim, led) = busiest(&restate)?;
     ensure!(
@@ -59,6 +60,22 @@ pub(super) fn run() -> anyhow::Result<()> {
     tell("three nodes have stopped", began.elapsed());
     restate.start()?;
     tell("and are whole again", began.elapsed());
+    Ok(())
+}
+
+/// The server says nothing about a setting that it does not know.
+fn check_settings(restate: &Restate) -> anyhow::Result<()> {
+    for (key, value) in [
+        ("disable-telemetry", "true"),
+        ("default-retry-policy.initial-interval", "50ms"),
+        ("default-retry-policy.max-interval", "2s"),
+        ("default-retry-policy.max-attempts", "unlimited"),
+        ("rocksdb-total-memory-size", "512.0 MiB"),
+        ("worker.invoker.http2-streams-per-connection-limit", "16"),
+    ] {
+        let found = restate.setting(key)?;
+        ensure!(found == [value; 3], "`{key}` is {found:?}, not {value}");
+    }
     Ok(())
 }
 

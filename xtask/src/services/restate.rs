@@ -153,6 +153,16 @@ impl Restate {
         Ok(self.view()?.partitions)
     }
 
+    /// What the nodes that run have for a setting, such as `default-retry-policy.max-attempts`: one value a node.
+    pub(crate) fn setting(&self, key: &str) -> anyhow::Result<Vec<String>> {
+        let rows = self.query("SELECT key, value FROM config")?;
+        let rows = rows.as_array().context("restatectl did not print rows")?;
+        let values = rows.iter().filter(|row| row["key"] == key);
+        Ok(values
+            .filter_map(|row| Some(row["value"].as_str()?.to_owned()))
+            .collect())
+    }
+
     /// Waits until every node is well and every partition has a leader, and stays so: leaders move once more when a node
     /// has come back. Says how long it took.
     pub(crate) fn wait_until_whole(&self) -> anyhow::Result<Duration> {

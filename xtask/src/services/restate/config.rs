@@ -1,7 +1,7 @@
 //! What a Restate node is told: the text of its configuration file.
 //!
 //! Only what differs from the server's own defaults, and what tests rely on. The server says nothing about keys that it
-//! does not know, so a new one has to be seen in the output of `restate-server --dump-config`.
+//! does not know, so `cargo xtask services drill` asks it what it has.
 
 use super::Layout;
 
