@@ -44,7 +44,12 @@ commands:
                                 --against peers  also beside other runtimes, installed if they are missing
                                 all  every one of them, into results/bench.json
   bench page                    write docs/benchmarks.md and its plots from results/bench.json
-  services up|down|status       start, stop or list the servers that tests need
+  services up [NAME...] [--cluster]
+                                start the servers that tests need: postgres, redis, restate
+                                --cluster  also restate-cluster, which is three nodes
+  services down [NAME...]       stop them, or all there are
+  services status [--json]      list them and where they are
+  services drill                break a Restate cluster of its own, and say how long it takes to heal
   error-index                   rewrite docs/errors/README.md from the pages beside it
   help                          print this
 
@@ -178,22 +183,50 @@ fn parse_bench(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
 }
 
 fn parse_services(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    const ACTIONS: &str = "up, down, status or drill";
     let action = match parser.next()? {
-        Some(Value(name)) => match name.string()?.as_str() {
-            "up" => services::Action::Up,
-            "down" => services::Action::Down,
-            "status" => services::Action::Status,
-            unknown => {
-                return Err(format!("`services` takes up, down or status, not `{unknown}`").into());
-            }
-        },
+        Some(Value(name)) => name.string()?,
         Some(Long("help") | Short('h')) => return Ok(Command::Help),
         Some(other) => return Err(other.unexpected()),
-        None => return Err("`services` takes up, down or status".into()),
+        None => return Err(format!("`services` takes {ACTIONS}").into()),
     };
-    match parser.next()? {
-        None => Ok(Command::Services(action)),
-        Some(other) => Err(other.unexpected()),
+    let (mut names, mut cluster, mut json) = (Vec::new(), false, false);
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Value(name) if matches!(action.as_str(), "up" | "down") => {
+                names.push(parse_service(name.string()?)?);
+            }
+            Long("cluster") if action == "up" => cluster = true,
+            Long("json") if action == "status" => json = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    let all = || services::NAMES.iter().map(|name| (*name).to_owned());
+    let action = match action.as_str() {
+        "up" => {
+            if names.is_empty() {
+                names.extend(all().filter(|name| name != services::CLUSTER));
+            }
+            names.extend(cluster.then(|| services::CLUSTER.to_owned()));
+            services::Action::Up(names)
+        }
+        "down" if names.is_empty() => services::Action::Down(all().collect()),
+        "down" => services::Action::Down(names),
+        "status" => services::Action::Status { json },
+        "drill" => services::Action::Drill,
+        unknown => return Err(format!("`services` takes {ACTIONS}, not `{unknown}`").into()),
+    };
+    Ok(Command::Services(action))
+}
+
+fn parse_service(name: String) -> Result<String, String> {
+    match services::NAMES.contains(&name.as_str()) {
+        true => Ok(name),
+        false => Err(format!(
+            "there is no service `{name}`; there are {}",
+            services::NAMES.join(", ")
+        )),
     }
 }
 
@@ -240,10 +273,6 @@ mod tests {
             })
         );
         assert_eq!(
-            parse_line("services up"),
-            Ok(Command::Services(services::Action::Up))
-        );
-        assert_eq!(
             parse_line("bench chain --against peers"),
             Ok(Command::Bench(bench::BenchArgs {
                 name: "chain".to_owned(),
@@ -265,6 +294,36 @@ mod tests {
     }
 
     #[test]
+    fn services_are_chosen_by_name() {
+        let up = |names: &[&str]| services::Action::Up(owned(names));
+        let down = |names: &[&str]| services::Action::Down(owned(names));
+        for (line, action) in [
+            ("up", up(&["postgres", "redis", "restate"])),
+            (
+                "up --cluster",
+                up(&["postgres", "redis", "restate", "restate-cluster"]),
+            ),
+            ("up redis", up(&["redis"])),
+            ("up redis --cluster", up(&["redis", "restate-cluster"])),
+            (
+                "down",
+                down(&["postgres", "redis", "restate", "restate-cluster"]),
+            ),
+            ("down restate-cluster", down(&["restate-cluster"])),
+            ("status", services::Action::Status { json: false }),
+            ("status --json", services::Action::Status { json: true }),
+            ("drill", services::Action::Drill),
+        ] {
+            let parsed = parse_line(&format!("services {line}"));
+            assert_eq!(parsed, Ok(Command::Services(action)), "{line}");
+        }
+    }
+
+    fn owned(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
     fn what_is_not_understood_is_refused() {
         assert_eq!(
             parse_line("verfy"),
@@ -275,6 +334,9 @@ mod tests {
             "services",
             "services sideways",
             "services up now",
+            "services down --cluster",
+            "services up --json",
+            "services status redis",
             "verify --fast",
             "verify --seed x",
             "crash restarts --every 3-1",

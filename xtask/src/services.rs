@@ -6,30 +6,51 @@
 
 mod account;
 mod cluster;
+mod daemon;
+mod drill;
+mod http;
+mod packages;
+mod ports;
 mod postgres;
+mod redis;
+pub(crate) mod restate;
+mod status;
 
 pub(crate) use cluster::{Cluster, PrivateCluster, Stop};
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::path::PathBuf;
 
 use anyhow::Context;
 
 use account::Account;
+use restate::{Layout, Restate};
+use status::{Member, Status, print_json, print_lines};
 
 use crate::workspace::cache;
 
 /// What to do with them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
-    Up,
-    Down,
-    Status,
+    /// Those of these names.
+    Up(Vec<String>),
+    Down(Vec<String>),
+    Status {
+        json: bool,
+    },
+    /// Breaks a Restate of its own on purpose.
+    Drill,
 }
+
+/// All there are.
+pub(crate) const NAMES: &[&str] = &["postgres", "redis", "restate", CLUSTER];
+
+/// The one that only comes when it is asked for.
+pub(crate) const CLUSTER: &str = "restate-cluster";
 
 /// Where a service that runs can be reached.
 pub(crate) fn address(name: &str) -> anyhow::Result<String> {
-    let path = Places::find()?.address_file(name);
+    let path = Places::find()?.file(name, "url");
     std::fs::read_to_string(path)
         .with_context(|| format!("{name} does not run; start it with `cargo xtask services up`"))
 }
@@ -38,59 +59,89 @@ pub(crate) fn address(name: &str) -> anyhow::Result<String> {
 trait Service {
     fn name(&self) -> &'static str;
 
-    /// Installs, makes and starts what is missing. Gives the address for clients.
-    fn up(&self) -> anyhow::Result<String>;
+    /// Installs, makes and starts what is missing, and waits until it is well.
+    fn up(&self) -> anyhow::Result<()>;
 
     /// Stops it if it runs. Says whether it did.
     fn down(&self) -> anyhow::Result<bool>;
 
-    /// The address for clients, if it runs.
-    fn status(&self) -> anyhow::Result<Option<String>>;
+    fn status(&self) -> anyhow::Result<Status>;
 }
 
 fn all(places: &Places) -> Vec<Box<dyn Service>> {
-    vec![Box::new(postgres::Postgres::new(places))]
+    vec![
+        Box::new(postgres::Postgres::new(places)),
+        Box::new(redis::Redis::new(places)),
+        Box::new(Restate::shared(places, Layout::Single)),
+        Box::new(Restate::shared(places, Layout::Cluster)),
+    ]
 }
 
 pub(crate) fn run(action: Action) -> anyhow::Result<()> {
     let places = Places::find()?;
-    // Two at once would both find nothing running.
-    let lock = places.addresses.join("lock");
-    let lock = File::create(&lock).with_context(|| format!("{} cannot be made", lock.display()))?;
-    lock.lock()?;
-    for service in all(&places) {
-        let name = service.name();
-        match action {
-            Action::Up => {
-                let address = service
-                    .up()
-                    .with_context(|| format!("{name} cannot be started"))?;
-                places.publish(name, &address)?;
-                eprintln!("{name}: runs, {address}");
-            }
-            Action::Down => {
-                // First, so that no test is sent to a server that is going down.
-                places.withdraw(name)?;
-                let ran = service
-                    .down()
-                    .with_context(|| format!("{name} cannot be stopped"))?;
-                eprintln!("{name}: {}", if ran { "stopped" } else { "did not run" });
-            }
-            Action::Status => match service.status()? {
-                Some(address) => eprintln!("{name}: runs, {address}"),
-                None => eprintln!("{name}: does not run; `cargo xtask services up` starts it"),
-            },
+    let services = all(&places);
+    match action {
+        Action::Up(names) => {
+            let _lock = places.lock()?;
+            chosen(&services, &names).try_for_each(|service| up(&places, service))
         }
+        Action::Down(names) => {
+            let _lock = places.lock()?;
+            chosen(&services, &names).try_for_each(|service| down(&places, service))
+        }
+        Action::Status { json } => {
+            let found = services
+                .iter()
+                .map(|service| Ok((service.name(), service.status()?)))
+                .collect::<anyhow::Result<Vec<_>>>()?;
+            match json {
+                true => print_json(&found),
+                false => print_lines(&found),
+            }
+            Ok(())
+        }
+        Action::Drill => drill::run(),
     }
+}
+
+fn chosen<'a>(
+    services: &'a [Box<dyn Service>],
+    names: &'a [String],
+) -> impl Iterator<Item = &'a dyn Service> {
+    let services = services.iter().map(Box::as_ref);
+    services.filter(|service| names.iter().any(|name| name == service.name()))
+}
+
+fn up(places: &Places, service: &dyn Service) -> anyhow::Result<()> {
+    let name = service.name();
+    service
+        .up()
+        .with_context(|| format!("{name} cannot be started"))?;
+    let status = service.status()?;
+    places.publish(name, &status)?;
+    for line in status.lines(name) {
+        eprintln!("{line}");
+    }
+    Ok(())
+}
+
+fn down(places: &Places, service: &dyn Service) -> anyhow::Result<()> {
+    let name = service.name();
+    // First, so that no test is sent to a server that is going down.
+    places.withdraw(name)?;
+    let ran = service
+        .down()
+        .with_context(|| format!("{name} cannot be stopped"))?;
+    eprintln!("{name}: {}", if ran { "stopped" } else { "did not run" });
     Ok(())
 }
 
 /// Where services keep things.
 #[derive(Debug)]
 struct Places {
-    /// Of whoever asks: one file per service with its address, which tests read.
+    /// Of whoever asks: what tests read about each service, and the folders of those that run as whoever asks.
     addresses: PathBuf,
-    /// Of whoever the servers run as.
+    /// Of whoever PostgreSQL runs as.
     data: PathBuf,
     account: Account,
 }
@@ -110,20 +161,43 @@ impl Places {
         })
     }
 
-    fn publish(&self, name: &str, address: &str) -> anyhow::Result<()> {
-        let path = self.address_file(name);
-        std::fs::write(&path, address)
-            .with_context(|| format!("{} cannot be written", path.display()))
+    /// Two at once would both find nothing running.
+    fn lock(&self) -> anyhow::Result<File> {
+        let path = self.addresses.join("lock");
+        let lock =
+            File::create(&path).with_context(|| format!("{} cannot be made", path.display()))?;
+        if let Err(TryLockError::WouldBlock) = lock.try_lock() {
+            eprintln!("waiting for another `cargo xtask services` to end");
+            lock.lock()?;
+        }
+        Ok(lock)
+    }
+
+    /// `NAME.json` tells all; `NAME.url` is there where one address is all there is to know.
+    fn publish(&self, name: &str, status: &Status) -> anyhow::Result<()> {
+        let write = |path: PathBuf, text: &str| {
+            std::fs::write(&path, text)
+                .with_context(|| format!("{} cannot be written", path.display()))
+        };
+        if let Some(url) = status.only_url() {
+            write(self.file(name, "url"), url)?;
+        }
+        write(self.file(name, "json"), &status.to_json(name).to_string())
     }
 
     fn withdraw(&self, name: &str) -> anyhow::Result<()> {
-        match std::fs::remove_file(self.address_file(name)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
-            _ => Ok(()),
+        for kind in ["url", "json"] {
+            match std::fs::remove_file(self.file(name, kind)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(error.into());
+                }
+                _ => {}
+            }
         }
+        Ok(())
     }
 
-    fn address_file(&self, name: &str) -> PathBuf {
-        self.addresses.join(format!("{name}.url"))
+    fn file(&self, name: &str, kind: &str) -> PathBuf {
+        self.addresses.join(format!("{name}.{kind}"))
     }
 }

@@ -4,13 +4,13 @@
 //! durability that PostgreSQL comes with: what is measured against it is real.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
 use super::account::Account;
+use super::ports::{free_ports, of_this_process};
 use crate::workspace::output_of;
 
 /// The server and its folder: data, socket, log, port.
@@ -100,7 +100,8 @@ impl Cluster {
 
     /// At a port that is free now.
     pub(super) fn start(&self) -> anyhow::Result<()> {
-        fs::write(self.port_file(), free_port()?.to_string())?;
+        let port = free_ports(of_this_process(PORTS), 1)?[0];
+        fs::write(self.port_file(), port.to_string())?;
         self.start_again()
     }
 
@@ -190,15 +191,6 @@ impl Drop for PrivateCluster {
     }
 }
 
-/// One that is free, below those that the system hands out by itself: while the server is stopped, nobody shall get its
-/// port by chance, least of all a client that tries to reach it.
-fn free_port() -> anyhow::Result<u16> {
-    let first = PORTS.start + (std::process::id() % 1_000) as u16;
-    (first..PORTS.end)
-        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
-        .context("there is no free port")
-}
-
 /// Where the programs of the wanted version are, or of the next newer one.
 pub(super) fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir(VERSIONS).ok()?;
@@ -219,7 +211,7 @@ pub(super) fn programs() -> Option<PathBuf> {
 
 pub(super) const VERSION: u32 = 15;
 const VERSIONS: &str = "/usr/lib/postgresql";
-const PORTS: std::ops::Range<u16> = 21_000..32_000;
+const PORTS: u16 = 21_000;
 const USER: &str = "superstep";
 const DATABASE: &str = "superstep";
 const CONNECTIONS_MAX: u32 = 200;

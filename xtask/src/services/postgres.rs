@@ -9,7 +9,7 @@ use anyhow::bail;
 
 use super::account::Account;
 use super::cluster::{Cluster, Stop, VERSION, programs};
-use super::{Places, Service};
+use super::{Member, Places, Service, Status};
 use crate::workspace::output_of;
 
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Service for Postgres {
         "postgres"
     }
 
-    fn up(&self) -> anyhow::Result<String> {
+    fn up(&self) -> anyhow::Result<()> {
         if programs().is_none() {
             install(self.account)?;
         }
@@ -47,19 +47,21 @@ impl Service for Postgres {
         if self.cluster.process().is_none() {
             self.cluster.start()?;
         }
-        self.cluster.make_database()?;
-        self.cluster.url()
+        self.cluster.make_database()
     }
 
     fn down(&self) -> anyhow::Result<bool> {
         self.cluster.stop(Stop::Fast)
     }
 
-    fn status(&self) -> anyhow::Result<Option<String>> {
-        self.cluster
-            .process()
-            .map(|_| self.cluster.url())
-            .transpose()
+    fn status(&self) -> anyhow::Result<Status> {
+        let url = self.cluster.process().map(|_| self.cluster.url());
+        let url = url.transpose()?;
+        Ok(Status {
+            healthy: url.is_some(),
+            remark: None,
+            members: vec![Member::with_url(self.name(), url)],
+        })
     }
 }
 

@@ -1,0 +1,137 @@
+//! The Redis server that tests share, from Debian's packages. It carries live tokens, so it keeps nothing on the disk.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+use super::daemon::{Daemon, Life};
+use super::packages::{find_program, install};
+use super::ports::free_ports;
+use super::{Member, Places, Service, Status};
+
+#[derive(Debug)]
+pub(super) struct Redis {
+    daemon: Daemon,
+}
+
+impl Redis {
+    pub(super) fn new(places: &Places) -> Self {
+        let daemon = Daemon {
+            program: PROGRAM,
+            folder: places.addresses.join(NAME),
+        };
+        Self { daemon }
+    }
+
+    fn program() -> anyhow::Result<PathBuf> {
+        if let Some(program) = find_program(PROGRAM) {
+            return Ok(program);
+        }
+        eprintln!("{NAME}: installing {PROGRAM} (about 10 s)");
+        install(&[PROGRAM])?;
+        find_program(PROGRAM).context("the package redis-server has no program redis-server")
+    }
+
+    fn start(&self) -> anyhow::Result<()> {
+        let program = Self::program()?;
+        fs::create_dir_all(&self.daemon.folder)?;
+        let port = free_ports(PORT, 1)?[0];
+        fs::write(self.port_file(), port.to_string())?;
+        let mut command = Command::new(program);
+        command.args(settings(port));
+        self.daemon.start(&mut command, Life::Own)
+    }
+
+    fn wait(&self) -> anyhow::Result<()> {
+        let asked = Instant::now();
+        while !self.port().is_ok_and(answers) {
+            if !self.daemon.runs() || asked.elapsed() > PATIENCE {
+                bail!("it does not answer; {}", self.daemon.last_words());
+            }
+            sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    fn port_file(&self) -> PathBuf {
+        self.daemon.folder.join("port")
+    }
+
+    fn port(&self) -> anyhow::Result<u16> {
+        let text = fs::read_to_string(self.port_file())?;
+        text.trim().parse().context("the port is not a number")
+    }
+}
+
+impl Service for Redis {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn up(&self) -> anyhow::Result<()> {
+        // Without its port nobody finds it.
+        if self.port().is_err() {
+            self.daemon.stop()?;
+        }
+        if !self.daemon.runs() {
+            self.start()?;
+        }
+        self.wait()
+    }
+
+    fn down(&self) -> anyhow::Result<bool> {
+        self.daemon.stop()
+    }
+
+    fn status(&self) -> anyhow::Result<Status> {
+        let port = self.port().ok().filter(|_| self.daemon.runs());
+        let url = port.map(|port| format!("redis://127.0.0.1:{port}"));
+        Ok(Status {
+            healthy: port.is_some_and(answers),
+            remark: None,
+            members: vec![Member::with_url(NAME, url)],
+        })
+    }
+}
+
+/// Loopback, nothing written to the disk, and a bound on what it may hold: a leak shall show as an error.
+fn settings(port: u16) -> Vec<String> {
+    let line = format!(
+        "--bind 127.0.0.1 --port {port} --daemonize no --appendonly no --maxmemory {MEMORY_MAX}"
+    );
+    let words = line.split(' ').map(str::to_owned);
+    words.chain(["--save".to_owned(), String::new()]).collect()
+}
+
+fn answers(port: u16) -> bool {
+    let ask = || -> std::io::Result<[u8; 5]> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+        stream.write_all(b"PING\r\n")?;
+        let mut answer = [0; 5];
+        stream.read_exact(&mut answer)?;
+        Ok(answer)
+    };
+    ask().is_ok_and(|answer| &answer == b"+PONG")
+}
+
+const NAME: &str = "redis";
+const PROGRAM: &str = "redis-server";
+const PORT: u16 = 26_379;
+const MEMORY_MAX: &str = "256mb";
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[test]
+fn redis_listens_on_loopback_and_keeps_nothing() {
+    assert_eq!(
+        settings(26_379).join(" "),
+        "--bind 127.0.0.1 --port 26379 --daemonize no --appendonly no --maxmemory 256mb --save "
+    );
+}
