@@ -1,8 +1,13 @@
 //! A worker in this process, a Restate and a PostgreSQL outside of it.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
 use superstep::checkpoint::BoxFuture;
 use superstep::driver::Order;
 use superstep::graph::Definition;
@@ -10,6 +15,7 @@ use superstep::{DriveError, Engine, Report, RunId, Runtime, RuntimeBuilder, Thre
 use superstep_postgres::{Options, Postgres};
 use superstep_restate::{Restate, Worker};
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 /// The addresses of what these tests need.
 pub(crate) struct Services {
@@ -20,23 +26,27 @@ pub(crate) struct Services {
 
 impl Services {
     pub(crate) fn find() -> Self {
+        let postgres = std::env::var("SUPERSTEP_POSTGRES_URL")
+            .unwrap_or_else(|_| service("postgres", "/nodes/0/url"));
         Self {
-            postgres: address("postgres", "SUPERSTEP_POSTGRES_URL"),
-            ingress: address("restate", "SUPERSTEP_RESTATE_INGRESS"),
-            admin: address("restate-admin", "SUPERSTEP_RESTATE_ADMIN"),
+            postgres,
+            ingress: service("restate", "/nodes/0/ingress"),
+            admin: service("restate", "/nodes/0/admin"),
         }
     }
 }
 
-fn address(service: &str, variable: &str) -> String {
-    if let Ok(url) = std::env::var(variable) {
-        return url;
-    }
-    let file = cache().map(|cache| cache.join(format!("services/{service}.url")));
-    let url = file.and_then(|file| std::fs::read_to_string(file).ok());
-    url.unwrap_or_else(|| {
-        panic!("this test needs {service}: run `cargo xtask services up`, or set {variable}")
-    })
+/// What `cargo xtask services up` noted of a service.
+fn service(name: &str, what: &str) -> String {
+    let file = cache().map(|cache| cache.join(format!("services/{name}.json")));
+    let noted = file.and_then(|file| std::fs::read_to_string(file).ok());
+    let noted: Option<serde_json::Value> =
+        noted.and_then(|noted| serde_json::from_str(&noted).ok());
+    let address = noted
+        .as_ref()
+        .and_then(|noted| noted.pointer(what)?.as_str());
+    let address = address.map(str::to_owned);
+    address.unwrap_or_else(|| panic!("this test needs {name}: run `cargo xtask services up`"))
 }
 
 fn cache() -> Option<PathBuf> {
@@ -52,8 +62,9 @@ pub(crate) struct Cluster {
     pub(crate) store: Postgres,
     pub(crate) restate: Restate,
     pub(crate) worker: Runtime,
-    services: Services,
-    stop: Option<oneshot::Sender<()>>,
+    pub(crate) services: Services,
+    pub(crate) address: SocketAddr,
+    stop: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
     _turn: std::fs::File,
 }
 
@@ -71,7 +82,7 @@ impl Cluster {
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         let serving = change(Worker::new(worker.clone(), store.clone()));
-        tokio::spawn(async move {
+        let served = tokio::spawn(async move {
             let stopped = async { drop(stopped.await) };
             serving.serve(listener, stopped).await.unwrap();
         });
@@ -82,7 +93,8 @@ impl Cluster {
             restate,
             worker,
             services,
-            stop: Some(stop),
+            address,
+            stop: Mutex::new(Some((stop, served))),
             _turn: turn,
         }
     }
@@ -99,18 +111,11 @@ impl Cluster {
         })
     }
 
-    /// What Restate says to a question about itself.
-    pub(crate) async fn query(&self, sql: &str) -> serde_json::Value {
-        let body = serde_json::json!({ "query": sql });
-        post(&format!("{}/query", self.services.admin), &body)
-            .await
-            .1
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        drop(self.stop.take());
+    /// Stops the worker as a signal would, and returns when it has stopped.
+    pub(crate) async fn stop_worker(&self) {
+        let (stop, served) = self.stop.lock().unwrap().take().unwrap();
+        drop(stop);
+        served.await.unwrap();
     }
 }
 
@@ -172,20 +177,21 @@ pub(crate) async fn register(admin: &str, worker: &str) {
     assert!((200..300).contains(&status), "{status}: {answer}");
 }
 
-pub(crate) async fn post(url: &str, body: &serde_json::Value) -> (u16, serde_json::Value) {
-    use http_body_util::{BodyExt, Full};
-    use hyper_util::client::legacy::Client;
-    use hyper_util::rt::TokioExecutor;
-    let client = Client::builder(TokioExecutor::new()).build_http();
+async fn post(url: &str, body: &serde_json::Value) -> (u16, String) {
     let request = hyper::Request::post(url)
         .header("content-type", "application/json")
-        .header("accept", "application/json")
-        .body(Full::new(bytes::Bytes::from(body.to_string())))
-        .unwrap();
+        .body(Full::new(Bytes::from(body.to_string())));
+    send(request.unwrap()).await
+}
+
+pub(crate) async fn get(url: &str) -> (u16, String) {
+    send(hyper::Request::get(url).body(Full::default()).unwrap()).await
+}
+
+async fn send(request: hyper::Request<Full<Bytes>>) -> (u16, String) {
+    let client = Client::builder(TokioExecutor::new()).build_http();
     let response = client.request(request).await.unwrap();
     let status = response.status().as_u16();
     let body = response.into_body().collect().await.unwrap().to_bytes();
-    let answer = serde_json::from_slice(&body)
-        .unwrap_or_else(|_| serde_json::Value::from(String::from_utf8_lossy(&body)));
-    (status, answer)
+    (status, String::from_utf8_lossy(&body).into_owned())
 }

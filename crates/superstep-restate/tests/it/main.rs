@@ -4,5 +4,7 @@
     reason = "a test that panics has failed, which is what it is for"
 )]
 
+mod draining;
 mod kit;
 mod threads;
+mod timers;

@@ -1,0 +1,103 @@
+//! A worker that is stopped hands its runs over.
+
+use std::time::Duration;
+
+use superstep::prelude::*;
+use superstep::{Runtime, SegmentLimits};
+use superstep_restate::Worker;
+use tokio::sync::oneshot;
+
+use crate::kit::{Cluster, register};
+
+#[derive(Clone, Debug, Default, PartialEq, State)]
+struct Count {
+    #[state(reduce = add)]
+    n: u64,
+}
+
+fn add(a: u64, b: u64) -> u64 {
+    a + b
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_goes_on_elsewhere_when_its_worker_is_stopped() {
+    let cluster = Cluster::start_with(|worker| {
+        worker.limits(SegmentLimits {
+            supersteps: 1_000,
+            ..SegmentLimits::default()
+        })
+    })
+    .await;
+    let graph = Graph::builder("long")
+        .node("tick", async |_: View<Count>, _: NodeCx| {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            Ok::<_, NodeError>(CountUpdate::default().n(1))
+        })
+        .edge(START, "tick")
+        .route("tick", &["tick", END], |count: &Count| {
+            match count.n < 100 {
+                true => "tick",
+                false => END,
+            }
+        })
+        .build()
+        .unwrap();
+    let thread = cluster.runtime().thread(&graph, "acme/long").unwrap();
+    let run = tokio::spawn({
+        let thread = cluster.runtime().thread(&graph, "acme/long").unwrap();
+        async move { thread.start(CountUpdate::default()).await }
+    });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+
+    // Another one at the same address takes over; the first one comes to its next superstep and no further.
+    let other = Runtime::new(cluster.store.clone());
+    other.register(&graph);
+    let listener = Worker::listen(cluster.address).unwrap();
+    let worker = Worker::new(other, cluster.store.clone());
+    let (_stop, stopped) = oneshot::channel::<()>();
+    tokio::spawn(worker.serve(listener, async { drop(stopped.await) }));
+    cluster.stop_worker().await;
+    let before: Count = thread
+        .state()
+        .await
+        .unwrap()
+        .unwrap()
+        .values
+        .decode()
+        .unwrap();
+    assert!((1..100).contains(&before.n), "{before:?}");
+
+    let done = run.await.unwrap().unwrap();
+    assert_eq!((done.outcome, done.state.n), (Outcome::Finished, 100));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_tells_its_health_and_its_figures() {
+    let operations = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = operations.local_addr().unwrap();
+    let cluster = Cluster::start_with(|worker| worker.operations(operations)).await;
+    let get = async |path: &str| crate::kit::get(&format!("http://{address}{path}")).await;
+    assert_eq!(get("/health").await.0, 200);
+    assert_eq!(get("/ready").await.0, 200);
+    let graph = Graph::builder("one")
+        .node("one", async |_: View<Count>, _: NodeCx| {
+            Ok::<_, NodeError>(CountUpdate::default().n(1))
+        })
+        .edge(START, "one")
+        .edge("one", END)
+        .build()
+        .unwrap();
+    let thread = cluster.runtime().thread(&graph, "acme/one").unwrap();
+    thread.start(CountUpdate::default()).await.unwrap();
+    let (_, figures) = get("/metrics").await;
+    assert!(
+        figures.contains("superstep_runs_stopped_total 1\n"),
+        "{figures}"
+    );
+    assert_eq!(get("/nothing").await.0, 404);
+    register(
+        &cluster.services.admin,
+        &format!("http://{}", cluster.address),
+    )
+    .await;
+}
