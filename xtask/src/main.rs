@@ -49,6 +49,7 @@ commands:
                                 --cluster  also restate-cluster, which is three nodes
   services down [NAME...]       stop them, or all there are
   services status [--json]      list them and where they are
+  services env                  print their addresses as lines that a shell takes in
   services drill                break a Restate cluster of its own, and say how long it takes to heal
   error-index                   rewrite docs/errors/README.md from the pages beside it
   help                          print this
@@ -183,7 +184,7 @@ fn parse_bench(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
 }
 
 fn parse_services(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
-    const ACTIONS: &str = "up, down, status or drill";
+    const ACTIONS: &str = "up, down, status, env or drill";
     let action = match parser.next()? {
         Some(Value(name)) => name.string()?,
         Some(Long("help") | Short('h')) => return Ok(Command::Help),
@@ -214,6 +215,7 @@ fn parse_services(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> 
         "down" if names.is_empty() => services::Action::Down(all().collect()),
         "down" => services::Action::Down(names),
         "status" => services::Action::Status { json },
+        "env" => services::Action::Env,
         "drill" => services::Action::Drill,
         unknown => return Err(format!("`services` takes {ACTIONS}, not `{unknown}`").into()),
     };

@@ -25,7 +25,7 @@ use anyhow::Context;
 
 use account::Account;
 use restate::{Layout, Restate};
-use status::{Member, Status, print_json, print_lines};
+use status::{Member, Status, print_exports, print_json, print_lines};
 
 use crate::workspace::cache;
 
@@ -38,6 +38,8 @@ pub(crate) enum Action {
     Status {
         json: bool,
     },
+    /// For a shell to take in.
+    Env,
     /// Breaks a Restate of its own on purpose.
     Drill,
 }
@@ -97,6 +99,12 @@ pub(crate) fn run(action: Action) -> anyhow::Result<()> {
             match json {
                 true => print_json(&found),
                 false => print_lines(&found),
+            }
+            Ok(())
+        }
+        Action::Env => {
+            for service in &services {
+                print_exports(service.name(), &service.status()?);
             }
             Ok(())
         }
