@@ -302,6 +302,8 @@ async fn an_executor_does_not_wait_for_another_process() {
 async fn a_commit_whose_asker_went_away_is_made() {
     let db = db();
     let owner = Owner::started(&db, "a").await;
+    // Somebody else asks too, so the asker waits for others before it serves.
+    Owner::started(&db, "b").await;
     let step = owner.step();
     let mut save = Box::pin(db.save(&step));
     let first = std::future::poll_fn(|cx| std::task::Poll::Ready(save.as_mut().poll(cx))).await;
