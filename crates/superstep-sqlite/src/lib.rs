@@ -219,7 +219,8 @@ impl Checkpointer for Sqlite {
 
     fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
         let record = record.clone();
-        Box::pin(async move { Ok(self.write(move |db| commit::record(db, &record)).await?) })
+        let store = move |db: &_| commit::record(db, record);
+        Box::pin(async move { Ok(self.writer.ask(None, Setting::Statement, store).await?) })
     }
 
     fn answer<'a>(
