@@ -3,13 +3,15 @@
 //! All of it runs inside a transaction that holds the write lock, so what is read here stays true
 //! until it is written.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Connection, params};
 use superstep_core::checkpoint::{
     Answer, AnswerBody, AskedRow, Commit, Head, RESULT_KEY, RecordWrite, Released, ReleasedRecords,
     Saved, Status, UnseenAnswers,
 };
 use superstep_core::error::CheckpointError;
-use superstep_core::{Epoch, InterruptId, Seq, ThreadId};
+use superstep_core::{Epoch, InterruptId, Seq, TaskId, ThreadId};
 
 use crate::fault::Fault;
 use crate::list::{self, Change};
@@ -66,15 +68,19 @@ fn step(connection: &Connection, commit: &Commit) -> Result<bool, Fault> {
         return Ok(false);
     };
     check_place(0, head.seq)?;
-    // The thread stands at the entry that is expected if that is there and the one after it is not.
+    // The thread stands at the entry that is expected if that is there and the one after it is not. Where it does not,
+    // the epoch is null, and such a row is left out. (Selected from `thread`, the row would make a detour through a
+    // table of its own, for it depends on the log that it goes into.)
     let inserted = connection
         .prepare_cached(
-            "INSERT INTO log (place, epoch, body)
-             SELECT id << 32 | ?5, epoch, ?6 FROM thread
-             WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2
-               AND epoch = ?3 AND status = ?7 AND seen = ?8 AND recoveries = 0 AND cancel = 0
-               AND (seq = ?4 OR EXISTS (SELECT 1 FROM log WHERE place = thread.id << 32 | ?4))
-             ON CONFLICT (place) DO NOTHING",
+            "INSERT OR IGNORE INTO log (place, epoch, body) VALUES (
+                 (SELECT id << 32 | ?5 FROM thread
+                  WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2),
+                 (SELECT epoch FROM thread
+                  WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2
+                    AND epoch = ?3 AND status = ?7 AND seen = ?8 AND recoveries = 0 AND cancel = 0
+                    AND (seq = ?4 OR EXISTS (SELECT 1 FROM log WHERE place = thread.id << 32 | ?4))),
+                 ?6)",
         )?
         .execute(params![
             commit.thread.tenant(),
@@ -174,10 +180,7 @@ fn append(connection: &Connection, commit: &Commit, thread: i64) -> Result<(), F
 /// Takes away what a commit is done with.
 fn clear(connection: &Connection, commit: &Commit, thread: i64) -> rusqlite::Result<()> {
     close(connection, commit, thread)?;
-    for released in &commit.released {
-        release(connection, thread, *released)?;
-    }
-    Ok(())
+    release(connection, commit, thread)
 }
 
 fn ask(
@@ -216,18 +219,53 @@ fn close(connection: &Connection, commit: &Commit, thread: i64) -> rusqlite::Res
     Ok(())
 }
 
-fn release(connection: &Connection, thread: i64, released: Released) -> rusqlite::Result<()> {
-    let task = released.task.to_bytes();
-    match released.which {
-        ReleasedRecords::All => connection
-            .prepare_cached("DELETE FROM record WHERE thread = ?1 AND task = ?2")?
-            .execute(params![thread, task])?,
-        ReleasedRecords::Result => connection
-            .prepare_cached("DELETE FROM record WHERE thread = ?1 AND task = ?2 AND key = ?3")?
-            .execute(params![thread, task, RESULT_KEY])?,
-    };
+fn release(connection: &Connection, commit: &Commit, thread: i64) -> rusqlite::Result<()> {
+    if commit.released.is_empty() {
+        return Ok(());
+    }
+    if commit.released.len() >= MANY && holds_no_others(connection, thread, &commit.released)? {
+        return connection
+            .prepare_cached("DELETE FROM record WHERE thread = ?1")?
+            .execute([thread])
+            .map(drop);
+    }
+    let mut all =
+        connection.prepare_cached("DELETE FROM record WHERE thread = ?1 AND task = ?2")?;
+    let mut result = connection
+        .prepare_cached("DELETE FROM record WHERE thread = ?1 AND task = ?2 AND key = ?3")?;
+    for Released { task, which } in &commit.released {
+        let task = task.to_bytes();
+        match which {
+            ReleasedRecords::All => all.execute(params![thread, task])?,
+            ReleasedRecords::Result => result.execute(params![thread, task, RESULT_KEY])?,
+        };
+    }
     Ok(())
 }
+
+/// Whether every record of the thread is released. After a wide superstep that is so, and then one statement takes
+/// them all.
+fn holds_no_others(
+    connection: &Connection,
+    thread: i64,
+    released: &[Released],
+) -> rusqlite::Result<bool> {
+    let whole = |released: &&Released| released.which == ReleasedRecords::All;
+    let tasks: BTreeSet<TaskId> = (released.iter().filter(whole))
+        .map(|released| released.task)
+        .collect();
+    let mut select = connection.prepare_cached("SELECT task FROM record WHERE thread = ?1")?;
+    let mut rows = select.query([thread])?;
+    while let Some(row) = rows.next()? {
+        if !tasks.contains(&TaskId::from_bytes(row.get(0)?)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// From how many released tasks on it pays to look at all records of the thread first.
+const MANY: usize = 16;
 
 /// Whether a commit that is not expected now was applied before.
 ///
@@ -289,31 +327,35 @@ fn answered(
     rows.filter_map(Result::transpose).collect()
 }
 
-/// Stores a record unless there is one, and gives what is stored.
-pub(crate) fn record(connection: &Connection, record: &RecordWrite) -> Result<Vec<u8>, Fault> {
-    let owned = read::stand(connection, &record.thread)?
-        .filter(|stand| stand.is_living() && stand.head.epoch == record.epoch);
-    let Some(stand) = owned else {
-        return Err(fenced(&record.thread, record.epoch));
-    };
+/// Stores a record unless there is one, and gives what is stored. It writes with one statement.
+pub(crate) fn record(connection: &Connection, record: RecordWrite) -> Result<Vec<u8>, Fault> {
     let task = record.task.to_bytes();
-    // The fence is in the statement too, so that no change to the above can open it.
+    // Of a thread that is another's or gone the number is null, and such a row is left out, like one that is there.
     let inserted = connection
         .prepare_cached(
-            "INSERT INTO record (thread, task, key, body)
-             SELECT id, ?3, ?4, ?5 FROM thread WHERE id = ?1 AND epoch = ?2
-             ON CONFLICT (thread, task, key) DO NOTHING",
+            "INSERT OR IGNORE INTO record (thread, task, key, body) VALUES (
+                 (SELECT id FROM thread
+                  WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2
+                    AND epoch = ?3 AND status <> ?4),
+                 ?5, ?6, ?7)",
         )?
         .execute(params![
-            stand.id,
+            record.thread.tenant(),
+            record.thread.name(),
             number(record.epoch.0),
+            Status::Deleted as u8,
             task,
             record.key,
             record.body
         ])?;
     if inserted > 0 {
-        return Ok(record.body.clone());
+        return Ok(record.body);
     }
+    let owned = read::stand(connection, &record.thread)?
+        .filter(|stand| stand.is_living() && stand.head.epoch == record.epoch);
+    let Some(stand) = owned else {
+        return Err(fenced(&record.thread, record.epoch));
+    };
     let stored = connection
         .prepare_cached("SELECT body FROM record WHERE thread = ?1 AND task = ?2 AND key = ?3")?
         .query_row(params![stand.id, task, record.key], |row| row.get(0));

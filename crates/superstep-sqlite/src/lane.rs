@@ -77,7 +77,7 @@ fn serve(connection: &Connection, requests: &Mutex<mpsc::Receiver<Request>>) {
             return;
         };
         let outcome = match setting {
-            Setting::Transaction => read(connection, work.as_mut()),
+            Setting::Transaction | Setting::Statement => read(connection, work.as_mut()),
             Setting::Alone => {
                 work.run(connection);
                 Ok(())

@@ -10,7 +10,7 @@
 //! # How it works
 //!
 //! There is one connection that writes. Requests that arrive while it waits for the disk share the next
-//! transaction, each in a savepoint of its own, so that a hundred runs cost the disk hardly more than
+//! transaction, and each that fails takes back only its own, so that a hundred runs cost the disk hardly more than
 //! one. A few are served by whoever asks, where the disk is quick; everything else by a thread, so that
 //! no executor waits for long. Nothing is acknowledged before the transaction is on the disk
 //! (`synchronous = FULL`). Reads go to a few threads with read-only connections, which in WAL mode
@@ -219,7 +219,8 @@ impl Checkpointer for Sqlite {
 
     fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
         let record = record.clone();
-        Box::pin(async move { Ok(self.write(move |db| commit::record(db, &record)).await?) })
+        let store = move |db: &_| commit::record(db, record);
+        Box::pin(async move { Ok(self.writer.ask(None, Setting::Statement, store).await?) })
     }
 
     fn answer<'a>(

@@ -18,6 +18,8 @@ pub(crate) struct Request {
 pub(crate) enum Setting {
     /// A transaction, perhaps shared with others.
     Transaction,
+    /// The same. It writes with one statement, which by itself leaves nothing behind if it fails.
+    Statement,
     /// None, as some pragmas want it.
     Alone,
 }
@@ -35,6 +37,14 @@ pub(crate) trait Work: Send {
 pub(crate) type Answered<T> = oneshot::Receiver<Result<T, Fault>>;
 
 impl Request {
+    /// Whether it can share a transaction with others.
+    pub(crate) fn shares(&self) -> bool {
+        match self.setting {
+            Setting::Transaction | Setting::Statement => true,
+            Setting::Alone => false,
+        }
+    }
+
     /// A request, and where its result will be.
     pub(crate) fn new<T, F>(setting: Setting, work: F) -> (Self, Answered<T>)
     where

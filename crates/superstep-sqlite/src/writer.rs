@@ -2,8 +2,8 @@
 //!
 //! Making a transaction durable costs a wait for the disk, and it costs the same for one request or
 //! for a hundred. So requests queue up while a transaction is made durable, and those that wait share
-//! the next one, each inside a savepoint of its own. A request that fails takes back its own writes and
-//! nobody else's; all are answered when the transaction is on the disk.
+//! the next one, each inside a savepoint of its own unless it is a single statement. A request that fails takes
+//! back its own writes and nobody else's; all are answered when the transaction is on the disk.
 //!
 //! # Who writes
 //!
@@ -49,6 +49,14 @@ struct Desk {
 /// For which thread something is asked, if for one.
 pub(crate) type Who = Option<ThreadId>;
 
+/// Who asks at the same time.
+enum Company {
+    Nobody,
+    Somebody,
+    /// More than an asker serves.
+    Crowd,
+}
+
 #[derive(Default)]
 struct Queue {
     requests: VecDeque<Request>,
@@ -92,13 +100,17 @@ impl Writer {
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         let (request, answered) = Request::new(setting, work);
-        let alone = self.desk.push(who, request);
+        let company = self.desk.push(who, request);
         let asker = Asker { desk: &self.desk };
-        if !alone {
-            // Everybody else who is about to ask does so now.
-            yield_once().await;
+        match company {
+            Company::Nobody => self.desk.serve_few(),
+            Company::Somebody => {
+                // Everybody else who is about to ask does so now.
+                yield_once().await;
+                self.desk.serve_few();
+            }
+            Company::Crowd => {}
         }
-        self.desk.serve_few();
         drop(asker);
         answered.await.map_err(|_| SqliteError::Closed)?
     }
@@ -142,13 +154,18 @@ async fn yield_once() {
 }
 
 impl Desk {
-    /// Puts a request into the queue. True if nobody else seems to be asking: the last request was for the same thread.
-    fn push(&self, who: Who, request: Request) -> bool {
+    /// Puts a request into the queue, and says who else seems to be asking.
+    fn push(&self, who: Who, request: Request) -> Company {
         let mut queue = lock(&self.queue);
-        let alone = queue.requests.is_empty() && who.is_some() && queue.last == who;
+        let company = match queue.requests.len() {
+            // The last request was for the same thread.
+            0 if who.is_some() && queue.last == who => Company::Nobody,
+            before if before < FEW => Company::Somebody,
+            _ => Company::Crowd,
+        };
         queue.last = who;
         queue.requests.push_back(request);
-        alone
+        company
     }
 
     /// An asker serves what waits, if that is quick and nobody else is at it.
@@ -169,26 +186,19 @@ impl Desk {
     }
 
     /// What an asker may serve; none if it might take long.
-    fn take_few(&self) -> Option<Vec<Box<dyn Work>>> {
+    fn take_few(&self) -> Option<Vec<Request>> {
         let mut queue = lock(&self.queue);
-        let in_transaction = |request: &Request| request.setting == Setting::Transaction;
         let is_quick = (1..=FEW).contains(&queue.requests.len())
-            && queue.requests.iter().all(in_transaction)
+            && queue.requests.iter().all(Request::shares)
             && !self.is_slow.load(Ordering::Relaxed);
-        is_quick.then(|| {
-            let requests = queue.requests.drain(..);
-            requests.map(|request| request.work).collect()
-        })
+        is_quick.then(|| queue.requests.drain(..).collect())
     }
 
     /// Before all that came meanwhile.
-    fn put_back(&self, group: Vec<Box<dyn Work>>) {
+    fn put_back(&self, group: Vec<Request>) {
         let mut queue = lock(&self.queue);
-        for work in group.into_iter().rev() {
-            queue.requests.push_front(Request {
-                work,
-                setting: Setting::Transaction,
-            });
+        for request in group.into_iter().rev() {
+            queue.requests.push_front(request);
         }
     }
 
@@ -197,13 +207,12 @@ impl Desk {
         while self.wait() {
             let connection = lock(&self.connection);
             while let Some(first) = self.pop() {
-                match first.setting {
-                    Setting::Alone => serve_alone(&connection, first.work),
-                    Setting::Transaction => {
-                        let group = self.group_of(first);
-                        let begun = self.begin(&connection, self.busy_timeout);
-                        self.finish(&connection, begun, group);
-                    }
+                if first.shares() {
+                    let group = self.group_of(first);
+                    let begun = self.begin(&connection, self.busy_timeout);
+                    self.finish(&connection, begun, group);
+                } else {
+                    serve_alone(&connection, first.work);
                 }
             }
         }
@@ -227,15 +236,13 @@ impl Desk {
     }
 
     /// A request and those behind it that can share its transaction.
-    fn group_of(&self, first: Request) -> Vec<Box<dyn Work>> {
+    fn group_of(&self, first: Request) -> Vec<Request> {
         let mut queue = lock(&self.queue);
-        let mut group = vec![first.work];
+        let mut group = vec![first];
         while group.len() < GROUP_MAX
-            && let Some(next) = queue
-                .requests
-                .pop_front_if(|next| next.setting == Setting::Transaction)
+            && let Some(next) = queue.requests.pop_front_if(|next| next.shares())
         {
-            group.push(next.work);
+            group.push(next);
         }
         group
     }
@@ -258,7 +265,7 @@ impl Desk {
         &self,
         connection: &Connection,
         begun: rusqlite::Result<Begun>,
-        mut group: Vec<Box<dyn Work>>,
+        mut group: Vec<Request>,
     ) {
         let outcome = begun.and_then(|begun| {
             commit(connection, &mut group)?;
@@ -271,8 +278,8 @@ impl Desk {
             let _ = connection.execute_batch("ROLLBACK");
         }
         let outcome = outcome.map_err(Arc::new);
-        for work in group {
-            work.answer(outcome.clone());
+        for request in group {
+            request.work.answer(outcome.clone());
         }
     }
 }
@@ -287,16 +294,23 @@ fn serve_alone(connection: &Connection, mut work: Box<dyn Work>) {
     work.answer(Ok(()));
 }
 
-fn commit(connection: &Connection, group: &mut [Box<dyn Work>]) -> rusqlite::Result<()> {
+fn commit(connection: &Connection, group: &mut [Request]) -> rusqlite::Result<()> {
     if let [only] = group {
-        let sql = if only.run(connection) {
+        let sql = if only.work.run(connection) {
             "COMMIT"
         } else {
             "ROLLBACK"
         };
         return execute(connection, sql);
     }
-    for work in group {
+    for Request { work, setting } in group {
+        if *setting == Setting::Statement {
+            if !work.run(connection) && connection.is_autocommit() {
+                // SQLite took back the whole transaction, and with it the work of the others. This fails and says so.
+                return execute(connection, "COMMIT");
+            }
+            continue;
+        }
         execute(connection, "SAVEPOINT request")?;
         if !work.run(connection) {
             // Fails if SQLite took back the whole transaction, and with it the work of the others.

@@ -13,7 +13,7 @@ use superstep_core::graph::{CacheKey, Timeout};
 use superstep_core::node::{Execution, Pulse, Task, TaskEnd};
 use superstep_core::{Epoch, TaskId, ThreadId, Timestamp};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use crate::clock::Clock;
 use crate::notices::{Notice, Notices};
@@ -23,7 +23,7 @@ use crate::patient::Patient;
 pub(crate) struct Running {
     tasks: JoinSet<(TaskId, TaskEnd)>,
     handles: BTreeMap<TaskId, AbortHandle>,
-    /// Those that ended without ever having waited.
+    /// Those that have ended and were not asked for: they never waited, or came together with others.
     ended: VecDeque<(TaskId, TaskEnd)>,
     surroundings: Arc<Surroundings>,
 }
@@ -100,7 +100,7 @@ impl Running {
         self.handles.is_empty() && self.ended.is_empty()
     }
 
-    /// Whether a task has ended that never waited.
+    /// Whether a task is known to have ended.
     pub(crate) fn has_ended(&self) -> bool {
         !self.ended.is_empty()
     }
@@ -115,15 +115,28 @@ impl Running {
         }
         let timer = wait_until(until, &self.surroundings.clock);
         tokio::select! {
-            ended = next_ended(&mut self.tasks) => {
-                self.handles.remove(&ended.0);
-                Some(ended)
-            }
-            () = timer => None,
+            ended = next_ended(&mut self.tasks) => self.note_ended(ended),
+            () = timer => return None,
         }
+        if self.tasks.len() >= CROWD {
+            // Others that are about to end do so now.
+            tokio::task::yield_now().await;
+        }
+        while let Some(joined) = self.tasks.try_join_next() {
+            if let Some(ended) = unless_aborted(joined) {
+                self.note_ended(ended);
+            }
+        }
+        self.ended.pop_front()
     }
 
-    /// The next task that ended without ever having waited.
+    /// Kept here until it is asked for, so that it is not lost if whoever waits for the next one is dropped.
+    fn note_ended(&mut self, ended: (TaskId, TaskEnd)) {
+        self.handles.remove(&ended.0);
+        self.ended.push_back(ended);
+    }
+
+    /// The next task that is known to have ended.
     pub(crate) async fn next_ended_already(&mut self) -> Option<(TaskId, TaskEnd)> {
         // A long chain of such tasks must not keep the thread from everybody else.
         tokio::task::coop::consume_budget().await;
@@ -138,6 +151,9 @@ impl Running {
     }
 }
 
+/// From how many tasks under way on several are waited for at once.
+const CROWD: usize = 16;
+
 async fn wait_until(until: Option<Timestamp>, clock: &Clock) {
     let Some(until) = until else {
         return std::future::pending().await;
@@ -146,15 +162,22 @@ async fn wait_until(until: Option<Timestamp>, clock: &Clock) {
     tokio::time::sleep(Duration::from_millis(wait)).await;
 }
 
-/// Ends of aborted tasks are passed over: the machine has forgotten them.
 async fn next_ended(tasks: &mut JoinSet<(TaskId, TaskEnd)>) -> (TaskId, TaskEnd) {
     loop {
-        match tasks.join_next().await {
-            Some(Ok(ended)) => return ended,
-            Some(Err(error)) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            Some(Err(_)) => {}
+        match tasks.join_next().await.map(unless_aborted) {
+            Some(Some(ended)) => return ended,
+            Some(None) => {}
             None => return std::future::pending().await,
         }
+    }
+}
+
+/// Ends of aborted tasks are passed over: the machine has forgotten them.
+fn unless_aborted(joined: Result<(TaskId, TaskEnd), JoinError>) -> Option<(TaskId, TaskEnd)> {
+    match joined {
+        Ok(ended) => Some(ended),
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => None,
     }
 }
 

@@ -437,7 +437,7 @@ impl Runtime {
                     registered.tell(commit.head.seq);
                     run.saved(saved, self.now())?;
                 }
-                // A task that never waited has ended already: nothing but a wish comes before it.
+                // A task has ended already: nothing but a wish comes before it.
                 Step::Wait { .. } if running.has_ended() && !is_wished(&wish) => {
                     if let Some((task, end)) = running.next_ended_already().await {
                         self.task_ended(&mut run, &mut stretch, task, end).await?;

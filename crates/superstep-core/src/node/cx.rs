@@ -243,12 +243,13 @@ impl NodeCx {
     /// Stores a record unless there is one, and gives what is stored.
     pub(super) async fn record(&self, key: &str, record: Record) -> Result<Record, NodeError> {
         let thread = &self.0.info.thread;
+        let body = record.seal(thread, RECORD_SEQ);
         let write = RecordWrite {
             thread: thread.clone(),
             epoch: self.0.info.epoch,
             task: self.0.info.task,
             key: key.to_owned(),
-            body: record.seal(thread, RECORD_SEQ),
+            body: body.clone(),
         };
         let refused = |error: &dyn std::error::Error| {
             NodeError::of_kind(FailureKind::RecordFailed, crate::error::chain(error))
@@ -259,6 +260,9 @@ impl NodeCx {
             .record(write)
             .await
             .map_err(|error| refused(&error))?;
+        if stored == body {
+            return Ok(record);
+        }
         Record::unseal(&stored, thread, RECORD_SEQ).map_err(|error| refused(&error))
     }
 

@@ -1,15 +1,15 @@
 //! Ends supersteps: applies what their tasks wrote, in task order, and plans what comes after.
 
 use crate::checkpoint::format::{
-    Breakpoint, BreakpointSide, Change, EntryKind, FrameAdvanced, Next, ParentRecord, PlannedTask,
-    Stop, TaskWrite,
+    Breakpoint, BreakpointSide, Change, EntryKind, FrameAdvanced, GotoRecord, Next, ParentRecord,
+    PlannedTask, Stop, TaskWrite,
 };
 use crate::checkpoint::{Released, ReleasedRecords};
 use crate::error::{FailureKind, NodeError};
-use crate::graph::{AnyUpdate, Mapping, ReadError, RefusedUpdate};
+use crate::graph::{Mapping, ReadError, RefusedUpdate};
 use crate::ids::{FramePath, NodeName, TaskId};
-use crate::run::live::{Doing, Ending, LiveFrame};
-use crate::run::position::{Conflict, conflict, try_writes};
+use crate::run::live::{Doing, Ending, LiveFrame, Updates};
+use crate::run::position::{Conflict, TaskUpdate, conflict, try_writes};
 use crate::run::{Run, plan};
 use crate::value::Value;
 
@@ -36,8 +36,7 @@ impl Run {
         let graph = self.position.frame(path).graph.clone();
         let mut tasks = Vec::with_capacity(live.slots.len());
         let mut writes = Vec::with_capacity(live.slots.len());
-        let mut updates: Vec<Vec<AnyUpdate>> = Vec::with_capacity(live.slots.len());
-        let mut gotos = Vec::with_capacity(live.slots.len());
+        let mut updates = Vec::with_capacity(live.slots.len());
         let mut leave = None;
         for (index, slot) in (0..).zip(live.slots) {
             let Doing::Ended(ending) = slot.doing else {
@@ -46,8 +45,19 @@ impl Run {
             tasks.push(EndedTask {
                 id: slot.task,
                 recorded: !slot.records.is_empty(),
+                goto: ending.by_command.then_some(ending.goto),
             });
-            let (stored, live) = ending.updates.into_iter().unzip();
+            let mut stored_form = |(stored, update)| {
+                updates.push(TaskUpdate {
+                    task: index,
+                    update,
+                });
+                stored
+            };
+            let stored = match ending.updates {
+                Updates::One(stored, update) => vec![stored_form((stored, update))],
+                Updates::Forwarded(all) => all.into_iter().map(stored_form).collect(),
+            };
             writes.push(TaskWrite {
                 node: slot.node,
                 index,
@@ -55,8 +65,6 @@ impl Run {
                 events: ending.events,
                 cached: ending.cached,
             });
-            updates.push(live);
-            gotos.push(ending.by_command.then_some(ending.goto));
             leave = leave.or(ending.parent);
         }
         if let Some(conflict) = conflict(&*graph.ops, &updates) {
@@ -69,14 +77,10 @@ impl Run {
             return self.refuse(path, FailureKind::InvalidUpdate, node, why, &tasks);
         }
         let frame = self.position.frame_mut(path);
-        let ended: Vec<_> = writes
-            .iter()
-            .zip(&gotos)
-            .map(|(write, goto)| plan::Ended {
-                node: &write.node,
-                goto: goto.as_deref(),
-            })
-            .collect();
+        let ended = (writes.iter().zip(&tasks)).map(|(write, task)| plan::Ended {
+            node: &write.node,
+            goto: task.goto.as_deref(),
+        });
         let planned = match leave {
             Some(parent) => plan::Planned {
                 next: Next {
@@ -85,9 +89,8 @@ impl Run {
                 },
                 faults: Vec::new(),
             },
-            None => plan::after(&graph, &frame.state, &frame.next, &ended),
+            None => plan::after(&graph, &frame.state, &frame.next, ended),
         };
-        drop(ended);
         let after = self.stops_after(path, &writes);
         self.advance(path, writes, planned.next, &tasks);
         if !planned.faults.is_empty() {
@@ -132,7 +135,7 @@ impl Run {
         tasks: &[EndedTask],
     ) {
         let several = tasks.len() > 1;
-        for &EndedTask { id, recorded } in tasks {
+        for &EndedTask { id, recorded, .. } in tasks {
             self.places.remove(&id);
             if several || recorded || self.results.contains_key(&id) {
                 self.release(id);
@@ -314,17 +317,15 @@ impl Run {
                 };
                 let forwarded: Result<Vec<_>, ReadError> =
                     inside.forwarded.iter().flatten().map(decode).collect();
-                forwarded.map_err(ReadError::of_record)?
+                Updates::Forwarded(forwarded.map_err(ReadError::of_record)?)
             }
             Mapping::Mapped { up, .. } => {
                 let update = up(&inside.state)?;
-                vec![
-                    around
-                        .graph
-                        .ops
-                        .prepare(&around.state, update, slot.task)
-                        .map_err(RefusedUpdate::of_node)?,
-                ]
+                let ops = &around.graph.ops;
+                let (stored, update) = ops
+                    .prepare(&around.state, update, slot.task)
+                    .map_err(RefusedUpdate::of_node)?;
+                Updates::One(stored, update)
             }
         };
         Ok(Ending {
@@ -362,7 +363,7 @@ impl Run {
             .node(&slot.node)
             .check_goto(graph, &slot.node, &command.goto, false)?;
         Ok(Ending {
-            updates: vec![(command.update.clone(), update)],
+            updates: Updates::One(command.update.clone(), update),
             by_command: !command.goto.is_empty()
                 || graph.node(&slot.node).routing.commands.is_some(),
             goto: command.goto.clone(),
@@ -378,6 +379,8 @@ struct EndedTask {
     id: TaskId,
     /// Whether it recorded steps.
     recorded: bool,
+    /// Where its command goes, if it routes by commands.
+    goto: Option<Vec<GotoRecord>>,
 }
 
 /// Which node to blame for two writes that exclude each other, and in which words.

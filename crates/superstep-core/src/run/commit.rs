@@ -193,7 +193,7 @@ impl Run {
             self.pending
                 .push(EntryKind::Step, Change::FrameOpened(opened));
         }
-        let entry = Entry {
+        let mut entry = Entry {
             kind: self.pending.kind.take().unwrap_or(EntryKind::Stop),
             parent: self.head.seq,
             at: self.now,
@@ -201,7 +201,11 @@ impl Run {
             stop: self.stop.clone(),
             extensions: Extensions::default(),
         };
-        entry.seal(&self.position.thread, head.seq)
+        let sealed = entry.seal(&self.position.thread, head.seq);
+        // The changes of the next entry are kept in the same place.
+        entry.changes.clear();
+        self.pending.changes = entry.changes;
+        sealed
     }
 
     fn snapshot(&mut self, head: Head, entry_bytes: usize) -> Option<Vec<u8>> {

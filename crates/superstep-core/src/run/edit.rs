@@ -19,7 +19,7 @@ use crate::error::{NodeError, OpenError, ValueError};
 use crate::graph::Definition;
 use crate::ids::{FramePath, Moment, NodeName, RunId, Seq, TaskId, ThreadId};
 use crate::run::plan;
-use crate::run::position::{Position, try_writes};
+use crate::run::position::{Position, TaskUpdate, try_writes};
 use crate::state::State;
 use crate::value::Value;
 
@@ -225,7 +225,7 @@ impl Editing {
         let root = self.position.frame(&FramePath::root());
         let (stored, update) = self.prepare(&root.state.clone(), edit)?;
         let root = self.position.frame_mut(&FramePath::root());
-        try_writes(&*graph.ops, &mut root.state, vec![vec![update]])
+        try_writes(&*graph.ops, &mut root.state, vec![TaskUpdate::only(update)])
             .map_err(|error| bad_input(&graph, error))?;
         let goto = def
             .routing
@@ -236,7 +236,7 @@ impl Editing {
             &graph,
             &root.state,
             &root.next,
-            &[plan::Ended { node, goto }],
+            std::iter::once(plan::Ended { node, goto }),
         );
         if let Some((_, error)) = planned.faults.into_iter().next() {
             return Err(undeclared(error));

@@ -8,7 +8,6 @@ use crate::node::{Output, TaskRecords};
 use crate::value::Value;
 
 /// A superstep of one graph that has begun.
-#[derive(Default)]
 pub(super) struct LiveFrame {
     pub(super) slots: Vec<Slot>,
     /// Kept, not counted anew: a superstep may have ten thousand tasks and is looked at after each.
@@ -57,8 +56,7 @@ pub(super) enum Doing {
 
 /// The result of a task.
 pub(super) struct Ending {
-    /// Stored form and what a reader of it sees.
-    pub(super) updates: Vec<(Value, AnyUpdate)>,
+    pub(super) updates: Updates,
     pub(super) goto: Vec<GotoRecord>,
     /// Whether the places it goes to are its command's, instead of its node's edges.
     pub(super) by_command: bool,
@@ -67,12 +65,19 @@ pub(super) struct Ending {
     pub(super) cached: bool,
 }
 
+/// What a task wrote: the stored form of each update, and what a reader of it sees.
+pub(super) enum Updates {
+    One(Value, AnyUpdate),
+    /// All that were made in a subgraph that shares its parent's state.
+    Forwarded(Vec<(Value, AnyUpdate)>),
+}
+
 impl Ending {
     pub(super) fn of_output(output: Output, by_command: bool, cached: bool) -> Self {
         let Output { record, update } = output;
         Self {
             by_command: by_command || !record.goto.is_empty(),
-            updates: vec![(record.update, update)],
+            updates: Updates::One(record.update, update),
             goto: record.goto,
             parent: record.parent,
             events: record.events,
@@ -82,6 +87,14 @@ impl Ending {
 }
 
 impl LiveFrame {
+    /// A superstep that will have so many tasks.
+    pub(super) fn with_room_for(tasks: usize) -> Self {
+        Self {
+            slots: Vec::with_capacity(tasks),
+            counts: Counts::default(),
+        }
+    }
+
     pub(super) fn push(&mut self, slot: Slot) {
         self.counts.add(&slot.doing);
         self.slots.push(slot);

@@ -10,6 +10,7 @@ use crate::graph::{Definition, Live, Routing, check_place};
 use crate::ids::NodeName;
 
 /// A task that ended, as far as routing is concerned.
+#[derive(Clone, Copy)]
 pub(crate) struct Ended<'a> {
     pub(crate) node: &'a NodeName,
     /// Where its command goes, if it routes by commands.
@@ -19,7 +20,8 @@ pub(crate) struct Ended<'a> {
 /// What is planned so far.
 struct Plan<'a> {
     graph: &'a Definition,
-    pulled: Names,
+    /// Nodes that read the state, by name, each once.
+    pulled: Vec<PlannedTask>,
     sent: Vec<PlannedTask>,
     deferred: Names,
     reroute: Vec<NodeName>,
@@ -64,20 +66,21 @@ pub(crate) fn first(graph: &Definition, state: &Live) -> Result<Next, NodeError>
 }
 
 /// What runs after a superstep. `before` is what was planned for it: its joins and deferred nodes still count.
-pub(crate) fn after(
+pub(crate) fn after<'a>(
     graph: &Definition,
     state: &Live,
     before: &Next,
-    ended: &[Ended<'_>],
+    ended: impl ExactSizeIterator<Item = Ended<'a>> + Clone,
 ) -> Planned {
     let mut plan = Plan::new(graph);
     plan.deferred.0.clone_from(&before.deferred);
+    let alone = ended.len() == 1;
     let mut asked = Names::default();
-    for task in ended {
+    for task in ended.clone() {
         match task.goto {
             Some(places) => places.iter().for_each(|place| plan.place(place.clone())),
             // Every task of a node sees the same state, so its route is asked once.
-            None if asked.insert(task.node) => {
+            None if alone || asked.insert(task.node) => {
                 plan.follow(task.node, &graph.node(task.node).routing, state)
             }
             None => {}
@@ -93,7 +96,7 @@ pub(crate) fn again(graph: &Definition, state: &Live, before: &Next) -> Planned 
     plan.deferred.0.clone_from(&before.deferred);
     for task in &before.tasks {
         match &task.payload {
-            None => drop(plan.pulled.insert(&task.node)),
+            None => plan.pull(&task.node),
             Some(_) => plan.sent.push(task.clone()),
         }
     }
@@ -109,7 +112,7 @@ impl<'a> Plan<'a> {
     fn new(graph: &'a Definition) -> Self {
         Self {
             graph,
-            pulled: Names::default(),
+            pulled: Vec::new(),
             sent: Vec::new(),
             deferred: Names::default(),
             reroute: Vec::new(),
@@ -160,20 +163,25 @@ impl<'a> Plan<'a> {
         if self.graph.node(node).deferred {
             self.deferred.insert(node);
         } else {
-            self.pulled.insert(node);
+            self.pull(node);
+        }
+    }
+
+    fn pull(&mut self, node: &NodeName) {
+        if let Err(place) = self.pulled.binary_search_by(|task| task.node.cmp(node)) {
+            self.pulled.insert(place, reads_state(node.clone()));
         }
     }
 
     fn finish(mut self, joins: Vec<JoinSeen>) -> Planned {
-        if self.pulled.0.is_empty() && self.sent.is_empty() && self.reroute.is_empty() {
-            self.pulled = std::mem::take(&mut self.deferred);
+        if self.pulled.is_empty() && self.sent.is_empty() && self.reroute.is_empty() {
+            let deferred = std::mem::take(&mut self.deferred.0);
+            self.pulled = deferred.into_iter().map(reads_state).collect();
         }
-        let pulled = self.pulled.0.into_iter().map(|node| PlannedTask {
-            node,
-            payload: None,
-        });
+        let mut tasks = self.pulled;
+        tasks.append(&mut self.sent);
         let next = Next {
-            tasks: pulled.chain(self.sent).collect(),
+            tasks,
             joins,
             deferred: self.deferred.0,
             reroute: self.reroute,
@@ -186,8 +194,20 @@ impl<'a> Plan<'a> {
     }
 }
 
+/// A task of a node that is sent nothing.
+fn reads_state(node: NodeName) -> PlannedTask {
+    PlannedTask {
+        node,
+        payload: None,
+    }
+}
+
 /// Marks the sources that ran, and lets the joins go that have seen all of theirs.
-fn join(plan: &mut Plan<'_>, before: &[JoinSeen], ended: &[Ended<'_>]) -> Vec<JoinSeen> {
+fn join<'a>(
+    plan: &mut Plan<'_>,
+    before: &[JoinSeen],
+    ended: impl Iterator<Item = Ended<'a>> + Clone,
+) -> Vec<JoinSeen> {
     let mut waiting = Vec::new();
     let graph = plan.graph;
     for join in &graph.joins {
@@ -201,7 +221,7 @@ fn join(plan: &mut Plan<'_>, before: &[JoinSeen], ended: &[Ended<'_>]) -> Vec<Jo
             .collect();
         seen.extend(
             ended
-                .iter()
+                .clone()
                 .map(|task| task.node)
                 .filter(|node| join.sources.contains(*node))
                 .cloned(),

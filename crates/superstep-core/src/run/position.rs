@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::channel::ChannelSet;
+use crate::channel::{Channel, ChannelSet};
 use crate::checkpoint::History;
 use crate::checkpoint::format::{
     AttemptFailed, Body, Change, Entry, Extensions, FrameAdvanced, FrameOpened, FrameSnapshot,
@@ -215,12 +215,12 @@ impl Position {
         let (graph, version) = (frame.graph.clone(), frame.version);
         let mut updates = Vec::with_capacity(advanced.writes.len());
         for write in &advanced.writes {
-            let of_task: Result<Vec<_>, _> = write
-                .updates
-                .iter()
-                .map(|u| self.read_update(&graph, u, version))
-                .collect();
-            updates.push(of_task?);
+            for stored in &write.updates {
+                updates.push(TaskUpdate {
+                    task: write.index,
+                    update: self.read_update(&graph, stored, version)?,
+                });
+            }
         }
         let frame = self.frame_mut(&advanced.frame);
         apply_writes(&*graph.ops, &mut frame.state, updates);
@@ -272,7 +272,7 @@ impl Position {
             },
         };
         let written = match input {
-            Some(input) => try_writes(&*graph.ops, &mut frame.state, vec![vec![input]]),
+            Some(input) => try_writes(&*graph.ops, &mut frame.state, vec![TaskUpdate::only(input)]),
             None => Ok(()),
         };
         if written.is_ok() {
@@ -553,23 +553,35 @@ fn unreadable(
     }
 }
 
+/// One update that a task of a superstep made. Most make one; those of a task stand together, in task order.
+pub(crate) struct TaskUpdate {
+    /// The task's place in its superstep.
+    pub(crate) task: u32,
+    pub(crate) update: AnyUpdate,
+}
+
+impl TaskUpdate {
+    /// The update of a task without siblings.
+    pub(crate) fn only(update: AnyUpdate) -> Self {
+        Self { task: 0, update }
+    }
+
+    fn is_of_same_task(&self, other: &Self) -> bool {
+        self.task == other.task
+    }
+}
+
 /// Writes what tasks wrote, unless a reducer makes something of it that could not be read back; then nothing is
 /// written, and the channel is told.
 pub(crate) fn try_writes(
     ops: &dyn StateOps,
     state: &mut Live,
-    tasks: Vec<Vec<AnyUpdate>>,
+    updates: Vec<TaskUpdate>,
 ) -> Result<(), UnstorableFold> {
-    let written = tasks
-        .iter()
-        .flatten()
-        .fold(ChannelSet::EMPTY, |set, update| {
-            set.union(ops.written(update))
-        });
-    let risky = ops.risky_folds().intersection(written);
+    let risky = ops.risky_folds().intersection(written(ops, &updates));
     // Only where a fold may go wrong: a second handle on the state means that it is copied.
     let before = (!risky.is_empty()).then(|| state.clone());
-    apply_writes(ops, state, tasks);
+    apply_writes(ops, state, updates);
     match before.zip(ops.unstorable_fold(state, risky)) {
         Some((before, channel)) => {
             *state = before;
@@ -589,29 +601,31 @@ pub(crate) struct UnstorableFold {
 }
 
 /// Writes what the tasks of a superstep wrote, in task order. Whoever overwrites a channel wins it whole.
-pub(crate) fn apply_writes(ops: &dyn StateOps, state: &mut Live, tasks: Vec<Vec<AnyUpdate>>) {
+pub(crate) fn apply_writes(ops: &dyn StateOps, state: &mut Live, mut updates: Vec<TaskUpdate>) {
     ops.begin_step(state);
-    let all = tasks.iter().fold(ChannelSet::EMPTY, |all, updates| {
-        all.union(overwritten(ops, updates))
-    });
-    for updates in tasks {
-        let by_others = if all.is_empty() {
-            all
-        } else {
-            all.minus(overwritten(ops, &updates))
-        };
-        for mut update in updates {
-            if !by_others.is_empty() {
-                ops.discard(&mut update, by_others);
+    let all = overwritten(ops, &updates);
+    if !all.is_empty() {
+        for of_task in updates.chunk_by_mut(TaskUpdate::is_of_same_task) {
+            let by_others = all.minus(overwritten(ops, of_task));
+            for TaskUpdate { update, .. } in of_task {
+                ops.discard(update, by_others);
             }
-            ops.apply(state, update);
         }
+    }
+    for TaskUpdate { update, .. } in updates {
+        ops.apply(state, update);
     }
 }
 
-fn overwritten(ops: &dyn StateOps, updates: &[AnyUpdate]) -> ChannelSet {
-    updates.iter().fold(ChannelSet::EMPTY, |set, update| {
-        set.union(ops.overwritten(update))
+fn written(ops: &dyn StateOps, updates: &[TaskUpdate]) -> ChannelSet {
+    updates.iter().fold(ChannelSet::EMPTY, |set, made| {
+        set.union(ops.written(&made.update))
+    })
+}
+
+fn overwritten(ops: &dyn StateOps, updates: &[TaskUpdate]) -> ChannelSet {
+    updates.iter().fold(ChannelSet::EMPTY, |set, made| {
+        set.union(ops.overwritten(&made.update))
     })
 }
 
@@ -623,35 +637,31 @@ pub(crate) struct Conflict {
 }
 
 /// Finds two tasks of a superstep that write a channel which takes one write, or that overwrite the same one.
-pub(crate) fn conflict(ops: &dyn StateOps, tasks: &[Vec<AnyUpdate>]) -> Option<Conflict> {
-    if tasks.len() < 2 {
+pub(crate) fn conflict(ops: &dyn StateOps, updates: &[TaskUpdate]) -> Option<Conflict> {
+    let (first, last) = (updates.first()?, updates.last()?);
+    if first.is_of_same_task(last) {
         return None;
     }
     let channels = ops.channels();
-    let mut writer: Vec<Option<usize>> = vec![None; channels.len()];
+    let mut writer: Vec<Option<u32>> = vec![None; channels.len()];
     let mut replacer = writer.clone();
-    for (task, updates) in tasks.iter().enumerate() {
-        let written = updates.iter().fold(ChannelSet::EMPTY, |set, update| {
-            set.union(ops.written(update))
-        });
-        for index in written.iter() {
+    for of_task in updates.chunk_by(TaskUpdate::is_of_same_task) {
+        let task = of_task[0].task;
+        let excluded = |channel: &Channel, first: u32| Conflict {
+            channel: channel.name,
+            first: first as usize,
+            second: task as usize,
+        };
+        for index in written(ops, of_task).iter() {
             let channel = &channels[index as usize];
             let first = writer[index as usize].replace(task);
             if let (Some(first), false) = (first, channel.kind.takes_many()) {
-                return Some(Conflict {
-                    channel: channel.name,
-                    first,
-                    second: task,
-                });
+                return Some(excluded(channel, first));
             }
         }
-        for index in overwritten(ops, updates).iter() {
+        for index in overwritten(ops, of_task).iter() {
             if let Some(first) = replacer[index as usize].replace(task) {
-                return Some(Conflict {
-                    channel: channels[index as usize].name,
-                    first,
-                    second: task,
-                });
+                return Some(excluded(&channels[index as usize], first));
             }
         }
     }

@@ -40,21 +40,22 @@ impl Run {
         if !self.replan(path) || self.stops_before(path) {
             return;
         }
-        let frame = self.position.frame(path);
-        let planned = frame.next.tasks.clone();
-        if planned.len() > self.options.tasks_max {
+        let planned = &self.position.frame(path).next.tasks;
+        let count = planned.len();
+        if count > self.options.tasks_max {
             let why = format!(
-                "{} tasks are planned, at most {} are allowed",
-                planned.len(),
+                "{count} tasks are planned, at most {} are allowed",
                 self.options.tasks_max
             );
             let failure =
                 self.superstep_failure(path, &planned[0].node, FailureKind::TooManyTasks, why);
             return self.halt(Stop::Failed(vec![failure]));
         }
-        self.live.insert(path.clone(), LiveFrame::default());
-        let several = planned.len() > 1;
-        for (index, planned) in (0..).zip(planned) {
+        self.live
+            .insert(path.clone(), LiveFrame::with_room_for(count));
+        let several = count > 1;
+        for index in 0..count as u32 {
+            let planned = self.position.frame(path).next.tasks[index as usize].clone();
             let id = self.position.task_id(path, &planned.node, index);
             let attempt = self
                 .position

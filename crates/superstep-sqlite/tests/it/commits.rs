@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use superstep_core::checkpoint::{Checkpointer, Commit, Head, Released, ReleasedRecords, Status};
+use superstep_core::checkpoint::{
+    Checkpointer, Commit, Head, RecordWrite, Released, ReleasedRecords, Status,
+};
 use superstep_core::error::CheckpointError;
 use superstep_core::{Epoch, Seq, TaskId};
 use superstep_sqlite::{Options, Sqlite};
@@ -213,6 +215,56 @@ async fn records_are_released_with_a_commit() {
 }
 
 #[tokio::test]
+async fn only_what_is_released_goes_also_when_that_is_much() {
+    let db = db();
+    let mut owner = Owner::started(&db, "a").await;
+    let tasks: Vec<_> = (0..40).map(|n| TaskId::from_bytes([n; 16])).collect();
+    for &task in &tasks {
+        let record = RecordWrite {
+            task,
+            ..owner.record("=result", b"done")
+        };
+        db.record(&record).await.unwrap();
+    }
+    for (released, left) in [(&tasks[..30], &tasks[30..]), (&tasks[30..], &[])] {
+        let all = |&task: &TaskId| Released {
+            task,
+            which: ReleasedRecords::All,
+        };
+        let commit = Commit {
+            released: released.iter().map(all).collect(),
+            ..owner.step()
+        };
+        owner.save(&db, commit).await.unwrap();
+        let loaded = db.load(&owner.thread).await.unwrap().unwrap();
+        let kept: Vec<_> = loaded.records.iter().map(|record| record.task).collect();
+        assert_eq!(kept, left);
+    }
+}
+
+#[tokio::test]
+async fn a_crowd_of_records_keeps_the_fenced_apart() {
+    let db = db();
+    let owner = Owner::started(&db, "a").await;
+    let mut records: Vec<_> = (0..200)
+        .map(|n| owner.record(&format!("step {n}"), b"done"))
+        .collect();
+    for stale in records.iter_mut().step_by(3) {
+        stale.epoch = Epoch(9);
+    }
+    let stored = join_all(records.iter().map(|record| db.record(record)).collect()).await;
+    for (record, stored) in records.iter().zip(stored) {
+        match stored {
+            Ok(body) => assert_eq!((record.epoch, body), (Epoch(1), b"done".to_vec())),
+            Err(CheckpointError::Fenced { epoch, .. }) => assert_eq!(epoch, Epoch(9)),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let loaded = db.load(&owner.thread).await.unwrap().unwrap();
+    assert_eq!(loaded.records.len(), 133);
+}
+
+#[tokio::test]
 async fn a_group_keeps_failures_apart() {
     let db = db();
     let mut commits = Vec::new();
@@ -302,6 +354,8 @@ async fn an_executor_does_not_wait_for_another_process() {
 async fn a_commit_whose_asker_went_away_is_made() {
     let db = db();
     let owner = Owner::started(&db, "a").await;
+    // Somebody else asks too, so the asker waits for others before it serves.
+    Owner::started(&db, "b").await;
     let step = owner.step();
     let mut save = Box::pin(db.save(&step));
     let first = std::future::poll_fn(|cx| std::task::Poll::Ready(save.as_mut().poll(cx))).await;
