@@ -46,3 +46,8 @@ pub use client::{Restate, RestateError};
 pub use cron::{Cron, CronError};
 pub use operations::Health;
 pub use worker::{Worker, WorkerError};
+
+/// The examples of the page on clusters compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/cluster.md")]
+struct Cluster;

@@ -15,6 +15,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use superstep::ThreadId;
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 
 use crate::handlers::Desk;
 
@@ -126,13 +127,16 @@ impl std::fmt::Debug for Health {
 
 /// Answers until it is aborted.
 pub(crate) async fn serve(listener: TcpListener, health: Health) {
+    let mut looking = JoinSet::new();
     loop {
+        // Those who have gone are kept until somebody looks.
+        while looking.try_join_next().is_some() {}
         let Ok((stream, _)) = listener.accept().await else {
             tokio::task::yield_now().await;
             continue;
         };
         let health = health.clone();
-        tokio::spawn(async move {
+        looking.spawn(async move {
             let answer = service_fn(move |request: Request<Incoming>| {
                 let health = health.clone();
                 async move { Ok::<_, Infallible>(health.answer(request.uri().path()).await) }

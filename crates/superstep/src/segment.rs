@@ -475,6 +475,10 @@ impl Runtime {
 }
 
 /// How a stretch of a run ended.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "taken apart by whoever is given it"
+)]
 pub(crate) enum Driven {
     Stopped(Outcome, Run),
     PutDown(Boundary),
@@ -485,8 +489,11 @@ type Tasks = std::sync::Mutex<BTreeMap<TaskId, Task>>;
 /// Tasks that this process was asked to run for others. A wide superstep is read once, not once for each of its tasks.
 #[derive(Default)]
 pub(crate) struct Desk {
-    handed: std::sync::Mutex<BTreeMap<ThreadId, (Epoch, Arc<OnceCell<Tasks>>)>>,
+    handed: std::sync::Mutex<BTreeMap<ThreadId, Handed>>,
 }
+
+/// The tasks of a run that was put down at this epoch, read when the first of them is asked for.
+type Handed = (Epoch, Arc<OnceCell<Tasks>>);
 
 impl Desk {
     fn tasks_of(&self, thread: &ThreadId, epoch: Epoch) -> Arc<OnceCell<Tasks>> {

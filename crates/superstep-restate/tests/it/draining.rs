@@ -6,6 +6,7 @@ use superstep::prelude::*;
 use superstep::{Runtime, SegmentLimits};
 use superstep_restate::Worker;
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
 use crate::kit::{Cluster, register};
 
@@ -43,9 +44,10 @@ async fn a_run_goes_on_elsewhere_when_its_worker_is_stopped() {
         .build()
         .unwrap();
     let thread = cluster.runtime().thread(&graph, "acme/long").unwrap();
-    let run = tokio::spawn({
+    let mut tasks = JoinSet::new();
+    tasks.spawn({
         let thread = cluster.runtime().thread(&graph, "acme/long").unwrap();
-        async move { thread.start(CountUpdate::default()).await }
+        async move { thread.start(CountUpdate::default()).await.unwrap() }
     });
     tokio::time::sleep(Duration::from_millis(500)).await;
 
@@ -55,7 +57,8 @@ async fn a_run_goes_on_elsewhere_when_its_worker_is_stopped() {
     let listener = Worker::listen(cluster.address).unwrap();
     let worker = Worker::new(other, cluster.store.clone());
     let (_stop, stopped) = oneshot::channel::<()>();
-    tokio::spawn(worker.serve(listener, async { drop(stopped.await) }));
+    let mut other = JoinSet::new();
+    other.spawn(worker.serve(listener, async { drop(stopped.await) }));
     cluster.stop_worker().await;
     let before: Count = thread
         .state()
@@ -67,7 +70,7 @@ async fn a_run_goes_on_elsewhere_when_its_worker_is_stopped() {
         .unwrap();
     assert!((1..100).contains(&before.n), "{before:?}");
 
-    let done = run.await.unwrap().unwrap();
+    let done = tasks.join_next().await.unwrap().unwrap();
     assert_eq!((done.outcome, done.state.n), (Outcome::Finished, 100));
 }
 

@@ -15,7 +15,7 @@ use superstep::{DriveError, Engine, Report, RunId, Runtime, RuntimeBuilder, Thre
 use superstep_postgres::{Options, Postgres};
 use superstep_restate::{Restate, Worker};
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 /// The addresses of what these tests need.
 pub(crate) struct Services {
@@ -64,7 +64,7 @@ pub(crate) struct Cluster {
     pub(crate) worker: Runtime,
     pub(crate) services: Services,
     pub(crate) address: SocketAddr,
-    stop: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
+    stop: Mutex<Option<(oneshot::Sender<()>, JoinSet<()>)>>,
     _turn: std::fs::File,
 }
 
@@ -82,7 +82,8 @@ impl Cluster {
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         let serving = change(Worker::new(worker.clone(), store.clone()));
-        let served = tokio::spawn(async move {
+        let mut served = JoinSet::new();
+        served.spawn(async move {
             let stopped = async { drop(stopped.await) };
             serving.serve(listener, stopped).await.unwrap();
         });
@@ -113,9 +114,9 @@ impl Cluster {
 
     /// Stops the worker as a signal would, and returns when it has stopped.
     pub(crate) async fn stop_worker(&self) {
-        let (stop, served) = self.stop.lock().unwrap().take().unwrap();
+        let (stop, mut served) = self.stop.lock().unwrap().take().unwrap();
         drop(stop);
-        served.await.unwrap();
+        served.join_next().await.unwrap().unwrap();
     }
 }
 
