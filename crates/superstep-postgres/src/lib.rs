@@ -46,6 +46,7 @@ mod fault;
 mod id;
 mod list;
 mod owner;
+mod place;
 mod pool;
 mod read;
 mod records;
@@ -71,6 +72,7 @@ use superstep_core::{Seq, ThreadId, Timestamp};
 use tokio_postgres::Config;
 
 use crate::fault::Fault;
+use crate::place::Places;
 use crate::pool::Pool;
 use crate::records::Records;
 
@@ -79,6 +81,7 @@ use crate::records::Records;
 #[derive(Clone)]
 pub struct Postgres {
     pool: Arc<Pool>,
+    places: Arc<Places>,
     records: Arc<Records>,
     schema: Arc<str>,
 }
@@ -127,9 +130,11 @@ impl Postgres {
         })?;
         schema::check_name(&options.schema).map_err(Fault::from)?;
         let pool = Arc::new(Pool::new(config, &options));
-        schema::migrate(&pool, &options).await?;
+        let partitions = schema::migrate(&pool, &options).await?;
+        let places = Arc::new(Places::new(Arc::clone(&pool), partitions));
         Ok(Self {
-            records: Arc::new(Records::new(Arc::clone(&pool))),
+            records: Arc::new(Records::new(Arc::clone(&places))),
+            places,
             pool,
             schema: options.schema.into(),
         })
@@ -184,7 +189,7 @@ impl NodeCache for Postgres {
 
 impl Checkpointer for Postgres {
     fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>> {
-        Box::pin(async move { Ok(commit::save(&self.pool, commit).await?) })
+        Box::pin(async move { Ok(commit::save(&self.places, commit).await?) })
     }
 
     fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
@@ -196,11 +201,11 @@ impl Checkpointer for Postgres {
         thread: &'a ThreadId,
         answers: &'a [Answer],
     ) -> BoxFuture<'a, CheckpointResult<()>> {
-        Box::pin(async move { Ok(owner::answer(&self.pool, thread, answers).await?) })
+        Box::pin(async move { Ok(owner::answer(&self.places, thread, answers).await?) })
     }
 
     fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Option<Loaded>>> {
-        Box::pin(async move { Ok(read::load(&self.pool, thread).await?) })
+        Box::pin(async move { Ok(read::load(&self.places, thread).await?) })
     }
 
     fn load_at<'a>(
@@ -208,7 +213,7 @@ impl Checkpointer for Postgres {
         thread: &'a ThreadId,
         seq: Seq,
     ) -> BoxFuture<'a, CheckpointResult<History>> {
-        Box::pin(async move { Ok(read::load_at(&self.pool, thread, seq).await?) })
+        Box::pin(async move { Ok(read::load_at(&self.places, thread, seq).await?) })
     }
 
     fn entries<'a>(
@@ -217,7 +222,7 @@ impl Checkpointer for Postgres {
         after: Seq,
         limit: u32,
     ) -> BoxFuture<'a, CheckpointResult<Vec<StoredBody>>> {
-        Box::pin(async move { Ok(read::entries(&self.pool, thread, after, limit).await?) })
+        Box::pin(async move { Ok(read::entries(&self.places, thread, after, limit).await?) })
     }
 
     fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
@@ -239,7 +244,7 @@ impl Checkpointer for Postgres {
         &'a self,
         query: &'a InterruptQuery,
     ) -> BoxFuture<'a, CheckpointResult<Vec<InterruptRow>>> {
-        Box::pin(async move { Ok(list::interrupts(&self.pool, query).await?) })
+        Box::pin(async move { Ok(list::interrupts(&self.places, query).await?) })
     }
 
     fn overdue(
@@ -271,7 +276,7 @@ impl Checkpointer for Postgres {
         thread: &'a ThreadId,
         keep: u32,
     ) -> BoxFuture<'a, CheckpointResult<u64>> {
-        Box::pin(async move { Ok(admin::prune(&self.pool, thread, keep).await?) })
+        Box::pin(async move { Ok(admin::prune(&self.places, thread, keep).await?) })
     }
 
     fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
