@@ -131,4 +131,5 @@ pub(crate) async fn request_cancel(pool: &Pool, thread: &ThreadId) -> Result<(),
     }
 }
 
-const REFUSED: &str = "SS001";
+/// What `refuse()` and `refuse_beyond()` raise.
+pub(crate) const REFUSED: &str = "SS001";
