@@ -60,7 +60,7 @@ async fn find_source(
     from: &ThreadId,
     upto: Option<Seq>,
 ) -> Result<(i64, Seq), Fault> {
-    let sql = "SELECT id, seq FROM thread_head WHERE tenant = $1 AND name = $2 AND status <> 6";
+    let sql = "SELECT id, seq FROM thread WHERE tenant = $1 AND name = $2 AND status <> 6";
     let found = transaction
         .query_opt(sql, &[&from.tenant(), &from.name()])
         .await?;
@@ -219,18 +219,14 @@ async fn erase(pool: &Pool, thread: &ThreadId, found: Option<Unchanged>) -> Resu
 
 /// Drops what lies before the newest snapshot that every kept entry can be read from.
 ///
-/// One statement: commits only add behind what it looks at, and a second one finds nothing left. It writes where the
-/// thread stands into its row, under the lock of a claim: an entry that is gone refuses no late copy of itself, so the row must.
+/// One statement: commits only add behind what it looks at, and a second one finds nothing left.
 pub(crate) async fn prune(places: &Places, thread: &ThreadId, keep: u32) -> Result<u64, Fault> {
     let place = places.find(thread).await?;
     let place = place.ok_or_else(|| no_thread(thread))?;
     let sql = "
-        WITH head AS (
-            UPDATE thread
-            SET seq = greatest(seq, (SELECT seq FROM @log WHERE thread = $3 ORDER BY seq DESC LIMIT 1))
-            WHERE tenant = $1 AND name = $2 AND id = $3 AND status <> 6
-              AND name = (SELECT name FROM thread WHERE tenant = $1 AND name = $2 FOR UPDATE)
-            RETURNING seq),
+        WITH head AS MATERIALIZED (
+            SELECT id, seq FROM thread
+            WHERE tenant = $1 AND name = $2 AND id = $3 AND status <> 6),
         base AS MATERIALIZED (
             SELECT max(seq) AS seq FROM @snapshot
             WHERE thread = $3 AND seq <= (SELECT seq FROM head) - $4::int8),

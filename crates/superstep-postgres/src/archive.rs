@@ -56,8 +56,7 @@ async fn archived(
     transaction: &Transaction<'_>,
     thread: &ThreadId,
 ) -> Result<Option<Archive>, Fault> {
-    let sql =
-        "SELECT epoch, seq, status::int8, recoveries, answers, seen, cancel, id FROM thread_head
+    let sql = "SELECT epoch, seq, status::int8, recoveries, answers, seen, cancel, id FROM thread
          WHERE tenant = $1 AND name = $2 AND status <> 6";
     let (tenant, name) = (thread.tenant(), thread.name());
     let Some(row) = transaction.query_opt(sql, &[&tenant, &name]).await? else {

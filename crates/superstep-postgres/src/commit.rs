@@ -1,40 +1,24 @@
 //! Commits: one statement each, whatever they carry.
 //!
-//! # Where a thread stands
-//!
-//! A step inside a run adds its entry to the log and leaves the thread's row as it is: a row that is not written is
-//! nothing to wait for. So the row's sequence number may be behind, and a thread stands at its newest entry (the view
-//! `thread_head`). Everything else in the row is as it should be: a step that would change it, and every commit that
-//! changes the status, asks or closes questions or brings a line, is not of this kind and writes the row, with the
-//! sequence. So only a running thread can be ahead of its row.
-//!
 //! # Why one statement under READ COMMITTED is enough
 //!
-//! The statement first changes the thread's row, or locks it, and only where it has the expected epoch and the thread
-//! stands where it is expected; every other part writes only if that gave a row. If somebody else has the row,
-//! PostgreSQL waits, and compares again with the row as it is then.
+//! The statement changes the thread's row first, and only where it stands at the expected epoch and
+//! sequence; every other part asks whether that gave a row, so without it nothing is
+//! written. If somebody else has the row, PostgreSQL waits, and compares again with the row as it is then.
 //!
-//! All else is seen as it was when the statement began, perhaps before the wait. Who can have come between?
+//! The other parts see the tables as they were when the statement began, perhaps before the wait. That does no
+//! harm: the row was compared twice, in that old view and as it is now, and a pair of epoch and sequence
+//! never comes back. So no commit, deletion, copy or import came between, and what only they write (log,
+//! snapshots, listing, terms, which questions are asked and closed) is as it was. Two things can have
+//! come between, because they leave epoch and sequence alone: answers, and records of the former owner.
+//! The number of answers is in the row itself. What else is told of them ([`Saved::unseen`],
+//! [`Saved::records`]) is read by a second statement, sent together with the first, that begins after
+//! the commit: from then on the former owner's records are refused, and an answer it finds beyond those
+//! counted is one more that the owner has seen.
 //!
-//! - *A commit that wrote the row*, a deletion, an import: then epoch or sequence are others now, and nothing happens. A
-//!   pair of them never comes back.
-//! - *A step of the owner*, which wrote only the log. A step holds the row for key share until it is durable; a claim
-//!   and a deletion take it for update, which is the one lock that conflicts. So a step that began before a claim is
-//!   durable before the claim goes on, and one that comes later waits, compares again, and finds another epoch. What
-//!   the claim had waited for is not in its old view of the log, though. If it has an entry of its own, that is at the
-//!   step's place, and the log's key refuses it. If it has none, it asks at its end whether there is an entry beyond:
-//!   the function `refuse_beyond` looks with fresh eyes, and nobody can add one any more. Either way it is rolled back as
-//!   a whole. Two commits of one owner for the same place (one is tried again while the server still has the first) meet
-//!   at the same key.
-//! - *Answers, and records of the former owner*, which leave all of this alone. The number of answers is in the row
-//!   itself. What else is told of them ([`Saved::unseen`], [`Saved::records`]) is read by a second statement, sent together
-//!   with the first, that begins after the commit: from then on the former owner's records are refused, and an
-//!   answer it finds beyond those counted is one more that the owner has seen.
-//!
-//! Entries must stay for their key to refuse others, so pruning writes the row too, as a claim does (`admin.rs`).
-//!
-//! An answer writes the row and questions. Commits that write questions write the row first as well, so the two never
-//! wait for each other crosswise; a step writes neither, and does not wait for answers.
+//! A claim takes the row for update, which waits for records that are being written (they hold it for
+//! key share, see `records.rs`); a superstep's own update does not, so records and commits of one owner
+//! never wait for each other.
 
 mod statement;
 
@@ -42,12 +26,10 @@ use superstep_core::checkpoint::{Commit, RecordRow, Saved, Status, UnseenAnswers
 use superstep_core::error::CheckpointError;
 use superstep_core::{Epoch, InterruptId, TaskId, ThreadId};
 use tokio_postgres::Row;
-use tokio_postgres::error::SqlState;
 
 use self::statement::{Kind, Values, statement};
 use crate::fault::Fault;
 use crate::id::Id;
-use crate::owner::REFUSED;
 use crate::place::{Place, Places};
 use crate::pool::Params;
 use crate::read::{self, answer_of, count, number, text};
@@ -106,25 +88,18 @@ async fn apply(
     let values = Values::of(commit, kind, place.id);
     let (sql, params) = statement(&values, commit, kind);
     let sql = place.address(&sql) + " FROM head";
-    let sent = match (kind, commit.head.status) {
+    let (head, told) = match (kind, commit.head.status) {
         (Kind::Claim, _) => {
             let records = place.address(RECORDS);
             let read: (&str, Params<'_>) = (&records, &[&place.id]);
-            places.pool.write_then_read((&sql, &params), read).await
+            places.pool.write_then_read((&sql, &params), read).await?
         }
         (_, Status::Paused) => {
             let answers = place.address(ANSWERS);
             let read: (&str, Params<'_>) = (&answers, &[&values.tenant, &values.name, &place.id]);
-            places.pool.write_then_read((&sql, &params), read).await
+            places.pool.write_then_read((&sql, &params), read).await?
         }
-        _ => {
-            let written = places.pool.write(&sql, &params).await;
-            written.map(|rows| (rows, Vec::new()))
-        }
-    };
-    let (head, told) = match sent {
-        Err(fault) if came_too_late(&fault) => return Ok(None),
-        sent => sent?,
+        _ => (places.pool.write(&sql, &params).await?, Vec::new()),
     };
     let Some(head) = head.first() else {
         return Ok(None);
@@ -144,13 +119,6 @@ async fn apply(
         unseen,
         records,
     }))
-}
-
-/// Whether somebody added an entry while the statement was under way.
-fn came_too_late(fault: &Fault) -> bool {
-    fault
-        .sql_state()
-        .is_some_and(|state| *state == SqlState::UNIQUE_VIOLATION || state.code() == REFUSED)
 }
 
 async fn ask_unseen(
@@ -223,8 +191,7 @@ impl Stand {
 }
 
 async fn stand(places: &Places, place: Place, commit: &Commit) -> Result<Option<Stand>, Fault> {
-    let sql = "SELECT t.epoch, greatest(t.seq, (SELECT max(seq) FROM @log WHERE thread = $3)),
-            t.status::int8, t.recoveries, t.answers, t.cancel,
+    let sql = "SELECT t.epoch, t.seq, t.status::int8, t.recoveries, t.answers, t.cancel,
             coalesce(l.epoch = $5::int8 AND l.body = $6::bytea, false)
         FROM thread t LEFT JOIN @log l ON l.thread = $3 AND l.seq = $4::int8
         WHERE t.tenant = $1 AND t.name = $2 AND t.id = $3";

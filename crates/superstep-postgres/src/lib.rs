@@ -10,10 +10,10 @@
 //!
 //! # How it works
 //!
-//! A commit is one statement and one round trip, whatever it carries: it moves the thread's row, or inside a
-//! run only locks it, if the thread stands where the commit expects it, and writes the entry and all the rest if
-//! that went well. Why this needs no stricter isolation than PostgreSQL's default stands in `commit.rs`. Where
-//! the rows of a thread lie is asked of the server once (`place.rs`). Requests of many
+//! A commit is one statement and one round trip, whatever it carries: it moves the thread's row, if that
+//! stands where the commit expects it, and writes the entry and all the rest from what that gave. Why
+//! this needs no stricter isolation than PostgreSQL's default stands in `commit.rs`. Where the rows of a thread
+//! lie is asked of the server once (`place.rs`). Requests of many
 //! threads share a few connections and are sent without waiting for each other. Only records of one run
 //! that come at once wait for each other: those that wait share a statement (`records.rs`).
 //!

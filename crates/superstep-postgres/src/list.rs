@@ -50,7 +50,7 @@ macro_rules! lines {
         concat!(
             "SELECT t.epoch, t.seq, t.status::int8, t.recoveries, t.answers, l.name, l.created, l.updated,
                     l.graph, l.metadata, l.state
-             FROM listing l JOIN thread_head t ON t.tenant = l.tenant AND t.name = l.name
+             FROM listing l JOIN thread t ON t.tenant = l.tenant AND t.name = l.name
              WHERE l.tenant = $1 ",
             $rest
         )

@@ -131,5 +131,4 @@ pub(crate) async fn request_cancel(pool: &Pool, thread: &ThreadId) -> Result<(),
     }
 }
 
-/// What `refuse()` and `refuse_beyond()` raise.
-pub(crate) const REFUSED: &str = "SS001";
+const REFUSED: &str = "SS001";

@@ -63,13 +63,6 @@ async fn load_from(
     }
     // Nothing says that the parts of a union come in order.
     loaded.history.entries.sort_by_key(|entry| entry.seq);
-    // The row may be behind the log.
-    if let Some(newest) = loaded.history.entries.last() {
-        loaded.head.seq = loaded.head.seq.max(newest.seq);
-    }
-    if let Some(snapshot) = &loaded.history.snapshot {
-        loaded.head.seq = loaded.head.seq.max(snapshot.seq);
-    }
     Ok(is_there.then_some(loaded))
 }
 

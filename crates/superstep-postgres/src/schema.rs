@@ -1,8 +1,8 @@
 //! The tables, and how a database comes to have them.
 //!
 //! A thread is spread over tables by how often each part is written. `thread` is the small row that
-//! every commit compares; those inside a run only lock it. Half of each page is left free, so that the row's
-//! new version stays on its page and most changes touch no index. `listing` is what
+//! every commit compares and changes: half of each page is left free and nothing that changes with a
+//! superstep is indexed, so its new version stays on its page and no index is touched. `listing` is what
 //! lists show and `term` is its index by content; they are written at run boundaries. All of them are
 //! partitioned by a hash of the thread, so that no table, no index and no vacuum of one grows with the
 //! whole. How many partitions there are is decided when the schema is made, and kept. `thread` has a quarter
@@ -20,7 +20,7 @@ use crate::fault::{Fault, PostgresError};
 use crate::pool::Pool;
 
 /// Each takes the schema from its index to the next number, given the number of partitions.
-const MIGRATIONS: &[fn(u32) -> String] = &[checkpoints, items, cache, heads];
+const MIGRATIONS: &[fn(u32) -> String] = &[checkpoints, items, cache];
 
 const TABLES: &str = "
     CREATE SEQUENCE thread_id;
@@ -170,26 +170,6 @@ fn cache(_: u32) -> String {
         body bytea NOT NULL
     );
     CREATE INDEX cache_expires ON cache (expires) WHERE expires IS NOT NULL;"
-        .to_owned()
-}
-
-/// A step inside a run is one new row of the log and nothing else (`commit.rs`). So the row of a thread that runs may be
-/// behind, and the view is where each stands. The function is volatile: it sees what was committed since its statement began.
-fn heads(_: u32) -> String {
-    "CREATE VIEW thread_head AS
-        SELECT id, tenant, name, epoch, status, cancel, recoveries, answers, seen,
-            CASE WHEN status = 1
-                THEN greatest(seq, (SELECT max(l.seq) FROM log l WHERE l.thread = thread.id))
-                ELSE seq END AS seq
-        FROM thread;
-
-    CREATE FUNCTION refuse_beyond(of_thread bigint, at bigint) RETURNS boolean
-        LANGUAGE plpgsql VOLATILE AS $$ BEGIN
-            IF EXISTS (SELECT FROM log WHERE thread = of_thread AND seq > at) THEN
-                RAISE EXCEPTION 'refused' USING ERRCODE = 'SS001';
-            END IF;
-            RETURN true;
-        END $$;"
         .to_owned()
 }
 

@@ -11,14 +11,14 @@ use crate::id::Id;
 use crate::read::number;
 use crate::terms::{self, Line};
 
-/// What becomes of the thread's row.
+/// How the thread's row is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The thread is new.
     Make,
-    /// Inside a run: one more row in the log, and the thread's row stays as it is.
+    /// Inside a run: the status stays, and so does the line in the list unless the commit brings one.
     Step,
-    /// The owner goes on in any other way.
+    /// The owner changes the status.
     Move,
     /// Somebody takes it over.
     Claim,
@@ -33,13 +33,7 @@ impl Kind {
                 _ => Kind::Claim,
             };
         }
-        let runs_on = (from.status, to.status) == (Status::Running, Status::Running);
-        let keeps_row = (from.recoveries, from.answers) == (to.recoveries, to.answers);
-        let adds_entry = commit.entry.is_some() && to.seq == from.seq.next();
-        // An answer changes questions too, under the row's lock.
-        let keeps_rest =
-            commit.asked.is_empty() && commit.closed.is_empty() && commit.listing.is_none();
-        match runs_on && keeps_row && adds_entry && keeps_rest {
+        match from.status == to.status && to.status == Status::Running {
             true => Kind::Step,
             false => Kind::Move,
         }
@@ -176,7 +170,7 @@ pub(super) fn statement<'a>(
         }
         statement.part(STATUS_CAME, &[]);
     }
-    statement.end(commit, kind)
+    statement.end()
 }
 
 /// Parts name the ten values of the head by number, and each of their own by a `?`.
@@ -266,12 +260,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn end(mut self, commit: &Commit, kind: Kind) -> (String, Vec<&'a (dyn ToSql + Sync)>) {
+    fn end(mut self) -> (String, Vec<&'a (dyn ToSql + Sync)>) {
         self.sql.push_str("\nSELECT status, cancel");
-        if commit.entry.is_none() && kind != Kind::Make {
-            // Nothing else would find out that an entry was added while this one waited for the row.
-            self.sql.push_str(", refuse_beyond($10, $4::int8)");
-        }
         (self.sql, self.params)
     }
 }
@@ -286,23 +276,12 @@ const MAKE: &str = "
     ON CONFLICT DO NOTHING
     RETURNING id, was, status, cancel, tableoid";
 
-/// Where the thread stands: at its newest entry, for its row may be behind.
-macro_rules! stands {
-    () => {
-        "greatest(seq, (SELECT seq FROM @log WHERE thread = $10 ORDER BY seq DESC LIMIT 1))"
-    };
-}
-
-/// For key share: a claim and a deletion wait for this, and this for them, but not for an answer.
-const STEP: &str = concat!(
-    "
-    SELECT id, status, cancel FROM @thread
-    WHERE tenant = $1 AND name = $2 AND id = $10 AND epoch = $8::int8 AND epoch = $3::int8
-      AND status = $7::int2 AND recoveries = $5::int8 AND seen = $6::int8 AND $9::int8 = ",
-    stands!(),
-    "
-    FOR KEY SHARE"
-);
+/// What has an index is not named, and the epoch cannot change.
+const STEP: &str = "
+    UPDATE @thread SET seq = $4::int8, recoveries = $5::int8, seen = $6::int8
+    WHERE tenant = $1 AND name = $2 AND id = $10 AND epoch = $8::int8 AND seq = $9::int8 AND status = $7::int2
+      AND $3::int8 = $8::int8
+    RETURNING id, was, status, cancel";
 
 macro_rules! move_head {
     ($condition:literal) => {
@@ -311,9 +290,7 @@ macro_rules! move_head {
     UPDATE thread SET epoch = $3::int8, seq = $4::int8, recoveries = $5::int8, seen = $6::int8, was = status,
         status = CASE WHEN $7::int2 = 2 AND answers > $6::int8 THEN 1::int2 ELSE $7::int2 END,
         cancel = cancel AND $3::int8 = $8::int8
-    WHERE tenant = $1 AND name = $2 AND id = $10 AND epoch = $8::int8 AND $9::int8 = ",
-            stands!(),
-            " AND ",
+    WHERE tenant = $1 AND name = $2 AND id = $10 AND epoch = $8::int8 AND seq = $9::int8 AND ",
             $condition,
             "
     RETURNING id, was, status, cancel"
@@ -326,7 +303,6 @@ const MOVE: &str = move_head!("status <> 6");
 const CLAIM: &str =
     move_head!("name = (SELECT name FROM thread WHERE tenant = $1 AND name = $2 FOR UPDATE)");
 
-/// Two entries at one place are an error, and with it the whole statement: somebody went on from there meanwhile.
 const ENTRY: &str = ",
 entry AS (
     INSERT INTO @log (thread, seq, epoch, body) SELECT id, $4::int8, $3::int8, ?::bytea FROM head)";

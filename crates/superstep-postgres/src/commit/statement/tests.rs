@@ -37,7 +37,6 @@ fn a_superstep_is_two_parts() {
     let sql = sql(&step(), Kind::of(&step()));
     assert_eq!(Kind::of(&step()), Kind::Step);
     assert_eq!(sql.matches(" AS (").count(), 2);
-    assert!(!sql.contains("UPDATE"), "{sql}");
     assert!(sql.contains("$11::bytea") && !sql.contains("$12"));
 }
 
