@@ -256,7 +256,7 @@ impl Checkpointer for Postgres {
         thread: &'a ThreadId,
         task: Option<TaskId>,
     ) -> BoxFuture<'a, CheckpointResult<Option<Glance>>> {
-        Box::pin(async move { Ok(read::glance(&self.pool, thread, task).await?) })
+        Box::pin(async move { Ok(read::glance(&self.places, thread, task).await?) })
     }
 
     fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {

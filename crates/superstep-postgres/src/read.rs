@@ -102,25 +102,46 @@ fn loaded_interrupt(row: &Row, thread: &ThreadId) -> Result<InterruptRow, Fault>
 
 /// Where a thread stands, and what one of its tasks has recorded.
 pub(crate) async fn glance(
-    pool: &Pool,
+    places: &Places,
     thread: &ThreadId,
     task: Option<TaskId>,
 ) -> Result<Option<Glance>, Fault> {
-    let sql =
-        "SELECT t.epoch, t.status::int8, t.cancel, r.key, r.body, t.answers > t.seen FROM thread t
-         LEFT JOIN record r ON r.thread = t.id AND r.task = $3
-         WHERE t.tenant = $1 AND t.name = $2 ORDER BY r.key";
+    let Some(place) = places.find(thread).await? else {
+        return Ok(None);
+    };
+    let glance = glance_from(places, place, thread, task).await?;
+    if glance.is_some() {
+        return Ok(glance);
+    }
+    // It is not where it was.
+    places.forget(thread);
+    match places.find(thread).await? {
+        Some(place) => glance_from(places, place, thread, task).await,
+        None => Ok(None),
+    }
+}
+
+async fn glance_from(
+    places: &Places,
+    place: Place,
+    thread: &ThreadId,
+    task: Option<TaskId>,
+) -> Result<Option<Glance>, Fault> {
     let wanted = task.map(|task| Id(task.to_bytes()));
-    let rows = pool
-        .read(sql, &[&thread.tenant(), &thread.name(), &wanted])
+    let rows = places
+        .pool
+        .read(
+            &place.address(GLANCE),
+            &[&thread.tenant(), &thread.name(), &place.id, &wanted],
+        )
         .await?;
     let Some(row) = rows.first() else {
         return Ok(None);
     };
     let mut records = Vec::new();
     for row in &rows {
-        if let (Some(task), Some(body)) = (task, row.get(4)) {
-            let key = text(row, 3)?;
+        if let (Some(task), Some(body)) = (task, row.get(5)) {
+            let key = text(row, 4)?;
             records.push(RecordRow { task, key, body });
         }
     }
@@ -128,10 +149,15 @@ pub(crate) async fn glance(
         epoch: Epoch(count(row, 0)),
         status: status(row.get(1))?,
         cancel: row.get(2),
-        unseen: row.get(5),
+        unseen: row.get(3),
         records,
     }))
 }
+
+const GLANCE: &str = "
+    SELECT t.epoch, t.status::int8, t.cancel, t.answers > t.seen, r.key, r.body FROM thread t
+    LEFT JOIN @record r ON r.thread = $3 AND r.task = $4
+    WHERE t.tenant = $1 AND t.name = $2 AND t.id = $3 ORDER BY r.key";
 
 /// The history up to an entry.
 pub(crate) async fn load_at(

@@ -160,9 +160,14 @@ async fn store(services: &Services) -> Postgres {
         .unwrap()
 }
 
-fn rand() -> u32 {
+/// An id that no other test run has: Restate remembers them for a day.
+pub(crate) fn new_id() -> RunId {
+    RunId::from_bytes(u128::from(rand()).to_be_bytes())
+}
+
+fn rand() -> u64 {
     use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(0) as u32
+    RandomState::new().hash_one(std::process::id())
 }
 
 fn turn() -> std::fs::File {
