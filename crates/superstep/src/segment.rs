@@ -201,17 +201,19 @@ impl Runtime {
         let is_first = carried.is_none();
         let command = match carried {
             Some(carried) => RunCommand::GoOn(carried),
-            None => self.command_of(thread, &order.what).await?,
+            None => self.command_of(thread, &graph, order, &options).await?,
         };
         let loaded = self.inner.store.load(thread).await?;
         let head = loaded
             .as_ref()
             .map(|loaded| loaded.head)
             .unwrap_or_default();
-        // Answers that came while the thread ran were taken by whoever ran it.
+        // Answers that came while the thread ran were taken by whoever ran it. At another epoch they were taken since the
+        // thread was read, perhaps by an earlier call of this very order, and the claim will find that out.
         if is_answer && is_first && head.status != Status::Running {
             let glance = self.inner.store.glance(thread, None).await?;
-            if let (Some(loaded), Some(false)) = (&loaded, glance.map(|glance| glance.unseen)) {
+            let is_seen = glance.is_some_and(|glance| !glance.unseen && glance.epoch == head.epoch);
+            if let Some(loaded) = loaded.as_ref().filter(|_| is_seen) {
                 let outcome = self.outcome_at(thread, head.seq, loaded).await?;
                 return Ok(stopped(id, head.seq, &outcome));
             }
@@ -237,9 +239,16 @@ impl Runtime {
             }
             Err(error) => return Err(error.into()),
         };
-        match self.drive_stretch(run, Some(&mut stretch)).await? {
-            Driven::Stopped(outcome, run) => Ok(stopped(run.id(), run.seq(), &outcome)),
-            Driven::PutDown(boundary) => Ok(boundary),
+        match self.drive_stretch(run, Some(&mut stretch)).await {
+            Ok(Driven::Stopped(outcome, run)) => Ok(stopped(run.id(), run.seq(), &outcome)),
+            Ok(Driven::PutDown(boundary)) => Ok(boundary),
+            // Somebody wrote between the look and the claim: an earlier call of this very order that is not gone yet, as far
+            // as can be known here. Whose thread it is shows when it is looked at again.
+            Err(DriveError::Open(OpenError::Busy { thread })) => {
+                let epoch = head.epoch;
+                Err(CheckpointError::Fenced { thread, epoch }.into())
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -247,9 +256,11 @@ impl Runtime {
     async fn command_of(
         &self,
         thread: &ThreadId,
-        what: &Ordered,
+        graph: &Arc<Definition>,
+        order: &Order,
+        options: &RunOptions,
     ) -> Result<RunCommand, DriveError> {
-        Ok(match what {
+        Ok(match &order.what {
             Ordered::Start {
                 input,
                 context,
@@ -260,12 +271,33 @@ impl Runtime {
                 metadata: metadata.as_ref().map(|value| value.decode()).transpose()?,
             },
             Ordered::Answer(answers) => {
+                self.check_resumable(thread, graph, options).await?;
                 self.inner.store.answer(thread, answers).await?;
                 RunCommand::Resume
             }
             Ordered::Recover => RunCommand::Recover,
             Ordered::Resume | Ordered::Update { .. } | Ordered::Fork { .. } => RunCommand::Resume,
         })
+    }
+
+    /// Refuses an answer that this version of the program could not go on with, before it is written: then the question
+    /// stays open for a version that can.
+    async fn check_resumable(
+        &self,
+        thread: &ThreadId,
+        graph: &Arc<Definition>,
+        options: &RunOptions,
+    ) -> Result<(), DriveError> {
+        let loaded = self.inner.store.load(thread).await?;
+        let (resume, options) = (RunCommand::Resume, options.clone());
+        match Run::open(graph, thread, loaded, resume, options, self.moment()) {
+            // Whether somebody else is at it, or has been, is for the store to say, which knows the question.
+            Ok(_)
+            | Err(
+                OpenError::Busy { .. } | OpenError::NothingToRun { .. } | OpenError::Taken { .. },
+            ) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Whether the run of a thread is still wanted: it is running, and nobody asked for it to be cancelled.

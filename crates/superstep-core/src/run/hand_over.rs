@@ -16,7 +16,7 @@ use crate::checkpoint::format::{AfterFailure, EndRecord, Entry, Question, Stop};
 use crate::checkpoint::{Loaded, Released, ReleasedRecords, Status};
 use crate::error::{FormatError, OpenError};
 use crate::graph::Definition;
-use crate::ids::{Epoch, FramePath, Moment, TaskId, ThreadId};
+use crate::ids::{Epoch, FramePath, Moment, TaskId, ThreadId, Timestamp};
 use crate::node::Task;
 use crate::run::live::Doing;
 use crate::run::position::{Frame, Position};
@@ -93,6 +93,10 @@ impl Run {
         run.go_on(loaded)?;
         run.take_carried(carried);
         run.pending.claim = None;
+        run.start_supersteps();
+        // Retries and error handlers begin when their time has come, and are among what was handed over then. The clock
+        // here need not agree, so it is not asked: of those that are not due nobody asks either.
+        run.now = Timestamp(i64::MAX);
         run.start_supersteps();
         let started = run.queue.into_iter().map(|step| match step {
             Step::Start(tasks) => tasks,

@@ -49,7 +49,7 @@ fn service(name: &str, what: &str) -> String {
     address.unwrap_or_else(|| panic!("this test needs {name}: run `cargo xtask services up`"))
 }
 
-fn cache() -> Option<PathBuf> {
+pub(crate) fn cache() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let cache = set("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(set("HOME")?).join(".cache")))?;
@@ -150,7 +150,7 @@ impl Engine for Here {
     }
 }
 
-async fn store(services: &Services) -> Postgres {
+pub(crate) async fn store(services: &Services) -> Postgres {
     let schema = format!("restate_{}_{}", std::process::id(), rand());
     let mut options = Options::default();
     options.schema = schema;
@@ -183,7 +183,7 @@ pub(crate) async fn register(admin: &str, worker: &str) {
     assert!((200..300).contains(&status), "{status}: {answer}");
 }
 
-async fn post(url: &str, body: &serde_json::Value) -> (u16, String) {
+pub(crate) async fn post(url: &str, body: &serde_json::Value) -> (u16, String) {
     let request = hyper::Request::post(url)
         .header("content-type", "application/json")
         .body(Full::new(Bytes::from(body.to_string())));

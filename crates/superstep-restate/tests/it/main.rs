@@ -5,6 +5,7 @@
 )]
 
 mod draining;
+mod identity;
 mod kit;
 mod threads;
 mod timers;

@@ -12,6 +12,7 @@ mod lost_replies;
 mod moving;
 mod parity;
 mod pauses;
+mod segments;
 mod smoke;
 mod steps;
 mod stopping;
