@@ -43,6 +43,7 @@ impl Health {
     pub fn metrics(&self) -> String {
         let counts = &self.desk.counts;
         let mut text = String::new();
+        let dropped = AtomicU64::new(self.desk.runtime.wire().dropped());
         for (name, kind, help, value) in [
             (
                 "superstep_segments_total",
@@ -86,7 +87,13 @@ impl Health {
                 "Segments and tasks under way",
                 &counts.under_way,
             ),
-        ] as [(_, _, _, &AtomicU64); 7]
+            (
+                "superstep_notices_dropped_total",
+                "counter",
+                "Live events and wake-ups that did not reach those who watch",
+                &dropped,
+            ),
+        ] as [(_, _, _, &AtomicU64); 8]
         {
             let value = value.load(Ordering::Relaxed);
             write!(

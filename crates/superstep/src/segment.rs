@@ -363,7 +363,7 @@ impl Runtime {
             }
             _ => return Err(DriveError::NotAChange),
         };
-        self.inner.store.save(&commit).await?;
+        self.save_change(&commit).await?;
         Ok(commit.head.seq)
     }
 

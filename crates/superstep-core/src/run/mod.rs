@@ -27,6 +27,7 @@ mod plan;
 mod position;
 mod read;
 mod schema;
+mod showing;
 mod start;
 mod watch;
 
@@ -37,6 +38,7 @@ pub use read::{
     NextTask, OpenQuestion, ThreadState, check, graph_name, open_questions, read_state,
 };
 pub use schema::check_answer;
+pub use showing::{Counts, Showing};
 pub use watch::{Seen, Sight, StreamMode, Watch};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -146,6 +148,8 @@ pub struct Run {
     queue: VecDeque<Step>,
     size: LogSize,
     draining: bool,
+    /// What the last go at a task was called: counted from a throw of the dice, so that no other process calls one so.
+    goes: u64,
 }
 
 const _: () = {

@@ -223,6 +223,7 @@ impl Run {
             queue: VecDeque::new(),
             size,
             draining: false,
+            goes: moment.dice,
         }
     }
 

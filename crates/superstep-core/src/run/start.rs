@@ -230,6 +230,8 @@ impl Run {
         several: bool,
         handle: Option<Failure>,
     ) -> Task {
+        self.goes = self.goes.wrapping_add(1);
+        let go = self.goes;
         let live = self.live_frame(path);
         let handling = handle.is_some();
         live.set(index, Doing::Running { handling });
@@ -255,6 +257,7 @@ impl Run {
             node: node.clone(),
             step: frame.step,
             attempt,
+            go,
             remaining_steps: self
                 .options
                 .step_limit

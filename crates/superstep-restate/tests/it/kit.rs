@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -11,9 +13,11 @@ use hyper_util::rt::TokioExecutor;
 use superstep::checkpoint::BoxFuture;
 use superstep::driver::Order;
 use superstep::graph::Definition;
-use superstep::{DriveError, Engine, Report, RunId, Runtime, RuntimeBuilder, ThreadId};
+use superstep::{DriveError, Engine, Report, RunId, Runtime, RuntimeBuilder, ThreadId, Wire};
 use superstep_postgres::{Options, Postgres};
 use superstep_restate::{Restate, Worker};
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
@@ -33,6 +37,11 @@ impl Services {
             ingress: service("restate", "/nodes/0/ingress"),
             admin: service("restate", "/nodes/0/admin"),
         }
+    }
+
+    /// The Redis that tests share.
+    pub(crate) fn redis() -> String {
+        service("redis", "/nodes/0/url")
     }
 }
 
@@ -74,10 +83,22 @@ impl Cluster {
     }
 
     pub(crate) async fn start_with(change: impl FnOnce(Worker) -> Worker) -> Self {
+        Self::start_from(|runtime| runtime, change).await
+    }
+
+    /// Its worker tells those who watch over this wire.
+    pub(crate) async fn start_wired(wire: impl Wire) -> Self {
+        Self::start_from(|runtime| runtime.wire(wire), |worker| worker).await
+    }
+
+    async fn start_from(
+        build: impl FnOnce(RuntimeBuilder) -> RuntimeBuilder,
+        change: impl FnOnce(Worker) -> Worker,
+    ) -> Self {
         let services = Services::find();
         let turn = turn();
         let store = store(&services).await;
-        let worker = Runtime::new(store.clone());
+        let worker = build(Runtime::builder(store.clone())).build();
         let listener = Worker::listen("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
@@ -151,7 +172,7 @@ impl Engine for Here {
 }
 
 pub(crate) async fn store(services: &Services) -> Postgres {
-    let schema = format!("restate_{}_{}", std::process::id(), rand());
+    let schema = format!("restate_{}_{}", std::process::id(), number());
     let mut options = Options::default();
     options.schema = schema;
     options.partitions = 1;
@@ -162,10 +183,11 @@ pub(crate) async fn store(services: &Services) -> Postgres {
 
 /// An id that no other test run has: Restate remembers them for a day.
 pub(crate) fn new_id() -> RunId {
-    RunId::from_bytes(u128::from(rand()).to_be_bytes())
+    RunId::from_bytes(u128::from(number()).to_be_bytes())
 }
 
-fn rand() -> u64 {
+/// A number that no other test has.
+pub(crate) fn number() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())
 }
@@ -200,4 +222,47 @@ async fn send(request: hyper::Request<Full<Bytes>>) -> (u16, String) {
     let status = response.status().as_u16();
     let body = response.into_body().collect().await.unwrap().to_bytes();
     (status, String::from_utf8_lossy(&body).into_owned())
+}
+
+/// A Redis of a test's own, to be killed.
+pub(crate) struct Server {
+    port: u16,
+    child: Child,
+}
+
+impl Server {
+    pub(crate) async fn start() -> Self {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let child = Self::run(port).await;
+        Self { port, child }
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) async fn kill(&mut self) {
+        self.child.kill().await.unwrap();
+    }
+
+    pub(crate) async fn start_again(&mut self) {
+        self.child = Self::run(self.port).await;
+    }
+
+    /// Returns when it answers.
+    async fn run(port: u16) -> Child {
+        let child = Command::new("redis-server")
+            .args(["--bind", "127.0.0.1", "--save", "", "--port"])
+            .arg(port.to_string())
+            .stdout(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("`cargo xtask services up` installs redis-server");
+        while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        child
+    }
 }
