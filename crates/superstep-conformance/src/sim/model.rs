@@ -41,6 +41,10 @@ impl Inner {
     pub(super) fn committed(&mut self, commit: &Commit, values: Option<Value>) {
         if commit.is_claim() {
             self.ledger.taken_over();
+            // A former owner that did not put its run down may have been told of something since it was replaced.
+            if !self.model.on_purpose.contains(&commit.head.epoch) {
+                self.lost();
+            }
         }
         self.model.epoch = commit.head.epoch;
         self.model.seq = commit.head.seq;

@@ -146,7 +146,8 @@ impl Mutant {
     pub fn caught_by(self) -> Check {
         match self {
             Mutant::FenceSkipped | Mutant::CheckThenWrite | Mutant::RecordUnfenced => Check::Fence,
-            Mutant::AckBeforeWrite | Mutant::EndToldAtOnce => Check::TaskOnce,
+            Mutant::AckBeforeWrite => Check::TaskOnce,
+            Mutant::EndToldAtOnce => Check::Live,
             Mutant::RecordLost
             | Mutant::KeyRandomised
             | Mutant::ClaimRecordsWithheld
