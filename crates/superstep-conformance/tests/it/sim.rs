@@ -99,4 +99,11 @@ mutants! {
     event_order_by_clock_is_caught => EventOrderByClock,
     history_rewritten_is_caught => HistoryRewritten,
     claim_records_withheld_is_caught => ClaimRecordsWithheld,
+    glance_withheld_is_caught => GlanceWithheld,
+    end_overlooked_is_caught => EndOverlooked,
+    receipt_lost_is_caught => ReceiptLost,
+    record_unfenced_is_caught => RecordUnfenced,
+    run_forgotten_is_caught => RunForgotten,
+    put_down_forgotten_is_caught => PutDownForgotten,
+    end_told_at_once_is_caught => EndToldAtOnce,
 }
