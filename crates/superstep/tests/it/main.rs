@@ -23,6 +23,9 @@ mod upgrades;
 mod values;
 mod watching;
 
+/// How many entries more a run has because it has an id.
+const ENTRIES_OF_AN_ID: usize = 0;
+
 /// What the scenarios run on.
 fn runtime() -> superstep::Runtime {
     superstep::Runtime::new(superstep::Memory::default())
