@@ -2,7 +2,7 @@
 //!
 //! Each trial is one transfer of all leaders; while it lasts, every thread's open question is answered, at an even pace.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use serde_json::{Value as Json, json};
@@ -11,7 +11,7 @@ use super::super::tally::{Tally, percentile};
 use super::super::{Found, Plan};
 use super::clients::Clients;
 use super::lab::Lab;
-use super::race::starts;
+use super::race::Effects;
 
 pub(super) fn run(plan: &Plan) -> anyhow::Result<Found> {
     let lab = Lab::new("leaders", plan)?;
@@ -22,6 +22,7 @@ pub(super) fn run(plan: &Plan) -> anyhow::Result<Found> {
         tally: Tally::new("leaders", plan.trials, KINDS),
         open: Vec::new(),
         moved: 0,
+        redone: 0,
         answer_ms: Vec::new(),
     };
     leaders.ask_all(plan.trials)?;
@@ -36,6 +37,7 @@ pub(super) fn run(plan: &Plan) -> anyhow::Result<Found> {
         "threads": THREADS,
         "answers": leaders.answer_ms.len(),
         "leaders_moved": leaders.moved,
+        "effects_redone": leaders.redone,
         "answer_ms_p50": percentile(&mut leaders.answer_ms, 50),
         "answer_ms_p99": percentile(&mut leaders.answer_ms, 99),
         "answer_ms_max": percentile(&mut leaders.answer_ms, 100),
@@ -53,6 +55,7 @@ struct Leaders {
     /// The open question of each thread; none if it was lost.
     open: Vec<Option<String>>,
     moved: u64,
+    redone: u64,
     answer_ms: Vec<u64>,
 }
 
@@ -75,7 +78,7 @@ impl Leaders {
         let (clients, open) = (&mut self.clients, &self.open);
         let mut given = [false; THREADS];
         let moved = std::thread::scope(|scope| {
-            let transfer = scope.spawn(|| lab.restate.transfer_leaders());
+            let transfer = scope.spawn(|| transfer(lab));
             for thread in 0..THREADS {
                 if let Some(question) = &open[thread] {
                     let answer = answer_of(round, thread);
@@ -122,17 +125,29 @@ impl Leaders {
                 self.tally
                     .violation("state", 0, format!("leaders-{thread}: {stored}"));
             }
-            let effects = starts(&self.clients.ask(&format!("effects leaders-{thread}"))?);
+            let effects = Effects::of(&self.clients.ask(&format!("effects leaders-{thread}"))?);
+            self.redone += effects.redone;
             let wanted: Vec<String> = (0..)
                 .zip(&answers)
                 .map(|(round, answer): (u64, _)| format!("round {round}={answer}"))
                 .collect();
-            if effects != wanted {
+            if effects.begun != wanted || !effects.again.is_empty() {
                 self.tally
                     .violation("effects", 0, format!("leaders-{thread}: {effects:?}"));
             }
         }
         Ok(())
+    }
+}
+
+/// Whoever administers the nodes may be about to change, too, and cannot be asked then.
+fn transfer(lab: &Lab) -> anyhow::Result<usize> {
+    let begun = Instant::now();
+    loop {
+        match lab.restate.transfer_leaders() {
+            Err(_) if begun.elapsed() < TRANSFER_MAX => std::thread::sleep(BETWEEN),
+            transferred => return transferred,
+        }
     }
 }
 
@@ -147,4 +162,5 @@ fn answer_of(round: u64, thread: usize) -> u64 {
 const THREADS: usize = 30;
 /// So that the answers fall before, into and after the moment in which a leader changes: a transfer takes a second or two.
 const BETWEEN: Duration = Duration::from_millis(60);
+const TRANSFER_MAX: Duration = Duration::from_secs(30);
 const KINDS: &[&str] = &["answer_lost", "asked_twice", "effects", "state"];

@@ -1,5 +1,7 @@
 //! Two to eight clients answer one question at the same moment, each by a way of its own into the cluster: one wins.
 
+use std::collections::BTreeSet;
+
 use anyhow::Context;
 use serde_json::{Value as Json, json};
 
@@ -64,9 +66,9 @@ impl Race {
         if winners.len() != 1 {
             self.tally.violation("winners", trial, format!("{told:?}"));
         }
-        let effects = starts(&self.clients.ask(&format!("effects {thread}"))?);
+        let effects = Effects::of(&self.clients.ask(&format!("effects {thread}"))?);
         let winner = winners.first().copied().unwrap_or(usize::MAX);
-        if effects != [format!("round 0={winner}")] {
+        if effects.begun != [format!("round 0={winner}")] || !effects.again.is_empty() {
             self.tally
                 .violation("effects", trial, format!("{effects:?}, winner {winner}"));
         }
@@ -79,14 +81,49 @@ impl Race {
     }
 }
 
-/// The effects that began, of what the ledger holds of a thread.
-pub(super) fn starts(lines: &Json) -> Vec<String> {
-    let lines = lines.as_array().into_iter().flatten();
-    lines
-        .filter(|line| line[0] == "start")
-        .filter_map(|line| line[1].as_str().map(str::to_owned))
-        .collect()
+/// What the ledger holds of a thread.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Effects {
+    /// Each once, in the order in which they first began.
+    pub(super) begun: Vec<String>,
+    /// Those that began although they had been acknowledged.
+    pub(super) again: Vec<String>,
+    /// How many began once more because whoever did them was cut off before they were acknowledged.
+    pub(super) redone: u64,
+}
+
+impl Effects {
+    pub(super) fn of(lines: &Json) -> Self {
+        let mut effects = Self::default();
+        let mut acked = BTreeSet::new();
+        for line in lines.as_array().into_iter().flatten() {
+            let key = line[1].as_str().unwrap_or_default().to_owned();
+            match line[0].as_str() {
+                Some("acked") => drop(acked.insert(key)),
+                Some("start") if acked.contains(&key) => effects.again.push(key),
+                Some("start") if effects.begun.contains(&key) => effects.redone += 1,
+                Some("start") => effects.begun.push(key),
+                _ => {}
+            }
+        }
+        effects
+    }
 }
 
 const RACERS_MAX: u64 = 8;
 const KINDS: &[&str] = &["winners", "not_told", "effects", "state"];
+
+#[test]
+fn only_what_was_acknowledged_before_began_again() {
+    let lines = json!([
+        ["start", "a"],
+        ["start", "a"],
+        ["acked", "a"],
+        ["start", "b"]
+    ]);
+    let effects = Effects::of(&lines);
+    assert_eq!((effects.begun.len(), effects.redone), (2, 1));
+    assert!(effects.again.is_empty());
+    let lines = json!([["start", "a"], ["acked", "a"], ["start", "a"]]);
+    assert_eq!(Effects::of(&lines).again, ["a"]);
+}

@@ -15,7 +15,7 @@ use super::clients::Clients;
 use super::fleet::{Fleet, NEW, OLD};
 use super::lab::Lab;
 use super::programs;
-use super::race::starts;
+use super::race::Effects;
 
 pub(super) fn run(plan: &Plan) -> anyhow::Result<Found> {
     let lab = Lab::new("upgrade", plan)?;
@@ -128,10 +128,11 @@ impl Upgrade {
     /// The answer is taken, and the thread goes by these nodes.
     fn expect_seen(&mut self, trial: u64, parked: &Parked, nodes: &[&str]) -> anyhow::Result<()> {
         let told = self.answer(parked)?;
-        let effects = starts(&self.clients.ask(&format!("effects {}", parked.thread))?);
+        let effects = Effects::of(&self.clients.ask(&format!("effects {}", parked.thread))?);
         let stored = self.look(parked)?;
         let is_right = told["outcome"] == "finished"
-            && effects == nodes
+            && effects.begun == nodes
+            && effects.again.is_empty()
             && stored["state"]["seen"] == json!(nodes);
         match is_right {
             true => self.parked += 1,
@@ -148,12 +149,12 @@ impl Upgrade {
         let before = self.look(parked)?;
         let told = self.answer(parked)?;
         let after = self.look(parked)?;
-        let effects = starts(&self.clients.ask(&format!("effects {}", parked.thread))?);
+        let effects = Effects::of(&self.clients.ask(&format!("effects {}", parked.thread))?);
         if told["refused"] != "open-node-gone" {
             let what = format!("{}: {told}", parked.thread);
             self.tally.violation("not_refused", trial, what);
         }
-        if before != after || !effects.is_empty() {
+        if before != after || effects != Effects::default() {
             let what = format!("{}: {before}, then {after}, {effects:?}", parked.thread);
             self.tally.violation("changed", trial, what);
         }
