@@ -39,11 +39,12 @@ commands:
         chain [--seconds N]     five that do whatever can be done to one thread, some killed
         restarts [--runs N] [--every MIN-MAX]
                                 a PostgreSQL server of its own that goes away every MIN to MAX seconds
-  bench chain|loop|fanout|resume|parked|threads|all [--against peers] [--quick] [--json]
+  bench chain|loop|fanout|resume|parked|threads|restate|all [--against peers] [--quick] [--json]
                                 measure in release, beside bare floors
                                 --against peers  also beside other runtimes, installed if they are missing
-                                all  every one of them, into results/bench.json
-  bench page                    write docs/benchmarks.md and its plots from results/bench.json
+                                restate  workers on a Restate of their own, into results/bench-restate.json
+                                all  every other one, into results/bench.json
+  bench page                    write docs/benchmarks.md and its plots from what is in results/
   services up [NAME...] [--cluster]
                                 start the servers that tests need: postgres, redis, restate
                                 --cluster  also restate-cluster, which is three nodes
