@@ -43,11 +43,12 @@ commands:
         leaders                 questions that are answered while leaders move
         upgrade                 workers that are replaced by another version and back
         fanout                  wide supersteps on two workers, one of them killed
-  bench chain|loop|fanout|resume|parked|threads|all [--against peers] [--quick] [--json]
+  bench chain|loop|fanout|resume|parked|threads|restate|all [--against peers] [--quick] [--json]
                                 measure in release, beside bare floors
                                 --against peers  also beside other runtimes, installed if they are missing
-                                all  every one of them, into results/bench.json
-  bench page                    write docs/benchmarks.md and its plots from results/bench.json
+                                restate  workers on a Restate of their own, into results/bench-restate.json
+                                all  every other one, into results/bench.json
+  bench page                    write docs/benchmarks.md and its plots from what is in results/
   services up [NAME...] [--cluster]
                                 start the servers that tests need: postgres, redis, restate
                                 --cluster  also restate-cluster, which is three nodes

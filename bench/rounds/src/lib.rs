@@ -13,7 +13,7 @@ mod round;
 mod task;
 
 pub use messages::message;
-pub use round::{Round, Stopwatch, serve};
+pub use round::{Round, Stopwatch, serve, serve_used};
 pub use task::Task;
 
 /// Why a side cannot go on.

@@ -19,7 +19,7 @@ pub struct Round {
     pub cpu: Duration,
     /// How long each single one took, where that is asked for.
     pub times: Vec<Duration>,
-    /// By how much the store grew, where that is asked for.
+    /// By how much the store grew, or what memory there is, where that is asked for.
     pub bytes: Option<u64>,
 }
 
@@ -90,6 +90,26 @@ pub fn serve<E: Into<Failure>>(
     Ok(())
 }
 
+/// For a side that works when others call it, and not in rounds: each round tells what this process used since the one
+/// before, and as bytes the memory that it has.
+pub fn serve_used(version: &str) -> Result<(), Failure> {
+    let mut watch = Stopwatch::start();
+    serve(version, || {
+        let mut round = std::mem::replace(&mut watch, Stopwatch::start()).stop(1);
+        round.bytes = Some(resident()?);
+        Ok::<_, Failure>(round)
+    })
+}
+
+/// What of this process is in memory.
+fn resident() -> Result<u64, Failure> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    let kilobytes: u64 = kilobytes.ok_or("the system does not say")?.parse()?;
+    Ok(kilobytes * 1024)
+}
+
 fn say(json: &Json) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{json}")?;
@@ -105,4 +125,9 @@ fn a_round_counts_the_processor_as_well() {
     let round = watch.stop(3);
     assert_eq!(round.units, 3);
     assert!(round.wall >= Duration::from_millis(5) && !round.cpu.is_zero());
+}
+
+#[test]
+fn a_process_has_memory() {
+    assert!(resident().unwrap() > 100_000);
 }

@@ -53,6 +53,8 @@ pub(super) struct Measured {
 
 pub(super) const STEPS_PER_SECOND: &str = "supersteps/s";
 pub(super) const CPU_PER_STEP: &str = "CPU us/superstep";
+pub(super) const RUNS_PER_SECOND: &str = "runs/s";
+pub(super) const CPU_PER_RUN: &str = "CPU us/run";
 pub(super) const MS_PER_RUN: &str = "ms/run";
 pub(super) const P50: &str = "p50 ms";
 pub(super) const P99: &str = "p99 ms";
@@ -75,7 +77,7 @@ impl Contest<'_> {
                 let figures = self.measure.figures(&found);
                 self.tell(round, side.label, &figures);
                 for ((_, figure), measured) in figures.iter().zip(&mut measured[at]) {
-                    measured.rounds.push(*figure);
+                    measured.push(*figure);
                 }
             }
         }
@@ -89,13 +91,9 @@ impl Contest<'_> {
         let of_side = |(side, running): &(Side, Running)| {
             let figures = self.measure.names().iter().copied();
             figures
-                .map(|figure| Measured {
-                    title: self.title.clone(),
-                    store: self.store,
-                    side: side.label,
-                    version: running.version.clone(),
-                    figure,
-                    rounds: Vec::new(),
+                .map(|figure| {
+                    let version = &running.version;
+                    Measured::new(&self.title, self.store, *side, version, figure)
                 })
                 .collect()
         };
@@ -141,6 +139,28 @@ impl Measure {
 }
 
 impl Measured {
+    /// Still without any round.
+    pub(super) fn new(
+        title: &str,
+        store: &'static str,
+        side: Side,
+        version: &str,
+        figure: &'static str,
+    ) -> Self {
+        Self {
+            title: title.to_owned(),
+            store,
+            side: side.label,
+            version: version.to_owned(),
+            figure,
+            rounds: Vec::new(),
+        }
+    }
+
+    pub(super) fn push(&mut self, figure: f64) {
+        self.rounds.push(figure);
+    }
+
     pub(super) fn median(&self) -> f64 {
         quantile(&self.rounds, 0.5)
     }
@@ -160,7 +180,7 @@ impl Measured {
 }
 
 /// The value below which that part of all lies.
-fn quantile(values: &[f64], part: f64) -> f64 {
+pub(super) fn quantile(values: &[f64], part: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let rank = (sorted.len() as f64 * part) as usize;

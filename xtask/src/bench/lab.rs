@@ -1,6 +1,7 @@
 //! What contests are held with: the programs of all sides, and a folder and a database for each.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -18,7 +19,8 @@ use crate::workspace::{cargo, output_of};
 pub(super) struct Lab {
     pub(super) quick: bool,
     folder: TempDir,
-    floor: OnceCell<PathBuf>,
+    /// Programs that are built beside us.
+    built: RefCell<BTreeSet<&'static str>>,
     /// None if only ours and the floors are wanted.
     peers: Option<Peers>,
     databases: RefCell<Vec<Database>>,
@@ -30,7 +32,7 @@ impl Lab {
         Ok(Self {
             quick,
             folder: TempDir::with_prefix("superstep-bench-")?,
-            floor: OnceCell::new(),
+            built: RefCell::default(),
             peers: against_peers.then(Peers::install).transpose()?,
             databases: RefCell::default(),
             started: Cell::new(0),
@@ -97,6 +99,28 @@ impl Lab {
         Running::start(command).with_context(|| format!("{} cannot be started", side.label))
     }
 
+    /// Starts a worker that listens at this address, over a database that others made.
+    pub(super) fn worker(
+        &self,
+        program: Program,
+        folder: &Path,
+        url: &str,
+        address: &str,
+    ) -> anyhow::Result<Running> {
+        let mut command = self.program(program)?;
+        command.args(["worker", "postgres"]);
+        command.arg(format!("listen={address}"));
+        command.env("BENCH_FOLDER", folder);
+        command.env("BENCH_POSTGRES", url);
+        Running::start(command).with_context(|| format!("{program:?} cannot be started"))
+    }
+
+    /// A database of its own.
+    pub(super) fn database(&self) -> anyhow::Result<Database> {
+        self.started.set(self.started.get() + 1);
+        Database::create(self.started.get())
+    }
+
     /// What the sides of a contest left behind; they have ended.
     pub(super) fn clear(&self) -> anyhow::Result<()> {
         self.databases.borrow_mut().clear();
@@ -114,7 +138,8 @@ impl Lab {
                 command.arg("bench-side");
                 command
             }
-            Program::Floor => Command::new(self.floor()?),
+            Program::Floor => Command::new(self.beside("bench-floor")?),
+            Program::Bare => Command::new(self.beside("bench-restate")?),
             Program::Python => peers()?.python(),
             Program::JavaScript => peers()?.javascript(),
             Program::AdkGraph => peers()?.rust("adk-graph"),
@@ -122,21 +147,17 @@ impl Lab {
         })
     }
 
-    /// The floor is built as we were, beside us.
-    fn floor(&self) -> anyhow::Result<&Path> {
-        if self.floor.get().is_none() {
-            let us = std::env::current_exe()?;
+    /// Built as we were, beside us.
+    fn beside(&self, package: &'static str) -> anyhow::Result<PathBuf> {
+        let us = std::env::current_exe()?;
+        if self.built.borrow_mut().insert(package) {
             // The folder of a profile is called after it.
             let profile = us.parent().and_then(Path::file_name);
             let profile = profile.context("this program lies in no folder")?;
             let mut build = cargo();
-            build.args(["build", "--quiet", "--package", "bench-floor", "--profile"]);
+            build.args(["build", "--quiet", "--package", package, "--profile"]);
             output_of(build.arg(profile))?;
-            self.floor.get_or_init(|| us.with_file_name("bench-floor"));
         }
-        self.floor
-            .get()
-            .map(PathBuf::as_path)
-            .context("it was just built")
+        Ok(us.with_file_name(package))
     }
 }

@@ -7,7 +7,8 @@ use super::findings::Findings;
 use super::fixture::Fixture;
 use super::lab::Lab;
 use super::{
-    BenchArgs, chain, fanout, machine, open, page, parked, report, resume, threads, turns, weight,
+    BenchArgs, chain, fanout, machine, open, page, parked, report, restate, resume, threads, turns,
+    weight,
 };
 use crate::verify::{commit, is_dirty};
 use crate::workspace::root;
@@ -24,8 +25,10 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     for found in &found {
         report::publish(found, args.json);
     }
-    if args.name == "all" {
-        bench.keep(&found)?;
+    match args.name.as_str() {
+        "all" => bench.keep(&found, page::RESULTS)?,
+        "restate" if !args.quick => bench.keep(&found, page::RESULTS_OF_RESTATE)?,
+        _ => {}
     }
     match found.iter().map(Findings::missed).sum() {
         0 => Ok(()),
@@ -53,6 +56,7 @@ impl Bench {
             "threads" => threads::run(lab),
             "fanout" => fanout::run(lab),
             "resume" => resume::run(lab),
+            "restate" => restate::run(lab),
             "loop" => {
                 let mut found = Findings::new("loop", lab.quick);
                 found.rows = [turns::run(fixture)?, open::run(fixture)?].concat();
@@ -73,15 +77,11 @@ impl Bench {
     }
 
     /// In place of the figures before: the repository keeps the history.
-    fn keep(&self, found: &[Findings]) -> anyhow::Result<()> {
-        let path = root().join(page::RESULTS);
+    fn keep(&self, found: &[Findings], file: &str) -> anyhow::Result<()> {
+        let path = root().join(file);
         let text = serde_json::to_string_pretty(&self.to_json(found)?)?;
-        std::fs::write(&path, text + "\n")
-            .with_context(|| format!("{} cannot be written", page::RESULTS))?;
-        eprintln!(
-            "the figures are in {}; `cargo xtask bench page` writes the page",
-            page::RESULTS
-        );
+        std::fs::write(&path, text + "\n").with_context(|| format!("{file} cannot be written"))?;
+        eprintln!("the figures are in {file}; `cargo xtask bench page` writes the page");
         Ok(())
     }
 

@@ -3,7 +3,8 @@
 //! The machine may be busy and no two are alike, so what counts are ratios: rounds of all sides alternate within one
 //! run. What people read goes to stderr, and the last line of stdout is one JSON object; the exit status says whether
 //! the goals were met. A debug build starts itself again in release. `bench all` keeps what it found in
-//! `results/bench.json`, and `bench page` writes `docs/benchmarks.md` from that alone.
+//! `results/bench.json`, `bench restate` in `results/bench-restate.json`, and `bench page` writes `docs/benchmarks.md` from
+//! those alone.
 
 mod page;
 mod plot;
@@ -39,6 +40,8 @@ mod recorder;
 #[cfg(feature = "bench")]
 mod report;
 #[cfg(feature = "bench")]
+mod restate;
+#[cfg(feature = "bench")]
 mod resume;
 #[cfg(feature = "bench")]
 mod side;
@@ -67,7 +70,7 @@ pub(crate) struct BenchArgs {
 }
 
 pub(crate) const NAMES: &[&str] = &[
-    "chain", "loop", "fanout", "resume", "parked", "threads", "all", "page",
+    "chain", "loop", "fanout", "resume", "parked", "threads", "restate", "all", "page",
 ];
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {

@@ -3,6 +3,7 @@
 //! A `Runtime` over the checkpointer as it comes, with its event log, driven by tokio as `#[tokio::main]` sets it up.
 
 pub(super) mod chain;
+pub(super) mod worker;
 
 mod approval;
 mod fanout;
@@ -19,6 +20,9 @@ pub(super) use kept::{Keeper, Kept};
 pub(crate) fn serve(words: Vec<String>) -> anyhow::Result<()> {
     let task = Task::parse(words.into_iter()).map_err(anyhow::Error::from_boxed)?;
     let tokio = tokio::runtime::Runtime::new()?;
+    if task.work == "worker" {
+        return worker::serve(&task, &tokio);
+    }
     let mut side = Side {
         keeper: Keeper::of(&task.store)?,
         kept: None,

@@ -22,6 +22,8 @@ pub(super) struct Side {
 pub(super) enum Program {
     Ours,
     Floor,
+    /// The worker of `bench/restate`.
+    Bare,
     Python,
     JavaScript,
     AdkGraph,
@@ -69,6 +71,10 @@ pub(super) const SAME_ROWS_16: Side = side(
     &["rows=same", "connections=16"],
 );
 
+pub(super) const BARE_SEGMENT: Side = side("bare, one durable run", Program::Bare, &[]);
+pub(super) const BARE_STEPS: Side = side("bare, a durable run a step", Program::Bare, &[]);
+pub(super) const BARE_CALLS: Side = side("bare, calls between two runs", Program::Bare, &[]);
+
 pub(super) const PYTHON: Side = side("LangGraph Python", Program::Python, &[]);
 pub(super) const PYTHON_SYNC: Side = side(
     "LangGraph Python, sync",
@@ -97,7 +103,7 @@ impl Side {
 
     /// Whether it is somebody else's work.
     pub(super) fn is_peer(self) -> bool {
-        !matches!(self.program, Program::Ours | Program::Floor)
+        !matches!(self.program, Program::Ours | Program::Floor | Program::Bare)
     }
 }
 

@@ -20,6 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("superstep-conformance", &["superstep-core"]),
     // A floor that is built from ours would move with it.
     ("bench-floor", &["bench-rounds"]),
+    ("bench-restate", &["bench-rounds"]),
     ("bench-rounds", &[]),
     (
         "archie",

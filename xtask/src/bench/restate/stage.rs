@@ -1,0 +1,207 @@
+//! Where everything happens: a Restate of its own, and the workers of both sides with a database each.
+
+use std::collections::VecDeque;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, ensure};
+use serde_json::json;
+use superstep::checkpoint::{Answer, AnswerBody, Checkpointer, InterruptQuery, InterruptRow, Page};
+use superstep::driver::{Order, Ordered};
+use superstep::{RunOptions, ThreadId, Timestamp, Value};
+use superstep_postgres::Postgres;
+
+use super::load::{Errand, Http, Way, new_id, new_thread};
+use super::wire::Wire;
+use crate::bench::database::Database;
+use crate::bench::lab::Lab;
+use crate::bench::ours::worker;
+use crate::bench::side::{Program, Running, Side};
+use crate::services::restate::{Layout, PrivateRestate, Restate, Setup};
+
+pub(super) struct Stage {
+    pub(super) tokio: tokio::runtime::Runtime,
+    pub(super) http: Http,
+    pub(super) ours: Backstage,
+    pub(super) bare: Backstage,
+    /// The threads of the bare side that are parked.
+    pub(super) bare_parked: VecDeque<ThreadId>,
+    _restate: PrivateRestate,
+}
+
+/// A worker and what it works on. The fields go in this order: the worker before its database.
+pub(super) struct Backstage {
+    pub(super) worker: Running,
+    pub(super) store: Postgres,
+    _database: Database,
+}
+
+impl Stage {
+    pub(super) fn build(lab: &Lab) -> anyhow::Result<Self> {
+        let tokio = tokio::runtime::Runtime::new()?;
+        let setup = Setup {
+            layout: Layout::Single,
+            env: Vec::new(),
+        };
+        let restate = Restate::private("bench", setup)?;
+        let node = restate.nodes()?.into_iter().next();
+        let node = node.context("it has no node")?;
+        let http = Http::new(&node.ingress);
+        let maker = Maker {
+            lab,
+            tokio: &tokio,
+            http: &http,
+            admin: node.admin,
+            folder: lab.folder().join("restate"),
+        };
+        std::fs::create_dir_all(&maker.folder)?;
+        maker
+            .record()
+            .context("what ours sends cannot be recorded")?;
+        let ours = maker.backstage(Program::Ours)?;
+        let bare = maker.backstage(Program::Bare)?;
+        Ok(Self {
+            http,
+            ours,
+            bare,
+            bare_parked: VecDeque::new(),
+            tokio,
+            _restate: restate,
+        })
+    }
+
+    pub(super) fn of(&mut self, side: Side) -> &mut Backstage {
+        match side.program {
+            Program::Ours => &mut self.ours,
+            _ => &mut self.bare,
+        }
+    }
+
+    /// How a side is called.
+    pub(super) fn way(&self, side: Side, bare: &'static str) -> Way {
+        match side.program {
+            Program::Ours => our_way(&self.ours.store),
+            _ => Way {
+                // Who writes step by step has no orders.
+                inbox: (bare != "steps" && bare != "fan").then(|| self.bare.store.clone()),
+                service: "BareThread",
+                handler: bare,
+            },
+        }
+    }
+}
+
+fn our_way(store: &Postgres) -> Way {
+    Way {
+        inbox: Some(store.clone()),
+        service: "SuperstepThread",
+        handler: "run",
+    }
+}
+
+struct Maker<'a> {
+    lab: &'a Lab,
+    tokio: &'a tokio::runtime::Runtime,
+    http: &'a Http,
+    admin: String,
+    /// Where the scripts are.
+    folder: PathBuf,
+}
+
+impl Maker<'_> {
+    /// A database with our tables, and a worker that Restate knows.
+    fn backstage(&self, program: Program) -> anyhow::Result<Backstage> {
+        let database = self.lab.database()?;
+        let store = self.tokio.block_on(Postgres::connect(database.url()))?;
+        Ok(Backstage {
+            worker: self.worker(program, database.url())?,
+            store,
+            _database: database,
+        })
+    }
+
+    fn worker(&self, program: Program, url: &str) -> anyhow::Result<Running> {
+        let address = free_address()?;
+        let worker = self.lab.worker(program, &self.folder, url, &address)?;
+        let deployments = format!("{}/deployments", self.admin);
+        let known = json!({ "uri": format!("http://{address}"), "force": true });
+        let registered = self.http.post(&deployments, "", &known);
+        self.tokio.block_on(registered)?;
+        Ok(worker)
+    }
+
+    /// Lets a worker of ours do each kind of order once, and writes down what it sends.
+    fn record(&self) -> anyhow::Result<()> {
+        let database = self.lab.database()?;
+        let store = self.tokio.block_on(Postgres::connect(database.url()))?;
+        let wire = self.tokio.block_on(Wire::before(database.url()))?;
+        let _worker = self.worker(Program::Ours, wire.url())?;
+        let (chain, park) = (worker::chain_order()?, worker::approval_order(true)?);
+        self.tokio.block_on(async {
+            let errand = |order: Arc<Order>| Errand {
+                thread: new_thread(),
+                order,
+            };
+            self.one(&store, &wire, "chain", errand(chain)).await?;
+            self.one(&store, &wire, "park", errand(park)).await?;
+            let asked = questions(&store, 1).await?;
+            let asked = asked.first().context("nobody asks")?;
+            self.one(&store, &wire, "answer", answer_to(asked)?).await
+        })
+    }
+
+    async fn one(
+        &self,
+        store: &Postgres,
+        wire: &Wire,
+        name: &str,
+        errand: Errand,
+    ) -> anyhow::Result<()> {
+        let id = new_id();
+        wire.begin();
+        self.http.give(&our_way(store), &errand, id).await?;
+        let script = wire.end(errand.thread.name(), &id.to_bytes());
+        let batches = script.as_array().map_or(0, Vec::len);
+        eprintln!("{name}: ours sends {batches} times to PostgreSQL and waits");
+        ensure!(batches > 0, "`{name}` sent nothing");
+        let file = self.folder.join(format!("{name}.json"));
+        Ok(std::fs::write(file, script.to_string())?)
+    }
+}
+
+/// The questions that are open, the oldest first.
+pub(super) async fn questions(store: &Postgres, count: usize) -> anyhow::Result<Vec<InterruptRow>> {
+    let query = InterruptQuery {
+        tenant: String::new(),
+        thread: None,
+        open_only: true,
+        due: None,
+        page: Page {
+            limit: u32::try_from(count)?,
+            offset: 0,
+        },
+    };
+    Ok(store.interrupts(&query).await?)
+}
+
+/// The order that answers a question.
+pub(super) fn answer_to(asked: &InterruptRow) -> anyhow::Result<Errand> {
+    let answer = Answer {
+        interrupt: asked.id,
+        body: AnswerBody::Value(Value::plain("yes")?),
+        by: String::new(),
+        at: Timestamp(asked.asked_at.0 + 1),
+    };
+    let what = Ordered::Answer(vec![answer]);
+    let order = Order::new("approval", what, &RunOptions::default())?;
+    Ok(Errand {
+        thread: asked.thread.clone(),
+        order: Arc::new(order),
+    })
+}
+
+fn free_address() -> anyhow::Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    Ok(listener.local_addr()?.to_string())
+}
