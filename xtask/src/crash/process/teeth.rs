@@ -35,7 +35,9 @@ fn calm_workers_break_nothing() {
 #[test]
 fn a_lost_record_is_noticed_by_kill() {
     for backend in BOTH {
-        assert!(violations(backend, Test::Kill, 12, Some("record-lost")) > 0);
+        // A kill has to come between a record and its commit, and on a busy machine few do.
+        let noticed = |_| violations(backend, Test::Kill, 12, Some("record-lost")) > 0;
+        assert!((0..6).any(noticed));
     }
 }
 
