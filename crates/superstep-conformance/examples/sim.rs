@@ -1,8 +1,8 @@
 //! The seeded simulator from the command line; `cargo xtask crash sim` calls this.
 //!
 //! `cargo run --release -p superstep-conformance --example sim -- --trials 1000 --seed 1`
-//! prints progress to stderr and one JSON object to stdout. `--explain SEED` tells one trial in words,
-//! `--mutant NAME` breaks the world on purpose.
+//! prints progress to stderr and one JSON object to stdout. `--explain SEED` tells one trial in words, `--sweep SEED` kills
+//! one program at every point of it, `--mutant NAME` breaks the world on purpose.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -20,6 +20,7 @@ struct Args {
     trials: u64,
     seed: u64,
     explain: Option<u64>,
+    sweep: Option<u64>,
     mutant: Option<Mutant>,
 }
 
@@ -33,9 +34,10 @@ fn main() -> ExitCode {
     };
     // A panic of the machine is a finding that the report tells; its backtrace would hide the others.
     std::panic::set_hook(Box::new(|_| {}));
-    match args.explain {
-        Some(seed) => tell(seed, args.mutant),
-        None => run(&args),
+    match (args.explain, args.sweep) {
+        (Some(seed), _) => tell(seed, args.mutant),
+        (None, Some(seed)) => tell_sweep(seed),
+        (None, None) => run(&args),
     }
 }
 
@@ -44,6 +46,7 @@ fn parse() -> Result<Args, String> {
         trials: 1_000,
         seed: 1,
         explain: None,
+        sweep: None,
         mutant: None,
     };
     let mut given = std::env::args().skip(1);
@@ -60,6 +63,7 @@ fn parse() -> Result<Args, String> {
             "--trials" => args.trials = number()?,
             "--seed" => args.seed = number()?,
             "--explain" => args.explain = Some(number()?),
+            "--sweep" => args.sweep = Some(number()?),
             "--mutant" => {
                 let named = Mutant::named(&value);
                 args.mutant = Some(named.ok_or_else(|| format!("there is no mutant `{value}`"))?);
@@ -80,6 +84,17 @@ fn tell(seed: u64, mutant: Option<Mutant>) -> ExitCode {
         eprintln!("VIOLATION {violation}");
     }
     ExitCode::from(u8::from(!told.violations.is_empty()))
+}
+
+/// One program, killed at every point.
+fn tell_sweep(seed: u64) -> ExitCode {
+    let begun = Instant::now();
+    let swept = sweep([seed]);
+    for (_, point, how, violation) in &swept.violations {
+        eprintln!("point {point}, {how}: {violation}");
+    }
+    eprintln!("{} points, {:?}", swept.points, begun.elapsed());
+    ExitCode::from(u8::from(!swept.violations.is_empty()))
 }
 
 fn run(args: &Args) -> ExitCode {
@@ -177,7 +192,7 @@ fn all_trials(args: &Args, begun: Instant) -> (Findings, Counts) {
 }
 
 /// Programs whose every point is killed: with fan-outs, questions, subgraphs, retries, handlers and loops.
-const SWEPT: [u64; 3] = [2, 3, 6];
+const SWEPT: [u64; 6] = [2, 5, 9, 12, 18, 40];
 
 /// How many seeds a mutant may survive.
 const MUTANT_SEEDS_MAX: u64 = 1_500;

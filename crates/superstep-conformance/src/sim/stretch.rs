@@ -110,7 +110,8 @@ impl Stretch {
             let carried = run.carried();
             return Some(Boundary::HandOver { tasks, carried });
         }
-        let until = until?;
+        // What is due already is not slept for, or a run that is always put down would never get to it.
+        let until = until.filter(|until| *until > lab.now)?;
         let carried = run.carried();
         let chance = lab.weather.put_down;
         (lab.dice.chance(chance)).then_some(Boundary::Sleep { until, carried })

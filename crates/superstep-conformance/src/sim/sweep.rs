@@ -37,16 +37,17 @@ fn sweep_one(seed: u64, program: &Program, in_segments: bool, report: &mut Sweep
     for violation in calm.violations {
         report.violations.push((seed, 0, "calm", violation));
     }
+    let ways = [
+        (KillHow::Before, "dies before"),
+        (KillHow::After, "dies after"),
+        (KillHow::Error, "applied, error"),
+    ];
     for point in 1..=calm.points {
-        for (how, word) in [
-            (KillHow::Before, "dies before"),
-            (KillHow::After, "dies after"),
-            (KillHow::Error, "applied, error"),
-        ] {
+        for (how, word) in &ways {
             report.points += 1;
-            let kill = Some(Kill { point, how });
+            let kill = Some(Kill { point, how: *how });
             let found = trial(seed, program, in_segments, kill).violations;
-            let told = found.into_iter().map(|what| (seed, point, word, what));
+            let told = found.into_iter().map(|what| (seed, point, *word, what));
             report.violations.extend(told);
         }
     }
