@@ -212,7 +212,7 @@ fn parse_services(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> 
     let action = match action.as_str() {
         "up" => {
             if names.is_empty() {
-                names.extend(all().filter(|name| name != services::CLUSTER));
+                names.extend(all().filter(|name| !services::ASKED_FOR.contains(&name.as_str())));
             }
             names.extend(cluster.then(|| services::CLUSTER.to_owned()));
             services::Action::Up(names)

@@ -9,6 +9,7 @@ mod cluster;
 mod daemon;
 mod drill;
 mod http;
+mod model;
 mod packages;
 mod ports;
 mod postgres;
@@ -45,10 +46,21 @@ pub(crate) enum Action {
 }
 
 /// All there are.
-pub(crate) const NAMES: &[&str] = &["postgres", "redis", "restate", CLUSTER];
+pub(crate) const NAMES: &[&str] = &[
+    "postgres",
+    "redis",
+    "restate",
+    CLUSTER,
+    "model",
+    "embeddings",
+    MODEL_LARGE,
+];
 
-/// The one that only comes when it is asked for.
+/// Those that only come when they are asked for: they are heavy.
+pub(crate) const ASKED_FOR: &[&str] = &[CLUSTER, MODEL_LARGE];
+
 pub(crate) const CLUSTER: &str = "restate-cluster";
+const MODEL_LARGE: &str = "model-large";
 
 /// Where a service that runs can be reached.
 pub(crate) fn address(name: &str) -> anyhow::Result<String> {
@@ -76,6 +88,9 @@ fn all(places: &Places) -> Vec<Box<dyn Service>> {
         Box::new(redis::Redis::new(places)),
         Box::new(Restate::shared(places, Layout::Single)),
         Box::new(Restate::shared(places, Layout::Cluster)),
+        Box::new(model::Model::new(places, &model::SMALL)),
+        Box::new(model::Model::new(places, &model::EMBEDDINGS)),
+        Box::new(model::Model::new(places, &model::LARGE)),
     ]
 }
 
