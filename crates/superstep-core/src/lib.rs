@@ -78,7 +78,7 @@
 //!
 //! [`State`], [`Graph`], [`Node`] and [`NodeCx`] are what graphs are written with. [`run`] is the machine,
 //! [`checkpoint`] the seam to stores and the format, [`driver`] the seam to drivers, [`error`] every
-//! error with its code.
+//! error with its code. [`label`] is what values carry along.
 // Lets the code that `derive(State)` writes name this crate the same way inside and outside of it.
 extern crate self as superstep_core;
 
@@ -89,6 +89,7 @@ pub mod driver;
 pub mod error;
 pub mod graph;
 mod ids;
+pub mod label;
 pub mod node;
 pub mod run;
 pub mod state;
@@ -104,6 +105,7 @@ pub use ids::{
     END, Epoch, FramePath, FrameSegment, InterruptId, Moment, NodeName, RunId, START, Seq, TaskId,
     ThreadId, Timestamp,
 };
+pub use label::{Label, Labeled, Labels};
 pub use node::{Interrupt, Node, NodeCx};
 pub use run::{Outcome, Run, Step};
 pub use state::{State, StateUpdate, View};

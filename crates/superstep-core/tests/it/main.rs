@@ -9,6 +9,8 @@
 mod archive;
 mod format;
 mod hand_over;
+mod label_flows;
+mod labels;
 mod protocol;
 mod simulate;
 mod supersteps;
