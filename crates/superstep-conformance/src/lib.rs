@@ -2,7 +2,7 @@
 //!
 //! Whoever writes a [`Checkpointer`] or a [`Store`] runs the same suite that ours pass:
 //! [`checkpointer`] and [`store`] hold a fresh one to every clause of its trait's docs and give a
-//! [`Report`]. A clause is a small async function named for the rule it checks, so a failure reads
+//! [`Report`]; [`budgets`] does so for what core keeps in a store. A clause is a small async function named for the rule it checks, so a failure reads
 //! as a broken rule: `commit::stale_epoch_is_fenced`.
 //!
 //! The suite brings no runtime. Run it on the one that your implementation needs; if it needs none,
@@ -29,6 +29,6 @@ mod report;
 mod sample;
 pub mod sim;
 
-pub use clauses::{checkpointer, store};
+pub use clauses::{budgets, checkpointer, store};
 pub use poll::block_on;
 pub use report::Report;

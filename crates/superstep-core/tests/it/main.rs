@@ -7,6 +7,7 @@
 )]
 
 mod archive;
+mod budgets;
 mod format;
 mod hand_over;
 mod label_flows;
