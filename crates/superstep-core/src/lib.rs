@@ -95,6 +95,7 @@ pub mod node;
 pub mod run;
 pub mod state;
 pub mod store;
+pub mod trace;
 mod value;
 
 pub use channel::{Channel, ChannelKind, ChannelSet, Message, MessageWrite};

@@ -122,7 +122,8 @@ impl Reading {
                 Change::FrameAdvanced(advanced) => self.superstep(seq, entry.at, advanced),
                 Change::AttemptFailed(failed) => {
                     let name = failed.failure.node.to_string();
-                    let mut span = self.span(SpanKind::Node, name, (seq, self.supersteps), entry.at);
+                    let mut span =
+                        self.span(SpanKind::Node, name, (seq, self.supersteps), entry.at);
                     span.error = Some(failed.failure.message.clone());
                     self.add(span);
                 }
@@ -174,11 +175,16 @@ impl Reading {
         for write in &advanced.writes {
             let place = (seq, number << 32 | u64::from(write.index) + 1);
             let mut node = self.span(SpanKind::Node, write.node.to_string(), place, at);
-            node.fields.insert(fields::NODE.to_owned(), write.node.to_string().into());
-            let calls = write.events.iter().enumerate().filter_map(|(index, event)| {
-                let call: CallSpan = event.decode().ok()?;
-                Some(called(node.id, index, call))
-            });
+            node.fields
+                .insert(fields::NODE.to_owned(), write.node.to_string().into());
+            let calls = write
+                .events
+                .iter()
+                .enumerate()
+                .filter_map(|(index, event)| {
+                    let call: CallSpan = event.decode().ok()?;
+                    Some(called(node.id, index, call))
+                });
             node.inner = calls.collect();
             step.inner.push(node);
         }
@@ -233,7 +239,11 @@ impl Reading {
 }
 
 fn superstep_name(number: u64, frame: &FramePath) -> String {
-    let graphs: Vec<_> = frame.segments().iter().map(|segment| segment.node.to_string()).collect();
+    let graphs: Vec<_> = frame
+        .segments()
+        .iter()
+        .map(|segment| segment.node.to_string())
+        .collect();
     match graphs.is_empty() {
         true => format!("{} {number}", spans::SUPERSTEP),
         false => format!("{} {number} of {}", spans::SUPERSTEP, graphs.join("/")),

@@ -15,7 +15,7 @@ use genai::adapter::AdapterKind;
 use genai::chat::{self as wire, ChatStreamEvent};
 use genai::resolver::{AuthData, Endpoint};
 use genai::{Client, ModelIden, ServiceTarget};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use crate::error::ModelError;
 use crate::message::{Answer, Block, Content, FileSource, Message, ToolCall};
@@ -199,7 +199,7 @@ impl Remote {
         let root = base.trim_end_matches("/v1");
         if self.name.provider() == Provider::Ollama {
             let url = format!("{root}/api/show");
-            let body = serde_json::json!({ "model": self.name.name() });
+            let body = json!({ "model": self.name.name() });
             let request = self.http.post(url).timeout(ASIDE_MAX).json(&body);
             let told: Json = request.send().await.ok()?.json().await.ok()?;
             let info = told.get("model_info")?.as_object()?;
@@ -242,7 +242,7 @@ impl Model for Remote {
         request: &'a Request,
     ) -> BoxFuture<'a, Result<ReplyStream, ModelError>> {
         Box::pin(async move {
-            let (asked, options) = (self.request(request), options(request));
+            let (asked, options) = (self.request(request), self.options(request));
             let begun = self
                 .client
                 .exec_chat_stream(self.target.clone(), asked, Some(&options))
@@ -253,6 +253,7 @@ impl Model for Remote {
                 name: self.name.clone(),
                 key: self.key.clone(),
                 prices: self.prices.clone(),
+                tokens_max: request.tokens_max,
                 text: String::new(),
                 held: None,
                 is_over: false,
@@ -287,6 +288,7 @@ struct Reading {
     name: ModelName,
     key: Option<Secret>,
     prices: Arc<Prices>,
+    tokens_max: Option<u32>,
     text: String,
     /// Read already.
     held: Option<Result<Chunk, ModelError>>,
@@ -320,9 +322,12 @@ impl Reading {
             .captured_content
             .map(wire::MessageContent::into_tool_calls);
         let tool_calls: Vec<_> = calls.unwrap_or_default().into_iter().map(call).collect();
+        let is_full = usage.zip(self.tokens_max);
+        let is_full = is_full.is_some_and(|(usage, max)| usage.output_tokens >= u64::from(max));
         let finish = match end.captured_stop_reason {
-            // Not every server says so when it calls.
+            // Not every server says so when it calls, and not every one says so when it ran into the limit.
             _ if !tool_calls.is_empty() => Finish::ToolCalls,
+            Some(wire::StopReason::Completed(_)) | None if is_full => Finish::Length,
             Some(wire::StopReason::MaxTokens(_)) => Finish::Length,
             Some(wire::StopReason::ContentFilter(_)) => Finish::Filtered,
             Some(wire::StopReason::Other(word)) => Finish::Other(word),
@@ -391,25 +396,39 @@ impl Remote {
         }
         asked
     }
-}
 
-fn options(request: &Request) -> wire::ChatOptions {
-    let mut options = wire::ChatOptions::default()
-        .with_capture_usage(true)
-        .with_capture_content(true)
-        .with_capture_tool_calls(true)
-        .with_capture_reasoning_content(true);
-    options.temperature = request.temperature;
-    options.max_tokens = request.tokens_max;
-    options.seed = request.seed;
-    if let Some(output) = &request.output {
-        let spec = wire::JsonSpec::new(output.name.clone(), output.schema.clone());
-        options.response_format = Some(spec.into());
+    fn options(&self, request: &Request) -> wire::ChatOptions {
+        let mut options = wire::ChatOptions::default()
+            .with_capture_usage(true)
+            .with_capture_content(true)
+            .with_capture_tool_calls(true)
+            .with_capture_reasoning_content(true);
+        options.temperature = request.temperature;
+        options.max_tokens = request.tokens_max;
+        options.seed = request.seed;
+        if let Some(output) = &request.output {
+            let spec = wire::JsonSpec::new(output.name.clone(), output.schema.clone());
+            options.response_format = Some(spec.into());
+            if self.name.provider() == Provider::OpenAiResponses && !self.is_openais_own() {
+                // Servers of others that speak Responses look for the form where chat completions have it.
+                let format =
+                    json!({ "name": output.name, "strict": true, "schema": output.schema });
+                let format = json!({ "type": "json_schema", "json_schema": format });
+                options.extra_body = Some(json!({ "response_format": format }));
+            }
+        }
+        if !request.tools.is_empty() && request.tool_choice == ToolChoice::Required {
+            options.tool_choice = Some(wire::ToolChoice::Required);
+        }
+        options
     }
-    if !request.tools.is_empty() && request.tool_choice == ToolChoice::Required {
-        options.tool_choice = Some(wire::ToolChoice::Required);
+
+    fn is_openais_own(&self) -> bool {
+        self.target
+            .endpoint
+            .base_url()
+            .starts_with("https://api.openai.com/")
     }
-    options
 }
 
 fn message(message: &Message) -> wire::ChatMessage {
@@ -478,6 +497,12 @@ fn usage(told: &wire::Usage) -> Option<Usage> {
 }
 
 fn failure(model: &ModelName, error: &genai::Error, scrub: impl Fn(&str) -> String) -> ModelError {
+    // What failed before the first event is wrapped once more.
+    if let genai::Error::WebStream { error, .. } = error
+        && let Some(inner) = error.downcast_ref::<genai::Error>()
+    {
+        return failure(model, inner, scrub);
+    }
     let model = model.clone();
     let why = scrub(&told(error));
     let retry_after = error.headers().and_then(retry_after);

@@ -39,7 +39,11 @@ fn line(span: &Span) -> String {
         };
         line.push_str(&format!("  {cost}"));
     }
-    if let Some(outcome) = span.fields.get(fields::OUTCOME).and_then(|word| word.as_str()) {
+    if let Some(outcome) = span
+        .fields
+        .get(fields::OUTCOME)
+        .and_then(|word| word.as_str())
+    {
         line.push_str(&format!("  {outcome}"));
     }
     if let Some(error) = &span.error {
@@ -63,7 +67,11 @@ fn took(span: &Span) -> String {
 }
 
 fn dollars(nano: u64) -> String {
-    format!("${}.{:06}", nano / 1_000_000_000, nano % 1_000_000_000 / 1_000)
+    format!(
+        "${}.{:06}",
+        nano / 1_000_000_000,
+        nano % 1_000_000_000 / 1_000
+    )
 }
 
 /// What the calls of models in a span took.
