@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value as Json, json};
-use superstep_core::checkpoint::format::{Body, Change, Entry};
+use superstep_core::checkpoint::format::{Body, Change, Entry, Extensions, Record};
 use superstep_core::checkpoint::{Archive, Checkpointer, Memory};
 use superstep_core::label::{Declassified, Policy, Verdict};
 use superstep_core::node::{Task, TaskEnd};
@@ -18,6 +18,7 @@ use superstep_core::{
     SendTo, Seq, State, Step, ThreadId, Timestamp, Value, View,
 };
 
+use crate::format::{extensions, labeled_step_record};
 use crate::label_flows::Dice;
 use crate::simulate::{StoreDoor, block_on};
 
@@ -216,6 +217,82 @@ fn what_a_step_has_read_counts_also_after_a_crash() {
     assert!(lost(stopped).contains("`private`"));
     // Looked once, and came to the end twice.
     assert_eq!(looks.load(Ordering::SeqCst), 3);
+}
+
+/// The form is held by the golden file of [`labeled_step_record`].
+#[test]
+fn what_a_step_has_read_is_stored_with_its_record() {
+    let graph = graph(|mail, cx| async move {
+        let body = mail.body.clone().with(Label::UNTRUSTED);
+        let look = async || Ok(body.read(&cx).len());
+        let length = cx.step("look", look).await?;
+        Ok(Command::update(
+            MailUpdate::default().notes(cx.labeled(length.to_string())),
+        ))
+    });
+    let store = Memory::new();
+    let seen = AtomicU32::new(0);
+    let looks_at_records = || {
+        for row in block_on(store.export(&thread())).unwrap().records {
+            if row.key == "look" {
+                let record = Record::unseal(&row.body, &thread(), Seq(0)).unwrap();
+                assert_eq!(record.extensions, labeled_step_record().extensions);
+                seen.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        false
+    };
+    assert_eq!(run(&graph, &store, looks_at_records), Outcome::Finished);
+    assert_eq!(seen.load(Ordering::SeqCst), 1);
+}
+
+/// Labels that make no sense are refused by name, and not taken for none.
+#[test]
+fn a_record_whose_labels_are_damaged_is_not_used() {
+    let graph = graph(|mail, cx| async move {
+        let look = async || Ok(mail.body.read(&cx).len());
+        let length = cx.step("look", look).await?;
+        Ok(Command::update(
+            MailUpdate::default().notes(cx.labeled(length.to_string())),
+        ))
+    });
+    let store = Memory::new();
+    let damaged = Memory::new();
+    let dies = || {
+        // Another store with the same thread, but for one record.
+        let mut archive = block_on(store.export(&thread())).unwrap();
+        for row in archive.records.iter_mut().filter(|row| row.key == "look") {
+            let record = Record::unseal(&row.body, &thread(), Seq(0)).unwrap();
+            let extensions = extensions(Extensions::LABELS);
+            row.body = Record {
+                extensions,
+                ..record
+            }
+            .seal(&thread(), Seq(0));
+        }
+        block_on(damaged.import(&thread(), &archive)).unwrap();
+        false
+    };
+    assert_eq!(run(&graph, &store, dies), Outcome::Finished);
+    let loaded = block_on(damaged.load(&thread())).unwrap();
+    let moment = Moment {
+        now: Timestamp(0),
+        dice: 9,
+    };
+    let (options, recover) = (RunOptions::default(), RunCommand::Recover);
+    let opened = Run::open(
+        graph.definition(),
+        &thread(),
+        loaded,
+        recover,
+        options,
+        moment,
+    );
+    assert!(opened.is_err_and(|error| {
+        error.to_string().contains("extension 1")
+            || std::error::Error::source(&error)
+                .is_some_and(|e| e.to_string().contains("extension 1"))
+    }));
 }
 
 #[test]
