@@ -26,6 +26,8 @@ const FAMILIES: &[(&str, &str)] = &[
     ("restate", "Asking a cluster"),
     ("worker", "Workers of a cluster"),
     ("cron", "Orders by the clock"),
+    ("model", "Asking models"),
+    ("memory", "What agents remember"),
     ("protocol", "Drivers that call out of turn"),
 ];
 

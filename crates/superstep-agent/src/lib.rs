@@ -49,6 +49,7 @@ mod chat;
 mod digest;
 #[cfg(feature = "mcp")]
 pub mod mcp;
+pub mod memory;
 mod tool;
 
 pub use agent::{

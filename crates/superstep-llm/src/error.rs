@@ -104,6 +104,38 @@ pub enum ModelError {
 }
 
 impl ModelError {
+    /// All codes.
+    pub const CODES: &'static [&'static str] = &[
+        "model-rate-limited",
+        "model-unavailable",
+        "model-unreachable",
+        "model-timed-out",
+        "model-cut",
+        "model-unauthorized",
+        "model-too-long",
+        "model-refused",
+        "model-unreadable",
+        "model-unexpected",
+        "model-bad-file",
+    ];
+
+    /// The stable code of this error: the name of its page in the error index.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::RateLimited { .. } => "model-rate-limited",
+            Self::Unavailable { .. } => "model-unavailable",
+            Self::Unreachable { .. } => "model-unreachable",
+            Self::TimedOut { .. } => "model-timed-out",
+            Self::Cut => "model-cut",
+            Self::Unauthorized { .. } => "model-unauthorized",
+            Self::TooLong { .. } => "model-too-long",
+            Self::Refused { .. } => "model-refused",
+            Self::Unreadable { .. } => "model-unreadable",
+            Self::Unexpected { .. } => "model-unexpected",
+            Self::BadFile { .. } => "model-bad-file",
+        }
+    }
+
     /// Whether the same request may do better later.
     pub fn is_retryable(&self) -> bool {
         match self {

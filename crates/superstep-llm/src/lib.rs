@@ -77,3 +77,8 @@ pub fn open(name: &ModelName) -> Result<Arc<dyn Model>, ModelError> {
 
 /// The environment variable that names the ledger of scripts.
 pub const SCRIPT_LEDGER: &str = "SUPERSTEP_SCRIPT_LEDGER";
+
+/// The examples of the page on models compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/models.md")]
+struct Models;

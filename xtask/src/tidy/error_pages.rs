@@ -23,6 +23,14 @@ const SOURCES: &[Source] = &[
         codes: || superstep::DriveError::CODES.to_vec(),
     },
     Source {
+        name: "superstep-llm",
+        codes: || superstep_llm::ModelError::CODES.to_vec(),
+    },
+    Source {
+        name: "superstep-agent",
+        codes: || superstep_agent::memory::MemoryError::CODES.to_vec(),
+    },
+    Source {
         name: "superstep-restate",
         codes: || {
             let client = superstep_restate::RestateError::CODES;
