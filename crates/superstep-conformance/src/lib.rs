@@ -27,6 +27,7 @@ mod poll;
 mod prng;
 mod report;
 mod sample;
+pub mod services;
 pub mod sim;
 
 pub use clauses::{budgets, checkpointer, store};

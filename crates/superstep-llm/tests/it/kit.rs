@@ -2,9 +2,9 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use superstep_conformance::services;
 use superstep_llm::{Address, Message, ModelName, Remote, Request, Script, Secret};
 
 pub(crate) fn script(replies: &str) -> Script {
@@ -17,7 +17,7 @@ pub(crate) fn ask(label: &str, text: &str) -> Request {
 
 /// The small real model, over this provider's wire.
 pub(crate) fn real(provider: &str) -> Remote {
-    remote(provider, SMALL, &service("model"))
+    remote(provider, SMALL, &services::url("model"))
 }
 
 pub(crate) fn remote(provider: &str, model: &str, url: &str) -> Remote {
@@ -27,20 +27,6 @@ pub(crate) fn remote(provider: &str, model: &str, url: &str) -> Remote {
         key: Some(Secret::new(KEY)),
     };
     Remote::at(&name, address).unwrap()
-}
-
-/// Where a service listens.
-pub(crate) fn service(name: &str) -> String {
-    let variable = format!("SUPERSTEP_{}_URL", name.to_uppercase());
-    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
-    let cache = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(home);
-    let file = cache.map(|cache| cache.join(format!("superstep/services/{name}.url")));
-    std::env::var(&variable)
-        .ok()
-        .or_else(|| std::fs::read_to_string(file?).ok())
-        .unwrap_or_else(|| panic!("this test needs the service `{name}`: run `cargo xtask services up`, or set {variable}"))
 }
 
 /// A server that answers each connection with the next of these, and keeps what it was sent.

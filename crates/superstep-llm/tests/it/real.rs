@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use superstep_conformance::services;
 use superstep_llm::structured::ask as ask_for;
 use superstep_llm::{
     Chunk, Cost, Embedder, Finish, Message, Model, Remote, RemoteEmbedder, Request, likeness,
 };
 
-use crate::kit::{SMALL, ask, real, remote, service};
+use crate::kit::{SMALL, ask, real, remote};
 
 const WIRES: [&str; 3] = ["openai", "openai_responses", "anthropic"];
 
@@ -145,7 +146,7 @@ async fn a_conversation_that_is_too_long_is_said_to_be() {
 async fn texts_that_mean_alike_are_near() {
     let name = format!("openai:{SMALL}").parse().unwrap();
     let address = superstep_llm::Address {
-        url: service("embeddings"),
+        url: services::url("embeddings"),
         key: None,
     };
     let embedder = RemoteEmbedder::at(&name, address);
@@ -179,7 +180,7 @@ async fn it_calls_tools_when_it_can() {
         }),
     }];
     for wire in WIRES {
-        let model: Remote = remote(wire, "qwen2.5-coder-1.5b", &service("model-large"));
+        let model: Remote = remote(wire, "qwen2.5-coder-1.5b", &services::url("model-large"));
         let request = ask("act", "What is the weather in Oslo? Use the tool.")
             .tools(tools.clone())
             .tokens_max(80)
