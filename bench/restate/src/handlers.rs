@@ -59,7 +59,9 @@ impl Desk {
 
     /// A row of 1 KiB.
     async fn write(&self, thread: &str, n: i32) -> HandlerResult<i32> {
-        let body: String = (0..5).map(|part| message(n.unsigned_abs() as usize + part)).collect();
+        let body: String = (0..5)
+            .map(|part| message(n.unsigned_abs() as usize + part))
+            .collect();
         let written = self.pool.query(INSERT, &[&thread, &n, &body]).await;
         written.map_err(|error| HandlerError::from(Told(error)))?;
         Ok(n)

@@ -104,11 +104,7 @@ impl Connection {
         self.query(&call.sql, &params).await.map(drop)
     }
 
-    async fn query(
-        &self,
-        sql: &str,
-        params: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, Failure> {
+    async fn query(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Failure> {
         let statement = self.statements.get(sql).ok_or("it was not prepared")?;
         Ok(self.client.query(statement, params).await?)
     }

@@ -390,7 +390,7 @@ impl Runtime {
     /// Drives a run until it stops.
     pub(crate) async fn drive(&self, run: Run) -> Result<(Outcome, Run), DriveError> {
         match self.drive_stretch(run, None).await? {
-            Driven::Stopped(outcome, run) => Ok((outcome, run)),
+            Driven::Stopped(outcome, run) => Ok((outcome, *run)),
             Driven::PutDown(_) => unreachable!("only a stretch puts its run down"),
         }
     }
@@ -478,7 +478,7 @@ impl Runtime {
             }
         };
         running.stop().await;
-        Ok(Driven::Stopped(outcome, run))
+        Ok(Driven::Stopped(outcome, Box::new(run)))
     }
 
     /// Tells the machine of a task, unless that is to be told later.

@@ -203,18 +203,22 @@ impl Runtime {
             Some(carried) => RunCommand::GoOn(carried),
             None => self.command_of(thread, &order.what).await?,
         };
-        let loaded = self.inner.store.load(thread).await?;
+        // Both at once: an answer waits for nothing that it need not wait for.
+        let store = &self.inner.store;
+        let (loaded, glance) = match is_answer && is_first {
+            true => tokio::try_join!(store.load(thread), store.glance(thread, None))?,
+            false => (store.load(thread).await?, None),
+        };
         let head = loaded
             .as_ref()
             .map(|loaded| loaded.head)
             .unwrap_or_default();
         // Answers that came while the thread ran were taken by whoever ran it.
-        if is_answer && is_first && head.status != Status::Running {
-            let glance = self.inner.store.glance(thread, None).await?;
-            if let (Some(loaded), Some(false)) = (&loaded, glance.map(|glance| glance.unseen)) {
-                let outcome = self.outcome_at(thread, head.seq, loaded).await?;
-                return Ok(stopped(id, head.seq, &outcome));
-            }
+        if let (Some(loaded), Some(false)) = (&loaded, glance.map(|glance| glance.unseen))
+            && head.status != Status::Running
+        {
+            let outcome = self.outcome_at(thread, head.seq, loaded).await?;
+            return Ok(stopped(id, head.seq, &outcome));
         }
         let run = match Run::open(&graph, thread, loaded, command, options, self.moment()) {
             Ok(run) => run,
@@ -476,16 +480,19 @@ impl Runtime {
 
 /// How a stretch of a run ended.
 pub(crate) enum Driven {
-    Stopped(Outcome, Run),
+    Stopped(Outcome, Box<Run>),
     PutDown(Boundary),
 }
 
 type Tasks = std::sync::Mutex<BTreeMap<TaskId, Task>>;
 
+/// For each thread its epoch, and the tasks of that once somebody has read them.
+type Handed = BTreeMap<ThreadId, (Epoch, Arc<OnceCell<Tasks>>)>;
+
 /// Tasks that this process was asked to run for others. A wide superstep is read once, not once for each of its tasks.
 #[derive(Default)]
 pub(crate) struct Desk {
-    handed: std::sync::Mutex<BTreeMap<ThreadId, (Epoch, Arc<OnceCell<Tasks>>)>>,
+    handed: std::sync::Mutex<Handed>,
 }
 
 impl Desk {

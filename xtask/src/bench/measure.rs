@@ -7,7 +7,8 @@ use super::findings::Findings;
 use super::fixture::Fixture;
 use super::lab::Lab;
 use super::{
-    BenchArgs, chain, fanout, machine, open, page, parked, report, restate, resume, threads, turns, weight,
+    BenchArgs, chain, fanout, machine, open, page, parked, report, restate, resume, threads, turns,
+    weight,
 };
 use crate::verify::{commit, is_dirty};
 use crate::workspace::root;
@@ -79,8 +80,7 @@ impl Bench {
     fn keep(&self, found: &[Findings], file: &str) -> anyhow::Result<()> {
         let path = root().join(file);
         let text = serde_json::to_string_pretty(&self.to_json(found)?)?;
-        std::fs::write(&path, text + "\n")
-            .with_context(|| format!("{file} cannot be written"))?;
+        std::fs::write(&path, text + "\n").with_context(|| format!("{file} cannot be written"))?;
         eprintln!("the figures are in {file}; `cargo xtask bench page` writes the page");
         Ok(())
     }

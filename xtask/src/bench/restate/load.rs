@@ -69,12 +69,7 @@ impl Http {
     }
 
     /// So many clients at once, each giving one order after the other.
-    pub(super) async fn load(
-        &self,
-        way: &Way,
-        clients: usize,
-        work: Work,
-    ) -> anyhow::Result<Done> {
+    pub(super) async fn load(&self, way: &Way, clients: usize, work: Work) -> anyhow::Result<Done> {
         let (work, begun) = (Arc::new(Mutex::new(work)), Instant::now());
         let mut working = JoinSet::new();
         for _ in 0..clients {
