@@ -30,7 +30,7 @@ commands:
   verify [--long] [--seed N]    run every check that CI runs, stop at the first that fails
                                 --long  also what does not fit CI, and write results/verify-long.json
                                 --seed  the seed of the randomised checks; default: taken from the commit
-  crash NAME [--backend sqlite|postgres] [--trials N] [--seed N] [--mutant NAME] [--json]
+  crash NAME [--backend sqlite|postgres|cluster] [--trials N] [--seed N] [--mutant NAME] [--json]
                                 break things on purpose and count what must never happen
         sim                     the simulator's programs, in simulated weather
         kill                    processes that are killed in the middle of their effects
@@ -39,6 +39,10 @@ commands:
         chain [--seconds N]     five that do whatever can be done to one thread, some killed
         restarts [--runs N] [--every MIN-MAX]
                                 a PostgreSQL server of its own that goes away every MIN to MAX seconds
+        cluster                 random programs on three Restate nodes and two workers, all of them killed
+        leaders                 questions that are answered while leaders move
+        upgrade                 workers that are replaced by another version and back
+        fanout                  wide supersteps on two workers, one of them killed
   bench chain|loop|fanout|resume|parked|threads|restate|all [--against peers] [--quick] [--json]
                                 measure in release, beside bare floors
                                 --against peers  also beside other runtimes, installed if they are missing

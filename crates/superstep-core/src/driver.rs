@@ -5,7 +5,7 @@ mod order;
 pub use order::{Inbox, KeptOrder, Order, Ordered};
 
 use crate::checkpoint::{BoxFuture, CheckpointResult, RecordWrite};
-use crate::ids::{FramePath, NodeName, TaskId, Timestamp};
+use crate::ids::{Epoch, FramePath, NodeName, TaskId, Timestamp};
 use crate::value::Value;
 
 /// The small door through which a running node reaches its driver.
@@ -17,7 +17,10 @@ pub trait Door: Send + Sync {
     fn emit(&self, event: LiveEvent);
 }
 
-/// Something a node showed while it ran. A retried attempt's events replace those of the attempt before.
+/// Something a node showed while it ran.
+///
+/// A task may be run more than once: tried again, taken up after a crash, gone on with after an answer. Each such go shows
+/// everything again, and what an earlier one showed is void. [`Showing`](crate::run::Showing) is that rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LiveEvent {
     /// Its graph, empty for the root.
@@ -30,6 +33,12 @@ pub struct LiveEvent {
     pub step: u64,
     /// Which attempt, counted from 1.
     pub attempt: u32,
+    /// Under whose claim of the thread it ran.
+    pub epoch: Epoch,
+    /// Which go at the attempt: a number that no other go has, with no order.
+    pub go: u64,
+    /// Its place among what the go showed, from 0. A gap says that some of it was lost on the way.
+    pub index: u64,
     /// Whether it will also stand in the log when the superstep ends.
     pub stored: bool,
     /// What was shown.

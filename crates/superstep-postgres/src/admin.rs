@@ -10,6 +10,7 @@ use superstep_core::{Seq, ThreadId, Timestamp};
 use tokio_postgres::{IsolationLevel, Transaction};
 
 use crate::fault::Fault;
+use crate::place::Places;
 use crate::pool::{Params, Pool};
 use crate::read::{no_thread, number, stored_body};
 use crate::terms;
@@ -219,24 +220,26 @@ async fn erase(pool: &Pool, thread: &ThreadId, found: Option<Unchanged>) -> Resu
 /// Drops what lies before the newest snapshot that every kept entry can be read from.
 ///
 /// One statement: commits only add behind what it looks at, and a second one finds nothing left.
-pub(crate) async fn prune(pool: &Pool, thread: &ThreadId, keep: u32) -> Result<u64, Fault> {
+pub(crate) async fn prune(places: &Places, thread: &ThreadId, keep: u32) -> Result<u64, Fault> {
+    let place = places.find(thread).await?;
+    let place = place.ok_or_else(|| no_thread(thread))?;
     let sql = "
         WITH head AS MATERIALIZED (
-            SELECT id, seq FROM thread WHERE tenant = $1 AND name = $2 AND status <> 6),
+            SELECT id, seq FROM thread
+            WHERE tenant = $1 AND name = $2 AND id = $3 AND status <> 6),
         base AS MATERIALIZED (
-            SELECT max(seq) AS seq FROM snapshot
-            WHERE thread = (SELECT id FROM head) AND seq <= (SELECT seq FROM head) - $3::int8),
+            SELECT max(seq) AS seq FROM @snapshot
+            WHERE thread = $3 AND seq <= (SELECT seq FROM head) - $4::int8),
         snapshots AS (
-            DELETE FROM snapshot
-            WHERE thread = (SELECT id FROM head) AND seq < (SELECT seq FROM base)),
+            DELETE FROM @snapshot
+            WHERE thread = $3 AND seq < (SELECT seq FROM base)),
         entries AS (
-            DELETE FROM log WHERE thread = (SELECT id FROM head) AND seq < (SELECT seq FROM base)
+            DELETE FROM @log WHERE thread = $3 AND seq < (SELECT seq FROM base)
             RETURNING 1)
         SELECT (SELECT count(*) FROM entries) FROM head";
     let older = i64::from(keep.max(1)) - 1;
-    let rows = pool
-        .write(sql, &[&thread.tenant(), &thread.name(), &older])
-        .await?;
+    let params: Params<'_> = &[&thread.tenant(), &thread.name(), &place.id, &older];
+    let rows = places.pool.write(&place.address(sql), params).await?;
     let row = rows.first().ok_or_else(|| no_thread(thread))?;
     Ok(row.get::<_, i64>(0).unsigned_abs())
 }

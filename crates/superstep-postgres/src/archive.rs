@@ -16,6 +16,7 @@ use tokio_postgres::{IsolationLevel, Row, Transaction};
 use crate::commit;
 use crate::fault::Fault;
 use crate::id::Id;
+use crate::place::Place;
 use crate::pool::Pool;
 use crate::read::{self, count, no_thread, number, stored_body, text};
 use crate::terms;
@@ -63,7 +64,7 @@ async fn archived(
     };
     let id: i64 = row.get(7);
     let records = transaction
-        .query(commit::RECORDS, &[&tenant, &name])
+        .query(&Place::unnamed(id).address(commit::RECORDS), &[&id])
         .await?;
     Ok(Some(Archive {
         thread: thread.clone(),

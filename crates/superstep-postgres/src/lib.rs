@@ -12,7 +12,8 @@
 //!
 //! A commit is one statement and one round trip, whatever it carries: it moves the thread's row, if that
 //! stands where the commit expects it, and writes the entry and all the rest from what that gave. Why
-//! this needs no stricter isolation than PostgreSQL's default stands in `commit.rs`. Requests of many
+//! this needs no stricter isolation than PostgreSQL's default stands in `commit.rs`. Where the rows of a thread
+//! lie is asked of the server once (`place.rs`). Requests of many
 //! threads share a few connections and are sent without waiting for each other. Only records of one run
 //! that come at once wait for each other: those that wait share a statement (`records.rs`).
 //!
@@ -47,6 +48,7 @@ mod id;
 mod inbox;
 mod list;
 mod owner;
+mod place;
 mod pool;
 mod read;
 mod records;
@@ -72,6 +74,7 @@ use superstep_core::{RunId, Seq, TaskId, ThreadId, Timestamp};
 use tokio_postgres::Config;
 
 use crate::fault::Fault;
+use crate::place::Places;
 use crate::pool::Pool;
 use crate::records::Records;
 
@@ -80,6 +83,7 @@ use crate::records::Records;
 #[derive(Clone)]
 pub struct Postgres {
     pool: Arc<Pool>,
+    places: Arc<Places>,
     records: Arc<Records>,
     schema: Arc<str>,
 }
@@ -128,9 +132,11 @@ impl Postgres {
         })?;
         schema::check_name(&options.schema).map_err(Fault::from)?;
         let pool = Arc::new(Pool::new(config, &options));
-        schema::migrate(&pool, &options).await?;
+        let partitions = schema::migrate(&pool, &options).await?;
+        let places = Arc::new(Places::new(Arc::clone(&pool), partitions));
         Ok(Self {
-            records: Arc::new(Records::new(Arc::clone(&pool))),
+            records: Arc::new(Records::new(Arc::clone(&places))),
+            places,
             pool,
             schema: options.schema.into(),
         })
@@ -209,7 +215,7 @@ impl Inbox for Postgres {
 
 impl Checkpointer for Postgres {
     fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>> {
-        Box::pin(async move { Ok(commit::save(&self.pool, commit).await?) })
+        Box::pin(async move { Ok(commit::save(&self.places, commit).await?) })
     }
 
     fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
@@ -221,11 +227,11 @@ impl Checkpointer for Postgres {
         thread: &'a ThreadId,
         answers: &'a [Answer],
     ) -> BoxFuture<'a, CheckpointResult<()>> {
-        Box::pin(async move { Ok(owner::answer(&self.pool, thread, answers).await?) })
+        Box::pin(async move { Ok(owner::answer(&self.places, thread, answers).await?) })
     }
 
     fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Option<Loaded>>> {
-        Box::pin(async move { Ok(read::load(&self.pool, thread).await?) })
+        Box::pin(async move { Ok(read::load(&self.places, thread).await?) })
     }
 
     fn load_at<'a>(
@@ -233,7 +239,7 @@ impl Checkpointer for Postgres {
         thread: &'a ThreadId,
         seq: Seq,
     ) -> BoxFuture<'a, CheckpointResult<History>> {
-        Box::pin(async move { Ok(read::load_at(&self.pool, thread, seq).await?) })
+        Box::pin(async move { Ok(read::load_at(&self.places, thread, seq).await?) })
     }
 
     fn entries<'a>(
@@ -242,7 +248,7 @@ impl Checkpointer for Postgres {
         after: Seq,
         limit: u32,
     ) -> BoxFuture<'a, CheckpointResult<Vec<StoredBody>>> {
-        Box::pin(async move { Ok(read::entries(&self.pool, thread, after, limit).await?) })
+        Box::pin(async move { Ok(read::entries(&self.places, thread, after, limit).await?) })
     }
 
     fn glance<'a>(
@@ -250,7 +256,7 @@ impl Checkpointer for Postgres {
         thread: &'a ThreadId,
         task: Option<TaskId>,
     ) -> BoxFuture<'a, CheckpointResult<Option<Glance>>> {
-        Box::pin(async move { Ok(read::glance(&self.pool, thread, task).await?) })
+        Box::pin(async move { Ok(read::glance(&self.places, thread, task).await?) })
     }
 
     fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
@@ -272,7 +278,7 @@ impl Checkpointer for Postgres {
         &'a self,
         query: &'a InterruptQuery,
     ) -> BoxFuture<'a, CheckpointResult<Vec<InterruptRow>>> {
-        Box::pin(async move { Ok(list::interrupts(&self.pool, query).await?) })
+        Box::pin(async move { Ok(list::interrupts(&self.places, query).await?) })
     }
 
     fn overdue(
@@ -304,7 +310,7 @@ impl Checkpointer for Postgres {
         thread: &'a ThreadId,
         keep: u32,
     ) -> BoxFuture<'a, CheckpointResult<u64>> {
-        Box::pin(async move { Ok(admin::prune(&self.pool, thread, keep).await?) })
+        Box::pin(async move { Ok(admin::prune(&self.places, thread, keep).await?) })
     }
 
     fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {

@@ -13,6 +13,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::fault::Fault;
+use crate::place::Places;
 use crate::pool::{self, Pool};
 use crate::read::{self, text};
 use crate::terms;
@@ -166,7 +167,7 @@ impl ThreadLine {
 
 /// Lists questions, oldest first.
 pub(crate) async fn interrupts(
-    pool: &Pool,
+    places: &Places,
     query: &InterruptQuery,
 ) -> Result<Vec<InterruptRow>, Fault> {
     let elsewhere = |thread: &ThreadId| thread.tenant() != query.tenant;
@@ -174,26 +175,29 @@ pub(crate) async fn interrupts(
         return Ok(Vec::new());
     }
     let (limit, offset) = limits(query.page);
-    let name = query.thread.as_ref().map(ThreadId::name);
+    let place = match &query.thread {
+        Some(thread) => places.find(thread).await?,
+        None => None,
+    };
+    if query.thread.is_some() && place.is_none() {
+        return Ok(Vec::new());
+    }
     let due = query.due.map(|due| due.0);
     let mut params: Vec<&(dyn ToSql + Sync)> = vec![&query.tenant, &limit, &offset];
     let mut sql = INTERRUPTS.to_owned();
     if query.open_only {
         sql.push_str(" AND answered_at IS NULL AND closed IS NULL");
     }
-    if let Some(name) = &name {
-        params.push(name);
-        let place = params.len();
-        sql.push_str(&format!(
-            " AND thread = (SELECT id FROM thread WHERE tenant = $1 AND name = ${place})"
-        ));
+    if let Some(place) = &place {
+        params.push(&place.id);
+        sql.push_str(&format!(" AND thread = ${}", params.len()));
     }
     if let Some(due) = &due {
         params.push(due);
         sql.push_str(&format!(" AND deadline <= ${}", params.len()));
     }
     sql.push_str(" ORDER BY asked_at, name, id LIMIT $2 OFFSET $3");
-    rows(&pool.read(&sql, &params).await?)
+    rows(&places.pool.read(&sql, &params).await?)
 }
 
 const INTERRUPTS: &str =

@@ -11,12 +11,13 @@ use superstep_core::{InterruptId, ThreadId};
 
 use crate::fault::Fault;
 use crate::id::Id;
-use crate::pool::Pool;
+use crate::place::{Place, Places};
+use crate::pool::{Params, Pool};
 use crate::read::{self, no_thread, number};
 
 /// Stores all answers, or none, or finds that they were stored before.
 pub(crate) async fn answer(
-    pool: &Pool,
+    places: &Places,
     thread: &ThreadId,
     answers: &[Answer],
 ) -> Result<(), Fault> {
@@ -26,23 +27,28 @@ pub(crate) async fn answer(
     if let Some(interrupt) = Answer::named_twice(answers) {
         return Err(not_open(thread, interrupt));
     }
+    let Some(place) = places.find(thread).await? else {
+        return Err(no_thread(thread).into());
+    };
     let ids: Vec<Id> = answers.iter().map(id).collect();
     let bodies: Vec<Option<&[u8]>> = answers.iter().map(body).collect();
     let by: Vec<Option<&[u8]>> = answers.iter().map(by).collect();
     let at: Vec<i64> = answers.iter().map(|answer| answer.at.0).collect();
     let (tenant, name, given) = (thread.tenant(), thread.name(), number(answers.len() as u64));
-    let stored = pool
-        .write(ANSWER, &[&tenant, &name, &given, &ids, &bodies, &by, &at])
-        .await;
-    match stored {
-        Ok(rows) if rows.is_empty() => Err(no_thread(thread).into()),
+    let (sql, number) = (place.address(ANSWER), place.id);
+    let params: Params<'_> = &[&tenant, &name, &number, &given, &ids, &bodies, &by, &at];
+    match places.pool.write(&sql, params).await {
+        Ok(rows) if rows.is_empty() => {
+            places.forget(thread);
+            Err(no_thread(thread).into())
+        }
         Ok(_) => Ok(()),
         Err(fault)
             if fault
                 .sql_state()
                 .is_some_and(|state| state.code() == REFUSED) =>
         {
-            refused(pool, thread, answers).await
+            refused(&places.pool, place, thread, answers).await
         }
         Err(fault) => Err(fault),
     }
@@ -62,25 +68,30 @@ fn by(answer: &Answer) -> Option<&[u8]> {
 /// If one of the questions is not open, the whole statement fails at its end, and nothing of it was done.
 const ANSWER: &str = "
     WITH head AS (
-        UPDATE thread SET answers = answers + $3 WHERE tenant = $1 AND name = $2 AND status <> 6
-        RETURNING id),
+        UPDATE @thread SET answers = answers + $4
+        WHERE tenant = $1 AND name = $2 AND id = $3 AND status <> 6
+        RETURNING 1),
     won AS (
-        UPDATE interrupt i SET answer = a.answer, answered_by = a.by, answered_at = a.at
-        FROM unnest($4::uuid[], $5::bytea[], $6::bytea[], $7::int8[]) AS a (id, answer, by, at)
-        WHERE i.thread = (SELECT id FROM head) AND i.id = a.id
+        UPDATE @interrupt i SET answer = a.answer, answered_by = a.by, answered_at = a.at
+        FROM unnest($5::uuid[], $6::bytea[], $7::bytea[], $8::int8[]) AS a (id, answer, by, at)
+        WHERE i.thread = $3 AND EXISTS (SELECT FROM head) AND i.id = a.id
           AND i.answered_at IS NULL AND i.closed IS NULL
         RETURNING 1)
-    SELECT CASE WHEN (SELECT count(*) FROM won) = $3 THEN 0 ELSE refuse() END FROM head";
+    SELECT CASE WHEN (SELECT count(*) FROM won) = $4 THEN 0 ELSE refuse() END FROM head";
 
 /// Not all questions are open: that is a conflict, unless these very answers are why.
-async fn refused(pool: &Pool, thread: &ThreadId, answers: &[Answer]) -> Result<(), Fault> {
-    let sql =
-        "SELECT id, seq, asked_at, body, answer, answered_by, answered_at, closed FROM interrupt
-         WHERE thread = (SELECT id FROM thread WHERE tenant = $1 AND name = $2) AND id = ANY ($3)";
+async fn refused(
+    pool: &Pool,
+    place: Place,
+    thread: &ThreadId,
+    answers: &[Answer],
+) -> Result<(), Fault> {
+    let sql = place.address(
+        "SELECT id, seq, asked_at, body, answer, answered_by, answered_at, closed FROM @interrupt
+         WHERE thread = $1 AND id = ANY ($2)",
+    );
     let ids: Vec<Id> = answers.iter().map(id).collect();
-    let rows = pool
-        .read(sql, &[&thread.tenant(), &thread.name(), &ids])
-        .await?;
+    let rows = pool.read(&sql, &[&place.id, &ids]).await?;
     let mut stored = BTreeMap::new();
     for row in &rows {
         let row = read::interrupt(row, thread.clone())?;

@@ -270,7 +270,12 @@ impl Link {
             return Ok(statement.clone());
         }
         let statement = self.client.prepare(sql).await?;
-        lock(&self.statements).insert(sql.into(), statement.clone());
+        let mut statements = lock(&self.statements);
+        if statements.len() >= STATEMENTS_MAX {
+            // All of them: which are needed shows soon, and it is rare.
+            statements.clear();
+        }
+        statements.insert(sql.into(), statement.clone());
         Ok(statement)
     }
 }
@@ -353,6 +358,8 @@ fn greeting(options: &Options) -> String {
     )
 }
 
+/// How many statements a connection keeps prepared: each takes some 20 KB of the server's memory.
+const STATEMENTS_MAX: usize = 1_024;
 /// How many transactions of several statements can be under way.
 const ALONE_MAX: usize = 4;
 const ROWS_AT_ONCE: i32 = 256;

@@ -11,18 +11,46 @@ use tokio_postgres::Row;
 
 use crate::fault::{Fault, PostgresError};
 use crate::id::Id;
-use crate::pool::Pool;
+use crate::place::{Place, Places};
+use crate::pool::Params;
 
 /// Everything needed to open a thread.
-pub(crate) async fn load(pool: &Pool, thread: &ThreadId) -> Result<Option<Loaded>, Fault> {
-    let rows = pool.read(LOAD, &[&thread.tenant(), &thread.name()]).await?;
-    if rows.is_empty() {
+pub(crate) async fn load(places: &Places, thread: &ThreadId) -> Result<Option<Loaded>, Fault> {
+    let Some(place) = places.find(thread).await? else {
         return Ok(None);
+    };
+    let loaded = load_from(places, place, thread).await?;
+    if loaded.is_some() {
+        return Ok(loaded);
     }
+    // It is not where it was.
+    places.forget(thread);
+    match places.find(thread).await? {
+        Some(place) => load_from(places, place, thread).await,
+        None => Ok(None),
+    }
+}
+
+async fn load_from(
+    places: &Places,
+    place: Place,
+    thread: &ThreadId,
+) -> Result<Option<Loaded>, Fault> {
+    let rows = places
+        .pool
+        .read(
+            &place.address(LOAD),
+            &[&thread.tenant(), &thread.name(), &place.id],
+        )
+        .await?;
     let mut loaded = Loaded::default();
+    let mut is_there = false;
     for row in &rows {
         match row.get::<_, i32>(0) {
-            0 => loaded.head = head(row, 1)?,
+            0 => {
+                loaded.head = head(row, 1)?;
+                is_there = true;
+            }
             1 => loaded.history.snapshot = Some(stored_body(row, 1, 7)),
             2 => loaded.history.entries.push(stored_body(row, 1, 7)),
             3 => loaded.records.push(RecordRow {
@@ -35,24 +63,25 @@ pub(crate) async fn load(pool: &Pool, thread: &ThreadId) -> Result<Option<Loaded
     }
     // Nothing says that the parts of a union come in order.
     loaded.history.entries.sort_by_key(|entry| entry.seq);
-    Ok(Some(loaded))
+    Ok(is_there.then_some(loaded))
 }
 
 /// Columns: part, five numbers, an id, a body, two more.
 const LOAD: &str = "
     WITH head AS MATERIALIZED (
-        SELECT id, epoch, seq, status, recoveries, answers FROM thread WHERE tenant = $1 AND name = $2),
+        SELECT epoch, seq, status, recoveries, answers FROM thread
+        WHERE tenant = $1 AND name = $2 AND id = $3),
     snap AS MATERIALIZED (
-        SELECT seq, body FROM snapshot WHERE thread = (SELECT id FROM head) ORDER BY seq DESC LIMIT 1)
+        SELECT seq, body FROM @snapshot WHERE thread = $3 ORDER BY seq DESC LIMIT 1)
     SELECT 0, epoch, seq, status::bigint, recoveries, answers, NULL::uuid, NULL::bytea, NULL::bytea, NULL::bytea
         FROM head
     UNION ALL SELECT 1, seq, 0, 0, 0, 0, NULL, body, NULL, NULL FROM snap
-    UNION ALL SELECT 2, seq, 0, 0, 0, 0, NULL, body, NULL, NULL FROM log
-        WHERE thread = (SELECT id FROM head) AND seq > coalesce((SELECT seq FROM snap), 0)
-    UNION ALL (SELECT 3, 0, 0, 0, 0, 0, task, body, key, NULL FROM record
-        WHERE thread = (SELECT id FROM head) ORDER BY task, key)
-    UNION ALL (SELECT 4, seq, asked_at, answered_at, closed, 0, id, body, answer, answered_by FROM interrupt
-        WHERE thread = (SELECT id FROM head) AND closed IS NULL ORDER BY id)";
+    UNION ALL SELECT 2, seq, 0, 0, 0, 0, NULL, body, NULL, NULL FROM @log
+        WHERE thread = $3 AND seq > coalesce((SELECT seq FROM snap), 0)
+    UNION ALL (SELECT 3, 0, 0, 0, 0, 0, task, body, key, NULL FROM @record
+        WHERE thread = $3 ORDER BY task, key)
+    UNION ALL (SELECT 4, seq, asked_at, answered_at, closed, 0, id, body, answer, answered_by FROM @interrupt
+        WHERE thread = $3 AND closed IS NULL ORDER BY id)";
 
 fn loaded_interrupt(row: &Row, thread: &ThreadId) -> Result<InterruptRow, Fault> {
     let answered_at: Option<i64> = row.get(3);
@@ -73,25 +102,46 @@ fn loaded_interrupt(row: &Row, thread: &ThreadId) -> Result<InterruptRow, Fault>
 
 /// Where a thread stands, and what one of its tasks has recorded.
 pub(crate) async fn glance(
-    pool: &Pool,
+    places: &Places,
     thread: &ThreadId,
     task: Option<TaskId>,
 ) -> Result<Option<Glance>, Fault> {
-    let sql =
-        "SELECT t.epoch, t.status::int8, t.cancel, r.key, r.body, t.answers > t.seen FROM thread t
-         LEFT JOIN record r ON r.thread = t.id AND r.task = $3
-         WHERE t.tenant = $1 AND t.name = $2 ORDER BY r.key";
+    let Some(place) = places.find(thread).await? else {
+        return Ok(None);
+    };
+    let glance = glance_from(places, place, thread, task).await?;
+    if glance.is_some() {
+        return Ok(glance);
+    }
+    // It is not where it was.
+    places.forget(thread);
+    match places.find(thread).await? {
+        Some(place) => glance_from(places, place, thread, task).await,
+        None => Ok(None),
+    }
+}
+
+async fn glance_from(
+    places: &Places,
+    place: Place,
+    thread: &ThreadId,
+    task: Option<TaskId>,
+) -> Result<Option<Glance>, Fault> {
     let wanted = task.map(|task| Id(task.to_bytes()));
-    let rows = pool
-        .read(sql, &[&thread.tenant(), &thread.name(), &wanted])
+    let rows = places
+        .pool
+        .read(
+            &place.address(GLANCE),
+            &[&thread.tenant(), &thread.name(), &place.id, &wanted],
+        )
         .await?;
     let Some(row) = rows.first() else {
         return Ok(None);
     };
     let mut records = Vec::new();
     for row in &rows {
-        if let (Some(task), Some(body)) = (task, row.get(4)) {
-            let key = text(row, 3)?;
+        if let (Some(task), Some(body)) = (task, row.get(5)) {
+            let key = text(row, 4)?;
             records.push(RecordRow { task, key, body });
         }
     }
@@ -99,16 +149,27 @@ pub(crate) async fn glance(
         epoch: Epoch(count(row, 0)),
         status: status(row.get(1))?,
         cancel: row.get(2),
-        unseen: row.get(5),
+        unseen: row.get(3),
         records,
     }))
 }
 
+const GLANCE: &str = "
+    SELECT t.epoch, t.status::int8, t.cancel, t.answers > t.seen, r.key, r.body FROM thread t
+    LEFT JOIN @record r ON r.thread = $3 AND r.task = $4
+    WHERE t.tenant = $1 AND t.name = $2 AND t.id = $3 ORDER BY r.key";
+
 /// The history up to an entry.
-pub(crate) async fn load_at(pool: &Pool, thread: &ThreadId, seq: Seq) -> Result<History, Fault> {
-    let rows = pool
-        .read(LOAD_AT, &[&thread.tenant(), &thread.name(), &number(seq.0)])
-        .await?;
+pub(crate) async fn load_at(
+    places: &Places,
+    thread: &ThreadId,
+    seq: Seq,
+) -> Result<History, Fault> {
+    let place = places.find(thread).await?;
+    let place = place.ok_or_else(|| no_thread(thread))?;
+    let (tenant, name, seq_number) = (thread.tenant(), thread.name(), number(seq.0));
+    let params: Params<'_> = &[&tenant, &name, &place.id, &seq_number];
+    let rows = places.pool.read(&place.address(LOAD_AT), params).await?;
     let mut history = History::default();
     let mut is_living = false;
     for row in &rows {
@@ -119,6 +180,7 @@ pub(crate) async fn load_at(pool: &Pool, thread: &ThreadId, seq: Seq) -> Result<
         }
     }
     if !is_living {
+        places.forget(thread);
         return Err(no_thread(thread).into());
     }
     history.entries.sort_by_key(|entry| entry.seq);
@@ -138,33 +200,29 @@ pub(crate) async fn load_at(pool: &Pool, thread: &ThreadId, seq: Seq) -> Result<
 
 const LOAD_AT: &str = "
     WITH head AS MATERIALIZED (
-        SELECT id FROM thread WHERE tenant = $1 AND name = $2 AND status <> 6),
+        SELECT FROM thread WHERE tenant = $1 AND name = $2 AND id = $3 AND status <> 6),
     snap AS MATERIALIZED (
-        SELECT seq, body FROM snapshot WHERE thread = (SELECT id FROM head) AND seq <= $3::bigint
+        SELECT seq, body FROM @snapshot WHERE thread = $3 AND seq <= $4
         ORDER BY seq DESC LIMIT 1)
     SELECT 0, 0::bigint, NULL::bytea FROM head
     UNION ALL SELECT 1, seq, body FROM snap
-    UNION ALL SELECT 2, seq, body FROM log
-        WHERE thread = (SELECT id FROM head) AND seq >= coalesce((SELECT seq FROM snap), 0)
-          AND seq <= $3::bigint";
+    UNION ALL SELECT 2, seq, body FROM @log
+        WHERE thread = $3 AND seq >= coalesce((SELECT seq FROM snap), 0)
+          AND seq <= $4";
 
 /// Entries above a sequence number; none of a thread that is not there.
 pub(crate) async fn entries(
-    pool: &Pool,
+    places: &Places,
     thread: &ThreadId,
     after: Seq,
     limit: u32,
 ) -> Result<Vec<StoredBody>, Fault> {
-    let sql = "SELECT seq, body FROM log
-         WHERE thread = (SELECT id FROM thread WHERE tenant = $1 AND name = $2) AND seq > $3
-         ORDER BY seq LIMIT $4";
-    let limits = (number(after.0), i64::from(limit));
-    let rows = pool
-        .read(
-            sql,
-            &[&thread.tenant(), &thread.name(), &limits.0, &limits.1],
-        )
-        .await?;
+    let Some(place) = places.find(thread).await? else {
+        return Ok(Vec::new());
+    };
+    let sql = "SELECT seq, body FROM @log WHERE thread = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+    let params: Params<'_> = &[&place.id, &number(after.0), &i64::from(limit)];
+    let rows = places.pool.read(&place.address(sql), params).await?;
     Ok(rows.iter().map(|row| stored_body(row, 0, 1)).collect())
 }
 

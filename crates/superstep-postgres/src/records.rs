@@ -38,7 +38,8 @@ use tokio::task::JoinSet;
 use crate::commit::fenced;
 use crate::fault::{Fault, PostgresError};
 use crate::id::Id;
-use crate::pool::{Pool, lock};
+use crate::place::Places;
+use crate::pool::{Params, lock};
 use crate::read::{count, number};
 
 /// The records that are on their way into a database.
@@ -49,7 +50,7 @@ pub(crate) struct Records {
 }
 
 struct Desk {
-    pool: Arc<Pool>,
+    places: Arc<Places>,
     /// What waits. A lane is there exactly as long as its writer, so it may be empty.
     lanes: Mutex<HashMap<Lane, VecDeque<Asked>>>,
 }
@@ -66,10 +67,10 @@ struct Asked {
 }
 
 impl Records {
-    pub(crate) fn new(pool: Arc<Pool>) -> Self {
+    pub(crate) fn new(places: Arc<Places>) -> Self {
         let lanes = Mutex::default();
         Self {
-            desk: Arc::new(Desk { pool, lanes }),
+            desk: Arc::new(Desk { places, lanes }),
             writers: Mutex::default(),
         }
     }
@@ -145,15 +146,18 @@ impl Writer {
 
     /// Stores those that are not there, and gives for each what is stored; nothing if its thread is somebody else's now.
     async fn write(&self, batch: &mut [Asked]) -> Result<Vec<Option<Vec<u8>>>, Fault> {
-        let (pool, (thread, epoch)) = (&self.desk.pool, &self.lane);
+        let (places, (thread, epoch)) = (&self.desk.places, &self.lane);
+        let Some(place) = places.find(thread).await? else {
+            return Ok(vec![None; batch.len()]);
+        };
         let (tenant, name, epoch) = (thread.tenant(), thread.name(), number(epoch.0));
         let tasks: Vec<Id> = batch.iter().map(|asked| asked.task).collect();
         let keys: Vec<&[u8]> = batch.iter().map(|asked| asked.key.as_bytes()).collect();
         let bodies: Vec<&[u8]> = batch.iter().map(|asked| &asked.body[..]).collect();
-        let rows = pool
-            .write(RECORD, &[&tenant, &name, &epoch, &tasks, &keys, &bodies])
-            .await?;
+        let params: Params<'_> = &[&tenant, &name, &place.id, &epoch, &tasks, &keys, &bodies];
+        let rows = places.pool.write(&place.address(RECORD), params).await?;
         let Some(row) = rows.first() else {
+            places.forget(thread);
             return Ok(vec![None; batch.len()]);
         };
         if count(row, 0) == batch.len() as u64 {
@@ -161,9 +165,8 @@ impl Writer {
             return Ok(batch.iter_mut().map(own).collect());
         }
         // Some were there, perhaps only since this statement began: it does not see those, the next one does.
-        let rows = pool
-            .read(RECORDED, &[&tenant, &name, &tasks, &keys])
-            .await?;
+        let params: Params<'_> = &[&place.id, &tasks, &keys];
+        let rows = places.pool.read(&place.address(RECORDED), params).await?;
         Ok(rows.iter().map(|row| row.get(0)).collect())
     }
 
@@ -220,20 +223,20 @@ impl Asked {
 /// for the other, and not both. The same key twice in a batch is a conflict like any other.
 const RECORD: &str = "
     WITH head AS MATERIALIZED (
-        SELECT id FROM thread WHERE tenant = $1 AND name = $2 AND epoch = $3 AND status <> 6
+        SELECT id FROM @thread
+        WHERE tenant = $1 AND name = $2 AND id = $3 AND epoch = $4 AND status <> 6
         FOR KEY SHARE),
     entry AS (
-        INSERT INTO record (thread, task, key, body)
+        INSERT INTO @record (thread, task, key, body)
         SELECT head.id, r.task, r.key, r.body
-        FROM head, unnest($4::uuid[], $5::bytea[], $6::bytea[]) AS r (task, key, body)
+        FROM head, unnest($5::uuid[], $6::bytea[], $7::bytea[]) AS r (task, key, body)
         ORDER BY r.task, r.key
         ON CONFLICT DO NOTHING RETURNING 1)
     SELECT (SELECT count(*) FROM entry) FROM head";
 
 const RECORDED: &str = "
-    SELECT (SELECT body FROM record WHERE thread = head.id AND task = r.task AND key = r.key)
-    FROM (SELECT (SELECT id FROM thread WHERE tenant = $1 AND name = $2)) AS head (id),
-        unnest($3::uuid[], $4::bytea[]) WITH ORDINALITY AS r (task, key, n)
+    SELECT (SELECT body FROM @record WHERE thread = $1 AND task = r.task AND key = r.key)
+    FROM unnest($2::uuid[], $3::bytea[]) WITH ORDINALITY AS r (task, key, n)
     ORDER BY r.n";
 
 /// How many records share a statement at most: a bound on how long the first one waits for the last.

@@ -191,9 +191,10 @@ fn inbox(_: u32) -> String {
 /// Each migration is one transaction that also writes its number, and whoever migrates holds a lock that
 /// ends with the transaction: a process that dies in the middle leaves the schema before, and of several that
 /// start at once one migrates and the others find it done.
-pub(crate) async fn migrate(pool: &Pool, options: &Options) -> Result<(), Fault> {
+/// Gives the number of partitions that the schema has.
+pub(crate) async fn migrate(pool: &Pool, options: &Options) -> Result<u32, Fault> {
     let mut alone = pool.alone().await?;
-    loop {
+    let partitions = loop {
         let transaction = alone.begin(IsolationLevel::ReadCommitted).await?;
         // What PostgreSQL remarks on `IF NOT EXISTS` is no news.
         transaction
@@ -203,13 +204,14 @@ pub(crate) async fn migrate(pool: &Pool, options: &Options) -> Result<(), Fault>
             .await?;
         check_server(&transaction).await?;
         let is_newest = step(&transaction, options).await?;
+        let partitions = partitions(&transaction).await?;
         transaction.commit().await?;
         if is_newest {
-            break;
+            break partitions;
         }
-    }
+    };
     alone.give_back();
-    Ok(())
+    Ok(partitions)
 }
 
 /// Makes one step, if there is one to make. Says whether there was none.
@@ -224,10 +226,11 @@ async fn step(transaction: &Transaction<'_>, options: &Options) -> Result<bool, 
             &[schema],
         )
         .await?;
-    let (version, partitions) = match version(transaction, options).await? {
-        Some(version) => (version, partitions(transaction).await?),
-        None => (begin(transaction, options).await?, options.partitions),
+    let version = match version(transaction, options).await? {
+        Some(version) => version,
+        None => begin(transaction, options).await?,
     };
+    let partitions = partitions(transaction).await?;
     let Some(migration) = MIGRATIONS.get(version as usize) else {
         return Ok(true);
     };
@@ -279,7 +282,7 @@ async fn partitions(transaction: &Transaction<'_>) -> Result<u32, Fault> {
     let row = transaction
         .query_one("SELECT partitions FROM meta", &[])
         .await?;
-    Ok(u32::try_from(row.get::<_, i64>(0)).unwrap_or(1))
+    Ok(u32::try_from(row.get::<_, i64>(0)).unwrap_or(u32::MAX))
 }
 
 /// The empty schema, with its number.

@@ -226,7 +226,7 @@ impl Thread {
             };
             ctx.object_client::<ThreadClient<'_>>(ctx.key())
                 .expire(Json(due))
-                .idempotency_key(format!("due-{question}"))
+                .idempotency_key(format!("due-{order}-{question}"))
                 .send_after(Duration::from_millis(wait));
         }
     }
@@ -402,7 +402,7 @@ impl Desk {
             Ordered::Answer(vec![answer]),
             &of.options(due.order)?,
         )?;
-        let id = derived(&[&due.question.to_bytes(), b"deadline"]);
+        let id = derived(&[&due.order.to_bytes(), &due.question.to_bytes()]);
         self.inbox
             .put(id, thread, &order.to_bytes(thread), now())
             .await?;

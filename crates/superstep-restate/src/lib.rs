@@ -9,6 +9,8 @@
 //! - [`Worker`] is the process that Restate calls: a [`Runtime`](superstep::Runtime) with graphs, and an address.
 //! - [`Restate`] is the [`Engine`](superstep::Engine) that a program gives its orders to. With it, the
 //!   [`Thread`](superstep::Thread)s of a runtime are run by the workers, and everything else about them stays as it is.
+//! - [`Redis`] is the [`Wire`](superstep::Wire) that carries what nodes show while they run from the workers to those who
+//!   watch. It is optional: without it, watchers see the log, a little later.
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -17,17 +19,18 @@
 //! # async fn example<P: superstep::Checkpointer + Inbox + Clone>(
 //! #     postgres: P, graph: Graph<impl State>,
 //! # ) -> Result<(), Box<dyn std::error::Error>> {
-//! use superstep_restate::{Restate, Worker};
+//! use superstep_restate::{Redis, Restate, Worker};
 //!
 //! // In the workers:
-//! let runtime = Runtime::new(postgres.clone());
+//! let wire = Redis::connect("redis://127.0.0.1:6379").await?;
+//! let runtime = Runtime::builder(postgres.clone()).wire(wire.clone()).build();
 //! runtime.register(&graph);
 //! let listener = Worker::listen("127.0.0.1:9080".parse()?)?;
 //! Worker::new(runtime, postgres.clone()).serve(listener, std::future::pending()).await?;
 //!
 //! // In the program that uses them:
 //! let engine = Restate::new(["http://127.0.0.1:8080"], postgres.clone())?;
-//! let runtime = Runtime::builder(postgres).engine(engine).build();
+//! let runtime = Runtime::builder(postgres).engine(engine).wire(wire).build();
 //! # Ok(())
 //! # }
 //! ```
@@ -38,11 +41,18 @@ mod client;
 mod cron;
 mod handlers;
 mod ingress;
+mod live;
 mod operations;
 mod refusal;
 mod worker;
 
 pub use client::{Restate, RestateError};
 pub use cron::{Cron, CronError};
+pub use live::{Redis, RedisError, RedisOptions};
 pub use operations::Health;
 pub use worker::{Worker, WorkerError};
+
+/// The examples of the page on clusters compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/cluster.md")]
+struct Cluster;

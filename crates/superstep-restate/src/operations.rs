@@ -15,6 +15,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use superstep::ThreadId;
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 
 use crate::handlers::Desk;
 
@@ -42,6 +43,7 @@ impl Health {
     pub fn metrics(&self) -> String {
         let counts = &self.desk.counts;
         let mut text = String::new();
+        let dropped = AtomicU64::new(self.desk.runtime.wire().dropped());
         for (name, kind, help, value) in [
             (
                 "superstep_segments_total",
@@ -85,7 +87,13 @@ impl Health {
                 "Segments and tasks under way",
                 &counts.under_way,
             ),
-        ] as [(_, _, _, &AtomicU64); 7]
+            (
+                "superstep_notices_dropped_total",
+                "counter",
+                "Live events and wake-ups that did not reach those who watch",
+                &dropped,
+            ),
+        ] as [(_, _, _, &AtomicU64); 8]
         {
             let value = value.load(Ordering::Relaxed);
             write!(
@@ -126,13 +134,16 @@ impl std::fmt::Debug for Health {
 
 /// Answers until it is aborted.
 pub(crate) async fn serve(listener: TcpListener, health: Health) {
+    let mut looking = JoinSet::new();
     loop {
+        // Those who have gone are kept until somebody looks.
+        while looking.try_join_next().is_some() {}
         let Ok((stream, _)) = listener.accept().await else {
             tokio::task::yield_now().await;
             continue;
         };
         let health = health.clone();
-        tokio::spawn(async move {
+        looking.spawn(async move {
             let answer = service_fn(move |request: Request<Incoming>| {
                 let health = health.clone();
                 async move { Ok::<_, Infallible>(health.answer(request.uri().path()).await) }

@@ -15,6 +15,7 @@ use restate_sdk::service::IntoServiceDefinition;
 use superstep::driver::Inbox;
 use superstep::{Runtime, SegmentLimits};
 use tokio::net::{TcpListener, TcpSocket};
+use tokio::task::JoinSet;
 
 use crate::cron::CronObject;
 use crate::handlers::{Desk, Node, Thread};
@@ -124,10 +125,13 @@ impl Worker {
         let desk = Arc::new(Desk::new(self.runtime, self.inbox, self.limits));
         let endpoint = endpoint(&desk, self.identity_key.as_deref())?;
         let health = Health::new(desk.clone());
-        let operations = self
-            .operations
-            .map(|listener| tokio::spawn(operations::serve(listener, health)));
-        let connections = accept(&listener, &HyperEndpoint::new(endpoint), stop).await;
+        // Whatever is spawned ends with this call.
+        let mut tasks = JoinSet::new();
+        if let Some(listener) = self.operations {
+            tasks.spawn(operations::serve(listener, health));
+        }
+        let endpoint = HyperEndpoint::new(endpoint);
+        let connections = accept(&listener, &endpoint, stop, &mut tasks).await;
         desk.draining.store(true, Ordering::SeqCst);
         desk.runtime.refuse_runs();
         drop(listener);
@@ -136,9 +140,6 @@ impl Worker {
             .is_err()
         {
             tracing::warn!("what is still under way is cut, and tried again by another worker");
-        }
-        if let Some(operations) = operations {
-            operations.abort();
         }
         Ok(())
     }
@@ -157,10 +158,13 @@ async fn accept(
     listener: &TcpListener,
     endpoint: &HyperEndpoint,
     stop: impl Future<Output = ()>,
+    tasks: &mut JoinSet<()>,
 ) -> GracefulShutdown {
     let connections = GracefulShutdown::new();
     let mut stop = std::pin::pin!(stop);
     loop {
+        // Those that have ended are kept until somebody looks.
+        while tasks.try_join_next().is_some() {}
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = &mut stop => return connections,
@@ -178,7 +182,7 @@ async fn accept(
         let connection = http2::Builder::new(TokioExecutor::new())
             .serve_connection(TokioIo::new(stream), endpoint.clone());
         let connection = connections.watch(connection);
-        tokio::spawn(async move {
+        tasks.spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection of Restate's broke");
             }

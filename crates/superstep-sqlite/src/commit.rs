@@ -68,8 +68,8 @@ fn step(connection: &Connection, commit: &Commit) -> Result<bool, Fault> {
         return Ok(false);
     };
     check_place(0, head.seq)?;
-    // The thread stands at the entry that is expected if that is there and the one after it is not. Where it does not,
-    // the epoch is null, and such a row is left out. (Selected from `thread`, the row would make a detour through a
+    // The thread stands at the entry that is expected if that is there and the one after it is not. Of the entry that its row
+    // names, the ones after it may have been pruned: then there is one further on. Where it does not stand there, the epoch is null, and such a row is left out. (Selected from `thread`, the row would make a detour through a
     // table of its own, for it depends on the log that it goes into.)
     let inserted = connection
         .prepare_cached(
@@ -79,7 +79,9 @@ fn step(connection: &Connection, commit: &Commit) -> Result<bool, Fault> {
                  (SELECT epoch FROM thread
                   WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2
                     AND epoch = ?3 AND status = ?7 AND seen = ?8 AND recoveries = 0 AND cancel = 0
-                    AND (seq = ?4 OR EXISTS (SELECT 1 FROM log WHERE place = thread.id << 32 | ?4))),
+                    AND (seq = ?4 AND NOT EXISTS (SELECT 1 FROM log
+                             WHERE place > thread.id << 32 | ?5 AND place < (thread.id + 1) << 32)
+                         OR EXISTS (SELECT 1 FROM log WHERE place = thread.id << 32 | ?4))),
                  ?6)",
         )?
         .execute(params![

@@ -1,7 +1,8 @@
 //! Watching a thread: the stored log from any point on, then what happens live.
 //!
 //! The log is the truth and live notices only wake the watcher, so nothing is lost, repeated or
-//! reordered however often one leaves and comes back.
+//! reordered however often one leaves and comes back, from whatever process, and whatever becomes of the
+//! [wire](crate::Wire) that carries the notices.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -11,21 +12,30 @@ use superstep_core::checkpoint::format::{Change, Entry};
 use superstep_core::checkpoint::{History, StoredBody};
 use superstep_core::driver::LiveEvent;
 use superstep_core::graph::Definition;
-use superstep_core::run::{Seen, StreamMode, Watch};
-use superstep_core::{Seq, ThreadId};
+use superstep_core::run::{Counts, Seen, Showing, StreamMode, Watch};
+use superstep_core::{Seq, TaskId, ThreadId};
 
 use crate::drive_error::DriveError;
-use crate::notices::{Notice, Watcher};
 use crate::patient::Patient;
 use crate::runtime::Inner;
+use crate::wire::{Heard, Notice, Subscription};
 
 /// Something that happened on a thread.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// From the log. Numbered, and the same for everybody who ever looks.
     Seen(Seen),
-    /// Shown by a running node just now. Not in the log (yet).
+    /// Shown by a running node just now. Not in the log (yet), and it may be lost: [`LiveEvent::index`] tells of gaps.
+    ///
+    /// It stands until the log tells that its task has ended, or until it is [replaced](Event::Replaced). Events that were
+    /// replaced before they came here are not given at all.
     Live(LiveEvent),
+    /// Whatever this task has shown live is void: it failed and is tried again, or runs again after a crash or an answer, and
+    /// shows everything anew.
+    Replaced {
+        /// The task.
+        task: TaskId,
+    },
 }
 
 /// The events of a thread. Never ends by itself: a [`Sight::Stopped`](superstep_core::run::Sight) says that a run did.
@@ -37,15 +47,20 @@ pub struct Events {
     upto: Option<Seq>,
     watch: Option<Watch>,
     modes: Option<BTreeSet<StreamMode>>,
-    ready: VecDeque<Seen>,
-    notices: Watcher,
+    ready: VecDeque<Event>,
+    /// What was shown before this watcher came, until the log is read.
+    before: Option<Vec<LiveEvent>>,
+    showing: Showing,
+    notices: Box<dyn Subscription>,
     runtime: Arc<Inner>,
 }
 
 /// How many entries are read at once.
 const BATCH: u32 = 64;
-/// How long an entry that another process wrote may go unnoticed.
+/// How long an entry that another process wrote may go unnoticed, if nobody tells of those.
 const POLL: Duration = Duration::from_millis(250);
+/// And how long if somebody does, for what is told may be lost.
+const POLL_RARELY: Duration = Duration::from_secs(2);
 
 impl Events {
     pub(crate) fn new(
@@ -54,7 +69,7 @@ impl Events {
         thread: ThreadId,
         after: Seq,
     ) -> Self {
-        let notices = runtime.notices.watch(&thread);
+        let notices = runtime.wire.subscribe(&thread);
         Self {
             runtime,
             graph,
@@ -64,6 +79,8 @@ impl Events {
             watch: None,
             modes: None,
             ready: VecDeque::new(),
+            before: None,
+            showing: Showing::default(),
             notices,
         }
     }
@@ -82,26 +99,67 @@ impl Events {
     /// The next event. Waits for it if need be.
     pub async fn next(&mut self) -> Result<Event, DriveError> {
         loop {
-            if let Some(seen) = self.ready.pop_front() {
-                return Ok(Event::Seen(seen));
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(event);
             }
             if self.read().await? {
                 continue;
             }
-            match tokio::time::timeout(POLL, self.notices.next()).await {
-                Ok(Ok(Notice::Live(event))) => return Ok(Event::Live(event)),
+            if self.before.is_some() {
+                self.catch_up().await?;
+                continue;
+            }
+            let poll = match self.notices.hears_all() {
+                true => POLL_RARELY,
+                false => POLL,
+            };
+            match tokio::time::timeout(poll, self.notices.next()).await {
+                Ok(Heard::Now(Notice::Live(event))) => self.show(event),
                 // Up to this one and not further, so that what was shown live stays before what came after it.
-                Ok(Ok(Notice::Entry(seq))) => self.upto = Some(seq),
+                Ok(Heard::Now(Notice::Entry(seq))) => self.upto = Some(seq),
+                // What of it counts, the log tells.
+                Ok(Heard::Before(events)) => {
+                    self.before = Some(events);
+                    self.upto = None;
+                }
                 // Behind the live notices, or another process writes: the store has everything.
-                Ok(Err(_)) | Err(_) => self.upto = None,
+                Ok(Heard::Missed) | Err(_) => self.upto = None,
             }
         }
+    }
+
+    fn show(&mut self, event: LiveEvent) {
+        match self.showing.see(&event) {
+            Counts::No => return,
+            Counts::Anew => self.ready.push_back(Event::Replaced { task: event.task }),
+            Counts::Yes => {}
+        }
+        self.ready.push_back(Event::Live(event));
+    }
+
+    /// The log is read: shows what tasks that are still under way have shown before this watcher came.
+    async fn catch_up(&mut self) -> Result<(), DriveError> {
+        if self.watch.is_none() {
+            self.watch = Some(self.begin().await?);
+        }
+        let under_way = self.watch.as_ref().map(Watch::under_way);
+        let under_way = under_way.unwrap_or_default();
+        for event in self.before.take().unwrap_or_default() {
+            if under_way.contains(&event.task) {
+                self.show(event);
+            }
+        }
+        Ok(())
     }
 
     /// The events that are in the log now, up to its end.
     pub async fn stored(mut self) -> Result<Vec<Seen>, DriveError> {
         while self.read().await? {}
-        Ok(std::mem::take(&mut self.ready).into())
+        let seen = |event| match event {
+            Event::Seen(seen) => Some(seen),
+            Event::Live(_) | Event::Replaced { .. } => None,
+        };
+        Ok(self.ready.into_iter().filter_map(seen).collect())
     }
 
     /// Reads a batch of entries, as far as they are wanted; false if there is none.
@@ -140,7 +198,14 @@ impl Events {
             (Some(modes), Some(mode)) => modes.contains(&mode),
             _ => true,
         };
-        self.ready.extend(seen.into_iter().filter(wanted));
+        for seen in seen {
+            if let Some(task) = self.showing.told(&seen.what) {
+                self.ready.push_back(Event::Replaced { task });
+            }
+            if wanted(&seen) {
+                self.ready.push_back(Event::Seen(seen));
+            }
+        }
         self.after = stored.seq;
         // A fork says where the thread goes on from; how it looks there is read anew.
         let forked = entry

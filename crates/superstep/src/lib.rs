@@ -59,6 +59,7 @@ mod running;
 mod runtime;
 mod segment;
 mod thread;
+mod wire;
 
 pub use cache::MemoryCache;
 pub use clock::Clock;
@@ -68,16 +69,18 @@ pub use events::{Event, Events};
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use segment::{Boundary, Report, SegmentLimits};
 pub use thread::{Past, Stopped, Thread};
+pub use wire::{Heard, Notice, Subscription, Wire};
 
 #[doc(hidden)]
 pub use superstep_core::__private;
 pub use superstep_core::checkpoint::{Archive, Memory};
 pub use superstep_core::run::{Durability, RunOptions};
 pub use superstep_core::{
-    Channel, ChannelKind, ChannelSet, Checkpointer, Command, END, Failed, Goto, Gotos, Graph,
-    GraphBuilder, Interrupt, InterruptId, Message, MessageWrite, Node, NodeCx, NodeError, NodeName,
-    NodeRef, Outcome, Payload, RetryPolicy, RunId, START, SendTo, Seq, Siblings, State,
-    StateUpdate, SubgraphLife, Target, TaskId, ThreadId, Timeout, Timestamp, Value, View,
+    Channel, ChannelKind, ChannelSet, Checkpointer, Command, END, Epoch, Failed, FramePath, Goto,
+    Gotos, Graph, GraphBuilder, Interrupt, InterruptId, Message, MessageWrite, Node, NodeCx,
+    NodeError, NodeName, NodeRef, Outcome, Payload, RetryPolicy, RunId, START, SendTo, Seq,
+    Siblings, State, StateUpdate, SubgraphLife, Target, TaskId, ThreadId, Timeout, Timestamp,
+    Value, View,
 };
 pub use superstep_core::{channel, checkpoint, driver, error, graph, node, run, state, store};
 

@@ -16,8 +16,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use crate::clock::Clock;
-use crate::notices::{Notice, Notices};
 use crate::patient::Patient;
+use crate::wire::{Notice, Wire};
 
 /// The tasks of one run. Dropping it stops them all.
 pub(crate) struct Running {
@@ -35,7 +35,7 @@ pub(crate) struct Surroundings {
     pub(crate) clock: Clock,
     /// How many tasks of this runtime may run at once.
     pub(crate) permits: Arc<Semaphore>,
-    pub(crate) notices: Arc<Notices>,
+    pub(crate) wire: Arc<dyn Wire>,
     pub(crate) thread: ThreadId,
     /// The epoch under which a record was refused: the thread is another's, and its nodes here must not go on.
     pub(crate) lost: watch::Sender<Option<Epoch>>,
@@ -300,6 +300,6 @@ impl Door for Surroundings {
     }
 
     fn emit(&self, event: LiveEvent) {
-        self.notices.tell(&self.thread, Notice::Live(event));
+        self.wire.publish(&self.thread, Notice::Live(event));
     }
 }

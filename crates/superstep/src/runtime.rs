@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use superstep_core::checkpoint::format::{OnDeadline, Question};
 use superstep_core::checkpoint::{
-    Answer, AnswerBody, InterruptQuery, Loaded, Status, ThreadQuery, ThreadRow,
+    Answer, AnswerBody, Commit, InterruptQuery, Loaded, Status, ThreadQuery, ThreadRow,
 };
 use superstep_core::driver::NodeCache;
 use superstep_core::error::{CheckpointError, OpenError};
@@ -25,11 +25,12 @@ use crate::cache::MemoryCache;
 use crate::clock::Clock;
 use crate::drive_error::DriveError;
 use crate::engine::Engine;
-use crate::notices::{Notice, Notices};
+use crate::notices::Notices;
 use crate::patient::Patient;
 use crate::running::{Running, Surroundings, lost};
 use crate::segment::{Boundary, Desk, Driven, Stretch};
 use crate::thread::Thread;
+use crate::wire::{Notice, Wire};
 
 /// Drives threads in this process. Cheap to clone.
 #[derive(Clone)]
@@ -46,7 +47,7 @@ pub(crate) struct Inner {
     graphs: Mutex<BTreeMap<String, Arc<Definition>>>,
     /// Runs under way in this process.
     runs: Mutex<BTreeMap<ThreadId, watch::Sender<Wish>>>,
-    pub(crate) notices: Arc<Notices>,
+    pub(crate) wire: Arc<dyn Wire>,
     /// Where runs are made, if not here.
     pub(crate) engine: Option<Arc<dyn Engine>>,
     pub(crate) desk: Desk,
@@ -69,6 +70,7 @@ pub struct RuntimeBuilder {
     tasks_max: usize,
     patience: Duration,
     engine: Option<Arc<dyn Engine>>,
+    wire: Arc<dyn Wire>,
 }
 
 impl RuntimeBuilder {
@@ -101,6 +103,14 @@ impl RuntimeBuilder {
         self
     }
 
+    /// How those who watch are told what happens. In this process unless said. Runtimes that run threads and runtimes that
+    /// watch them, in whatever processes, need wires that meet.
+    #[must_use]
+    pub fn wire(mut self, wire: impl Wire) -> Self {
+        self.wire = Arc::new(wire);
+        self
+    }
+
     /// What tells the time. The system's clock unless said.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
@@ -120,7 +130,7 @@ impl RuntimeBuilder {
             permits: Arc::new(Semaphore::new(self.tasks_max.min(Semaphore::MAX_PERMITS))),
             graphs: Mutex::default(),
             runs: Mutex::default(),
-            notices: Arc::default(),
+            wire: self.wire,
             engine: self.engine,
             desk: Desk::default(),
             draining: AtomicBool::new(false),
@@ -154,6 +164,7 @@ impl Runtime {
             tasks_max: 1_000,
             patience: Duration::from_secs(30),
             engine: None,
+            wire: Arc::new(Notices::default()),
         }
     }
 
@@ -189,6 +200,11 @@ impl Runtime {
     /// Where results of cached nodes are kept, for instance to clear them.
     pub fn cache(&self) -> &Arc<dyn NodeCache> {
         &self.inner.cache
+    }
+
+    /// How those who watch are told what happens.
+    pub fn wire(&self) -> &Arc<dyn Wire> {
+        &self.inner.wire
     }
 
     /// Lists threads.
@@ -390,7 +406,7 @@ impl Runtime {
     /// Drives a run until it stops.
     pub(crate) async fn drive(&self, run: Run) -> Result<(Outcome, Run), DriveError> {
         match self.drive_stretch(run, None).await? {
-            Driven::Stopped(outcome, run) => Ok((outcome, *run)),
+            Driven::Stopped(outcome, run) => Ok((outcome, run)),
             Driven::PutDown(_) => unreachable!("only a stretch puts its run down"),
         }
     }
@@ -478,7 +494,7 @@ impl Runtime {
             }
         };
         running.stop().await;
-        Ok(Driven::Stopped(outcome, Box::new(run)))
+        Ok(Driven::Stopped(outcome, run))
     }
 
     /// Tells the machine of a task, unless that is to be told later.
@@ -499,13 +515,21 @@ impl Runtime {
         Ok(())
     }
 
+    /// Makes a change durable that is not part of a run.
+    pub(crate) async fn save_change(&self, commit: &Commit) -> Result<(), DriveError> {
+        self.inner.store.save(commit).await?;
+        let notice = Notice::Entry(commit.head.seq);
+        self.inner.wire.publish(&commit.thread, notice);
+        Ok(())
+    }
+
     pub(crate) fn surroundings(&self, thread: &ThreadId) -> Surroundings {
         Surroundings {
             store: self.inner.store.clone(),
             cache: self.inner.cache.clone(),
             clock: self.inner.clock.clone(),
             permits: self.inner.permits.clone(),
-            notices: self.inner.notices.clone(),
+            wire: self.inner.wire.clone(),
             thread: thread.clone(),
             lost: watch::Sender::new(None),
         }
@@ -577,7 +601,7 @@ impl<'a> Registered<'a> {
     }
 
     fn tell(&self, seq: Seq) {
-        self.inner.notices.tell(&self.thread, Notice::Entry(seq));
+        self.inner.wire.publish(&self.thread, Notice::Entry(seq));
     }
 }
 

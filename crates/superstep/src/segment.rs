@@ -201,7 +201,7 @@ impl Runtime {
         let is_first = carried.is_none();
         let command = match carried {
             Some(carried) => RunCommand::GoOn(carried),
-            None => self.command_of(thread, &order.what).await?,
+            None => self.command_of(thread, &graph, order, &options).await?,
         };
         // Both at once: an answer waits for nothing that it need not wait for.
         let store = &self.inner.store;
@@ -213,8 +213,10 @@ impl Runtime {
             .as_ref()
             .map(|loaded| loaded.head)
             .unwrap_or_default();
-        // Answers that came while the thread ran were taken by whoever ran it.
-        if let (Some(loaded), Some(false)) = (&loaded, glance.map(|glance| glance.unseen))
+        // Answers that came while the thread ran were taken by whoever ran it. At another epoch they were taken since the
+        // thread was read, perhaps by an earlier call of this very order, and the claim will find that out.
+        let is_seen = glance.is_some_and(|glance| !glance.unseen && glance.epoch == head.epoch);
+        if let Some(loaded) = loaded.as_ref().filter(|_| is_seen)
             && head.status != Status::Running
         {
             let outcome = self.outcome_at(thread, head.seq, loaded).await?;
@@ -241,9 +243,16 @@ impl Runtime {
             }
             Err(error) => return Err(error.into()),
         };
-        match self.drive_stretch(run, Some(&mut stretch)).await? {
-            Driven::Stopped(outcome, run) => Ok(stopped(run.id(), run.seq(), &outcome)),
-            Driven::PutDown(boundary) => Ok(boundary),
+        match self.drive_stretch(run, Some(&mut stretch)).await {
+            Ok(Driven::Stopped(outcome, run)) => Ok(stopped(run.id(), run.seq(), &outcome)),
+            Ok(Driven::PutDown(boundary)) => Ok(boundary),
+            // Somebody wrote between the look and the claim: an earlier call of this very order that is not gone yet, as far
+            // as can be known here. Whose thread it is shows when it is looked at again.
+            Err(DriveError::Open(OpenError::Busy { thread })) => {
+                let epoch = head.epoch;
+                Err(CheckpointError::Fenced { thread, epoch }.into())
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -251,9 +260,11 @@ impl Runtime {
     async fn command_of(
         &self,
         thread: &ThreadId,
-        what: &Ordered,
+        graph: &Arc<Definition>,
+        order: &Order,
+        options: &RunOptions,
     ) -> Result<RunCommand, DriveError> {
-        Ok(match what {
+        Ok(match &order.what {
             Ordered::Start {
                 input,
                 context,
@@ -264,12 +275,33 @@ impl Runtime {
                 metadata: metadata.as_ref().map(|value| value.decode()).transpose()?,
             },
             Ordered::Answer(answers) => {
+                self.check_resumable(thread, graph, options).await?;
                 self.inner.store.answer(thread, answers).await?;
                 RunCommand::Resume
             }
             Ordered::Recover => RunCommand::Recover,
             Ordered::Resume | Ordered::Update { .. } | Ordered::Fork { .. } => RunCommand::Resume,
         })
+    }
+
+    /// Refuses an answer that this version of the program could not go on with, before it is written: then the question
+    /// stays open for a version that can.
+    async fn check_resumable(
+        &self,
+        thread: &ThreadId,
+        graph: &Arc<Definition>,
+        options: &RunOptions,
+    ) -> Result<(), DriveError> {
+        let loaded = self.inner.store.load(thread).await?;
+        let (resume, options) = (RunCommand::Resume, options.clone());
+        match Run::open(graph, thread, loaded, resume, options, self.moment()) {
+            // Whether somebody else is at it, or has been, is for the store to say, which knows the question.
+            Ok(_)
+            | Err(
+                OpenError::Busy { .. } | OpenError::NothingToRun { .. } | OpenError::Taken { .. },
+            ) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Whether the run of a thread is still wanted: it is running, and nobody asked for it to be cancelled.
@@ -335,7 +367,7 @@ impl Runtime {
             }
             _ => return Err(DriveError::NotAChange),
         };
-        self.inner.store.save(&commit).await?;
+        self.save_change(&commit).await?;
         Ok(commit.head.seq)
     }
 
@@ -479,21 +511,25 @@ impl Runtime {
 }
 
 /// How a stretch of a run ended.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "taken apart by whoever is given it"
+)]
 pub(crate) enum Driven {
-    Stopped(Outcome, Box<Run>),
+    Stopped(Outcome, Run),
     PutDown(Boundary),
 }
 
 type Tasks = std::sync::Mutex<BTreeMap<TaskId, Task>>;
 
-/// For each thread its epoch, and the tasks of that once somebody has read them.
-type Handed = BTreeMap<ThreadId, (Epoch, Arc<OnceCell<Tasks>>)>;
-
 /// Tasks that this process was asked to run for others. A wide superstep is read once, not once for each of its tasks.
 #[derive(Default)]
 pub(crate) struct Desk {
-    handed: std::sync::Mutex<Handed>,
+    handed: std::sync::Mutex<BTreeMap<ThreadId, Handed>>,
 }
+
+/// The tasks of a run that was put down at this epoch, read when the first of them is asked for.
+type Handed = (Epoch, Arc<OnceCell<Tasks>>);
 
 impl Desk {
     fn tasks_of(&self, thread: &ThreadId, epoch: Epoch) -> Arc<OnceCell<Tasks>> {

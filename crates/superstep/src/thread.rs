@@ -409,7 +409,7 @@ impl<S: State> Thread<S> {
             Some(&self.id),
             self.runtime.moment(),
         )?;
-        self.runtime.inner.store.save(&commit).await?;
+        self.runtime.save_change(&commit).await?;
         Ok(copy)
     }
 

@@ -12,7 +12,8 @@ use anyhow::bail;
 use serde_json::json;
 
 /// The tests there are, for whoever asks for another.
-pub(crate) const NAMES: &str = "sim, kill, race, zombie, chain or restarts";
+pub(crate) const NAMES: &str =
+    "sim, kill, race, zombie, chain, restarts, cluster, leaders, upgrade or fanout";
 
 /// What was asked for, as typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,7 +59,8 @@ pub(crate) struct CrashReport {
 pub(crate) fn run(args: &CrashArgs) -> anyhow::Result<()> {
     let report = match args.name.as_str() {
         "sim" => sim::run(args)?,
-        "kill" | "race" | "zombie" | "chain" | "restarts" => process::run(args)?,
+        "kill" | "race" | "zombie" | "chain" | "restarts" | "cluster" | "leaders" | "upgrade"
+        | "fanout" => process::run(args)?,
         unknown => bail!("there is no crash test `{unknown}`: use {NAMES}"),
     };
     publish(&report, args.json);

@@ -1,4 +1,5 @@
-//! `crash kill|race|zombie|chain|restarts`: real processes that are killed, raced, frozen, and left without a database.
+//! `crash kill|race|zombie|chain|restarts`: real processes that are killed, raced, frozen, and left without a database;
+//! and those on a cluster, which are in `cluster.rs`.
 //!
 //! The processes are the example `crash_worker` of the crate `superstep`; what they do in the world is counted by a
 //! ledger, a process too, that never drops a duplicate. Here trials are planned from a seed, done, and judged by
@@ -6,6 +7,7 @@
 
 mod chain;
 mod child;
+mod cluster;
 mod database;
 mod kill;
 mod lab;
@@ -23,6 +25,7 @@ use anyhow::bail;
 use serde_json::Value as Json;
 
 use super::{CrashArgs, CrashReport};
+use crate::services::restate::Layout;
 
 /// What is to be done.
 #[derive(Debug, Clone)]
@@ -37,6 +40,8 @@ struct Plan {
     seed: u64,
     /// Which promise the workers break, to see whether it is noticed.
     mutant: Option<String>,
+    /// How many nodes a cluster has. What does not need three starts quicker with one.
+    layout: Layout,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +51,10 @@ enum Test {
     Zombie,
     Chain,
     Restarts,
+    Programs,
+    Leaders,
+    Upgrade,
+    Fanout,
 }
 
 /// Where the threads are kept. A further one needs its arm in `database.rs` and in the worker's `open_store`.
@@ -53,6 +62,8 @@ enum Test {
 enum Backend {
     Sqlite,
     Postgres,
+    /// PostgreSQL, with workers and a Restate in front of it.
+    Cluster,
 }
 
 /// What the trials of one test found.
@@ -83,13 +94,24 @@ impl Plan {
             "zombie" => (Test::Zombie, 300),
             "chain" => (Test::Chain, 1),
             "restarts" => (Test::Restarts, args.runs.unwrap_or(5_000)),
+            "cluster" => (Test::Programs, 1_000),
+            "leaders" => (Test::Leaders, 20),
+            "upgrade" => (Test::Upgrade, 10),
+            "fanout" => (Test::Fanout, 10),
             unknown => bail!("there is no crash test `{unknown}` with processes"),
         };
         let backend = match args.backend.as_deref() {
             None if test == Test::Restarts => Backend::Postgres,
+            None | Some("cluster") if test.is_of_a_cluster() => Backend::Cluster,
+            Some(other) if test.is_of_a_cluster() => {
+                bail!("`crash {}` is of a cluster, not of `{other}`", args.name)
+            }
             None | Some("sqlite") => Backend::Sqlite,
             Some("postgres") => Backend::Postgres,
-            Some(unknown) => bail!("there is no backend `{unknown}`: use sqlite or postgres"),
+            Some("cluster") if test == Test::Race => Backend::Cluster,
+            Some(unknown) => bail!(
+                "there is no backend `{unknown}`: use sqlite or postgres, or cluster for `race`"
+            ),
         };
         Ok(Self {
             test,
@@ -99,17 +121,32 @@ impl Plan {
             every: args.every.clone().unwrap_or(5..40),
             seed: args.seed.unwrap_or(SEED),
             mutant: args.mutant.clone(),
+            layout: Layout::Cluster,
         })
     }
 
     fn perform(&self) -> anyhow::Result<Found> {
+        if self.backend == Backend::Cluster {
+            return cluster::run(self);
+        }
         match self.test {
             Test::Kill => kill::run(self),
             Test::Race => race::run(self),
             Test::Zombie => zombie::run(self),
             Test::Chain => chain::run(self),
             Test::Restarts => restarts::run(self),
+            Test::Programs | Test::Leaders | Test::Upgrade | Test::Fanout => cluster::run(self),
         }
+    }
+}
+
+impl Test {
+    /// Whether there is no other place for it.
+    fn is_of_a_cluster(self) -> bool {
+        matches!(
+            self,
+            Test::Programs | Test::Leaders | Test::Upgrade | Test::Fanout
+        )
     }
 }
 
@@ -118,6 +155,7 @@ impl Backend {
         match self {
             Backend::Sqlite => "sqlite",
             Backend::Postgres => "postgres",
+            Backend::Cluster => "cluster",
         }
     }
 }

@@ -116,6 +116,26 @@ pub(super) fn print_json(found: &[(&str, Status)]) {
 /// What the address of a service with only one is for.
 const URL: &str = "url";
 
+/// The addresses of what runs, as lines that a shell takes in. Several servers of one kind are one list.
+#[expect(clippy::print_stdout, reason = "a shell reads it")]
+pub(super) fn print_exports(name: &str, status: &Status) {
+    let mut kinds: Vec<&str> = Vec::new();
+    for (kind, _) in status.members.iter().flat_map(|member| &member.urls) {
+        if !kinds.contains(kind) {
+            kinds.push(kind);
+        }
+    }
+    for kind in kinds {
+        let of_kind = status.members.iter().flat_map(|member| &member.urls);
+        let urls: Vec<&str> = of_kind
+            .filter(|(of, _)| *of == kind)
+            .map(|(_, url)| url.as_str())
+            .collect();
+        let variable = format!("{name}_{kind}").to_uppercase().replace('-', "_");
+        println!("export {variable}={}", urls.join(","));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,25 +194,5 @@ mod tests {
             status.lines("redis"),
             ["redis: does not run; `cargo xtask services up redis` starts it"]
         );
-    }
-}
-
-/// The addresses of what runs, as lines that a shell takes in. Several servers of one kind are one list.
-#[expect(clippy::print_stdout, reason = "a shell reads it")]
-pub(super) fn print_exports(name: &str, status: &Status) {
-    let mut kinds: Vec<&str> = Vec::new();
-    for (kind, _) in status.members.iter().flat_map(|member| &member.urls) {
-        if !kinds.contains(kind) {
-            kinds.push(kind);
-        }
-    }
-    for kind in kinds {
-        let of_kind = status.members.iter().flat_map(|member| &member.urls);
-        let urls: Vec<&str> = of_kind
-            .filter(|(of, _)| *of == kind)
-            .map(|(_, url)| url.as_str())
-            .collect();
-        let variable = format!("{name}_{kind}").to_uppercase().replace('-', "_");
-        println!("export {variable}={}", urls.join(","));
     }
 }

@@ -27,7 +27,8 @@ const SOURCES: &[Source] = &[
         codes: || {
             let client = superstep_restate::RestateError::CODES;
             let worker = superstep_restate::WorkerError::CODES;
-            [client, worker, superstep_restate::CronError::CODES].concat()
+            let redis = superstep_restate::RedisError::CODES;
+            [client, worker, redis, superstep_restate::CronError::CODES].concat()
         },
     },
 ];

@@ -67,6 +67,18 @@ pub(super) async fn start_of_an_existing_thread_is_fenced(db: &dyn Checkpointer)
     refused_without_a_trace(db, &newcomer.start(), "a start that expects no thread").await
 }
 
+pub(super) async fn late_copy_of_a_pruned_step_is_fenced(db: &dyn Checkpointer) -> Verdict {
+    let mut owner = Owner::started(db, "t").await?;
+    let late = owner.step();
+    owner.save_steps(db, 8).await?;
+    db.prune(&owner.thread, 1).await?;
+    let before = dump(db, &owner.thread).await?;
+    ensure_refused!(db.save(&late).await, Fenced { .. }, "a late copy");
+    ensure_eq!(dump(db, &owner.thread).await?, before, "the thread");
+    owner.save(db, owner.step()).await?;
+    Ok(())
+}
+
 pub(super) async fn stale_epoch_is_fenced(db: &dyn Checkpointer) -> Verdict {
     let mut owner = Owner::started(db, "t").await?;
     let former = owner.clone();

@@ -67,6 +67,7 @@ const CHECKPOINTER: &[Clause<dyn Checkpointer>] = clauses! {
         steps_follow_each_other,
         start_of_an_existing_thread_is_fenced,
         stale_epoch_is_fenced,
+        late_copy_of_a_pruned_step_is_fenced,
         stale_sequence_is_fenced,
         stale_epoch_and_sequence_are_fenced,
         sequence_ahead_is_fenced,

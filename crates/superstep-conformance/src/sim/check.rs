@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use superstep_core::checkpoint::StoredBody;
-use superstep_core::checkpoint::format::{Change, Entry, EntryKind};
+use superstep_core::checkpoint::format::{Change, Entry, EntryKind, Stop};
 use superstep_core::run::{Seen, Watch, read_state};
 use superstep_core::{Seq, Value};
 
@@ -43,6 +43,12 @@ pub enum Check {
     Live,
     /// The same seed gives the same trace.
     Deterministic,
+    /// A start or resume with an id is carried out once, however often it is tried.
+    OrderOnce,
+    /// A run is given up after so many deaths; being put down is none.
+    Recoveries,
+    /// A run stops where it is told to, wherever it is taken up.
+    Breakpoints,
     /// Nothing fails that was not made to fail.
     Unexpected,
 }
@@ -65,6 +71,9 @@ impl Check {
             Check::AppendOnly => "append-only",
             Check::Live => "live",
             Check::Deterministic => "deterministic",
+            Check::OrderOnce => "order-once",
+            Check::Recoveries => "recoveries",
+            Check::Breakpoints => "breakpoints",
             Check::Unexpected => "unexpected",
         }
     }
@@ -171,6 +180,7 @@ pub(super) fn log(lab: &mut Inner, root: &GraphSpec) {
     replay(lab, &entries);
     watch(lab, &entries);
     joins(lab, &entries, root, "");
+    breakpoints(lab, &entries, root, "");
 }
 
 fn chain(lab: &mut Inner, entries: &[(Seq, Entry)]) {
@@ -349,6 +359,76 @@ fn joins(lab: &mut Inner, entries: &[(Seq, Entry)], graph: &GraphSpec, path: &st
                 format!("{path}/{}", node.name)
             };
             joins(lab, entries, graph, &below);
+        }
+    }
+}
+
+/// Before a node with a breakpoint before it there is a stop since the graph's last superstep. After one with a
+/// breakpoint after it there is a stop before the graph's next superstep, unless a death lost it.
+fn breakpoints(lab: &mut Inner, entries: &[(Seq, Entry)], graph: &GraphSpec, path: &str) {
+    let name = |n: &usize| graph.nodes[*n].name;
+    let before: Vec<&str> = graph.pause_before.iter().map(name).collect();
+    let after: Vec<&str> = graph.pause_after.iter().map(name).collect();
+    let counts = lab.counts;
+    let is_whole = counts.crashes + counts.zombies + counts.fenced + counts.unjournaled == 0;
+    let mut stops = 0;
+    // At which stop each graph last moved, and which of them must stop before they move again.
+    let mut moved: BTreeMap<String, u64> = BTreeMap::new();
+    let mut must_stop: BTreeMap<String, bool> = BTreeMap::new();
+    for (seq, entry) in entries
+        .iter()
+        .filter(|_| !before.is_empty() || !after.is_empty())
+    {
+        for change in &entry.changes {
+            match change {
+                Change::FrameOpened(opened) if names(&opened.frame) == path => {
+                    moved.insert(opened.frame.to_string(), stops);
+                    must_stop.remove(&opened.frame.to_string());
+                }
+                Change::FrameAdvanced(advanced) if names(&advanced.frame) == path => {
+                    lab.counts.checks += 1;
+                    let frame = advanced.frame.to_string();
+                    let holds = |at: &[&str]| {
+                        let mut writes = advanced.writes.iter();
+                        writes.any(|write| at.contains(&write.node.as_str()))
+                    };
+                    if holds(&before) && moved.get(&frame) == Some(&stops) {
+                        let what = format!("entry {seq}: `{frame}` did not stop before a node");
+                        lab.fail(Check::Breakpoints, what);
+                    }
+                    if must_stop.remove(&frame).is_some() && is_whole {
+                        let what = format!("entry {seq}: `{frame}` did not stop after a node");
+                        lab.fail(Check::Breakpoints, what);
+                    }
+                    if holds(&after) {
+                        must_stop.insert(frame.clone(), true);
+                    }
+                    moved.insert(frame, stops);
+                }
+                _ => {}
+            }
+        }
+        let stopped = entry
+            .stop
+            .as_ref()
+            .is_some_and(|stop| *stop != Stop::Drained);
+        let changed = matches!(
+            entry.kind,
+            EntryKind::Update | EntryKind::Fork | EntryKind::Resume
+        );
+        stops += u64::from(stopped || changed);
+        if stopped || changed {
+            must_stop.clear();
+        }
+    }
+    for node in &graph.nodes {
+        if let BodySpec::Sub { graph, .. } = &node.body {
+            let below = if path.is_empty() {
+                node.name.to_owned()
+            } else {
+                format!("{path}/{}", node.name)
+            };
+            breakpoints(lab, entries, graph, &below);
         }
     }
 }

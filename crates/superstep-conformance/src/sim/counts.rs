@@ -33,6 +33,32 @@ pub struct Counts {
     pub forks: u64,
     /// States that were changed from outside.
     pub edits: u64,
+    /// Runs that were put down at a boundary.
+    pub put_down: u64,
+    /// Of those, to wait for a time.
+    pub sleeps: u64,
+    /// Boundaries at which a run was taken up again after a death.
+    pub taken_up_twice: u64,
+    /// Reports of processes that were lost.
+    pub unjournaled: u64,
+    /// Tasks that were handed over.
+    pub handed_over: u64,
+    /// Ends that were written down because others were away.
+    pub told_later: u64,
+    /// Ends of tasks that were handed over, written down.
+    pub receipts: u64,
+    /// Tasks that were run by a process that had made them with others.
+    pub made_once: u64,
+    /// Tasks that were handed over again after a death.
+    pub calls_again: u64,
+    /// Tasks that were asked for twice.
+    pub calls_twice: u64,
+    /// Writes of tasks that went on after their run was taken up, and were refused.
+    pub helpers_fenced: u64,
+    /// Starts and resumes that were tried again.
+    pub orders_again: u64,
+    /// Of those, the ones that were told it was done.
+    pub orders_taken: u64,
     /// Log entries.
     pub entries: u64,
     /// Executions of tasks.
@@ -47,7 +73,7 @@ pub struct Counts {
 
 impl Counts {
     /// Each count with its name.
-    pub fn named(&self) -> [(&'static str, u64); 20] {
+    pub fn named(&self) -> [(&'static str, u64); 33] {
         [
             ("crashes", self.crashes),
             ("faults", self.faults),
@@ -64,6 +90,19 @@ impl Counts {
             ("late_writes", self.packets),
             ("forks", self.forks),
             ("edits", self.edits),
+            ("put_down", self.put_down),
+            ("sleeps", self.sleeps),
+            ("taken_up_twice", self.taken_up_twice),
+            ("unjournaled", self.unjournaled),
+            ("handed_over", self.handed_over),
+            ("told_later", self.told_later),
+            ("receipts", self.receipts),
+            ("made_once", self.made_once),
+            ("calls_again", self.calls_again),
+            ("calls_twice", self.calls_twice),
+            ("helpers_fenced", self.helpers_fenced),
+            ("orders_again", self.orders_again),
+            ("orders_taken", self.orders_taken),
             ("entries", self.entries),
             ("tasks", self.tasks),
             ("effects", self.effects),
@@ -90,6 +129,19 @@ impl std::ops::AddAssign for Counts {
         self.packets += more.packets;
         self.forks += more.forks;
         self.edits += more.edits;
+        self.put_down += more.put_down;
+        self.sleeps += more.sleeps;
+        self.taken_up_twice += more.taken_up_twice;
+        self.unjournaled += more.unjournaled;
+        self.handed_over += more.handed_over;
+        self.told_later += more.told_later;
+        self.receipts += more.receipts;
+        self.made_once += more.made_once;
+        self.calls_again += more.calls_again;
+        self.calls_twice += more.calls_twice;
+        self.helpers_fenced += more.helpers_fenced;
+        self.orders_again += more.orders_again;
+        self.orders_taken += more.orders_taken;
         self.entries += more.entries;
         self.tasks += more.tasks;
         self.effects += more.effects;

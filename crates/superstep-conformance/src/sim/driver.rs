@@ -1,19 +1,18 @@
 //! One simulated process: drives a real [`Run`] by hand, one small act at a time.
 
-use std::pin::Pin;
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
 
-use superstep_core::checkpoint::{BoxFuture, CheckpointResult, Commit, RecordWrite};
-use superstep_core::driver::{Door, LiveEvent};
+use superstep_core::checkpoint::{Commit, RecordWrite};
 use superstep_core::error::CheckpointError;
-use superstep_core::node::{Execution, Task, TaskEnd};
+use superstep_core::node::{Task, TaskEnd};
+use superstep_core::run::Durability;
 use superstep_core::{Epoch, Outcome, Run, Step, TaskId, Timestamp, Value};
 
 use super::check::Check;
-use super::lab::{Current, Lab, ProcId, Reply, yield_once};
-use super::ledger::ExecId;
+use super::lab::{Lab, ProcId, Reply};
+use super::running::{Running, end_word};
+use super::stretch::{Boundary, Stretch};
 
 /// A process that drives a thread.
 pub(super) struct Proc {
@@ -26,25 +25,16 @@ pub(super) struct Proc {
     /// Given up, and not yet noticed.
     orphans: Vec<Running>,
     saving: Option<(Box<Commit>, Value)>,
+    /// Ends that are to be written down.
+    telling: VecDeque<RecordWrite>,
+    stretch: Stretch,
+    /// It took up what was put down on purpose.
+    on_purpose: bool,
+    /// Supersteps are stored at once.
+    is_sync: bool,
+    /// Nothing has happened since but that time passed.
+    waited: bool,
     generation: u32,
-}
-
-struct Running {
-    exec: ExecId,
-    task: TaskId,
-    /// Tasks of the same node in the same superstep.
-    kind: String,
-    may_time_out: bool,
-    future: Execution,
-    woken: Arc<Flag>,
-}
-
-struct Flag(AtomicBool);
-
-impl Wake for Flag {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// What one act led to.
@@ -52,6 +42,8 @@ impl Wake for Flag {
 pub(super) enum Act {
     Went,
     Stopped(Outcome),
+    /// It put its run down.
+    PutDown(Boundary),
     /// It died.
     Died,
     /// Somebody else has the thread.
@@ -61,7 +53,7 @@ pub(super) enum Act {
 }
 
 impl Proc {
-    pub(super) fn new(id: ProcId, lab: &Arc<Lab>, run: Run) -> Self {
+    pub(super) fn new(id: ProcId, lab: &Arc<Lab>, run: Run, durability: Durability) -> Self {
         Self {
             id,
             lab: lab.clone(),
@@ -70,6 +62,11 @@ impl Proc {
             tasks: Vec::new(),
             orphans: Vec::new(),
             saving: None,
+            telling: VecDeque::new(),
+            stretch: Stretch::new(durability),
+            on_purpose: false,
+            is_sync: durability == Durability::Sync,
+            waited: false,
             generation: 0,
         }
         .born()
@@ -77,6 +74,12 @@ impl Proc {
 
     fn born(mut self) -> Self {
         self.generation = self.lab.get().generation;
+        self
+    }
+
+    /// It takes up what was put down on purpose.
+    pub(super) fn on_purpose(mut self) -> Self {
+        self.on_purpose = true;
         self
     }
 
@@ -97,7 +100,14 @@ impl Proc {
             }
             return self.save();
         }
+        if let Some(write) = self.telling.pop_front() {
+            return self.tell(write);
+        }
         let step = self.run.next_step();
+        if std::mem::take(&mut self.waited) && self.is_sync && matches!(step, Step::Save(_)) {
+            let what = "what happened before a wait is stored after it".to_owned();
+            self.lab.get().fail(Check::Attempts, what);
+        }
         if !matches!(step, Step::Wait { .. }) {
             let mut lab = self.lab.get();
             lab.trace.add(format_args!("p{} {}", self.id, word(&step)));
@@ -106,7 +116,15 @@ impl Proc {
             }
         }
         match step {
-            Step::Start(tasks) => self.start(tasks),
+            Step::Start(tasks) => {
+                let mut lab = self.lab.get();
+                if self.tasks.is_empty() && self.stretch.is_over(&self.run, &mut lab) {
+                    return Act::PutDown(Boundary::GoOn(self.run.carried()));
+                }
+                let here = self.stretch.hand_over(&mut self.run, tasks, &mut lab);
+                drop(lab);
+                self.start(here);
+            }
             Step::Drop(tasks) => self.drop_tasks(&tasks),
             Step::Save(commit) => {
                 self.lab.get().kept.compare(&commit);
@@ -133,7 +151,12 @@ impl Proc {
         let Some((commit, values)) = self.saving.take() else {
             return Act::Went;
         };
-        let reply = self.lab.get().save(self.id, &commit, Some(values.clone()));
+        let mut lab = self.lab.get();
+        if self.on_purpose && commit.is_claim() {
+            lab.model.on_purpose.insert(commit.head.epoch);
+        }
+        let reply = lab.save(self.id, &commit, Some(values.clone()));
+        drop(lab);
         match reply {
             Reply::Died => Act::Died,
             Reply::Answer(Ok(saved)) => {
@@ -165,30 +188,28 @@ impl Proc {
         Act::Died
     }
 
+    /// Writes down how a task ended.
+    fn tell(&mut self, write: RecordWrite) -> Act {
+        let reply = self.lab.get().record(self.id, &write);
+        match reply {
+            Reply::Died => Act::Died,
+            Reply::Answer(Ok(_)) => {
+                self.lab.get().counts.told_later += 1;
+                Act::Went
+            }
+            Reply::Answer(Err(error)) if error.is_transient() => {
+                self.telling.push_front(write);
+                Act::Went
+            }
+            Reply::Answer(Err(CheckpointError::Fenced { .. })) => Act::Fenced,
+            Reply::Answer(Err(error)) => self.unexpected(error.to_string()),
+        }
+    }
+
     fn start(&mut self, tasks: Vec<Task>) {
         for task in tasks {
-            let mut lab = self.lab.get();
-            lab.started(task.id(), task.node().as_str(), self.epoch);
-            lab.trace.add(format_args!(
-                "  start {} {} #{}",
-                task.node(),
-                task.id(),
-                task.attempt()
-            ));
-            let exec = lab.exec_id();
-            drop(lab);
-            let door = SimDoor {
-                lab: self.lab.clone(),
-                proc: self.id,
-            };
-            self.tasks.push(Running {
-                exec,
-                task: task.id(),
-                kind: format!("{}/{}/{}", task.frame(), task.step(), task.node()),
-                may_time_out: task.timeout().run_ms.is_some(),
-                future: task.execute(Arc::new(door)),
-                woken: Arc::new(Flag(AtomicBool::new(true))),
-            });
+            let running = Running::start(&self.lab, self.id, task, self.epoch);
+            self.tasks.push(running);
         }
     }
 
@@ -228,10 +249,22 @@ impl Proc {
             return self.alive();
         }
         let mut lab = self.lab.get();
+        if self.tasks.is_empty() && self.telling.is_empty() {
+            let boundary = self.stretch.boundary(&self.run, until, &mut lab);
+            if let Some(boundary) = boundary {
+                return Act::PutDown(boundary);
+            }
+            if self.stretch.is_abroad() && !lab.cancel_wanted {
+                let what = "tasks are to be run by others, and the run cannot be put down";
+                lab.fail(Check::Live, what.to_owned());
+                return Act::Died;
+            }
+        }
         match until {
             Some(until) => {
                 lab.now = lab.now.max(until);
                 self.run.time_passed(lab.now);
+                self.waited = self.tasks.is_empty();
                 Act::Went
             }
             // What was wished for may be the next step.
@@ -266,27 +299,38 @@ impl Proc {
         let mut lab = self.lab.get();
         let chosen = self.tasks.iter().position(|running| running.may_time_out);
         let Some(at) = chosen else { return false };
-        let task = self.tasks[at].task;
-        let chance = lab.weather.time_out;
-        if lab.timed_out.get(&task).copied().unwrap_or(0) >= 2 || !lab.mishap(chance) {
+        let (task, attempt) = (self.tasks[at].task, self.tasks[at].attempt);
+        if !lab.times_out(self.id, task) {
             return false;
         }
-        *lab.timed_out.entry(task).or_default() += 1;
-        lab.counts.timeouts += 1;
-        lab.trace.add(format_args!("p{} time out {task}", self.id));
-        let now = lab.now;
         drop(lab);
         let running = self.tasks.remove(at);
         self.give_up(running);
-        if let Err(error) = self.run.task_ended(task, TaskEnd::TimedOut, now) {
+        self.ended(task, attempt, TaskEnd::TimedOut);
+        true
+    }
+
+    /// Tells the machine of a task, unless that is to be told later.
+    fn ended(&mut self, task: TaskId, attempt: u32, end: TaskEnd) {
+        let mut lab = self.lab.get();
+        let record = self.stretch.written(task, &end);
+        if let Some(record) = record.filter(|_| !lab.kept.tells_at_once()) {
+            self.telling.push_back(record);
+            return;
+        }
+        if lab.owns(self.epoch) {
+            lab.told(task, attempt, &end);
+        }
+        let now = lab.now;
+        drop(lab);
+        if let Err(error) = self.run.task_ended(task, end, now) {
             self.lab.get().fail(Check::Unexpected, error.to_string());
         }
-        true
     }
 
     /// Polls one task that wants to be. False if none does.
     fn poll_some(&mut self) -> bool {
-        let ripe = |running: &Running| running.woken.0.load(Ordering::Relaxed);
+        let ripe = Running::is_ripe;
         let tasks: Vec<usize> = (0..self.tasks.len())
             .filter(|&n| ripe(&self.tasks[n]))
             .collect();
@@ -318,18 +362,9 @@ impl Proc {
         } else {
             &mut self.tasks
         };
-        let running = &mut list[at];
-        running.woken.0.store(false, Ordering::Relaxed);
-        self.lab.get().current = Some(Current {
-            exec: running.exec,
-            epoch: self.epoch,
-            generation: self.generation,
-            orphan,
-        });
-        let waker = Waker::from(running.woken.clone());
-        let polled = Pin::new(&mut running.future).poll(&mut Context::from_waker(&waker));
-        self.lab.get().current = None;
-        let Poll::Ready(end) = polled else { return };
+        let Some(end) = list[at].poll(&self.lab, self.generation, orphan) else {
+            return;
+        };
         let running = list.remove(at);
         if orphan {
             return;
@@ -342,16 +377,15 @@ impl Proc {
             running.task,
             end_word(&end)
         ));
-        let (now, by_arrival) = (lab.now, lab.kept.hands_out_by_arrival());
+        let by_arrival = lab.kept.hands_out_by_arrival();
         drop(lab);
         let task = match &end {
             TaskEnd::Done(_) if by_arrival => self.first_of_kind(&running),
             _ => running.task,
         };
+        let attempt = running.attempt;
         drop(running);
-        if let Err(error) = self.run.task_ended(task, end, now) {
-            self.lab.get().fail(Check::Unexpected, error.to_string());
-        }
+        self.ended(task, attempt, end);
     }
 
     /// For a mutant: the first task of this kind that has not ended gets the result, whoever made it.
@@ -375,38 +409,6 @@ impl Drop for Proc {
     }
 }
 
-/// What a node of a simulated process reaches its driver through.
-struct SimDoor {
-    lab: Arc<Lab>,
-    proc: ProcId,
-}
-
-impl Door for SimDoor {
-    fn record(&self, write: RecordWrite) -> BoxFuture<'static, CheckpointResult<Vec<u8>>> {
-        let (lab, proc) = (self.lab.clone(), self.proc);
-        Box::pin(async move {
-            lab.dawdle().await;
-            loop {
-                let reply = lab.get().record(proc, &write);
-                match reply {
-                    Reply::Died => std::future::pending::<()>().await,
-                    Reply::Answer(Err(error)) if error.is_transient() => {
-                        let mut inner = lab.get();
-                        let give_up = inner.weather.give_up;
-                        if inner.mishap(give_up) {
-                            return Err(error);
-                        }
-                    }
-                    Reply::Answer(answer) => return answer,
-                }
-                yield_once().await;
-            }
-        })
-    }
-
-    fn emit(&self, _event: LiveEvent) {}
-}
-
 fn word(step: &Step) -> String {
     match step {
         Step::Start(tasks) => format!("start {}", tasks.len()),
@@ -426,16 +428,5 @@ pub(super) fn outcome_word(outcome: &Outcome) -> &'static str {
         Outcome::Failed(_) => "failed",
         Outcome::Cancelled => "cancelled",
         Outcome::Drained => "drained",
-    }
-}
-
-fn end_word(end: &TaskEnd) -> String {
-    match end {
-        TaskEnd::Done(_) => "done".to_owned(),
-        TaskEnd::Stored(_) => "stored".to_owned(),
-        TaskEnd::Cached(_) => "cached".to_owned(),
-        TaskEnd::Paused(drafts) => format!("asks {}", drafts.len()),
-        TaskEnd::Failed(error) => format!("failed {error:?}"),
-        TaskEnd::TimedOut => "timed out".to_owned(),
     }
 }

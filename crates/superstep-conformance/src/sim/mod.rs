@@ -3,25 +3,34 @@
 //! One thread, no runtime, one seed per trial. A trial makes a random graph with the real builder, drives
 //! it with the real [`Run`](superstep_core::Run) over the reference store, and lets everything happen to it
 //! that may: tasks end in any order, the store fails before or after it applied a call, processes die, are
-//! replaced and go on as zombies, the clock jumps, people answer twice. Then the same program runs calmly
+//! replaced and go on as zombies, the clock jumps, people answer twice. And everything that a cluster does: runs are put
+//! down and taken up elsewhere, tasks of them are run by others, orders are tried again by whoever did not hear what
+//! became of them. Then the same program runs calmly
 //! with the same answers, and both must have come to the same end. What else must hold is in [`Check`].
 //!
 //! The checks have teeth: each [`Mutant`] breaks the world in a way that its check must notice.
 
+mod calls;
 mod check;
 mod counts;
 mod dice;
 mod driver;
+mod engine;
 mod lab;
 mod ledger;
+mod life;
+mod model;
 mod mutant;
 mod nodes;
 mod people;
 mod program;
+mod running;
 mod store;
+mod stretch;
 mod sweep;
 mod trace;
 mod trial;
+mod worker;
 mod world;
 
 pub use check::{Check, Violation};
@@ -107,6 +116,8 @@ fn run(seed: u64, mutant: Option<Mutant>, words: bool) -> Trial {
         weather.die_in_call = 0;
         weather.die_in_step = 0;
         weather.replace = 0;
+        weather.put_down = 0;
+        weather.orders = false;
     }
     let setting = Setting {
         seed,
@@ -143,6 +154,12 @@ fn weather(seed: u64) -> Weather {
         race: some(700),
         packet: some(600),
         faults_max: some(40).into(),
+        put_down: some(300),
+        hand_over: some(1400),
+        hand_over_from: 1 + some(2) as usize,
+        call_again: some(60),
+        unjournaled: some(150),
+        orders: some(1000) > 300,
         kill: None,
         disorder: true,
     }

@@ -52,11 +52,25 @@ pub enum Mutant {
     HistoryRewritten,
     /// The store does not tell a new owner what the old one recorded until the very claim.
     ClaimRecordsWithheld,
+    /// The store does not tell whoever runs a task what it recorded before.
+    GlanceWithheld,
+    /// The store does not tell whoever runs a task that it has ended.
+    EndOverlooked,
+    /// The store acknowledges how a task ended and does not keep it.
+    ReceiptLost,
+    /// The store takes records of a former owner.
+    RecordUnfenced,
+    /// Whoever tries an order again gives it another id.
+    RunForgotten,
+    /// Whoever takes a run up does not know that it was put down.
+    PutDownForgotten,
+    /// The driver tells its machine of ends while tasks of it are away, and puts it down.
+    EndToldAtOnce,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 22] = [
+    pub const ALL: [Mutant; 29] = [
         Mutant::FenceSkipped,
         Mutant::CheckThenWrite,
         Mutant::AckBeforeWrite,
@@ -79,6 +93,13 @@ impl Mutant {
         Mutant::EventOrderByClock,
         Mutant::HistoryRewritten,
         Mutant::ClaimRecordsWithheld,
+        Mutant::GlanceWithheld,
+        Mutant::EndOverlooked,
+        Mutant::ReceiptLost,
+        Mutant::RecordUnfenced,
+        Mutant::RunForgotten,
+        Mutant::PutDownForgotten,
+        Mutant::EndToldAtOnce,
     ];
 
     /// Its name.
@@ -106,6 +127,13 @@ impl Mutant {
             Mutant::EventOrderByClock => "event-order-by-clock",
             Mutant::HistoryRewritten => "history-rewritten",
             Mutant::ClaimRecordsWithheld => "claim-records-withheld",
+            Mutant::GlanceWithheld => "glance-withheld",
+            Mutant::EndOverlooked => "end-overlooked",
+            Mutant::ReceiptLost => "receipt-lost",
+            Mutant::RecordUnfenced => "record-unfenced",
+            Mutant::RunForgotten => "run-forgotten",
+            Mutant::PutDownForgotten => "put-down-forgotten",
+            Mutant::EndToldAtOnce => "end-told-at-once",
         }
     }
 
@@ -117,11 +145,13 @@ impl Mutant {
     /// The check that must catch it.
     pub fn caught_by(self) -> Check {
         match self {
-            Mutant::FenceSkipped | Mutant::CheckThenWrite => Check::Fence,
+            Mutant::FenceSkipped | Mutant::CheckThenWrite | Mutant::RecordUnfenced => Check::Fence,
             Mutant::AckBeforeWrite => Check::TaskOnce,
-            Mutant::RecordLost | Mutant::KeyRandomised | Mutant::ClaimRecordsWithheld => {
-                Check::EffectOnce
-            }
+            Mutant::EndToldAtOnce => Check::Live,
+            Mutant::RecordLost
+            | Mutant::KeyRandomised
+            | Mutant::ClaimRecordsWithheld
+            | Mutant::GlanceWithheld => Check::EffectOnce,
             Mutant::RecordReplaced => Check::FirstWrite,
             Mutant::AnswerAppliedTwice
             | Mutant::AnswerNotIdempotent
@@ -130,7 +160,11 @@ impl Mutant {
             | Mutant::QuestionDropped
             | Mutant::UnseenAnswersOverlooked => Check::AnswerOnce,
             Mutant::ArrivalOrder | Mutant::DeltaTwice => Check::Calm,
-            Mutant::SiblingResultDropped => Check::SiblingsKept,
+            Mutant::SiblingResultDropped | Mutant::EndOverlooked | Mutant::ReceiptLost => {
+                Check::SiblingsKept
+            }
+            Mutant::RunForgotten => Check::OrderOnce,
+            Mutant::PutDownForgotten => Check::Recoveries,
             Mutant::RetryCountForgotten => Check::Attempts,
             Mutant::DeltaSkipped => Check::TaskOnce,
             Mutant::StaleSnapshot => Check::Replay,

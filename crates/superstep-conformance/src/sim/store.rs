@@ -3,13 +3,15 @@
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use superstep_core::checkpoint::format::{Body, Change, Entry, EntryKind, Snapshot};
+use superstep_core::checkpoint::format::{
+    Body, Change, Entry, EntryKind, Record, RecordContent, Snapshot,
+};
 use superstep_core::checkpoint::{
-    Answer, CheckpointResult, Checkpointer, Commit, History, InterruptQuery, InterruptRow, Loaded,
-    Memory, Page, RESULT_KEY, RecordWrite, Saved, Status, StoredBody,
+    Answer, CheckpointResult, Checkpointer, Commit, Glance, History, InterruptQuery, InterruptRow,
+    Loaded, Memory, Page, RESULT_KEY, RecordWrite, Saved, Status, StoredBody,
 };
 use superstep_core::error::CheckpointError;
-use superstep_core::{Seq, ThreadId};
+use superstep_core::{Seq, TaskId, ThreadId};
 
 use super::mutant::Mutant;
 
@@ -56,6 +58,32 @@ impl Kept {
     /// Whether the process that drives is this mutant.
     pub(super) fn hands_out_by_arrival(&self) -> bool {
         self.is(Mutant::ArrivalOrder)
+    }
+
+    /// Whether whoever tries an order again is this mutant.
+    pub(super) fn forgets_runs(&self) -> bool {
+        self.is(Mutant::RunForgotten)
+    }
+
+    /// Whether whoever takes a run up is this mutant.
+    pub(super) fn forgets_put_down(&self) -> bool {
+        self.is(Mutant::PutDownForgotten)
+    }
+
+    /// Whether the process that drives is this mutant.
+    pub(super) fn tells_at_once(&self) -> bool {
+        self.is(Mutant::EndToldAtOnce)
+    }
+
+    /// What somebody who is to run a task is shown.
+    pub(super) fn glance(&self, thread: &ThreadId, task: TaskId) -> Option<Glance> {
+        let mut glance = now(self.memory.glance(thread, Some(task))).ok().flatten()?;
+        match self.mutant {
+            Some(Mutant::GlanceWithheld) => glance.records.retain(|row| row.key == RESULT_KEY),
+            Some(Mutant::EndOverlooked) => glance.records.retain(|row| row.key != RESULT_KEY),
+            _ => {}
+        }
+        Some(glance)
     }
 
     pub(super) fn save(&mut self, commit: &Commit) -> CheckpointResult<Saved> {
@@ -227,6 +255,23 @@ impl Kept {
                     ..write.clone()
                 }))
             }
+            Some(Mutant::ReceiptLost) if is_end(write) => {
+                let owned = self
+                    .peek(&write.thread)
+                    .is_some_and(|loaded| loaded.head.epoch == write.epoch);
+                match owned {
+                    true => Ok(write.body.clone()),
+                    false => now(self.memory.record(write)),
+                }
+            }
+            Some(Mutant::RecordUnfenced) => {
+                let head = self.peek(&write.thread).map(|loaded| loaded.head);
+                let epoch = head.map_or(write.epoch, |head| head.epoch);
+                now(self.memory.record(&RecordWrite {
+                    epoch,
+                    ..write.clone()
+                }))
+            }
             _ => now(self.memory.record(write)),
         }
     }
@@ -347,6 +392,13 @@ impl Kept {
         }
         Some(history)
     }
+}
+
+/// Whether a record tells that an attempt ended without a result.
+fn is_end(write: &RecordWrite) -> bool {
+    write.key == RESULT_KEY
+        && Record::unseal(&write.body, &write.thread, Seq(0))
+            .is_ok_and(|record| matches!(record.content, RecordContent::End(_)))
 }
 
 fn forget_attempts(history: &mut History, thread: &ThreadId) {

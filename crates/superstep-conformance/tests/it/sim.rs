@@ -48,7 +48,7 @@ fn the_world_of_the_simulator_is_hostile() {
 
 #[test]
 fn a_death_at_every_single_point_is_survived() {
-    let swept = sweep([5, 9]);
+    let swept = sweep([2, 6]);
     assert!(swept.points > 100, "{} points", swept.points);
     assert!(swept.violations.is_empty(), "{:#?}", swept.violations);
 }
@@ -99,4 +99,11 @@ mutants! {
     event_order_by_clock_is_caught => EventOrderByClock,
     history_rewritten_is_caught => HistoryRewritten,
     claim_records_withheld_is_caught => ClaimRecordsWithheld,
+    glance_withheld_is_caught => GlanceWithheld,
+    end_overlooked_is_caught => EndOverlooked,
+    receipt_lost_is_caught => ReceiptLost,
+    record_unfenced_is_caught => RecordUnfenced,
+    run_forgotten_is_caught => RunForgotten,
+    put_down_forgotten_is_caught => PutDownForgotten,
+    end_told_at_once_is_caught => EndToldAtOnce,
 }

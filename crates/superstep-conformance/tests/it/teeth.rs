@@ -9,6 +9,10 @@ fn every_defect_of_a_checkpointer_is_caught() {
     for (defect, clause) in [
         (Defect::FenceSkipped, "commit::stale_epoch_is_fenced"),
         (
+            Defect::FenceSkipped,
+            "commit::late_copy_of_a_pruned_step_is_fenced",
+        ),
+        (
             Defect::GlanceOverlooksRecords,
             "glance::glance_shows_the_records_of_one_task",
         ),

@@ -76,6 +76,23 @@ impl Order {
         })
     }
 
+    /// Whether two orders ask for the same. When an answer was given is not part of that: whoever gives it again, because
+    /// they do not know whether it was taken, gives it later.
+    pub fn asks_the_same(&self, other: &Self) -> bool {
+        fn timeless(what: &Ordered) -> Ordered {
+            let mut what = what.clone();
+            if let Ordered::Answer(answers) = &mut what {
+                for answer in answers {
+                    answer.at = Timestamp::default();
+                }
+            }
+            what
+        }
+        self.graph == other.graph
+            && self.options == other.options
+            && timeless(&self.what) == timeless(&other.what)
+    }
+
     /// Its bytes, bound to its thread.
     pub fn to_bytes(&self, thread: &ThreadId) -> Vec<u8> {
         self.seal(thread, NO_SEQ)
@@ -103,7 +120,7 @@ const NO_SEQ: Seq = Seq(0);
 /// What an engine is handed is an order's id, so that no engine's journal holds anything of the user's.
 pub trait Inbox: Send + Sync + 'static {
     /// Keeps an order unless there is one under its id, and gives what is kept: the same bytes, unless the id was used
-    /// for another order.
+    /// before.
     fn put<'a>(
         &'a self,
         id: RunId,
@@ -131,4 +148,19 @@ pub struct KeptOrder {
     pub order: Vec<u8>,
     /// What was replied.
     pub reply: Option<Vec<u8>>,
+}
+
+#[test]
+fn an_answer_that_is_given_again_later_is_the_same_and_another_one_is_not() {
+    let order = |answer: u32, at| {
+        let answer = Answer {
+            interrupt: crate::ids::InterruptId::from_bytes([1; 16]),
+            body: crate::checkpoint::AnswerBody::Value(Value::plain(&answer).unwrap()),
+            by: String::new(),
+            at: Timestamp(at),
+        };
+        Order::new("g", Ordered::Answer(vec![answer]), &RunOptions::default()).unwrap()
+    };
+    assert!(order(1, 5).asks_the_same(&order(1, 9)));
+    assert!(!order(1, 5).asks_the_same(&order(2, 5)));
 }

@@ -32,6 +32,8 @@ pub(crate) struct TaskInfo {
     pub(crate) node: NodeName,
     pub(crate) step: u64,
     pub(crate) attempt: u32,
+    /// A number that no other go at this task has.
+    pub(crate) go: u64,
     pub(crate) remaining_steps: u64,
     pub(crate) context: Option<Value>,
     pub(crate) stateless: bool,
@@ -65,6 +67,8 @@ pub(super) struct Scope {
     open: BTreeMap<String, Draft>,
     holds: u32,
     events: Vec<Value>,
+    /// How many events were shown.
+    shown: u64,
 }
 
 impl Scope {
@@ -339,12 +343,19 @@ impl NodeCx {
 
     fn show(&self, payload: Value, stored: bool) {
         self.heartbeat();
+        // Held while it is shown, so that events leave in the order of their numbers.
+        let mut scope = self.scope();
+        let index = scope.shown;
+        scope.shown += 1;
         self.0.door.emit(LiveEvent {
             frame: self.0.info.frame.clone(),
             node: self.0.info.node.clone(),
             task: self.0.info.task,
             step: self.0.info.step,
             attempt: self.0.info.attempt,
+            epoch: self.0.info.epoch,
+            go: self.0.info.go,
+            index,
             stored,
             payload,
         });

@@ -180,6 +180,7 @@ impl Run {
 
     pub(super) fn release(&mut self, task: TaskId) {
         self.results.remove(&task);
+        self.ends.remove(&task);
         self.pending.released.push(Released {
             task,
             which: ReleasedRecords::All,

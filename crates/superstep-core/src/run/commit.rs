@@ -24,6 +24,8 @@ pub(super) struct Pending {
     pub(super) opened: BTreeMap<FramePath, FrameOpened>,
     pub(super) closed: Vec<InterruptId>,
     pub(super) released: Vec<Released>,
+    /// A task waits for a record to be released before it runs.
+    pub(super) frees: bool,
 }
 
 impl Pending {
@@ -42,8 +44,13 @@ impl Pending {
         self.changes.push(change);
     }
 
-    fn has_entry(&self) -> bool {
-        !self.changes.is_empty()
+    pub(super) fn has_entry(&self) -> bool {
+        !self.changes.is_empty() || self.frees
+    }
+
+    /// Whether nothing may begin before it is stored.
+    pub(super) fn goes_first(&self) -> bool {
+        self.claim.is_some() || self.frees
     }
 }
 
@@ -105,14 +112,18 @@ impl Run {
     pub(super) fn must_save(&self) -> bool {
         let waits_for_stop = self.options.durability == Durability::Exit;
         self.stop.is_some()
-            || self.pending.claim.is_some()
+            || self.pending.goes_first()
             || (self.pending.has_entry() && !waits_for_stop)
     }
 
     /// Hands the driver one commit with everything that is pending.
     pub(super) fn save(&mut self) {
+        // Whoever gave the run an id finds it by that, whatever becomes of it.
+        let begins_by_id = self.pending.claim.is_some() && self.options.run.is_some();
+        let waits_for_stop = self.options.durability == Durability::Exit && !begins_by_id;
         let bare_claim = self.stop.is_none()
-            && (!self.pending.has_entry() || self.options.durability == Durability::Exit);
+            && !self.pending.frees
+            && (!self.pending.has_entry() || waits_for_stop);
         let commit = if bare_claim {
             self.claim()
         } else {
@@ -160,6 +171,16 @@ impl Run {
 
     fn commit(&mut self) -> Commit {
         let claim = std::mem::take(&mut self.pending.claim);
+        self.pending.frees = false;
+        if self
+            .stop
+            .as_ref()
+            .is_some_and(|stop| *stop != Stop::Drained)
+        {
+            for task in std::mem::take(&mut self.ends) {
+                self.take_back_result(task);
+            }
+        }
         if matches!(self.stop, Some(Stop::Failed(_))) {
             self.position.forget_attempts();
         }
@@ -194,7 +215,10 @@ impl Run {
                 .push(EntryKind::Step, Change::FrameOpened(opened));
         }
         let mut entry = Entry {
-            kind: self.pending.kind.take().unwrap_or(EntryKind::Stop),
+            kind: self.pending.kind.take().unwrap_or(match self.stop {
+                Some(_) => EntryKind::Stop,
+                None => EntryKind::Attempt,
+            }),
             parent: self.head.seq,
             at: self.now,
             changes: std::mem::take(&mut self.pending.changes),

@@ -58,6 +58,7 @@ impl Run {
                     .map(|draft| self.question(&path, index, draft))
                     .collect();
                 self.live_frame(&path).set(index, Doing::Asking(questions));
+                self.untold.insert(task);
                 return Ok(());
             }
             TaskEnd::Failed(error) => Err(error),
@@ -77,6 +78,9 @@ impl Run {
             }
             Err(error) if handling => self.give_up(&path, index, &error),
             Err(error) => self.fail(&path, index, error),
+        }
+        if self.is_down(task) {
+            self.untold.insert(task);
         }
         Ok(())
     }
@@ -174,6 +178,7 @@ impl Run {
         if matches!(live.slots[index as usize].doing, Doing::Asking(_)) {
             // Not an attempt of its own: nothing failed.
             live.slots[index as usize].attempt -= 1;
+            self.untold.remove(&task);
             live.set(
                 index,
                 Doing::Waiting {
@@ -181,6 +186,9 @@ impl Run {
                     handle,
                 },
             );
+            if self.ends.contains(&task) {
+                self.free_result(task);
+            }
         }
     }
 

@@ -12,11 +12,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::channel::{Channel, ChannelKind};
-use crate::checkpoint::format::{AfterFailure, EndRecord, Entry, Question, Stop};
-use crate::checkpoint::{Loaded, Released, ReleasedRecords, Status};
+use crate::checkpoint::format::{
+    AfterFailure, Breakpoint, EndRecord, EndedHow, Entry, Question, Stop,
+};
+use crate::checkpoint::{Loaded, RESULT_KEY, Released, ReleasedRecords, Status};
 use crate::error::{FormatError, OpenError};
 use crate::graph::Definition;
-use crate::ids::{Epoch, FramePath, Moment, TaskId, ThreadId};
+use crate::ids::{Epoch, FramePath, Moment, TaskId, ThreadId, Timestamp};
 use crate::node::Task;
 use crate::run::live::Doing;
 use crate::run::position::{Frame, Position};
@@ -31,14 +33,46 @@ pub struct Carried {
     pub(super) steps: Vec<(FramePath, u64)>,
     /// Graphs that went to their node for the step limit.
     pub(super) limited: BTreeSet<FramePath>,
-    /// Graphs that are past the breakpoints before their superstep.
-    pub(super) passed: BTreeSet<FramePath>,
+    /// Graphs that are past the breakpoints before their superstep, and which one that is: somebody may have made it
+    /// since.
+    pub(super) passed: Vec<(FramePath, u64)>,
+    /// The run is to stop once nothing is under way.
+    pub(super) halting: Option<Halting>,
+}
+
+/// Why a run that was put down is to stop. A failure is not carried: whoever takes the run up meets it again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Halting {
+    Breakpoint(Breakpoint),
+    StepLimit,
+}
+
+impl Halting {
+    fn of(stop: &Stop) -> Option<Self> {
+        match stop {
+            Stop::Breakpoint(breakpoint) => Some(Halting::Breakpoint(breakpoint.clone())),
+            Stop::StepLimit => Some(Halting::StepLimit),
+            Stop::Finished
+            | Stop::Paused { .. }
+            | Stop::Failed(_)
+            | Stop::Cancelled
+            | Stop::Drained => None,
+        }
+    }
+
+    fn stop(self) -> Stop {
+        match self {
+            Halting::Breakpoint(breakpoint) => Stop::Breakpoint(breakpoint),
+            Halting::StepLimit => Stop::StepLimit,
+        }
+    }
 }
 
 impl Run {
     /// Whether everything that has happened is stored, so that the run can be dropped and taken up again, here or
     /// elsewhere, without doing anything twice. What is under way does not count. Never of a run with untracked channels or
-    /// inside a stateless subgraph: they are whole in one place only.
+    /// inside a stateless subgraph: they are whole in one place only. Nor while a task has failed for good or asks and
+    /// others of its superstep go on, unless that was written down by its [`Receipt`](crate::node::Receipt).
     pub fn is_stored(&self) -> bool {
         let is_stored = |frame: &Frame| {
             let is_tracked = |channel: &Channel| channel.kind != ChannelKind::Untracked;
@@ -46,7 +80,8 @@ impl Run {
         };
         self.saving.is_none()
             && self.pending.claim.is_none()
-            && self.pending.changes.is_empty()
+            && !self.pending.has_entry()
+            && !self.untold.iter().any(|task| self.is_down(*task))
             && self.position.frames.values().all(is_stored)
     }
 
@@ -58,18 +93,19 @@ impl Run {
                 .map(|(path, steps)| (path.clone(), *steps))
                 .collect(),
             limited: self.limited.clone(),
-            passed: self.live.keys().chain(&self.passed).cloned().collect(),
+            passed: (self.live.keys())
+                .map(|path| (path.clone(), self.position.frame(path).step))
+                .chain(self.passed.iter().map(|(path, step)| (path.clone(), *step)))
+                .collect(),
+            halting: self.halting.as_ref().and_then(Halting::of),
         }
     }
 
     pub(super) fn take_carried(&mut self, carried: Carried) {
-        if carried.epoch == self.head.epoch {
-            // Put down on purpose: that is no failed attempt to get somewhere.
-            self.pending.recoveries = self.head.recoveries;
-        }
         self.steps = carried.steps.into_iter().collect();
         self.limited = carried.limited;
-        self.passed = carried.passed;
+        self.passed = carried.passed.into_iter().collect();
+        self.held = carried.halting.map(Halting::stop);
     }
 
     /// The tasks that a run which was put down would start, made to be run in its name: what they record counts for as
@@ -90,15 +126,23 @@ impl Run {
         }
         let position = Position::read(graph, thread, &loaded.history)?.ok_or_else(nothing)?;
         let mut run = Self::at(position, loaded, options, moment);
-        run.go_on(loaded)?;
+        run.go_on(loaded, TakenUp::WherePutDown)?;
         run.take_carried(carried);
         run.pending.claim = None;
+        // Nothing begins that had not.
+        run.held.get_or_insert(Stop::Drained);
         run.start_supersteps();
+        // Those that are tried again were due by the clock of whoever handed them over.
+        run.now = Timestamp(i64::MAX);
+        run.start_supersteps();
+        let rows = loaded.records.iter().filter(|row| row.key == RESULT_KEY);
+        let told: BTreeSet<TaskId> = rows.map(|row| row.task).collect();
         let started = run.queue.into_iter().map(|step| match step {
             Step::Start(tasks) => tasks,
             _ => Vec::new(),
         });
-        Ok(started.flatten().collect())
+        let tasks = started.flatten();
+        Ok(tasks.filter(|task| !told.contains(&task.id())).collect())
     }
 
     /// A task ended without a result while another worker ran it, and is told of only now.
@@ -110,19 +154,55 @@ impl Run {
         slot.attempt += 1;
         let task = slot.task;
         live.set(index, Doing::Running { handling });
-        self.take_back_result(task);
         let told = self.task_ended(task, end.how.into(), self.now);
         debug_assert!(told.is_ok(), "the task was just set to run");
+        self.untold.remove(&task);
+        // That it is tried again is in the thread's history; any other end is found again until the run stops.
+        match self.is_down(task) {
+            true => drop(self.ends.insert(task)),
+            false => self.take_back_result(task),
+        }
+    }
+
+    /// Whether a task has failed for good, or asks.
+    pub(super) fn is_down(&self, task: TaskId) -> bool {
+        let place = self.places.get(&task);
+        let slot = place.and_then(|(path, index)| self.live.get(path)?.slots.get(*index as usize));
+        slot.filter(|slot| slot.task == task)
+            .is_some_and(|slot| matches!(slot.doing, Doing::Failed(_) | Doing::Asking(_)))
+    }
+
+    /// Whether a task ended with a question that has an answer by now.
+    pub(super) fn is_answered(&self, task: TaskId, end: &EndRecord) -> bool {
+        let (EndedHow::Paused(drafts), Some(answers)) = (&end.how, self.answers.get(&task)) else {
+            return false;
+        };
+        drafts.iter().any(|draft| answers.contains_key(&draft.key))
+    }
+
+    /// Forgets what is recorded as a task's result, before the task runs again: the next result would be taken for a
+    /// second one.
+    pub(super) fn free_result(&mut self, task: TaskId) {
+        self.take_back_result(task);
+        self.pending.frees = true;
     }
 
     /// Forgets what is recorded as a task's result; its steps stay.
     pub(super) fn take_back_result(&mut self, task: TaskId) {
         self.results.remove(&task);
+        self.ends.remove(&task);
         self.pending.released.push(Released {
             task,
             which: ReleasedRecords::Result,
         });
     }
+}
+
+/// Whether a run is taken up where it was put down on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TakenUp {
+    WherePutDown,
+    AfterDeath,
 }
 
 /// How a run stopped, from the entry that says so and the questions of its thread; none if it has not stopped there.

@@ -27,6 +27,7 @@ mod plan;
 mod position;
 mod read;
 mod schema;
+mod showing;
 mod start;
 mod watch;
 
@@ -37,6 +38,7 @@ pub use read::{
     NextTask, OpenQuestion, ThreadState, check, graph_name, open_questions, read_state,
 };
 pub use schema::check_answer;
+pub use showing::{Counts, Showing};
 pub use watch::{Seen, Sight, StreamMode, Watch};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -124,13 +126,19 @@ pub struct Run {
     steps: BTreeMap<FramePath, u64>,
     /// Graphs that went to their node for the step limit.
     limited: BTreeSet<FramePath>,
-    /// Graphs whose breakpoint before the next superstep was passed by resuming.
-    passed: BTreeSet<FramePath>,
+    /// Graphs whose breakpoint before a superstep was passed by resuming, and which one that is.
+    passed: BTreeMap<FramePath, u64>,
+    /// What the run halts for once the supersteps that had begun when it was put down have begun again.
+    held: Option<Stop>,
     /// Where each started task stands.
     places: BTreeMap<TaskId, (FramePath, u32)>,
     /// What tasks recorded in steps, and whole results, as the store had them. A task that begins takes its records.
     records: BTreeMap<TaskId, TaskRecords>,
     results: BTreeMap<TaskId, Vec<u8>>,
+    /// Tasks that have failed for good or ask, of which the store tells.
+    ends: BTreeSet<TaskId>,
+    /// And those of which only this run was told.
+    untold: BTreeSet<TaskId>,
     answers: BTreeMap<TaskId, Answers>,
     /// Questions that were asked before this run and have no answer, by task.
     unanswered: BTreeMap<TaskId, Vec<Question>>,
@@ -146,6 +154,8 @@ pub struct Run {
     queue: VecDeque<Step>,
     size: LogSize,
     draining: bool,
+    /// What the last go at a task was called: counted from a throw of the dice, so that no other process calls one so.
+    goes: u64,
 }
 
 const _: () = {
@@ -180,7 +190,7 @@ impl Run {
             self.end_supersteps();
         }
         let starts_first =
-            self.options.durability != Durability::Sync && self.pending.claim.is_none();
+            self.options.durability != Durability::Sync && !self.pending.goes_first();
         if self.stop.is_none() && starts_first && self.start_supersteps() {
             return true;
         }

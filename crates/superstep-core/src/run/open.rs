@@ -16,7 +16,7 @@ use crate::graph::{AnyUpdate, Definition};
 use crate::ids::{Epoch, FramePath, Moment, NodeName, RunId, ThreadId};
 use crate::node::RECORD_SEQ;
 use crate::run::commit::{LogSize, Pending};
-use crate::run::hand_over::Carried;
+use crate::run::hand_over::{Carried, TakenUp};
 use crate::run::position::Position;
 use crate::run::{Run, plan};
 use crate::value::Value;
@@ -163,8 +163,14 @@ impl Run {
                 let position = position.unwrap_or_else(|| {
                     Position::empty(graph, thread, lost_run(graph, thread, &loaded))
                 });
+                let taken_up = match &command {
+                    RunCommand::GoOn(carried) if carried.epoch == loaded.head.epoch => {
+                        TakenUp::WherePutDown
+                    }
+                    _ => TakenUp::AfterDeath,
+                };
                 let mut run = Self::at(position, &loaded, options, moment);
-                run.go_on(&loaded)?;
+                run.go_on(&loaded, taken_up)?;
                 if let RunCommand::GoOn(carried) = command {
                     run.take_carried(carried);
                 }
@@ -176,8 +182,11 @@ impl Run {
                     thread: thread.clone(),
                 };
                 let mut run = Self::at(position.ok_or_else(nothing)?, &loaded, options, moment);
-                run.passed = run.position.frames.keys().cloned().collect();
-                run.go_on(&loaded)?;
+                let frames = run.position.frames.iter();
+                run.passed = frames
+                    .map(|(path, frame)| (path.clone(), frame.step))
+                    .collect();
+                run.go_on(&loaded, TakenUp::AfterDeath)?;
                 if let Some(id) = run.options.run {
                     run.position.run.run = id;
                     run.pending.push(EntryKind::Resume, Change::RunResumed(id));
@@ -205,10 +214,13 @@ impl Run {
             ready: BTreeSet::from([FramePath::root()]),
             steps: BTreeMap::new(),
             limited: BTreeSet::new(),
-            passed: BTreeSet::new(),
+            passed: BTreeMap::new(),
+            held: None,
             places: BTreeMap::new(),
             records: BTreeMap::new(),
             results: BTreeMap::new(),
+            ends: BTreeSet::new(),
+            untold: BTreeSet::new(),
             answers: BTreeMap::new(),
             unanswered: BTreeMap::new(),
             asked: BTreeMap::new(),
@@ -223,16 +235,18 @@ impl Run {
             queue: VecDeque::new(),
             size,
             draining: false,
+            goes: moment.dice,
         }
     }
 
     /// Takes in what the thread did and was told before.
-    pub(super) fn go_on(&mut self, loaded: &Loaded) -> Result<(), OpenError> {
+    pub(super) fn go_on(&mut self, loaded: &Loaded, taken_up: TakenUp) -> Result<(), OpenError> {
         self.position.check()?;
         self.take_records(&loaded.records)?;
         self.take_interrupts(&loaded.interrupts)?;
         self.pending.recoveries = if loaded.head.status == Status::Running {
-            loaded.head.recoveries + 1
+            // Put down on purpose: that is no failed attempt to get somewhere.
+            loaded.head.recoveries + u32::from(taken_up == TakenUp::AfterDeath)
         } else {
             0
         };

@@ -19,16 +19,28 @@ use crate::value::Value;
 impl Run {
     /// Begins what is planned and due. True if there is something new for the driver, or the run stops.
     pub(super) fn start_supersteps(&mut self) -> bool {
-        let mut tasks = Vec::new();
+        let (mut tasks, mut held_back) = (Vec::new(), Vec::new());
+        let changes = self.pending.changes.len();
         self.start_waiting(&mut tasks);
         while !self.draining && self.halting.is_none() && self.stop.is_none() {
             let Some(path) = self.ready.pop_first() else {
                 break;
             };
+            let had_begun = self.passed.get(&path) == Some(&self.position.frame(&path).step);
+            if self.held.is_some() && !had_begun {
+                held_back.push(path);
+                continue;
+            }
             self.start_superstep(&path, &mut tasks);
+        }
+        self.ready.extend(held_back);
+        if let (None, Some(held)) = (&self.halting, self.held.take()) {
+            self.halting = Some(held);
         }
         let news = !tasks.is_empty()
             || self.stop.is_some()
+            || self.pending.changes.len() > changes
+            || self.pending.frees
             || self.live.values().any(LiveFrame::has_ended);
         if !tasks.is_empty() {
             self.queue.push_back(Step::Start(tasks));
@@ -100,7 +112,8 @@ impl Run {
     }
 
     fn stops_before(&mut self, path: &FramePath) -> bool {
-        if self.passed.remove(path) {
+        let step = self.position.frame(path).step;
+        if self.passed.remove(path) == Some(step) {
             return false;
         }
         let frame = self.position.frame(path);
@@ -140,6 +153,7 @@ impl Run {
         let def = graph.node(&planned.node);
         let slot = &self.live_frame(path).slots[index as usize];
         let (id, attempts) = (slot.task, slot.attempt);
+        let mut waits_for_store = false;
         if let Some(result) = self.results.get(&id) {
             match Output::read(&*graph.ops, result, &self.position.thread) {
                 Ok(Stored::Output(output)) => {
@@ -152,11 +166,16 @@ impl Run {
                     };
                     return self.live_frame(path).set(index, doing);
                 }
-                Ok(Stored::End(end)) if end.attempt == attempts + 1 => {
+                Ok(Stored::End(end))
+                    if end.attempt == attempts + 1 && !self.is_answered(id, &end) =>
+                {
                     return self.ended_elsewhere(path, index, end);
                 }
-                // Of an attempt that the thread's history tells of.
-                Ok(Stored::End(_)) => self.take_back_result(id),
+                // Of an attempt that the run has given up since, or with a question that is answered.
+                Ok(Stored::End(_)) => {
+                    self.free_result(id);
+                    waits_for_store = true;
+                }
                 Err(error) => {
                     let failed = Doing::Failed(self.task_failure(path, index, &error));
                     return self.live_frame(path).set(index, failed);
@@ -196,6 +215,13 @@ impl Run {
             }
             None => match &def.body {
                 NodeBody::Subgraph(subgraph) => self.enter(path, index, subgraph, planned),
+                NodeBody::Call(_) if waits_for_store => self.live_frame(path).set(
+                    index,
+                    Doing::Waiting {
+                        until: Timestamp(i64::MIN),
+                        handle: None,
+                    },
+                ),
                 NodeBody::Call(_) => tasks.push(self.attempt(path, index, several, None)),
             },
         }
@@ -230,6 +256,8 @@ impl Run {
         several: bool,
         handle: Option<Failure>,
     ) -> Task {
+        self.goes = self.goes.wrapping_add(1);
+        let go = self.goes;
         let live = self.live_frame(path);
         let handling = handle.is_some();
         live.set(index, Doing::Running { handling });
@@ -255,6 +283,7 @@ impl Run {
             node: node.clone(),
             step: frame.step,
             attempt,
+            go,
             remaining_steps: self
                 .options
                 .step_limit

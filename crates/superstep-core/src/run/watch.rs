@@ -3,6 +3,7 @@
 //! A [`Watch`] stands at an entry and is told the entries after it, stored or just made; it gives what
 //! there is to see in each. Whoever rejoins at any point sees what somebody who never left saw.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::checkpoint::History;
@@ -12,7 +13,7 @@ use crate::checkpoint::format::{
 use crate::error::OpenError;
 use crate::graph::Definition;
 use crate::ids::{FramePath, NodeName, Seq, TaskId, ThreadId};
-use crate::run::position::Position;
+use crate::run::position::{Frame, Position};
 use crate::value::Value;
 
 /// What one can ask to see.
@@ -169,6 +170,20 @@ impl Watch {
                 what,
             })
             .collect())
+    }
+
+    /// The tasks whose superstep has begun and not ended, as far as the log tells.
+    pub fn under_way(&self) -> BTreeSet<TaskId> {
+        let Some(position) = &self.position else {
+            return BTreeSet::new();
+        };
+        let of_frame = |(path, frame): (&FramePath, &Frame)| -> Vec<TaskId> {
+            let tasks = (0..).zip(&frame.next.tasks);
+            tasks
+                .map(|(index, task)| position.task_id(path, &task.node, index))
+                .collect()
+        };
+        position.frames.iter().flat_map(of_frame).collect()
     }
 
     /// What can only be seen before a change: which tasks it ends.

@@ -8,6 +8,7 @@
 
 mod archive;
 mod format;
+mod hand_over;
 mod protocol;
 mod simulate;
 mod supersteps;

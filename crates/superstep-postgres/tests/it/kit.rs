@@ -109,6 +109,21 @@ impl Drop for Schema {
     }
 }
 
+/// Waits until so many statements of the store wait for a lock.
+pub(crate) async fn wait_for_waiting(db: &Db, statements: i64) {
+    let client = db.schema.client().await;
+    let sql = "SELECT count(*) FROM pg_stat_activity
+         WHERE application_name = $1 AND wait_event_type = 'Lock'";
+    for _ in 0..4_000 {
+        let waiting = client.query_one(sql, &[&db.schema.name]).await.unwrap();
+        if waiting.get::<_, i64>(0) == statements {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    panic!("no statement came to wait");
+}
+
 pub(crate) async fn client(url: &str) -> Client {
     let connected = tokio_postgres::connect(url, NoTls).await;
     let (client, connection) = connected.unwrap_or_else(|error| panic!("{error}; {NEEDED}"));

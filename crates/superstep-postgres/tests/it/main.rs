@@ -17,6 +17,8 @@ mod lists;
 mod lost_replies;
 mod migrations;
 mod moving;
+mod overtaking;
+mod places;
 mod questions;
 mod races;
 mod records;

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_postgres::{Client, Transaction};
 
-use crate::kit::{Db, Owner, db};
+use crate::kit::{Db, Owner, db, wait_for_waiting};
 
 /// The record of one of many tasks.
 fn result_of(owner: &Owner, n: u32) -> RecordWrite {
@@ -59,25 +59,6 @@ async fn hold<'a>(client: &'a mut Client, owner: &Owner) -> Transaction<'a> {
     held
 }
 
-/// Waits until a statement of the store waits for a lock.
-async fn wait_for_waiting(db: &Db) {
-    let client = db.schema.client().await;
-    let sql =
-        "SELECT FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'";
-    for _ in 0..4_000 {
-        if !client
-            .query(sql, &[&db.schema.name])
-            .await
-            .unwrap()
-            .is_empty()
-        {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("no statement came to wait");
-}
-
 /// Everybody is told what they wrote themselves.
 fn assert_own_bytes(told: Vec<Told>) {
     for (record, told) in told {
@@ -117,7 +98,7 @@ async fn a_thousand_at_once_are_told_their_own_bytes_after_few_transactions() {
     let held = hold(&mut client, &owner).await;
     // One goes out at once; when it is known to wait, the rest comes.
     let first = ask_all(&db, [result_of(&owner, 0)]).await;
-    wait_for_waiting(&db).await;
+    wait_for_waiting(&db, 1).await;
     let rest = ask_all(&db, (1..1_000).map(|n| result_of(&owner, n))).await;
     held.rollback().await.unwrap();
     assert_own_bytes(told_all(first).await);
@@ -205,12 +186,12 @@ async fn a_batch_whose_connection_was_killed_is_asked_for_again() {
     let mut client = db.schema.client().await;
     let held = hold(&mut client, &owner).await;
     let first = ask_all(&db, [result_of(&owner, 0)]).await;
-    wait_for_waiting(&db).await;
+    wait_for_waiting(&db, 1).await;
     let rest = ask_all(&db, (1..100).map(|n| result_of(&owner, n))).await;
     kill_waiting(&db).await;
     assert_transient(told_all(first).await);
     // Now the others are under way, in one statement.
-    wait_for_waiting(&db).await;
+    wait_for_waiting(&db, 1).await;
     kill_waiting(&db).await;
     let lost = told_all(rest).await;
     held.rollback().await.unwrap();
@@ -241,7 +222,7 @@ async fn askers_who_go_away_keep_nobody_waiting() {
     let mut client = db.schema.client().await;
     let held = hold(&mut client, &owner).await;
     let mut first = ask_all(&db, [result_of(&owner, 0)]).await;
-    wait_for_waiting(&db).await;
+    wait_for_waiting(&db, 1).await;
     let mut gone = ask_all(&db, (1..50).map(|n| result_of(&owner, n))).await;
     let stay = ask_all(&db, (50..100).map(|n| result_of(&owner, n))).await;
     // The one whose statement is under way, and half of those who wait behind it.
@@ -283,7 +264,7 @@ async fn a_runtime_that_stops_in_the_middle_keeps_nobody_waiting() {
         .unwrap();
     let (postgres, record) = (db.postgres.clone(), result_of(&owner, 0));
     let first = elsewhere.spawn(async move { postgres.record(&record).await });
-    wait_for_waiting(&db).await;
+    wait_for_waiting(&db, 1).await;
     let behind = ask_all(&db, [result_of(&owner, 1)]).await;
     elsewhere.shutdown_background();
     assert!(first.await.is_err());

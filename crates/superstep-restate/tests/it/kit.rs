@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -11,11 +13,13 @@ use hyper_util::rt::TokioExecutor;
 use superstep::checkpoint::BoxFuture;
 use superstep::driver::Order;
 use superstep::graph::Definition;
-use superstep::{DriveError, Engine, Report, RunId, Runtime, RuntimeBuilder, ThreadId};
+use superstep::{DriveError, Engine, Report, RunId, Runtime, RuntimeBuilder, ThreadId, Wire};
 use superstep_postgres::{Options, Postgres};
 use superstep_restate::{Restate, Worker};
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 /// The addresses of what these tests need.
 pub(crate) struct Services {
@@ -34,6 +38,11 @@ impl Services {
             admin: service("restate", "/nodes/0/admin"),
         }
     }
+
+    /// The Redis that tests share.
+    pub(crate) fn redis() -> String {
+        service("redis", "/nodes/0/url")
+    }
 }
 
 /// What `cargo xtask services up` noted of a service.
@@ -49,7 +58,7 @@ fn service(name: &str, what: &str) -> String {
     address.unwrap_or_else(|| panic!("this test needs {name}: run `cargo xtask services up`"))
 }
 
-fn cache() -> Option<PathBuf> {
+pub(crate) fn cache() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let cache = set("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(set("HOME")?).join(".cache")))?;
@@ -64,7 +73,7 @@ pub(crate) struct Cluster {
     pub(crate) worker: Runtime,
     pub(crate) services: Services,
     pub(crate) address: SocketAddr,
-    stop: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
+    stop: Mutex<Option<(oneshot::Sender<()>, JoinSet<()>)>>,
     _turn: std::fs::File,
 }
 
@@ -74,15 +83,28 @@ impl Cluster {
     }
 
     pub(crate) async fn start_with(change: impl FnOnce(Worker) -> Worker) -> Self {
+        Self::start_from(|runtime| runtime, change).await
+    }
+
+    /// Its worker tells those who watch over this wire.
+    pub(crate) async fn start_wired(wire: impl Wire) -> Self {
+        Self::start_from(|runtime| runtime.wire(wire), |worker| worker).await
+    }
+
+    async fn start_from(
+        build: impl FnOnce(RuntimeBuilder) -> RuntimeBuilder,
+        change: impl FnOnce(Worker) -> Worker,
+    ) -> Self {
         let services = Services::find();
         let turn = turn();
         let store = store(&services).await;
-        let worker = Runtime::new(store.clone());
+        let worker = build(Runtime::builder(store.clone())).build();
         let listener = Worker::listen("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         let serving = change(Worker::new(worker.clone(), store.clone()));
-        let served = tokio::spawn(async move {
+        let mut served = JoinSet::new();
+        served.spawn(async move {
             let stopped = async { drop(stopped.await) };
             serving.serve(listener, stopped).await.unwrap();
         });
@@ -113,9 +135,9 @@ impl Cluster {
 
     /// Stops the worker as a signal would, and returns when it has stopped.
     pub(crate) async fn stop_worker(&self) {
-        let (stop, served) = self.stop.lock().unwrap().take().unwrap();
+        let (stop, mut served) = self.stop.lock().unwrap().take().unwrap();
         drop(stop);
-        served.await.unwrap();
+        served.join_next().await.unwrap().unwrap();
     }
 }
 
@@ -149,8 +171,8 @@ impl Engine for Here {
     }
 }
 
-async fn store(services: &Services) -> Postgres {
-    let schema = format!("restate_{}_{}", std::process::id(), rand());
+pub(crate) async fn store(services: &Services) -> Postgres {
+    let schema = format!("restate_{}_{}", std::process::id(), number());
     let mut options = Options::default();
     options.schema = schema;
     options.partitions = 1;
@@ -159,9 +181,15 @@ async fn store(services: &Services) -> Postgres {
         .unwrap()
 }
 
-fn rand() -> u32 {
+/// An id that no other test run has: Restate remembers them for a day.
+pub(crate) fn new_id() -> RunId {
+    RunId::from_bytes(u128::from(number()).to_be_bytes())
+}
+
+/// A number that no other test has.
+pub(crate) fn number() -> u64 {
     use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(0) as u32
+    RandomState::new().hash_one(std::process::id())
 }
 
 fn turn() -> std::fs::File {
@@ -177,7 +205,7 @@ pub(crate) async fn register(admin: &str, worker: &str) {
     assert!((200..300).contains(&status), "{status}: {answer}");
 }
 
-async fn post(url: &str, body: &serde_json::Value) -> (u16, String) {
+pub(crate) async fn post(url: &str, body: &serde_json::Value) -> (u16, String) {
     let request = hyper::Request::post(url)
         .header("content-type", "application/json")
         .body(Full::new(Bytes::from(body.to_string())));
@@ -194,4 +222,47 @@ async fn send(request: hyper::Request<Full<Bytes>>) -> (u16, String) {
     let status = response.status().as_u16();
     let body = response.into_body().collect().await.unwrap().to_bytes();
     (status, String::from_utf8_lossy(&body).into_owned())
+}
+
+/// A Redis of a test's own, to be killed.
+pub(crate) struct Server {
+    port: u16,
+    child: Child,
+}
+
+impl Server {
+    pub(crate) async fn start() -> Self {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let child = Self::run(port).await;
+        Self { port, child }
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) async fn kill(&mut self) {
+        self.child.kill().await.unwrap();
+    }
+
+    pub(crate) async fn start_again(&mut self) {
+        self.child = Self::run(self.port).await;
+    }
+
+    /// Returns when it answers.
+    async fn run(port: u16) -> Child {
+        let child = Command::new("redis-server")
+            .args(["--bind", "127.0.0.1", "--save", "", "--port"])
+            .arg(port.to_string())
+            .stdout(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("`cargo xtask services up` installs redis-server");
+        while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        child
+    }
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use superstep::error::CheckpointError;
 use superstep::prelude::*;
-use superstep::{DriveError, RetryPolicy, RunId, RunOptions};
+use superstep::{DriveError, RetryPolicy, RunOptions};
 
-use crate::kit::Cluster;
+use crate::kit::{Cluster, new_id};
 
 #[derive(Clone, Debug, Default, PartialEq, State)]
 struct Story {
@@ -94,7 +94,7 @@ async fn one_of_two_answers_wins_and_the_other_is_told() {
 async fn an_order_under_one_id_is_carried_out_once() {
     let cluster = Cluster::start().await;
     let mut options = RunOptions::default();
-    options.run = Some(RunId::from_bytes([7; 16]));
+    options.run = Some(new_id());
     let thread = cluster.runtime().thread(&graph(), "acme/once").unwrap();
     let thread = thread.with_options(options);
     let first = thread.start(StoryUpdate::default()).await.unwrap();

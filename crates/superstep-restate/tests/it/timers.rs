@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use superstep::driver::{Order, Ordered};
 use superstep::prelude::*;
-use superstep::{RunId, RunOptions, ThreadId, Value};
+use superstep::{RunOptions, ThreadId, Value};
 use superstep_restate::Cron;
 
-use crate::kit::Cluster;
+use crate::kit::{Cluster, new_id};
 
 #[derive(Clone, Debug, Default, PartialEq, State)]
 struct Notes {
@@ -89,7 +89,7 @@ async fn an_order_is_carried_out_after_its_delay_and_once() {
     let graph = one_node("delayed");
     cluster.worker.register(&graph);
     let thread: ThreadId = "acme/delayed".parse().unwrap();
-    let (id, order) = (RunId::from_bytes([3; 16]), start(&graph));
+    let (id, order) = (new_id(), start(&graph));
     let delay = Duration::from_secs(1);
     let begun = Instant::now();
     for _ in 0..2 {
@@ -111,7 +111,7 @@ async fn a_cron_gives_its_order_until_it_is_stopped() {
         pattern: "* * * * * *".to_owned(),
         thread: "acme/cron".parse().unwrap(),
     };
-    let id = RunId::from_bytes([5; 16]);
+    let id = new_id();
     for _ in 0..2 {
         cluster
             .restate

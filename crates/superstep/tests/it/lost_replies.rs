@@ -16,18 +16,32 @@ use crate::kit::{Count, Log, LogUpdate, NodeFuture, asks, id_of, says, wrote};
 
 /// Does everything twice: the reply to every other call is lost.
 #[derive(Clone, Default)]
-struct Forgetful {
+pub(crate) struct Forgetful {
     inner: Memory,
     calls: Arc<AtomicU64>,
+    /// If it is there nothing is lost, and this happens before a thread is glanced at.
+    before_glance: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
 impl Forgetful {
+    /// Forgets nothing, and lets something happen before a thread is glanced at.
+    pub(crate) fn before_glance(inner: Memory, happens: impl Fn() + Send + Sync + 'static) -> Self {
+        Self {
+            inner,
+            calls: Arc::default(),
+            before_glance: Some(Arc::new(happens)),
+        }
+    }
+
     fn reply<'a, T: Send + 'a>(
         &'a self,
         done: BoxFuture<'a, CheckpointResult<T>>,
     ) -> BoxFuture<'a, CheckpointResult<T>> {
         Box::pin(async move {
             let reply = done.await;
+            if self.before_glance.is_some() {
+                return reply;
+            }
             match self.calls.fetch_add(1, Ordering::SeqCst) % 2 {
                 0 => Err(CheckpointError::store("the connection broke")),
                 _ => reply,
@@ -214,6 +228,9 @@ impl Checkpointer for Forgetful {
         thread: &'a ThreadId,
         task: Option<TaskId>,
     ) -> BoxFuture<'a, CheckpointResult<Option<Glance>>> {
+        if let Some(happens) = &self.before_glance {
+            happens();
+        }
         self.reply(self.inner.glance(thread, task))
     }
 

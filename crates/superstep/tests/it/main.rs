@@ -12,6 +12,7 @@ mod lost_replies;
 mod moving;
 mod parity;
 mod pauses;
+mod segments;
 mod smoke;
 mod steps;
 mod stopping;
@@ -21,6 +22,9 @@ mod ui;
 mod upgrades;
 mod values;
 mod watching;
+
+/// How many entries more a run has because it has an id.
+const ENTRIES_OF_AN_ID: usize = 0;
 
 /// What the scenarios run on.
 fn runtime() -> superstep::Runtime {

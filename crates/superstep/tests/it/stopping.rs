@@ -244,7 +244,7 @@ async fn how_many_checkpoints_each_durability_makes() {
     for (durability, entries) in [
         (Durability::Sync, 4),
         (Durability::Async, 4),
-        (Durability::Exit, 1),
+        (Durability::Exit, 1 + crate::ENTRIES_OF_AN_ID),
     ] {
         let thread = memory().thread(&row(&["a", "b", "c"]), "t").unwrap();
         let thread = thread.with_options(options(|o| o.durability = durability));

@@ -61,6 +61,7 @@ async fn a_live_watcher_sees_what_is_stored_and_whoever_rejoins_sees_the_rest() 
                     live.push(seen);
                 }
                 Event::Live(event) => shown.push((event.stored, event.payload.decode().unwrap())),
+                Event::Replaced { task } => panic!("{task} was not run twice"),
             }
         }
     };
@@ -87,6 +88,55 @@ async fn a_live_watcher_sees_what_is_stored_and_whoever_rejoins_sees_the_rest() 
     }
     let numbers: BTreeSet<_> = stored.iter().map(|seen| (seen.seq, seen.index)).collect();
     assert_eq!(numbers.len(), stored.len(), "each has a number of its own");
+}
+
+#[tokio::test]
+async fn what_an_attempt_showed_is_void_when_it_fails_and_when_the_node_runs_again() {
+    let graph = Graph::builder("voids")
+        .node("stumbles", async |_: View<Log>, cx: NodeCx| {
+            if cx.attempt() == 1 {
+                cx.emit_live("void")?;
+                return Err(NodeError::retryable("once"));
+            }
+            Ok(wrote("stumbles"))
+        })
+        .retry("stumbles", RetryPolicy::attempts(2).every(Duration::ZERO))
+        .node("ask", async |_: View<Log>, cx: NodeCx| {
+            cx.emit_live("before the question")?;
+            let _: String = cx.interrupt(Interrupt::new("q", "what?")).await?;
+            Ok::<_, NodeError>(wrote("ask"))
+        })
+        .edge(START, "stumbles")
+        .edge("stumbles", "ask")
+        .edge("ask", END)
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    let mut watcher = thread.events(Seq(0));
+    let mut live = Vec::new();
+    let watching = async {
+        let mut stops = 0;
+        while stops < 2 {
+            match watcher.next().await.unwrap() {
+                Event::Seen(seen) => stops += u32::from(matches!(seen.what, Sight::Stopped(_))),
+                Event::Live(event) => live.push(event.payload.decode::<String>().unwrap()),
+                Event::Replaced { .. } => live.push("(replaced)".to_owned()),
+            }
+        }
+    };
+    let running = async {
+        thread.start(LogUpdate::default()).await.unwrap();
+        thread.answer_only("yes").await.unwrap();
+    };
+    tokio::join!(watching, running);
+    let told = [
+        "void",
+        "(replaced)",
+        "before the question",
+        "(replaced)",
+        "before the question",
+    ];
+    assert_eq!(live, told);
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! An engine that drives runs in segments, in this process, and forgets as much as a cluster might.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use superstep::checkpoint::BoxFuture;
@@ -11,9 +11,14 @@ use superstep::run::Carried;
 use superstep::{
     Boundary, DriveError, Engine, Memory, Report, RunId, Runtime, SegmentLimits, ThreadId,
 };
+use tokio::task::JoinSet;
 
 /// The engine that a scenario is given.
-pub(crate) struct InSegments(Arc<Segments>);
+pub(crate) struct InSegments {
+    segments: Arc<Segments>,
+    /// Orders that nobody waits for.
+    sent: Mutex<JoinSet<()>>,
+}
 
 struct Segments {
     /// Makes the segments.
@@ -28,7 +33,7 @@ struct Segments {
 
 impl InSegments {
     pub(crate) fn new(store: Memory) -> Self {
-        Self(Arc::new(Segments {
+        let segments = Segments {
             one: Runtime::new(store.clone()),
             other: Runtime::new(store),
             limits: SegmentLimits {
@@ -39,7 +44,11 @@ impl InSegments {
             },
             made: AtomicU64::new(0),
             turn: tokio::sync::Mutex::default(),
-        }))
+        };
+        Self {
+            segments: Arc::new(segments),
+            sent: Mutex::default(),
+        }
     }
 }
 
@@ -114,8 +123,8 @@ impl Segments {
 
 impl Engine for InSegments {
     fn register(&self, graph: &Arc<Definition>) {
-        self.0.one.register_definition(graph);
-        self.0.other.register_definition(graph);
+        self.segments.one.register_definition(graph);
+        self.segments.other.register_definition(graph);
     }
 
     fn carry_out<'a>(
@@ -124,7 +133,7 @@ impl Engine for InSegments {
         id: RunId,
         order: &'a Order,
     ) -> BoxFuture<'a, Result<Report, DriveError>> {
-        Box::pin(self.0.drive(thread, id, order))
+        Box::pin(self.segments.drive(thread, id, order))
     }
 
     fn send<'a>(
@@ -133,9 +142,10 @@ impl Engine for InSegments {
         id: RunId,
         order: &'a Order,
     ) -> BoxFuture<'a, Result<(), DriveError>> {
-        let (segments, thread, order) = (self.0.clone(), thread.clone(), order.clone());
+        let (segments, thread, order) = (self.segments.clone(), thread.clone(), order.clone());
         Box::pin(async move {
-            tokio::spawn(async move { segments.drive(&thread, id, &order).await });
+            let sent = async move { drop(segments.drive(&thread, id, &order).await) };
+            self.sent.lock().unwrap().spawn(sent);
             Ok(())
         })
     }

@@ -30,6 +30,9 @@ mod values;
 
 use superstep::{Memory, Runtime};
 
+/// A run with an id says so before it begins, however it is stored: that is how it knows itself again.
+const ENTRIES_OF_AN_ID: usize = 1;
+
 /// What the scenarios run on.
 fn runtime() -> Runtime {
     let store = Memory::default();

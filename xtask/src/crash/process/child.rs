@@ -56,6 +56,20 @@ impl Process {
         }
     }
 
+    /// The next line it prints, if it does before the time is over.
+    pub(super) fn line_within(&self, time: Duration) -> anyhow::Result<Option<String>> {
+        match self.lines.recv_timeout(time) {
+            Ok(line) => Ok(Some(line)),
+            Err(RecvTimeoutError::Disconnected) => bail!("a worker ended without a word"),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+        }
+    }
+
+    /// SIGTERM, and does not wait.
+    pub(super) fn ask_to_end(&self) -> anyhow::Result<()> {
+        self.signal(Signal::TERM)
+    }
+
     /// How it ended, if it does before the time is over.
     pub(super) fn ended_within(&mut self, time: Duration) -> anyhow::Result<Option<ExitStatus>> {
         let begun = Instant::now();

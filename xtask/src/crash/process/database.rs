@@ -35,7 +35,7 @@ impl Database {
     pub(super) fn new(backend: Backend) -> anyhow::Result<Self> {
         match backend {
             Backend::Sqlite => Ok(Self::Files(TempDir::with_prefix("superstep-crash-")?)),
-            Backend::Postgres => Ok(Self::Schema(Schema {
+            Backend::Postgres | Backend::Cluster => Ok(Self::Schema(Schema {
                 url: services::address("postgres")?,
                 name: fresh_name(),
             })),

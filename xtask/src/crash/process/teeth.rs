@@ -1,8 +1,15 @@
 //! Each trial must notice the promise that its mutant breaks, and nothing where none is broken.
 
+use std::sync::{Mutex, PoisonError};
+
 use super::{Backend, Plan, Test};
+use crate::services::restate::Layout;
 
 fn violations(backend: Backend, test: Test, trials: u64, mutant: Option<&str>) -> u64 {
+    // Servers of one process would choose the same ports.
+    static ONE_CLUSTER: Mutex<()> = Mutex::new(());
+    let _turn = (backend == Backend::Cluster)
+        .then(|| ONE_CLUSTER.lock().unwrap_or_else(PoisonError::into_inner));
     let plan = Plan {
         test,
         backend,
@@ -11,6 +18,7 @@ fn violations(backend: Backend, test: Test, trials: u64, mutant: Option<&str>) -
         every: 1..2,
         seed: 7,
         mutant: mutant.map(str::to_owned),
+        layout: Layout::Single,
     };
     plan.perform().unwrap().violations
 }
@@ -27,7 +35,9 @@ fn calm_workers_break_nothing() {
 #[test]
 fn a_lost_record_is_noticed_by_kill() {
     for backend in BOTH {
-        assert!(violations(backend, Test::Kill, 12, Some("record-lost")) > 0);
+        // A kill has to come between a record and its commit, and on a busy machine few do.
+        let noticed = |_| violations(backend, Test::Kill, 12, Some("record-lost")) > 0;
+        assert!((0..6).any(noticed));
     }
 }
 
@@ -56,6 +66,36 @@ fn a_skipped_fence_is_noticed_by_chain() {
 fn a_store_that_is_not_asked_again_is_noticed_by_restarts() {
     let impatient = Some("impatient");
     assert!(violations(Backend::Postgres, Test::Restarts, 60, impatient) > 0);
+}
+
+#[test]
+fn a_lost_record_is_noticed_by_cluster() {
+    let lost = Some("record-lost");
+    assert!(violations(Backend::Cluster, Test::Programs, 12, lost) > 0);
+}
+
+#[test]
+fn a_lost_answer_is_noticed_by_leaders() {
+    let lost = Some("answer-lost");
+    assert!(violations(Backend::Cluster, Test::Leaders, 1, lost) > 0);
+}
+
+#[test]
+fn an_answer_that_is_taken_twice_is_noticed_by_race_on_a_cluster() {
+    let twice = Some("answer-twice");
+    assert!(violations(Backend::Cluster, Test::Race, 5, twice) > 0);
+}
+
+#[test]
+fn a_name_that_is_used_again_is_noticed_by_upgrade() {
+    let reused = Some("name-reused");
+    assert!(violations(Backend::Cluster, Test::Upgrade, 1, reused) > 0);
+}
+
+#[test]
+fn a_lost_record_is_noticed_by_fanout() {
+    let lost = Some("record-lost");
+    assert!(violations(Backend::Cluster, Test::Fanout, 1, lost) > 0);
 }
 
 const BOTH: [Backend; 2] = [Backend::Sqlite, Backend::Postgres];

@@ -3,6 +3,7 @@ use superstep_core::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
 use tokio_postgres::{Client, NoTls};
 
 use super::*;
+use crate::place::Place;
 use crate::{Options, Postgres};
 
 fn step() -> Commit {
@@ -27,7 +28,8 @@ fn step() -> Commit {
 }
 
 fn sql(commit: &Commit, kind: Kind) -> String {
-    statement(&Values::of(commit, kind), commit, kind).0
+    let sql = statement(&Values::of(commit, kind, 7), commit, kind).0;
+    Place::unnamed(0).address(&sql) + " FROM head"
 }
 
 #[test]
@@ -35,7 +37,7 @@ fn a_superstep_is_two_parts() {
     let sql = sql(&step(), Kind::of(&step()));
     assert_eq!(Kind::of(&step()), Kind::Step);
     assert_eq!(sql.matches(" AS (").count(), 2);
-    assert!(sql.contains("$10::bytea") && !sql.contains("$11"));
+    assert!(sql.contains("$11::bytea") && !sql.contains("$12"));
 }
 
 #[test]
@@ -96,7 +98,7 @@ async fn plan_of_a_step(client: &Client, schema: &str) -> String {
         sql(&step(), Kind::Step)
     );
     client.batch_execute(&prepare).await.unwrap();
-    let explain = r"EXPLAIN EXECUTE step('', 'a', 1, 2, 0, 0, 1::int2, 1, 1, '\x00')";
+    let explain = r"EXPLAIN EXECUTE step('', 'a', 1, 2, 0, 0, 1::int2, 1, 1, 7, '\x00')";
     let rows = client.simple_query(explain).await.unwrap();
     let lines = rows.iter().filter_map(|row| match row {
         tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),

@@ -1,0 +1,402 @@
+//! The one statement of a commit, made of the parts that the commit needs.
+//!
+//! Texts say `@log` where the partition of the thread is meant, see `place.rs`. The first part is `head`: it changes the
+//! thread's row, or finds that it must not. All others write only if there is one.
+
+use superstep_core::checkpoint::{AskedRow, Commit, RESULT_KEY, ReleasedRecords, Status};
+use superstep_core::{Epoch, InterruptId, Seq};
+use tokio_postgres::types::ToSql;
+
+use crate::id::Id;
+use crate::read::number;
+use crate::terms::{self, Line};
+
+/// How the thread's row is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The thread is new.
+    Make,
+    /// Inside a run: the status stays, and so does the line in the list unless the commit brings one.
+    Step,
+    /// The owner changes the status.
+    Move,
+    /// Somebody takes it over.
+    Claim,
+}
+
+impl Kind {
+    pub(super) fn of(commit: &Commit) -> Self {
+        let (from, to) = (commit.expect, commit.head);
+        if commit.is_claim() {
+            return match (from.epoch, from.seq) {
+                (Epoch(0), Seq(0)) => Kind::Make,
+                _ => Kind::Claim,
+            };
+        }
+        match from.status == to.status && to.status == Status::Running {
+            true => Kind::Step,
+            false => Kind::Move,
+        }
+    }
+
+    fn head(self) -> &'static str {
+        match self {
+            Kind::Make => MAKE,
+            Kind::Step => STEP,
+            Kind::Move => MOVE,
+            Kind::Claim => CLAIM,
+        }
+    }
+}
+
+/// What the statement's parts are given, in the forms that PostgreSQL takes.
+pub(super) struct Values<'a> {
+    pub(super) tenant: &'a str,
+    pub(super) name: &'a str,
+    epoch: i64,
+    seq: i64,
+    recoveries: i64,
+    seen: i64,
+    status: i16,
+    expect_epoch: i64,
+    expect_seq: i64,
+    id: i64,
+    at: i64,
+    asked: Asked<'a>,
+    closed: Vec<Id>,
+    released: Vec<Id>,
+    released_results: Vec<Id>,
+    status_terms: Vec<i64>,
+    line: Option<Line>,
+}
+
+#[derive(Default)]
+struct Asked<'a> {
+    ids: Vec<Id>,
+    deadlines: Vec<Option<i64>>,
+    closed: Vec<Option<i64>>,
+    bodies: Vec<&'a [u8]>,
+}
+
+impl<'a> Values<'a> {
+    pub(super) fn of(commit: &'a Commit, kind: Kind, id: i64) -> Self {
+        let tenant = commit.thread.tenant();
+        let tasks = |which| {
+            let those = commit.released.iter().filter(move |one| one.which == which);
+            those.map(|one| Id(one.task.to_bytes())).collect()
+        };
+        let seq = number(commit.head.seq.0);
+        Self {
+            tenant,
+            name: commit.thread.name(),
+            epoch: number(commit.head.epoch.0),
+            seq,
+            recoveries: i64::from(commit.head.recoveries),
+            seen: number(commit.head.answers),
+            status: commit.head.status as i16,
+            expect_epoch: number(commit.expect.epoch.0),
+            expect_seq: number(commit.expect.seq.0),
+            id,
+            at: commit.at.0,
+            asked: Asked::of(&commit.asked, &commit.closed, seq),
+            closed: commit.closed.iter().map(|id| Id(id.to_bytes())).collect(),
+            released: tasks(ReleasedRecords::All),
+            released_results: tasks(ReleasedRecords::Result),
+            status_terms: match kind {
+                Kind::Step => Vec::new(),
+                _ => terms::of_every_status(tenant),
+            },
+            line: commit
+                .listing
+                .as_ref()
+                .map(|listing| Line::of(tenant, listing)),
+        }
+    }
+}
+
+impl<'a> Asked<'a> {
+    /// A question that is asked and closed at once is closed as it is written: parts do not see each other's rows.
+    fn of(asked: &'a [AskedRow], closed: &[InterruptId], seq: i64) -> Self {
+        let mut columns = Self::default();
+        for question in asked {
+            columns.ids.push(Id(question.id.to_bytes()));
+            columns.deadlines.push(question.deadline.map(|at| at.0));
+            let is_closed = closed.contains(&question.id);
+            columns.closed.push(is_closed.then_some(seq));
+            columns.bodies.push(&question.body);
+        }
+        columns
+    }
+}
+
+/// The statement up to what its last part takes from `head`, and its values. A superstep is two parts.
+pub(super) fn statement<'a>(
+    values: &'a Values<'a>,
+    commit: &'a Commit,
+    kind: Kind,
+) -> (String, Vec<&'a (dyn ToSql + Sync)>) {
+    let mut statement = Builder::begin(values, kind);
+    if let Some(body) = &commit.entry {
+        statement.part(ENTRY, &[body]);
+    }
+    if let Some(body) = &commit.snapshot {
+        statement.part(SNAPSHOT, &[body]);
+    }
+    if !commit.asked.is_empty() {
+        let asked = &values.asked;
+        statement.part(
+            ASKED,
+            &[
+                &values.at,
+                &asked.ids,
+                &asked.deadlines,
+                &asked.closed,
+                &asked.bodies,
+            ],
+        );
+    }
+    if kind != Kind::Make {
+        statement.clear(values);
+    }
+    if let Some(line) = &values.line {
+        statement.line(values, line, kind);
+    } else if kind != Kind::Step {
+        statement.part(TOUCH, &[&values.at]);
+    }
+    if kind != Kind::Step {
+        statement.part(OF_STATUS, &[&values.status_terms]);
+        if kind != Kind::Make {
+            statement.part(STATUS_GONE, &[]);
+        }
+        statement.part(STATUS_CAME, &[]);
+    }
+    statement.end()
+}
+
+/// Parts name the ten values of the head by number, and each of their own by a `?`.
+struct Builder<'a> {
+    sql: String,
+    params: Vec<&'a (dyn ToSql + Sync)>,
+}
+
+impl<'a> Builder<'a> {
+    fn begin(values: &'a Values<'a>, kind: Kind) -> Self {
+        let mut sql = String::with_capacity(2048);
+        sql.push_str("WITH head AS (");
+        sql.push_str(kind.head());
+        sql.push(')');
+        let mut params: Vec<&'a (dyn ToSql + Sync)> = vec![
+            &values.tenant,
+            &values.name,
+            &values.epoch,
+            &values.seq,
+            &values.recoveries,
+            &values.seen,
+            &values.status,
+            &values.expect_epoch,
+            &values.expect_seq,
+            &values.id,
+        ];
+        if kind == Kind::Make {
+            // Its number is not known yet.
+            params.pop();
+        }
+        Self { sql, params }
+    }
+
+    /// Takes away what a commit is done with. A new thread has nothing of the kind.
+    fn clear(&mut self, values: &'a Values<'a>) {
+        if !values.closed.is_empty() {
+            self.part(CLOSED, &[&values.closed]);
+        }
+        if !values.released.is_empty() {
+            self.part(RELEASED, &[&values.released]);
+        }
+        if !values.released_results.is_empty() {
+            let results: [&'a (dyn ToSql + Sync); 2] =
+                [&values.released_results, &RESULT_KEY_BYTES];
+            self.part(RELEASED_RESULTS, &results);
+        }
+    }
+
+    /// The line in the list, and its terms. A new thread has none to compare with.
+    fn line(&mut self, values: &'a Values<'a>, line: &'a Line, kind: Kind) {
+        let old_line = match kind {
+            Kind::Make => NO_OLD_LINE,
+            _ => OLD_LINE,
+        };
+        self.part(old_line, &[]);
+        let columns: [&'a (dyn ToSql + Sync); 6] = [
+            &values.at,
+            &line.graph,
+            &line.metadata,
+            &line.state,
+            &line.metadata_terms,
+            &line.state_terms,
+        ];
+        self.part(LINE, &columns);
+        self.part(
+            TERMS,
+            &[&line.metadata, &line.metadata_terms, &line.state_terms],
+        );
+        if kind != Kind::Make {
+            self.part(TERMS_GONE, &[]);
+        }
+        self.part(TERMS_CAME, &[]);
+    }
+
+    fn part(&mut self, part: &str, values: &[&'a (dyn ToSql + Sync)]) {
+        let mut values = values.iter();
+        for piece in part.split_inclusive('?') {
+            let Some(text) = piece.strip_suffix('?') else {
+                self.sql.push_str(piece);
+                continue;
+            };
+            self.params
+                .push(*values.next().expect("a part has a value for each place"));
+            self.sql.push_str(text);
+            self.sql.push('$');
+            self.sql.push_str(&self.params.len().to_string());
+        }
+    }
+
+    fn end(mut self) -> (String, Vec<&'a (dyn ToSql + Sync)>) {
+        self.sql.push_str("\nSELECT status, cancel");
+        (self.sql, self.params)
+    }
+}
+
+// 1 tenant, 2 name, 3 epoch, 4 seq, 5 recoveries, 6 seen, 7 status, 8 expected epoch, 9 expected seq, 10 the thread's
+// number, which a statement that makes the thread has not.
+
+const MAKE: &str = "
+    INSERT INTO thread (tenant, name, epoch, seq, recoveries, answers, seen, status, was, cancel)
+    SELECT $1, $2, $3::int8, $4::int8, $5::int8, 0, $6::int8, $7::int2, 6, false
+    WHERE $8::int8 = 0 AND $9::int8 = 0
+    ON CONFLICT DO NOTHING
+    RETURNING id, was, status, cancel, tableoid";
+
+/// What has an index is not named, and the epoch cannot change.
+const STEP: &str = "
+    UPDATE @thread SET seq = $4::int8, recoveries = $5::int8, seen = $6::int8
+    WHERE tenant = $1 AND name = $2 AND id = $10 AND epoch = $8::int8 AND seq = $9::int8 AND status = $7::int2
+      AND $3::int8 = $8::int8
+    RETURNING id, was, status, cancel";
+
+macro_rules! move_head {
+    ($condition:literal) => {
+        concat!(
+            "
+    UPDATE thread SET epoch = $3::int8, seq = $4::int8, recoveries = $5::int8, seen = $6::int8, was = status,
+        status = CASE WHEN $7::int2 = 2 AND answers > $6::int8 THEN 1::int2 ELSE $7::int2 END,
+        cancel = cancel AND $3::int8 = $8::int8
+    WHERE tenant = $1 AND name = $2 AND id = $10 AND epoch = $8::int8 AND seq = $9::int8 AND ",
+            $condition,
+            "
+    RETURNING id, was, status, cancel"
+        )
+    };
+}
+
+const MOVE: &str = move_head!("status <> 6");
+/// A deleted thread is made again by a claim only.
+const CLAIM: &str =
+    move_head!("name = (SELECT name FROM thread WHERE tenant = $1 AND name = $2 FOR UPDATE)");
+
+const ENTRY: &str = ",
+entry AS (
+    INSERT INTO @log (thread, seq, epoch, body) SELECT id, $4::int8, $3::int8, ?::bytea FROM head)";
+
+const SNAPSHOT: &str = ",
+snap AS (
+    INSERT INTO @snapshot (thread, seq, body) SELECT id, $4::int8, ?::bytea FROM head
+    ON CONFLICT DO NOTHING)";
+
+const ASKED: &str = ",
+asked AS (
+    INSERT INTO @interrupt (thread, tenant, name, seq, asked_at, id, deadline, closed, body)
+    SELECT head.id, $1, $2, $4::int8, ?::int8, q.id, q.deadline, q.closed, q.body
+    FROM head, unnest(?::uuid[], ?::int8[], ?::int8[], ?::bytea[]) AS q (id, deadline, closed, body)
+    ON CONFLICT DO NOTHING)";
+
+const CLOSED: &str = ",
+closed AS (
+    UPDATE @interrupt SET closed = $4::int8
+    WHERE thread = $10 AND EXISTS (SELECT FROM head) AND id = ANY (?::uuid[]) AND closed IS NULL)";
+
+const RELEASED: &str = ",
+released AS (
+    DELETE FROM @record WHERE thread = $10 AND EXISTS (SELECT FROM head) AND task = ANY (?::uuid[]))";
+
+const RELEASED_RESULTS: &str = ",
+released_results AS (
+    DELETE FROM @record
+    WHERE thread = $10 AND EXISTS (SELECT FROM head) AND task = ANY (?::uuid[]) AND key = ?::bytea)";
+
+const OLD_LINE: &str = ",
+old AS MATERIALIZED (
+    SELECT metadata_terms, state_terms FROM @listing WHERE thread = $10)";
+
+const NO_OLD_LINE: &str = ",
+old AS (SELECT '{}'::int8[] AS metadata_terms, '{}'::int8[] AS state_terms WHERE false)";
+
+/// The thread's line; metadata that the commit does not bring stays, and its terms with it.
+const LINE: &str = ",
+line AS (
+    INSERT INTO @listing AS l
+        (thread, tenant, name, created, updated, graph, metadata, state, metadata_terms, state_terms)
+    SELECT head.id, $1, $2, n.at, n.at, n.graph, n.metadata, n.state, n.metadata_terms, n.state_terms
+    FROM head, (SELECT ?::int8, ?::bytea, ?::bytea, ?::bytea, ?::int8[], ?::int8[])
+        AS n (at, graph, metadata, state, metadata_terms, state_terms)
+    ON CONFLICT (thread) DO UPDATE SET updated = excluded.updated, graph = excluded.graph,
+        state = excluded.state, state_terms = excluded.state_terms,
+        metadata = coalesce(excluded.metadata, l.metadata),
+        metadata_terms = CASE WHEN excluded.metadata IS NULL
+            THEN l.metadata_terms ELSE excluded.metadata_terms END)";
+
+/// Only what differs is written.
+const TERMS: &str = ",
+now AS MATERIALIZED (
+    SELECT CASE WHEN n.metadata IS NULL THEN coalesce(o.metadata_terms, n.metadata_terms)
+        ELSE n.metadata_terms END || n.state_terms AS terms,
+        coalesce(o.metadata_terms || o.state_terms, '{}') AS old_terms
+    FROM (SELECT ?::bytea, ?::int8[], ?::int8[]) AS n (metadata, metadata_terms, state_terms)
+        LEFT JOIN old o ON true)";
+
+const TERMS_GONE: &str = ",
+gone AS (
+    DELETE FROM @term WHERE thread = $10 AND EXISTS (SELECT FROM head)
+        AND term = ANY (ARRAY(SELECT unnest(old_terms) FROM now EXCEPT SELECT unnest(terms) FROM now)))";
+
+const TERMS_CAME: &str = ",
+came AS (
+    INSERT INTO @term (term, thread)
+    SELECT t, head.id FROM head, (SELECT unnest(terms) FROM now EXCEPT SELECT unnest(old_terms) FROM now) AS x (t)
+    ON CONFLICT DO NOTHING)";
+
+/// A status that changes is a change of the line; a thread without one gets one.
+const TOUCH: &str = ",
+touch AS (
+    INSERT INTO @listing
+        (thread, tenant, name, created, updated, graph, metadata_terms, state_terms)
+    SELECT head.id, $1, $2, n.at, n.at, '', '{}', '{}' FROM head, (SELECT ?::int8) AS n (at)
+    WHERE head.was <> head.status
+    ON CONFLICT (thread) DO UPDATE SET updated = excluded.updated)";
+
+const OF_STATUS: &str = ",
+of_status AS MATERIALIZED (
+    SELECT id, n.terms[was + 1] AS old_term, n.terms[status + 1] AS new_term
+    FROM head, (SELECT ?::int8[]) AS n (terms) WHERE was <> status)";
+
+const STATUS_GONE: &str = ",
+status_gone AS (
+    DELETE FROM @term WHERE thread = $10 AND term = (SELECT old_term FROM of_status))";
+
+const STATUS_CAME: &str = ",
+status_came AS (
+    INSERT INTO @term (term, thread) SELECT new_term, id FROM of_status ON CONFLICT DO NOTHING)";
+
+const RESULT_KEY_BYTES: &[u8] = RESULT_KEY.as_bytes();
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+//! The store of a worker: PostgreSQL, and a checkpointer in front of it that can be broken on purpose.
+
+use std::collections::BTreeSet;
+use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
+
+use superstep::checkpoint::{
+    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, Glance, History,
+    InterruptQuery, InterruptRow, Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
+};
+use superstep::error::CheckpointError;
+use superstep::{Seq, TaskId, ThreadId, Timestamp};
+use superstep_postgres::{Options, Postgres};
+
+use crate::AnyError;
+
+/// Where the threads and the ledger are: `SCHEMA:URL`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Place {
+    pub(crate) schema: String,
+    pub(crate) url: String,
+}
+
+impl Place {
+    pub(crate) async fn open(&self) -> Result<Postgres, AnyError> {
+        let mut options = Options::default();
+        options.schema = self.schema.clone();
+        options.partitions = 4;
+        options.connections = 8;
+        Ok(Postgres::connect_with(&self.url, options).await?)
+    }
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.strip_prefix("postgres:").unwrap_or(text);
+        let (schema, url) = text.split_once(':').ok_or("use SCHEMA:URL")?;
+        Ok(Self {
+            schema: schema.to_owned(),
+            url: url.to_owned(),
+        })
+    }
+}
+
+/// Which promise is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Mutant {
+    #[default]
+    None,
+    /// The first record under a key is acknowledged and not kept.
+    RecordLost,
+    /// An answer is acknowledged and not kept.
+    AnswerLost,
+    /// An answer to a question that has one is acknowledged.
+    AnswerTwice,
+    /// The new version gives the name of a node that is gone to another one.
+    NameReused,
+}
+
+impl FromStr for Mutant {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "none" => Ok(Self::None),
+            "record-lost" => Ok(Self::RecordLost),
+            "answer-lost" => Ok(Self::AnswerLost),
+            "answer-twice" => Ok(Self::AnswerTwice),
+            "name-reused" => Ok(Self::NameReused),
+            unknown => Err(format!(
+                "there is no mutant `{unknown}`: use record-lost, answer-lost, answer-twice or name-reused"
+            )),
+        }
+    }
+}
+
+/// The checkpointer of a worker.
+pub(crate) struct Broken {
+    inner: Postgres,
+    mutant: Mutant,
+    lost: Mutex<BTreeSet<(TaskId, String)>>,
+}
+
+impl Broken {
+    pub(crate) fn new(inner: Postgres, mutant: Mutant) -> Self {
+        Self {
+            inner,
+            mutant,
+            lost: Mutex::default(),
+        }
+    }
+
+    async fn record_or_lose(&self, record: &RecordWrite) -> CheckpointResult<Vec<u8>> {
+        let is_first = || {
+            let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+            lost.insert((record.task, record.key.clone()))
+        };
+        match self.mutant == Mutant::RecordLost && is_first() {
+            true => Ok(record.body.clone()),
+            false => self.inner.record(record).await,
+        }
+    }
+
+    async fn answer_or_not(&self, thread: &ThreadId, answers: &[Answer]) -> CheckpointResult<()> {
+        if self.mutant == Mutant::AnswerLost {
+            return Ok(());
+        }
+        match self.inner.answer(thread, answers).await {
+            Err(CheckpointError::NotOpen { .. }) if self.mutant == Mutant::AnswerTwice => Ok(()),
+            stored => stored,
+        }
+    }
+}
+
+impl Checkpointer for Broken {
+    fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>> {
+        self.inner.save(commit)
+    }
+
+    fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
+        Box::pin(self.record_or_lose(record))
+    }
+
+    fn answer<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        answers: &'a [Answer],
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(self.answer_or_not(thread, answers))
+    }
+
+    fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Option<Loaded>>> {
+        self.inner.load(thread)
+    }
+
+    fn load_at<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        seq: Seq,
+    ) -> BoxFuture<'a, CheckpointResult<History>> {
+        self.inner.load_at(thread, seq)
+    }
+
+    fn entries<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: u32,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<StoredBody>>> {
+        self.inner.entries(thread, after, limit)
+    }
+
+    fn glance<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        task: Option<TaskId>,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Glance>>> {
+        self.inner.glance(thread, task)
+    }
+
+    fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
+        self.inner.request_cancel(thread)
+    }
+
+    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<ThreadId>>> {
+        self.inner.unfinished(limit)
+    }
+
+    fn threads<'a>(
+        &'a self,
+        query: &'a ThreadQuery,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ThreadRow>>> {
+        self.inner.threads(query)
+    }
+
+    fn interrupts<'a>(
+        &'a self,
+        query: &'a InterruptQuery,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<InterruptRow>>> {
+        self.inner.interrupts(query)
+    }
+
+    fn overdue(
+        &self,
+        at: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<InterruptRow>>> {
+        self.inner.overdue(at, limit)
+    }
+
+    fn copy<'a>(
+        &'a self,
+        from: &'a ThreadId,
+        upto: Option<Seq>,
+        to: &'a ThreadId,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        self.inner.copy(from, upto, to)
+    }
+
+    fn delete<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
+        self.inner.delete(thread)
+    }
+
+    fn prune<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        keep: u32,
+    ) -> BoxFuture<'a, CheckpointResult<u64>> {
+        self.inner.prune(thread, keep)
+    }
+
+    fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
+        self.inner.expire(before, limit)
+    }
+
+    fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {
+        self.inner.export(thread)
+    }
+
+    fn import<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        archive: &'a Archive,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        self.inner.import(thread, archive)
+    }
+}

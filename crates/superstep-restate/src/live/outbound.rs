@@ -1,0 +1,309 @@
+//! Sends notices to Redis: through a buffer that never makes anybody wait, in batches, over one connection.
+//!
+//! A batch whose reply did not come is sent again: whoever watches passes over what came twice, by its number.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Pipeline, RedisResult};
+use superstep::{Notice, ThreadId};
+use tokio::sync::Notify;
+
+use super::packet;
+use super::{Backoff, RedisOptions};
+
+/// What waits to be sent.
+pub(super) struct Outbox {
+    options: RedisOptions,
+    waiting: Mutex<Waiting>,
+    /// Something waits that nobody was told of.
+    news: Notify,
+    dropped: AtomicU64,
+}
+
+#[derive(Default)]
+struct Waiting {
+    notices: VecDeque<(ThreadId, Notice)>,
+    bytes: usize,
+    /// Streams on which somebody who listens is to be woken.
+    wakes: BTreeSet<String>,
+}
+
+/// How many bytes of payloads may wait to be sent.
+const WAITING_BYTES_MAX: usize = 32 << 20;
+/// What is larger is not shown live.
+const PAYLOAD_BYTES_MAX: usize = 64 << 10;
+/// How many notices are sent at once, and how many of one thread in one item of its stream.
+const BATCH_MAX: usize = 1_024;
+const ITEM_MAX: usize = 64;
+const ITEM_BYTES_MAX: usize = 64 << 10;
+/// How long a batch may take.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
+/// A wake is for somebody who listens now.
+const WAKE_KEPT: Duration = Duration::from_secs(60);
+/// The name of the field that holds a notice.
+const FIELD: &str = "n";
+
+impl Outbox {
+    pub(super) fn new(options: RedisOptions) -> Self {
+        Self {
+            options,
+            waiting: Mutex::default(),
+            news: Notify::new(),
+            dropped: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn put(&self, thread: &ThreadId, notice: Notice) {
+        let bytes = payload_bytes(&notice);
+        if bytes > PAYLOAD_BYTES_MAX {
+            return self.drop_notices(1);
+        }
+        let mut waiting = self.waiting();
+        let is_first = waiting.notices.is_empty();
+        waiting.bytes += bytes;
+        waiting.notices.push_back((thread.clone(), notice));
+        let dropped = waiting.shrink(self.options.waiting_max);
+        drop(waiting);
+        self.drop_notices(dropped);
+        if is_first {
+            self.news.notify_one();
+        }
+    }
+
+    /// Wakes whoever listens at a stream.
+    pub(super) fn wake(&self, key: &str) {
+        self.waiting().wakes.insert(key.to_owned());
+        self.news.notify_one();
+    }
+
+    /// The oldest of what waits. Waits until there is something.
+    async fn take(&self) -> Batch {
+        loop {
+            {
+                let mut waiting = self.waiting();
+                let many = waiting.notices.len().min(BATCH_MAX);
+                if many > 0 || !waiting.wakes.is_empty() {
+                    let notices: Vec<_> = waiting.notices.drain(..many).collect();
+                    let bytes: usize = notices.iter().map(|(_, it)| payload_bytes(it)).sum();
+                    waiting.bytes -= bytes;
+                    let wakes = std::mem::take(&mut waiting.wakes);
+                    return Batch { notices, wakes };
+                }
+            }
+            self.news.notified().await;
+        }
+    }
+
+    /// Puts back what was not sent, to be sent first. What does not fit any more is dropped.
+    fn give_back(&self, batch: Batch) {
+        let mut waiting = self.waiting();
+        for (thread, notice) in batch.notices.into_iter().rev() {
+            waiting.bytes += payload_bytes(&notice);
+            waiting.notices.push_front((thread, notice));
+        }
+        waiting.wakes.extend(batch.wakes);
+        let dropped = waiting.shrink(self.options.waiting_max);
+        drop(waiting);
+        self.drop_notices(dropped);
+    }
+
+    fn drop_notices(&self, many: usize) {
+        if many > 0 {
+            self.dropped.fetch_add(many as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        // What it guards is changed by single calls, so a panic cannot have left it half changed.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    /// Drops the oldest until the rest fits. Gives how many.
+    fn shrink(&mut self, notices_max: usize) -> usize {
+        let mut dropped = 0;
+        while self.notices.len() > notices_max || self.bytes > WAITING_BYTES_MAX {
+            let Some((_, oldest)) = self.notices.pop_front() else {
+                break;
+            };
+            self.bytes -= payload_bytes(&oldest);
+            dropped += 1;
+        }
+        dropped
+    }
+}
+
+fn payload_bytes(notice: &Notice) -> usize {
+    match notice {
+        Notice::Entry(_) => 0,
+        Notice::Live(event) => event.payload.len(),
+    }
+}
+
+/// Sends what comes into the outbox until it is aborted.
+pub(super) async fn send_all(client: Client, outbox: std::sync::Arc<Outbox>) {
+    let mut connection = None;
+    let mut backoff = Backoff::new();
+    let mut is_down = false;
+    loop {
+        let batch = outbox.take().await;
+        match send(&client, &mut connection, &batch, &outbox.options).await {
+            Ok(()) => {
+                backoff = Backoff::new();
+                if std::mem::take(&mut is_down) {
+                    tracing::info!("live events are sent again");
+                }
+            }
+            Err(error) => {
+                connection = None;
+                if !std::mem::replace(&mut is_down, true) {
+                    tracing::warn!(%error, "live events are not sent: Redis does not take them; runs go on, and it is tried again");
+                }
+                match error.is_io_error() {
+                    true => outbox.give_back(batch),
+                    // It was looked at and refused: so it would be again, and keep the others from being sent.
+                    false => outbox.drop_notices(batch.notices.len()),
+                }
+                backoff.wait().await;
+            }
+        }
+    }
+}
+
+async fn send(
+    client: &Client,
+    connection: &mut Option<MultiplexedConnection>,
+    batch: &Batch,
+    options: &RedisOptions,
+) -> RedisResult<()> {
+    let connection = match connection {
+        Some(connection) => connection,
+        None => {
+            let config = AsyncConnectionConfig::new().set_response_timeout(Some(REPLY_TIMEOUT));
+            let new = client.get_multiplexed_async_connection_with_config(&config);
+            connection.insert(new.await?)
+        }
+    };
+    batch.commands(options).exec_async(connection).await
+}
+
+struct Batch {
+    notices: Vec<(ThreadId, Notice)>,
+    wakes: BTreeSet<String>,
+}
+
+impl Batch {
+    fn commands(&self, options: &RedisOptions) -> Pipeline {
+        let mut commands = Pipeline::new();
+        let mut threads: BTreeMap<&ThreadId, Vec<&Notice>> = BTreeMap::new();
+        for (thread, notice) in &self.notices {
+            let of_thread = threads.entry(thread).or_default();
+            // Of entries in a row, the last one tells of all.
+            if let (Some(Notice::Entry(_)), Notice::Entry(_)) = (of_thread.last(), notice) {
+                of_thread.pop();
+            }
+            of_thread.push(notice);
+        }
+        for (thread, notices) in threads {
+            let key = options.key(thread);
+            for item in items(&notices) {
+                add(&mut commands, &key, options.length_max, &item);
+            }
+            expire(&mut commands, &key, options.keep);
+        }
+        for key in &self.wakes {
+            add(&mut commands, key, 1, &[Vec::new()]);
+            expire(&mut commands, key, WAKE_KEPT);
+        }
+        commands
+    }
+}
+
+/// The notices of one thread, encoded, in items of a stream.
+fn items(notices: &[&Notice]) -> Vec<Vec<Vec<u8>>> {
+    let mut items = Vec::new();
+    let mut item = Vec::new();
+    let mut bytes = 0;
+    for notice in notices {
+        let packet = packet::encode(notice);
+        let is_full = item.len() >= ITEM_MAX || bytes + packet.len() > ITEM_BYTES_MAX;
+        if is_full && !item.is_empty() {
+            items.push(std::mem::take(&mut item));
+            bytes = 0;
+        }
+        bytes += packet.len();
+        item.push(packet);
+    }
+    items.push(item);
+    items
+}
+
+fn add(commands: &mut Pipeline, key: &str, length_max: u32, packets: &[Vec<u8>]) {
+    commands.cmd("XADD").arg(key);
+    commands.arg("MAXLEN").arg("~").arg(length_max).arg("*");
+    for packet in packets {
+        commands.arg(FIELD).arg(packet);
+    }
+    commands.ignore();
+}
+
+fn expire(commands: &mut Pipeline, key: &str, keep: Duration) {
+    let ms = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
+    commands.cmd("PEXPIRE").arg(key).arg(ms).ignore();
+}
+
+#[cfg(test)]
+mod tests {
+    use superstep::Seq;
+
+    use super::*;
+
+    fn thread() -> ThreadId {
+        ThreadId::new("t").expect("a name")
+    }
+
+    fn outbox(waiting_max: usize) -> Outbox {
+        Outbox::new(RedisOptions {
+            waiting_max,
+            ..RedisOptions::default()
+        })
+    }
+
+    fn waiting(outbox: &Outbox) -> Vec<Notice> {
+        let waiting = outbox.waiting();
+        let notices = waiting.notices.iter();
+        notices.map(|(_, notice)| notice.clone()).collect()
+    }
+
+    #[tokio::test]
+    async fn the_oldest_are_dropped_and_counted_when_too_many_wait() {
+        let outbox = outbox(2);
+        for seq in 1..=5 {
+            outbox.put(&thread(), Notice::Entry(Seq(seq)));
+        }
+        assert_eq!(outbox.dropped(), 3);
+        let batch = outbox.take().await;
+        outbox.put(&thread(), Notice::Entry(Seq(6)));
+        outbox.give_back(batch);
+        assert_eq!(outbox.dropped(), 4);
+        let left = [Notice::Entry(Seq(5)), Notice::Entry(Seq(6))];
+        assert_eq!(waiting(&outbox), left);
+    }
+
+    #[test]
+    fn items_hold_no_more_than_they_may() {
+        let entries: Vec<_> = (0..150).map(|seq| Notice::Entry(Seq(seq))).collect();
+        let items = items(&entries.iter().collect::<Vec<_>>());
+        let lengths: Vec<_> = items.iter().map(Vec::len).collect();
+        assert_eq!(lengths, [ITEM_MAX, ITEM_MAX, 22]);
+    }
+}
