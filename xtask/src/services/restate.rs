@@ -12,7 +12,7 @@ mod health;
 mod programs;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -98,6 +98,11 @@ impl Restate {
             admin: format!("http://127.0.0.1:{}", ports.admin),
         };
         Ok(ports.iter().enumerate().map(node).collect())
+    }
+
+    /// Where its nodes keep what they have.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Installs, makes and starts what is missing, and waits until it is whole.
