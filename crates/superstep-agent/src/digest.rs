@@ -52,8 +52,10 @@ mod tests {
 
     #[test]
     fn the_order_of_fields_does_not_matter_and_everything_else_does() {
-        let one: Json = serde_json::from_str(r#"{"b": [1, {"d": 2, "c": null}], "a": "x"}"#).unwrap();
-        let same: Json = serde_json::from_str(r#"{"a": "x", "b": [1, {"c": null, "d": 2}]}"#).unwrap();
+        let one: Json =
+            serde_json::from_str(r#"{"b": [1, {"d": 2, "c": null}], "a": "x"}"#).unwrap();
+        let same: Json =
+            serde_json::from_str(r#"{"a": "x", "b": [1, {"c": null, "d": 2}]}"#).unwrap();
         assert_eq!(canonical(&one), r#"{"a":"x","b":[1,{"c":null,"d":2}]}"#);
         assert_eq!(digest("t", &one), digest("t", &same));
         assert_ne!(digest("t", &one), digest("u", &one));

@@ -89,7 +89,9 @@ pub enum MemoryError {
     #[error("a memory cannot be compared by its meaning: {0}")]
     Embedder(#[from] ModelError),
     /// There is no embedder.
-    #[error("these memories cannot be searched by meaning; give them an embedder with `Memories::with_embedder`")]
+    #[error(
+        "these memories cannot be searched by meaning; give them an embedder with `Memories::with_embedder`"
+    )]
     NoEmbedder,
     /// Something else is under the key.
     #[error("the item under `{key}` is no memory: {why}")]
@@ -191,7 +193,9 @@ impl Memories {
         let (patch, labels) = patch.parts();
         let change = |before: Option<&Labeled<Json>>| {
             let before = before.cloned().unwrap_or_default();
-            before.map(|value| patched(value, patch)).with(labels.clone())
+            before
+                .map(|value| patched(value, patch))
+                .with(labels.clone())
         };
         self.change(key, patch, change, source).await
     }
@@ -290,7 +294,8 @@ impl Memories {
         patch: &Json,
         source: &Source,
     ) -> Result<Stored, MemoryError> {
-        let (mut history, last) = before.map_or((Vec::new(), 0), |before| (before.history, before.revision));
+        let (mut history, last) =
+            before.map_or((Vec::new(), 0), |before| (before.history, before.revision));
         let (value, labels) = memory.parts();
         history.push(Revision {
             revision: last + 1,
@@ -434,7 +439,9 @@ fn words(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
         Json::Object(fields) => {
-            let lines = fields.iter().map(|(name, value)| format!("{name}: {}", words(value)));
+            let lines = fields
+                .iter()
+                .map(|(name, value)| format!("{name}: {}", words(value)));
             lines.collect::<Vec<_>>().join("\n")
         }
         Json::Array(items) => items.iter().map(words).collect::<Vec<_>>().join("\n"),
@@ -443,7 +450,9 @@ fn words(value: &Json) -> String {
 }
 
 fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 

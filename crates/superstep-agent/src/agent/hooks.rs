@@ -82,7 +82,10 @@ impl<'a> HookCx<'a> {
     }
 
     /// Asks a person. See [`NodeCx::interrupt`]. Calls that go on beside this one are finished before the node pauses.
-    pub async fn interrupt<A: DeserializeOwned>(&self, question: Interrupt) -> Result<A, NodeError> {
+    pub async fn interrupt<A: DeserializeOwned>(
+        &self,
+        question: Interrupt,
+    ) -> Result<A, NodeError> {
         self.asking.ask(question).await
     }
 

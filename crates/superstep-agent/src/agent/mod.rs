@@ -20,9 +20,7 @@ pub use hooks::{Go, HookCx, Hooks};
 pub use live::Live;
 pub use model_node::ModelNode;
 pub use spending::Spending;
-pub use state::{
-    AgentState, AgentStateUpdate, Conversation, Ended, Spent, Turn, unanswered_calls,
-};
+pub use state::{AgentState, AgentStateUpdate, Conversation, Ended, Spent, Turn, unanswered_calls};
 pub use tool_node::ToolNode;
 
 use crate::tool::{Tool, ToolFault, Tools};

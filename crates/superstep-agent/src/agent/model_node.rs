@@ -132,7 +132,8 @@ impl ModelNode {
                 }
                 (Asked::Over(over), None) => {
                     return Err(NodeError::fatal(format!(
-                        "a budget was reached and there is none now: {}", over.why
+                        "a budget was reached and there is none now: {}",
+                        over.why
                     )));
                 }
             }
@@ -221,7 +222,10 @@ fn name_calls(calls: &mut [ToolCall], messages: &[ChatMessage], cx: &NodeCx) {
     let mut taken: BTreeSet<String> = earlier.map(|call| call.id.clone()).collect();
     for (index, call) in calls.iter_mut().enumerate() {
         let fits = (1..=ID_BYTES_MAX).contains(&call.id.len())
-            && call.id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+            && call
+                .id
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
         if !fits || !taken.insert(call.id.clone()) {
             call.id = format!("call_{}_{index}", cx.task());
             taken.insert(call.id.clone());

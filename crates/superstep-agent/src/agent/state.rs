@@ -30,7 +30,10 @@ impl AgentState {
 
     /// The words of the last message.
     pub fn answer(&self) -> String {
-        self.messages.last().map(ChatMessage::text).unwrap_or_default()
+        self.messages
+            .last()
+            .map(ChatMessage::text)
+            .unwrap_or_default()
     }
 }
 
@@ -161,7 +164,9 @@ pub fn unanswered_calls(messages: &[ChatMessage]) -> Vec<&ToolCall> {
             }
             Message::Assistant(answer) => {
                 let calls = answer.tool_calls.iter();
-                return calls.filter(|call| !answered.contains(call.id.as_str())).collect();
+                return calls
+                    .filter(|call| !answered.contains(call.id.as_str()))
+                    .collect();
             }
             Message::User { .. } | Message::System { .. } => return Vec::new(),
         }

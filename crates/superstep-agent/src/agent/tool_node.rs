@@ -70,7 +70,9 @@ fn labels_of_last_answer(messages: &[crate::ChatMessage]) -> Labels {
         .iter()
         .rev()
         .filter(|kept| matches!(kept.message, Message::Assistant(_)));
-    answers.next().map_or(Labels::NONE, |kept| kept.labels.clone())
+    answers
+        .next()
+        .map_or(Labels::NONE, |kept| kept.labels.clone())
 }
 
 /// Tells core that the steps of this node come in any order.
@@ -79,7 +81,10 @@ fn labels_of_last_answer(messages: &[crate::ChatMessage]) -> Labels {
 /// that was asked about goes on only after the answer, when the steps of the others are long recorded. So two steps are
 /// begun at once that record nothing.
 async fn steps_in_any_order(cx: &NodeCx) -> Result<(), NodeError> {
-    let under_way = cx.step("any order: one", std::future::pending::<Result<(), NodeError>>);
+    let under_way = cx.step(
+        "any order: one",
+        std::future::pending::<Result<(), NodeError>>,
+    );
     let mut under_way = pin!(under_way);
     if let Some(refused) = poll_immediate(under_way.as_mut()).await {
         return refused;

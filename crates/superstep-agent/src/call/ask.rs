@@ -24,7 +24,10 @@ impl<'a> Asking<'a> {
         }
     }
 
-    pub(crate) async fn ask<A: DeserializeOwned>(&self, question: Interrupt) -> Result<A, NodeError> {
+    pub(crate) async fn ask<A: DeserializeOwned>(
+        &self,
+        question: Interrupt,
+    ) -> Result<A, NodeError> {
         self.set(None);
         let answer = self.cx.interrupt(question).await;
         self.set(Some(self.cx.hold()));

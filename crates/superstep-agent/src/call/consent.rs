@@ -41,9 +41,13 @@ enum Kind {
 /// Why a person must be asked; none if they need not.
 enum Need {
     No,
-    Yes { why: Option<String> },
+    Yes {
+        why: Option<String>,
+    },
     /// Nobody may agree to this.
-    Never { why: String },
+    Never {
+        why: String,
+    },
 }
 
 /// Asks if it must, until there is an answer that can be acted on.
@@ -71,23 +75,23 @@ pub(super) async fn of(
                 Err(wrong) => problem = Some(wrong),
             },
             Kind::Response => return Ok(Consent::Withheld(Came::said(words(&answer.args)))),
-            Kind::Ignore => return Ok(Consent::Withheld(Came::error(format!(
-                "`{}` was not called: a person said no. Do not call it again for this.",
-                wanted.tool.name()
-            )))),
-            Kind::Expired => return Ok(Consent::Withheld(Came::error(format!(
-                "`{}` was not called: nobody approved it in time, and the request expired.",
-                wanted.tool.name()
-            )))),
+            Kind::Ignore => {
+                return Ok(Consent::Withheld(Came::error(format!(
+                    "`{}` was not called: a person said no. Do not call it again for this.",
+                    wanted.tool.name()
+                ))));
+            }
+            Kind::Expired => {
+                return Ok(Consent::Withheld(Came::error(format!(
+                    "`{}` was not called: nobody approved it in time, and the request expired.",
+                    wanted.tool.name()
+                ))));
+            }
         }
     }
 }
 
-async fn need(
-    wanted: &Wanted<'_>,
-    args: &Json,
-    asking: &Asking<'_>,
-) -> Result<Need, NodeError> {
+async fn need(wanted: &Wanted<'_>, args: &Json, asking: &Asking<'_>) -> Result<Need, NodeError> {
     let by_labels = match wanted.tool.policy().check(wanted.labels) {
         Verdict::Accepted => None,
         Verdict::NeedsApproval(labels) => Some(format!(
@@ -162,7 +166,10 @@ fn edited(wanted: &Wanted<'_>, given: Json) -> Result<Json, String> {
     });
     let args = match is_action && given["args"].is_object() {
         true if given["action"] != wanted.tool.name() => {
-            return Err("The last answer was not taken: an edit cannot change which tool is called.".to_owned());
+            return Err(
+                "The last answer was not taken: an edit cannot change which tool is called."
+                    .to_owned(),
+            );
         }
         true => given["args"].clone(),
         false => given,

@@ -78,7 +78,9 @@ pub(super) async fn ask(
     Ok(match answer.kind {
         Kind::Call => Resolved::Call,
         Kind::Happened => Resolved::Result(Came::said(told.unwrap_or_else(|| {
-            format!("`{name}` was called. A person confirmed that it happened; its answer was lost.")
+            format!(
+                "`{name}` was called. A person confirmed that it happened; its answer was lost."
+            )
         }))),
         Kind::Result => Resolved::Result(Came::said(told.unwrap_or_default())),
     })

@@ -43,11 +43,19 @@ struct Ended {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum How {
-    Gave { content: Content, labels: Labels },
+    Gave {
+        content: Content,
+        labels: Labels,
+    },
     /// It surely did not happen.
-    Failed { why: String, labels: Labels },
+    Failed {
+        why: String,
+        labels: Labels,
+    },
     /// Nobody knows.
-    Unknown { why: String },
+    Unknown {
+        why: String,
+    },
 }
 
 /// What is known of earlier goes at this call.
@@ -82,7 +90,12 @@ impl<'a> Effect<'a> {
                         labels,
                     });
                 }
-                How::Failed { why, labels } => return Ok(Came { labels, ..Came::error(why) }),
+                How::Failed { why, labels } => {
+                    return Ok(Came {
+                        labels,
+                        ..Came::error(why)
+                    });
+                }
                 How::Unknown { why } => why,
             };
             match doubt::ask(self.wanted, &self.args, &why, asked, self.asking).await? {
@@ -153,7 +166,7 @@ impl<'a> Effect<'a> {
                 self.call_freely().await
             }
             (Class::Keyed, Before::Started { at }) => match tool.key_lifetime {
-                Some(lifetime) if now().0.saturating_sub(at.0) > millis(lifetime) => How::Unknown {
+                Some(lifetime) if now().0.saturating_sub(at.0) >= millis(lifetime) => How::Unknown {
                     why: "it may have been called so long ago that the receiver no longer knows its key".to_owned(),
                 },
                 _ => self.call_freely().await,

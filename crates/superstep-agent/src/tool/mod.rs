@@ -120,9 +120,8 @@ fn read<A: DeserializeOwned>(args: Json) -> Result<A, ToolError> {
 
 /// Whatever it gave was given: that it cannot be written as JSON comes too late to say that nothing happened.
 fn shown(value: &impl Serialize) -> Result<ToolOutput, ToolError> {
-    ToolOutput::of(value).map_err(|error| {
-        ToolError::unknown(format!("it gave something that is no JSON: {error}"))
-    })
+    ToolOutput::of(value)
+        .map_err(|error| ToolError::unknown(format!("it gave something that is no JSON: {error}")))
 }
 
 impl Tool {

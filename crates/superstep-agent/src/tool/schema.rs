@@ -31,8 +31,11 @@ impl Checker<'_> {
             return Err(format!("{at} is nested too deeply"));
         };
         if let Some(to) = words.get("$ref").and_then(Json::as_str) {
-            let found = to.strip_prefix('#').and_then(|path| self.root.pointer(path));
-            let found = found.ok_or_else(|| format!("{at} has a form that is not in the schema"))?;
+            let found = to
+                .strip_prefix('#')
+                .and_then(|path| self.root.pointer(path));
+            let found =
+                found.ok_or_else(|| format!("{at} has a form that is not in the schema"))?;
             self.value(found, value, at, depth)?;
         }
         check_type(words, value, at)?;
@@ -211,17 +214,34 @@ mod tests {
         let why = |args: Json| check(&schema, &args).unwrap_err();
         assert_eq!(why(json!({})), "the call lacks `to`");
         assert_eq!(why(json!("x")), "the call must be of type \"object\"");
-        assert_eq!(why(json!({ "to": "a" })), "`to` of the call is below the minLength of 3");
-        assert_eq!(why(json!({ "to": "abc", "x": 1 })), "`x` of the call is not asked for");
-        assert_eq!(why(json!({ "to": "abc", "copies": 9 })), "`copies` of the call is above the maximum of 5");
+        assert_eq!(
+            why(json!({ "to": "a" })),
+            "`to` of the call is below the minLength of 3"
+        );
+        assert_eq!(
+            why(json!({ "to": "abc", "x": 1 })),
+            "`x` of the call is not asked for"
+        );
+        assert_eq!(
+            why(json!({ "to": "abc", "copies": 9 })),
+            "`copies` of the call is above the maximum of 5"
+        );
         assert!(why(json!({ "to": "abc", "how": "now" })).contains("must be one of"));
         assert!(why(json!({ "to": "abc", "parts": [1] })).contains("fits none of its forms"));
-        check(&schema, &json!({ "to": "abc", "copies": null, "how": "fast", "parts": ["a", null] })).unwrap();
+        check(
+            &schema,
+            &json!({ "to": "abc", "copies": null, "how": "fast", "parts": ["a", null] }),
+        )
+        .unwrap();
     }
 
     #[test]
     fn a_schema_that_refers_to_itself_ends() {
         let schema = json!({ "$ref": "#" });
-        assert!(check(&schema, &json!(1)).unwrap_err().contains("too deeply"));
+        assert!(
+            check(&schema, &json!(1))
+                .unwrap_err()
+                .contains("too deeply")
+        );
     }
 }

@@ -1,0 +1,13 @@
+//! Agents through the public API, on the local runtime: loops, approvals, deaths, lost answers, labels, budgets.
+
+mod approvals;
+mod budgets;
+mod keys;
+mod kills;
+mod kit;
+mod labels;
+mod loops;
+mod lost_answers;
+mod memories;
+mod mortal;
+mod world;
