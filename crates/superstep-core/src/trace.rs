@@ -4,15 +4,22 @@
 //! through, with its waits for people in it; supersteps and nodes come from the entries, and calls of models and tools from
 //! the [`CallSpan`]s that nodes put into the log with their results. So a trace is there without any backend, survives a
 //! crash as the thread does, and shows nothing that was not committed.
+//!
+//! What the log does not know, a trace does not either: all nodes of a superstep end when it does, and of a thread that was
+//! pruned, runs whose beginning is gone are left out.
 
 mod names;
+mod read;
 mod tree;
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value as Json};
 
-use crate::checkpoint::format::{Change, Entry, FrameAdvanced, Stop};
-use crate::ids::{FramePath, RunId, Seq, ThreadId, Timestamp};
+use crate::checkpoint::InterruptRow;
+use crate::checkpoint::format::Entry;
+use crate::ids::{Seq, ThreadId, Timestamp};
 
 pub use names::{fields, spans};
 
@@ -50,8 +57,13 @@ pub struct Span {
 }
 
 /// The number of a span. Never 0, which tracing systems take for none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SpanId(pub u64);
+
+/// The number of a run's trace, of which its span is the root: the run's own id. A fork goes on under the id of the run
+/// that it forked, and has a trace of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TraceId(pub u128);
 
 /// What a span is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +83,7 @@ pub enum SpanKind {
     Tool,
 }
 
-/// A call of a model or a tool, as a node puts it into the log with [`NodeCx::emit`](crate::NodeCx::emit).
+/// A call of a model or a tool ([`SpanKind::Model`] or [`SpanKind::Tool`]), as a node puts it into the log with [`NodeCx::emit`](crate::NodeCx::emit).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallSpan {
     /// What kind of call.
@@ -91,188 +103,43 @@ pub struct CallSpan {
 }
 
 impl Trace {
-    /// The trace in these entries of a thread, oldest first.
-    pub fn read(thread: &ThreadId, entries: &[(Seq, Entry)]) -> Self {
-        let mut reading = Reading::default();
-        for (seq, entry) in entries {
-            reading.entry(*seq, entry);
-        }
+    /// The trace in these entries of a thread, oldest first. Its questions tell until when people were waited for.
+    pub fn read(thread: &ThreadId, entries: &[(Seq, Entry)], questions: &[InterruptRow]) -> Self {
         Self {
             thread: thread.to_string(),
-            runs: reading.runs,
+            runs: read::runs(thread, entries, questions),
         }
     }
 }
 
-#[derive(Default)]
-struct Reading {
-    runs: Vec<Span>,
-    /// When the entry before was made: there the superstep began.
-    before: Timestamp,
-    /// Since when a person is asked, if one is.
-    asked: Option<(Seq, Timestamp)>,
-    supersteps: u64,
-}
-
-impl Reading {
-    fn entry(&mut self, seq: Seq, entry: &Entry) {
-        for change in &entry.changes {
-            match change {
-                Change::RunStarted(record) => self.begin(entry.at, record.run, &record.graph),
-                Change::FrameAdvanced(advanced) => self.superstep(seq, entry.at, advanced),
-                Change::AttemptFailed(failed) => {
-                    let name = failed.failure.node.to_string();
-                    let mut span =
-                        self.span(SpanKind::Node, name, (seq, self.supersteps), entry.at);
-                    span.error = Some(failed.failure.message.clone());
-                    self.add(span);
-                }
-                Change::RunResumed(_) => {}
-                Change::FrameOpened(_) | Change::Forked(_) => {}
-            }
-        }
-        if entry.stop.is_none()
-            && let Some((asked, since)) = self.asked.take()
-        {
-            self.before = since;
-            let span = self.span(SpanKind::Wait, spans::WAIT.to_owned(), (asked, 0), entry.at);
-            self.add(span);
-        }
-        self.before = entry.at;
-        if let Some(stop) = &entry.stop {
-            self.stop(seq, entry.at, stop);
-        }
-    }
-
-    fn begin(&mut self, at: Timestamp, run: RunId, graph: &str) {
-        self.asked = None;
-        self.supersteps = 0;
-        let bytes = u128::from_str_radix(&run.to_string(), 16).unwrap_or(1);
-        let mut known = Map::new();
-        known.insert(fields::RUN.to_owned(), run.to_string().into());
-        known.insert(fields::GRAPH.to_owned(), graph.into());
-        self.runs.push(Span {
-            id: SpanId::new(bytes as u64 ^ (bytes >> 64) as u64),
-            name: graph.to_owned(),
-            kind: SpanKind::Run,
-            start: at,
-            end: None,
-            error: None,
-            fields: known,
-            inner: Vec::new(),
-        });
-    }
-
-    fn superstep(&mut self, seq: Seq, at: Timestamp, advanced: &FrameAdvanced) {
-        self.supersteps += 1;
-        let number = self.supersteps;
-        let mut step = self.span(
-            SpanKind::Superstep,
-            superstep_name(number, &advanced.frame),
-            (seq, number),
-            at,
-        );
-        for write in &advanced.writes {
-            let place = (seq, number << 32 | u64::from(write.index) + 1);
-            let mut node = self.span(SpanKind::Node, write.node.to_string(), place, at);
-            node.fields
-                .insert(fields::NODE.to_owned(), write.node.to_string().into());
-            let calls = write
-                .events
-                .iter()
-                .enumerate()
-                .filter_map(|(index, event)| {
-                    let call: CallSpan = event.decode().ok()?;
-                    Some(called(node.id, index, call))
-                });
-            node.inner = calls.collect();
-            step.inner.push(node);
-        }
-        self.add(step);
-    }
-
-    fn stop(&mut self, seq: Seq, at: Timestamp, stop: &Stop) {
-        let Some(run) = self.runs.last_mut() else {
-            return;
+impl Span {
+    /// The trace whose root this is. None for a span that is not of a run.
+    pub fn trace(&self) -> Option<TraceId> {
+        let run = self.fields.get(fields::RUN)?.as_str()?;
+        let run = u128::from_str_radix(run, 16).ok()?;
+        let own = match self.fields.contains_key(fields::FORKED) {
+            true => u128::from(self.id.0) << 64 | u128::from(self.id.0),
+            false => 0,
         };
-        let word = match stop {
-            Stop::Finished => "finished",
-            Stop::Paused { .. } | Stop::Breakpoint(_) => {
-                self.asked = Some((seq, at));
-                "paused"
-            }
-            Stop::StepLimit => "step_limit",
-            Stop::Failed(failures) => {
-                run.error = failures.first().map(|failure| failure.message.clone());
-                "failed"
-            }
-            Stop::Cancelled => "cancelled",
-            // It goes on elsewhere.
-            Stop::Drained => return,
-        };
-        run.fields.insert(fields::OUTCOME.to_owned(), word.into());
-        run.end = (word != "paused").then_some(at);
-    }
-
-    /// From the entry before until now.
-    fn span(&self, kind: SpanKind, name: String, place: (Seq, u64), end: Timestamp) -> Span {
-        let run = self.runs.last().map_or(1, |run| run.id.0);
-        Span {
-            id: SpanId::new(mixed(mixed(run, place.0.0), place.1 << 3 | kind as u64)),
-            name,
-            kind,
-            start: self.before.min(end),
-            end: Some(end),
-            error: None,
-            fields: Map::new(),
-            inner: Vec::new(),
-        }
-    }
-
-    fn add(&mut self, span: Span) {
-        if let Some(run) = self.runs.last_mut() {
-            run.inner.push(span);
-            // It went on after it had stopped.
-            run.end = None;
-        }
+        Some(TraceId((run ^ own).max(1)))
     }
 }
 
-fn superstep_name(number: u64, frame: &FramePath) -> String {
-    let graphs: Vec<_> = frame
-        .segments()
-        .iter()
-        .map(|segment| segment.node.to_string())
-        .collect();
-    match graphs.is_empty() {
-        true => format!("{} {number}", spans::SUPERSTEP),
-        false => format!("{} {number} of {}", spans::SUPERSTEP, graphs.join("/")),
+impl fmt::Display for SpanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
     }
 }
 
-fn called(node: SpanId, index: usize, call: CallSpan) -> Span {
-    Span {
-        id: SpanId::new(mixed(node.0, index as u64 + 1)),
-        name: call.name,
-        kind: call.span,
-        start: call.start,
-        end: Some(call.end),
-        error: call.error,
-        fields: call.fields,
-        inner: Vec::new(),
+impl fmt::Display for TraceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
     }
 }
 
-impl SpanId {
-    fn new(number: u64) -> Self {
-        Self(number.max(1))
+// As tracing systems write it: a number of this size is not safe in JSON.
+impl Serialize for SpanId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
-}
-
-/// Spreads numbers that are alike.
-fn mixed(one: u64, other: u64) -> u64 {
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&one.to_le_bytes());
-    bytes[8..].copy_from_slice(&other.to_le_bytes());
-    xxhash_rust::xxh3::xxh3_64(&bytes)
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use superstep_core::checkpoint::format::Entry;
 use superstep_core::checkpoint::{
-    Answer, AnswerBody, InterruptQuery, Metadata, Page, Status, StoredBody,
+    Answer, AnswerBody, InterruptQuery, InterruptRow, Metadata, Page, Status, StoredBody,
 };
 use superstep_core::driver::{Order, Ordered};
 use superstep_core::error::CheckpointError;
@@ -327,7 +327,7 @@ impl<S: State> Thread<S> {
             .map_err(|error: superstep_core::error::FormatError| CheckpointError::from(error))?)
     }
 
-    /// All that happened on the thread, as a tree with times and costs.
+    /// All that happened on the thread, as a tree with times and costs. Prints as one, too.
     pub async fn trace(&self) -> Result<Trace, DriveError> {
         let mut entries = Vec::new();
         loop {
@@ -336,7 +336,31 @@ impl<S: State> Thread<S> {
             let is_all = more.len() < TRACE_PAGE as usize;
             entries.extend(more.into_iter().map(|past| (past.seq, past.entry)));
             if is_all {
-                return Ok(Trace::read(&self.id, &entries));
+                break;
+            }
+        }
+        let questions = self.all_questions().await?;
+        Ok(Trace::read(&self.id, &entries, &questions))
+    }
+
+    /// Also those that were answered.
+    async fn all_questions(&self) -> Result<Vec<InterruptRow>, DriveError> {
+        let mut found = Vec::new();
+        loop {
+            let query = InterruptQuery {
+                tenant: self.id.tenant().to_owned(),
+                thread: Some(self.id.clone()),
+                page: Page {
+                    limit: TRACE_PAGE,
+                    offset: found.len() as u32,
+                },
+                ..InterruptQuery::default()
+            };
+            let more = self.runtime.inner.store.interrupts(&query).await?;
+            let is_all = more.len() < TRACE_PAGE as usize;
+            found.extend(more);
+            if is_all {
+                return Ok(found);
             }
         }
     }

@@ -38,6 +38,8 @@ pub mod fields {
     pub const TOOL_NAME: &str = "gen_ai.tool.name";
     /// The call of the tool.
     pub const TOOL_CALL: &str = "gen_ai.tool.call.id";
+    /// How often the tool may be called.
+    pub const TOOL_CLASS: &str = "superstep.tool.class";
     /// What a call cost, in billionths of a dollar. Absent if nobody knows.
     pub const COST: &str = "superstep.cost_nano_dollars";
     /// The run.
@@ -48,8 +50,14 @@ pub mod fields {
     pub const NODE: &str = "superstep.node";
     /// The superstep.
     pub const STEP: &str = "superstep.step";
+    /// The subgraph of a superstep, by the nodes that lead into it.
+    pub const SUBGRAPH: &str = "superstep.subgraph";
     /// Which attempt.
     pub const ATTEMPT: &str = "superstep.attempt";
+    /// Which entry of the log a run was forked from.
+    pub const FORKED: &str = "superstep.forked_from";
+    /// That a node's result came from the node cache.
+    pub const CACHED: &str = "superstep.cached";
     /// How a run stopped.
     pub const OUTCOME: &str = "superstep.outcome";
     /// What Phoenix sorts spans by: `AGENT`, `CHAIN`, `LLM`, `TOOL`.
@@ -58,6 +66,8 @@ pub mod fields {
     pub const LANGSMITH_KIND: &str = "langsmith.span.kind";
     /// What Phoenix groups runs by.
     pub const SESSION: &str = "session.id";
-    /// What LangSmith groups runs by.
+    /// What LangSmith calls the session of a trace.
     pub const LANGSMITH_SESSION: &str = "langsmith.trace.session_id";
+    /// What LangSmith groups the runs of a thread by.
+    pub const LANGSMITH_THREAD: &str = "langsmith.metadata.thread_id";
 }

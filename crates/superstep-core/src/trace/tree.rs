@@ -43,6 +43,7 @@ fn line(span: &Span) -> String {
         .fields
         .get(fields::OUTCOME)
         .and_then(|word| word.as_str())
+        .filter(|_| span.error.is_none())
     {
         line.push_str(&format!("  {outcome}"));
     }
