@@ -1,5 +1,10 @@
 //! Agents through the public API, on the local runtime: loops, approvals, deaths, lost answers, labels, budgets.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy lets tests unwrap, but not what helps them"
+)]
+
 mod approvals;
 mod budgets;
 mod keys;
