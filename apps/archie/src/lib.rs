@@ -1,0 +1,36 @@
+//! Archie: durable agents in one program.
+//!
+//! The program is a library too, so that an agent of your own can stand beside ours in the same shell and inbox. In reading
+//! order: [`cli::args`] (what can be typed), [`home::Home`] (the store, the runtime, the agents), [`commands`], [`shell`],
+//! [`agents`].
+
+pub mod agents;
+pub mod cli;
+pub mod commands;
+pub mod exit;
+pub mod home;
+pub mod models;
+pub mod say;
+pub mod shell;
+
+/// Says what went wrong: what, why, and what to do, one below the other, on stderr.
+pub fn complain(error: &anyhow::Error) {
+    use std::io::Write;
+    let mut err = std::io::stderr().lock();
+    let mut said = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        // Some errors end with their cause already.
+        if said.contains(&cause) {
+            continue;
+        }
+        let begin = if said.is_empty() {
+            "error: "
+        } else {
+            "  because: "
+        };
+        // Nobody is left to tell if this fails.
+        let _ = writeln!(err, "{begin}{cause}");
+        said.push_str(&cause);
+    }
+}
