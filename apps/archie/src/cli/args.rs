@@ -36,12 +36,7 @@ impl Args {
 
 /// A line of the shell.
 #[derive(Debug, Parser)]
-#[command(
-    name = "archie",
-    multicall = true,
-    no_binary_name = true,
-    disable_help_flag = true
-)]
+#[command(name = "archie", no_binary_name = true, disable_help_flag = true)]
 pub struct Line {
     /// What to do.
     #[command(subcommand)]

@@ -1,6 +1,7 @@
 //! The command: reads the notes, runs the graph, asks the person, until they are done.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
 use serde_json::{Value as Json, json};
@@ -48,6 +49,8 @@ enum Ran {
     Interrupted {
         question: InterruptId,
         agent_query: String,
+        /// Whether the person has seen it come in.
+        shown: bool,
     },
     Finished,
 }
@@ -95,7 +98,9 @@ pub async fn go_on(id: &str, home: &Home, say: &dyn Say, json: bool) -> anyhow::
     let thread = home.runtime.thread(&home.analyze, id)?;
     let open = thread.questions().await?;
     if let [question] = open.as_slice() {
-        let input = match ask_person(&question.question.request.decode::<Json>()?, say, id, json)? {
+        let request: Json = question.question.request.decode()?;
+        tell_question(request["query"].as_str().unwrap_or_default(), say, json);
+        let input = match ask_person(say, id)? {
             Some(answer) => CurrentInput::Resume(question.question.id, answer),
             None => return Ok(Exit::Paused),
         };
@@ -159,10 +164,13 @@ async fn analysis_iteration(
         Ran::Interrupted {
             question,
             agent_query,
+            shown,
         } => {
+            if !shown {
+                tell_question(&agent_query, say, json);
+            }
             let id = thread.id().to_string();
-            let request = json!({ "query": agent_query });
-            Ok(match ask_person(&request, say, &id, json)? {
+            Ok(match ask_person(say, &id)? {
                 Some(answer) => Iteration::Next(CurrentInput::Resume(question, answer)),
                 None => Iteration::Left,
             })
@@ -178,7 +186,7 @@ async fn run_graph(
     say: &dyn Say,
 ) -> anyhow::Result<Ran> {
     let before = thread.state().await?.map_or(Seq(0), |state| state.seq);
-    let waiting = say.waiting("thinking");
+    let shown = AtomicBool::new(false);
     let driven = async {
         Ok::<_, DriveError>(match input {
             CurrentInput::Start(state) => Some(thread.start_or_recover(*state).await?),
@@ -191,19 +199,18 @@ async fn run_graph(
     };
     let stopped = tokio::select! {
         stopped = driven => stopped?,
-        never = show(thread, before, say) => match never {},
+        never = show(thread, before, say, &shown) => match never {},
         _ = tokio::signal::ctrl_c() => {
-            drop(waiting);
+            say.pieces_end();
             let id = thread.id();
             bail!("stopped; the thread is kept, go on with `archie resume {id}`");
         }
     };
-    drop(waiting);
     say.pieces_end();
     let Some(stopped) = stopped else {
         bail!("another process runs this thread and goes on with the answer");
     };
-    ran(thread, stopped)
+    ran(thread, stopped, shown.into_inner())
 }
 
 /// A thread that is being run, or was when its process died, is taken over; any other goes on.
@@ -214,7 +221,7 @@ async fn go_on_run(thread: &Thread<AppState>) -> Result<Stopped<AppState>, Drive
     }
 }
 
-fn ran(thread: &Thread<AppState>, stopped: Stopped<AppState>) -> anyhow::Result<Ran> {
+fn ran(thread: &Thread<AppState>, stopped: Stopped<AppState>, shown: bool) -> anyhow::Result<Ran> {
     let id = thread.id();
     match stopped.outcome {
         Outcome::Finished => Ok(Ran::Finished),
@@ -225,6 +232,7 @@ fn ran(thread: &Thread<AppState>, stopped: Stopped<AppState>) -> anyhow::Result<
             Ok(Ran::Interrupted {
                 question: question.id,
                 agent_query: stopped.state.current_analysis_query,
+                shown,
             })
         }
         Outcome::Failed(failures) => {
@@ -240,44 +248,49 @@ fn ran(thread: &Thread<AppState>, stopped: Stopped<AppState>) -> anyhow::Result<
     }
 }
 
-async fn show(thread: &Thread<AppState>, after: Seq, say: &dyn Say) -> std::convert::Infallible {
+/// Shows the model's words as they come. What is shown is a courtesy; what counts is the log.
+async fn show(
+    thread: &Thread<AppState>,
+    after: Seq,
+    say: &dyn Say,
+    shown: &AtomicBool,
+) -> std::convert::Infallible {
+    let mut waiting = Some(say.waiting("thinking"));
     let mut events = thread.events(after).only([StreamMode::Custom]);
-    if !say.is_watched() {
-        std::future::pending::<()>().await;
-    }
-    loop {
+    while say.is_watched() {
         match events.next().await {
             Ok(Event::Live(event)) => {
-                if let Ok(payload) = event.payload.decode::<Json>()
-                    && let Some(token) = payload.get("token").and_then(Json::as_str)
-                {
-                    say.piece(token);
+                let payload: Json = event.payload.decode().unwrap_or_default();
+                let Some(token) = payload.get("token").and_then(Json::as_str) else {
+                    continue;
+                };
+                if waiting.take().is_some() {
+                    say.piece("Agent: ");
                 }
+                shown.store(true, Ordering::Relaxed);
+                say.piece(token);
             }
-            Ok(Event::Replaced { .. }) => say.pieces_end(),
+            Ok(Event::Replaced { .. }) => {
+                say.pieces_end();
+                shown.store(false, Ordering::Relaxed);
+                waiting.get_or_insert_with(|| say.waiting("thinking again"));
+            }
             Ok(Event::Seen(_)) => {}
-            // What is shown is a courtesy; what counts is the log.
-            Err(_) => std::future::pending().await,
+            Err(_) => break,
         }
+    }
+    std::future::pending().await
+}
+
+fn tell_question(query: &str, say: &dyn Say, json: bool) {
+    let text = format!("Agent: {query}");
+    match json {
+        true => say.aside(&text),
+        false => say.line(&text),
     }
 }
 
-fn ask_person(
-    request: &Json,
-    say: &dyn Say,
-    id: &str,
-    json: bool,
-) -> anyhow::Result<Option<String>> {
-    let query = request
-        .get("query")
-        .and_then(Json::as_str)
-        .unwrap_or_default();
-    if !say.is_watched() {
-        match json {
-            true => say.aside(&format!("Agent: {query}")),
-            false => say.line(&format!("Agent: {query}")),
-        }
-    }
+fn ask_person(say: &dyn Say, id: &str) -> anyhow::Result<Option<String>> {
     loop {
         match say.ask("Your response: ")? {
             None => {
