@@ -50,6 +50,7 @@ mod digest;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod memory;
+mod spans;
 mod tool;
 
 pub use agent::{

@@ -58,6 +58,7 @@ mod patient;
 mod running;
 mod runtime;
 mod segment;
+mod spans;
 mod thread;
 mod wire;
 

@@ -20,9 +20,11 @@ use superstep_core::run::{self, Carried, Durability, Edit, RunCommand, RunOption
 use superstep_core::{Epoch, InterruptId, Outcome, Run, RunId, Seq, TaskId, ThreadId, Timestamp};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
+use tracing::{Instrument, Span};
 
 use crate::drive_error::DriveError;
 use crate::runtime::{Runtime, lock};
+use crate::spans;
 
 /// How far a segment goes.
 #[derive(Debug, Clone)]
@@ -438,7 +440,11 @@ impl Runtime {
         let receipt = task.receipt();
         let around = Arc::new(self.surroundings(thread));
         let mut is_lost = around.lost.subscribe();
-        let mut running = Box::pin(around.run(task));
+        let span = match spans::are_wanted() {
+            true => spans::of_node(&task, &Span::current()),
+            false => Span::none(),
+        };
+        let mut running = Box::pin(around.run(task).instrument(span));
         let end: TaskEnd = loop {
             tokio::select! {
                 end = &mut running => break end,

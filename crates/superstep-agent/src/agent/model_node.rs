@@ -14,6 +14,7 @@ use crate::agent::state::answers_since_person;
 use crate::agent::{Conversation, Ended, Go, HookCx, Hooks, Live, Spent, Turn};
 use crate::call::Asking;
 use crate::chat::ChatMessage;
+use crate::spans::{Took, live_model_call, model_call, now};
 use crate::tool::{Tool, ToolFault, Tools};
 
 /// Asks the model what to say or do next, and writes its answer with the labels of everything it was shown.
@@ -32,9 +33,16 @@ pub struct ModelNode {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Asked {
-    Answered(Box<Reply>),
+    Answered(Box<Answered>),
     /// Not asked: it does not fit into a budget.
     Over(Over),
+}
+
+/// An answer, and when the model was asked.
+#[derive(Debug, Serialize, Deserialize)]
+struct Answered {
+    reply: Reply,
+    took: Took,
 }
 
 impl ModelNode {
@@ -85,8 +93,10 @@ impl ModelNode {
             {
                 return Ok(Asked::Over(over));
             }
-            let reply = self.stream(request, cx).await?;
-            Ok(Asked::Answered(Box::new(reply)))
+            let since = now();
+            let reply = live_model_call(self.model.name(), self.stream(request, cx)).await?;
+            let took = Took::since(since);
+            Ok(Asked::Answered(Box::new(Answered { reply, took })))
         };
         match self.hooks.is_empty() && self.spending.is_none() {
             true => work().await,
@@ -119,11 +129,14 @@ impl ModelNode {
     ) -> Result<Option<Reply>, NodeError> {
         loop {
             match (self.ask(request, asking.cx).await?, &self.spending) {
-                (Asked::Answered(reply), spending) => {
+                (Asked::Answered(answered), spending) => {
+                    let Answered { reply, took } = *answered;
+                    let call = model_call(self.model.name(), &reply, took);
+                    asking.cx.emit(call)?;
                     if let Some(spending) = spending {
                         spending.settle(asking.cx, &reply).await?;
                     }
-                    return Ok(Some(*reply));
+                    return Ok(Some(reply));
                 }
                 (Asked::Over(over), Some(spending)) => {
                     if let Stop::Yes = spending.ask_for_more(&over, asking).await? {

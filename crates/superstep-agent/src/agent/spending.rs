@@ -11,7 +11,8 @@ use superstep_core::{Interrupt, NodeCx, NodeError};
 use superstep_llm::fit::tokens_of;
 use superstep_llm::{Cost, Model, Prices, Reply, Request, Usage};
 
-use crate::call::{Asking, now};
+use crate::call::Asking;
+use crate::spans::now;
 
 /// What an agent may spend, by run, by thread and by tenant.
 ///

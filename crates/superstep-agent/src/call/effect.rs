@@ -4,7 +4,7 @@
 //! whether it happened. What is done about that is the class: call again, look, or ask.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -14,6 +14,7 @@ use superstep_llm::{Content, ToolStatus};
 use crate::call::doubt::{self, Resolved};
 use crate::call::{Asking, Came, Wanted};
 use crate::digest::{digest, hash};
+use crate::spans::{Took, live_tool_call, now, tool_call};
 use crate::tool::{Class, Handed, ToolCx, ToolError, ToolOutput};
 
 /// A call that was decided on.
@@ -38,6 +39,7 @@ struct Started {
 struct Ended {
     fingerprint: String,
     how: How,
+    took: Took,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -82,7 +84,9 @@ impl<'a> Effect<'a> {
         let mut asked = 0;
         loop {
             let before = self.start().await?;
-            let why = match self.end(before).await?.how {
+            let ended = self.end(before).await?;
+            self.tell(&ended)?;
+            let why = match ended.how {
                 How::Gave { content, labels } => {
                     return Ok(Came {
                         content,
@@ -137,14 +141,43 @@ impl<'a> Effect<'a> {
     async fn end(&self, before: Before) -> Result<Ended, NodeError> {
         let name = format!("{}:ended", self.wanted.id);
         let act = || async {
+            let since = self.begins(&before);
+            let act = self.act(before);
+            let how = live_tool_call(self.wanted.tool, self.wanted.id, act).await;
             Ok(Ended {
                 fingerprint: self.fingerprint.clone(),
-                how: self.act(before).await,
+                how,
+                took: Took::since(since),
             })
         };
         let ended: Ended = self.asking.cx.step(name, act).await?;
         self.check(&ended.fingerprint)?;
         Ok(ended)
+    }
+
+    /// Since when it is under way: what is not called again was called back then.
+    fn begins(&self, before: &Before) -> Timestamp {
+        match (self.wanted.tool.class, before) {
+            (Class::Unsafe, Before::Started { at }) => *at,
+            _ => now(),
+        }
+    }
+
+    /// Puts the call into the log. What it said is only told where nobody has to be kept from it.
+    fn tell(&self, ended: &Ended) -> Result<(), NodeError> {
+        let (why, labels) = match &ended.how {
+            How::Gave { .. } => (None, &Labels::NONE),
+            How::Failed { why, labels } => (Some(why), labels),
+            How::Unknown { why } => (Some(why), &Labels::NONE),
+        };
+        let tool = self.wanted.tool;
+        let labels = self.wanted.labels.clone().join(labels).join(&tool.output);
+        let error = why.map(|why| match labels.is_empty() {
+            true => why.clone(),
+            false => format!("it failed; what it said is labeled {labels}"),
+        });
+        let call = tool_call(tool, self.wanted.id, ended.took, error);
+        self.asking.cx.emit(call)
     }
 
     /// Under one key only one set of arguments: the receiver may have seen the other.
@@ -297,12 +330,6 @@ fn gave(output: ToolOutput, cx: &ToolCx) -> How {
 fn nonce() -> String {
     let part = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", part(), part())
-}
-
-pub(crate) fn now() -> Timestamp {
-    // A clock before 1970 reads as 1970, as everywhere.
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    Timestamp(millis(since.unwrap_or_default()))
 }
 
 fn millis(duration: Duration) -> i64 {

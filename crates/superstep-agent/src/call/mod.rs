@@ -17,7 +17,6 @@ use crate::chat::ChatMessage;
 use crate::tool::{Tool, Tools, schema};
 
 pub(crate) use ask::Asking;
-pub(crate) use effect::now;
 
 /// What a call came to.
 #[derive(Debug)]
