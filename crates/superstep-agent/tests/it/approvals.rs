@@ -341,3 +341,35 @@ async fn an_approval_counts_for_what_was_approved_and_for_nothing_else() {
     assert_eq!(stopped.outcome, Outcome::Finished);
     assert_eq!(done.all(), [""; 0]);
 }
+
+/// Takes its time before it lets a tool look.
+struct Slow;
+
+impl Hooks for Slow {
+    fn before_tool<'a>(
+        &'a self,
+        call: &'a mut ToolCall,
+        _: &'a HookCx<'a>,
+    ) -> BoxFuture<'a, Result<Go, NodeError>> {
+        Box::pin(async {
+            if call.name == "look" {
+                tokio::task::yield_now().await;
+            }
+            Ok(Go::On)
+        })
+    }
+}
+
+#[tokio::test]
+async fn what_needs_nobody_is_done_before_the_pause_also_if_it_takes_its_time() {
+    let done = Done::default();
+    let graph = Agent::builder(script(two_mails_and_a_look()))
+        .tools(mail_and_look(&done, Approval::always()))
+        .hooks(Slow)
+        .build()
+        .unwrap();
+    let thread = Runtime::new(Memory::default()).thread(&graph, "t").unwrap();
+    let paused = thread.start(AgentState::ask("go")).await.unwrap();
+    assert_eq!(questions(&paused).len(), 2);
+    assert_eq!(done.all(), ["look around"]);
+}
