@@ -134,7 +134,8 @@ impl ModelNode {
                     let call = model_call(self.model.name(), &reply, took);
                     asking.cx.emit(call)?;
                     if let Some(spending) = spending {
-                        spending.settle(asking.cx, &reply).await?;
+                        let model = &*self.model;
+                        spending.settle(asking.cx, model, request, &reply).await?;
                     }
                     return Ok(Some(reply));
                 }

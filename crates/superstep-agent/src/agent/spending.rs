@@ -114,11 +114,19 @@ impl Spending {
     }
 
     /// Writes down what it cost. Once more changes nothing, so that a node which runs again may do so.
-    pub(super) async fn settle(&self, cx: &NodeCx, reply: &Reply) -> Result<(), NodeError> {
-        let tokens = reply.usage.unwrap_or_default().total_tokens();
-        let mut cost = Amounts::of(Meter::Calls, 1)
-            .and(Meter::Steps, 1)
-            .and(Meter::Tokens, tokens);
+    ///
+    /// What nobody told is taken for what was set aside: unknown is not nothing.
+    pub(super) async fn settle(
+        &self,
+        cx: &NodeCx,
+        model: &dyn Model,
+        request: &Request,
+        reply: &Reply,
+    ) -> Result<(), NodeError> {
+        let mut cost = self.estimate(model, request);
+        if let Some(usage) = reply.usage {
+            cost = cost.and(Meter::Tokens, usage.total_tokens());
+        }
         if let Cost::NanoDollars(nano) = reply.cost {
             cost = cost.and(Meter::NanoDollars, nano);
         }

@@ -79,3 +79,16 @@ async fn within_the_limit_nobody_is_asked() {
     assert_eq!(finished.outcome, Outcome::Finished);
     assert_eq!(finished.state.ended, None);
 }
+
+#[tokio::test]
+async fn what_a_server_does_not_tell_counts_as_what_was_set_aside() {
+    let model = script(json!([
+        { "at": "model", "tool_calls": [{ "name": "look", "args": { "note": "x" } }] },
+        { "at": "model", "text": "Done." }
+    ]));
+    // Room for one answer of unknown length, not for two.
+    let thread = thread(&model, Limits::of(Meter::Tokens, 6_000));
+    let paused = thread.start(AgentState::ask("go")).await.unwrap();
+    assert_eq!(request(&questions(&paused)[0])["meter"], "tokens");
+    assert_eq!(model.prompts().len(), 1);
+}
