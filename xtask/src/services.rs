@@ -11,6 +11,7 @@ mod drill;
 mod http;
 mod model;
 mod packages;
+mod phoenix;
 mod ports;
 mod postgres;
 mod redis;
@@ -54,13 +55,15 @@ pub(crate) const NAMES: &[&str] = &[
     "model",
     "embeddings",
     MODEL_LARGE,
+    PHOENIX,
 ];
 
 /// Those that only come when they are asked for: they are heavy.
-pub(crate) const ASKED_FOR: &[&str] = &[CLUSTER, MODEL_LARGE];
+pub(crate) const ASKED_FOR: &[&str] = &[CLUSTER, MODEL_LARGE, PHOENIX];
 
 pub(crate) const CLUSTER: &str = "restate-cluster";
 const MODEL_LARGE: &str = "model-large";
+const PHOENIX: &str = "phoenix";
 
 /// Where a service that runs can be reached.
 pub(crate) fn address(name: &str) -> anyhow::Result<String> {
@@ -91,6 +94,7 @@ fn all(places: &Places) -> Vec<Box<dyn Service>> {
         Box::new(model::Model::new(places, &model::SMALL)),
         Box::new(model::Model::new(places, &model::EMBEDDINGS)),
         Box::new(model::Model::new(places, &model::LARGE)),
+        Box::new(phoenix::Phoenix::new(places)),
     ]
 }
 

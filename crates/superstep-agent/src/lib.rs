@@ -50,6 +50,8 @@ mod digest;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod memory;
+#[cfg(feature = "otlp")]
+pub mod otlp;
 mod spans;
 mod tool;
 

@@ -119,11 +119,7 @@ fn tell(span: &Span, reply: &Reply) {
 }
 
 /// Calls a tool within a live span, if somebody listens.
-pub(crate) async fn live_tool_call<T>(
-    tool: &Tool,
-    id: &str,
-    call: impl Future<Output = T>,
-) -> T {
+pub(crate) async fn live_tool_call<T>(tool: &Tool, id: &str, call: impl Future<Output = T>) -> T {
     if !tracing::enabled!(Level::DEBUG) {
         return call.await;
     }

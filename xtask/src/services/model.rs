@@ -4,7 +4,7 @@
 //! `model-large` can choose tools, takes a gigabyte of download and is only started when it is asked for.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -127,19 +127,24 @@ impl Service for Model {
 /// A Python with the engine in it.
 fn python(name: &str) -> anyhow::Result<PathBuf> {
     let folder = models()?.join("venv");
-    let python = folder.join("bin/python");
     if folder.join(ENGINE).is_file() {
-        return Ok(python);
+        return Ok(folder.join("bin/python"));
     }
+    let python = make_python(name, &folder)?;
+    eprintln!("{name}: installing {ENGINE} with pip (about 15 s)");
+    output_of(Command::new(&python).args(["-m", "pip", "-q", "install", ENGINE]))?;
+    File::create(folder.join(ENGINE))?;
+    Ok(python)
+}
+
+/// A Python of its own in this folder.
+pub(super) fn make_python(name: &str, folder: &Path) -> anyhow::Result<PathBuf> {
     if find_program("python3").is_none() || !has_venv() {
         eprintln!("{name}: installing Python's module venv (about 20 s)");
         install(&["python3", "python3-venv"])?;
     }
-    eprintln!("{name}: installing {ENGINE} with pip (about 15 s)");
-    output_of(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-    output_of(Command::new(&python).args(["-m", "pip", "-q", "install", ENGINE]))?;
-    File::create(folder.join(ENGINE))?;
-    Ok(python)
+    output_of(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
+    Ok(folder.join("bin/python"))
 }
 
 fn has_venv() -> bool {

@@ -16,5 +16,7 @@ mod loops;
 mod lost_answers;
 mod memories;
 mod mortal;
+#[cfg(feature = "otlp")]
+mod phoenix;
 mod traces;
 mod world;

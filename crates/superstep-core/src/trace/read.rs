@@ -449,7 +449,8 @@ fn superstep(
             span.inner.push(node);
         }
     }
-    span.inner.sort_by_key(|inner| inner.start);
+    let order = |inner: &Span| (inner.start, inner.kind == SpanKind::Wait);
+    span.inner.sort_by_key(order);
     span
 }
 
