@@ -78,7 +78,7 @@ impl RemoteEmbedder {
         let status = response.status();
         if !status.is_success() {
             let why: String = response.text().await.unwrap_or_default();
-            let why = self.key.as_ref().map_or(why.clone(), |key| key.scrub(&why));
+            let why = crate::provider::shown(&why, self.key.as_ref());
             return Err(crate::provider::of_status(
                 &self.name,
                 status.as_u16(),

@@ -29,6 +29,7 @@ mod model;
 mod name;
 pub mod price;
 mod provider;
+mod quiet;
 mod reply;
 mod request;
 mod retrying;

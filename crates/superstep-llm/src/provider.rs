@@ -22,6 +22,7 @@ use crate::message::{Answer, Block, Content, FileSource, Message, ToolCall};
 use crate::model::{BoxFuture, Model};
 use crate::name::{ModelName, Provider};
 use crate::price::Prices;
+use crate::quiet::{quiet, quietly};
 use crate::reply::{Chunk, Finish, Reply, ReplyStream};
 use crate::request::{Request, ToolChoice};
 use crate::secret::Secret;
@@ -166,17 +167,9 @@ impl Remote {
         })
     }
 
-    fn scrub(&self, text: &str) -> String {
-        let short: String = text.chars().take(WHY_CHARS_MAX).collect();
-        match &self.key {
-            Some(key) => key.scrub(&short),
-            None => short,
-        }
-    }
-
     /// What happened, in our words.
     fn error(&self, error: &genai::Error) -> ModelError {
-        failure(&self.name, error, |why| self.scrub(why))
+        failure(&self.name, error, self.key.as_ref())
     }
 
     async fn get(&self, url: &str) -> Option<Json> {
@@ -243,9 +236,8 @@ impl Model for Remote {
     ) -> BoxFuture<'a, Result<ReplyStream, ModelError>> {
         Box::pin(async move {
             let (asked, options) = (self.request(request), self.options(request));
-            let begun = self
-                .client
-                .exec_chat_stream(self.target.clone(), asked, Some(&options))
+            let target = self.target.clone();
+            let begun = quiet(self.client.exec_chat_stream(target, asked, Some(&options)))
                 .await
                 .map_err(|error| self.error(&error))?;
             let mut reading = Reading {
@@ -359,16 +351,11 @@ impl Stream for Reading {
             return Poll::Ready(None);
         }
         loop {
-            let item = match ready!(Pin::new(&mut this.stream).poll_next(cx)) {
+            let item = match ready!(quietly(|| Pin::new(&mut this.stream).poll_next(cx))) {
                 Some(Ok(event)) => this.chunk(event).map(Ok),
                 Some(Err(error)) => {
                     this.is_over = true;
-                    let scrub = |why: &str| {
-                        this.key
-                            .as_ref()
-                            .map_or(why.to_owned(), |key| key.scrub(why))
-                    };
-                    Some(Err(failure(&this.name, &error, scrub)))
+                    Some(Err(failure(&this.name, &error, this.key.as_ref())))
                 }
                 None => {
                     this.is_over = true;
@@ -496,15 +483,15 @@ fn usage(told: &wire::Usage) -> Option<Usage> {
     })
 }
 
-fn failure(model: &ModelName, error: &genai::Error, scrub: impl Fn(&str) -> String) -> ModelError {
+fn failure(model: &ModelName, error: &genai::Error, key: Option<&Secret>) -> ModelError {
     // What failed before the first event is wrapped once more.
     if let genai::Error::WebStream { error, .. } = error
         && let Some(inner) = error.downcast_ref::<genai::Error>()
     {
-        return failure(model, inner, scrub);
+        return failure(model, inner, key);
     }
     let model = model.clone();
-    let why = scrub(&told(error));
+    let why = shown(&told(error), key);
     let retry_after = error.headers().and_then(retry_after);
     let Some(status) = error.status().map(|status| status.as_u16()) else {
         return match error {
@@ -531,6 +518,12 @@ fn failure(model: &ModelName, error: &genai::Error, scrub: impl Fn(&str) -> Stri
         };
     };
     of_status(&model, status, why, retry_after)
+}
+
+/// As much of a server's words as an error holds. Cut after the key is out of it: half a key is a secret, too.
+pub(crate) fn shown(why: &str, key: Option<&Secret>) -> String {
+    let why = key.map_or_else(|| why.to_owned(), |key| key.scrub(why));
+    why.chars().take(WHY_CHARS_MAX).collect()
 }
 
 /// What a status means.

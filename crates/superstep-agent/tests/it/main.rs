@@ -18,5 +18,6 @@ mod memories;
 mod mortal;
 #[cfg(feature = "otlp")]
 mod phoenix;
+mod secrets;
 mod traces;
 mod world;
