@@ -20,6 +20,12 @@ pub struct Models {
 }
 
 impl Models {
+    /// Answers under this name with this model.
+    pub fn put(&self, name: &str, model: Arc<dyn Model>) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.insert(name.to_owned(), model);
+    }
+
     /// The model of this name.
     pub fn get(&self, name: &str) -> Result<Arc<dyn Model>, ModelError> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

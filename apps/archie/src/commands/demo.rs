@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::ensure;
 use serde_json::json;
+use superstep_llm::Script;
 
 use crate::agents::analyze::command::{AnalyzeArgs, handle_analyze_command};
 use crate::agents::analyze::state::{AppState, PromptType, Role, Section, Support};
@@ -60,10 +61,10 @@ async fn analyze(folder: &Path, console: &Console, quiet: bool) -> anyhow::Resul
         "Kafka was proposed, but nobody here has run Kafka.\nWe have one machine.\n",
     )?;
     fs::write(notes.join("c.png"), b"\x89PNG")?;
-    let script = folder.join("analyze.json");
-    fs::write(&script, include_str!("demo/analyze.json"))?;
-    let model = format!("script:{}", script.display());
+    let model = "script:demo".to_owned();
     let home = Home::open(settings(folder, &model)?).await?;
+    let script = Arc::new(Script::parse("demo", include_str!("demo/analyze.json"))?);
+    home.models.put(&model, script.clone());
     let says = ["yes, per customer", "not done yet", "SOLUTION APPROVED"];
     let person = Person::new(console, quiet, says);
     let args = AnalyzeArgs {
@@ -94,6 +95,7 @@ async fn analyze(folder: &Path, console: &Console, quiet: bool) -> anyhow::Resul
             "the result has no heading `{heading}`"
         );
     }
+    script.finish()?;
     person.line(&format!("archie> trace {}", rows[0].thread));
     person.line(thread.trace().await?.to_string().trim_end());
     Ok(())

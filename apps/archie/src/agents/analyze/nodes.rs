@@ -91,10 +91,11 @@ impl AnalysisPrepareNode {
             .models
             .get(&state.model_name)
             .map_err(NodeError::fatal)?;
-        let request = self
+        let size = model.context_size().await.map_err(failure)?;
+        let mut request = self
             .request(state, &said, PromptType::Final, &*model)
-            .await?
-            .tokens_max(RESULT_TOKENS);
+            .await?;
+        request.tokens_max = Some(result_tokens(size));
         let Structured {
             value,
             degraded,
@@ -248,5 +249,12 @@ struct EmptyAnswer {
     model: String,
 }
 
-/// How long a result may get.
+/// How long a result may get. A model with little room is a small one, which goes on until it is stopped.
+fn result_tokens(context_size: Option<u64>) -> u32 {
+    let room = context_size.map_or(RESULT_TOKENS, |size| {
+        u32::try_from(size / 16).unwrap_or(RESULT_TOKENS)
+    });
+    room.clamp(512, RESULT_TOKENS)
+}
+
 const RESULT_TOKENS: u32 = 4_000;
