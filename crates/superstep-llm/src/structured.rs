@@ -4,8 +4,6 @@
 //! `anyOf` and the like: the answer is then not bound at all. So schemas here are *flat*: one object of scalars, enums and
 //! lists of those, or of such objects, all written out, nothing open. And what comes back is decoded and checked all the same.
 
-use std::borrow::Cow;
-
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
@@ -177,7 +175,7 @@ fn words_of(schema: &Map<String, Json>) -> Option<Vec<Json>> {
     Some(words)
 }
 
-fn check_flat(form: &Cow<'_, str>, at: &str, schema: &Json) -> Result<(), NotFlat> {
+fn check_flat(form: &str, at: &str, schema: &Json) -> Result<(), NotFlat> {
     let not_flat = |word: &str| NotFlat {
         form: form.to_string(),
         at: at.to_owned(),

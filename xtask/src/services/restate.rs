@@ -101,6 +101,7 @@ impl Restate {
     }
 
     /// Where its nodes keep what they have.
+    #[cfg(feature = "bench")]
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }

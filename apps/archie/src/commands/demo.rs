@@ -81,7 +81,7 @@ async fn analyze(folder: &Path, console: &Console, quiet: bool) -> anyhow::Resul
     ensure!(rows.len() == 1, "there are {} threads", rows.len());
     let thread = home
         .runtime
-        .thread(&home.analyze, &rows[0].thread.to_string())?;
+        .thread(&home.analyze, rows[0].thread.to_string())?;
     let state = thread
         .state()
         .await?

@@ -1,5 +1,10 @@
 //! The real program, as a person or a script uses it.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy lets tests unwrap, but not what helps them"
+)]
+
 mod acceptance;
 mod commands;
 mod kit;

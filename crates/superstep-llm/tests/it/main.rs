@@ -1,5 +1,10 @@
 //! The behaviour of models, scripted, recorded and real.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy lets tests unwrap, but not what helps them"
+)]
+
 mod cassettes;
 mod fitting;
 mod kit;
