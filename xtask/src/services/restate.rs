@@ -12,7 +12,7 @@ mod health;
 mod programs;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -102,7 +102,7 @@ impl Restate {
 
     /// Where its nodes keep what they have.
     #[cfg(feature = "bench")]
-    pub(crate) fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &std::path::Path {
         &self.folder
     }
 
