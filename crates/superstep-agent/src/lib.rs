@@ -63,3 +63,8 @@ pub use approval::Approval;
 pub use chat::ChatMessage;
 pub use digest::digest;
 pub use tool::{Class, Tool, ToolCx, ToolError, ToolFault, ToolOutput, Tools, tool};
+
+/// The examples of the page on traces compile.
+#[cfg(all(doctest, feature = "otlp"))]
+#[doc = include_str!("../../../docs/traces.md")]
+struct Traces;

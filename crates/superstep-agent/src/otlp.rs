@@ -287,3 +287,106 @@ impl fmt::Debug for Otlp {
 const SPANS_AT_ONCE: usize = 500;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+    use superstep_core::trace::SpanId;
+
+    use super::*;
+
+    fn span(id: u64, kind: SpanKind, end: Option<i64>, known: Json, inner: Vec<Span>) -> Span {
+        Span {
+            id: SpanId(id),
+            name: format!("{kind:?}"),
+            kind,
+            start: Timestamp(1_000),
+            end: end.map(Timestamp),
+            error: None,
+            fields: known.as_object().cloned().unwrap_or_else(Map::new),
+            inner,
+        }
+    }
+
+    fn shop(end: Option<i64>) -> Trace {
+        let tokens = json!({ fields::INPUT_TOKENS: 100, fields::FINISH: ["stop"] });
+        let model = span(4, SpanKind::Model, Some(1_500), tokens, Vec::new());
+        let mut tool = span(5, SpanKind::Tool, Some(1_700), json!({}), Vec::new());
+        tool.error = Some("no customer Jane".to_owned());
+        let node = span(3, SpanKind::Node, end, json!({}), vec![model, tool]);
+        let run = json!({ fields::RUN: format!("{:032x}", 0xabc) });
+        let run = span(1, SpanKind::Run, end, run, vec![node]);
+        Trace {
+            thread: "customer-7".to_owned(),
+            runs: vec![run],
+        }
+    }
+
+    /// Kind, parent, what Phoenix and LangSmith take it for, and its status.
+    fn told(otlp: &Otlp, trace: &Trace) -> Vec<String> {
+        let attribute = |span: &SpanData, name: &str| {
+            let found = span
+                .attributes
+                .iter()
+                .find(|known| known.key.as_str() == name);
+            found.map_or("-".to_owned(), |known| known.value.to_string())
+        };
+        let spans = otlp.spans(trace);
+        let line = |span: &SpanData| {
+            assert_eq!(span.span_context.trace_id(), OtelTraceId::from(0xabc_u128));
+            assert_eq!(attribute(span, fields::SESSION), "customer-7");
+            assert_eq!(attribute(span, fields::LANGSMITH_THREAD), "customer-7");
+            format!(
+                "{} {:x} in {:x} {} {} {:?}",
+                span.name,
+                span.span_context.span_id(),
+                span.parent_span_id,
+                attribute(span, fields::OPENINFERENCE_KIND),
+                attribute(span, fields::LANGSMITH_KIND),
+                span.status
+            )
+        };
+        spans.iter().map(line).collect()
+    }
+
+    fn otlp() -> OtlpBuilder {
+        Otlp::to("http://127.0.0.1:9/v1/traces")
+    }
+
+    #[test]
+    fn spans_have_their_parents_and_kinds_and_no_words_of_tools() {
+        let told = told(&otlp().build().unwrap(), &shop(Some(2_000)));
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        Model 4 in 3 LLM llm Ok
+        Tool 5 in 3 TOOL tool Error { description: "" }
+        Node 3 in 1 CHAIN chain Ok
+        Run 1 in 0 AGENT chain Ok
+        "#);
+    }
+
+    #[test]
+    fn texts_of_errors_are_sent_when_that_is_asked_for() {
+        let otlp = otlp().error_texts().build().unwrap();
+        assert!(told(&otlp, &shop(Some(2_000)))[1].contains("Jane"));
+    }
+
+    #[test]
+    fn what_goes_on_is_left_for_later() {
+        let told = told(&otlp().build().unwrap(), &shop(None));
+        let names: Vec<_> = told
+            .iter()
+            .filter_map(|line| line.split(' ').next())
+            .collect();
+        assert_eq!(names, ["Model", "Tool"]);
+    }
+
+    #[tokio::test]
+    async fn nobody_there_is_an_error_that_shows_no_header() {
+        let otlp = otlp()
+            .header("x-api-key", Secret::new("sk-planted"))
+            .build();
+        let error = otlp.unwrap().send(&shop(Some(2_000))).await.unwrap_err();
+        assert!(error.to_string().contains("127.0.0.1:9"), "{error}");
+        assert!(!format!("{error} {error:?}").contains("planted"));
+    }
+}
