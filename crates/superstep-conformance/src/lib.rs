@@ -15,7 +15,9 @@
 //! block_on(checkpointer(async || Memory::new())).assert();
 //! ```
 //!
-//! What it does not see: rule 4 (durability) needs a power cut, and damaged bytes need a hand in
+//! Whoever writes a program that must survive being killed finds a process that dies at a chosen point in [`mortal`].
+//!
+//! What the suite does not see: rule 4 (durability) needs a power cut, and damaged bytes need a hand in
 //! the database. Test those beside it.
 //!
 //! [`Checkpointer`]: superstep_core::checkpoint::Checkpointer
@@ -23,6 +25,7 @@
 
 mod clauses;
 mod errand;
+pub mod mortal;
 mod poll;
 mod prng;
 mod report;

@@ -59,6 +59,14 @@ impl ToolCx {
         self.0.handed.deadline
     }
 
+    /// A number that rises whenever the thread is taken over, for a receiver that can compare.
+    ///
+    /// A worker that was thought dead can no longer write to the store, but what it had sent is still on its way. A receiver
+    /// that keeps the highest fence it has seen of a thread, and refuses a call with a lower one, is safe from that, too.
+    pub fn fence(&self) -> u64 {
+        self.0.handed.node.epoch().0
+    }
+
     /// The id of the call, as the model's message names it.
     pub fn call_id(&self) -> &str {
         &self.0.handed.call_id

@@ -1,7 +1,7 @@
 //! Keys: the same for every go at a call, another one on a fork, and not used past their time.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
@@ -65,18 +65,14 @@ fn pays(store: &Memory, fate: &Arc<Fate>, tool: Tool) -> Thread<AgentState> {
         { "at": "model", "text": "Done." }
     ]));
     let graph = Agent::builder(model).tools([tool]).build().unwrap();
-    let store = Mortal {
-        inner: Arc::new(store.clone()),
-        fate: fate.clone(),
-        forgets: None,
-    };
+    let store = Mortal::new(Arc::new(store.clone()), fate.clone());
     Runtime::new(store).thread(&graph, "t").unwrap()
 }
 
 #[tokio::test]
 async fn a_key_that_the_receiver_may_have_forgotten_is_not_used_again() {
     let mut died = false;
-    for death in 1..=20 {
+    for death in 1..=40 {
         let fate = Fate::at(death);
         let store = Memory::default();
         let calls = Arc::new(AtomicU32::new(0));
@@ -151,6 +147,42 @@ async fn under_one_key_there_is_one_set_of_arguments() {
         "{}",
         failures[0]
     );
+}
+
+/// A tool that notes the fence of each call, and can die in it.
+fn noted(fences: &Arc<Mutex<Vec<u64>>>, fate: &Arc<Fate>) -> Tool {
+    let (fences, fate) = (fences.clone(), fate.clone());
+    tool("pay", "Pays.", move |_: Note, cx: ToolCx| {
+        fences.lock().unwrap().push(cx.fence());
+        let fate = fate.clone();
+        async move {
+            fate.point().await;
+            Ok("paid")
+        }
+    })
+    .idempotent()
+}
+
+#[tokio::test]
+async fn the_fence_rises_when_another_takes_the_thread_over() {
+    for death in 1..=40 {
+        let store = Memory::default();
+        let fences = Arc::default();
+        let fate = Fate::at(death);
+        let thread = pays(&store, &fate, noted(&fences, &fate));
+        fate.lives(thread.start(AgentState::ask("go"))).await;
+        if fences.lock().unwrap().is_empty() {
+            continue;
+        }
+        let fate = Fate::never();
+        let thread = pays(&store, &fate, noted(&fences, &fate));
+        thread.recover().await.unwrap();
+        let fences = fences.lock().unwrap().clone();
+        // Its script begins anew and wants another call; that one is made under the same fence.
+        assert!(fences[0] < fences[1], "{fences:?}");
+        return;
+    }
+    panic!("the tool was never called");
 }
 
 #[tokio::test]

@@ -5,6 +5,8 @@
     reason = "clippy lets tests unwrap, but not what helps them"
 )]
 
+use superstep_conformance::mortal;
+
 mod approvals;
 mod budgets;
 mod keys;
@@ -15,7 +17,6 @@ mod listen;
 mod loops;
 mod lost_answers;
 mod memories;
-mod mortal;
 #[cfg(feature = "otlp")]
 mod phoenix;
 mod secrets;

@@ -405,6 +405,12 @@ impl NodeCx {
         self.0.info.task
     }
 
+    /// The epoch under which this task runs. It rises whenever the thread is taken over: a receiver that has seen a higher
+    /// one can tell that this is what was left under way by somebody who no longer owns the thread.
+    pub fn epoch(&self) -> Epoch {
+        self.0.info.epoch
+    }
+
     /// Which attempt this is, counted from 1.
     pub fn attempt(&self) -> u32 {
         self.0.info.attempt
