@@ -9,7 +9,9 @@ mod cluster;
 mod daemon;
 mod drill;
 mod http;
+mod mcp;
 mod model;
+mod npm;
 mod packages;
 mod phoenix;
 mod ports;
@@ -51,6 +53,7 @@ pub(crate) const NAMES: &[&str] = &[
     "postgres",
     "redis",
     "restate",
+    "mcp",
     CLUSTER,
     "model",
     "embeddings",
@@ -90,6 +93,7 @@ fn all(places: &Places) -> Vec<Box<dyn Service>> {
         Box::new(postgres::Postgres::new(places)),
         Box::new(redis::Redis::new(places)),
         Box::new(Restate::shared(places, Layout::Single)),
+        Box::new(mcp::Mcp::new(places)),
         Box::new(Restate::shared(places, Layout::Cluster)),
         Box::new(model::Model::new(places, &model::SMALL)),
         Box::new(model::Model::new(places, &model::EMBEDDINGS)),

@@ -16,6 +16,7 @@ mod labels;
 mod listen;
 mod loops;
 mod lost_answers;
+mod mcp;
 mod memories;
 #[cfg(feature = "otlp")]
 mod phoenix;
