@@ -353,11 +353,8 @@ async fn a_breakpoint_is_a_wait_between_two_supersteps() {
         .build()
         .unwrap();
     let before_b = options(|options| {
-        drop(
-            options
-                .pause_before
-                .insert(superstep::NodeName::new("b").unwrap()),
-        )
+        let b = superstep::NodeName::new("b").unwrap();
+        options.pause_before.insert(b);
     });
     let thread = time.runtime(&store).thread(&graph, "t").unwrap();
     let first = time.runtime(&store).thread(&graph, "t").unwrap();
