@@ -40,6 +40,11 @@ impl Home {
         Self::with_runtime(settings, runtime)
     }
 
+    /// Over a store that is open already, whatever the settings say.
+    pub fn over(settings: Settings, store: impl Checkpointer + 'static) -> anyhow::Result<Self> {
+        Self::with_runtime(settings, Runtime::new(store))
+    }
+
     fn with_runtime(settings: Settings, runtime: Runtime) -> anyhow::Result<Self> {
         let models = Arc::new(Models::default());
         let prompts = match &settings.prompts {

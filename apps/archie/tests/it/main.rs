@@ -7,5 +7,6 @@
 
 mod acceptance;
 mod commands;
+mod crashes;
 mod kit;
 mod local_model;

@@ -87,28 +87,72 @@ fn inputs(state: &AppState) -> String {
     text
 }
 
-/// Writes the result beside the inputs. What was there before is kept under a number, and a result that is there already is
-/// left alone.
-pub fn persist_final_output(output: &str, folder: &Path) -> anyhow::Result<PathBuf> {
+/// One change to the folder of a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// A file is moved, whole or not at all.
+    Move {
+        /// What.
+        from: PathBuf,
+        /// Where to.
+        to: PathBuf,
+    },
+    /// A file is written. Who is killed meanwhile leaves a part of it.
+    Write {
+        /// Which.
+        to: PathBuf,
+        /// What is to be in it.
+        text: String,
+    },
+}
+
+impl Change {
+    /// Makes it.
+    pub fn make(&self) -> std::io::Result<()> {
+        match self {
+            Self::Move { from, to } => fs::rename(from, to),
+            Self::Write { to, text } => fs::write(to, text),
+        }
+    }
+}
+
+/// What is to be done, in order, until a result is in its folder. Whoever is killed on the way begins anew, and comes to the
+/// same. What was there before is kept under a number, and a result that is there already is left alone.
+pub fn changes(output: &str, folder: &Path) -> std::io::Result<Vec<Change>> {
     let path = folder.join(RESULT);
-    let cannot = || format!("{} cannot be written", path.display());
+    let mut changes = Vec::new();
     match fs::read_to_string(&path) {
-        Ok(before) if before == output => return Ok(path),
+        Ok(before) if before == output => return Ok(changes),
         Ok(_) => {
-            let kept = (1..).map(|number| folder.join(format!("analysis_result.{number}.md")));
-            let kept = kept
-                .into_iter()
-                .find(|kept| !kept.exists())
-                .unwrap_or_else(|| path.clone());
-            fs::rename(&path, kept).with_context(cannot)?;
+            let kept = (1..).map(|number: u64| folder.join(format!("analysis_result.{number}.md")));
+            let kept = kept.into_iter().find(|kept| !kept.exists());
+            changes.push(Change::Move {
+                from: path.clone(),
+                to: kept.unwrap_or_else(|| path.clone()),
+            });
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error).with_context(cannot),
+        Err(error) => return Err(error),
     }
-    // Whole or not at all.
+    // Under another name first: the result is there as a whole or not at all.
     let partial = folder.join(format!(".{RESULT}.partial"));
-    fs::write(&partial, output).with_context(cannot)?;
-    fs::rename(&partial, &path).with_context(cannot)?;
+    changes.push(Change::Write {
+        to: partial.clone(),
+        text: output.to_owned(),
+    });
+    changes.push(Change::Move {
+        from: partial,
+        to: path,
+    });
+    Ok(changes)
+}
+
+/// Writes the result beside the inputs, by these [`changes`].
+pub fn persist_final_output(output: &str, folder: &Path) -> anyhow::Result<PathBuf> {
+    let path = folder.join(RESULT);
+    let made =
+        changes(output, folder).and_then(|changes| changes.iter().try_for_each(Change::make));
+    made.with_context(|| format!("{} cannot be written", path.display()))?;
     Ok(path)
 }
 
