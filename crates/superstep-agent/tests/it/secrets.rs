@@ -133,7 +133,7 @@ fn answer(head: &str, body: &str) -> String {
                 .map(planted)
                 .find(|key| head.contains(key))
                 .unwrap_or_default();
-            refusal("400 Bad Request", &format!("{}{key}", "x".repeat(490)))
+            refusal("400 Bad Request", &format!("{}{key}", "x".repeat(470)))
         }
         "breaks" => events(&[delta(json!({ "content": "I" }), None), format!("{{ {told}")]),
         _ if body.contains(r#""role":"tool""#) => events(&[
