@@ -1,8 +1,27 @@
 //! Archie: durable agents in one program.
 //!
-//! The program is a library too, so that an agent of your own can stand beside ours in the same shell and inbox. In reading
-//! order: [`cli::args`] (what can be typed), [`home::Home`] (the store, the runtime, the agents), [`commands`], [`shell`],
-//! [`agents`].
+//! What a person installs: a shell and a command line over threads that survive whatever happens to the process. The program is a
+//! library too, so that an agent of your own can stand beside ours in the same shell and inbox.
+//!
+//! It never sends anything anywhere but to the model that was chosen, it keeps nothing but what is in its store and beside the
+//! person's own files, and it knows no rule of the runtime: what may run again, who wins, what is stored, all that is
+//! `superstep`'s.
+//!
+//! In reading order: [`cli::args`] (what can be typed), [`home::Home`] (the store, the runtime, the agents), [`commands`],
+//! [`shell`], [`say::Say`] (the one way to talk to the person), [`agents`].
+//!
+//! ```no_run
+//! use archie::cli::settings::{Given, Settings};
+//! use archie::home::Home;
+//!
+//! # async fn example() -> anyhow::Result<()> {
+//! let home = Home::open(Settings::read(&Given::default())?).await?;
+//! for agent in &home.agents {
+//!     println!("{}: {}", agent.name(), agent.about());
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod agents;
 pub mod cli;
