@@ -68,3 +68,8 @@ pub use tool::{Class, Tool, ToolCx, ToolError, ToolFault, ToolOutput, Tools, too
 #[cfg(all(doctest, feature = "otlp"))]
 #[doc = include_str!("../../../docs/traces.md")]
 struct Traces;
+
+/// The examples of the page on agents compile.
+#[cfg(all(doctest, feature = "mcp"))]
+#[doc = include_str!("../../../docs/agents.md")]
+struct Agents;
