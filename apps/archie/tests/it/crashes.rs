@@ -97,7 +97,7 @@ impl World {
                 Some(row) => go_on(&row.thread.to_string(), &home, &person, false).await,
             }
         };
-        fate.lives(life).await.map(Result::unwrap)
+        Box::pin(fate.lives(life)).await.map(Result::unwrap)
     }
 
     /// Processes that die at these points, and then one that does not.
