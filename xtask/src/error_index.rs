@@ -28,6 +28,8 @@ const FAMILIES: &[(&str, &str)] = &[
     ("worker", "Workers of a cluster"),
     ("cron", "Orders by the clock"),
     ("model", "Asking models"),
+    ("tool", "Tools of agents"),
+    ("mcp", "MCP servers"),
     ("memory", "What agents remember"),
     ("protocol", "Drivers that call out of turn"),
 ];

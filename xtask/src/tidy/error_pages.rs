@@ -28,7 +28,11 @@ const SOURCES: &[Source] = &[
     },
     Source {
         name: "superstep-agent",
-        codes: || superstep_agent::memory::MemoryError::CODES.to_vec(),
+        codes: || {
+            let tools = superstep_agent::ToolFault::CODES;
+            let servers = superstep_agent::mcp::McpError::CODES;
+            [tools, servers, superstep_agent::memory::MemoryError::CODES].concat()
+        },
     },
     Source {
         name: "superstep-restate",

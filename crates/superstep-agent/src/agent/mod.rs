@@ -64,12 +64,12 @@ pub struct AgentBuilder {
     retry: Option<RetryPolicy>,
 }
 
-/// Why there is no agent.
+/// Why there is no agent: everything that is wrong with its tools, or with its graph, each with a code of its own.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
     /// Its tools.
-    #[error("the tools of agent `{agent}` have {} faults: {}", .faults.len(), in_words(.faults))]
+    #[error("the tools of agent `{agent}` have {} fault(s):{}", .faults.len(), list(.faults))]
     Tools {
         /// The agent.
         agent: String,
@@ -81,9 +81,9 @@ pub enum AgentError {
     Graph(#[from] BuildError),
 }
 
-fn in_words(faults: &[ToolFault]) -> String {
-    let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
-    faults.join("; ")
+fn list(faults: &[ToolFault]) -> String {
+    let line = |fault: &ToolFault| format!("\n  - {fault} [{}]", fault.code());
+    faults.iter().map(line).collect()
 }
 
 impl AgentBuilder {

@@ -98,6 +98,19 @@ pub enum McpError {
     },
 }
 
+impl McpError {
+    /// The stable codes of all of them.
+    pub const CODES: &'static [&'static str] = &["mcp-unreachable", "mcp-changed"];
+
+    /// The stable code of this error: the name of its page in the error index.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unreachable { .. } => "mcp-unreachable",
+            Self::Changed { .. } => "mcp-changed",
+        }
+    }
+}
+
 impl Server {
     /// Starts a program that speaks MCP over its input and output. It sees `PATH`, `HOME` and the variables given here, and
     /// no others: keys of ours are none of its business. It is killed when the connection ends.

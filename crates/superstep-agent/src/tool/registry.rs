@@ -48,6 +48,28 @@ pub enum ToolFault {
     },
 }
 
+impl ToolFault {
+    /// The stable codes of all of them.
+    pub const CODES: &'static [&'static str] = &[
+        "tool-duplicate",
+        "tool-bad-name",
+        "tool-no-description",
+        "tool-not-an-object",
+        "tool-no-lookup",
+    ];
+
+    /// The stable code of this fault: the name of its page in the error index.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Duplicate { .. } => "tool-duplicate",
+            Self::BadName { .. } => "tool-bad-name",
+            Self::NoDescription { .. } => "tool-no-description",
+            Self::NotAnObject { .. } => "tool-not-an-object",
+            Self::NoLookup { .. } => "tool-no-lookup",
+        }
+    }
+}
+
 impl Tools {
     /// Checks and takes tools, or tells every fault at once.
     pub fn new(tools: impl IntoIterator<Item = Tool>) -> Result<Self, Vec<ToolFault>> {
