@@ -306,7 +306,10 @@ mod tests {
         let down = |names: &[&str]| services::Action::Down(owned(names));
         for (line, action) in [
             ("up", up(&USUAL)),
-            ("up --cluster", up(&[&USUAL[..], &["restate-cluster"]].concat())),
+            (
+                "up --cluster",
+                up(&[&USUAL[..], &["restate-cluster"]].concat()),
+            ),
             ("up redis", up(&["redis"])),
             ("up redis --cluster", up(&["redis", "restate-cluster"])),
             ("down", down(services::NAMES)),
@@ -321,14 +324,7 @@ mod tests {
     }
 
     /// What comes unless one says what.
-    const USUAL: [&str; 6] = [
-        "postgres",
-        "redis",
-        "restate",
-        "mcp",
-        "model",
-        "embeddings",
-    ];
+    const USUAL: [&str; 6] = ["postgres", "redis", "restate", "mcp", "model", "embeddings"];
 
     fn owned(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| (*name).to_owned()).collect()
