@@ -22,10 +22,15 @@ const FAMILIES: &[(&str, &str)] = &[
     ("checkpoint", "The checkpointer"),
     ("format", "Stored bytes"),
     ("store", "The long-term store"),
+    ("budget", "Budgets"),
     ("drive", "Driving threads"),
     ("restate", "Asking a cluster"),
     ("worker", "Workers of a cluster"),
     ("cron", "Orders by the clock"),
+    ("model", "Asking models"),
+    ("tool", "Tools of agents"),
+    ("mcp", "MCP servers"),
+    ("memory", "What agents remember"),
     ("protocol", "Drivers that call out of turn"),
 ];
 

@@ -50,7 +50,7 @@ commands:
                                 all  every other one, into results/bench.json
   bench page                    write docs/benchmarks.md and its plots from what is in results/
   services up [NAME...] [--cluster]
-                                start the servers that tests need: postgres, redis, restate
+                                start the servers that tests need: postgres, redis, restate, mcp, model, embeddings
                                 --cluster  also restate-cluster, which is three nodes
   services down [NAME...]       stop them, or all there are
   services status [--json]      list them and where they are
@@ -212,7 +212,7 @@ fn parse_services(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> 
     let action = match action.as_str() {
         "up" => {
             if names.is_empty() {
-                names.extend(all().filter(|name| name != services::CLUSTER));
+                names.extend(all().filter(|name| !services::ASKED_FOR.contains(&name.as_str())));
             }
             names.extend(cluster.then(|| services::CLUSTER.to_owned()));
             services::Action::Up(names)
@@ -305,17 +305,14 @@ mod tests {
         let up = |names: &[&str]| services::Action::Up(owned(names));
         let down = |names: &[&str]| services::Action::Down(owned(names));
         for (line, action) in [
-            ("up", up(&["postgres", "redis", "restate"])),
+            ("up", up(&USUAL)),
             (
                 "up --cluster",
-                up(&["postgres", "redis", "restate", "restate-cluster"]),
+                up(&[&USUAL[..], &["restate-cluster"]].concat()),
             ),
             ("up redis", up(&["redis"])),
             ("up redis --cluster", up(&["redis", "restate-cluster"])),
-            (
-                "down",
-                down(&["postgres", "redis", "restate", "restate-cluster"]),
-            ),
+            ("down", down(services::NAMES)),
             ("down restate-cluster", down(&["restate-cluster"])),
             ("status", services::Action::Status { json: false }),
             ("status --json", services::Action::Status { json: true }),
@@ -325,6 +322,9 @@ mod tests {
             assert_eq!(parsed, Ok(Command::Services(action)), "{line}");
         }
     }
+
+    /// What comes unless one says what.
+    const USUAL: [&str; 6] = ["postgres", "redis", "restate", "mcp", "model", "embeddings"];
 
     fn owned(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| (*name).to_owned()).collect()

@@ -9,7 +9,11 @@ mod cluster;
 mod daemon;
 mod drill;
 mod http;
+mod mcp;
+mod model;
+mod npm;
 mod packages;
+mod phoenix;
 mod ports;
 mod postgres;
 mod redis;
@@ -45,10 +49,24 @@ pub(crate) enum Action {
 }
 
 /// All there are.
-pub(crate) const NAMES: &[&str] = &["postgres", "redis", "restate", CLUSTER];
+pub(crate) const NAMES: &[&str] = &[
+    "postgres",
+    "redis",
+    "restate",
+    "mcp",
+    CLUSTER,
+    "model",
+    "embeddings",
+    MODEL_LARGE,
+    PHOENIX,
+];
 
-/// The one that only comes when it is asked for.
+/// Those that only come when they are asked for: they are heavy.
+pub(crate) const ASKED_FOR: &[&str] = &[CLUSTER, MODEL_LARGE, PHOENIX];
+
 pub(crate) const CLUSTER: &str = "restate-cluster";
+const MODEL_LARGE: &str = "model-large";
+const PHOENIX: &str = "phoenix";
 
 /// Where a service that runs can be reached.
 pub(crate) fn address(name: &str) -> anyhow::Result<String> {
@@ -75,7 +93,12 @@ fn all(places: &Places) -> Vec<Box<dyn Service>> {
         Box::new(postgres::Postgres::new(places)),
         Box::new(redis::Redis::new(places)),
         Box::new(Restate::shared(places, Layout::Single)),
+        Box::new(mcp::Mcp::new(places)),
         Box::new(Restate::shared(places, Layout::Cluster)),
+        Box::new(model::Model::new(places, &model::SMALL)),
+        Box::new(model::Model::new(places, &model::EMBEDDINGS)),
+        Box::new(model::Model::new(places, &model::LARGE)),
+        Box::new(phoenix::Phoenix::new(places)),
     ]
 }
 

@@ -126,6 +126,26 @@ pub(crate) const STEPS: &[Step] = &[
         "bench parked",
         cargo(&["xtask", "bench", "parked", "--quick", "--json"]),
     ),
+    long(
+        "services that are heavy",
+        cargo(&["xtask", "services", "up", "model-large", "phoenix"]),
+    ),
+    long(
+        "tests with a large model and a trace backend",
+        Action::Cargo {
+            args: &[
+                "test",
+                "-p",
+                "superstep-llm",
+                "-p",
+                "superstep-agent",
+                "--all-features",
+                "--test",
+                "it",
+            ],
+            env: &[("SUPERSTEP_LONG", "1")],
+        },
+    ),
     long("crash sim, all", cargo(&crash("sim", "10000"))),
     long("crash kill, all", cargo(&crash("kill", "300"))),
     long("crash race, all", cargo(&crash("race", "1000"))),

@@ -2,7 +2,7 @@
 //!
 //! Whoever writes a [`Checkpointer`] or a [`Store`] runs the same suite that ours pass:
 //! [`checkpointer`] and [`store`] hold a fresh one to every clause of its trait's docs and give a
-//! [`Report`]. A clause is a small async function named for the rule it checks, so a failure reads
+//! [`Report`]; [`budgets`] does so for what core keeps in a store. A clause is a small async function named for the rule it checks, so a failure reads
 //! as a broken rule: `commit::stale_epoch_is_fenced`.
 //!
 //! The suite brings no runtime. Run it on the one that your implementation needs; if it needs none,
@@ -15,7 +15,9 @@
 //! block_on(checkpointer(async || Memory::new())).assert();
 //! ```
 //!
-//! What it does not see: rule 4 (durability) needs a power cut, and damaged bytes need a hand in
+//! Whoever writes a program that must survive being killed finds a process that dies at a chosen point in [`mortal`].
+//!
+//! What the suite does not see: rule 4 (durability) needs a power cut, and damaged bytes need a hand in
 //! the database. Test those beside it.
 //!
 //! [`Checkpointer`]: superstep_core::checkpoint::Checkpointer
@@ -23,12 +25,14 @@
 
 mod clauses;
 mod errand;
+pub mod mortal;
 mod poll;
 mod prng;
 mod report;
 mod sample;
+pub mod services;
 pub mod sim;
 
-pub use clauses::{checkpointer, store};
+pub use clauses::{budgets, checkpointer, store};
 pub use poll::block_on;
 pub use report::Report;

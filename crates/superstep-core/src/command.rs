@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::checkpoint::format::{GotoRecord, ParentRecord};
 use crate::error::{FailureKind, NodeError};
 use crate::ids::{END, NodeName, is_node_name};
+use crate::label::Floor;
 use crate::state::{State, StateUpdate};
 use crate::value::Value;
 
@@ -141,6 +142,8 @@ impl<S> Target<S> for NodeRef<S> {
 /// One place to go, with or without a payload. What a route returns, besides plain names.
 pub struct Goto<S> {
     inner: Result<GotoRecord, NodeError>,
+    /// The labels of what is sent.
+    floor: Floor,
     of: PhantomData<fn(S)>,
 }
 
@@ -149,14 +152,20 @@ impl<S> Goto<S> {
     pub fn node(target: impl Target<S>) -> Self {
         Self {
             inner: goto_record(target.target_name(), None),
+            floor: Floor::default(),
             of: PhantomData,
         }
     }
 
     /// To a node that takes a payload.
     pub fn send<P: Payload>(to: &SendTo<P>, payload: P) -> Self {
+        let (inner, floor) = match send_record(to, &payload) {
+            Ok((record, floor)) => (Ok(record), floor),
+            Err(error) => (Err(error), Floor::default()),
+        };
         Self {
-            inner: send_record(to, &payload),
+            inner,
+            floor,
             of: PhantomData,
         }
     }
@@ -168,15 +177,15 @@ impl<S> fmt::Debug for Goto<S> {
     }
 }
 
-fn send_record<P: Payload>(to: &SendTo<P>, payload: &P) -> Result<GotoRecord, NodeError> {
-    let payload = Value::encode(payload).map_err(|error| {
+fn send_record<P: Payload>(to: &SendTo<P>, payload: &P) -> Result<(GotoRecord, Floor), NodeError> {
+    let encoded = Value::encode_and_read_back(payload).map_err(|error| {
         let why = crate::error::chain(&error);
         NodeError::of_kind(
             FailureKind::InvalidUpdate,
             format!("what is sent to `{}` cannot be stored: {why}", to.name),
         )
     })?;
-    goto_record(to.name, Some(payload))
+    Ok((goto_record(to.name, Some(encoded.value))?, encoded.floor))
 }
 
 fn goto_record(name: &str, payload: Option<Value>) -> Result<GotoRecord, NodeError> {
@@ -241,13 +250,23 @@ pub(crate) fn records<S>(
     gotos.into_iter().map(|goto| goto.inner).collect()
 }
 
+/// The labels that every labeled value has that is sent.
+pub(crate) fn floor<S>(gotos: &[Goto<S>]) -> Floor {
+    let mut floor = Floor::default();
+    for goto in gotos {
+        floor.lower_by(&goto.floor);
+    }
+    floor
+}
+
 /// What a node gives back: what it writes, and where it goes if it routes by commands.
 ///
 /// An update converts by `.into()`, so a node that only writes returns its update.
 pub struct Command<S: State> {
     pub(crate) update: S::Update,
     pub(crate) goto: Vec<Goto<S>>,
-    pub(crate) parent: Option<Result<ParentRecord, NodeError>>,
+    /// With the labels of what is written and sent.
+    pub(crate) parent: Option<Result<(ParentRecord, Floor), NodeError>>,
 }
 
 impl<S: State> Command<S> {
@@ -289,18 +308,21 @@ impl<S: State> Command<S> {
     }
 }
 
-fn parent_record<P: State>(mut command: Command<P>) -> Result<ParentRecord, NodeError> {
+fn parent_record<P: State>(mut command: Command<P>) -> Result<(ParentRecord, Floor), NodeError> {
     // Named in the child, for the parent only sees the stored form.
     command
         .update
         .name_messages(&mut crate::state::MessageIds::of("parent"));
-    let update = Value::encode(&command.update).map_err(|error| {
+    let encoded = Value::encode_and_read_back(&command.update).map_err(|error| {
         NodeError::of_kind(FailureKind::InvalidUpdate, crate::error::chain(&error))
     })?;
-    Ok(ParentRecord {
-        update,
+    let mut floor = floor(&command.goto);
+    floor.lower_by(&encoded.floor);
+    let record = ParentRecord {
+        update: encoded.value,
         goto: records(command.goto)?,
-    })
+    };
+    Ok((record, floor))
 }
 
 impl<S: State> fmt::Debug for Command<S> {

@@ -8,6 +8,7 @@ pub(crate) use node::chain;
 pub use node::{Failure, FailureKind, NodeError};
 
 use crate::ids::{Epoch, FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId};
+use crate::label::Labels;
 
 /// Writes `code()` for an error enum, and the list of its codes, so that none can be forgotten.
 macro_rules! error_codes {
@@ -39,6 +40,7 @@ pub fn all_codes() -> impl Iterator<Item = &'static str> {
         ProtocolError::CODES,
         FailureKind::CODES,
         crate::store::StoreError::CODES,
+        crate::budget::BudgetError::CODES,
     ]
     .into_iter()
     .flatten()
@@ -71,6 +73,18 @@ pub enum NameError {
         /// What was given.
         name: String,
     },
+    /// Not a label.
+    #[error("`{name}` is not a label: use 1 to 64 of `a-z 0-9 _ - . :`")]
+    Label {
+        /// What was given.
+        name: String,
+    },
+    /// Not the key of a call.
+    #[error("`{name}` is not the key of a call: use 1 to 128 printable ASCII characters")]
+    CallKey {
+        /// What was given.
+        name: String,
+    },
     /// Not an id.
     #[error("`{text}` is not a {kind}: it has 32 lower-case hexadecimal digits")]
     Id {
@@ -85,6 +99,8 @@ error_codes!(NameError {
     Node => "name-node",
     Thread => "name-thread",
     Tenant => "name-tenant",
+    Label => "name-label",
+    CallKey => "name-call-key",
     Id => "name-id",
 });
 
@@ -138,6 +154,14 @@ pub enum InvalidUpdate {
         /// The id that was named.
         id: String,
     },
+    /// A value that was made by a node that had read labels, without them.
+    #[error(
+        "the node has read {labels}, and writes or sends a labeled value without; make it with `cx.labeled`, or declassify it with a reason"
+    )]
+    LabelLost {
+        /// The labels that are missing.
+        labels: Labels,
+    },
     /// A rule of the state's own, given with `#[state(check = path)]`.
     #[error("the update breaks a rule of the state: {rule}")]
     Rule {
@@ -155,6 +179,7 @@ impl InvalidUpdate {
 
 error_codes!(InvalidUpdate {
     UnknownMessage => "update-unknown-message",
+    LabelLost => "update-label-lost",
     Rule => "update-rule",
 });
 

@@ -455,7 +455,7 @@ impl fmt::Display for FramePath {
 }
 
 /// Keeps a hostile name from filling a log.
-fn shorten(text: &str) -> String {
+pub(crate) fn shorten(text: &str) -> String {
     const CHARS_MAX: usize = 80;
     if text.chars().count() <= CHARS_MAX {
         return text.to_owned();

@@ -78,10 +78,11 @@
 //!
 //! [`State`], [`Graph`], [`Node`] and [`NodeCx`] are what graphs are written with. [`run`] is the machine,
 //! [`checkpoint`] the seam to stores and the format, [`driver`] the seam to drivers, [`error`] every
-//! error with its code.
+//! error with its code. [`label`] is what values carry along, [`budget`] what may be spent.
 // Lets the code that `derive(State)` writes name this crate the same way inside and outside of it.
 extern crate self as superstep_core;
 
+pub mod budget;
 pub mod channel;
 pub mod checkpoint;
 mod command;
@@ -89,10 +90,12 @@ pub mod driver;
 pub mod error;
 pub mod graph;
 mod ids;
+pub mod label;
 pub mod node;
 pub mod run;
 pub mod state;
 pub mod store;
+pub mod trace;
 mod value;
 
 pub use channel::{Channel, ChannelKind, ChannelSet, Message, MessageWrite};
@@ -104,6 +107,7 @@ pub use ids::{
     END, Epoch, FramePath, FrameSegment, InterruptId, Moment, NodeName, RunId, START, Seq, TaskId,
     ThreadId, Timestamp,
 };
+pub use label::{Label, Labeled, Labels};
 pub use node::{Interrupt, Node, NodeCx};
 pub use run::{Outcome, Run, Step};
 pub use state::{State, StateUpdate, View};

@@ -26,6 +26,18 @@ pub trait Store: Send + Sync + 'static {
     /// Stores an item, replacing what was under its key.
     fn put<'a>(&'a self, put: &'a PutItem, now: Timestamp) -> BoxFuture<'a, StoreResult<()>>;
 
+    /// Stores an item if what is under its key is what the caller last saw there: an equal value, or nothing
+    /// (`None`; what has expired is nothing). Says whether it was stored. Comparing and storing are one step: of
+    /// several who saw the same, one succeeds, and nothing is stored for the others.
+    ///
+    /// When the answer is lost it may have been stored: look before trying again.
+    fn put_if<'a>(
+        &'a self,
+        seen: Option<&'a Json>,
+        put: &'a PutItem,
+        now: Timestamp,
+    ) -> BoxFuture<'a, StoreResult<bool>>;
+
     /// Deletes an item. Says whether it was there.
     fn delete<'a>(
         &'a self,

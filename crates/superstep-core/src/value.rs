@@ -4,7 +4,7 @@
 //! written if it could not be read back: not-a-number, a key that is not text, nesting past the
 //! reader's limit.
 
-mod finite;
+mod walk;
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,10 +13,20 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ValueError;
+use crate::label::Floor;
 
 /// A value as it is stored: one codec byte, then its bytes. Cheap to clone.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Value(Arc<[u8]>);
+
+/// What came of encoding something.
+pub(crate) struct Encoded<T> {
+    pub(crate) value: Value,
+    /// What a reader of the bytes will see.
+    pub(crate) read_back: T,
+    /// The labels of the labeled values in it.
+    pub(crate) floor: Floor,
+}
 
 const CODEC_JSON: u8 = 1;
 
@@ -26,27 +36,34 @@ const BYTES_EXPECTED: usize = 512;
 impl Value {
     /// Encodes, and makes sure that what was encoded can be read back as the same type.
     pub fn encode<T: Serialize + DeserializeOwned>(value: &T) -> Result<Self, ValueError> {
-        Self::encode_and_read_back(value).map(|(encoded, _)| encoded)
+        Self::encode_and_read_back(value).map(|encoded| encoded.value)
     }
 
     /// Encodes something that will be read as plain JSON, by whoever asks for it.
     pub fn plain<T: Serialize + ?Sized>(value: &T) -> Result<Self, ValueError> {
         // Before it is JSON, for there a number that is not finite has become null.
-        finite::check(value)?;
-        let json = serde_json::to_value(value).map_err(|source| ValueError::Encode {
+        walk::check(value)?;
+        let mut json = serde_json::to_value(value).map_err(|source| ValueError::Encode {
             source: source.into(),
         })?;
+        // Orders are told apart by their bytes, and any crate of a program can switch on that `serde_json` keeps the order in
+        // which fields were written.
+        json.sort_all_objects();
         Self::encode(&json)
     }
 
     /// Encodes, and gives what a reader of the bytes will see, which is what the caller should go on with.
     pub(crate) fn encode_and_read_back<T: Serialize + DeserializeOwned>(
         value: &T,
-    ) -> Result<(Self, T), ValueError> {
-        finite::check(value)?;
-        let encoded = Self::encode_unchecked(value)?;
-        let read_back = encoded.decode()?;
-        Ok((encoded, read_back))
+    ) -> Result<Encoded<T>, ValueError> {
+        let floor = walk::check(value)?;
+        let value = Self::encode_unchecked(value)?;
+        let read_back = value.decode()?;
+        Ok(Encoded {
+            value,
+            read_back,
+            floor,
+        })
     }
 
     /// Encodes a value that was made by decoding, and so is known to survive.

@@ -11,6 +11,7 @@ use superstep_core::store::{
     Item, Namespace, NamespaceQuery, PutItem, Search, Store, StoreError, StoreResult,
 };
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use crate::Postgres;
 use crate::fault::{Fault, PostgresError};
@@ -32,6 +33,18 @@ impl Store for Postgres {
         Box::pin(async move {
             put.check()?;
             Ok(self::put(&self.pool, put, now).await?)
+        })
+    }
+
+    fn put_if<'a>(
+        &'a self,
+        seen: Option<&'a Json>,
+        put: &'a PutItem,
+        now: Timestamp,
+    ) -> BoxFuture<'a, StoreResult<bool>> {
+        Box::pin(async move {
+            put.check()?;
+            Ok(put_if(&self.pool, seen, put, now).await?)
         })
     }
 
@@ -106,6 +119,7 @@ async fn get(
 }
 
 async fn put(pool: &Pool, put: &PutItem, now: Timestamp) -> Result<(), Fault> {
+    let row = Columns::of(put, now)?;
     // What had expired was gone, so what takes its place is new.
     let sql = "INSERT INTO item AS i (namespace, key, value, created, updated, expires, ttl_ms, refresh)
          VALUES ($1, $2, $3, $4, $4, $5, $6, $7)
@@ -113,21 +127,79 @@ async fn put(pool: &Pool, put: &PutItem, now: Timestamp) -> Result<(), Fault> {
              created = CASE WHEN i.expires <= excluded.created THEN excluded.created ELSE i.created END,
              updated = excluded.updated, expires = excluded.expires, ttl_ms = excluded.ttl_ms,
              refresh = excluded.refresh";
-    let value = serde_json::to_vec(&put.value)?;
-    let expires = put.ttl.map(|ttl| now.plus_ms(ttl.ms).0);
-    // Added to a time by PostgreSQL, which must not overflow.
-    let ttl_ms = put.ttl.map(|ttl| number(ttl.ms).min(TTL_MS_MAX));
-    let refresh = put.ttl.is_some_and(|ttl| ttl.refresh_on_read);
-    let namespace = encode(put.namespace.segments());
-    let key = put.key.as_bytes();
-    pool.write(
-        sql,
-        &[
-            &namespace, &key, &value, &now.0, &expires, &ttl_ms, &refresh,
-        ],
-    )
-    .await?;
+    pool.write(sql, &row.params()).await?;
     Ok(())
+}
+
+/// One statement: under READ COMMITTED a row that another statement changed meanwhile is compared again as it is
+/// now, so of several who saw the same one succeeds. Both sides of the comparison were written by the same
+/// encoder, from which equal values have equal bytes.
+async fn put_if(
+    pool: &Pool,
+    seen: Option<&Json>,
+    put: &PutItem,
+    now: Timestamp,
+) -> Result<bool, Fault> {
+    let row = Columns::of(put, now)?;
+    let stored = match seen {
+        None => {
+            let sql = "INSERT INTO item AS i (namespace, key, value, created, updated, expires, ttl_ms, refresh)
+                 VALUES ($1, $2, $3, $4, $4, $5, $6, $7)
+                 ON CONFLICT (namespace, key) DO UPDATE SET value = excluded.value,
+                     created = excluded.created, updated = excluded.updated,
+                     expires = excluded.expires, ttl_ms = excluded.ttl_ms, refresh = excluded.refresh
+                     WHERE i.expires <= excluded.created
+                 RETURNING 1";
+            pool.write(sql, &row.params()).await?
+        }
+        Some(seen) => {
+            let seen = serde_json::to_vec(seen)?;
+            let sql = "UPDATE item SET value = $3, updated = $4, expires = $5, ttl_ms = $6, refresh = $7
+                 WHERE namespace = $1 AND key = $2 AND (expires IS NULL OR expires > $4) AND value = $8
+                 RETURNING 1";
+            let [a, b, c, d, e, f, g] = row.params();
+            pool.write(sql, &[a, b, c, d, e, f, g, &seen]).await?
+        }
+    };
+    Ok(!stored.is_empty())
+}
+
+/// An item as it is bound to a statement.
+struct Columns<'a> {
+    namespace: Vec<u8>,
+    key: &'a [u8],
+    value: Vec<u8>,
+    now: i64,
+    expires: Option<i64>,
+    ttl_ms: Option<i64>,
+    refresh: bool,
+}
+
+impl<'a> Columns<'a> {
+    fn of(put: &'a PutItem, now: Timestamp) -> Result<Self, Fault> {
+        Ok(Self {
+            namespace: encode(put.namespace.segments()),
+            key: put.key.as_bytes(),
+            value: serde_json::to_vec(&put.value)?,
+            now: now.0,
+            expires: put.ttl.map(|ttl| now.plus_ms(ttl.ms).0),
+            // Added to a time by PostgreSQL, which must not overflow.
+            ttl_ms: put.ttl.map(|ttl| number(ttl.ms).min(TTL_MS_MAX)),
+            refresh: put.ttl.is_some_and(|ttl| ttl.refresh_on_read),
+        })
+    }
+
+    fn params(&self) -> [&(dyn ToSql + Sync); 7] {
+        [
+            &self.namespace,
+            &self.key,
+            &self.value,
+            &self.now,
+            &self.expires,
+            &self.ttl_ms,
+            &self.refresh,
+        ]
+    }
 }
 
 /// Without filters the database counts; with filters items are compared here, from the newest on.

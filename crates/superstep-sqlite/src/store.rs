@@ -54,6 +54,21 @@ impl Store for Sqlite {
         })
     }
 
+    fn put_if<'a>(
+        &'a self,
+        seen: Option<&'a Json>,
+        put: &'a PutItem,
+        now: Timestamp,
+    ) -> BoxFuture<'a, StoreResult<bool>> {
+        let checked = put.check().map(|()| (seen.cloned(), put.clone()));
+        Box::pin(async move {
+            let (seen, put) = checked?;
+            Ok(self
+                .write(move |connection| put_if(connection, seen.as_ref(), &put, now))
+                .await?)
+        })
+    }
+
     fn delete<'a>(
         &'a self,
         namespace: &'a Namespace,
@@ -175,6 +190,21 @@ fn put(connection: &Connection, put: &PutItem, now: Timestamp) -> Result<(), Fau
             put.ttl.is_some_and(|ttl| ttl.refresh_on_read),
         ])?;
     Ok(())
+}
+
+/// One transaction on the connection that writes, so nobody comes between the look and the write.
+fn put_if(
+    connection: &Connection,
+    seen: Option<&Json>,
+    put: &PutItem,
+    now: Timestamp,
+) -> Result<bool, Fault> {
+    let found = find(connection, &put.namespace, &put.key, now)?;
+    if found.map(|found| found.item.value).as_ref() != seen {
+        return Ok(false);
+    }
+    self::put(connection, put, now)?;
+    Ok(true)
 }
 
 /// Goes through items from the newest on and decodes one at a time: only the page is held.

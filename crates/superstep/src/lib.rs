@@ -58,6 +58,7 @@ mod patient;
 mod running;
 mod runtime;
 mod segment;
+mod spans;
 mod thread;
 mod wire;
 
@@ -82,7 +83,9 @@ pub use superstep_core::{
     Siblings, State, StateUpdate, SubgraphLife, Target, TaskId, ThreadId, Timeout, Timestamp,
     Value, View,
 };
-pub use superstep_core::{channel, checkpoint, driver, error, graph, node, run, state, store};
+pub use superstep_core::{
+    budget, channel, checkpoint, driver, error, graph, label, node, run, state, store, trace,
+};
 
 /// What most programs need.
 pub mod prelude {

@@ -14,9 +14,11 @@ use superstep_core::node::{Execution, Pulse, Task, TaskEnd};
 use superstep_core::{Epoch, TaskId, ThreadId, Timestamp};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tracing::{Instrument, Span};
 
 use crate::clock::Clock;
 use crate::patient::Patient;
+use crate::spans;
 use crate::wire::{Notice, Wire};
 
 /// The tasks of one run. Dropping it stops them all.
@@ -26,6 +28,8 @@ pub(crate) struct Running {
     /// Those that have ended and were not asked for: they never waited, or came together with others.
     ended: VecDeque<(TaskId, TaskEnd)>,
     surroundings: Arc<Surroundings>,
+    /// The live span of the superstep under way.
+    superstep: Span,
 }
 
 /// What every task of a run is started with.
@@ -57,17 +61,29 @@ impl Running {
             handles: BTreeMap::new(),
             ended: VecDeque::new(),
             surroundings,
+            superstep: Span::none(),
         }
     }
 
     pub(crate) fn start(&mut self, tasks: Vec<Task>) {
         // A task without company is begun right here: many never wait, and need no trip to another thread.
         let alone = tasks.len() == 1 && self.tasks.is_empty();
+        let is_watched = spans::are_wanted();
+        if is_watched
+            && self.is_idle()
+            && let Some(task) = tasks.first()
+        {
+            self.superstep = spans::of_superstep(task);
+        }
         for task in tasks {
             let id = task.id();
             let around = self.surroundings.clone();
+            let span = match is_watched {
+                true => spans::of_node(&task, &self.superstep),
+                false => Span::none(),
+            };
             let begun = if alone {
-                around.begin(task)
+                span.in_scope(|| around.begin(task))
             } else {
                 Begun::Later(task)
             };
@@ -78,10 +94,10 @@ impl Running {
                 }
                 Begun::Waits(attempt) => self
                     .tasks
-                    .spawn(async move { (id, around.go_on(attempt).await) }),
+                    .spawn(async move { (id, around.go_on(attempt).instrument(span).await) }),
                 Begun::Later(task) => self
                     .tasks
-                    .spawn(async move { (id, around.run(task).await) }),
+                    .spawn(async move { (id, around.run(task).instrument(span).await) }),
             };
             self.handles.insert(id, handle);
         }

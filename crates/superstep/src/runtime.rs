@@ -20,6 +20,7 @@ use superstep_core::{
     Checkpointer, Graph, Moment, Outcome, Run, RunId, Seq, State, Step, TaskId, ThreadId,
 };
 use tokio::sync::{Semaphore, watch};
+use tracing::Instrument;
 
 use crate::cache::MemoryCache;
 use crate::clock::Clock;
@@ -29,6 +30,7 @@ use crate::notices::Notices;
 use crate::patient::Patient;
 use crate::running::{Running, Surroundings, lost};
 use crate::segment::{Boundary, Desk, Driven, Stretch};
+use crate::spans;
 use crate::thread::Thread;
 use crate::wire::{Notice, Wire};
 
@@ -411,9 +413,23 @@ impl Runtime {
         }
     }
 
-    /// Drives a run until it stops or its stretch is over. The whole driver: if it grows a rule of its own, the rule
-    /// belongs in core.
+    /// Drives a run until it stops or its stretch is over.
     pub(crate) async fn drive_stretch(
+        &self,
+        run: Run,
+        stretch: Option<&mut Stretch<'_>>,
+    ) -> Result<Driven, DriveError> {
+        if !spans::are_wanted() {
+            return self.drive_quietly(run, stretch).await;
+        }
+        let span = spans::of_run(&run);
+        Box::pin(self.drive_quietly(run, stretch))
+            .instrument(span)
+            .await
+    }
+
+    /// The whole driver: if it grows a rule of its own, the rule belongs in core.
+    async fn drive_quietly(
         &self,
         mut run: Run,
         mut stretch: Option<&mut Stretch<'_>>,

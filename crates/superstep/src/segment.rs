@@ -20,9 +20,11 @@ use superstep_core::run::{self, Carried, Durability, Edit, RunCommand, RunOption
 use superstep_core::{Epoch, InterruptId, Outcome, Run, RunId, Seq, TaskId, ThreadId, Timestamp};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
+use tracing::{Instrument, Span};
 
 use crate::drive_error::DriveError;
 use crate::runtime::{Runtime, lock};
+use crate::spans;
 
 /// How far a segment goes.
 #[derive(Debug, Clone)]
@@ -203,20 +205,24 @@ impl Runtime {
             Some(carried) => RunCommand::GoOn(carried),
             None => self.command_of(thread, &graph, order, &options).await?,
         };
-        let loaded = self.inner.store.load(thread).await?;
+        // Both at once: an answer waits for nothing that it need not wait for.
+        let store = &self.inner.store;
+        let (loaded, glance) = match is_answer && is_first {
+            true => tokio::try_join!(store.load(thread), store.glance(thread, None))?,
+            false => (store.load(thread).await?, None),
+        };
         let head = loaded
             .as_ref()
             .map(|loaded| loaded.head)
             .unwrap_or_default();
         // Answers that came while the thread ran were taken by whoever ran it. At another epoch they were taken since the
         // thread was read, perhaps by an earlier call of this very order, and the claim will find that out.
-        if is_answer && is_first && head.status != Status::Running {
-            let glance = self.inner.store.glance(thread, None).await?;
-            let is_seen = glance.is_some_and(|glance| !glance.unseen && glance.epoch == head.epoch);
-            if let Some(loaded) = loaded.as_ref().filter(|_| is_seen) {
-                let outcome = self.outcome_at(thread, head.seq, loaded).await?;
-                return Ok(stopped(id, head.seq, &outcome));
-            }
+        let is_seen = glance.is_some_and(|glance| !glance.unseen && glance.epoch == head.epoch);
+        if let Some(loaded) = loaded.as_ref().filter(|_| is_seen)
+            && head.status != Status::Running
+        {
+            let outcome = self.outcome_at(thread, head.seq, loaded).await?;
+            return Ok(stopped(id, head.seq, &outcome));
         }
         let run = match Run::open(&graph, thread, loaded, command, options, self.moment()) {
             Ok(run) => run,
@@ -434,7 +440,11 @@ impl Runtime {
         let receipt = task.receipt();
         let around = Arc::new(self.surroundings(thread));
         let mut is_lost = around.lost.subscribe();
-        let mut running = Box::pin(around.run(task));
+        let span = match spans::are_wanted() {
+            true => spans::of_node(&task, &Span::current()),
+            false => Span::none(),
+        };
+        let mut running = Box::pin(around.run(task).instrument(span));
         let end: TaskEnd = loop {
             tokio::select! {
                 end = &mut running => break end,

@@ -5,13 +5,14 @@ use std::fmt;
 use serde::Serialize;
 use superstep_core::checkpoint::format::Entry;
 use superstep_core::checkpoint::{
-    Answer, AnswerBody, InterruptQuery, Metadata, Page, Status, StoredBody,
+    Answer, AnswerBody, InterruptQuery, InterruptRow, Metadata, Page, Status, StoredBody,
 };
 use superstep_core::driver::{Order, Ordered};
 use superstep_core::error::CheckpointError;
 use superstep_core::run::{
     self, Edit, EditNode, OpenQuestion, RunCommand, RunOptions, ThreadState,
 };
+use superstep_core::trace::Trace;
 use superstep_core::{
     Command, Graph, InterruptId, NodeName, Outcome, Run, RunId, Seq, State, ThreadId, Value,
 };
@@ -326,6 +327,44 @@ impl<S: State> Thread<S> {
             .map_err(|error: superstep_core::error::FormatError| CheckpointError::from(error))?)
     }
 
+    /// All that happened on the thread, as a tree with times and costs. Prints as one, too.
+    pub async fn trace(&self) -> Result<Trace, DriveError> {
+        let mut entries = Vec::new();
+        loop {
+            let after = entries.last().map_or(Seq(0), |(seq, _)| *seq);
+            let more = self.history(after, TRACE_PAGE).await?;
+            let is_all = more.len() < TRACE_PAGE as usize;
+            entries.extend(more.into_iter().map(|past| (past.seq, past.entry)));
+            if is_all {
+                break;
+            }
+        }
+        let questions = self.all_questions().await?;
+        Ok(Trace::read(&self.id, &entries, &questions))
+    }
+
+    /// Also those that were answered.
+    async fn all_questions(&self) -> Result<Vec<InterruptRow>, DriveError> {
+        let mut found = Vec::new();
+        loop {
+            let query = InterruptQuery {
+                tenant: self.id.tenant().to_owned(),
+                thread: Some(self.id.clone()),
+                page: Page {
+                    limit: TRACE_PAGE,
+                    offset: found.len() as u32,
+                },
+                ..InterruptQuery::default()
+            };
+            let more = self.runtime.inner.store.interrupts(&query).await?;
+            let is_all = more.len() < TRACE_PAGE as usize;
+            found.extend(more);
+            if is_all {
+                return Ok(found);
+            }
+        }
+    }
+
     /// What happens on the thread, from after an entry on: first what is stored, then live.
     pub fn events(&self, after: Seq) -> Events {
         Events::new(
@@ -468,3 +507,6 @@ impl<S: State> fmt::Debug for Thread<S> {
             .finish_non_exhaustive()
     }
 }
+
+/// How many entries a trace reads at once.
+const TRACE_PAGE: u32 = 1_000;

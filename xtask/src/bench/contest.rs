@@ -54,7 +54,9 @@ pub(super) struct Measured {
 pub(super) const STEPS_PER_SECOND: &str = "supersteps/s";
 pub(super) const CPU_PER_STEP: &str = "CPU us/superstep";
 pub(super) const RUNS_PER_SECOND: &str = "runs/s";
-pub(super) const CPU_PER_RUN: &str = "CPU us/run";
+pub(super) const CPU_PER_RUN: &str = "worker CPU us/run";
+pub(super) const POSTGRES_CPU_PER_RUN: &str = "PostgreSQL CPU us/run";
+pub(super) const RESTATE_CPU_PER_RUN: &str = "Restate CPU us/run";
 pub(super) const MS_PER_RUN: &str = "ms/run";
 pub(super) const P50: &str = "p50 ms";
 pub(super) const P99: &str = "p99 ms";

@@ -337,8 +337,10 @@ fn list(json: &Json) -> impl Iterator<Item = &Json> {
     json.as_array().into_iter().flatten()
 }
 
+/// By name: whether `serde_json` keeps the order in which fields came depends on what else is built with it.
 fn fields(json: &Json) -> impl Iterator<Item = (&String, &Json)> {
-    json.as_object().into_iter().flatten()
+    let fields: BTreeMap<_, _> = json.as_object().into_iter().flatten().collect();
+    fields.into_iter()
 }
 
 fn text(json: &Json) -> &str {

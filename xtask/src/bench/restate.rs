@@ -5,6 +5,7 @@
 //! a durable run and a write a step, as most people would write it.
 
 mod load;
+mod servers;
 mod stage;
 mod wire;
 
@@ -16,19 +17,25 @@ use anyhow::{Context, ensure};
 use superstep::Runtime;
 use superstep::driver::Order;
 
-use super::contest::{CPU_PER_RUN, MS_PER_RUN, Measured, P50, P99, RUNS_PER_SECOND, quantile};
+use super::contest::{
+    CPU_PER_RUN, MS_PER_RUN, Measured, P50, P99, POSTGRES_CPU_PER_RUN, RESTATE_CPU_PER_RUN,
+    RUNS_PER_SECOND, quantile,
+};
+use super::database::ask;
 use super::findings::{Findings, Which};
 use super::lab::Lab;
 use super::ours::worker;
 use super::report::{Goal, Row};
 use super::side::{BARE_CALLS, BARE_SEGMENT, BARE_STEPS, OURS, Side};
 use load::{Done, Errand, Work, errands, new_id, new_thread};
+use servers::cpu_of;
 use stage::{Stage, answer_to, questions};
 
 pub(super) fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let mut found = Findings::new("restate", lab.quick);
     let mut stage = Stage::build(lab)?;
     chains(lab, &mut stage, &mut found)?;
+    ensure_same_rows(&stage)?;
     found.rows.push(read_back(&stage)?);
     parked(lab, &mut stage, &mut found)?;
     answers(lab, &mut stage, &mut found)?;
@@ -52,7 +59,14 @@ fn chains(lab: &Lab, stage: &mut Stage, found: &mut Findings) -> anyhow::Result<
                 (BARE_SEGMENT, "chain"),
                 (BARE_STEPS, "steps"),
             ],
-            figures: &[RUNS_PER_SECOND, P50, P99, CPU_PER_RUN],
+            figures: &[
+                RUNS_PER_SECOND,
+                P50,
+                P99,
+                CPU_PER_RUN,
+                POSTGRES_CPU_PER_RUN,
+                RESTATE_CPU_PER_RUN,
+            ],
             clients,
             rounds: lab.rounds(),
         };
@@ -63,6 +77,24 @@ fn chains(lab: &Lab, stage: &mut Stage, found: &mut Findings) -> anyhow::Result<
         found.judge(which(P50), BARE_SEGMENT, Goal::RatioAtMost(1.2));
         found.judge(speed, BARE_STEPS, Goal::RatioAtLeast(1.5));
     }
+    Ok(())
+}
+
+/// A side that repeats statements does not read what they answer: whether they found what they look for is in the tables.
+fn ensure_same_rows(stage: &Stage) -> anyhow::Result<()> {
+    let each = |url: &str| {
+        ask(
+            url,
+            "SELECT (SELECT count(*) FROM superstep.log)::float8 / count(*),
+                (SELECT count(*) FROM superstep.listing)::float8 / count(*), max(status), max(seq)
+             FROM superstep.thread",
+        )
+    };
+    let (ours, bare) = (each(stage.ours.url())?, each(stage.bare.url())?);
+    ensure!(
+        ours == bare,
+        "a thread of ours has rows {ours}, a bare one {bare}"
+    );
     Ok(())
 }
 
@@ -183,7 +215,12 @@ fn fans(lab: &Lab, stage: &mut Stage, found: &mut Findings) -> anyhow::Result<()
     let contest = Contest {
         title: &title,
         sides: &[(OURS, "run"), (BARE_CALLS, "fan")],
-        figures: &[MS_PER_RUN, CPU_PER_RUN],
+        figures: &[
+            MS_PER_RUN,
+            CPU_PER_RUN,
+            POSTGRES_CPU_PER_RUN,
+            RESTATE_CPU_PER_RUN,
+        ],
         clients: 1,
         rounds: lab.rounds(),
     };
@@ -237,17 +274,16 @@ impl Contest<'_> {
             for (at, (side, bare)) in self.sides.iter().enumerate() {
                 let work = work(Turn { stage, side: *side })?;
                 let way = stage.way(*side, bare);
-                stage.of(*side).worker.round()?;
+                let before = Used::look(stage, *side)?;
                 let done = stage.http.load(&way, self.clients, work);
                 let done = stage.tokio.block_on(done).context(side.label)?;
-                let used = stage.of(*side).worker.round()?.cpu_s;
+                let used = Used::look(stage, *side)?.since(&before);
                 // The first one warms up: connections, statements, caches of all servers.
                 if round > 0 {
-                    let figures = self
-                        .figures
-                        .iter()
-                        .map(|figure| made_of(figure, &done, used));
-                    let figures: Vec<f64> = figures.collect();
+                    let figures = self.figures.iter();
+                    let figures: Vec<f64> = figures
+                        .map(|figure| made_of(figure, &done, &used))
+                        .collect();
                     self.tell(round, side.label, &figures);
                     for (measured, figure) in measured[at].iter_mut().zip(figures) {
                         measured.push(figure);
@@ -270,14 +306,42 @@ impl Contest<'_> {
     }
 }
 
-fn made_of(figure: &str, done: &Done, used_s: f64) -> f64 {
+/// Seconds of a processor.
+struct Used {
+    /// Since the last look.
+    worker: f64,
+    postgres: f64,
+    restate: f64,
+}
+
+impl Used {
+    fn look(stage: &mut Stage, side: Side) -> anyhow::Result<Self> {
+        Ok(Self {
+            worker: stage.of(side).worker.round()?.cpu_s,
+            postgres: cpu_of(&stage.of(side).database_name()).as_secs_f64(),
+            restate: cpu_of(&stage.restate_folder()).as_secs_f64(),
+        })
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            worker: self.worker,
+            postgres: self.postgres - before.postgres,
+            restate: self.restate - before.restate,
+        }
+    }
+}
+
+fn made_of(figure: &str, done: &Done, used: &Used) -> f64 {
     let times: Vec<f64> = done.times.iter().map(Duration::as_secs_f64).collect();
     let count = times.len() as f64;
     match figure {
         RUNS_PER_SECOND => count / done.wall.as_secs_f64(),
         P50 | MS_PER_RUN => quantile(&times, 0.5) * 1e3,
         P99 => quantile(&times, 0.99) * 1e3,
-        _ => used_s / count * 1e6,
+        POSTGRES_CPU_PER_RUN => used.postgres / count * 1e6,
+        RESTATE_CPU_PER_RUN => used.restate / count * 1e6,
+        _ => used.worker / count * 1e6,
     }
 }
 

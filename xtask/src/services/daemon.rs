@@ -113,6 +113,18 @@ impl Daemon {
         }
     }
 
+    /// Writes down where it listens, for those who ask later.
+    pub(super) fn keep_port(&self, port: u16) -> anyhow::Result<()> {
+        fs::write(self.folder.join(PORT_FILE), port.to_string())?;
+        Ok(())
+    }
+
+    /// Where it listens, if it was ever started.
+    pub(super) fn port(&self) -> anyhow::Result<u16> {
+        let text = fs::read_to_string(self.folder.join(PORT_FILE))?;
+        text.trim().parse().context("the port is not a number")
+    }
+
     pub(super) fn log(&self) -> PathBuf {
         self.folder.join("log")
     }
@@ -136,6 +148,7 @@ fn end_of(path: &Path) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+const PORT_FILE: &str = "port";
 const PATIENCE: Duration = Duration::from_secs(20);
 const LINES_SHOWN: usize = 8;
 const END_BYTES: u64 = 4_096;

@@ -1,4 +1,4 @@
-//! The one question we ask over HTTP: does this address say that it is well?
+//! What we ask over HTTP: does this address say that it is well, or anything at all?
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -7,6 +7,11 @@ use std::time::Duration;
 /// Whether a GET of this path is answered with 200, on loopback.
 pub(super) fn is_ok(port: u16, path: &str) -> bool {
     ask(port, path).is_ok_and(|start| start.starts_with(b"HTTP/1.1 200"))
+}
+
+/// Whether a GET of this path is answered, on loopback.
+pub(super) fn answers(port: u16, path: &str) -> bool {
+    ask(port, path).is_ok_and(|start| start.starts_with(b"HTTP/1.1 "))
 }
 
 fn ask(port: u16, path: &str) -> std::io::Result<[u8; 12]> {

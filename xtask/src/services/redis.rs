@@ -42,7 +42,7 @@ impl Redis {
         let program = Self::program()?;
         fs::create_dir_all(&self.daemon.folder)?;
         let port = free_ports(PORT, 1)?[0];
-        fs::write(self.port_file(), port.to_string())?;
+        self.daemon.keep_port(port)?;
         let mut command = Command::new(program);
         command.args(settings(port));
         self.daemon.start(&mut command, Life::Own)
@@ -50,22 +50,13 @@ impl Redis {
 
     fn wait(&self) -> anyhow::Result<()> {
         let asked = Instant::now();
-        while !self.port().is_ok_and(answers) {
+        while !self.daemon.port().is_ok_and(answers) {
             if !self.daemon.runs() || asked.elapsed() > PATIENCE {
                 bail!("it does not answer; {}", self.daemon.last_words());
             }
             sleep(Duration::from_millis(20));
         }
         Ok(())
-    }
-
-    fn port_file(&self) -> PathBuf {
-        self.daemon.folder.join("port")
-    }
-
-    fn port(&self) -> anyhow::Result<u16> {
-        let text = fs::read_to_string(self.port_file())?;
-        text.trim().parse().context("the port is not a number")
     }
 }
 
@@ -76,7 +67,7 @@ impl Service for Redis {
 
     fn up(&self) -> anyhow::Result<()> {
         // Without its port nobody finds it.
-        if self.port().is_err() {
+        if self.daemon.port().is_err() {
             self.daemon.stop()?;
         }
         if !self.daemon.runs() {
@@ -90,7 +81,7 @@ impl Service for Redis {
     }
 
     fn status(&self) -> anyhow::Result<Status> {
-        let port = self.port().ok().filter(|_| self.daemon.runs());
+        let port = self.daemon.port().ok().filter(|_| self.daemon.runs());
         let url = port.map(|port| format!("redis://127.0.0.1:{port}"));
         Ok(Status {
             healthy: port.is_some_and(answers),

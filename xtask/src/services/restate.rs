@@ -100,6 +100,12 @@ impl Restate {
         Ok(ports.iter().enumerate().map(node).collect())
     }
 
+    /// Where its nodes keep what they have.
+    #[cfg(feature = "bench")]
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        &self.folder
+    }
+
     /// Installs, makes and starts what is missing, and waits until it is whole.
     pub(crate) fn start(&self) -> anyhow::Result<()> {
         let programs = Programs::find()?;

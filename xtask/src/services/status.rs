@@ -165,8 +165,11 @@ mod tests {
              n2: does not run"
         );
         assert_eq!(
-            cluster(false).to_json("three").to_string(),
-            r#"{"healthy":false,"name":"three","nodes":[{"admin":"http://127.0.0.1:29071","ingress":"http://127.0.0.1:28081","name":"n1","runs":true},{"admin":"http://127.0.0.1:29072","ingress":"http://127.0.0.1:28082","name":"n2","runs":false}],"runs":true}"#
+            cluster(false).to_json("three"),
+            json!({"name": "three", "runs": true, "healthy": false, "nodes": [
+                {"name": "n1", "runs": true, "ingress": "http://127.0.0.1:28081", "admin": "http://127.0.0.1:29071"},
+                {"name": "n2", "runs": false, "ingress": "http://127.0.0.1:28082", "admin": "http://127.0.0.1:29072"},
+            ]})
         );
     }
 

@@ -23,6 +23,18 @@ const SOURCES: &[Source] = &[
         codes: || superstep::DriveError::CODES.to_vec(),
     },
     Source {
+        name: "superstep-llm",
+        codes: || superstep_llm::ModelError::CODES.to_vec(),
+    },
+    Source {
+        name: "superstep-agent",
+        codes: || {
+            let tools = superstep_agent::ToolFault::CODES;
+            let servers = superstep_agent::mcp::McpError::CODES;
+            [tools, servers, superstep_agent::memory::MemoryError::CODES].concat()
+        },
+    },
+    Source {
         name: "superstep-restate",
         codes: || {
             let client = superstep_restate::RestateError::CODES;

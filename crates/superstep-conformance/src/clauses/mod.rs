@@ -6,6 +6,7 @@
 mod admin;
 mod answer;
 mod archive;
+mod budget;
 mod commit;
 mod glance;
 mod list;
@@ -13,6 +14,8 @@ mod load;
 mod record;
 mod security;
 mod store;
+
+use std::sync::Arc;
 
 use superstep_core::checkpoint::{BoxFuture, Checkpointer};
 use superstep_core::store::Store;
@@ -48,6 +51,27 @@ where
     }
     report
 }
+
+/// Holds the budgets that are kept in a store to every clause. `make` gives an empty store each time it is called.
+pub async fn budgets<F, Fut, S>(make: F) -> Report
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = S>,
+    S: Store,
+{
+    let mut report = Report::default();
+    for (name, clause) in BUDGETS {
+        let db = Arc::new(make().await);
+        report.add(name, clause(db).await);
+    }
+    report
+}
+
+/// Budgets hold on to their store.
+type BudgetClause = (
+    &'static str,
+    fn(Arc<dyn Store>) -> BoxFuture<'static, Verdict>,
+);
 
 type Clause<T> = (&'static str, for<'a> fn(&'a T) -> BoxFuture<'a, Verdict>);
 
@@ -261,5 +285,33 @@ const STORE: &[Clause<dyn Store>] = clauses! {
         namespaces_cut_by_depth,
         namespaces_by_pattern,
         namespaces_as_the_model,
-        racing_puts_leave_one_whole_item;
+        racing_puts_leave_one_whole_item,
+        put_if_compares_what_is_there,
+        put_if_takes_every_value_as_it_was_read,
+        put_if_takes_expired_for_nothing,
+        put_if_has_the_limits_of_a_put,
+        racing_put_ifs_have_one_winner,
+        racing_put_ifs_lose_no_count;
+};
+
+const BUDGETS: &[BudgetClause] = clauses! {
+    budget:
+        spending_is_counted_and_kept,
+        call_that_does_not_fit_is_told_which_limit_and_by_how_much,
+        call_must_fit_into_every_scope,
+        refusal_of_a_wider_scope_leaves_nothing_reserved,
+        scopes_and_tenants_are_apart,
+        settled_twice_is_settled_once,
+        settled_for_more_than_reserved_is_counted,
+        released_is_given_back,
+        raised_budget_goes_on_where_it_stopped,
+        raised_twice_is_raised_once,
+        time_is_what_passes_between,
+        racing_reservations_stay_within_the_cap,
+        racing_settlements_lose_nothing,
+        crash_loop_spends_at_most_the_cap,
+        ping_pong_spends_at_most_the_cap_and_one_call,
+        random_crashes_spend_at_most_the_cap,
+        forfeited_counts_as_spent,
+        damaged_account_is_refused;
 };

@@ -740,6 +740,170 @@ pub(super) async fn namespaces_as_the_model(db: &dyn Store) -> Verdict {
     Ok(())
 }
 
+pub(super) async fn put_if_compares_what_is_there(db: &dyn Store) -> Verdict {
+    let value = json!({ "n": 0.1, "list": [1, { "deep": null }] });
+    let first = put(&["a"], "key", value.clone());
+    ensure!(
+        !db.put_if(Some(&json!(1)), &first, NOW).await?,
+        "a value was seen where nothing is"
+    );
+    ensure_eq!(
+        db.get(&ns(&["a"]), "key", NOW).await?,
+        None,
+        "what was refused and yet stored"
+    );
+    ensure!(
+        db.put_if(None, &first, NOW).await?,
+        "nothing was seen and nothing is there"
+    );
+    ensure!(
+        !db.put_if(None, &first, later(1)).await?,
+        "nothing was seen where something is"
+    );
+    let second = put(&["a"], "key", json!(2));
+    for other in [json!({ "n": 0.1 }), json!(2), json!([value.clone()])] {
+        ensure!(
+            !db.put_if(Some(&other), &second, later(2)).await?,
+            "{other} was taken for {value}"
+        );
+    }
+    let item = stored(db, &["a"], "key", later(2)).await?;
+    ensure_eq!(
+        (&item.value, item.created, item.updated),
+        (&value, NOW, NOW),
+        "an item after several tries in vain"
+    );
+    ensure!(
+        db.put_if(Some(&item.value), &second, later(3)).await?,
+        "what was read is not what is there"
+    );
+    let item = stored(db, &["a"], "key", later(3)).await?;
+    ensure_eq!(
+        (item.value, item.created, item.updated),
+        (json!(2), NOW, later(3)),
+        "an item that was replaced"
+    );
+    Ok(())
+}
+
+pub(super) async fn put_if_takes_every_value_as_it_was_read(db: &dyn Store) -> Verdict {
+    let values = [
+        json!(0.1 + 0.2),
+        json!(1.0),
+        json!(u64::MAX),
+        json!(1e300),
+        json!(5e-324),
+        json!("\u{0}\u{1f600}\u{e9}"),
+        json!({ "b": 1, "a": { "d": [], "c": "" } }),
+        json!(false),
+    ];
+    let mut seen = None;
+    for value in values {
+        let stores = db
+            .put_if(seen.as_ref(), &put(&["a"], "key", value.clone()), NOW)
+            .await?;
+        ensure!(stores, "{seen:?} is not what was read");
+        seen = Some(stored(db, &["a"], "key", NOW).await?.value);
+        ensure_eq!(seen.as_ref(), Some(&value), "what was stored");
+    }
+    Ok(())
+}
+
+pub(super) async fn put_if_takes_expired_for_nothing(db: &dyn Store) -> Verdict {
+    db.put(&put_for(&["a"], "key", json!(1), 100), NOW).await?;
+    let next = put_for(&["a"], "key", json!(2), 50);
+    ensure!(
+        !db.put_if(None, &next, later(99)).await?,
+        "nothing was seen where something lives"
+    );
+    ensure!(
+        !db.put_if(Some(&json!(1)), &next, later(100)).await?,
+        "what had expired was seen"
+    );
+    ensure!(
+        db.put_if(None, &next, later(100)).await?,
+        "what had expired is in the way"
+    );
+    let item = stored(db, &["a"], "key", later(100)).await?;
+    ensure_eq!(
+        (item.created, item.expires),
+        (later(100), Some(later(150))),
+        "created and expires"
+    );
+    let lasting = put(&["a"], "key", json!(3));
+    ensure!(
+        db.put_if(Some(&json!(2)), &lasting, later(101)).await?,
+        "what lives was not found"
+    );
+    let item = stored(db, &["a"], "key", later(1_000)).await?;
+    ensure_eq!(
+        item.expires,
+        None,
+        "when an item goes that was given no end"
+    );
+    Ok(())
+}
+
+pub(super) async fn put_if_has_the_limits_of_a_put(db: &dyn Store) -> Verdict {
+    let long = "k".repeat(KEY_BYTES_MAX + 1);
+    for key in ["", long.as_str()] {
+        let result = db.put_if(None, &put(&["a"], key, json!(1)), NOW).await;
+        ensure_refused!(
+            result,
+            StoreError::Key { .. },
+            "a key of {} bytes",
+            key.len()
+        );
+    }
+    let result = db.put_if(None, &put(&["a"], "key", Json::Null), NOW).await;
+    ensure_refused!(result, StoreError::NullValue { .. }, "a null");
+    Ok(())
+}
+
+pub(super) async fn racing_put_ifs_have_one_winner(db: &dyn Store) -> Verdict {
+    let mut seen = None;
+    for round in 0..8 {
+        let puts: Vec<_> = (0..16)
+            .map(|n| put(&["a"], "key", json!({ "round": round, "n": n })))
+            .collect();
+        let tries = puts.iter().map(|put| db.put_if(seen.as_ref(), put, NOW));
+        let mut won = Vec::new();
+        for (put, stores) in puts.iter().zip(join_all(tries).await) {
+            if stores? {
+                won.push(&put.value);
+            }
+        }
+        let item = stored(db, &["a"], "key", NOW).await?;
+        ensure_eq!(won, [&item.value], "the winners of round {round}");
+        seen = Some(item.value);
+    }
+    Ok(())
+}
+
+pub(super) async fn racing_put_ifs_lose_no_count(db: &dyn Store) -> Verdict {
+    let count_up = async || -> Result<(), StoreError> {
+        loop {
+            let seen = db
+                .get(&ns(&["a"]), "count", NOW)
+                .await?
+                .map(|item| item.value);
+            let next = seen.as_ref().and_then(Json::as_u64).unwrap_or(0) + 1;
+            if db
+                .put_if(seen.as_ref(), &put(&["a"], "count", json!(next)), NOW)
+                .await?
+            {
+                return Ok(());
+            }
+        }
+    };
+    for result in join_all((0..32).map(|_| count_up())).await {
+        result?;
+    }
+    let counted = stored(db, &["a"], "count", NOW).await?.value;
+    ensure_eq!(counted, json!(32), "what 32 counted together");
+    Ok(())
+}
+
 pub(super) async fn racing_puts_leave_one_whole_item(db: &dyn Store) -> Verdict {
     let puts: Vec<_> = (0..16)
         .map(|n| put(&["a"], "key", json!({ "n": n, "again": n })))

@@ -1,8 +1,11 @@
 //! The reference implementations with one defect each, of the kinds that real stores have had.
 
 use std::collections::BTreeSet;
+use std::future::poll_fn;
 use std::sync::Mutex;
+use std::task::Poll;
 
+use serde_json::Value as Json;
 use superstep_core::checkpoint::format::{Body, Entry, Extensions};
 use superstep_core::checkpoint::{
     Answer, AnswerBody, Archive, ArchivedListing, BoxFuture, CheckpointResult, Checkpointer,
@@ -552,6 +555,14 @@ pub(crate) enum StoreDefect {
     SweepTakesAll,
     FiltersIgnored,
     LimitsIgnored,
+    /// What was seen is not compared.
+    PutIfAlways,
+    /// What was seen is compared, and stored a moment later.
+    PutIfTorn,
+    /// Whoever comes too late is told that it was stored.
+    LoserToldStored,
+    PutIfSeesExpired,
+    PutIfForgetsCreated,
 }
 
 /// A store with a defect.
@@ -571,6 +582,19 @@ impl BrokenStore {
     fn is(&self, defect: StoreDefect) -> bool {
         self.defect == defect
     }
+}
+
+/// Lets everybody else go first.
+async fn give_way() {
+    let mut given = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut given, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 impl Store for BrokenStore {
@@ -604,6 +628,53 @@ impl Store for BrokenStore {
                 });
             }
             self.inner.put(&put, now).await
+        })
+    }
+
+    fn put_if<'a>(
+        &'a self,
+        seen: Option<&'a Json>,
+        put: &'a PutItem,
+        now: Timestamp,
+    ) -> BoxFuture<'a, StoreResult<bool>> {
+        Box::pin(async move {
+            let (namespace, key) = (&put.namespace, &put.key);
+            match self.defect {
+                StoreDefect::PutIfAlways => {
+                    self.inner.put(put, now).await?;
+                    Ok(true)
+                }
+                StoreDefect::PutIfTorn => {
+                    let found = self.inner.get(namespace, key, now).await?;
+                    give_way().await;
+                    if found.map(|item| item.value).as_ref() != seen {
+                        return Ok(false);
+                    }
+                    self.inner.put(put, now).await?;
+                    Ok(true)
+                }
+                StoreDefect::LoserToldStored => {
+                    self.inner.put_if(seen, put, now).await?;
+                    Ok(true)
+                }
+                StoreDefect::PutIfSeesExpired => {
+                    let found = self.inner.get(namespace, key, Timestamp(0)).await?;
+                    if found.map(|item| item.value).as_ref() != seen {
+                        return Ok(false);
+                    }
+                    self.inner.put(put, now).await?;
+                    Ok(true)
+                }
+                StoreDefect::PutIfForgetsCreated => {
+                    let stored = self.inner.put_if(seen, put, now).await?;
+                    if stored {
+                        self.inner.delete(namespace, key).await?;
+                        self.inner.put(put, now).await?;
+                    }
+                    Ok(stored)
+                }
+                _ => self.inner.put_if(seen, put, now).await,
+            }
         })
     }
 

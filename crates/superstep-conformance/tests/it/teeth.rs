@@ -1,6 +1,7 @@
 //! A suite that nothing fails is worth nothing: each defect must be caught by the clause that names it.
 
-use superstep_conformance::{Report, block_on, checkpointer, store};
+use superstep_conformance::{Report, block_on, budgets, checkpointer, store};
+use superstep_core::store::MemoryStore;
 
 use crate::broken::{Broken, BrokenStore, Defect, StoreDefect};
 
@@ -233,6 +234,30 @@ fn every_defect_of_a_store_is_caught() {
             "store::search_by_filters_as_the_model",
         ),
         (StoreDefect::LimitsIgnored, "store::limits_are_enforced"),
+        (
+            StoreDefect::PutIfAlways,
+            "store::put_if_compares_what_is_there",
+        ),
+        (
+            StoreDefect::PutIfTorn,
+            "store::racing_put_ifs_have_one_winner",
+        ),
+        (
+            StoreDefect::PutIfTorn,
+            "store::racing_put_ifs_lose_no_count",
+        ),
+        (
+            StoreDefect::LoserToldStored,
+            "store::racing_put_ifs_have_one_winner",
+        ),
+        (
+            StoreDefect::PutIfSeesExpired,
+            "store::put_if_takes_expired_for_nothing",
+        ),
+        (
+            StoreDefect::PutIfForgetsCreated,
+            "store::put_if_compares_what_is_there",
+        ),
     ] {
         let report = block_on(store(async || BrokenStore::new(defect)));
         assert!(
@@ -242,10 +267,45 @@ fn every_defect_of_a_store_is_caught() {
     }
 }
 
+/// The arithmetic itself has its mutants beside it, in the tests of core.
+#[test]
+fn budgets_in_a_store_that_does_not_compare_are_caught() {
+    for (defect, clause) in [
+        (
+            StoreDefect::PutIfAlways,
+            "budget::racing_reservations_stay_within_the_cap",
+        ),
+        (
+            StoreDefect::PutIfTorn,
+            "budget::racing_reservations_stay_within_the_cap",
+        ),
+        (
+            StoreDefect::PutIfTorn,
+            "budget::racing_settlements_lose_nothing",
+        ),
+        (
+            StoreDefect::LoserToldStored,
+            "budget::racing_reservations_stay_within_the_cap",
+        ),
+    ] {
+        let report = block_on(budgets(async || BrokenStore::new(defect)));
+        assert!(
+            failed(&report, clause),
+            "{defect:?} got past `{clause}`: {report}"
+        );
+    }
+}
+
+#[test]
+fn budgets_hold_in_memory() {
+    block_on(budgets(async || MemoryStore::new())).assert();
+}
+
 #[test]
 fn the_wrappers_are_sound_without_a_defect() {
     block_on(checkpointer(async || Broken::new(Defect::None))).assert();
     block_on(store(async || BrokenStore::new(StoreDefect::None))).assert();
+    block_on(budgets(async || BrokenStore::new(StoreDefect::None))).assert();
 }
 
 fn failed(report: &Report, clause: &str) -> bool {

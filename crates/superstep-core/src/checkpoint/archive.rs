@@ -145,7 +145,7 @@ impl Archive {
     }
 
     fn check(&self) -> Result<(), FormatError> {
-        self.extensions.check()?;
+        self.extensions.check(&[])?;
         self.check_head()?;
         self.check_order()?;
         self.check_places()?;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::checkpoint::seal::Seal;
 use crate::error::{Failure, FailureKind, FormatError};
 use crate::ids::{FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId, Timestamp};
+use crate::label::Labels;
 use crate::value::Value;
 
 /// The newest format this program writes and reads.
@@ -43,6 +44,9 @@ pub trait Body: Serialize + for<'de> Deserialize<'de> {
     /// What it is.
     const KIND: BodyKind;
 
+    /// The odd tags of extensions that a reader of such a body understands.
+    const UNDERSTOOD: &'static [u16] = &[];
+
     /// The extensions, which are checked when it is read.
     fn extensions(&self) -> &Extensions;
 
@@ -54,7 +58,7 @@ pub trait Body: Serialize + for<'de> Deserialize<'de> {
     /// Reads stored bytes, or says what is wrong with them.
     fn unseal(bytes: &[u8], thread: &ThreadId, seq: Seq) -> Result<Self, FormatError> {
         let body: Self = Seal::of_row(Self::KIND, thread, seq).read(bytes)?;
-        body.extensions().check()?;
+        body.extensions().check(Self::UNDERSTOOD)?;
         Ok(body)
     }
 }
@@ -64,16 +68,27 @@ pub trait Body: Serialize + for<'de> Deserialize<'de> {
 pub struct Extensions(Vec<(u16, Vec<u8>)>);
 
 impl Extensions {
-    /// Labels of values (untrusted, private): a reader that loses them would break a promise.
+    /// With the record of a step: the labels of what its node had read by then. A reader that loses them would
+    /// break a promise. (Labels of a value stand in the value itself.)
     pub const LABELS: u16 = 1;
-    /// What a run may still spend.
+    /// Kept free: what is spent is an item of the long-term store, which outlives the thread's checkpoints.
     pub const BUDGET: u16 = 3;
 
-    pub(super) fn check(&self) -> Result<(), FormatError> {
-        match self.0.iter().find(|(tag, _)| tag % 2 == 1) {
-            Some(&(tag, _)) => Err(FormatError::Extension { tag }),
+    pub(super) fn check(&self, understood: &[u16]) -> Result<(), FormatError> {
+        let unknown = |tag: &u16| tag % 2 == 1 && !understood.contains(tag);
+        match self.0.iter().map(|(tag, _)| *tag).find(unknown) {
+            Some(tag) => Err(FormatError::Extension { tag }),
             None => Ok(()),
         }
+    }
+
+    /// With labels; none take no room.
+    pub(crate) fn with_labels(mut self, labels: &Labels) -> Self {
+        if !labels.is_empty() {
+            let bytes = postcard::to_allocvec(labels).expect("plain data in memory always encodes");
+            self.0.push((Self::LABELS, bytes));
+        }
+        self
     }
 }
 
@@ -378,6 +393,21 @@ pub struct Record {
     pub extensions: Extensions,
 }
 
+impl Record {
+    /// The labels of what the node had read when this was recorded.
+    pub(crate) fn labels(&self) -> Result<Labels, FormatError> {
+        let found = self
+            .extensions
+            .0
+            .iter()
+            .find(|(tag, _)| *tag == Extensions::LABELS);
+        let Some((tag, bytes)) = found else {
+            return Ok(Labels::NONE);
+        };
+        postcard::from_bytes(bytes).map_err(|_| FormatError::Extension { tag: *tag })
+    }
+}
+
 /// What was recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum RecordContent {
@@ -474,9 +504,10 @@ pub struct ParentRecord {
 }
 
 macro_rules! body {
-    ($($type:ident => $kind:ident),*) => {
+    ($($type:ident => $kind:ident [$($tag:ident)*]),*) => {
         $(impl Body for $type {
             const KIND: BodyKind = BodyKind::$kind;
+            const UNDERSTOOD: &'static [u16] = &[$(Extensions::$tag)*];
             fn extensions(&self) -> &Extensions {
                 &self.extensions
             }
@@ -484,4 +515,4 @@ macro_rules! body {
     };
 }
 
-body!(Entry => Entry, Snapshot => Snapshot, Question => Question, Record => Record);
+body!(Entry => Entry [], Snapshot => Snapshot [], Question => Question [], Record => Record [LABELS]);

@@ -15,6 +15,7 @@ use crate::checkpoint::format::{GotoRecord, ParentRecord};
 use crate::command::{self, Command, Gotos, Payload};
 use crate::error::{Failure, FailureKind, InvalidUpdate, MigrationError, NodeError, ValueError};
 use crate::ids::TaskId;
+use crate::label::Floor;
 use crate::node::{Node, NodeCx};
 use crate::state::{Fields, MessageIds, State, StateUpdate, View};
 use crate::value::Value;
@@ -48,7 +49,16 @@ pub(crate) trait StateOps: Send + Sync {
         state: &Live,
         update: AnyUpdate,
         task: TaskId,
-    ) -> Result<(Value, AnyUpdate), RefusedUpdate>;
+    ) -> Result<Prepared, RefusedUpdate>;
+}
+
+/// An update that was checked and encoded.
+pub(crate) struct Prepared {
+    pub(crate) stored: Value,
+    /// What a reader of the stored form sees.
+    pub(crate) read_back: AnyUpdate,
+    /// The labels of the labeled values in it.
+    pub(crate) floor: Floor,
 }
 
 /// Stored data that does not fit the code.
@@ -162,7 +172,7 @@ impl<S: State> StateOps for Ops<S> {
         state: &Live,
         update: AnyUpdate,
         task: TaskId,
-    ) -> Result<(Value, AnyUpdate), RefusedUpdate> {
+    ) -> Result<Prepared, RefusedUpdate> {
         let mut update = *update.downcast::<S::Update>().expect(OWN_TYPE);
         // The state's own check and its types' serde are the user's code, and may panic.
         let prepared = guarded("the check of an update", || {
@@ -170,9 +180,13 @@ impl<S: State> StateOps for Ops<S> {
                 update.name_messages(&mut MessageIds::of(task));
             }
             state.downcast_ref::<S>().expect(OWN_TYPE).check(&update)?;
-            let (stored, mut read_back) = Value::encode_and_read_back(&update)?;
-            read_back.move_untracked(&mut update);
-            Ok((stored, Box::new(read_back) as AnyUpdate))
+            let mut encoded = Value::encode_and_read_back(&update)?;
+            encoded.read_back.move_untracked(&mut update);
+            Ok(Prepared {
+                stored: encoded.value,
+                read_back: Box::new(encoded.read_back),
+                floor: encoded.floor,
+            })
         });
         prepared.unwrap_or_else(|panic| Err(InvalidUpdate::rule(panic.to_string()).into()))
     }
@@ -225,6 +239,8 @@ pub(crate) struct RawOutput {
     pub(crate) update: AnyUpdate,
     pub(crate) goto: Vec<GotoRecord>,
     pub(crate) parent: Option<ParentRecord>,
+    /// The labels of what it sends, and of what it writes to the parent.
+    pub(crate) floor: Floor,
 }
 
 pub(crate) type NodeFn =
@@ -249,11 +265,16 @@ fn payload_of<P: Payload>(payload: Option<&Value>) -> Result<P, NodeError> {
 }
 
 fn finish<S: State>(command: Command<S>) -> Result<RawOutput, NodeError> {
-    let parent = command.parent.transpose()?;
+    let mut floor = command::floor(&command.goto);
+    let parent = command.parent.transpose()?.map(|(record, of_parent)| {
+        floor.lower_by(&of_parent);
+        record
+    });
     Ok(RawOutput {
         update: Box::new(command.update),
         goto: command::records(command.goto)?,
         parent,
+        floor,
     })
 }
 

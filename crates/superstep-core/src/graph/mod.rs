@@ -12,7 +12,8 @@ pub use erased::Failed;
 pub use policy::{CacheKey, RetryPolicy, Siblings, SubgraphLife, Timeout};
 
 pub(crate) use erased::{
-    AnyUpdate, Input, Live, NodeFn, RawOutput, ReadError, RefusedUpdate, StateOps, panic_text,
+    AnyUpdate, Input, Live, NodeFn, Prepared, RawOutput, ReadError, RefusedUpdate, StateOps,
+    panic_text,
 };
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -14,8 +14,9 @@ use crate::checkpoint::{AnswerBody, RecordWrite};
 use crate::driver::{Door, LiveEvent};
 use crate::error::{FailureKind, NodeError};
 use crate::ids::{Epoch, FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId};
+use crate::label::Labels;
 use crate::node::interrupt::{Interrupt, plain};
-use crate::node::records::TaskRecords;
+use crate::node::records::{StepKept, TaskRecords};
 use crate::value::Value;
 
 /// The answers of one task's questions, by key.
@@ -67,6 +68,8 @@ pub(super) struct Scope {
     open: BTreeMap<String, Draft>,
     holds: u32,
     events: Vec<Value>,
+    /// The labels of what it has read.
+    pub(super) read: Labels,
     /// How many events were shown.
     shown: u64,
 }
@@ -190,13 +193,14 @@ impl NodeCx {
         let ordinal = scope.ordinal;
         scope.ordinal += 1;
         scope.used.insert(key.clone());
-        if let Some(record) = scope.records.find(&key) {
+        if let Some(StepKept { step: record, read }) = scope.records.find(&key) {
             if !record.overlapped && record.ordinal != ordinal {
                 return Err(changed(format!(
                     "step `{key}` was number {}, now it is number {ordinal}",
                     record.ordinal
                 )));
             }
+            scope.read.add(&read);
             return Ok(Called::Before { key, record });
         }
         if let Some(recorded) = scope.records.key_at(ordinal) {
@@ -217,30 +221,34 @@ impl NodeCx {
         ordinal: u32,
         value: Value,
     ) -> Result<StepRecord, NodeError> {
-        let (overlapped, stored_key) = {
+        let (overlapped, stored_key, read) = {
             let scope = self.scope();
-            (scope.overlapped, scope.records.stored_key(key))
+            let stored_key = scope.records.stored_key(key);
+            (scope.overlapped, stored_key, scope.read.clone())
         };
         let content = RecordContent::Step(StepRecord {
             ordinal,
             overlapped,
             value,
         });
-        let stored = self
-            .record(
-                &stored_key,
-                Record {
-                    content,
-                    extensions: Extensions::default(),
-                },
-            )
-            .await?;
+        let extensions = Extensions::default().with_labels(&read);
+        let record = Record {
+            content,
+            extensions,
+        };
+        let stored = self.record(&stored_key, record).await?;
+        let read = stored.labels().map_err(|error| {
+            NodeError::of_kind(FailureKind::RecordFailed, crate::error::chain(&error))
+        })?;
         let RecordContent::Step(record) = stored.content else {
             return Err(changed(format!(
                 "record `{key}` is not the record of a step"
             )));
         };
-        self.scope().records.insert(stored_key, record.clone());
+        let mut scope = self.scope();
+        scope.read.add(&read);
+        let step = record.clone();
+        scope.records.insert(stored_key, StepKept { step, read });
         Ok(record)
     }
 
@@ -395,6 +403,12 @@ impl NodeCx {
     /// The task.
     pub fn task(&self) -> TaskId {
         self.0.info.task
+    }
+
+    /// The epoch under which this task runs. It rises whenever the thread is taken over: a receiver that has seen a higher
+    /// one can tell that this is what was left under way by somebody who no longer owns the thread.
+    pub fn epoch(&self) -> Epoch {
+        self.0.info.epoch
     }
 
     /// Which attempt this is, counted from 1.

@@ -16,14 +16,15 @@ use crate::checkpoint::format::{
 };
 use crate::checkpoint::{BoxFuture, RESULT_KEY, RecordRow, RecordWrite};
 use crate::driver::Door;
-use crate::error::{FailureKind, FormatError, NodeError};
+use crate::error::{FailureKind, FormatError, InvalidUpdate, NodeError};
 use crate::graph::{
     AnyUpdate, CacheKey, Definition, Input, Live, NodeFn, RawOutput, ReadError, RefusedUpdate,
     Siblings, StateOps, Timeout, panic_text,
 };
 use crate::ids::{Epoch, FramePath, NodeName, TaskId, ThreadId};
+use crate::label::Floor;
 use crate::node::cx::{NodeCx, RECORD_SEQ, TaskInfo, changed};
-use crate::node::{Answers, TaskRecords};
+use crate::node::{Answers, StepKept, TaskRecords};
 
 /// One node in one superstep, to be run once.
 ///
@@ -104,8 +105,10 @@ impl Task {
     pub fn with_records(self, rows: &[RecordRow]) -> Result<Self, FormatError> {
         for row in rows {
             let record = Record::unseal(&row.body, &self.parts.info.thread, RECORD_SEQ)?;
+            let read = record.labels()?;
             if let RecordContent::Step(step) = record.content {
-                self.parts.records.insert(row.key.clone(), step);
+                let kept = StepKept { step, read };
+                self.parts.records.insert(row.key.clone(), kept);
             }
         }
         Ok(self)
@@ -452,14 +455,15 @@ impl Ending {
                 "step `{key}` was recorded, and the node no longer comes to it"
             )));
         }
-        let (update, read_back) = self
+        let prepared = self
             .graph
             .ops
             .prepare(&self.state, raw.update, self.cx.task())
             .map_err(RefusedUpdate::of_node)?;
+        self.check_labels([&prepared.floor, &raw.floor])?;
         let events = self.cx.scope().take_events();
         let record = TaskRecord {
-            update,
+            update: prepared.stored,
             goto: raw.goto,
             parent: raw.parent,
             events,
@@ -467,8 +471,20 @@ impl Ending {
         self.check_targets(&record)?;
         Ok(Output {
             record,
-            update: read_back,
+            update: prepared.read_back,
         })
+    }
+
+    /// Every labeled value that it writes or sends must have the labels of what it has read.
+    fn check_labels(&self, floors: [&Floor; 2]) -> Result<(), NodeError> {
+        let read = self.cx.read_so_far();
+        match floors.iter().find_map(|floor| floor.lacks(&read)) {
+            Some(labels) => {
+                let lost = RefusedUpdate::from(InvalidUpdate::LabelLost { labels });
+                Err(lost.of_node())
+            }
+            None => Ok(()),
+        }
     }
 
     /// The places it goes to must have been declared, and there must be a parent for it to command.

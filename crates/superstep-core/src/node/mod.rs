@@ -3,6 +3,7 @@
 mod cx;
 mod execute;
 mod interrupt;
+mod labels;
 mod records;
 
 pub use cx::{Hold, NodeCx};
@@ -11,7 +12,7 @@ pub use interrupt::Interrupt;
 
 pub(crate) use cx::{Answers, RECORD_SEQ, TaskInfo};
 pub(crate) use execute::{Stored, TaskParts};
-pub(crate) use records::TaskRecords;
+pub(crate) use records::{StepKept, TaskRecords};
 
 use crate::command::Command;
 use crate::error::NodeError;

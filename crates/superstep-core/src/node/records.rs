@@ -4,11 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::checkpoint::format::StepRecord;
+use crate::label::Labels;
+
+/// A step that was done, and what its node had read by then.
+#[derive(Debug, Clone)]
+pub(crate) struct StepKept {
+    pub(crate) step: StepRecord,
+    /// The closure of a step does not run again, so what it read counts by this.
+    pub(crate) read: Labels,
+}
 
 /// The step records of one task, by key. Its error handler has steps of its own, apart from the node's.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TaskRecords {
-    all: Arc<Mutex<BTreeMap<String, StepRecord>>>,
+    all: Arc<Mutex<BTreeMap<String, StepKept>>>,
     of_handler: bool,
 }
 
@@ -16,8 +25,8 @@ pub(crate) struct TaskRecords {
 const HANDLER: &str = "=handler:";
 
 impl TaskRecords {
-    pub(crate) fn insert(&self, key: String, record: StepRecord) {
-        self.lock().insert(key, record);
+    pub(crate) fn insert(&self, key: String, kept: StepKept) {
+        self.lock().insert(key, kept);
     }
 
     /// The same records, as the task's error handler sees them.
@@ -45,7 +54,7 @@ impl TaskRecords {
         }
     }
 
-    pub(super) fn find(&self, key: &str) -> Option<StepRecord> {
+    pub(super) fn find(&self, key: &str) -> Option<StepKept> {
         self.lock().get(&self.stored_key(key)).cloned()
     }
 
@@ -53,14 +62,14 @@ impl TaskRecords {
     pub(super) fn key_at(&self, ordinal: u32) -> Option<String> {
         self.lock()
             .iter()
-            .filter(|(_, r)| r.ordinal == ordinal && !r.overlapped)
+            .filter(|(_, kept)| kept.step.ordinal == ordinal && !kept.step.overlapped)
             .find_map(|(key, _)| self.own_key(key).map(str::to_owned))
     }
 
     pub(super) fn any_overlapped(&self) -> bool {
         let all = self.lock();
         let mut own = all.iter().filter(|(key, _)| self.own_key(key).is_some());
-        own.any(|(_, record)| record.overlapped)
+        own.any(|(_, kept)| kept.step.overlapped)
     }
 
     pub(super) fn keys(&self) -> Vec<String> {
@@ -73,7 +82,7 @@ impl TaskRecords {
         self.lock().is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, StepRecord>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, StepKept>> {
         // A panic while it was held cannot have left it half changed: every change is one call.
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }

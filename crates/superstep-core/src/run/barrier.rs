@@ -323,10 +323,10 @@ impl Run {
             Mapping::Mapped { up, .. } => {
                 let update = up(&inside.state)?;
                 let ops = &around.graph.ops;
-                let (stored, update) = ops
+                let prepared = ops
                     .prepare(&around.state, update, slot.task)
                     .map_err(RefusedUpdate::of_node)?;
-                Updates::One(stored, update)
+                Updates::One(prepared.stored, prepared.read_back)
             }
         };
         Ok(Ending {

@@ -16,7 +16,7 @@ use crate::checkpoint::{
 };
 use crate::command::{self, Command};
 use crate::error::{NodeError, OpenError, ValueError};
-use crate::graph::Definition;
+use crate::graph::{Definition, Prepared};
 use crate::ids::{FramePath, Moment, NodeName, RunId, Seq, TaskId, ThreadId};
 use crate::run::plan;
 use crate::run::position::{Position, TaskUpdate, try_writes};
@@ -179,7 +179,11 @@ impl Editing {
             .position
             .root()
             .map_or_else(|| graph.ops.initial(), |root| root.state.clone());
-        let (stored, update) = self.prepare(&state, edit)?;
+        let Prepared {
+            stored,
+            read_back: update,
+            ..
+        } = self.prepare(&state, edit)?;
         let mut opened = FrameOpened {
             frame: FramePath::root(),
             entered_by: None,
@@ -223,7 +227,11 @@ impl Editing {
         def.check_goto(&graph, node, &edit.goto, false)
             .map_err(undeclared)?;
         let root = self.position.frame(&FramePath::root());
-        let (stored, update) = self.prepare(&root.state.clone(), edit)?;
+        let Prepared {
+            stored,
+            read_back: update,
+            ..
+        } = self.prepare(&root.state.clone(), edit)?;
         let root = self.position.frame_mut(&FramePath::root());
         try_writes(&*graph.ops, &mut root.state, vec![TaskUpdate::only(update)])
             .map_err(|error| bad_input(&graph, error))?;
@@ -252,11 +260,7 @@ impl Editing {
         Ok(())
     }
 
-    fn prepare(
-        &self,
-        state: &crate::graph::Live,
-        edit: &Edit,
-    ) -> Result<(Value, crate::graph::AnyUpdate), OpenError> {
+    fn prepare(&self, state: &crate::graph::Live, edit: &Edit) -> Result<Prepared, OpenError> {
         let graph = &self.position.graph;
         let update = graph
             .ops

@@ -14,7 +14,7 @@ use crate::checkpoint::{
 use crate::error::{Failure, FailureKind, FormatError, OpenError};
 use crate::graph::{AnyUpdate, Definition};
 use crate::ids::{Epoch, FramePath, Moment, NodeName, RunId, ThreadId};
-use crate::node::RECORD_SEQ;
+use crate::node::{RECORD_SEQ, StepKept};
 use crate::run::commit::{LogSize, Pending};
 use crate::run::hand_over::{Carried, TakenUp};
 use crate::run::position::Position;
@@ -299,11 +299,12 @@ impl Run {
                 continue;
             }
             let record = Record::unseal(&row.body, &thread, RECORD_SEQ)?;
+            let read = record.labels()?;
             if let RecordContent::Step(step) = record.content {
                 self.records
                     .entry(row.task)
                     .or_default()
-                    .insert(row.key.clone(), step);
+                    .insert(row.key.clone(), StepKept { step, read });
             }
         }
         Ok(())
@@ -428,17 +429,17 @@ impl Started<'_> {
             .map_or_else(|| ops.initial(), |root| root.state.clone());
         let id = RunId::derive(self.thread, head.seq.next(), Epoch(0));
         let task = crate::ids::TaskId::from_bytes(id.to_bytes());
-        let (stored, update) = ops
+        let prepared = ops
             .prepare(&state, update, task)
             .map_err(|error| self.bad_input(error))?;
         let opened = FrameOpened {
             frame: FramePath::root(),
             entered_by: None,
             version: ops.version(),
-            input: Some(stored),
+            input: Some(prepared.stored),
             next: Next::default(),
         };
-        Ok((opened, update))
+        Ok((opened, prepared.read_back))
     }
 
     fn bad_input(&self, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> OpenError {

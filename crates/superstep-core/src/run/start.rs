@@ -375,10 +375,10 @@ impl Run {
                     .frames
                     .get(child)
                     .map_or_else(|| ops.initial(), |kept| kept.state.clone());
-                let (stored, update) = ops
+                let prepared = ops
                     .prepare(&state, update, task)
                     .map_err(RefusedUpdate::of_node)?;
-                (Some(stored), Some(update))
+                (Some(prepared.stored), Some(prepared.read_back))
             }
         };
         let mut opened = FrameOpened {

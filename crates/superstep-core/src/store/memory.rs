@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde_json::Value as Json;
+
 use crate::checkpoint::BoxFuture;
 use crate::ids::Timestamp;
 use crate::store::{Item, Namespace, NamespaceQuery, PutItem, Search, Store, StoreResult, Ttl};
@@ -41,6 +43,22 @@ impl MemoryStore {
     }
 }
 
+fn insert(items: &mut Items, put: &PutItem, now: Timestamp) {
+    let address = (put.namespace.clone(), put.key.clone());
+    let former = items
+        .get(&address)
+        .filter(|stored| !stored.has_expired(now));
+    let item = Item {
+        namespace: put.namespace.clone(),
+        key: put.key.clone(),
+        value: put.value.clone(),
+        created: former.map_or(now, |stored| stored.item.created),
+        updated: now,
+        expires: put.ttl.map(|ttl| now.plus_ms(ttl.ms)),
+    };
+    items.insert(address, Stored { item, ttl: put.ttl });
+}
+
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryStore")
@@ -73,21 +91,27 @@ impl Store for MemoryStore {
     fn put<'a>(&'a self, put: &'a PutItem, now: Timestamp) -> BoxFuture<'a, StoreResult<()>> {
         Box::pin(async move {
             put.check()?;
-            let mut items = self.lock();
-            let address = (put.namespace.clone(), put.key.clone());
-            let former = items
-                .get(&address)
-                .filter(|stored| !stored.has_expired(now));
-            let item = Item {
-                namespace: put.namespace.clone(),
-                key: put.key.clone(),
-                value: put.value.clone(),
-                created: former.map_or(now, |stored| stored.item.created),
-                updated: now,
-                expires: put.ttl.map(|ttl| now.plus_ms(ttl.ms)),
-            };
-            items.insert(address, Stored { item, ttl: put.ttl });
+            insert(&mut self.lock(), put, now);
             Ok(())
+        })
+    }
+
+    fn put_if<'a>(
+        &'a self,
+        seen: Option<&'a Json>,
+        put: &'a PutItem,
+        now: Timestamp,
+    ) -> BoxFuture<'a, StoreResult<bool>> {
+        Box::pin(async move {
+            put.check()?;
+            let mut items = self.lock();
+            let found = items.get(&(put.namespace.clone(), put.key.clone()));
+            let found = found.filter(|stored| !stored.has_expired(now));
+            if found.map(|stored| &stored.item.value) != seen {
+                return Ok(false);
+            }
+            insert(&mut items, put, now);
+            Ok(true)
         })
     }
 

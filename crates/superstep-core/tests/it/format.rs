@@ -239,6 +239,15 @@ pub(crate) fn step_record() -> Record {
     }))
 }
 
+/// Of a node that had read something `private` and `untrusted`.
+pub(crate) fn labeled_step_record() -> Record {
+    let labels = b"\x02\x07private\x09untrusted".to_vec();
+    Record {
+        extensions: serde_json::from_value(json!([[Extensions::LABELS, labels]])).unwrap(),
+        ..step_record()
+    }
+}
+
 pub(crate) fn task_record() -> Record {
     record(RecordContent::Task(TaskRecord {
         update: value("{\"x\":1}"),
@@ -364,6 +373,7 @@ fn golden_files_of_format_1_decode_and_encode_to_the_same_bytes() {
     );
     golden("question-fails", &question(OnDeadline::Fail));
     golden("record-step", &step_record());
+    golden("record-step-labels", &labeled_step_record());
     golden("record-task", &task_record());
     golden("entry-resume", &resumed());
     let failed = EndedHow::Failed {
@@ -506,5 +516,21 @@ fn an_extension_that_must_be_understood_is_not_passed_over() {
         if let Ok(kept) = kept {
             assert_eq!(kept, extensions(tag), "what is passed over is kept");
         }
+    }
+}
+
+#[test]
+fn labels_are_understood_with_a_record_and_nowhere_else() {
+    for (tag, wanted) in [
+        (1, "read"),
+        (3, "format-extension"),
+        (5, "format-extension"),
+    ] {
+        let record = Record {
+            extensions: extensions(tag),
+            ..step_record()
+        };
+        let sealed = record.seal(&thread(), SEQ);
+        assert_eq!(code(unseal::<Record>(&sealed, &thread(), SEQ)), wanted);
     }
 }

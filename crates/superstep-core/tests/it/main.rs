@@ -7,8 +7,11 @@
 )]
 
 mod archive;
+mod budgets;
 mod format;
 mod hand_over;
+mod label_flows;
+mod labels;
 mod protocol;
 mod simulate;
 mod supersteps;

@@ -1,6 +1,6 @@
 //! The suite that every checkpointer and every store is held to.
 
-use superstep_conformance::{checkpointer, store};
+use superstep_conformance::{budgets, checkpointer, store};
 
 use crate::kit::Schema;
 
@@ -33,4 +33,10 @@ async fn the_rules_of_a_checkpointer_hold() {
 async fn the_rules_of_a_store_hold() {
     let schema = Schema::new();
     store(async || emptied(&schema).await).await.assert();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rules_of_budgets_hold() {
+    let schema = Schema::new();
+    budgets(async || emptied(&schema).await).await.assert();
 }

@@ -1,6 +1,5 @@
 //! A schema of its own in the database that tests share, and one who commits to a thread of it.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value as Json, json};
@@ -64,7 +63,8 @@ impl Schema {
 
     pub(crate) async fn connect(&self) -> Postgres {
         let connected = Postgres::connect_with(&self.named_url(), self.options()).await;
-        connected.unwrap_or_else(|error| panic!("{error} ({error:?}); {NEEDED}"))
+        connected
+            .unwrap_or_else(|error| panic!("{error} ({error:?}): run `cargo xtask services up`"))
     }
 
     /// The store's connections bear the schema's name, so that a test can kill its own.
@@ -126,7 +126,8 @@ pub(crate) async fn wait_for_waiting(db: &Db, statements: i64) {
 
 pub(crate) async fn client(url: &str) -> Client {
     let connected = tokio_postgres::connect(url, NoTls).await;
-    let (client, connection) = connected.unwrap_or_else(|error| panic!("{error}; {NEEDED}"));
+    let (client, connection) =
+        connected.unwrap_or_else(|error| panic!("{error}: run `cargo xtask services up`"));
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(async move {
         // Tests break connections on purpose.
@@ -138,19 +139,8 @@ pub(crate) async fn client(url: &str) -> Client {
 
 /// The database that tests share.
 pub(crate) fn url() -> String {
-    if let Ok(url) = std::env::var("SUPERSTEP_POSTGRES_URL") {
-        return url;
-    }
-    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let cache = set("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(set("HOME")?).join(".cache")));
-    let file = cache.map(|cache| cache.join("superstep/services/postgres.url"));
-    let url = file.and_then(|file| std::fs::read_to_string(file).ok());
-    url.unwrap_or_else(|| panic!("{NEEDED}"))
+    superstep_conformance::services::url("postgres")
 }
-
-const NEEDED: &str =
-    "this test needs PostgreSQL: run `cargo xtask services up`, or set SUPERSTEP_POSTGRES_URL";
 
 /// One who owns a thread, or once did.
 #[derive(Clone)]

@@ -18,6 +18,7 @@ mod steps;
 mod stopping;
 mod subgraphs;
 mod time_travel;
+mod traces;
 mod ui;
 mod upgrades;
 mod values;

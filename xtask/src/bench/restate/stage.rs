@@ -27,14 +27,26 @@ pub(super) struct Stage {
     pub(super) bare: Backstage,
     /// The threads of the bare side that are parked.
     pub(super) bare_parked: VecDeque<ThreadId>,
-    _restate: PrivateRestate,
+    restate: PrivateRestate,
 }
 
 /// A worker and what it works on. The fields go in this order: the worker before its database.
 pub(super) struct Backstage {
     pub(super) worker: Running,
     pub(super) store: Postgres,
-    _database: Database,
+    database: Database,
+}
+
+impl Backstage {
+    pub(super) fn url(&self) -> &str {
+        self.database.url()
+    }
+
+    pub(super) fn database_name(&self) -> String {
+        let (_, name) = self.url().rsplit_once('/').unwrap_or_default();
+        // A blank behind it, for one number may begin another.
+        format!("{name} ")
+    }
 }
 
 impl Stage {
@@ -67,7 +79,7 @@ impl Stage {
             bare,
             bare_parked: VecDeque::new(),
             tokio,
-            _restate: restate,
+            restate,
         })
     }
 
@@ -76,6 +88,11 @@ impl Stage {
             Program::Ours => &mut self.ours,
             _ => &mut self.bare,
         }
+    }
+
+    /// What is in the command line of the server.
+    pub(super) fn restate_folder(&self) -> String {
+        self.restate.folder().display().to_string()
     }
 
     /// How a side is called.
@@ -117,7 +134,7 @@ impl Maker<'_> {
         Ok(Backstage {
             worker: self.worker(program, database.url())?,
             store,
-            _database: database,
+            database,
         })
     }
 

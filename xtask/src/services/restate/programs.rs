@@ -6,8 +6,10 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use super::super::packages::{find_program, install};
+use super::super::npm::npm;
 use crate::workspace::{cache, output_of};
+
+pub(super) use super::super::npm::remove_folder;
 
 #[derive(Debug, Clone)]
 pub(super) struct Programs {
@@ -74,30 +76,15 @@ impl Programs {
 }
 
 fn install_into(folder: &Path) -> anyhow::Result<()> {
-    if find_program("npm").is_none() {
-        eprintln!("restate: installing npm (a minute or two)");
-        install(&["npm"]).context("install Node.js with npm, any version")?;
-    }
+    let mut npm = npm("restate", "install")?;
     eprintln!("restate: installing {SERVER} and {CONTROL} {VERSION} with npm (about 20 s)");
     remove_folder(folder)?;
     fs::create_dir_all(folder)?;
-    let mut npm = Command::new("npm");
-    npm.arg("install").arg("--prefix").arg(folder);
-    // The only script among these packages reports to somebody that they were installed.
-    npm.args(["--ignore-scripts", "--no-audit", "--no-fund"]);
+    npm.arg("--prefix").arg(folder);
     npm.args([SERVER, CONTROL].map(|name| format!("@restatedev/{name}@{VERSION}")));
     output_of(npm.current_dir(folder))
         .map(drop)
         .context("Restate cannot be installed; npm has to reach a registry")
-}
-
-pub(super) fn remove_folder(folder: &Path) -> anyhow::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("{} cannot be removed", folder.display()))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// What the system calls the process, too.

@@ -70,8 +70,13 @@ async fn a_commit_touches_one_partition_of_the_threads() {
     let schema = format!("test_plan_{}", std::process::id());
     let mut options = Options::default();
     options.schema.clone_from(&schema);
-    Postgres::connect_with(&url(), options).await.unwrap();
-    let (client, connection) = tokio_postgres::connect(&url(), NoTls).await.unwrap();
+    Postgres::connect_with(&superstep_conformance::services::url("postgres"), options)
+        .await
+        .unwrap();
+    let (client, connection) =
+        tokio_postgres::connect(&superstep_conformance::services::url("postgres"), NoTls)
+            .await
+            .unwrap();
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(connection);
 
@@ -105,19 +110,4 @@ async fn plan_of_a_step(client: &Client, schema: &str) -> String {
         _ => None,
     });
     lines.collect::<Vec<_>>().join("\n")
-}
-
-/// As the tests beside `src` find it.
-fn url() -> String {
-    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    if let Ok(url) = std::env::var("SUPERSTEP_POSTGRES_URL") {
-        return url;
-    }
-    let cache = set("XDG_CACHE_HOME").map(std::path::PathBuf::from);
-    let cache = cache.or_else(|| Some(std::path::PathBuf::from(set("HOME")?).join(".cache")));
-    let file = cache.map(|cache| cache.join("superstep/services/postgres.url"));
-    let url = file.and_then(|file| std::fs::read_to_string(file).ok());
-    url.expect(
-        "this test needs PostgreSQL: run `cargo xtask services up`, or set SUPERSTEP_POSTGRES_URL",
-    )
 }

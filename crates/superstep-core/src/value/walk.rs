@@ -1,8 +1,11 @@
-//! Refuses what JSON would silently turn into `null`.
+//! The walk over a value before it is encoded: refuses what JSON would silently turn into `null`, and
+//! looks at the labels of labeled values.
 //!
 //! `serde_json` writes not-a-number and the infinities as `null`, which an `Option<f64>` reads back
-//! as `None`: a lost value that no decoder can notice. So the value is walked once before.
+//! as `None`: a lost value that no decoder can notice. And once a value is JSON, nobody can tell a labeled
+//! value from a user's struct that looks like one. So the value is walked once before.
 
+use std::cell::RefCell;
 use std::fmt;
 
 use serde::Serialize;
@@ -12,14 +15,22 @@ use serde::ser::{
 };
 
 use crate::error::ValueError;
+use crate::label::{Floor, LABELED, LABELS, Labels};
 
-pub(super) fn check<T: Serialize + ?Sized>(value: &T) -> Result<(), ValueError> {
-    value.serialize(Walk).map_err(|fault| match fault {
+/// Refuses what would not be read back, and gives the labels that every labeled value in it has.
+pub(super) fn check<T: Serialize + ?Sized>(value: &T) -> Result<Floor, ValueError> {
+    let floor = RefCell::default();
+    let walk = Walk {
+        floor: &floor,
+        in_labeled: false,
+    };
+    value.serialize(walk).map_err(|fault| match fault {
         Fault::NotFinite => ValueError::NotFinite,
         Fault::Custom(text) => ValueError::Encode {
             source: text.into(),
         },
-    })
+    })?;
+    Ok(floor.into_inner())
 }
 
 #[derive(Debug)]
@@ -46,7 +57,21 @@ impl serde::ser::Error for Fault {
 }
 
 #[derive(Clone, Copy)]
-struct Walk;
+struct Walk<'a> {
+    floor: &'a RefCell<Floor>,
+    /// Its fields are those of a labeled value.
+    in_labeled: bool,
+}
+
+impl Walk<'_> {
+    /// Only labeled values come here, so what this costs is paid by those who use them.
+    fn take_labels<T: ?Sized + Serialize>(self, labels: &T) -> Result<(), Fault> {
+        let labels = serde_json::to_value(labels).and_then(serde_json::from_value::<Labels>);
+        let labels = labels.map_err(Fault::custom)?;
+        self.floor.borrow_mut().lower_to(&labels);
+        Ok(())
+    }
+}
 
 macro_rules! accept {
     ($($method:ident: $ty:ty),* $(,)?) => {
@@ -54,7 +79,7 @@ macro_rules! accept {
     };
 }
 
-impl Serializer for Walk {
+impl Serializer for Walk<'_> {
     type Ok = ();
     type Error = Fault;
     type SerializeSeq = Self;
@@ -135,8 +160,11 @@ impl Serializer for Walk {
     fn serialize_map(self, _: Option<usize>) -> Result<Self, Fault> {
         Ok(self)
     }
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self, Fault> {
-        Ok(self)
+    fn serialize_struct(self, name: &'static str, _: usize) -> Result<Self, Fault> {
+        Ok(Self {
+            in_labeled: name == LABELED,
+            ..self
+        })
     }
     fn serialize_struct_variant(
         self,
@@ -151,7 +179,7 @@ impl Serializer for Walk {
 
 macro_rules! elements {
     ($($which:ident::$method:ident),* $(,)?) => {
-        $(impl $which for Walk {
+        $(impl $which for Walk<'_> {
             type Ok = ();
             type Error = Fault;
             fn $method<T: ?Sized + Serialize>(&mut self, value: &T) -> Result<(), Fault> {
@@ -171,7 +199,7 @@ elements! {
     SerializeTupleVariant::serialize_field,
 }
 
-impl SerializeMap for Walk {
+impl SerializeMap for Walk<'_> {
     type Ok = ();
     type Error = Fault;
     fn serialize_key<T: ?Sized + Serialize>(&mut self, key: &T) -> Result<(), Fault> {
@@ -186,19 +214,35 @@ impl SerializeMap for Walk {
     }
 }
 
-macro_rules! fields {
-    ($($which:ident),* $(,)?) => {
-        $(impl $which for Walk {
-            type Ok = ();
-            type Error = Fault;
-            fn serialize_field<T: ?Sized + Serialize>(&mut self, _: &'static str, value: &T) -> Result<(), Fault> {
-                value.serialize(*self)
-            }
-            fn end(self) -> Result<(), Fault> {
-                Ok(())
-            }
-        })*
-    };
+impl SerializeStruct for Walk<'_> {
+    type Ok = ();
+    type Error = Fault;
+    fn serialize_field<T: ?Sized + Serialize>(
+        &mut self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<(), Fault> {
+        if self.in_labeled && name == LABELS {
+            return self.take_labels(value);
+        }
+        value.serialize(*self)
+    }
+    fn end(self) -> Result<(), Fault> {
+        Ok(())
+    }
 }
 
-fields!(SerializeStruct, SerializeStructVariant);
+impl SerializeStructVariant for Walk<'_> {
+    type Ok = ();
+    type Error = Fault;
+    fn serialize_field<T: ?Sized + Serialize>(
+        &mut self,
+        _: &'static str,
+        value: &T,
+    ) -> Result<(), Fault> {
+        value.serialize(*self)
+    }
+    fn end(self) -> Result<(), Fault> {
+        Ok(())
+    }
+}

@@ -1,0 +1,260 @@
+//! The two nodes.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use superstep::{Interrupt, Node, NodeCx, NodeError, View};
+use superstep_llm::structured::Structured;
+use superstep_llm::{Message, Reply, Request, fit};
+
+use super::evidence;
+use super::prompts::Prompts;
+use super::result;
+use super::state::{
+    AppState, AppStateUpdate, Call, Finding, PromptType, Role, Section, Source, Support, Turn,
+};
+use super::words::user_is_done;
+use crate::models::{Models, ask, failure, listen};
+
+/// Takes in what the person said, and asks the model for the next question or for the result.
+pub(super) struct AnalysisPrepareNode {
+    pub(super) models: Arc<Models>,
+    pub(super) prompts: Prompts,
+}
+
+/// Asks the person.
+pub(super) struct AnalysisInterruptNode;
+
+impl Node<AppState> for AnalysisPrepareNode {
+    async fn run(
+        &self,
+        state: View<AppState>,
+        cx: NodeCx,
+    ) -> Result<superstep::Command<AppState>, NodeError> {
+        let said = Turn {
+            role: Role::User,
+            content: state.user_input.clone(),
+        };
+        // The first query may well say what must be done; only an answer can end the interview.
+        let has_agent_spoken = state
+            .analysis_history
+            .iter()
+            .any(|turn| turn.role == Role::Agent);
+        let update = match has_agent_spoken && user_is_done(&state.user_input) {
+            true => self.return_final_output(&state, said, &cx).await?,
+            false => self.next_turn(&state, said, has_agent_spoken, &cx).await?,
+        };
+        Ok(update.into())
+    }
+}
+
+impl AnalysisPrepareNode {
+    async fn next_turn(
+        &self,
+        state: &AppState,
+        said: Turn,
+        has_agent_spoken: bool,
+        cx: &NodeCx,
+    ) -> Result<AppStateUpdate, NodeError> {
+        let prompt = match has_agent_spoken {
+            true => PromptType::Followup,
+            false => PromptType::Initial,
+        };
+        let reply = self.call_llm(state, &said, prompt, cx).await?;
+        let text = reply.text().trim().to_owned();
+        if text.is_empty() {
+            return Err(NodeError::retryable(EmptyAnswer {
+                model: reply.model.to_string(),
+            }));
+        }
+        let agent = Turn {
+            role: Role::Agent,
+            content: text.clone(),
+        };
+        Ok(AppStateUpdate::default()
+            .analysis_history(said)
+            .analysis_history(agent)
+            .current_analysis_query(text)
+            .calls(call(prompt, &reply)))
+    }
+
+    /// The model fills in claims; the form of the result, and whether its sources say so, are ours.
+    async fn return_final_output(
+        &self,
+        state: &AppState,
+        said: Turn,
+        cx: &NodeCx,
+    ) -> Result<AppStateUpdate, NodeError> {
+        let model = self
+            .models
+            .get(&state.model_name)
+            .map_err(NodeError::fatal)?;
+        let size = model.context_size().await.map_err(failure)?;
+        let mut request = self
+            .request(state, &said, PromptType::Final, &*model)
+            .await?;
+        request.tokens_max = Some(result_tokens(size));
+        let Structured {
+            value,
+            degraded,
+            replies,
+        } = ask(&*model, request, cx, Claims::default).await?;
+        let mut findings = value.into_findings();
+        for finding in &mut findings {
+            if let Some(source) = &mut finding.source {
+                finding.support = evidence::check(source, &state.file_contents);
+            }
+        }
+        let output = result::markdown(state, &findings, degraded.as_deref());
+        let mut update = AppStateUpdate::default()
+            .analysis_history(said)
+            .analysis_output(output)
+            .findings(findings)
+            .degraded(degraded);
+        for reply in &replies {
+            update = update.calls(call(PromptType::Final, reply));
+        }
+        Ok(update)
+    }
+
+    async fn call_llm(
+        &self,
+        state: &AppState,
+        said: &Turn,
+        prompt: PromptType,
+        cx: &NodeCx,
+    ) -> Result<Reply, NodeError> {
+        let model = self
+            .models
+            .get(&state.model_name)
+            .map_err(NodeError::fatal)?;
+        let request = self.request(state, said, prompt, &*model).await?;
+        listen(&*model, &request, cx).await
+    }
+
+    /// The notes, the interview so far and what is wanted now, cut to what fits.
+    async fn request(
+        &self,
+        state: &AppState,
+        said: &Turn,
+        prompt: PromptType,
+        model: &dyn superstep_llm::Model,
+    ) -> Result<Request, NodeError> {
+        let mut messages = vec![Message::system(self.prompts.system(&state.file_contents))];
+        messages.extend(state.analysis_history.iter().map(|turn| match turn.role {
+            Role::User => Message::user(&turn.content),
+            Role::Agent => Message::assistant(&turn.content),
+        }));
+        messages.push(Message::user(self.prompts.turn(prompt, &said.content)));
+        let mut request = Request::new(prompt.word(), messages);
+        if let Some(size) = model.context_size().await.map_err(failure)? {
+            let cuts = fit::fit(&mut request, size);
+            if !cuts.is_empty() {
+                tracing::warn!(?cuts, "the conversation was cut to fit the model");
+            }
+        }
+        Ok(request)
+    }
+}
+
+impl Node<AppState> for AnalysisInterruptNode {
+    async fn run(
+        &self,
+        state: View<AppState>,
+        cx: NodeCx,
+    ) -> Result<superstep::Command<AppState>, NodeError> {
+        // One question for each turn, so that an old answer never meets a new question.
+        let key = format!("turn-{}", state.analysis_history.len());
+        let question = Interrupt::new(key, json!({ "query": state.current_analysis_query }))
+            .kind("question")
+            .schema(json!({ "type": "string", "minLength": 1 }));
+        let response: String = cx.interrupt(question).await?;
+        Ok(AppStateUpdate::default().user_input(response).into())
+    }
+}
+
+fn call(prompt: PromptType, reply: &Reply) -> Call {
+    Call {
+        prompt,
+        model: reply.model.to_string(),
+        usage: reply.usage,
+        cost: reply.cost,
+    }
+}
+
+/// What the model fills in.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+struct Claims {
+    assumptions: Vec<Claim>,
+    components: Vec<Claim>,
+    alternatives: Vec<Claim>,
+    decisions: Vec<Claim>,
+    open_questions: Vec<Claim>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+struct Claim {
+    #[schemars(length(max = 400))]
+    claim: String,
+    #[schemars(length(max = 120))]
+    #[serde(default)]
+    file: String,
+    #[serde(default)]
+    line: u32,
+    #[schemars(length(max = 200))]
+    #[serde(default)]
+    quote: String,
+}
+
+impl Claims {
+    fn into_findings(self) -> Vec<Finding> {
+        let sections = [
+            (Section::Assumptions, self.assumptions),
+            (Section::Components, self.components),
+            (Section::Alternatives, self.alternatives),
+            (Section::Decisions, self.decisions),
+            (Section::Questions, self.open_questions),
+        ];
+        let findings = sections.into_iter().flat_map(|(section, claims)| {
+            let claims = claims
+                .into_iter()
+                .filter(|claim| !claim.claim.trim().is_empty());
+            claims.map(move |claim| claim.into_finding(section))
+        });
+        findings.collect()
+    }
+}
+
+impl Claim {
+    fn into_finding(self, section: Section) -> Finding {
+        let has_source = !self.file.trim().is_empty();
+        Finding {
+            section,
+            claim: self.claim.trim().to_owned(),
+            source: has_source.then(|| Source {
+                file: self.file.trim().to_owned(),
+                line: self.line,
+                quote: self.quote.trim().to_owned(),
+            }),
+            support: Support::Said,
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("`{model}` gave an empty answer")]
+struct EmptyAnswer {
+    model: String,
+}
+
+/// How long a result may get. A model with little room is a small one, which goes on until it is stopped.
+fn result_tokens(context_size: Option<u64>) -> u32 {
+    let room = context_size.map_or(RESULT_TOKENS, |size| {
+        u32::try_from(size / 16).unwrap_or(RESULT_TOKENS)
+    });
+    room.clamp(512, RESULT_TOKENS)
+}
+
+const RESULT_TOKENS: u32 = 4_000;

@@ -1,0 +1,249 @@
+//! Where things are and which model answers: the command line first, then the environment, then the file, then what is usual.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+
+/// What the program goes by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The model, if one was chosen.
+    pub model: Option<String>,
+    /// Where threads are kept.
+    pub store: Store,
+    /// The folder of everything that is ours.
+    pub home: PathBuf,
+    /// A folder with prompts of one's own.
+    pub prompts: Option<PathBuf>,
+    /// In whose name questions are answered.
+    pub person: String,
+    /// Where the file of settings is, or would be.
+    pub file: PathBuf,
+}
+
+/// Where threads are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Store {
+    /// A file.
+    Sqlite(PathBuf),
+    /// A server.
+    Postgres(String),
+}
+
+/// What was given on the command line.
+#[derive(Debug, Clone, Default)]
+pub struct Given {
+    /// `--model`
+    pub model: Option<String>,
+    /// `--store`
+    pub store: Option<String>,
+}
+
+/// The file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    model: Option<String>,
+    store: Option<String>,
+    prompts: Option<PathBuf>,
+    person: Option<String>,
+}
+
+/// One environment variable, for people.
+#[derive(Debug)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does.
+    pub what: &'static str,
+}
+
+/// All that the program looks at.
+pub const VARIABLES: &[Variable] = &[
+    Variable {
+        name: "ARCHIE_MODEL",
+        what: "the model, PROVIDER:NAME or script:FILE",
+    },
+    Variable {
+        name: "ARCHIE_STORE",
+        what: "where threads are kept, sqlite:PATH or postgres://…",
+    },
+    Variable {
+        name: "ARCHIE_HOME",
+        what: "the folder of threads, history and settings",
+    },
+    Variable {
+        name: "ARCHIE_PROMPTS",
+        what: "a folder with prompts of your own, AGENT/NAME.md",
+    },
+    Variable {
+        name: "ARCHIE_PERSON",
+        what: "in whose name questions are answered",
+    },
+    Variable {
+        name: "ARCHIE_LOG",
+        what: "what is logged to stderr, such as `warn` or `superstep=debug`",
+    },
+    Variable {
+        name: "OPENAI_API_KEY",
+        what: "the key for openai: and openai_responses: models",
+    },
+    Variable {
+        name: "OPENAI_BASE_URL",
+        what: "another server that speaks OpenAI's wire, such as http://127.0.0.1:8080/v1",
+    },
+    Variable {
+        name: "ANTHROPIC_API_KEY",
+        what: "the key for anthropic: models",
+    },
+    Variable {
+        name: "ANTHROPIC_BASE_URL",
+        what: "another server that speaks Anthropic's wire",
+    },
+    Variable {
+        name: "GEMINI_API_KEY",
+        what: "the key for gemini: models",
+    },
+    Variable {
+        name: "GEMINI_BASE_URL",
+        what: "another server that speaks Gemini's wire",
+    },
+    Variable {
+        name: "OLLAMA_HOST",
+        what: "where Ollama is",
+    },
+    Variable {
+        name: "SUPERSTEP_SCRIPT_LEDGER",
+        what: "where a script notes what it said, so that it can go on after a crash",
+    },
+    Variable {
+        name: "NO_COLOR",
+        what: "set to anything: no colours",
+    },
+];
+
+impl Settings {
+    /// From all sources.
+    pub fn read(given: &Given) -> anyhow::Result<Self> {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Self::from(given, variable)
+    }
+
+    fn from(given: &Given, variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Self> {
+        let home = match variable("ARCHIE_HOME") {
+            Some(home) => PathBuf::from(home),
+            None => usual_home(&variable)?,
+        };
+        let file = home.join("settings.json");
+        let written = read_file(&file)?;
+        let store = given
+            .store
+            .clone()
+            .or_else(|| variable("ARCHIE_STORE"))
+            .or(written.store);
+        let store = match store {
+            Some(store) => store_of(&store)?,
+            None => Store::Sqlite(home.join("threads.db")),
+        };
+        let person = variable("ARCHIE_PERSON").or(written.person);
+        Ok(Self {
+            model: given
+                .model
+                .clone()
+                .or_else(|| variable("ARCHIE_MODEL"))
+                .or(written.model),
+            store,
+            prompts: variable("ARCHIE_PROMPTS")
+                .map(PathBuf::from)
+                .or(written.prompts),
+            person: person
+                .or_else(|| variable("USER"))
+                .unwrap_or_else(|| "me".to_owned()),
+            home,
+            file,
+        })
+    }
+
+    /// The model, or what to do to have one.
+    pub fn model(&self) -> anyhow::Result<&str> {
+        self.model.as_deref().context(
+            "no model is chosen: give one with --model PROVIDER:NAME (such as openai:gpt-4.1-mini, ollama:qwen3:8b or \
+             script:FILE), set ARCHIE_MODEL, or run `archie doctor` to see what answers here",
+        )
+    }
+}
+
+fn usual_home(variable: &impl Fn(&str) -> Option<String>) -> anyhow::Result<PathBuf> {
+    if let Some(data) = variable("XDG_DATA_HOME") {
+        return Ok(PathBuf::from(data).join("archie"));
+    }
+    let home = variable("HOME")
+        .context("there is no HOME; set ARCHIE_HOME to a folder for threads and settings")?;
+    Ok(PathBuf::from(home).join(".local/share/archie"))
+}
+
+fn read_file(path: &Path) -> anyhow::Result<Written> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => serde_json::from_str(&text)
+            .with_context(|| format!("the settings in {} cannot be read", path.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Written::default()),
+        Err(error) => Err(error).with_context(|| format!("{} cannot be read", path.display())),
+    }
+}
+
+fn store_of(text: &str) -> anyhow::Result<Store> {
+    if let Some(path) = text.strip_prefix("sqlite:") {
+        return Ok(Store::Sqlite(PathBuf::from(path)));
+    }
+    if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+        return Ok(Store::Postgres(text.to_owned()));
+    }
+    bail!("`{text}` is no store: write sqlite:PATH or postgres://USER@HOST/DATABASE")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_comes_before_the_environment_and_the_file() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(
+            home.path().join("settings.json"),
+            r#"{"model": "ollama:file", "person": "ada"}"#,
+        )
+        .unwrap();
+        let variable = |name: &str| match name {
+            "ARCHIE_HOME" => Some(home.path().display().to_string()),
+            "ARCHIE_STORE" => Some("postgres://x/y".to_owned()),
+            _ => None,
+        };
+        let given = Given {
+            model: Some("openai:given".to_owned()),
+            ..Given::default()
+        };
+        let settings = Settings::from(&given, variable).unwrap();
+        assert_eq!(settings.model().unwrap(), "openai:given");
+        assert_eq!(settings.store, Store::Postgres("postgres://x/y".to_owned()));
+        assert_eq!(settings.person, "ada");
+        let settings = Settings::from(&Given::default(), variable).unwrap();
+        assert_eq!(settings.model().unwrap(), "ollama:file");
+    }
+
+    #[test]
+    fn a_mistake_in_the_file_is_said_where_it_is() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("settings.json"), r#"{"modle": "x"}"#).unwrap();
+        let variable =
+            |name: &str| (name == "ARCHIE_HOME").then(|| home.path().display().to_string());
+        let error = format!(
+            "{:#}",
+            Settings::from(&Given::default(), variable).unwrap_err()
+        );
+        assert!(
+            error.contains("settings.json") && error.contains("modle"),
+            "{error}"
+        );
+    }
+}

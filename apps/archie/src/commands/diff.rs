@@ -1,0 +1,74 @@
+//! Two states side by side.
+
+use anyhow::Context;
+use serde_json::{Map, Value as Json, json};
+use superstep::Seq;
+
+use super::threads::short;
+use crate::cli::args::DiffArgs;
+use crate::exit::Exit;
+use crate::home::Home;
+use crate::say::Say;
+
+pub(super) async fn run(args: &DiffArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
+    let (one, other) = (
+        state(&args.one, home).await?,
+        state(&args.other, home).await?,
+    );
+    let names: std::collections::BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    let differ: Vec<_> = names
+        .into_iter()
+        .filter(|name| one.get(*name) != other.get(*name))
+        .collect();
+    if args.json {
+        let fields = differ.iter().map(|name| {
+            let sides = json!({ "one": one.get(*name), "other": other.get(*name) });
+            ((*name).clone(), sides)
+        });
+        say.json(&Json::Object(fields.collect()));
+        return Ok(Exit::Done);
+    }
+    if differ.is_empty() {
+        say.line("the two are the same");
+    }
+    for name in differ {
+        say.line(&format!("{name}:"));
+        let (before, after) = (lines(one.get(name)), lines(other.get(name)));
+        for line in before.iter().filter(|line| !after.contains(line)) {
+            say.line(&format!("  - {line}"));
+        }
+        for line in after.iter().filter(|line| !before.contains(line)) {
+            say.line(&format!("  + {line}"));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// `THREAD` or `THREAD@ENTRY`
+async fn state(named: &str, home: &Home) -> anyhow::Result<Map<String, Json>> {
+    let (prefix, at) = match named.split_once('@') {
+        Some((prefix, entry)) => {
+            let entry = entry
+                .parse()
+                .with_context(|| format!("`{entry}` is no entry"))?;
+            (prefix, Some(Seq(entry)))
+        }
+        None => (named, None),
+    };
+    let (thread, _) = home.find(prefix).await?;
+    let state = thread
+        .state(at)
+        .await?
+        .with_context(|| format!("`{named}` has no state"))?;
+    Ok(state.values.decode()?)
+}
+
+/// What is compared: texts by line, lists by item, the rest whole.
+fn lines(value: Option<&Json>) -> Vec<String> {
+    match value {
+        None | Some(Json::Null) => Vec::new(),
+        Some(Json::String(text)) => text.lines().map(str::to_owned).collect(),
+        Some(Json::Array(items)) => items.iter().map(short).collect(),
+        Some(other) => vec![short(other)],
+    }
+}

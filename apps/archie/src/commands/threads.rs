@@ -1,0 +1,336 @@
+//! Threads as things that a person can hold: list, show, take out, put in, delete.
+
+use std::fs;
+
+use anyhow::{Context, bail};
+use serde_json::{Value as Json, json};
+use superstep::checkpoint::{Page, Status, ThreadQuery, ThreadRow};
+use superstep::{Archive, Seq, Timestamp};
+
+use crate::cli::args::{DeleteArgs, FileArgs, ImportArgs, ThreadArgs, ThreadsArgs};
+use crate::exit::Exit;
+use crate::home::Home;
+use crate::say::{Say, json_of};
+
+pub(super) async fn list(args: &ThreadsArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
+    let query = ThreadQuery {
+        graph: args.agent.clone(),
+        status: args.status.as_deref().map(status_of).transpose()?,
+        page: Page {
+            limit: args.limit,
+            offset: 0,
+        },
+        ..ThreadQuery::default()
+    };
+    let rows = home.runtime.threads(&query).await?;
+    if args.json {
+        say.json(&Json::Array(rows.iter().map(row_json).collect()));
+        return Ok(Exit::Done);
+    }
+    if rows.is_empty() {
+        say.line("no threads yet; `archie demo` shows what they are, `archie analyze` makes one");
+    }
+    for row in &rows {
+        let title = row
+            .metadata
+            .get("title")
+            .and_then(Json::as_str)
+            .unwrap_or_default();
+        say.line(&format!(
+            "{}  {:<8} {:<9} {}  {title}",
+            row.thread,
+            row.graph,
+            word(row.head.status),
+            time(row.updated)
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) async fn show(args: &ThreadArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
+    let (thread, row) = home.find(&args.thread).await?;
+    let state = thread
+        .state(None)
+        .await?
+        .context("the thread has no state yet")?;
+    let values: Json = state.values.decode()?;
+    let questions = thread.questions().await?;
+    let asked = |question: &superstep::run::OpenQuestion| -> anyhow::Result<Json> {
+        Ok(json!({
+            "id": question.question.id.to_string(),
+            "node": question.question.node.to_string(),
+            "kind": question.question.kind,
+            "request": question.question.request.decode::<Json>()?,
+            "askedAt": question.row.asked_at.0,
+        }))
+    };
+    let questions = questions
+        .iter()
+        .map(asked)
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    if args.json {
+        let mut shown = row_json(&row);
+        shown["values"] = values;
+        shown["questions"] = Json::Array(questions);
+        shown["entry"] = json!(state.seq.0);
+        say.json(&shown);
+        return Ok(Exit::Done);
+    }
+    say.line(&format!(
+        "{}  {}  {}  entry {}",
+        row.thread,
+        row.graph,
+        word(row.head.status),
+        state.seq.0
+    ));
+    say.line(&format!(
+        "made {}, changed {}",
+        time(row.created),
+        time(row.updated)
+    ));
+    for question in &questions {
+        say.line(&format!(
+            "asks: {}",
+            question["request"]["query"]
+                .as_str()
+                .unwrap_or(&question["request"].to_string())
+        ));
+    }
+    if let Json::Object(fields) = &values {
+        for (name, value) in fields {
+            say.line(&format!("{name}: {}", short(value)));
+        }
+    }
+    if row.head.status == Status::Paused {
+        say.line(&format!("go on with `archie resume {}`", row.thread));
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) async fn history(args: &ThreadArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
+    let (thread, _) = home.find(&args.thread).await?;
+    let mut after = Seq(0);
+    let mut all = Vec::new();
+    loop {
+        let past = thread.history(after, PAGE).await?;
+        let is_last = past.len() < PAGE as usize;
+        for entry in past {
+            after = entry.seq;
+            let nodes = nodes_of(&entry.entry);
+            let stop = entry.entry.stop.as_ref().map(stop_word);
+            all.push(json!({
+                "entry": entry.seq.0,
+                "parent": entry.entry.parent.0,
+                "at": entry.entry.at.0,
+                "kind": format!("{:?}", entry.entry.kind).to_lowercase(),
+                "nodes": nodes,
+                "stop": stop,
+            }));
+        }
+        if is_last {
+            break;
+        }
+    }
+    if args.json {
+        say.json(&Json::Array(all));
+        return Ok(Exit::Done);
+    }
+    for line in all {
+        let nodes = line["nodes"].as_array().map(|nodes| {
+            nodes
+                .iter()
+                .filter_map(Json::as_str)
+                .collect::<Vec<_>>()
+                .join(", ")
+        });
+        say.line(&format!(
+            "{:>5}  {}  {:<8} {}{}",
+            line["entry"],
+            time(Timestamp(line["at"].as_i64().unwrap_or(0))),
+            line["kind"].as_str().unwrap_or_default(),
+            nodes.unwrap_or_default(),
+            line["stop"]
+                .as_str()
+                .map(|stop| format!("  {stop}"))
+                .unwrap_or_default(),
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) async fn trace(args: &ThreadArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
+    let (thread, _) = home.find(&args.thread).await?;
+    let trace = thread.trace().await?;
+    match args.json {
+        true => say.json(&json_of(&trace)),
+        false => say.line(trace.to_string().trim_end()),
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) async fn export(args: &FileArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
+    let (_, row) = home.find(&args.thread).await?;
+    let archive = home.runtime.export(&row.thread).await?;
+    let bytes = archive.to_bytes();
+    fs::write(&args.file, &bytes)
+        .with_context(|| format!("{} cannot be written", args.file.display()))?;
+    say.line(&format!(
+        "{} is in {} ({} bytes)",
+        row.thread,
+        args.file.display(),
+        bytes.len()
+    ));
+    Ok(Exit::Done)
+}
+
+pub(super) async fn import(args: &ImportArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
+    let bytes =
+        fs::read(&args.file).with_context(|| format!("{} cannot be read", args.file.display()))?;
+    let archive = Archive::from_bytes(&bytes).with_context(|| {
+        format!(
+            "{} is no thread that `archie export` wrote",
+            args.file.display()
+        )
+    })?;
+    let id = archive.thread.clone();
+    home.runtime.import(&id, &archive).await?;
+    say.line(&format!("{id} is here; `archie show {id}`"));
+    Ok(Exit::Done)
+}
+
+pub(super) async fn delete(args: &DeleteArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
+    let (_, row) = home.find(&args.thread).await?;
+    if !args.yes {
+        let sure = say.ask(&format!("Delete {} for good? [y/N] ", row.thread))?;
+        if !sure.is_some_and(|sure| sure.trim().eq_ignore_ascii_case("y")) {
+            say.line("nothing was deleted");
+            return Ok(Exit::Done);
+        }
+    }
+    home.store().delete(&row.thread).await?;
+    say.line(&format!("{} is gone", row.thread));
+    Ok(Exit::Done)
+}
+
+fn row_json(row: &ThreadRow) -> Json {
+    json!({
+        "thread": row.thread.to_string(),
+        "agent": row.graph,
+        "status": word(row.head.status),
+        "title": row.metadata.get("title"),
+        "createdAt": row.created.0,
+        "updatedAt": row.updated.0,
+    })
+}
+
+/// The status in a word.
+pub(super) fn word(status: Status) -> &'static str {
+    match status {
+        Status::Idle => "idle",
+        Status::Running => "running",
+        Status::Paused => "paused",
+        Status::Failed => "failed",
+        Status::Cancelled => "cancelled",
+        Status::StepLimit => "limit",
+        Status::Deleted => "deleted",
+    }
+}
+
+fn status_of(text: &str) -> anyhow::Result<Status> {
+    let all = [
+        Status::Idle,
+        Status::Running,
+        Status::Paused,
+        Status::Failed,
+        Status::Cancelled,
+        Status::StepLimit,
+    ];
+    match all.into_iter().find(|status| word(*status) == text) {
+        Some(status) => Ok(status),
+        None => bail!(
+            "`{text}` is no status; there are {}",
+            all.map(word).join(", ")
+        ),
+    }
+}
+
+fn nodes_of(entry: &superstep::checkpoint::format::Entry) -> Vec<String> {
+    use superstep::checkpoint::format::Change;
+    let nodes = entry.changes.iter().flat_map(|change| match change {
+        Change::FrameAdvanced(advanced) => advanced
+            .writes
+            .iter()
+            .map(|write| write.node.to_string())
+            .collect::<Vec<_>>(),
+        Change::AttemptFailed(failed) => vec![format!("{} failed", failed.failure.node)],
+        _ => Vec::new(),
+    });
+    nodes.collect()
+}
+
+fn stop_word(stop: &superstep::checkpoint::format::Stop) -> &'static str {
+    use superstep::checkpoint::format::Stop;
+    match stop {
+        Stop::Finished => "finished",
+        Stop::Paused { .. } => "asks",
+        Stop::Breakpoint(_) => "breakpoint",
+        Stop::StepLimit => "limit",
+        Stop::Failed(_) => "failed",
+        Stop::Cancelled => "cancelled",
+        Stop::Drained => "handed back",
+    }
+}
+
+/// A value in a line.
+pub(super) fn short(value: &Json) -> String {
+    let text = match value {
+        Json::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let line = text.replace('\n', " ");
+    match line.chars().count() > SHORT_CHARS {
+        true => format!("{}…", line.chars().take(SHORT_CHARS).collect::<String>()),
+        false => line,
+    }
+}
+
+/// A time for people, in UTC.
+pub(super) fn time(at: Timestamp) -> String {
+    let seconds = at.0.div_euclid(1_000);
+    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let (year, month, day) = civil(days);
+    format!(
+        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}",
+        rest / 3_600,
+        rest / 60 % 60,
+        rest % 60
+    )
+}
+
+/// The date of a day since 1970, by the calendar that everybody uses.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month, day)
+}
+
+const PAGE: u32 = 500;
+const SHORT_CHARS: usize = 100;
+
+#[test]
+fn times_are_dates() {
+    assert_eq!(time(Timestamp(0)), "1970-01-01 00:00:00");
+    assert_eq!(time(Timestamp(1_794_700_799_000)), "2026-11-14 23:59:59");
+    assert_eq!(time(Timestamp(1_709_164_800_000)), "2024-02-29 00:00:00");
+}

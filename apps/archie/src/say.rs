@@ -1,0 +1,165 @@
+//! The one way to talk to the person: everything that is shown goes through here, and every question.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+/// Shows and asks.
+pub trait Say: Send + Sync {
+    /// A line of words.
+    fn line(&self, text: &str);
+
+    /// A text in Markdown.
+    fn markdown(&self, text: &str);
+
+    /// A piece of an answer, as it comes. Nothing is shown of it where nobody watches.
+    fn piece(&self, text: &str);
+
+    /// The pieces so far are void, or the whole follows.
+    fn pieces_end(&self);
+
+    /// Something to do with the person's machine, not with what they asked: to stderr.
+    fn aside(&self, text: &str);
+
+    /// Asks for a line. None at the end of the input.
+    fn ask(&self, prompt: &str) -> anyhow::Result<Option<String>>;
+
+    /// Shows that something is under way, until the result is dropped.
+    fn waiting(&self, what: &str) -> Waiting;
+
+    /// Whether somebody watches who sees pieces as they come.
+    fn is_watched(&self) -> bool;
+
+    /// Data for programs.
+    fn json(&self, value: &serde_json::Value) {
+        self.line(&value.to_string());
+    }
+}
+
+/// Data for programs, from anything.
+pub fn json_of(value: &impl Serialize) -> serde_json::Value {
+    serde_json::to_value(value).unwrap_or(serde_json::Value::Null)
+}
+
+/// Something is under way while this lives.
+#[derive(Debug, Default)]
+pub struct Waiting(Option<ProgressBar>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// On a terminal, or into a pipe.
+#[derive(Debug)]
+pub struct Console {
+    is_terminal: bool,
+    /// Whether pieces were shown since the last line.
+    is_open: Mutex<bool>,
+}
+
+impl Console {
+    /// Whatever stdout is.
+    pub fn new() -> Self {
+        Self {
+            is_terminal: std::io::stdout().is_terminal(),
+            is_open: Mutex::new(false),
+        }
+    }
+
+    fn print(&self, text: &str) {
+        let mut out = std::io::stdout().lock();
+        // Whoever closed the pipe has seen enough.
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+
+    fn close(&self) {
+        let mut open = self
+            .is_open
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if std::mem::take(&mut *open) {
+            self.print("\n");
+        }
+    }
+}
+
+impl Default for Console {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Say for Console {
+    fn line(&self, text: &str) {
+        self.close();
+        self.print(&format!("{text}\n"));
+    }
+
+    fn markdown(&self, text: &str) {
+        self.close();
+        match self.is_terminal && std::env::var_os("NO_COLOR").is_none() {
+            true => self.print(&termimad::MadSkin::default().term_text(text).to_string()),
+            false => self.print(&format!("{}\n", text.trim_end())),
+        }
+    }
+
+    fn piece(&self, text: &str) {
+        if self.is_terminal {
+            self.print(text);
+            *self
+                .is_open
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner) = true;
+        }
+    }
+
+    fn pieces_end(&self) {
+        self.close();
+    }
+
+    fn aside(&self, text: &str) {
+        self.close();
+        let mut err = std::io::stderr().lock();
+        let _ = writeln!(err, "{text}");
+    }
+
+    fn ask(&self, prompt: &str) -> anyhow::Result<Option<String>> {
+        self.close();
+        self.print(prompt);
+        let mut line = String::new();
+        let read = std::io::stdin().lock().read_line(&mut line)?;
+        if read == 0 {
+            self.print("\n");
+            return Ok(None);
+        }
+        if !std::io::stdin().is_terminal() {
+            // So that what was piped in reads like a conversation.
+            self.print(&format!("{}\n", line.trim_end()));
+        }
+        Ok(Some(line.trim_end_matches(['\n', '\r']).to_owned()))
+    }
+
+    fn waiting(&self, what: &str) -> Waiting {
+        if !self.is_terminal {
+            return Waiting(None);
+        }
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.set_message(what.to_owned());
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Waiting(Some(bar))
+    }
+
+    fn is_watched(&self) -> bool {
+        self.is_terminal
+    }
+}

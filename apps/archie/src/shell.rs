@@ -1,0 +1,366 @@
+//! The shell: lines with editing, history and completion, one command after the other.
+
+use std::borrow::Cow;
+use std::io::IsTerminal;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use clap::{CommandFactory, Parser};
+use rustyline::completion::{Completer, FilenameCompleter, Pair};
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::DefaultHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Config, Editor, Helper};
+use superstep::checkpoint::{Page, ThreadQuery};
+
+use crate::cli::args::{Command, Line};
+use crate::commands;
+use crate::exit::Exit;
+use crate::home::Home;
+use crate::say::{Console, Say, Waiting};
+
+/// What stands before what is typed.
+pub const PROMPT: &str = "archie> ";
+
+/// Reads commands until the person leaves.
+pub fn start_shell(mut home: Home, runtime: &tokio::runtime::Runtime) -> anyhow::Result<Exit> {
+    let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let ids = Arc::new(Mutex::new(Vec::new()));
+    let say: Box<dyn Say> = match is_terminal {
+        true => Box::new(Terminal::new(&home, ids.clone())?),
+        false => Box::new(Console::new()),
+    };
+    if is_terminal {
+        greet(&home, &*say);
+    }
+    let mut last = Exit::Done;
+    loop {
+        if is_terminal {
+            let known = runtime.block_on(recent(&home));
+            *ids.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        }
+        let Some(line) = get_command_input(&*say)? else {
+            return Ok(last);
+        };
+        let command = match parse_command(&line) {
+            Typed::Nothing => continue,
+            Typed::Exit => return Ok(last),
+            Typed::Help => {
+                help(&*say);
+                continue;
+            }
+            Typed::Model(None) => {
+                say.line(
+                    home.settings
+                        .model
+                        .as_deref()
+                        .unwrap_or("no model is chosen"),
+                );
+                continue;
+            }
+            Typed::Model(Some(name)) => {
+                choose_model(&mut home, &name, &*say);
+                continue;
+            }
+            Typed::Wrong(why) => {
+                say.aside(why.trim_end());
+                continue;
+            }
+            Typed::Command(command) => command,
+        };
+        let done = match command.needs_home() {
+            true => runtime.block_on(commands::run(&command, &mut home, &*say)),
+            false => commands::without_home(&command, &home.settings),
+        };
+        match done {
+            Ok(exit) => last = exit,
+            Err(error) => {
+                crate::complain(&error);
+                last = Exit::Failed;
+            }
+        }
+    }
+}
+
+fn get_command_input(say: &dyn Say) -> anyhow::Result<Option<String>> {
+    say.ask(PROMPT)
+}
+
+/// What a line means.
+#[derive(Debug)]
+pub enum Typed {
+    /// An empty line, or a remark.
+    Nothing,
+    /// `exit`, `quit`
+    Exit,
+    /// `help`
+    Help,
+    /// `model`, `model NAME`
+    Model(Option<String>),
+    /// A command with its arguments.
+    Command(Box<Command>),
+    /// What is wrong with it.
+    Wrong(String),
+}
+
+/// Splits a line into a command and its arguments; quoted values stay whole.
+pub fn parse_command(line: &str) -> Typed {
+    let line = line.replace("\\\n", " ");
+    let Some(words) = shlex::split(&line) else {
+        return Typed::Wrong("a quote is not closed".to_owned());
+    };
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        [] => Typed::Nothing,
+        ["exit" | "quit"] => Typed::Exit,
+        ["help"] => Typed::Help,
+        ["model"] => Typed::Model(None),
+        ["model", name] => Typed::Model(Some((*name).to_owned())),
+        words => match Line::try_parse_from(words) {
+            Ok(line) => Typed::Command(Box::new(line.command)),
+            Err(error) => Typed::Wrong(error.to_string()),
+        },
+    }
+}
+
+fn greet(home: &Home, say: &dyn Say) {
+    let model = home
+        .settings
+        .model
+        .as_deref()
+        .unwrap_or("none chosen; `model PROVIDER:NAME` chooses one");
+    say.line(&format!(
+        "archie {}  model: {model}",
+        env!("CARGO_PKG_VERSION")
+    ));
+    say.line("`help` tells what there is, `exit` leaves. Threads are kept whatever happens.");
+}
+
+fn choose_model(home: &mut Home, name: &str, say: &dyn Say) {
+    match name.parse::<superstep_llm::ModelName>() {
+        Ok(model) => {
+            home.settings.model = Some(model.to_string());
+            say.line(&format!("model: {model}"));
+        }
+        Err(error) => say.aside(&error.to_string()),
+    }
+}
+
+fn help(say: &dyn Say) {
+    say.line("Commands (each takes --help):");
+    for command in Line::command().get_subcommands() {
+        let about = command
+            .get_about()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        say.line(&format!("  {:<12} {about}", command.get_name()));
+    }
+    say.line("  model NAME   choose the model, such as openai:gpt-4.1-mini or script:FILE; alone, show it");
+    say.line("  exit         leave; nothing is lost");
+    say.line("");
+    say.line("A first try:   analyze --query \"Which queue should we use?\" --inputs ./notes");
+    say.line("A line that ends with \\ goes on in the next. Tab completes. Ctrl-C stops a run and keeps its thread.");
+}
+
+async fn recent(home: &Home) -> Vec<String> {
+    let query = ThreadQuery {
+        page: Page {
+            limit: COMPLETED,
+            offset: 0,
+        },
+        ..ThreadQuery::default()
+    };
+    let rows = home.runtime.threads(&query).await.unwrap_or_default();
+    rows.into_iter().map(|row| row.thread.to_string()).collect()
+}
+
+/// A terminal with line editing.
+struct Terminal {
+    console: Console,
+    editor: Mutex<Editor<Typing, DefaultHistory>>,
+    history: std::path::PathBuf,
+}
+
+impl Terminal {
+    fn new(home: &Home, ids: Arc<Mutex<Vec<String>>>) -> anyhow::Result<Self> {
+        let config = Config::builder().auto_add_history(true).build();
+        let mut editor = Editor::with_config(config)?;
+        editor.set_helper(Some(Typing {
+            files: FilenameCompleter::new(),
+            ids,
+        }));
+        let history = home.settings.home.join("history");
+        // There is none the first time.
+        let _ = editor.load_history(&history);
+        Ok(Self {
+            console: Console::new(),
+            editor: Mutex::new(editor),
+            history,
+        })
+    }
+}
+
+impl Say for Terminal {
+    fn line(&self, text: &str) {
+        self.console.line(text);
+    }
+
+    fn markdown(&self, text: &str) {
+        self.console.markdown(text);
+    }
+
+    fn piece(&self, text: &str) {
+        self.console.piece(text);
+    }
+
+    fn pieces_end(&self) {
+        self.console.pieces_end();
+    }
+
+    fn aside(&self, text: &str) {
+        self.console.aside(text);
+    }
+
+    fn ask(&self, prompt: &str) -> anyhow::Result<Option<String>> {
+        self.console.pieces_end();
+        let mut editor = self.editor.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match editor.readline(prompt) {
+                Ok(line) => {
+                    // A history that cannot be written is no reason to stop.
+                    let _ = editor.append_history(&self.history);
+                    return Ok(Some(line));
+                }
+                Err(ReadlineError::Eof) => return Ok(None),
+                Err(ReadlineError::Interrupted) if prompt == PROMPT => {
+                    self.console.aside("`exit` or Ctrl-D leaves");
+                }
+                Err(ReadlineError::Interrupted) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn waiting(&self, what: &str) -> Waiting {
+        self.console.waiting(what)
+    }
+
+    fn is_watched(&self) -> bool {
+        true
+    }
+}
+
+/// Completion of commands, paths and threads, and lines that go on.
+struct Typing {
+    files: FilenameCompleter,
+    ids: Arc<Mutex<Vec<String>>>,
+}
+
+impl Helper for Typing {}
+
+impl Highlighter for Typing {
+    fn highlight<'l>(&self, line: &'l str, _pos: usize) -> Cow<'l, str> {
+        Cow::Borrowed(line)
+    }
+}
+
+impl Hinter for Typing {
+    type Hint = String;
+}
+
+impl Validator for Typing {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        Ok(match context.input().ends_with('\\') {
+            true => ValidationResult::Incomplete,
+            false => ValidationResult::Valid(None),
+        })
+    }
+}
+
+impl Completer for Typing {
+    type Candidate = Pair;
+
+    fn complete(
+        &self,
+        line: &str,
+        pos: usize,
+        cx: &rustyline::Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let typed = &line[..pos];
+        let start = typed.rfind(' ').map_or(0, |at| at + 1);
+        let word = &typed[start..];
+        let pair = |text: String| Pair {
+            display: text.clone(),
+            replacement: text,
+        };
+        if start == 0 {
+            let commands = Line::command();
+            let names = commands
+                .get_subcommands()
+                .map(|command| command.get_name().to_owned());
+            let names = names.chain(["help", "model", "exit"].map(str::to_owned));
+            let fitting = names
+                .filter(|name| name.starts_with(word))
+                .map(|name| pair(name + " "));
+            return Ok((0, fitting.collect()));
+        }
+        if word.starts_with('-') {
+            return Ok((start, flags(typed, word).into_iter().map(pair).collect()));
+        }
+        let command = typed.split(' ').next().unwrap_or_default();
+        if THREAD_COMMANDS.contains(&command) {
+            let ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+            let fitting = ids.iter().filter(|id| id.starts_with(word)).cloned();
+            return Ok((start, fitting.map(pair).collect()));
+        }
+        self.files.complete(line, pos, cx)
+    }
+}
+
+fn flags(typed: &str, word: &str) -> Vec<String> {
+    let name = typed.split(' ').next().unwrap_or_default();
+    let commands = Line::command();
+    let Some(command) = commands.find_subcommand(name) else {
+        return Vec::new();
+    };
+    let long = command
+        .get_arguments()
+        .filter_map(|argument| argument.get_long());
+    long.map(|long| format!("--{long} "))
+        .filter(|flag| flag.starts_with(word))
+        .collect()
+}
+
+const THREAD_COMMANDS: [&str; 8] = [
+    "resume", "show", "history", "fork", "diff", "trace", "export", "delete",
+];
+
+/// How many threads can be completed.
+const COMPLETED: u32 = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a1_a_line_is_a_command_and_its_arguments_and_quotes_keep_words_together() {
+        let Typed::Command(command) =
+            parse_command("analyze --query \"Choose a queue\" --inputs ./notes")
+        else {
+            panic!("not a command");
+        };
+        let Command::Analyze(args) = *command else {
+            panic!("not analyze");
+        };
+        assert_eq!(args.query.as_deref(), Some("Choose a queue"));
+        assert!(matches!(parse_command(""), Typed::Nothing));
+        assert!(matches!(parse_command("exit"), Typed::Exit));
+        assert!(matches!(
+            parse_command("model ollama:x"),
+            Typed::Model(Some(_))
+        ));
+        assert!(matches!(parse_command("analyse"), Typed::Wrong(_)));
+        assert!(matches!(parse_command("analyze \"oh"), Typed::Wrong(_)));
+    }
+}

@@ -1,0 +1,277 @@
+//! The acceptance of `analyze`, with the real program and a script: killed, resumed, forked, written.
+
+use std::fs;
+
+use serde_json::{Value as Json, json};
+
+use crate::kit::Desk;
+
+fn claims() -> Json {
+    json!({
+        "assumptions": [{"claim": "The load stays.", "file": "a.md", "line": 3, "quote": "Ten thousand orders a day"}],
+        "components": [{"claim": "A queue."}],
+        "alternatives": [{"claim": "Kafka.", "file": "b.txt", "line": 1, "quote": "nobody has run Kafka"}],
+        "decisions": [{"claim": "One machine is enough.", "file": "b.txt", "line": 9, "quote": "We have one machine"}],
+        "open_questions": []
+    })
+}
+
+fn replies() -> Json {
+    json!([
+        {"at": "initial", "text": "Is ordering required?"},
+        {"at": "followup", "expect": "yes, per customer", "text": "May it be delivered twice?"},
+        {"at": "followup", "expect": "not done yet", "text": "I propose one queue. Approved?"},
+        {"at": "final", "json": claims()}
+    ])
+}
+
+const ANALYZE: [&str; 5] = [
+    "analyze",
+    "--query",
+    "Choose a queue",
+    "--inputs",
+    "./notes",
+];
+
+#[test]
+fn a4_the_interview_goes_to_its_end_and_the_file_is_written() {
+    let desk = Desk::scripted(&replies());
+    let ran = desk.run(
+        &ANALYZE,
+        "yes, per customer\nnot done yet\nSOLUTION APPROVED\n",
+    );
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    let out = ran.out();
+    assert!(out.contains("read a.md, b.txt (skipped c.png)"), "{out}");
+    assert!(out.contains("Agent: Is ordering required?"), "{out}");
+    assert!(out.contains("--- Final Analysis Output ---"), "{out}");
+    let result = desk.result();
+    for heading in [
+        "Assumptions",
+        "Main components",
+        "Alternatives and trade-offs",
+        "Decisions and why",
+        "Open questions",
+    ] {
+        assert!(result.contains(&format!("## {heading}\n")), "{result}");
+    }
+    assert!(
+        result.contains("(`a.md:3`: \"Ten thousand orders a day\")"),
+        "{result}"
+    );
+    assert!(result.contains("**unsupported**: `b.txt:1`"), "{result}");
+    assert!(
+        result.contains("(`b.txt:1`: \"We have one machine\")"),
+        "the line is mended: {result}"
+    );
+    let shown = desk.json(&["show", &desk.thread(), "--json"]);
+    let history = shown["values"]["analysisHistory"].as_array().unwrap();
+    let said: Vec<_> = history
+        .iter()
+        .map(|turn| turn["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        said,
+        ["user", "agent", "user", "agent", "user", "agent", "user"]
+    );
+    assert_eq!(shown["values"]["userInput"], "SOLUTION APPROVED");
+    assert_eq!(
+        (
+            desk.asked("initial"),
+            desk.asked("followup"),
+            desk.asked("final")
+        ),
+        (1, 2, 1)
+    );
+    let entries = desk.json(&["history", &desk.thread(), "--json"]);
+    assert!(entries.as_array().unwrap().len() >= 8, "{entries}");
+}
+
+#[test]
+fn a8_whoever_leaves_at_a_question_finds_it_again_and_pays_nothing_twice() {
+    let desk = Desk::scripted(&replies());
+    let ran = desk.run(&ANALYZE, "");
+    assert_eq!(ran.code(), Some(3), "{ran:?}");
+    assert!(ran.err().contains("archie resume"), "{ran:?}");
+    let id = desk.thread();
+    let ran = desk.run(
+        &["resume", &id[..23]],
+        "yes, per customer\nnot done yet\nSOLUTION APPROVED\n",
+    );
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    assert!(
+        ran.out().contains("Agent: Is ordering required?"),
+        "{ran:?}"
+    );
+    assert_eq!(
+        (
+            desk.asked("initial"),
+            desk.asked("followup"),
+            desk.asked("final")
+        ),
+        (1, 2, 1)
+    );
+}
+
+#[test]
+fn a_program_that_is_killed_in_a_model_call_pays_for_one_more_call_and_no_other() {
+    let calm = Desk::scripted(&replies());
+    calm.run(
+        &ANALYZE,
+        "yes, per customer\nnot done yet\nSOLUTION APPROVED\n",
+    );
+    for killed in ["initial", "followup", "final"] {
+        let mut with_death = replies();
+        let deadly = json!({"at": killed, "kill": true});
+        let at = with_death
+            .as_array()
+            .unwrap()
+            .iter()
+            .position(|reply| reply["at"] == killed)
+            .unwrap();
+        with_death.as_array_mut().unwrap().insert(at, deadly);
+        let desk = Desk::scripted(&with_death);
+        let answers = "yes, per customer\nnot done yet\nSOLUTION APPROVED\n";
+        let ran = desk.run(&ANALYZE, answers);
+        assert_eq!(ran.code(), None, "killed in {killed}: {ran:?}");
+        let left = match killed {
+            "initial" => answers,
+            "followup" => "not done yet\nSOLUTION APPROVED\n",
+            _ => "",
+        };
+        let ran = desk.run(&["resume", &desk.thread()], left);
+        assert_eq!(ran.code(), Some(0), "killed in {killed}: {ran:?}");
+        assert_eq!(desk.result(), calm.result(), "killed in {killed}");
+        let asked = ["initial", "followup", "final"].map(|label| desk.asked(label));
+        let mut wanted = [1, 2, 1];
+        wanted[["initial", "followup", "final"]
+            .iter()
+            .position(|label| *label == killed)
+            .unwrap()] += 1;
+        assert_eq!(asked, wanted, "killed in {killed}");
+    }
+}
+
+#[test]
+fn a_result_is_not_read_as_a_note_and_the_one_before_is_kept() {
+    let twice = json!([
+        {"at": "initial", "text": "First?"}, {"at": "final", "json": claims()},
+        {"at": "initial", "text": "Second?"}, {"at": "final", "json": claims()}
+    ]);
+    let desk = Desk::scripted(&twice);
+    assert_eq!(desk.run(&ANALYZE, "DONE\n").code(), Some(0));
+    let other = [
+        "analyze",
+        "--query",
+        "Choose another queue",
+        "--inputs",
+        "./notes",
+    ];
+    let ran = desk.run(&other, "DONE\n");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    assert!(
+        ran.out().contains("skipped analysis_result.md, c.png"),
+        "{ran:?}"
+    );
+    let ledger = fs::read_to_string(desk.path("ledger")).unwrap();
+    assert!(
+        !ledger.contains("=== analysis_result"),
+        "the model saw the result of before"
+    );
+    assert!(desk.notes().join("analysis_result.1.md").exists());
+}
+
+#[test]
+fn a_fork_leaves_the_original_as_it_was() {
+    let mut more = replies();
+    more.as_array_mut().unwrap().push(json!({"at": "followup", "expect": "no, any order", "text": "Then any queue will do. Approved?"}));
+    let desk = Desk::scripted(&more);
+    desk.run(&ANALYZE, "yes, per customer\n");
+    let id = desk.thread();
+    let before = desk.json(&["show", &id, "--json"]);
+    let entries = desk.json(&["history", &id, "--json"]);
+    let first = entries
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|entry| entry["stop"] == "asks")
+        .unwrap();
+    let at = first["entry"].to_string();
+    let fork = desk.json(&[
+        "fork",
+        &id,
+        "--at",
+        &at,
+        "--answer",
+        "no, any order",
+        "--json",
+    ]);
+    let copy = fork["thread"].as_str().unwrap();
+    assert_eq!(
+        desk.json(&["show", &id, "--json"])["values"],
+        before["values"]
+    );
+    let other = desk.json(&["show", copy, "--json"]);
+    assert_eq!(
+        other["values"]["currentAnalysisQuery"],
+        "Then any queue will do. Approved?"
+    );
+    let diff = desk.json(&["diff", &id, copy, "--json"]);
+    assert!(diff.get("analysisHistory").is_some(), "{diff}");
+    assert!(diff.get("fileContents").is_none(), "{diff}");
+}
+
+#[test]
+fn a_changed_note_reopens_what_it_supported() {
+    let mut more = replies();
+    more.as_array_mut().unwrap().extend([
+        json!({"at": "followup", "expect": "no longer supported", "text": "There are more machines now. Still one queue?"}),
+        json!({"at": "final", "json": claims()}),
+    ]);
+    let desk = Desk::scripted(&more);
+    desk.run(
+        &ANALYZE,
+        "yes, per customer\nnot done yet\nSOLUTION APPROVED\n",
+    );
+    let id = desk.thread();
+    let ran = desk.run(&["analyze", "--recheck", &id], "");
+    assert!(ran.out().contains("no note has changed"), "{ran:?}");
+    fs::write(desk.notes().join("b.txt"), "We have three machines.\n").unwrap();
+    let ran = desk.run(&["analyze", "--recheck", &id], "SOLUTION APPROVED\n");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    assert!(
+        ran.out().contains("reopened: One machine is enough."),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn a_failed_final_call_leaves_the_file_alone_and_the_thread_resumable() {
+    let desk = Desk::scripted(&json!([
+        {"at": "initial", "text": "First?"},
+        {"at": "final", "error": {"status": 400, "why": "no credit"}},
+        {"at": "final", "json": claims()}
+    ]));
+    let ran = desk.run(&ANALYZE, "DONE\n");
+    assert_eq!(ran.code(), Some(1), "{ran:?}");
+    assert!(
+        ran.err().contains("no credit") && ran.err().contains("archie resume"),
+        "{ran:?}"
+    );
+    assert!(!desk.notes().join("analysis_result.md").exists());
+    let ran = desk.run(&["resume", &desk.thread()], "");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    assert!(desk.result().contains("## Decisions and why"));
+}
+
+#[test]
+fn the_shell_works_piped() {
+    let desk = Desk::scripted(&replies());
+    let typed = "help\nanalyze --query \"Choose a queue\" --inputs ./notes\nyes, per customer\nnot done yet\nSOLUTION APPROVED\nthreads\nexit\n";
+    let ran = desk.run(&[], typed);
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    let out = ran.out();
+    assert!(out.contains("archie> analyze --query"), "{out}");
+    assert!(out.contains("saved ./notes/analysis_result.md"), "{out}");
+    assert!(out.contains("idle"), "{out}");
+}

@@ -1,0 +1,333 @@
+//! `analyze` killed everywhere: before and after every call of the store and of the model, and in the writing of its file.
+//! What goes on after it is a new process over the same database, and comes to the same.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use archie::agents::analyze::command::{AnalyzeArgs, go_on, handle_analyze_command};
+use archie::agents::analyze::result::{Change, changes};
+use archie::agents::analyze::state::AppState;
+use archie::cli::settings::{Settings, Store};
+use archie::exit::Exit;
+use archie::home::Home;
+use archie::say::{Say, Waiting};
+use serde_json::{Value as Json, json};
+use superstep::Seq;
+use superstep::checkpoint::ThreadQuery;
+use superstep::checkpoint::format::Change as Logged;
+use superstep_conformance::mortal::{Fate, Mortal};
+use superstep_llm::{BoxFuture, Model, ModelError, ModelName, ReplyStream, Request, Script};
+use superstep_sqlite::Sqlite;
+
+/// What outlives every process: a database, a folder of notes, what the model was asked.
+struct World {
+    folder: tempfile::TempDir,
+}
+
+/// How it all ended.
+#[derive(Debug, PartialEq)]
+struct End {
+    state: AppState,
+    /// Every entry of the log.
+    history: Vec<Json>,
+    /// Every file beside the notes.
+    files: BTreeMap<String, String>,
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let world = Self { folder };
+        fs::create_dir(world.notes()).unwrap();
+        for (name, text) in [
+            ("a.md", "# Orders\n\nTen thousand orders a day.\n"),
+            ("b.txt", "We have one machine.\n"),
+            ("analysis_result.md", "What came out last year.\n"),
+        ] {
+            fs::write(world.notes().join(name), text).unwrap();
+        }
+        world
+    }
+
+    fn notes(&self) -> PathBuf {
+        self.folder.path().join("notes")
+    }
+
+    fn home(&self, fate: &Arc<Fate>) -> Home {
+        let path = self.folder.path().join("threads.db");
+        let store = Mortal::new(Arc::new(Sqlite::open(&path).unwrap()), fate.clone());
+        let settings = Settings {
+            model: Some(MODEL.to_owned()),
+            store: Store::Sqlite(path),
+            home: self.folder.path().to_owned(),
+            prompts: None,
+            person: "ada".to_owned(),
+            file: self.folder.path().join("settings.json"),
+        };
+        let home = Home::over(settings, store).unwrap();
+        let script = Script::parse("test", &replies().to_string()).unwrap();
+        let script = script.with_ledger(self.folder.path().join("ledger"));
+        let model = Deadly {
+            script: script.unwrap(),
+            fate: fate.clone(),
+        };
+        home.models.put(MODEL, Arc::new(model));
+        home
+    }
+
+    /// One process: begins, or goes on with what it finds.
+    async fn live(&self, fate: &Arc<Fate>) -> Option<Exit> {
+        let home = self.home(fate);
+        let person = Person::default();
+        let life = async {
+            let found = home.runtime.threads(&ThreadQuery::default()).await.unwrap();
+            match found.first() {
+                None => {
+                    let args = AnalyzeArgs {
+                        query: Some("Choose a queue".to_owned()),
+                        inputs: Some(self.notes()),
+                        recursive: false,
+                        recheck: None,
+                        json: false,
+                    };
+                    handle_analyze_command(&args, MODEL, &home, &person).await
+                }
+                Some(row) => go_on(&row.thread.to_string(), &home, &person, false).await,
+            }
+        };
+        Box::pin(fate.lives(life)).await.map(Result::unwrap)
+    }
+
+    /// Processes that die at these points, and then one that does not.
+    async fn lives(&self, deaths: &[u64]) -> u64 {
+        for death in deaths {
+            self.live(&Fate::at(*death)).await;
+        }
+        let fate = Fate::never();
+        assert_eq!(self.live(&fate).await, Some(Exit::Done), "{deaths:?}");
+        fate.points()
+    }
+
+    async fn end(&self) -> End {
+        let home = self.home(&Fate::never());
+        let found = home.runtime.threads(&ThreadQuery::default()).await.unwrap();
+        assert_eq!(found.len(), 1, "one analysis is one thread");
+        let id = found[0].thread.to_string();
+        let thread = home.runtime.thread(&home.analyze, &id).unwrap();
+        let here = self.folder.path().display().to_string();
+        let state = thread.state().await.unwrap().unwrap();
+        let mut state: AppState = state.values.decode().unwrap();
+        state.inputs.folder.clear();
+        let history = thread.history(Seq(0), 1_000).await.unwrap();
+        let told = |json: Json| -> Json {
+            serde_json::from_str(&json.to_string().replace(&here, "HERE")).unwrap()
+        };
+        End {
+            state,
+            history: history
+                .iter()
+                .map(|past| {
+                    let changes: Vec<_> = past.entry.changes.iter().map(logged).collect();
+                    told(json!([
+                        past.seq.0,
+                        format!("{:?}", past.entry.kind),
+                        changes
+                    ]))
+                })
+                .collect(),
+            files: fs::read_dir(self.notes())
+                .unwrap()
+                .map(|file| file.unwrap())
+                .map(|file| {
+                    let name = file.file_name().into_string().unwrap();
+                    (name, fs::read_to_string(file.path()).unwrap())
+                })
+                .collect(),
+        }
+    }
+
+    /// How often the model was asked.
+    fn asked(&self) -> usize {
+        let ledger = fs::read_to_string(self.folder.path().join("ledger")).unwrap();
+        ledger.lines().count()
+    }
+}
+
+/// A change in the log, without ids and times, which differ each time.
+fn logged(change: &Logged) -> Json {
+    match change {
+        Logged::FrameOpened(opened) => {
+            json!({ "input": opened.input.as_ref().map(|input| input.decode::<Json>().unwrap()) })
+        }
+        Logged::FrameAdvanced(advanced) => advanced
+            .writes
+            .iter()
+            .map(|write| {
+                let updates = write.updates.iter();
+                let updates: Vec<Json> = updates.map(|update| update.decode().unwrap()).collect();
+                json!({ "node": write.node.to_string(), "updates": updates, "events": write.events.len() })
+            })
+            .collect(),
+        Logged::RunStarted(_) => json!("started"),
+        Logged::RunResumed(_) => json!("resumed"),
+        other => panic!("nothing of the kind happens here: {other:?}"),
+    }
+}
+
+/// The script, and two points at which its process may die: before a model is asked and after it has answered.
+#[derive(Debug)]
+struct Deadly {
+    script: Script,
+    fate: Arc<Fate>,
+}
+
+impl Model for Deadly {
+    fn name(&self) -> &ModelName {
+        self.script.name()
+    }
+
+    fn stream<'a>(
+        &'a self,
+        request: &'a Request,
+    ) -> BoxFuture<'a, Result<ReplyStream, ModelError>> {
+        Box::pin(async move {
+            self.fate.point().await;
+            let answer = self.script.stream(request).await;
+            self.fate.point().await;
+            answer
+        })
+    }
+
+    fn context_size(&self) -> BoxFuture<'_, Result<Option<u64>, ModelError>> {
+        self.script.context_size()
+    }
+}
+
+/// Somebody who answers each question as it deserves, however often it is asked.
+#[derive(Debug, Default)]
+struct Person {
+    heard: Mutex<String>,
+}
+
+impl Say for Person {
+    fn line(&self, text: &str) {
+        if let Some(question) = text.strip_prefix("Agent: ") {
+            *self.heard.lock().unwrap() = question.to_owned();
+        }
+    }
+
+    fn ask(&self, _: &str) -> anyhow::Result<Option<String>> {
+        let heard = self.heard.lock().unwrap().clone();
+        let found = TURNS.iter().find(|(question, _)| *question == heard);
+        let (_, answer) = found.unwrap_or_else(|| panic!("nobody knows what to say to {heard:?}"));
+        Ok(Some((*answer).to_owned()))
+    }
+
+    fn waiting(&self, _: &str) -> Waiting {
+        Waiting::default()
+    }
+
+    fn is_watched(&self) -> bool {
+        false
+    }
+
+    fn markdown(&self, _: &str) {}
+    fn piece(&self, _: &str) {}
+    fn pieces_end(&self) {}
+    fn aside(&self, _: &str) {}
+}
+
+const MODEL: &str = "script:test";
+
+/// What the agent asks, and what it is told.
+const TURNS: [(&str, &str); 3] = [
+    ("Is ordering required?", "yes, per customer"),
+    ("May it be delivered twice?", "not done yet"),
+    ("I propose one queue. Approved?", "SOLUTION APPROVED"),
+];
+
+fn replies() -> Json {
+    let source = json!({ "claim": "One machine is enough.", "file": "b.txt", "line": 1, "quote": "We have one machine" });
+    json!({ "replies": [
+        { "at": "initial", "text": TURNS[0].0 },
+        { "at": "followup", "expect": TURNS[0].1, "text": TURNS[1].0 },
+        { "at": "followup", "expect": TURNS[1].1, "text": TURNS[2].0 },
+        { "at": "final", "json": {
+            "assumptions": [], "components": [{ "claim": "A queue." }], "alternatives": [],
+            "decisions": [source], "open_questions": []
+        } }
+    ] })
+}
+
+/// The calm life, with how many points it has and how often it asks.
+async fn calm() -> (End, u64, usize) {
+    let world = World::new();
+    let points = world.lives(&[]).await;
+    let end = world.end().await;
+    assert!(end.files["analysis_result.md"].contains("One machine is enough."));
+    assert_eq!(
+        end.files["analysis_result.1.md"],
+        "What came out last year.\n"
+    );
+    (end, points, world.asked())
+}
+
+#[tokio::test]
+async fn killed_at_every_point_it_comes_to_the_same_and_pays_for_one_call_more_at_most() {
+    let (calm, points, asked) = calm().await;
+    assert!(points > 60, "{points}");
+    let mut paid_again = 0;
+    for death in 1..=points {
+        let world = World::new();
+        world.lives(&[death]).await;
+        assert_eq!(world.end().await, calm, "death at {death} of {points}");
+        let more = world.asked() - asked;
+        assert!(more <= 1, "death at {death} of {points}: {more} calls more");
+        paid_again += more;
+    }
+    eprintln!("{points} deaths, {paid_again} calls paid for again");
+    // Between a model's answer and the commit of it are a few points, for each of four calls.
+    assert!((4..=16).contains(&paid_again), "{paid_again}");
+}
+
+#[tokio::test]
+async fn killed_while_it_writes_its_file_it_comes_to_the_same() {
+    let (calm, points, asked) = calm().await;
+    let output = &calm.state.analysis_output;
+    for made in 0..=3 {
+        let world = World::new();
+        // Where nothing is left to do but the file.
+        world.live(&Fate::at(points)).await;
+        let changes = changes(output, &world.notes()).unwrap();
+        assert_eq!(changes.len(), 3);
+        changes[..made]
+            .iter()
+            .for_each(|change| change.make().unwrap());
+        if let Some(Change::Write { to, text }) = changes.get(made) {
+            fs::write(to, &text[..text.len() / 2]).unwrap();
+        }
+        // The second finds everything done.
+        for _ in 0..2 {
+            world.lives(&[]).await;
+            assert_eq!(world.end().await, calm, "{made} changes were made");
+        }
+        assert_eq!(world.asked(), asked);
+    }
+}
+
+#[tokio::test]
+async fn killed_again_and_again_it_comes_to_the_same() {
+    let (calm, points, asked) = calm().await;
+    for death in (5..points).step_by(9) {
+        let world = World::new();
+        world.lives(&[death, death / 2, 7]).await;
+        assert_eq!(
+            world.end().await,
+            calm,
+            "first death at {death} of {points}"
+        );
+        assert!(world.asked() <= asked + 3);
+    }
+}

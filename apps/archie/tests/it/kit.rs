@@ -1,0 +1,155 @@
+//! A person's folder, and the program run in it.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value as Json;
+
+/// A home and a folder of notes of its own.
+pub(crate) struct Desk {
+    folder: tempfile::TempDir,
+    model: String,
+    environment: Vec<(String, String)>,
+}
+
+impl Desk {
+    /// With a script of these replies, as JSON.
+    pub(crate) fn scripted(replies: &Json) -> Self {
+        let desk = Self::with_model("script:script.json");
+        let script = serde_json::json!({ "replies": replies });
+        fs::write(desk.path("script.json"), script.to_string()).unwrap();
+        desk
+    }
+
+    pub(crate) fn with_model(model: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let notes = folder.path().join("notes");
+        fs::create_dir(&notes).unwrap();
+        fs::write(
+            notes.join("a.md"),
+            "# Orders\n\nTen thousand orders a day.\n",
+        )
+        .unwrap();
+        fs::write(notes.join("b.txt"), "We have one machine.\n").unwrap();
+        fs::write(notes.join("c.png"), b"\x89PNG").unwrap();
+        Self {
+            folder,
+            model: model.to_owned(),
+            environment: Vec::new(),
+        }
+    }
+
+    pub(crate) fn with_environment(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_archie"));
+        command
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("ARCHIE_HOME", self.path("home"))
+            .env("ARCHIE_MODEL", &self.model)
+            .env("ARCHIE_PERSON", "ada")
+            .env("SUPERSTEP_SCRIPT_LEDGER", self.path("ledger"))
+            .envs(self.environment.iter().cloned())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs it with these arguments and this on its input.
+    pub(crate) fn run(&self, args: &[&str], input: &str) -> Ran {
+        let mut command = self.command();
+        command
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        // It may have died before it read everything, which is what some tests are about.
+        let _ = process.stdin.take().unwrap().write_all(input.as_bytes());
+        Ran(process.wait_with_output().unwrap())
+    }
+
+    pub(crate) fn json(&self, args: &[&str]) -> Json {
+        let ran = self.run(args, "");
+        serde_json::from_str(&ran.out())
+            .unwrap_or_else(|_| panic!("{args:?} gave no JSON: {ran:?}"))
+    }
+
+    /// The only thread.
+    pub(crate) fn thread(&self) -> String {
+        let threads = self.json(&["threads", "--json"]);
+        threads[0]["thread"].as_str().unwrap().to_owned()
+    }
+
+    /// How often the model was asked, by label.
+    pub(crate) fn asked(&self, label: &str) -> usize {
+        let ledger = fs::read_to_string(self.path("ledger")).unwrap_or_default();
+        let lines = ledger
+            .lines()
+            .map(|line| serde_json::from_str::<Json>(line).unwrap());
+        lines
+            .filter(|line| line["request"]["label"] == label)
+            .count()
+    }
+
+    pub(crate) fn result(&self) -> String {
+        fs::read_to_string(self.path("notes/analysis_result.md")).unwrap()
+    }
+
+    pub(crate) fn notes(&self) -> PathBuf {
+        self.path("notes")
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Ran(Output);
+
+impl Ran {
+    pub(crate) fn out(&self) -> String {
+        String::from_utf8_lossy(&self.0.stdout).into_owned()
+    }
+
+    pub(crate) fn err(&self) -> String {
+        String::from_utf8_lossy(&self.0.stderr).into_owned()
+    }
+
+    pub(crate) fn code(&self) -> Option<i32> {
+        self.0.status.code()
+    }
+}
+
+/// Without ids and times, which differ each time.
+pub(crate) fn same(text: &str, home: &Path) -> String {
+    let text = text.replace(&home.display().to_string(), "HOME");
+    let mut clean = String::new();
+    for word in text.split_inclusive([' ', '\n', '`', '"', '(']) {
+        let bare = word.trim_end_matches([' ', '\n', '`', '"', '(', '.']);
+        let is_id = bare.len() == 36 && bare.chars().filter(|c| *c == '-').count() == 4;
+        let is_date = bare.len() == 10
+            && bare.starts_with("20")
+            && bare.chars().filter(|c| *c == '-').count() == 2;
+        let is_time = bare.len() == 8 && bare.chars().filter(|c| *c == ':').count() == 2;
+        let name = if is_id {
+            "ID"
+        } else if is_date {
+            "DATE"
+        } else if is_time {
+            "TIME"
+        } else {
+            bare
+        };
+        clean.push_str(name);
+        clean.push_str(&word[bare.len()..]);
+    }
+    clean
+}

@@ -1,0 +1,202 @@
+//! A ready-made loop: ask the model, call the tools it wants, ask again, until it wants none.
+//!
+//! Two nodes, `model` and `tools`, so that what the model decided is committed before a tool is called.
+
+mod hooks;
+mod live;
+mod model_node;
+mod spending;
+mod state;
+mod tool_node;
+
+use std::fmt;
+use std::sync::Arc;
+
+use superstep_core::error::BuildError;
+use superstep_core::{END, Graph, RetryPolicy, START};
+use superstep_llm::Model;
+
+pub use hooks::{Go, HookCx, Hooks};
+pub use live::Live;
+pub use model_node::ModelNode;
+pub use spending::Spending;
+pub use state::{AgentState, AgentStateUpdate, Conversation, Ended, Spent, Turn, unanswered_calls};
+pub use tool_node::ToolNode;
+
+use crate::tool::{Tool, ToolFault, Tools};
+
+/// The node that asks the model.
+pub const MODEL: &str = "model";
+/// The node that calls the tools.
+pub const TOOLS: &str = "tools";
+
+/// Makes graphs of a model and its tools.
+#[derive(Debug)]
+pub struct Agent;
+
+impl Agent {
+    /// An agent with this model.
+    pub fn builder(model: Arc<dyn Model>) -> AgentBuilder {
+        AgentBuilder {
+            name: "agent".to_owned(),
+            model,
+            tools: Vec::new(),
+            system: None,
+            step_limit: STEP_LIMIT,
+            tokens_max: None,
+            hooks: Vec::new(),
+            spending: None,
+            retry: None,
+        }
+    }
+}
+
+/// An agent that is being described.
+pub struct AgentBuilder {
+    name: String,
+    model: Arc<dyn Model>,
+    tools: Vec<Tool>,
+    system: Option<String>,
+    step_limit: u32,
+    tokens_max: Option<u32>,
+    hooks: Vec<Arc<dyn Hooks>>,
+    spending: Option<Spending>,
+    retry: Option<RetryPolicy>,
+}
+
+/// Why there is no agent: everything that is wrong with its tools, or with its graph, each with a code of its own.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// Its tools.
+    #[error("the tools of agent `{agent}` have {} fault(s):{}", .faults.len(), list(.faults))]
+    Tools {
+        /// The agent.
+        agent: String,
+        /// All of them.
+        faults: Vec<ToolFault>,
+    },
+    /// Its graph.
+    #[error(transparent)]
+    Graph(#[from] BuildError),
+}
+
+fn list(faults: &[ToolFault]) -> String {
+    let line = |fault: &ToolFault| format!("\n  - {fault} [{}]", fault.code());
+    faults.iter().map(line).collect()
+}
+
+impl AgentBuilder {
+    /// The name of its graph. `agent` unless said.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// What the model may have called, beside what it may already.
+    #[must_use]
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Tool>) -> Self {
+        self.tools.extend(tools);
+        self
+    }
+
+    /// What the model is told before everything else. Not part of the state, so that a new version of the program says the new one.
+    #[must_use]
+    pub fn system(mut self, instructions: impl Into<String>) -> Self {
+        self.system = Some(instructions.into());
+        self
+    }
+
+    /// How often the model is asked for one message of a person, at most; 25 times unless said. The last time it gets no
+    /// tools and must answer with what there is; the state then says [`Ended::StepLimit`].
+    #[must_use]
+    pub fn step_limit(mut self, model_calls: u32) -> Self {
+        self.step_limit = model_calls.max(1);
+        self
+    }
+
+    /// How long an answer may get, in tokens.
+    #[must_use]
+    pub fn tokens_max(mut self, tokens: u32) -> Self {
+        self.tokens_max = Some(tokens);
+        self
+    }
+
+    /// Looks at, changes or refuses what goes to and comes from model and tools. Several are asked in this order.
+    #[must_use]
+    pub fn hooks(mut self, hooks: impl Hooks) -> Self {
+        self.hooks.push(Arc::new(hooks));
+        self
+    }
+
+    /// What may be spent. At a limit a person is asked.
+    #[must_use]
+    pub fn spending(mut self, spending: Spending) -> Self {
+        self.spending = Some(spending);
+        self
+    }
+
+    /// How often the model is asked again that gave no answer. Once unless said: models that
+    /// [`superstep_llm::open`] gives try again by themselves.
+    #[must_use]
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = Some(policy);
+        self
+    }
+
+    /// The graph, over the state that comes with this crate.
+    pub fn build(self) -> Result<Graph<AgentState>, AgentError> {
+        self.build_over()
+    }
+
+    /// The graph, over a state of your own.
+    pub fn build_over<S: Conversation>(self) -> Result<Graph<S>, AgentError> {
+        let tools = Tools::new(self.tools).map_err(|faults| AgentError::Tools {
+            agent: self.name.clone(),
+            faults,
+        })?;
+        let model = ModelNode {
+            label: MODEL.to_owned(),
+            model: self.model,
+            tools: tools.clone(),
+            system: self.system,
+            step_limit: self.step_limit,
+            tokens_max: self.tokens_max,
+            hooks: self.hooks.clone(),
+            spending: self.spending,
+        };
+        let calls = ToolNode {
+            tools,
+            hooks: self.hooks,
+        };
+        let mut graph = Graph::builder(self.name)
+            .node(MODEL, model)
+            .node(TOOLS, calls)
+            .edge(START, MODEL)
+            .route(MODEL, &[TOOLS, END], |state: &S| {
+                match unanswered_calls(state.messages()).is_empty() {
+                    true => END,
+                    false => TOOLS,
+                }
+            })
+            .edge(TOOLS, MODEL);
+        if let Some(policy) = self.retry {
+            graph = graph.retry(MODEL, policy);
+        }
+        Ok(graph.build()?)
+    }
+}
+
+impl fmt::Debug for AgentBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentBuilder")
+            .field("name", &self.name)
+            .field("model", &self.model)
+            .field("tools", &self.tools)
+            .field("step_limit", &self.step_limit)
+            .finish_non_exhaustive()
+    }
+}
+
+const STEP_LIMIT: u32 = 25;

@@ -1,0 +1,224 @@
+//! What an agent may spend: reserved before the model is asked, settled after, and a person is asked at the limit.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use superstep_core::budget::{Amounts, Budgets, CallKey, Level, Limits, Meter, Scope};
+use superstep_core::store::Store;
+use superstep_core::{Interrupt, NodeCx, NodeError};
+use superstep_llm::fit::tokens_of;
+use superstep_llm::{Cost, Model, Prices, Reply, Request, Usage};
+
+use crate::call::Asking;
+use crate::spans::now;
+
+/// What an agent may spend, by run, by thread and by tenant.
+///
+/// Before the model is asked, what its answer may cost is set aside; afterwards what it did cost is written down. At a
+/// limit a person is asked, with the interrupt of kind `budget`, and answers `{"type": "raise", "by": n}` or
+/// `{"type": "stop"}`; the run goes on where it stopped.
+#[derive(Clone)]
+pub struct Spending {
+    store: Arc<dyn Store>,
+    limits: Vec<(Level, Limits)>,
+    prices: Prices,
+}
+
+/// A limit that is in the way, as it is recorded.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Over {
+    level: Level,
+    meter: Meter,
+    limit: u64,
+    short_by: u64,
+    pub(super) why: String,
+}
+
+/// Whether a person wants to stop.
+pub(super) enum Stop {
+    Yes,
+    No,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Answered {
+    Raise { by: u64 },
+    Stop,
+}
+
+impl Spending {
+    /// Counts in this store, without a limit yet.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            store,
+            limits: Vec::new(),
+            prices: Prices::known(),
+        }
+    }
+
+    /// What one run may spend.
+    #[must_use]
+    pub fn per_run(self, limits: Limits) -> Self {
+        self.at(Level::Run, limits)
+    }
+
+    /// What all runs of one thread may spend.
+    #[must_use]
+    pub fn per_thread(self, limits: Limits) -> Self {
+        self.at(Level::Thread, limits)
+    }
+
+    /// What all threads of one tenant may spend.
+    #[must_use]
+    pub fn per_tenant(self, limits: Limits) -> Self {
+        self.at(Level::Tenant, limits)
+    }
+
+    fn at(mut self, level: Level, limits: Limits) -> Self {
+        self.limits.push((level, limits));
+        self
+    }
+
+    /// Prices of your own, to estimate by.
+    #[must_use]
+    pub fn prices(mut self, prices: Prices) -> Self {
+        self.prices = prices;
+        self
+    }
+
+    /// Sets aside what an answer may cost. Gives the limit that is in the way, if one is.
+    pub(super) async fn reserve(
+        &self,
+        cx: &NodeCx,
+        model: &dyn Model,
+        request: &Request,
+    ) -> Result<Option<Over>, NodeError> {
+        let estimate = self.estimate(model, request);
+        let reserved = self.budgets(cx).reserve(&key(cx), &estimate, now()).await;
+        match reserved {
+            Ok(()) => Ok(None),
+            Err(error) => match error.reached() {
+                Some(reached) => Ok(Some(Over {
+                    level: reached.scope.level(),
+                    meter: reached.over.meter,
+                    limit: reached.over.limit,
+                    short_by: reached.over.short_by(),
+                    why: error.to_string(),
+                })),
+                None => Err(error.into()),
+            },
+        }
+    }
+
+    /// Writes down what it cost. Once more changes nothing, so that a node which runs again may do so.
+    ///
+    /// What nobody told is taken for what was set aside: unknown is not nothing.
+    pub(super) async fn settle(
+        &self,
+        cx: &NodeCx,
+        model: &dyn Model,
+        request: &Request,
+        reply: &Reply,
+    ) -> Result<(), NodeError> {
+        let mut cost = self.estimate(model, request);
+        if let Some(usage) = reply.usage {
+            cost = cost.and(Meter::Tokens, usage.total_tokens());
+        }
+        if let Cost::NanoDollars(nano) = reply.cost {
+            cost = cost.and(Meter::NanoDollars, nano);
+        }
+        Ok(self.budgets(cx).settle(&key(cx), &cost, now()).await?)
+    }
+
+    /// Asks a person, and raises the limit if they say so.
+    pub(super) async fn ask_for_more(
+        &self,
+        over: &Over,
+        asking: &Asking<'_>,
+    ) -> Result<Stop, NodeError> {
+        let level = match over.level {
+            Level::Run => "run",
+            Level::Thread => "thread",
+            Level::Tenant => "tenant",
+        };
+        // Its limit is in the key: when the raised one is reached, that is another question.
+        let key = format!("budget:{level}:{:?}:{}", over.meter, over.limit);
+        let request = json!({
+            "description": over.why,
+            "level": level,
+            "meter": over.meter,
+            "limit": over.limit,
+            "short_by": over.short_by,
+        });
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "type": { "enum": ["raise", "stop"] },
+                "by": { "type": "integer", "minimum": over.short_by },
+            },
+            "required": ["type"],
+        });
+        let question = Interrupt::new(key, request).kind("budget").schema(schema);
+        match asking.ask(question).await? {
+            Answered::Stop => Ok(Stop::Yes),
+            Answered::Raise { by } => {
+                // To a fixed height, so that raising once more changes nothing.
+                let limits = Limits::of(over.meter, over.limit.saturating_add(by));
+                let scope = scope(asking.cx, over.level);
+                let budgets = self.budgets(asking.cx);
+                budgets.raise(&scope, &limits, now()).await?;
+                Ok(Stop::No)
+            }
+        }
+    }
+
+    fn budgets(&self, cx: &NodeCx) -> Budgets {
+        let none = Budgets::new(self.store.clone());
+        self.limits.iter().fold(none, |budgets, (level, limits)| {
+            budgets.within(scope(cx, *level), limits.clone())
+        })
+    }
+
+    /// What it may cost at most, as far as that can be known before.
+    fn estimate(&self, model: &dyn Model, request: &Request) -> Amounts {
+        let output_tokens = u64::from(request.tokens_max.unwrap_or(ANSWER_TOKENS));
+        let usage = Usage {
+            input_tokens: request.messages.iter().map(tokens_of).sum(),
+            output_tokens,
+            cached_tokens: 0,
+        };
+        let estimate = Amounts::of(Meter::Calls, 1)
+            .and(Meter::Steps, 1)
+            .and(Meter::Tokens, usage.total_tokens());
+        match self.prices.cost(model.name(), Some(&usage)) {
+            Cost::NanoDollars(nano) => estimate.and(Meter::NanoDollars, nano),
+            Cost::Unknown => estimate,
+        }
+    }
+}
+
+fn key(cx: &NodeCx) -> CallKey {
+    CallKey::of(cx, "model")
+}
+
+fn scope(cx: &NodeCx, level: Level) -> Scope {
+    match level {
+        Level::Run => Scope::run(cx.thread(), cx.run()),
+        Level::Thread => Scope::thread(cx.thread()),
+        Level::Tenant => Scope::tenant(cx.thread()),
+    }
+}
+
+/// What is set aside for an answer without a limit of its own.
+const ANSWER_TOKENS: u32 = 4_096;
+
+impl fmt::Debug for Spending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spending")
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,96 @@
+//! The node that calls the tools of the model's last message.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures_util::future::{join_all, poll_immediate};
+use superstep_core::{Command, Labels, Node, NodeCx, NodeError, View};
+use superstep_llm::Message;
+
+use crate::agent::{Conversation, Hooks, Spent, Turn, unanswered_calls};
+use crate::call::Caller;
+use crate::tool::Tools;
+
+/// Calls all tools that the model's last message wants, side by side, and writes their results in the order of the calls.
+///
+/// It must not be the node that asked the model: what the model decided is committed before this begins.
+#[derive(Debug, Clone)]
+pub struct ToolNode {
+    pub(super) tools: Tools,
+    pub(super) hooks: Vec<Arc<dyn Hooks>>,
+}
+
+impl ToolNode {
+    /// Calls these.
+    pub fn new(tools: Tools) -> Self {
+        Self {
+            tools,
+            hooks: Vec::new(),
+        }
+    }
+
+    /// With hooks.
+    #[must_use]
+    pub fn hooks(mut self, hooks: impl Hooks) -> Self {
+        self.hooks.push(Arc::new(hooks));
+        self
+    }
+}
+
+impl<S: Conversation> Node<S> for ToolNode {
+    async fn run(&self, state: View<S>, cx: NodeCx) -> Result<Command<S>, NodeError> {
+        let messages = state.messages();
+        let labels = labels_of_last_answer(messages);
+        // Everything that is written here has these labels, and core holds us to it.
+        cx.note_read(&labels);
+        steps_in_any_order(&cx).await?;
+        let caller = Caller {
+            cx: &cx,
+            tools: &self.tools,
+            hooks: &self.hooks,
+            labels: &labels,
+        };
+        let calls = unanswered_calls(messages);
+        let results = join_all(calls.into_iter().map(|call| caller.call(call))).await;
+        let messages = results.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let turn = Turn {
+            spent: Spent {
+                tool_calls: messages.len() as u64,
+                ..Spent::default()
+            },
+            messages,
+            ended: None,
+        };
+        Ok(Command::update(S::said(turn)))
+    }
+}
+
+fn labels_of_last_answer(messages: &[crate::ChatMessage]) -> Labels {
+    let mut answers = messages
+        .iter()
+        .rev()
+        .filter(|kept| matches!(kept.message, Message::Assistant(_)));
+    answers
+        .next()
+        .map_or(Labels::NONE, |kept| kept.labels.clone())
+}
+
+/// Tells core that the steps of this node come in any order.
+///
+/// Core remembers the order of a node's steps until two are under way at once. Ours are made by calls side by side: a call
+/// that was asked about goes on only after the answer, when the steps of the others are long recorded. So two steps are
+/// begun at once that record nothing.
+async fn steps_in_any_order(cx: &NodeCx) -> Result<(), NodeError> {
+    let under_way = cx.step(
+        "any order: one",
+        std::future::pending::<Result<(), NodeError>>,
+    );
+    let mut under_way = pin!(under_way);
+    if let Some(refused) = poll_immediate(under_way.as_mut()).await {
+        return refused;
+    }
+    // An error is what is not recorded; this one means nothing.
+    let not_recorded = || async { Err::<(), _>(NodeError::fatal("nothing to record")) };
+    let _ = cx.step("any order: two", not_recorded).await;
+    Ok(())
+}

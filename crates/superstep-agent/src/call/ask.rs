@@ -1,0 +1,50 @@
+//! Asking a person in the middle of calls that go on side by side.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use serde::de::DeserializeOwned;
+use superstep_core::node::Hold;
+use superstep_core::{Interrupt, NodeCx, NodeError};
+
+/// Holds its node while a call is under way, and lets go while it waits for a person.
+///
+/// So a node with several calls pauses when each of them is done or asks, not before: what needs no person is done and
+/// recorded, and all questions are shown together.
+pub(crate) struct Asking<'a> {
+    pub(crate) cx: &'a NodeCx,
+    hold: Mutex<Option<Hold>>,
+}
+
+impl<'a> Asking<'a> {
+    pub(crate) fn holding(cx: &'a NodeCx) -> Self {
+        Self {
+            cx,
+            hold: Mutex::new(Some(cx.hold())),
+        }
+    }
+
+    pub(crate) async fn ask<A: DeserializeOwned>(
+        &self,
+        question: Interrupt,
+    ) -> Result<A, NodeError> {
+        self.set(None);
+        let answer = self.cx.interrupt(question).await;
+        self.set(Some(self.cx.hold()));
+        answer
+    }
+
+    fn set(&self, hold: Option<Hold>) {
+        let former = {
+            let mut held = self.hold.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *held, hold)
+        };
+        drop(former);
+    }
+}
+
+impl fmt::Debug for Asking<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asking").finish_non_exhaustive()
+    }
+}

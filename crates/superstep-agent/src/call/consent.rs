@@ -1,0 +1,189 @@
+//! A person's word for a call: whether it is needed, and what it allows.
+
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+use superstep_core::label::Verdict;
+use superstep_core::{Interrupt, NodeError};
+
+use crate::approval::{Approval, When};
+use crate::call::{Asking, Came, Wanted};
+use crate::digest::digest;
+use crate::tool::schema;
+
+/// What came of asking.
+pub(super) enum Consent {
+    /// Call it, with these arguments and no others.
+    Given { args: Json },
+    /// Do not; this is the result instead.
+    Withheld(Came),
+}
+
+/// An answer, as inboxes give it.
+#[derive(Debug, Deserialize)]
+struct Answered {
+    #[serde(rename = "type")]
+    kind: Kind,
+    #[serde(default)]
+    args: Json,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Accept,
+    Edit,
+    Response,
+    Ignore,
+    /// Nobody answered in time.
+    Expired,
+}
+
+/// Why a person must be asked; none if they need not.
+enum Need {
+    No,
+    Yes {
+        why: Option<String>,
+    },
+    /// Nobody may agree to this.
+    Never {
+        why: String,
+    },
+}
+
+/// Asks if it must, until there is an answer that can be acted on.
+pub(super) async fn of(
+    wanted: &Wanted<'_>,
+    args: Json,
+    asking: &Asking<'_>,
+) -> Result<Consent, NodeError> {
+    let why = match need(wanted, &args, asking).await? {
+        Need::No => return Ok(Consent::Given { args }),
+        Need::Never { why } => return Ok(Consent::Withheld(Came::error(why))),
+        Need::Yes { why } => why,
+    };
+    let approval = wanted.tool.approval.clone().unwrap_or_default();
+    let mut problem = None;
+    let mut asked = 0_u32;
+    loop {
+        let question = question(wanted, &approval, &args, asked, &why, problem.as_deref());
+        let answer: Answered = asking.ask(question).await?;
+        asked += 1;
+        match answer.kind {
+            Kind::Accept => return Ok(Consent::Given { args }),
+            Kind::Edit => match edited(wanted, answer.args) {
+                Ok(args) => return Ok(Consent::Given { args }),
+                Err(wrong) => problem = Some(wrong),
+            },
+            Kind::Response => return Ok(Consent::Withheld(Came::said(words(&answer.args)))),
+            Kind::Ignore => {
+                return Ok(Consent::Withheld(Came::error(format!(
+                    "`{}` was not called: a person said no. Do not call it again for this.",
+                    wanted.tool.name()
+                ))));
+            }
+            Kind::Expired => {
+                return Ok(Consent::Withheld(Came::error(format!(
+                    "`{}` was not called: nobody approved it in time, and the request expired.",
+                    wanted.tool.name()
+                ))));
+            }
+        }
+    }
+}
+
+async fn need(wanted: &Wanted<'_>, args: &Json, asking: &Asking<'_>) -> Result<Need, NodeError> {
+    let by_labels = match wanted.tool.policy().check(wanted.labels) {
+        Verdict::Accepted => None,
+        Verdict::NeedsApproval(labels) => Some(format!(
+            "The arguments were made from data labeled {labels}, which this tool does not take unasked."
+        )),
+        Verdict::Refused(labels) => {
+            let why = format!(
+                "`{}` was not called: it must not be given data labeled {labels}, and nobody can allow it.",
+                wanted.tool.name()
+            );
+            return Ok(Need::Never { why });
+        }
+    };
+    let by_rule = match wanted.tool.approval.as_ref().map(Approval::need) {
+        None | Some(When::ByLabels) => false,
+        Some(When::Always) => true,
+        // Recorded: a rule that says something else after the answer must not let the call pass without reading it.
+        Some(When::If(needs)) => {
+            let said = needs(args, wanted.labels);
+            let name = format!("{}:asks", wanted.id);
+            asking.cx.step(name, || async move { Ok(said) }).await?
+        }
+    };
+    Ok(match (by_labels, by_rule) {
+        (None, false) => Need::No,
+        (why, _) => Need::Yes { why },
+    })
+}
+
+fn question(
+    wanted: &Wanted<'_>,
+    approval: &Approval,
+    args: &Json,
+    asked: u32,
+    why: &Option<String>,
+    problem: Option<&str>,
+) -> Interrupt {
+    let digest = digest(wanted.tool.name(), args);
+    // The digest is in the key, so that no answer is ever found for another call than the one it was given for.
+    let key = format!("approve:{}:{digest}:{asked}", wanted.id);
+    let described = approval.description(args);
+    let described = described.unwrap_or_else(|| format!("May `{}` be called?", wanted.tool.name()));
+    let said: Vec<_> = [Some(described.as_str()), why.as_deref(), problem]
+        .into_iter()
+        .flatten()
+        .collect();
+    let request = json!({
+        "action_request": wanted.action_request(args),
+        "config": approval.config(),
+        "description": said.join("\n\n"),
+        "tool_call_id": wanted.id,
+        "labels": wanted.labels,
+        "digest": digest,
+    });
+    let question = Interrupt::new(key, request)
+        .kind("approval")
+        .schema(approval.schema());
+    match approval.within {
+        Some(limit) => question
+            .within(limit)
+            .or_answer(json!({ "type": "expired" })),
+        None => question,
+    }
+}
+
+/// What the person made of the arguments, if it can be called with.
+///
+/// Inboxes send the whole action back, others only its arguments.
+fn edited(wanted: &Wanted<'_>, given: Json) -> Result<Json, String> {
+    let is_action = given.as_object().is_some_and(|fields| {
+        fields.len() == 2 && fields.contains_key("action") && fields.contains_key("args")
+    });
+    let args = match is_action && given["args"].is_object() {
+        true if given["action"] != wanted.tool.name() => {
+            return Err(
+                "The last answer was not taken: an edit cannot change which tool is called."
+                    .to_owned(),
+            );
+        }
+        true => given["args"].clone(),
+        false => given,
+    };
+    match schema::check(&wanted.tool.spec.schema, &args) {
+        Ok(()) => Ok(args),
+        Err(why) => Err(format!("The last answer was not taken: {why}.")),
+    }
+}
+
+fn words(args: &Json) -> String {
+    match args {
+        Json::String(text) => text.clone(),
+        Json::Null => String::new(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,87 @@
+//! The question when nobody knows whether a call happened.
+
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+use superstep_core::{Interrupt, NodeError};
+
+use crate::call::{Asking, Came, Wanted};
+
+/// What a person says of a call whose outcome is unknown.
+pub(super) enum Resolved {
+    /// This is its result.
+    Result(Came),
+    /// It did not happen, or it does no harm: call it.
+    Call,
+}
+
+#[derive(Debug, Deserialize)]
+struct Answered {
+    #[serde(rename = "type")]
+    kind: Kind,
+    #[serde(default, alias = "args")]
+    result: Json,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Happened,
+    Call,
+    /// Inboxes say `response`.
+    #[serde(alias = "response")]
+    Result,
+}
+
+/// Asks what became of it. `asked` tells the questions about one call apart.
+pub(super) async fn ask(
+    wanted: &Wanted<'_>,
+    args: &Json,
+    why: &str,
+    asked: u32,
+    asking: &Asking<'_>,
+) -> Result<Resolved, NodeError> {
+    let name = wanted.tool.name();
+    let description = format!(
+        "Nobody knows whether this call of `{name}` happened: {why}. Look, and say whether it did."
+    );
+    let request = json!({
+        "action_request": wanted.action_request(args),
+        "config": {
+            "allow_ignore": false,
+            "allow_respond": true,
+            "allow_edit": false,
+            "allow_accept": false,
+        },
+        "description": description,
+        "tool_call_id": wanted.id,
+        "class": wanted.tool.class(),
+        "choices": [
+            { "type": "happened", "means": "It happened. `result` may say what it gave." },
+            { "type": "call", "means": "It did not happen: call it." },
+            { "type": "result", "means": "Do not call it. Go on with `result`." },
+        ],
+    });
+    let schema = json!({
+        "type": "object",
+        "properties": { "type": { "enum": ["happened", "call", "result", "response"] } },
+        "required": ["type"],
+    });
+    let question = Interrupt::new(format!("outcome:{}:{asked}", wanted.id), request)
+        .kind("outcome_unknown")
+        .schema(schema);
+    let answer: Answered = asking.ask(question).await?;
+    let told = match &answer.result {
+        Json::Null => None,
+        Json::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    };
+    Ok(match answer.kind {
+        Kind::Call => Resolved::Call,
+        Kind::Happened => Resolved::Result(Came::said(told.unwrap_or_else(|| {
+            format!(
+                "`{name}` was called. A person confirmed that it happened; its answer was lost."
+            )
+        }))),
+        Kind::Result => Resolved::Result(Came::said(told.unwrap_or_default())),
+    })
+}

@@ -1,0 +1,337 @@
+//! The act itself, by the class of the tool.
+//!
+//! Two records frame a call: that it was *started*, and how it *ended*. Between the two, nobody who comes later can know
+//! whether it happened. What is done about that is the class: call again, look, or ask.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use superstep_core::{Labels, NodeError, Timestamp};
+use superstep_llm::{Content, ToolStatus};
+
+use crate::call::doubt::{self, Resolved};
+use crate::call::{Asking, Came, Wanted};
+use crate::digest::{digest, hash};
+use crate::spans::{Took, live_tool_call, now, tool_call};
+use crate::tool::{Class, Handed, ToolCx, ToolError, ToolOutput};
+
+/// A call that was decided on.
+pub(super) struct Effect<'a> {
+    wanted: &'a Wanted<'a>,
+    args: Json,
+    fingerprint: String,
+    asking: &'a Asking<'a>,
+}
+
+/// Recorded before a call that must not be made twice blindly.
+#[derive(Debug, Serialize, Deserialize)]
+struct Started {
+    /// Who started it: of two goes at one task, the first to be stored may call.
+    by: String,
+    at: Timestamp,
+    fingerprint: String,
+}
+
+/// Recorded after a call.
+#[derive(Debug, Serialize, Deserialize)]
+struct Ended {
+    fingerprint: String,
+    how: How,
+    took: Took,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum How {
+    Gave {
+        content: Content,
+        labels: Labels,
+    },
+    /// It surely did not happen.
+    Failed {
+        why: String,
+        labels: Labels,
+    },
+    /// Nobody knows.
+    Unknown {
+        why: String,
+    },
+}
+
+/// What is known of earlier goes at this call.
+enum Before {
+    /// There was none.
+    Nothing,
+    /// It was started by somebody who did not tell how it ended.
+    Started { at: Timestamp },
+}
+
+impl<'a> Effect<'a> {
+    pub(super) fn new(wanted: &'a Wanted<'a>, args: Json, asking: &'a Asking<'a>) -> Self {
+        let fingerprint = digest(wanted.tool.name(), &args);
+        Self {
+            wanted,
+            args,
+            fingerprint,
+            asking,
+        }
+    }
+
+    /// Makes it happen, or asks until it is known what became of it.
+    pub(super) async fn happen(self) -> Result<Came, NodeError> {
+        let mut asked = 0;
+        loop {
+            let before = self.start().await?;
+            let ended = self.end(before).await?;
+            self.tell(&ended)?;
+            let why = match ended.how {
+                How::Gave { content, labels } => {
+                    return Ok(Came {
+                        content,
+                        status: ToolStatus::Success,
+                        labels,
+                    });
+                }
+                How::Failed { why, labels } => {
+                    return Ok(Came {
+                        labels,
+                        ..Came::error(why)
+                    });
+                }
+                How::Unknown { why } => why,
+            };
+            match doubt::ask(self.wanted, &self.args, &why, asked, self.asking).await? {
+                Resolved::Result(came) => return Ok(came),
+                Resolved::Call => asked += 1,
+            }
+        }
+    }
+
+    /// Records that the call is made now, and gives what was recorded of it before.
+    async fn start(&self) -> Result<Before, NodeError> {
+        if !self.records_its_start() {
+            return Ok(Before::Nothing);
+        }
+        let ours = nonce();
+        let started = Started {
+            by: ours.clone(),
+            at: now(),
+            fingerprint: self.fingerprint.clone(),
+        };
+        let name = format!("{}:started", self.wanted.id);
+        let stored: Started = self.asking.cx.step(name, || async { Ok(started) }).await?;
+        self.check(&stored.fingerprint)?;
+        Ok(match stored.by == ours {
+            true => Before::Nothing,
+            false => Before::Started { at: stored.at },
+        })
+    }
+
+    /// Whether somebody who comes later must know that it was begun.
+    fn records_its_start(&self) -> bool {
+        match self.wanted.tool.class {
+            Class::Read | Class::Idempotent => false,
+            Class::Keyed => self.wanted.tool.key_lifetime.is_some(),
+            Class::Reconcilable | Class::Unsafe => true,
+        }
+    }
+
+    async fn end(&self, before: Before) -> Result<Ended, NodeError> {
+        let name = format!("{}:ended", self.wanted.id);
+        let act = || async {
+            let since = self.begins(&before);
+            let act = self.act(before);
+            let how = live_tool_call(self.wanted.tool, self.wanted.id, act).await;
+            Ok(Ended {
+                fingerprint: self.fingerprint.clone(),
+                how,
+                took: Took::since(since),
+            })
+        };
+        let ended: Ended = self.asking.cx.step(name, act).await?;
+        self.check(&ended.fingerprint)?;
+        Ok(ended)
+    }
+
+    /// Since when it is under way: what is not called again was called back then.
+    fn begins(&self, before: &Before) -> Timestamp {
+        match (self.wanted.tool.class, before) {
+            (Class::Unsafe, Before::Started { at }) => *at,
+            _ => now(),
+        }
+    }
+
+    /// Puts the call into the log. What it said is only told where nobody has to be kept from it.
+    fn tell(&self, ended: &Ended) -> Result<(), NodeError> {
+        let (why, labels) = match &ended.how {
+            How::Gave { .. } => (None, &Labels::NONE),
+            How::Failed { why, labels } => (Some(why), labels),
+            How::Unknown { why } => (Some(why), &Labels::NONE),
+        };
+        let tool = self.wanted.tool;
+        let labels = self.wanted.labels.clone().join(labels).join(&tool.output);
+        let error = why.map(|why| match labels.is_empty() {
+            true => why.clone(),
+            false => format!("it failed; what it said is labeled {labels}"),
+        });
+        let call = tool_call(tool, self.wanted.id, ended.took, error);
+        self.asking.cx.emit(call)
+    }
+
+    /// Under one key only one set of arguments: the receiver may have seen the other.
+    fn check(&self, stored: &str) -> Result<(), NodeError> {
+        match stored == self.fingerprint {
+            true => Ok(()),
+            false => Err(NodeError::fatal(format!(
+                "call `{}` of `{}` was begun with other arguments than it has now; a hook or the tool changed under a waiting thread",
+                self.wanted.id,
+                self.wanted.tool.name()
+            ))),
+        }
+    }
+
+    async fn act(&self, before: Before) -> How {
+        let tool = self.wanted.tool;
+        match (tool.class, before) {
+            (Class::Read | Class::Idempotent, _) | (Class::Keyed, Before::Nothing) => {
+                self.call_freely().await
+            }
+            (Class::Keyed, Before::Started { at }) => match tool.key_lifetime {
+                Some(lifetime) if now().0.saturating_sub(at.0) >= millis(lifetime) => How::Unknown {
+                    why: "it may have been called so long ago that the receiver no longer knows its key".to_owned(),
+                },
+                _ => self.call_freely().await,
+            },
+            (Class::Reconcilable, Before::Nothing) => self.call_and_look(1).await,
+            (Class::Reconcilable, Before::Started { .. }) => self.look_and_call(1).await,
+            (Class::Unsafe, Before::Nothing) => self.call_once(1).await,
+            (Class::Unsafe, Before::Started { .. }) => How::Unknown {
+                why: "it was started, and the process ended before its answer was stored".to_owned(),
+            },
+        }
+    }
+
+    /// Calls until it is known how it went, or it was tried often enough.
+    async fn call_freely(&self) -> How {
+        let mut attempt = 1;
+        loop {
+            match self.call_once(attempt).await {
+                How::Unknown { why } if attempt >= self.wanted.tool.tries_max => {
+                    return self.given_up(why);
+                }
+                How::Unknown { .. } => self.wait(attempt).await,
+                known => return known,
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Nobody needs to be asked about something that only reads.
+    fn given_up(&self, why: String) -> How {
+        match self.wanted.tool.class {
+            Class::Read => How::Failed {
+                why,
+                labels: Labels::NONE,
+            },
+            _ => How::Unknown { why },
+        }
+    }
+
+    async fn call_and_look(&self, attempt: u32) -> How {
+        match self.call_once(attempt).await {
+            How::Unknown { why } if attempt >= self.wanted.tool.tries_max => How::Unknown { why },
+            How::Unknown { .. } => {
+                self.wait(attempt).await;
+                Box::pin(self.look_and_call(attempt + 1)).await
+            }
+            known => known,
+        }
+    }
+
+    async fn look_and_call(&self, attempt: u32) -> How {
+        let Some(lookup) = &self.wanted.tool.lookup else {
+            return How::Unknown {
+                why: "there is nothing to look it up with".to_owned(),
+            };
+        };
+        let cx = self.tool_cx(attempt);
+        let looked = self.limited(lookup(self.args.clone(), cx.clone())).await;
+        match looked {
+            Ok(Some(output)) => gave(output, &cx),
+            Ok(None) => self.call_and_look(attempt).await,
+            Err(error) => How::Unknown {
+                why: format!("it could not be looked up: {error}"),
+            },
+        }
+    }
+
+    async fn call_once(&self, attempt: u32) -> How {
+        let cx = self.tool_cx(attempt);
+        let call = (self.wanted.tool.call)(self.args.clone(), cx.clone());
+        match self.limited(call).await {
+            Ok(output) => gave(output, &cx),
+            Err(error) if error.may_have_happened => How::Unknown { why: error.why },
+            Err(error) => How::Failed {
+                why: error.why,
+                labels: cx.given(),
+            },
+        }
+    }
+
+    async fn limited<T>(
+        &self,
+        work: impl Future<Output = Result<T, ToolError>>,
+    ) -> Result<T, ToolError> {
+        let Some(limit) = self.wanted.tool.timeout else {
+            return work.await;
+        };
+        match tokio::time::timeout(limit, work).await {
+            Ok(done) => done,
+            Err(_) => Err(ToolError::unknown(format!(
+                "nothing came for {} s",
+                limit.as_secs_f32()
+            ))),
+        }
+    }
+
+    async fn wait(&self, attempt: u32) {
+        let factor = 2_u32.saturating_pow(attempt.saturating_sub(1));
+        let wait = self.wanted.tool.wait.saturating_mul(factor);
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    fn tool_cx(&self, attempt: u32) -> ToolCx {
+        let limit = self.wanted.tool.timeout;
+        ToolCx::new(Handed {
+            node: self.asking.cx.clone(),
+            call_id: self.wanted.id.to_owned(),
+            // Hashed first, for the id is a model's or a provider's: none can be made that gives another call's key.
+            idempotency_key: self.asking.cx.effect_key(&hash(&["tool", self.wanted.id])),
+            fingerprint: self.fingerprint.clone(),
+            attempt,
+            deadline: limit.map(|limit| Timestamp(now().0.saturating_add(millis(limit)))),
+            labels: self.wanted.labels.clone(),
+        })
+    }
+}
+
+fn gave(output: ToolOutput, cx: &ToolCx) -> How {
+    How::Gave {
+        content: output.0,
+        labels: cx.given(),
+    }
+}
+
+/// Something that no other go at this task has. It decides nothing but who was first, so it may be random.
+fn nonce() -> String {
+    let part = || RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", part(), part())
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,66 @@
+//! What a server's answer means: a result, a refusal, or nobody knows.
+
+use rmcp::ServiceError;
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, ErrorCode};
+use superstep_llm::{Block, Content, FileSource};
+
+use crate::tool::{ToolError, ToolOutput};
+
+pub(super) fn read(
+    answered: Result<CallToolResponse, ServiceError>,
+) -> Result<ToolOutput, ToolError> {
+    match answered {
+        Ok(CallToolResponse::Complete(result)) if result.is_error == Some(true) => {
+            Err(ToolError::failed(content(&result).text()))
+        }
+        Ok(CallToolResponse::Complete(result)) => Ok(ToolOutput(content(&result))),
+        Ok(CallToolResponse::InputRequired(_)) => Err(ToolError::failed(
+            "the server wants to ask something in the middle of the call, which is not supported",
+        )),
+        Ok(_) => Err(ToolError::unknown(
+            "the server goes on with it in the background, and we cannot follow it there",
+        )),
+        Err(ServiceError::McpError(error)) if is_refusal(error.code) => Err(ToolError::failed(
+            format!("the server refused the call: {}", error.message),
+        )),
+        Err(error) => Err(ToolError::unknown(format!(
+            "the server gave no answer: {error}"
+        ))),
+    }
+}
+
+/// Errors that are found before a tool begins.
+fn is_refusal(code: ErrorCode) -> bool {
+    [
+        ErrorCode::METHOD_NOT_FOUND,
+        ErrorCode::INVALID_PARAMS,
+        ErrorCode::INVALID_REQUEST,
+    ]
+    .contains(&code)
+}
+
+fn content(result: &CallToolResult) -> Content {
+    let mut blocks: Vec<_> = result.content.iter().map(block).collect();
+    if let (true, Some(json)) = (blocks.is_empty(), &result.structured_content) {
+        blocks.push(Block::Text {
+            text: json.to_string(),
+        });
+    }
+    Content(blocks)
+}
+
+fn block(block: &ContentBlock) -> Block {
+    match block {
+        ContentBlock::Text(text) => Block::Text {
+            text: text.text.clone(),
+        },
+        ContentBlock::Image(image) => Block::File {
+            mime_type: image.mime_type.clone(),
+            source: FileSource::Base64(image.data.clone()),
+        },
+        // Nothing that models take as it is: told as what it is.
+        other => Block::Text {
+            text: serde_json::to_string(other).unwrap_or_else(|error| error.to_string()),
+        },
+    }
+}

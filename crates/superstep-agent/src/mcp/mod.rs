@@ -1,0 +1,270 @@
+//! Tools of MCP servers.
+//!
+//! A server is somebody else's program: what it says of its tools is read by the model, and what they do nobody can check.
+//! So its list of tools is pinned: [`Server::tools`] gives them only if the [digest](Server::digest) of the list is the one
+//! that was accepted, and the model is told what was accepted, whatever the server says later. Their class is
+//! [`Class::Unsafe`](crate::Class::Unsafe) (the protocol knows no keys; ours goes along in `_meta` for servers that look), and their results
+//! are [untrusted](superstep_core::Label::UNTRUSTED). Hints of the server about its tools are not believed; whoever knows a
+//! tool better says so:
+//!
+//! ```no_run
+//! use superstep_agent::mcp::{Accepted, Server};
+//!
+//! # async fn connect() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = Server::stdio("files", "mcp-files", ["--root", "/srv"], []).await?;
+//! let tools = server.tools(&Accepted::digest("4be1…"))?;
+//! let tools = tools.into_iter().map(|tool| match tool.name() {
+//!     "files__read_file" => tool.read(),
+//!     _ => tool,
+//! });
+//! # let _ = tools;
+//! # Ok(())
+//! # }
+//! ```
+
+mod answer;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+use rmcp::model::{CallToolRequestParams, MetaObject, RequestMetaObject};
+use rmcp::service::RunningService;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::{IntoTransport, StreamableHttpClientTransport, TokioChildProcess};
+use rmcp::{RoleClient, ServiceExt};
+use serde_json::{Value as Json, json};
+use superstep_core::Label;
+use superstep_llm::{BoxFuture, Secret, ToolSpec};
+use tokio::process::Command;
+
+use crate::digest::{canonical, hash};
+use crate::tool::{Tool, ToolCx, ToolError, ToolOutput};
+
+/// A connection to an MCP server. It ends when this and all its tools are dropped.
+#[derive(Clone)]
+pub struct Server {
+    name: String,
+    client: Arc<Client>,
+    tools: Vec<rmcp::model::Tool>,
+    digest: String,
+}
+
+type Client = RunningService<RoleClient, ()>;
+
+/// Which list of tools was accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Accepted {
+    /// The one with this digest.
+    Digest(String),
+    /// Whatever the server says now. For trying things out: a server that changes is not noticed.
+    Anything,
+}
+
+impl Accepted {
+    /// The list with this digest.
+    pub fn digest(digest: impl Into<String>) -> Self {
+        Self::Digest(digest.into())
+    }
+}
+
+/// What can go wrong with a server.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum McpError {
+    /// It was not reached.
+    #[error("the MCP server `{server}` was not reached: {why}")]
+    Unreachable {
+        /// Which.
+        server: String,
+        /// What happened.
+        why: String,
+    },
+    /// Its tools are not those that were accepted.
+    #[error(
+        "the tools of the MCP server `{server}` are not those that were accepted ({accepted}): they are now {}; look at them, and accept {found} if they are what you want",
+        .tools.join(", ")
+    )]
+    Changed {
+        /// Which.
+        server: String,
+        /// The digest that was accepted.
+        accepted: String,
+        /// The digest of its list now.
+        found: String,
+        /// The names in its list now.
+        tools: Vec<String>,
+    },
+}
+
+impl McpError {
+    /// The stable codes of all of them.
+    pub const CODES: &'static [&'static str] = &["mcp-unreachable", "mcp-changed"];
+
+    /// The stable code of this error: the name of its page in the error index.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unreachable { .. } => "mcp-unreachable",
+            Self::Changed { .. } => "mcp-changed",
+        }
+    }
+}
+
+impl Server {
+    /// Starts a program that speaks MCP over its input and output. It sees `PATH`, `HOME` and the variables given here, and
+    /// no others: keys of ours are none of its business. It is killed when the connection ends.
+    pub async fn stdio<'a>(
+        name: &str,
+        program: &str,
+        args: impl IntoIterator<Item = &'a str>,
+        env: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, McpError> {
+        let mut command = Command::new(program);
+        command.args(args).env_clear().kill_on_drop(true);
+        for inherited in ["PATH", "HOME"] {
+            if let Some(value) = std::env::var_os(inherited) {
+                command.env(inherited, value);
+            }
+        }
+        command.envs(env);
+        let transport =
+            TokioChildProcess::new(command).map_err(|error| unreachable(name, &error))?;
+        Self::over(name, transport).await
+    }
+
+    /// Connects to a server over streamable HTTP. The token is sent as `Authorization: Bearer`.
+    pub async fn http(name: &str, url: &str, token: Option<&Secret>) -> Result<Self, McpError> {
+        let mut config = StreamableHttpClientTransportConfig::with_uri(url);
+        if let Some(token) = token {
+            config = config.auth_header(token.expose());
+        }
+        Self::over(name, StreamableHttpClientTransport::from_config(config)).await
+    }
+
+    async fn over<T, E, A>(name: &str, transport: T) -> Result<Self, McpError>
+    where
+        T: IntoTransport<RoleClient, E, A>,
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let client = ().serve(transport).await.map_err(|error| unreachable(name, &error))?;
+        let tools = client.list_all_tools().await;
+        let tools = tools.map_err(|error| unreachable(name, &error))?;
+        Ok(Self {
+            name: name.to_owned(),
+            client: Arc::new(client),
+            digest: digest_of(&tools),
+            tools,
+        })
+    }
+
+    /// A digest of everything that the server said of its tools when it was connected to.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Its tools, as `server__tool`, if they are those that were accepted.
+    pub fn tools(&self, accepted: &Accepted) -> Result<Vec<Tool>, McpError> {
+        if let Accepted::Digest(accepted) = accepted
+            && *accepted != self.digest
+        {
+            return Err(McpError::Changed {
+                server: self.name.clone(),
+                accepted: accepted.clone(),
+                found: self.digest.clone(),
+                tools: self
+                    .tools
+                    .iter()
+                    .map(|tool| tool.name.to_string())
+                    .collect(),
+            });
+        }
+        Ok(self.tools.iter().map(|tool| self.tool(tool)).collect())
+    }
+
+    fn tool(&self, tool: &rmcp::model::Tool) -> Tool {
+        let described = tool.description.as_deref().or(tool.title.as_deref());
+        let spec = ToolSpec {
+            name: provider_name(&self.name, &tool.name),
+            description: described.unwrap_or(&tool.name).to_owned(),
+            schema: Json::Object((*tool.input_schema).clone()),
+        };
+        let (client, name) = (self.client.clone(), tool.name.to_string());
+        let call = move |args: Json, cx: ToolCx| -> BoxFuture<'static, _> {
+            let (client, name) = (client.clone(), name.clone());
+            Box::pin(async move { call(&client, name, args, &cx).await })
+        };
+        Tool::raw(spec, call).gives(Label::UNTRUSTED)
+    }
+}
+
+async fn call(
+    client: &Client,
+    tool: String,
+    args: Json,
+    cx: &ToolCx,
+) -> Result<ToolOutput, ToolError> {
+    let Json::Object(args) = args else {
+        return Err(ToolError::failed("the arguments are no object"));
+    };
+    let mut params = CallToolRequestParams::new(tool).with_arguments(args);
+    let meta = json!({
+        IDEMPOTENCY_KEY: cx.idempotency_key(),
+        FINGERPRINT: cx.fingerprint(),
+    });
+    if let Json::Object(meta) = meta {
+        params.meta = Some(RequestMetaObject(MetaObject(meta)));
+    }
+    answer::read(client.call_tool_once(params).await)
+}
+
+/// By these names a server finds the key of a call, and the digest of its arguments, in `_meta`.
+pub const IDEMPOTENCY_KEY: &str = "superstep/idempotency-key";
+/// See [`IDEMPOTENCY_KEY`].
+pub const FINGERPRINT: &str = "superstep/fingerprint";
+
+/// Names, descriptions, schemas, hints: all that a model or a person decides by, in whatever order they come.
+fn digest_of(tools: &[rmcp::model::Tool]) -> String {
+    let mut lines: Vec<_> = tools
+        .iter()
+        // A tool that cannot be written down gets a line that no other list has.
+        .map(|tool| {
+            serde_json::to_value(tool).map_or(tool.name.to_string(), |json| canonical(&json))
+        })
+        .collect();
+    lines.sort();
+    let lines: Vec<_> = ["superstep.mcp.v1"]
+        .into_iter()
+        .chain(lines.iter().map(String::as_str))
+        .collect();
+    hash(&lines)
+}
+
+/// Providers take fewer characters than MCP does.
+fn provider_name(server: &str, tool: &str) -> String {
+    let plain = |c: char| match c.is_ascii_alphanumeric() || c == '-' || c == '_' {
+        true => c,
+        false => '_',
+    };
+    format!("{server}__{tool}")
+        .chars()
+        .map(plain)
+        .take(64)
+        .collect()
+}
+
+fn unreachable(server: &str, error: &dyn std::error::Error) -> McpError {
+    McpError::Unreachable {
+        server: server.to_owned(),
+        why: error.to_string(),
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("name", &self.name)
+            .field("digest", &self.digest)
+            .finish_non_exhaustive()
+    }
+}

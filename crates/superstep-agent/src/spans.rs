@@ -1,0 +1,170 @@
+//! Calls of models and tools as spans.
+//!
+//! Each is told twice: in the log, with the times that were recorded when it was made, for the thread's
+//! [trace](superstep_core::trace); and live, for whoever subscribes to `tracing` at level debug, with nothing in it that a
+//! person, a model or a tool said.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
+use superstep_core::Timestamp;
+use superstep_core::trace::{CallSpan, SpanKind, fields, spans};
+use superstep_llm::{Cost, Finish, ModelName, Provider, Reply};
+use tracing::field::Empty;
+use tracing::{Instrument, Level, Span};
+
+use crate::tool::{Class, Tool};
+
+/// From when to when a call was under way. Recorded with its result: a node that runs again tells the old times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Took {
+    start: Timestamp,
+    end: Timestamp,
+}
+
+impl Took {
+    pub(crate) fn since(start: Timestamp) -> Self {
+        Self {
+            start,
+            end: now().max(start),
+        }
+    }
+}
+
+/// A call of a model, for the log.
+pub(crate) fn model_call(asked: &ModelName, reply: &Reply, took: Took) -> CallSpan {
+    let mut known = Map::new();
+    let mut add = |name: &str, value: Json| drop(known.insert(name.to_owned(), value));
+    add(fields::OPERATION, spans::MODEL.into());
+    add(fields::PROVIDER, provider(&reply.model).into());
+    add(fields::REQUEST_MODEL, asked.name().into());
+    add(fields::RESPONSE_MODEL, reply.model.name().into());
+    // The convention has room for several answers to one request.
+    add(fields::FINISH, vec![finish(&reply.finish)].into());
+    if let Some(usage) = reply.usage {
+        add(fields::INPUT_TOKENS, usage.input_tokens.into());
+        add(fields::OUTPUT_TOKENS, usage.output_tokens.into());
+    }
+    if let Cost::NanoDollars(nano) = reply.cost {
+        add(fields::COST, nano.into());
+    }
+    CallSpan {
+        span: SpanKind::Model,
+        name: format!("{} {}", spans::MODEL, asked.name()),
+        start: took.start,
+        end: took.end,
+        error: None,
+        fields: known,
+    }
+}
+
+/// A call of a tool, for the log.
+pub(crate) fn tool_call(tool: &Tool, id: &str, took: Took, error: Option<String>) -> CallSpan {
+    let known = [
+        (fields::OPERATION, spans::TOOL),
+        (fields::TOOL_NAME, tool.name()),
+        (fields::TOOL_CALL, id),
+        (fields::TOOL_CLASS, class(tool.class())),
+    ];
+    let known = known.map(|(name, value)| (name.to_owned(), value.into()));
+    CallSpan {
+        span: SpanKind::Tool,
+        name: format!("{} {}", spans::TOOL, tool.name()),
+        start: took.start,
+        end: took.end,
+        error,
+        fields: known.into_iter().collect(),
+    }
+}
+
+/// Asks a model within a live span, if somebody listens.
+pub(crate) async fn live_model_call<E>(
+    asked: &ModelName,
+    call: impl Future<Output = Result<Reply, E>>,
+) -> Result<Reply, E> {
+    if !tracing::enabled!(Level::DEBUG) {
+        return call.await;
+    }
+    let span = tracing::debug_span!(
+        spans::MODEL,
+        { fields::OPERATION } = spans::MODEL,
+        { fields::PROVIDER } = provider(asked),
+        { fields::REQUEST_MODEL } = asked.name(),
+        { fields::RESPONSE_MODEL } = Empty,
+        { fields::INPUT_TOKENS } = Empty,
+        { fields::OUTPUT_TOKENS } = Empty,
+        { fields::FINISH } = Empty,
+        { fields::COST } = Empty,
+        { fields::OUTCOME } = Empty,
+    );
+    let reply = Box::pin(call).instrument(span.clone()).await;
+    match &reply {
+        Ok(reply) => tell(&span, reply),
+        Err(_) => drop(span.record(fields::OUTCOME, "failed")),
+    }
+    reply
+}
+
+fn tell(span: &Span, reply: &Reply) {
+    span.record(fields::RESPONSE_MODEL, reply.model.name());
+    span.record(fields::FINISH, finish(&reply.finish));
+    if let Some(usage) = reply.usage {
+        span.record(fields::INPUT_TOKENS, usage.input_tokens);
+        span.record(fields::OUTPUT_TOKENS, usage.output_tokens);
+    }
+    if let Cost::NanoDollars(nano) = reply.cost {
+        span.record(fields::COST, nano);
+    }
+}
+
+/// Calls a tool within a live span, if somebody listens.
+pub(crate) async fn live_tool_call<T>(tool: &Tool, id: &str, call: impl Future<Output = T>) -> T {
+    if !tracing::enabled!(Level::DEBUG) {
+        return call.await;
+    }
+    let span = tracing::debug_span!(
+        spans::TOOL,
+        { fields::OPERATION } = spans::TOOL,
+        { fields::TOOL_NAME } = tool.name(),
+        { fields::TOOL_CALL } = id,
+        { fields::TOOL_CLASS } = class(tool.class()),
+    );
+    Box::pin(call).instrument(span).await
+}
+
+/// As the conventions name it.
+fn provider(model: &ModelName) -> &'static str {
+    match model.provider() {
+        Provider::OpenAiResponses => Provider::OpenAi.word(),
+        Provider::Gemini => "gcp.gemini",
+        other => other.word(),
+    }
+}
+
+fn finish(finish: &Finish) -> &str {
+    match finish {
+        Finish::Stop => "stop",
+        Finish::ToolCalls => "tool_calls",
+        Finish::Length => "length",
+        Finish::Filtered => "content_filter",
+        Finish::Other(word) => word,
+    }
+}
+
+fn class(class: Class) -> &'static str {
+    match class {
+        Class::Read => "read",
+        Class::Idempotent => "idempotent",
+        Class::Keyed => "keyed",
+        Class::Reconcilable => "reconcilable",
+        Class::Unsafe => "unsafe",
+    }
+}
+
+pub(crate) fn now() -> Timestamp {
+    // A clock before 1970 reads as 1970, as everywhere.
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let ms = since.unwrap_or_default().as_millis();
+    Timestamp(i64::try_from(ms).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,25 @@
+//! Agents through the public API, on the local runtime: loops, approvals, deaths, lost answers, labels, budgets.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy lets tests unwrap, but not what helps them"
+)]
+
+use superstep_conformance::mortal;
+
+mod approvals;
+mod budgets;
+mod keys;
+mod kills;
+mod kit;
+mod labels;
+mod listen;
+mod loops;
+mod lost_answers;
+mod mcp;
+mod memories;
+#[cfg(feature = "otlp")]
+mod phoenix;
+mod secrets;
+mod traces;
+mod world;

@@ -1,0 +1,244 @@
+//! Calls of models and tools in the thread's trace, and as live spans.
+
+use std::sync::Arc;
+
+use insta::assert_snapshot;
+use serde_json::json;
+use superstep::checkpoint::Checkpointer;
+use superstep::prelude::*;
+use superstep::trace::{Span, SpanKind, Trace, fields};
+use superstep_agent::{Agent, AgentState, Approval, ToolError, tool};
+use superstep_core::store::MemoryStore;
+use superstep_llm::Script;
+
+use crate::kit::Note;
+use crate::listen::Ear;
+use crate::mortal::{Fate, Mortal};
+
+/// One that looks, and pays if a person lets it.
+fn model() -> Arc<Script> {
+    let replies = json!({
+        "price": { "input": 150, "output": 600 },
+        "replies": [
+            { "at": "model", "usage": { "input_tokens": 100, "output_tokens": 20 }, "tool_calls": [
+                { "id": "c1", "name": "look", "args": { "note": "rain" } },
+                { "id": "c2", "name": "pay", "args": { "note": "7" } },
+                { "id": "c3", "name": "shout", "args": { "note": "hey" } }
+            ] },
+            { "at": "model", "text": "Done.", "usage": { "input_tokens": 200, "output_tokens": 5 } }
+        ]
+    });
+    Arc::new(Script::parse("shop", &replies.to_string()).unwrap())
+}
+
+fn graph(model: Arc<Script>) -> Graph<AgentState> {
+    let look = tool("look", "Looks.", |_: Note, _| async { Ok("seen") }).read();
+    let pay = tool("pay", "Pays.", |_: Note, _| async { Ok("paid") })
+        .keyed()
+        .approved_by_a_person(Approval::always());
+    let shout = tool("shout", "Shouts.", |_: Note, _| async {
+        Err::<String, _>(ToolError::failed("the line is busy"))
+    })
+    .idempotent();
+    Agent::builder(model)
+        .name("shop")
+        .tools([look, pay, shout])
+        .build()
+        .unwrap()
+}
+
+/// The tree without the times, which are those of the clock on the wall.
+fn shape(trace: &Trace) -> String {
+    fn line(span: &Span, depth: usize, drawn: &mut String) {
+        let known: Vec<_> = (span.fields.iter())
+            .filter(|(name, _)| name.starts_with("gen_ai.") || name.starts_with("superstep.tool"))
+            .filter(|(name, _)| *name != fields::CONVERSATION)
+            .map(|(name, value)| format!(" {name}={value}"))
+            .collect();
+        let indent = "  ".repeat(depth);
+        drawn.push_str(&format!("{indent}{}{}\n", span.name, known.concat()));
+        for inner in &span.inner {
+            line(inner, depth + 1, drawn);
+        }
+    }
+    let mut drawn = String::new();
+    trace.runs.iter().for_each(|run| line(run, 0, &mut drawn));
+    drawn
+}
+
+fn calls(spans: &[Span]) -> Vec<&Span> {
+    let mut found = Vec::new();
+    for span in spans {
+        if matches!(span.kind, SpanKind::Model | SpanKind::Tool) {
+            found.push(span);
+        }
+        found.extend(calls(&span.inner));
+    }
+    found
+}
+
+#[tokio::test]
+async fn calls_are_in_the_trace_with_tokens_costs_and_classes() {
+    let graph = graph(model());
+    let thread = Runtime::new(Memory::default()).thread(&graph, "t").unwrap();
+    thread.start(AgentState::ask("go")).await.unwrap();
+    thread
+        .answer_only(json!({ "type": "accept" }))
+        .await
+        .unwrap();
+    let trace = thread.trace().await.unwrap();
+    assert_snapshot!(shape(&trace), @r#"
+    shop gen_ai.operation.name="invoke_agent"
+      superstep 1
+        model
+          chat shop gen_ai.operation.name="chat" gen_ai.provider.name="script" gen_ai.request.model="shop" gen_ai.response.finish_reasons=["tool_calls"] gen_ai.response.model="shop" gen_ai.usage.input_tokens=100 gen_ai.usage.output_tokens=20
+      superstep 2
+        tools
+          execute_tool look gen_ai.operation.name="execute_tool" gen_ai.tool.call.id="c1" gen_ai.tool.name="look" superstep.tool.class="read"
+          execute_tool pay gen_ai.operation.name="execute_tool" gen_ai.tool.call.id="c2" gen_ai.tool.name="pay" superstep.tool.class="keyed"
+          execute_tool shout gen_ai.operation.name="execute_tool" gen_ai.tool.call.id="c3" gen_ai.tool.name="shout" superstep.tool.class="idempotent"
+        waits for a person
+      superstep 3
+        model
+          chat shop gen_ai.operation.name="chat" gen_ai.provider.name="script" gen_ai.request.model="shop" gen_ai.response.finish_reasons=["stop"] gen_ai.response.model="shop" gen_ai.usage.input_tokens=200 gen_ai.usage.output_tokens=5
+    "#);
+    let calls = calls(&trace.runs);
+    let costs: Vec<_> = calls
+        .iter()
+        .filter_map(|call| call.fields.get(fields::COST))
+        .collect();
+    assert_eq!(costs, [&json!(27_000), &json!(33_000)]);
+    let errors: Vec<_> = calls
+        .iter()
+        .filter_map(|call| call.error.as_deref())
+        .collect();
+    assert_eq!(errors, ["the line is busy"]);
+}
+
+/// Killed at every point and resumed, it is one run with each call in it once, at the time at which it was made.
+#[tokio::test]
+async fn killed_at_every_point_the_trace_is_one_run_with_every_call() {
+    let mut deaths = 0;
+    for point in 1.. {
+        let store: Arc<dyn Checkpointer> = Arc::new(Memory::default());
+        let spending = superstep_agent::Spending::new(Arc::new(MemoryStore::default()));
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("script.json");
+        std::fs::write(&file, SCRIPT).unwrap();
+        let process = |fate: &Arc<Fate>| {
+            let model = Script::open(&file).unwrap();
+            let model = model.with_ledger(dir.path().join("ledger")).unwrap();
+            let look = tool("look", "Looks.", |_: Note, _| async { Ok("seen") }).read();
+            // With a budget the answer is recorded, and told again from the record.
+            let graph = Agent::builder(Arc::new(model))
+                .tools([look])
+                .spending(spending.clone())
+                .build()
+                .unwrap();
+            let store = Mortal {
+                inner: store.clone(),
+                fate: fate.clone(),
+                forgets: None,
+            };
+            Runtime::new(store).thread(&graph, "t").unwrap()
+        };
+        let fate = Fate::at(point);
+        let thread = process(&fate);
+        let lived = fate.lives(thread.start(AgentState::ask("go"))).await;
+        let thread = process(&Fate::never());
+        match lived {
+            Some(_) => break,
+            None => deaths += 1,
+        }
+        match thread.state().await.unwrap() {
+            None => thread.start(AgentState::ask("go")).await.unwrap(),
+            Some(_) => match thread.recover().await {
+                Ok(done) => done,
+                // It died after the last commit.
+                Err(_) => continue,
+            },
+        };
+        let trace = thread.trace().await.unwrap();
+        assert_eq!(trace.runs.len(), 1, "{point}: {trace}");
+        assert_eq!(
+            shape(&trace).matches("execute_tool look").count(),
+            1,
+            "{point}: {trace}"
+        );
+        assert_eq!(
+            shape(&trace).matches("chat ").count(),
+            2,
+            "{point}: {trace}"
+        );
+        for call in calls(&trace.runs) {
+            assert!(call.end.unwrap() >= call.start);
+        }
+    }
+    assert!(deaths > 10, "{deaths}");
+}
+
+fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.unwrap().as_millis() as i64
+}
+
+const SCRIPT: &str = r#"{"replies": [
+    {"at": "model", "tool_calls": [{"id": "c1", "name": "look", "args": {"note": "rain"}}]},
+    {"at": "model", "text": "Done."}
+]}"#;
+
+/// What was called before a pause has the time from before it.
+#[tokio::test]
+async fn a_call_before_a_pause_keeps_its_time() {
+    let graph = graph(model());
+    let store = Memory::default();
+    let thread = Runtime::new(store.clone()).thread(&graph, "t").unwrap();
+    thread.start(AgentState::ask("go")).await.unwrap();
+    let paused = now();
+    while now() == paused {
+        std::hint::spin_loop();
+    }
+    thread
+        .answer_only(json!({ "type": "accept" }))
+        .await
+        .unwrap();
+    let trace = thread.trace().await.unwrap();
+    let ended = |name: &str| {
+        let calls = calls(&trace.runs);
+        let call = calls.iter().find(|call| call.name.ends_with(name)).unwrap();
+        call.end.unwrap().0
+    };
+    assert!(ended("look") <= paused, "{trace}");
+    assert!(ended("pay") > paused, "{trace}");
+}
+
+#[tokio::test]
+async fn whoever_listens_hears_runs_supersteps_nodes_and_calls() {
+    let ear = Ear::default();
+    let graph = graph(model());
+    let thread = Runtime::new(Memory::default()).thread(&graph, "t").unwrap();
+    let _listening = tracing::subscriber::set_default(ear.clone());
+    let paused = thread.start(AgentState::ask("go")).await.unwrap();
+    thread
+        .answer_only(json!({ "type": "accept" }))
+        .await
+        .unwrap();
+    let tree = ear.tree().replace(&paused.run.to_string(), "RUN");
+    assert_snapshot!(tree, @r#"
+    invoke_agent superstep.run=RUN gen_ai.conversation.id=t
+      superstep superstep.step=0
+        node superstep.node="model" superstep.step=0 superstep.attempt=1
+          chat gen_ai.operation.name="chat" gen_ai.provider.name="script" gen_ai.request.model="shop" gen_ai.response.model="shop" gen_ai.response.finish_reasons="tool_calls" gen_ai.usage.input_tokens=100 gen_ai.usage.output_tokens=20 superstep.cost_nano_dollars=27000
+      superstep superstep.step=1
+        node superstep.node="tools" superstep.step=1 superstep.attempt=1
+          execute_tool gen_ai.operation.name="execute_tool" gen_ai.tool.name="look" gen_ai.tool.call.id="c1" superstep.tool.class="read"
+          execute_tool gen_ai.operation.name="execute_tool" gen_ai.tool.name="shout" gen_ai.tool.call.id="c3" superstep.tool.class="idempotent"
+    invoke_agent superstep.run=RUN gen_ai.conversation.id=t
+      superstep superstep.step=1
+        node superstep.node="tools" superstep.step=1 superstep.attempt=1
+          execute_tool gen_ai.operation.name="execute_tool" gen_ai.tool.name="pay" gen_ai.tool.call.id="c2" superstep.tool.class="keyed"
+      superstep superstep.step=2
+        node superstep.node="model" superstep.step=2 superstep.attempt=1
+          chat gen_ai.operation.name="chat" gen_ai.provider.name="script" gen_ai.request.model="shop" gen_ai.response.model="shop" gen_ai.response.finish_reasons="stop" gen_ai.usage.input_tokens=200 gen_ai.usage.output_tokens=5 superstep.cost_nano_dollars=33000
+    "#);
+}

@@ -1,0 +1,67 @@
+//! The name of a call, under which it is reserved and settled.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::NameError;
+use crate::ids::shorten;
+use crate::node::NodeCx;
+
+/// The key of a call: 1 to 128 printable ASCII characters, the same whenever the same call is made again.
+///
+/// Accounts of a tenant are shared by its threads, so a key must be one of its kind among all of them.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallKey(String);
+
+impl CallKey {
+    /// The longest key, in bytes.
+    pub const BYTES_MAX: usize = 128;
+
+    /// Checks and takes a key.
+    pub fn new(key: &str) -> Result<Self, NameError> {
+        let is_key = (1..=Self::BYTES_MAX).contains(&key.len())
+            && key.bytes().all(|byte| byte.is_ascii_graphic());
+        if is_key {
+            Ok(Self(key.to_owned()))
+        } else {
+            Err(NameError::CallKey { name: shorten(key) })
+        }
+    }
+
+    /// The key of a call that a node makes: the same across retries, resumes and workers, new on a fork, and no
+    /// other task's. A node that makes several calls names each.
+    pub fn of(cx: &NodeCx, call: &str) -> Self {
+        Self(cx.effect_key(call))
+    }
+
+    /// The key as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for CallKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for CallKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl Serialize for CallKey {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for CallKey {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let key = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        CallKey::new(&key).map_err(serde::de::Error::custom)
+    }
+}

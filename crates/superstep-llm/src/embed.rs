@@ -1,0 +1,174 @@
+//! Texts as points, near to each other if they mean alike.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::error::ModelError;
+use crate::model::BoxFuture;
+use crate::name::ModelName;
+use crate::provider::Address;
+use crate::secret::Secret;
+use crate::usage::Usage;
+
+/// Something that turns texts into points.
+pub trait Embedder: fmt::Debug + Send + Sync + 'static {
+    /// Its name. Points of two embedders are not to be compared.
+    fn name(&self) -> &ModelName;
+
+    /// A point for each text, in order.
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Embedded, ModelError>>;
+}
+
+/// What an embedder gave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Embedded {
+    /// A point for each text, in order.
+    pub points: Vec<Vec<f32>>,
+    /// What it took, if the server told.
+    pub usage: Option<Usage>,
+}
+
+/// Embeddings of a server that speaks OpenAI's `/embeddings`: OpenAI, Ollama, llama.cpp, vLLM and others.
+#[derive(Clone)]
+pub struct RemoteEmbedder {
+    name: ModelName,
+    url: String,
+    key: Option<Secret>,
+    http: reqwest::Client,
+}
+
+impl RemoteEmbedder {
+    /// The embedder of this name at this address.
+    pub fn at(name: &ModelName, address: Address) -> Self {
+        Self {
+            name: name.clone(),
+            url: format!("{}/embeddings", address.url.trim_end_matches('/')),
+            key: address.key,
+            http: reqwest::Client::new(),
+        }
+    }
+
+    /// The embedder of this name, where `OPENAI_BASE_URL` and `OPENAI_API_KEY` say.
+    pub fn from_env(name: &ModelName) -> Self {
+        let url = std::env::var("OPENAI_BASE_URL")
+            .ok()
+            .filter(|url| !url.is_empty());
+        let address = Address {
+            url: url.unwrap_or_else(|| "https://api.openai.com/v1".to_owned()),
+            key: Secret::from_env("OPENAI_API_KEY"),
+        };
+        Self::at(name, address)
+    }
+
+    async fn ask(&self, texts: &[String]) -> Result<Embedded, ModelError> {
+        let body = json!({ "model": self.name.name(), "input": texts, "encoding_format": "float" });
+        let mut request = self.http.post(&self.url).json(&body);
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key.expose());
+        }
+        let response = request
+            .send()
+            .await
+            .map_err(|error| ModelError::Unreachable {
+                model: self.name.clone(),
+                why: error.without_url().to_string(),
+            })?;
+        let status = response.status();
+        if !status.is_success() {
+            let why: String = response.text().await.unwrap_or_default();
+            let why = crate::provider::shown(&why, self.key.as_ref());
+            return Err(crate::provider::of_status(
+                &self.name,
+                status.as_u16(),
+                why,
+                None,
+            ));
+        }
+        let told: Told = response
+            .json()
+            .await
+            .map_err(|error| ModelError::Unreadable {
+                model: self.name.clone(),
+                why: error.without_url().to_string(),
+            })?;
+        self.read(told, texts.len())
+    }
+
+    fn read(&self, mut told: Told, wanted: usize) -> Result<Embedded, ModelError> {
+        told.data.sort_by_key(|point| point.index);
+        if told.data.len() != wanted {
+            return Err(ModelError::Unreadable {
+                model: self.name.clone(),
+                why: format!("{} points for {wanted} texts", told.data.len()),
+            });
+        }
+        let usage = told.usage.map(|usage| Usage {
+            input_tokens: usage.prompt_tokens,
+            ..Usage::default()
+        });
+        Ok(Embedded {
+            points: told.data.into_iter().map(|point| point.embedding).collect(),
+            usage,
+        })
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Told {
+    data: Vec<Point>,
+    usage: Option<ToldUsage>,
+}
+
+#[derive(serde::Deserialize)]
+struct Point {
+    index: usize,
+    embedding: Vec<f32>,
+}
+
+#[derive(serde::Deserialize)]
+struct ToldUsage {
+    #[serde(default)]
+    prompt_tokens: u64,
+}
+
+impl Embedder for RemoteEmbedder {
+    fn name(&self) -> &ModelName {
+        &self.name
+    }
+
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Embedded, ModelError>> {
+        Box::pin(self.ask(texts))
+    }
+}
+
+impl fmt::Debug for RemoteEmbedder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteEmbedder")
+            .field("name", &self.name)
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How alike two points are: 1 in the same direction, 0 with nothing in common.
+pub fn likeness(one: &[f32], other: &[f32]) -> f32 {
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+    let lengths = (dot(one, one) * dot(other, other)).sqrt();
+    match lengths > 0.0 && one.len() == other.len() {
+        true => dot(one, other) / lengths,
+        false => 0.0,
+    }
+}
+
+/// Shared ownership is an embedder too.
+impl<E: Embedder + ?Sized> Embedder for Arc<E> {
+    fn name(&self) -> &ModelName {
+        (**self).name()
+    }
+
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Embedded, ModelError>> {
+        (**self).embed(texts)
+    }
+}

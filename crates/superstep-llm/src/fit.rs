@@ -1,0 +1,196 @@
+//! Makes a conversation fit, and says what was cut.
+//!
+//! The count of tokens is a careful guess (a token for every three bytes), because every model counts differently; the cut is
+//! the same every time for the same messages. What is kept, in this order: system messages, the last message, then the
+//! newest ones. A call of a tool and its result stay together or go together. If the messages that must stay are still too
+//! long, the longest of them loses its middle.
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::{Block, Content, Message};
+use crate::request::Request;
+
+/// What was done to make a conversation fit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cut {
+    /// A message was left out.
+    Dropped {
+        /// Which, counted from 0 in the conversation as it was given.
+        message: usize,
+        /// How long it was, in bytes.
+        bytes: usize,
+    },
+    /// A message lost its middle.
+    Shortened {
+        /// Which, counted from 0 in the conversation as it was given.
+        message: usize,
+        /// How long it was, in bytes.
+        from: usize,
+        /// How long it is now.
+        to: usize,
+    },
+}
+
+/// Cuts the messages of a request so that they and an answer of its `tokens_max` fit. Gives what was cut.
+pub fn fit(request: &mut Request, context_size: u64) -> Vec<Cut> {
+    let answer = u64::from(request.tokens_max.unwrap_or(ANSWER_TOKENS));
+    let tools: u64 = request
+        .tools
+        .iter()
+        .map(|tool| {
+            let written = tool.name.len() + tool.description.len() + tool.schema.to_string().len();
+            tokens(written)
+        })
+        .sum();
+    let room = context_size.saturating_sub(answer + tools);
+    cut(&mut request.messages, room)
+}
+
+/// About how many tokens a message takes.
+pub fn tokens_of(message: &Message) -> u64 {
+    let calls: usize = message
+        .tool_calls()
+        .iter()
+        .map(|call| call.name.len() + call.args.to_string().len())
+        .sum();
+    let blocks = &message.content().0;
+    let content: usize = blocks
+        .iter()
+        .map(|block| match block {
+            Block::Text { text } => text.len(),
+            Block::File { .. } => FILE_BYTES,
+        })
+        .sum();
+    tokens(content + calls) + MESSAGE_TOKENS
+}
+
+fn cut(messages: &mut Vec<Message>, room: u64) -> Vec<Cut> {
+    let mut cuts = Vec::new();
+    let mut total: u64 = messages.iter().map(tokens_of).sum();
+    if total <= room {
+        return cuts;
+    }
+    let groups = groups(messages);
+    let last = groups.len().saturating_sub(1);
+    let mut gone = vec![false; messages.len()];
+    for (at, group) in groups.iter().enumerate() {
+        let must_stay = at == last
+            || group
+                .iter()
+                .any(|at| matches!(messages[*at], Message::System { .. }));
+        if total <= room || must_stay {
+            continue;
+        }
+        for at in group {
+            total -= tokens_of(&messages[*at]);
+            gone[*at] = true;
+            cuts.push(Cut::Dropped {
+                message: *at,
+                bytes: messages[*at].text().len(),
+            });
+        }
+    }
+    let mut kept: Vec<(usize, Message)> = std::mem::take(messages)
+        .into_iter()
+        .enumerate()
+        .filter(|(at, _)| !gone[*at])
+        .collect();
+    while total > room {
+        let Some(shortened) = shorten_longest(&mut kept, total - room) else {
+            break;
+        };
+        cuts.push(shortened);
+        total = kept.iter().map(|(_, message)| tokens_of(message)).sum();
+    }
+    messages.extend(kept.into_iter().map(|(_, message)| message));
+    cuts
+}
+
+/// Messages that stay together: a call and its results.
+fn groups(messages: &[Message]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        match (message, groups.last_mut()) {
+            (Message::Tool(_), Some(group)) => group.push(at),
+            _ => groups.push(vec![at]),
+        }
+    }
+    groups
+}
+
+fn shorten_longest(kept: &mut [(usize, Message)], excess: u64) -> Option<Cut> {
+    let longest = kept
+        .iter_mut()
+        .max_by_key(|(at, message)| (message.text().len(), usize::MAX - *at));
+    let (at, message) = longest?;
+    let text = message.text();
+    let from = text.len();
+    let spare = usize::try_from(excess)
+        .unwrap_or(usize::MAX)
+        .saturating_mul(TOKEN_BYTES)
+        + MARK_BYTES;
+    if from <= SHORTEST_BYTES {
+        return None;
+    }
+    let keep = from.saturating_sub(spare).max(SHORTEST_BYTES - MARK_BYTES);
+    let head = floor(&text, keep * 2 / 3);
+    let tail = ceil(&text, from - keep / 3);
+    let cut = tail - head;
+    let short = format!(
+        "{}\n[… {cut} bytes were left out …]\n{}",
+        &text[..head],
+        &text[tail..]
+    );
+    if short.len() >= from {
+        return None;
+    }
+    let to = short.len();
+    let content = match message {
+        Message::System { content } | Message::User { content } => content,
+        Message::Assistant(answer) => &mut answer.content,
+        Message::Tool(result) => &mut result.content,
+    };
+    *content = Content::from(short);
+    Some(Cut::Shortened {
+        message: *at,
+        from,
+        to,
+    })
+}
+
+fn floor(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+fn ceil(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at += 1;
+    }
+    at
+}
+
+fn tokens(bytes: usize) -> u64 {
+    bytes.div_ceil(TOKEN_BYTES) as u64
+}
+
+/// Fewer than any tokenizer we know needs on plain text, so that the guess errs on the long side.
+const TOKEN_BYTES: usize = 3;
+
+/// What the frame of a message takes.
+const MESSAGE_TOKENS: u64 = 8;
+
+/// What a picture takes, about.
+const FILE_BYTES: usize = 4_500;
+
+/// Room for an answer whose length was not limited.
+const ANSWER_TOKENS: u32 = 1_024;
+
+/// The length of the words that stand for what was left out.
+const MARK_BYTES: usize = 48;
+
+/// A message is not made shorter than this.
+const SHORTEST_BYTES: usize = 200;

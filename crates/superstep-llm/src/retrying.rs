@@ -1,0 +1,223 @@
+//! Tries again, and then somebody else.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures_util::{StreamExt, stream};
+
+use crate::error::ModelError;
+use crate::model::{BoxFuture, Model};
+use crate::name::ModelName;
+use crate::reply::{Chunk, ReplyStream};
+use crate::request::Request;
+
+/// A model that is asked again when it fails for a reason that may pass, and then the next one that was named.
+///
+/// What came before a failure in the middle of an answer is void: those who watch are told with [`Chunk::Again`].
+#[derive(Debug, Clone)]
+pub struct Retrying {
+    models: Vec<Arc<dyn Model>>,
+    patience: Patience,
+}
+
+/// How long and how often a model is tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Patience {
+    /// How often one model is tried.
+    pub tries: u32,
+    /// The wait before the second try; it doubles each time.
+    pub first_wait: Duration,
+    /// The longest wait, and the longest `Retry-After` that is waited for: beyond it the next model is asked at once.
+    pub wait_max: Duration,
+    /// How long nothing may come before the call counts as failed.
+    pub silence_max: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            tries: 4,
+            first_wait: Duration::from_millis(500),
+            wait_max: Duration::from_secs(60),
+            silence_max: Duration::from_secs(300),
+        }
+    }
+}
+
+impl Retrying {
+    /// Tries this model.
+    pub fn new(model: Arc<dyn Model>) -> Self {
+        Self {
+            models: vec![model],
+            patience: Patience::default(),
+        }
+    }
+
+    /// Then this one.
+    #[must_use]
+    pub fn then(mut self, model: Arc<dyn Model>) -> Self {
+        self.models.push(model);
+        self
+    }
+
+    /// This often and this long.
+    #[must_use]
+    pub fn patience(mut self, patience: Patience) -> Self {
+        self.patience = patience;
+        self
+    }
+}
+
+impl Model for Retrying {
+    fn name(&self) -> &ModelName {
+        self.models[0].name()
+    }
+
+    fn stream<'a>(
+        &'a self,
+        request: &'a Request,
+    ) -> BoxFuture<'a, Result<ReplyStream, ModelError>> {
+        Box::pin(async move {
+            let mut tries = Tries {
+                models: self.models.clone(),
+                patience: self.patience.clone(),
+                request: request.clone(),
+                model: 0,
+                tried: 0,
+                current: None,
+                is_over: false,
+            };
+            tries.begin().await?;
+            let chunks = stream::unfold(tries, |mut tries| async move {
+                let chunk = tries.next().await?;
+                Some((chunk, tries))
+            });
+            Ok(Box::pin(chunks) as ReplyStream)
+        })
+    }
+
+    fn context_size(&self) -> BoxFuture<'_, Result<Option<u64>, ModelError>> {
+        Box::pin(async move {
+            // What is cut to fit one must fit all that may be asked.
+            let mut least = None;
+            for model in &self.models {
+                let size = model.context_size().await?;
+                least = match (least, size) {
+                    (Some(one), Some(other)) => Some(u64::min(one, other)),
+                    (one, other) => one.or(other),
+                };
+            }
+            Ok(least)
+        })
+    }
+}
+
+struct Tries {
+    models: Vec<Arc<dyn Model>>,
+    patience: Patience,
+    request: Request,
+    /// Which model it is at.
+    model: usize,
+    /// How often that one was tried.
+    tried: u32,
+    current: Option<ReplyStream>,
+    is_over: bool,
+}
+
+impl Tries {
+    /// Asks until somebody begins to answer.
+    async fn begin(&mut self) -> Result<(), ModelError> {
+        loop {
+            self.tried += 1;
+            let model = self.models[self.model].clone();
+            let silence = self.patience.silence_max;
+            let begun = match tokio::time::timeout(silence, model.stream(&self.request)).await {
+                Ok(begun) => begun,
+                Err(_) => Err(self.silent()),
+            };
+            match begun {
+                Ok(stream) => {
+                    self.current = Some(stream);
+                    return Ok(());
+                }
+                Err(error) => self.failed(error).await?,
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Option<Result<Chunk, ModelError>> {
+        if self.is_over {
+            return None;
+        }
+        let silence = self.patience.silence_max;
+        let stream = self.current.as_mut()?;
+        let error = match tokio::time::timeout(silence, stream.next()).await {
+            Ok(Some(Ok(chunk))) => {
+                self.is_over = matches!(chunk, Chunk::End(_));
+                return Some(Ok(chunk));
+            }
+            Ok(Some(Err(error))) => error,
+            Ok(None) => ModelError::Cut,
+            Err(_) => self.silent(),
+        };
+        // Dropped before the wait: the call at the server ends now.
+        self.current = None;
+        let why = error.to_string();
+        let goes_on = match self.failed(error).await {
+            Ok(()) => self.begin().await,
+            Err(error) => Err(error),
+        };
+        Some(match goes_on {
+            Ok(()) => Ok(Chunk::Again { why }),
+            Err(error) => {
+                self.is_over = true;
+                Err(error)
+            }
+        })
+    }
+
+    /// Waits for the next try, or goes to the next model. An error if there is none.
+    async fn failed(&mut self, error: ModelError) -> Result<(), ModelError> {
+        let asked = error.retry_after();
+        let is_short = asked.is_none_or(|wait| wait <= self.patience.wait_max);
+        if error.is_retryable() && self.tried < self.patience.tries && is_short {
+            let wait = asked.unwrap_or_else(|| self.wait());
+            tracing::debug!(model = %self.models[self.model].name(), %error, ?wait, "a model is tried again");
+            tokio::time::sleep(wait).await;
+            return Ok(());
+        }
+        if self.model + 1 < self.models.len() && !is_our_fault(&error) {
+            tracing::warn!(model = %self.models[self.model].name(), %error, "the next model is asked");
+            self.model += 1;
+            self.tried = 0;
+            return Ok(());
+        }
+        Err(error)
+    }
+
+    /// Doubles each time, and is between half and all of that, so that many who failed together do not come back together.
+    fn wait(&self) -> Duration {
+        let doublings = self.tried.saturating_sub(1).min(16);
+        let whole = (self.patience.first_wait * 2u32.pow(doublings)).min(self.patience.wait_max);
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let part = f64::from(now.subsec_nanos() % 1_000) / 1_000.0;
+        whole.mul_f64(0.5 + part / 2.0)
+    }
+
+    fn silent(&self) -> ModelError {
+        ModelError::TimedOut {
+            model: self.models[self.model].name().clone(),
+            waited: self.patience.silence_max,
+        }
+    }
+}
+
+/// A script that does not fit its program is not mended by another model.
+fn is_our_fault(error: &ModelError) -> bool {
+    matches!(
+        error,
+        ModelError::Unexpected { .. } | ModelError::BadFile { .. }
+    )
+}

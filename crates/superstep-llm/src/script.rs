@@ -1,0 +1,467 @@
+//! A model that is a file: ordered replies, for tests, demos and offline use.
+//!
+//! ```json
+//! {"replies": [
+//!   {"at": "plan", "text": "First the rows, then the sum.", "usage": {"input_tokens": 12, "output_tokens": 9}},
+//!   {"at": "act",  "expect": "rows", "tool_calls": [{"name": "count", "args": {"table": "orders"}}]},
+//!   {"at": "act",  "error": {"status": 429, "retry_after_ms": 50}},
+//!   {"at": "act",  "delay_ms": 100, "text": "There are 12 rows.", "cut_after": 10}
+//! ]}
+//! ```
+//!
+//! `at` is the label of the request (in a graph the node's name). The replies of one label are given in order; `expect` is a
+//! text, or several, that must be in what the request says, and a reply with `expect` waits for a request that has it, so
+//! that calls side by side find theirs. A request without a reply is an error, and so is a reply that nobody asked for
+//! ([`Script::finish`]).
+//!
+//! A program that is killed and goes on with a script needs to know what was said before: with a *ledger* (a second file)
+//! every request is written down with the reply that it got, the same request gets the same reply again, and the order goes
+//! on where it was. The ledger is also the list of every prompt.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use crate::error::ModelError;
+use crate::message::{Answer, ToolCall};
+use crate::model::{BoxFuture, Model};
+use crate::name::{ModelName, Provider};
+use crate::price::{Cost, Price, Prices};
+use crate::reply::{Chunk, Finish, Reply, ReplyStream};
+use crate::request::Request;
+use crate::usage::Usage;
+
+/// A model that is a file.
+#[derive(Debug)]
+pub struct Script {
+    name: ModelName,
+    replies: Vec<Line>,
+    context_size: Option<u64>,
+    price: Option<Price>,
+    told: Mutex<Told>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    replies: Vec<Line>,
+    #[serde(default)]
+    context_size: Option<u64>,
+    /// So that a demo can show what things cost.
+    #[serde(default)]
+    price: Option<WrittenPrice>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenPrice {
+    /// Billionths of a dollar for a token.
+    input: u64,
+    output: u64,
+}
+
+/// One reply.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    at: String,
+    #[serde(default)]
+    expect: Expect,
+    #[serde(default)]
+    text: String,
+    /// An answer in JSON, for requests that want a form; instead of `text`.
+    #[serde(default)]
+    json: Option<Json>,
+    #[serde(default)]
+    tool_calls: Vec<WrittenCall>,
+    #[serde(default)]
+    usage: Option<Usage>,
+    #[serde(default)]
+    finish: Option<Finish>,
+    #[serde(default)]
+    delay_ms: u64,
+    /// The line breaks after so many characters.
+    #[serde(default)]
+    cut_after: Option<usize>,
+    #[serde(default)]
+    error: Option<WrittenError>,
+    /// Nothing ever comes.
+    #[serde(default)]
+    timeout: bool,
+    /// The process dies here, once.
+    #[serde(default)]
+    kill: bool,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenCall {
+    #[serde(default)]
+    id: Option<String>,
+    name: String,
+    #[serde(default)]
+    args: Json,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenError {
+    status: u16,
+    #[serde(default)]
+    retry_after_ms: Option<u64>,
+    #[serde(default)]
+    why: String,
+}
+
+/// What must be in a request.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(untagged)]
+enum Expect {
+    #[default]
+    Anything,
+    One(String),
+    All(Vec<String>),
+}
+
+impl Expect {
+    fn is_met(&self, said: &str) -> bool {
+        match self {
+            Self::Anything => true,
+            Self::One(text) => said.contains(text),
+            Self::All(texts) => texts.iter().all(|text| said.contains(text)),
+        }
+    }
+}
+
+/// What was given so far.
+#[derive(Debug, Default)]
+struct Told {
+    used: Vec<bool>,
+    /// Which reply a request got, by its digest; only with a ledger.
+    before: BTreeMap<String, usize>,
+    ledger: Option<File>,
+    prompts: Vec<Request>,
+}
+
+/// A line of the ledger.
+#[derive(Debug, Serialize, Deserialize)]
+struct Noted {
+    reply: usize,
+    request: Request,
+    /// Whether the same request gets it again. Errors and deaths happen once.
+    again: bool,
+}
+
+impl Script {
+    /// Reads a script.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, ModelError> {
+        let path = path.as_ref();
+        let name = ModelName::new(Provider::Script, path.display().to_string());
+        let text = std::fs::read_to_string(path).map_err(|error| ModelError::BadFile {
+            model: name.clone(),
+            why: error.to_string(),
+        })?;
+        Self::read(name, &text)
+    }
+
+    /// A script from its text.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ModelError> {
+        Self::read(ModelName::new(Provider::Script, name), text)
+    }
+
+    fn read(name: ModelName, text: &str) -> Result<Self, ModelError> {
+        let written: Written = serde_json::from_str(text).map_err(|error| ModelError::BadFile {
+            model: name.clone(),
+            why: format!("this is not a script: {error}"),
+        })?;
+        let told = Told {
+            used: vec![false; written.replies.len()],
+            ..Told::default()
+        };
+        Ok(Self {
+            name,
+            replies: written.replies,
+            context_size: written.context_size,
+            price: written.price.map(|price| Price {
+                input: price.input,
+                cached: price.input,
+                output: price.output,
+            }),
+            told: Mutex::new(told),
+        })
+    }
+
+    /// With a ledger, so that a program can die and go on.
+    pub fn with_ledger(self, path: impl AsRef<Path>) -> Result<Self, ModelError> {
+        let path: PathBuf = path.as_ref().to_owned();
+        let bad = |why: String| ModelError::BadFile {
+            model: self.name.clone(),
+            why: format!("its ledger {}: {why}", path.display()),
+        };
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(&path);
+        let file = file.map_err(|error| bad(error.to_string()))?;
+        let mut told = Told {
+            used: vec![false; self.replies.len()],
+            ..Told::default()
+        };
+        for line in BufReader::new(&file).lines() {
+            let line = line.map_err(|error| bad(error.to_string()))?;
+            // A process that was killed while it wrote leaves half a line, whose reply nobody has seen.
+            let Ok(noted) = serde_json::from_str::<Noted>(&line) else {
+                continue;
+            };
+            if let Some(used) = told.used.get_mut(noted.reply) {
+                *used = true;
+            }
+            if noted.again {
+                told.before.insert(digest(&noted.request), noted.reply);
+            }
+            told.prompts.push(noted.request);
+        }
+        told.ledger = Some(file);
+        Ok(Self {
+            told: Mutex::new(told),
+            ..self
+        })
+    }
+
+    /// Every request so far.
+    pub fn prompts(&self) -> Vec<Request> {
+        self.told().prompts.clone()
+    }
+
+    /// An error if a reply was never asked for.
+    pub fn finish(&self) -> Result<(), ModelError> {
+        let told = self.told();
+        let unused = told.used.iter().position(|used| !used);
+        let Some(at) = unused else {
+            return Ok(());
+        };
+        let left = told.used.iter().filter(|used| !**used).count();
+        Err(ModelError::Unexpected {
+            model: self.name.clone(),
+            label: self.replies[at].at.clone(),
+            why: format!("nobody asked for reply {at}, and {left} are left"),
+        })
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Picks the reply for a request and notes it.
+    fn pick(&self, request: &Request) -> Result<(usize, &Line), ModelError> {
+        let mut told = self.told();
+        let said = said(request);
+        let mut before = None;
+        if told.ledger.is_some() {
+            before = told.before.get(&digest(request)).copied();
+        }
+        let fits = |(at, line): &(usize, &Line)| {
+            !told.used[*at] && line.at == request.label && line.expect.is_met(&said)
+        };
+        let picked = match before {
+            Some(at) => Some((at, &self.replies[at])),
+            None => self.replies.iter().enumerate().find(fits),
+        };
+        let Some((at, line)) = picked else {
+            return Err(self.unexpected(request, &told));
+        };
+        told.used[at] = true;
+        told.prompts.push(request.clone());
+        let again = line.error.is_none() && !line.timeout && !line.kill && line.cut_after.is_none();
+        if told.ledger.is_some() {
+            let noted = Noted {
+                reply: at,
+                request: request.clone(),
+                again,
+            };
+            self.note(&mut told, &noted)?;
+        }
+        Ok((at, line))
+    }
+
+    fn note(&self, told: &mut Told, noted: &Noted) -> Result<(), ModelError> {
+        let bad = |why: String| ModelError::BadFile {
+            model: self.name.clone(),
+            why: format!("its ledger: {why}"),
+        };
+        let mut line = serde_json::to_string(noted).map_err(|error| bad(error.to_string()))?;
+        line.push('\n');
+        if let Some(ledger) = &mut told.ledger {
+            ledger
+                .write_all(line.as_bytes())
+                .map_err(|error| bad(error.to_string()))?;
+        }
+        if noted.again {
+            told.before.insert(digest(&noted.request), noted.reply);
+        }
+        Ok(())
+    }
+
+    fn unexpected(&self, request: &Request, told: &Told) -> ModelError {
+        let mut left = self
+            .replies
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| !told.used[*at]);
+        let why = match left.find(|(_, line)| line.at == request.label) {
+            Some((at, line)) => format!(
+                "reply {at} expects {:?}, which is not in what was asked",
+                line.expect
+            ),
+            None => format!(
+                "all its replies for that are used; it was asked: {}",
+                said(request).chars().take(200).collect::<String>()
+            ),
+        };
+        ModelError::Unexpected {
+            model: self.name.clone(),
+            label: request.label.clone(),
+            why,
+        }
+    }
+
+    fn reply(&self, at: usize, line: &Line) -> Reply {
+        let text = match &line.json {
+            Some(json) => json.to_string(),
+            None => line.text.clone(),
+        };
+        let calls = line.tool_calls.iter().enumerate();
+        let tool_calls: Vec<_> = calls
+            .map(|(index, call)| ToolCall {
+                id: call
+                    .id
+                    .clone()
+                    .unwrap_or_else(|| format!("call_{at}_{index}")),
+                name: call.name.clone(),
+                args: match &call.args {
+                    Json::Null => Json::Object(serde_json::Map::new()),
+                    args => args.clone(),
+                },
+            })
+            .collect();
+        let finish = line.finish.clone().unwrap_or(match tool_calls.is_empty() {
+            true => Finish::Stop,
+            false => Finish::ToolCalls,
+        });
+        let cost = match (&self.price, &line.usage) {
+            (Some(price), Some(usage)) => price.of(usage),
+            (None, usage) => Prices::known().cost(&self.name, usage.as_ref()),
+            (Some(_), None) => Cost::Unknown,
+        };
+        Reply {
+            answer: Answer {
+                content: text.into(),
+                tool_calls,
+                reasoning: None,
+            },
+            usage: line.usage,
+            finish,
+            model: self.name.clone(),
+            cost,
+        }
+    }
+
+    fn failure(&self, error: &WrittenError) -> ModelError {
+        let model = self.name.clone();
+        let retry_after = error.retry_after_ms.map(Duration::from_millis);
+        match error.status {
+            429 => ModelError::RateLimited { model, retry_after },
+            500..=599 => ModelError::Unavailable {
+                model,
+                status: error.status,
+                why: error.why.clone(),
+                retry_after,
+            },
+            status => ModelError::Refused {
+                model,
+                status,
+                why: error.why.clone(),
+            },
+        }
+    }
+}
+
+impl Model for Script {
+    fn name(&self) -> &ModelName {
+        &self.name
+    }
+
+    fn stream<'a>(
+        &'a self,
+        request: &'a Request,
+    ) -> BoxFuture<'a, Result<ReplyStream, ModelError>> {
+        Box::pin(async move {
+            let (at, line) = self.pick(request)?;
+            if line.kill {
+                // As a power cut would: nothing is closed, nothing is told.
+                std::process::abort();
+            }
+            if line.timeout {
+                std::future::pending::<()>().await;
+            }
+            if line.delay_ms > 0 {
+                tokio::time::sleep(Duration::from_millis(line.delay_ms)).await;
+            }
+            if let Some(error) = &line.error {
+                return Err(self.failure(error));
+            }
+            let reply = self.reply(at, line);
+            let text = reply.text();
+            let pieces: Vec<String> = pieces(&text, line.cut_after);
+            let mut chunks: Vec<_> = pieces
+                .into_iter()
+                .map(|piece| Ok(Chunk::Text(piece)))
+                .collect();
+            match line.cut_after {
+                Some(_) => chunks.push(Err(ModelError::Cut)),
+                None => {
+                    let calls = reply.answer.tool_calls.iter().map(|call| {
+                        Ok(Chunk::ToolCall {
+                            id: call.id.clone(),
+                            name: call.name.clone(),
+                        })
+                    });
+                    chunks.extend(calls.collect::<Vec<_>>());
+                    chunks.push(Ok(Chunk::End(Box::new(reply))));
+                }
+            }
+            Ok(stream::iter(chunks).boxed() as ReplyStream)
+        })
+    }
+
+    fn context_size(&self) -> BoxFuture<'_, Result<Option<u64>, ModelError>> {
+        Box::pin(async move { Ok(self.context_size) })
+    }
+}
+
+/// Words with the space after them, as a model would stream them.
+fn pieces(text: &str, cut_after: Option<usize>) -> Vec<String> {
+    let text: String = match cut_after {
+        Some(chars) => text.chars().take(chars).collect(),
+        None => text.to_owned(),
+    };
+    text.split_inclusive(' ').map(str::to_owned).collect()
+}
+
+fn said(request: &Request) -> String {
+    let texts: Vec<_> = request.messages.iter().map(crate::Message::text).collect();
+    texts.join("\n")
+}
+
+/// Equal requests, equal digest: the request itself, for there are few and they are compared exactly.
+fn digest(request: &Request) -> String {
+    serde_json::to_string(request).unwrap_or_default()
+}

@@ -1,0 +1,215 @@
+//! Answers with a form.
+//!
+//! Servers that bind an answer to a schema turn it into a grammar first, and several of them give up silently on `$ref`,
+//! `anyOf` and the like: the answer is then not bound at all. So schemas here are *flat*: one object of scalars, enums and
+//! lists of those, or of such objects, all written out, nothing open. And what comes back is decoded and checked all the same.
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json, json};
+
+use crate::error::ModelError;
+use crate::message::Message;
+use crate::model::Model;
+use crate::reply::{Finish, Reply};
+use crate::request::{OutputSchema, Request};
+
+/// An answer in the form that was asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Structured<T> {
+    /// The answer, or what the program had ready for when there is none.
+    pub value: T,
+    /// Set if the model could not be brought to give the form: why, in words for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub degraded: Option<String>,
+    /// The calls that were made, one or two.
+    pub replies: Vec<Reply>,
+}
+
+/// Asks for an answer in the form of `T`. If what comes does not fit, the model is told why and asked once more; if that
+/// does not help either, the value is what `otherwise` gives, and marked as degraded.
+pub async fn ask<T>(
+    model: &dyn Model,
+    mut request: Request,
+    otherwise: impl FnOnce() -> T,
+) -> Result<Structured<T>, ModelError>
+where
+    T: JsonSchema + DeserializeOwned,
+{
+    let output = output_schema::<T>().map_err(|why| ModelError::Refused {
+        model: model.name().clone(),
+        status: 0,
+        why: why.to_string(),
+    })?;
+    request.output = Some(output);
+    let mut replies = Vec::new();
+    let mut why = String::new();
+    for _ in 0..2 {
+        let reply = model.reply(&request).await?;
+        let read = read::<T>(&reply);
+        request.messages.push(reply.message());
+        replies.push(reply);
+        match read {
+            Ok(value) => {
+                return Ok(Structured {
+                    value,
+                    degraded: None,
+                    replies,
+                });
+            }
+            Err(wrong) => {
+                let told = format!(
+                    "That answer does not fit: {wrong}. Answer again with only the JSON object that was asked for."
+                );
+                request.messages.push(Message::user(told));
+                why = wrong;
+            }
+        }
+    }
+    Ok(Structured {
+        value: otherwise(),
+        degraded: Some(format!(
+            "`{}` gave no answer in the form that was asked for: {why}",
+            model.name()
+        )),
+        replies,
+    })
+}
+
+fn read<T: DeserializeOwned>(reply: &Reply) -> Result<T, String> {
+    if reply.finish == Finish::Length {
+        return Err("it was longer than allowed and is cut off".to_owned());
+    }
+    let text = reply.text();
+    serde_json::from_str(bare(&text)).map_err(|error| error.to_string())
+}
+
+/// Without the fence that models like to put around JSON.
+fn bare(text: &str) -> &str {
+    let text = text.trim();
+    let inner = text
+        .strip_prefix("```json")
+        .or_else(|| text.strip_prefix("```"));
+    match inner.and_then(|inner| inner.strip_suffix("```")) {
+        Some(inner) => inner.trim(),
+        None => text,
+    }
+}
+
+/// A schema that some server would not keep to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the form `{form}` is not flat: {at} has `{word}`; use an object of plain fields, enums of words, and lists of those"
+)]
+pub struct NotFlat {
+    /// The type.
+    pub form: String,
+    /// Where in it.
+    pub at: String,
+    /// What does not belong there.
+    pub word: String,
+}
+
+/// The flat schema of a type, closed against fields that it does not have.
+pub fn output_schema<T: JsonSchema>() -> Result<OutputSchema, NotFlat> {
+    let name = T::schema_name();
+    let schema = schema_of::<T>();
+    check_flat(&name, "the form", &schema)?;
+    Ok(OutputSchema {
+        name: word(&name),
+        schema,
+    })
+}
+
+/// The schema of a type with everything written out, for tools, which may be less flat than answers.
+pub fn schema_of<T: JsonSchema>() -> Json {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    let schema: Schema = settings.into_generator().into_root_schema_for::<T>();
+    let mut schema = schema.to_value();
+    tidy(&mut schema);
+    schema
+}
+
+/// Closes objects, and turns what is an enum of words into one.
+fn tidy(schema: &mut Json) {
+    let Json::Object(fields) = schema else {
+        return;
+    };
+    fields.remove("title");
+    if let Some(words) = words_of(fields) {
+        fields.remove("oneOf");
+        fields.insert("type".to_owned(), json!("string"));
+        fields.insert("enum".to_owned(), Json::Array(words));
+    }
+    if fields.get("type") == Some(&json!("object")) && fields.contains_key("properties") {
+        fields.entry("additionalProperties").or_insert(json!(false));
+    }
+    for inner in ["items", "additionalProperties"] {
+        if let Some(inner) = fields.get_mut(inner) {
+            tidy(inner);
+        }
+    }
+    if let Some(Json::Object(properties)) = fields.get_mut("properties") {
+        properties.values_mut().for_each(tidy);
+    }
+    if let Some(Json::Array(choices)) = fields.get_mut("anyOf") {
+        choices.iter_mut().for_each(tidy);
+    }
+}
+
+/// An enum whose words have descriptions is written as a choice of constants.
+fn words_of(schema: &Map<String, Json>) -> Option<Vec<Json>> {
+    let choices = schema.get("oneOf")?.as_array()?;
+    let mut words = Vec::new();
+    for choice in choices {
+        match (choice.get("const"), choice.get("enum")) {
+            (Some(word @ Json::String(_)), _) => words.push(word.clone()),
+            (None, Some(Json::Array(several))) => words.extend(several.iter().cloned()),
+            _ => return None,
+        }
+    }
+    Some(words)
+}
+
+fn check_flat(form: &str, at: &str, schema: &Json) -> Result<(), NotFlat> {
+    let not_flat = |word: &str| NotFlat {
+        form: form.to_string(),
+        at: at.to_owned(),
+        word: word.to_owned(),
+    };
+    let Json::Object(fields) = schema else {
+        return Err(not_flat("anything"));
+    };
+    let banned = [
+        "$ref",
+        "anyOf",
+        "oneOf",
+        "allOf",
+        "not",
+        "if",
+        "$defs",
+        "patternProperties",
+    ];
+    if let Some(word) = banned.iter().find(|word| fields.contains_key(**word)) {
+        return Err(not_flat(word));
+    }
+    if let Some(items) = fields.get("items") {
+        check_flat(form, &format!("{at}'s items"), items)?;
+    }
+    if let Some(Json::Object(properties)) = fields.get("properties") {
+        for (name, property) in properties {
+            check_flat(form, &format!("`{name}`"), property)?;
+        }
+    }
+    Ok(())
+}
+
+/// Providers take only these in a name.
+fn word(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    name.chars().map(plain).take(64).collect()
+}

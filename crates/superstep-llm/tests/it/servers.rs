@@ -1,0 +1,97 @@
+//! How the words of servers become our errors.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use superstep_llm::{Chunk, Finish, Model, ModelError};
+
+use crate::kit::{ask, canned, events, refusal, remote};
+
+async fn refused(answer: String) -> ModelError {
+    let server = canned(vec![answer]);
+    let model = remote("openai", "x", &server.url);
+    model.reply(&ask("a", "hi")).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn a_limit_says_how_long_to_wait() {
+    let error = refused(refusal(
+        "429 Too Many Requests",
+        "retry-after: 12\r\n",
+        "{}",
+    ))
+    .await;
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(12)));
+    let error = refused(refusal(
+        "429 Too Many Requests",
+        "retry-after-ms: 250\r\n",
+        "{}",
+    ))
+    .await;
+    assert_eq!(error.retry_after(), Some(Duration::from_millis(250)));
+    assert!(matches!(error, ModelError::RateLimited { .. }));
+}
+
+#[tokio::test]
+async fn what_may_pass_is_told_from_what_will_not() {
+    let error = refused(refusal(
+        "503 Service Unavailable",
+        "",
+        r#"{"error": {"message": "loading"}}"#,
+    ))
+    .await;
+    assert!(error.is_retryable(), "{error:?}");
+    assert!(error.to_string().contains("loading"), "{error}");
+    let error = refused(refusal(
+        "404 Not Found",
+        "",
+        r#"{"error": {"message": "no such model"}}"#,
+    ))
+    .await;
+    assert!(!error.is_retryable(), "{error:?}");
+    let long = r#"{"error": {"message": "the request exceeds the available context size"}}"#;
+    let error = refused(refusal("400 Bad Request", "", long)).await;
+    assert!(matches!(error, ModelError::TooLong { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn nobody_there_is_said_so() {
+    let model = remote("openai", "x", "http://127.0.0.1:9/v1");
+    let error = model.reply(&ask("a", "hi")).await.unwrap_err();
+    assert!(matches!(error, ModelError::Unreachable { .. }), "{error:?}");
+    assert!(error.is_retryable());
+}
+
+#[tokio::test]
+async fn a_call_that_comes_in_pieces_is_put_together() {
+    let server = canned(vec![events(&[
+        r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"add","arguments":""}}]}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":"}}]}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"1}"}}]}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#,
+        r#"{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":4,"total_tokens":9}}"#,
+        "[DONE]",
+    ])]);
+    let reply = remote("openai", "x", &server.url)
+        .reply(&ask("a", "1+1"))
+        .await
+        .unwrap();
+    assert_eq!(reply.finish, Finish::ToolCalls);
+    let call = &reply.answer.tool_calls[0];
+    assert_eq!(
+        (call.id.as_str(), call.name.as_str(), &call.args["a"]),
+        ("c1", "add", &1.into())
+    );
+    assert_eq!(reply.usage.unwrap().input_tokens, 5);
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_is_an_error() {
+    let server = canned(vec![events(&[
+        r#"{"choices":[{"index":0,"delta":{"content":"half"}}]}"#,
+    ])]);
+    let model = remote("openai", "x", &server.url);
+    let chunks: Vec<_> = model.stream(&ask("a", "hi")).await.unwrap().collect().await;
+    assert_eq!(chunks[0], Ok(Chunk::Text("half".to_owned())));
+    assert!(chunks.last().unwrap().is_err(), "{chunks:?}");
+}
