@@ -7,45 +7,13 @@ use serde_json::json;
 use superstep::checkpoint::Checkpointer;
 use superstep::prelude::*;
 use superstep::trace::{Span, SpanKind, Trace, fields};
-use superstep_agent::{Agent, AgentState, Approval, ToolError, tool};
+use superstep_agent::{Agent, AgentState, tool};
 use superstep_core::store::MemoryStore;
 use superstep_llm::Script;
 
 use crate::kit::Note;
-use crate::listen::Ear;
 use crate::mortal::{Fate, Mortal};
-
-/// One that looks, and pays if a person lets it.
-fn model() -> Arc<Script> {
-    let replies = json!({
-        "price": { "input": 150, "output": 600 },
-        "replies": [
-            { "at": "model", "usage": { "input_tokens": 100, "output_tokens": 20 }, "tool_calls": [
-                { "id": "c1", "name": "look", "args": { "note": "rain" } },
-                { "id": "c2", "name": "pay", "args": { "note": "7" } },
-                { "id": "c3", "name": "shout", "args": { "note": "hey" } }
-            ] },
-            { "at": "model", "text": "Done.", "usage": { "input_tokens": 200, "output_tokens": 5 } }
-        ]
-    });
-    Arc::new(Script::parse("shop", &replies.to_string()).unwrap())
-}
-
-fn graph(model: Arc<Script>) -> Graph<AgentState> {
-    let look = tool("look", "Looks.", |_: Note, _| async { Ok("seen") }).read();
-    let pay = tool("pay", "Pays.", |_: Note, _| async { Ok("paid") })
-        .keyed()
-        .approved_by_a_person(Approval::always());
-    let shout = tool("shout", "Shouts.", |_: Note, _| async {
-        Err::<String, _>(ToolError::failed("the line is busy"))
-    })
-    .idempotent();
-    Agent::builder(model)
-        .name("shop")
-        .tools([look, pay, shout])
-        .build()
-        .unwrap()
-}
+use crate::shop::{graph, model};
 
 /// The tree without the times, which are those of the clock on the wall.
 fn shape(trace: &Trace) -> String {
@@ -210,35 +178,4 @@ async fn a_call_before_a_pause_keeps_its_time() {
     };
     assert!(ended("look") <= paused, "{trace}");
     assert!(ended("pay") > paused, "{trace}");
-}
-
-#[tokio::test]
-async fn whoever_listens_hears_runs_supersteps_nodes_and_calls() {
-    let ear = Ear::default();
-    let graph = graph(model());
-    let thread = Runtime::new(Memory::default()).thread(&graph, "t").unwrap();
-    let _listening = tracing::subscriber::set_default(ear.clone());
-    let paused = thread.start(AgentState::ask("go")).await.unwrap();
-    thread
-        .answer_only(json!({ "type": "accept" }))
-        .await
-        .unwrap();
-    let tree = ear.tree().replace(&paused.run.to_string(), "RUN");
-    assert_snapshot!(tree, @r#"
-    invoke_agent superstep.run=RUN gen_ai.conversation.id=t
-      superstep superstep.step=0
-        node superstep.node="model" superstep.step=0 superstep.attempt=1
-          chat gen_ai.operation.name="chat" gen_ai.provider.name="script" gen_ai.request.model="shop" gen_ai.response.model="shop" gen_ai.response.finish_reasons="tool_calls" gen_ai.usage.input_tokens=100 gen_ai.usage.output_tokens=20 superstep.cost_nano_dollars=27000
-      superstep superstep.step=1
-        node superstep.node="tools" superstep.step=1 superstep.attempt=1
-          execute_tool gen_ai.operation.name="execute_tool" gen_ai.tool.name="look" gen_ai.tool.call.id="c1" superstep.tool.class="read"
-          execute_tool gen_ai.operation.name="execute_tool" gen_ai.tool.name="shout" gen_ai.tool.call.id="c3" superstep.tool.class="idempotent"
-    invoke_agent superstep.run=RUN gen_ai.conversation.id=t
-      superstep superstep.step=1
-        node superstep.node="tools" superstep.step=1 superstep.attempt=1
-          execute_tool gen_ai.operation.name="execute_tool" gen_ai.tool.name="pay" gen_ai.tool.call.id="c2" superstep.tool.class="keyed"
-      superstep superstep.step=2
-        node superstep.node="model" superstep.step=2 superstep.attempt=1
-          chat gen_ai.operation.name="chat" gen_ai.provider.name="script" gen_ai.request.model="shop" gen_ai.response.model="shop" gen_ai.response.finish_reasons="stop" gen_ai.usage.input_tokens=200 gen_ai.usage.output_tokens=5 superstep.cost_nano_dollars=33000
-    "#);
 }
