@@ -49,7 +49,8 @@ impl Node<Marks> for Effect {
             thread: cx.thread().name(),
             phase,
             key: &key,
-            detail: 0,
+            // A process may have taken the thread again before this line of a former life of it arrives.
+            detail: cx.epoch().0,
         };
         cx.step("mark", || async {
             self.ledger.report(report("start")).await?;

@@ -19,7 +19,7 @@ pub(super) struct History<'a> {
 
 type Violation = (&'static str, String);
 
-/// When a line was said: the epoch under which its process had the thread last, then its place. Reports may come late;
+/// When a line was said: its own epoch, or that under which its process had the thread last, then its place. Reports may come late;
 /// epochs say who had the thread after whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Moment {
@@ -130,7 +130,12 @@ impl<'a> History<'a> {
             if line.phase == "claimed" {
                 *epoch = line.key.parse().unwrap_or(0);
             }
-            let epoch = *epoch;
+            // Effects say themselves under which epoch they are; their lines may come late.
+            let is_effect = matches!(line.phase.as_str(), "start" | "acked");
+            let epoch = match is_effect && line.detail > 0 {
+                true => line.detail,
+                false => *epoch,
+            };
             moments.push(Moment { epoch, place });
         }
         moments
@@ -242,7 +247,14 @@ mod tests {
             violations(&again, there.clone()),
             ["acknowledged_step_again"]
         );
-        let after = [line("claimed", "11", 1, 0), line("start", "effect:1", 1, 0)];
+        // Its process has taken the thread again before the line arrived; the effect is of its former life.
+        let former = [line("claimed", "11", 1, 0), line("start", "effect:1", 1, 7)];
+        let overtaken = [&second[..], &former].concat();
+        assert!(violations(&overtaken, there.clone()).is_empty());
+        let after = [
+            line("claimed", "11", 1, 0),
+            line("start", "effect:1", 1, 11),
+        ];
         let next = [&second[..], &after].concat();
         assert_eq!(violations(&next, there), ["acknowledged_step_again"]);
     }
