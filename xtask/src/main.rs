@@ -7,10 +7,12 @@ mod bench;
 mod crash;
 mod error_index;
 mod metadata;
+mod pictures;
 mod prng;
 mod results;
 mod services;
 mod steps;
+mod template;
 #[cfg(test)]
 mod tidy;
 mod verify;
@@ -43,19 +45,22 @@ commands:
         leaders                 questions that are answered while leaders move
         upgrade                 workers that are replaced by another version and back
         fanout                  wide supersteps on two workers, one of them killed
-  bench chain|loop|fanout|resume|parked|threads|restate|all [--against peers] [--quick] [--json]
+  bench chain|loop|fanout|resume|parked|threads|restate|archie|all [--against peers] [--quick] [--json]
                                 measure in release, beside bare floors
                                 --against peers  also beside other runtimes, installed if they are missing
+                                archie  the program that people install: its size and its start
                                 restate  workers on a Restate of their own, into results/bench-restate.json
                                 all  every other one, into results/bench.json
   bench page                    write docs/benchmarks.md and its plots from what is in results/
   services up [NAME...] [--cluster]
-                                start the servers that tests need: postgres, redis, restate, mcp, model, embeddings
+                                start what tests need: postgres, redis, restate, mcp, sandbox, google, mail, model, embeddings
                                 --cluster  also restate-cluster, which is three nodes
   services down [NAME...]       stop them, or all there are
   services status [--json]      list them and where they are
   services env                  print their addresses as lines that a shell takes in
   services drill                break a Restate cluster of its own, and say how long it takes to heal
+  template                      do what `archie new` says, with the project that it makes
+  pictures                      take the pictures of archie in docs/pictures again
   error-index                   rewrite docs/errors/README.md from the pages beside it
   help                          print this
 
@@ -91,6 +96,8 @@ enum Command {
     /// Started by a bench, not by people.
     BenchSide(Vec<String>),
     Services(services::Action),
+    Template,
+    Pictures,
     ErrorIndex,
 }
 
@@ -111,12 +118,19 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             Ok(Command::BenchSide(words.collect::<Result<_, _>>()?))
         }
         "services" => parse_services(parser),
-        "error-index" => match parser.next()? {
-            None => Ok(Command::ErrorIndex),
-            Some(Long("help") | Short('h')) => Ok(Command::Help),
-            Some(other) => Err(other.unexpected()),
-        },
+        "template" => parse_alone(parser, Command::Template),
+        "pictures" => parse_alone(parser, Command::Pictures),
+        "error-index" => parse_alone(parser, Command::ErrorIndex),
         unknown => Err(format!("there is no command `{unknown}`").into()),
+    }
+}
+
+/// A command without arguments.
+fn parse_alone(mut parser: lexopt::Parser, command: Command) -> Result<Command, lexopt::Error> {
+    match parser.next()? {
+        None => Ok(command),
+        Some(Long("help") | Short('h')) => Ok(Command::Help),
+        Some(other) => Err(other.unexpected()),
     }
 }
 
@@ -245,6 +259,8 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Bench(args) => bench::run(&args)?,
         Command::BenchSide(words) => bench::serve_side(words)?,
         Command::Services(action) => services::run(action)?,
+        Command::Template => template::run()?,
+        Command::Pictures => pictures::run()?,
         Command::ErrorIndex => error_index::write()?,
     }
     Ok(())
@@ -324,7 +340,17 @@ mod tests {
     }
 
     /// What comes unless one says what.
-    const USUAL: [&str; 6] = ["postgres", "redis", "restate", "mcp", "model", "embeddings"];
+    const USUAL: [&str; 9] = [
+        "postgres",
+        "redis",
+        "restate",
+        "mcp",
+        "sandbox",
+        "google",
+        "mail",
+        "model",
+        "embeddings",
+    ];
 
     fn owned(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| (*name).to_owned()).collect()

@@ -8,16 +8,20 @@ mod account;
 mod cluster;
 mod daemon;
 mod drill;
+mod google;
 mod http;
+mod mail;
 mod mcp;
 mod model;
 mod npm;
 mod packages;
 mod phoenix;
-mod ports;
 mod postgres;
+mod python;
 mod redis;
 pub(crate) mod restate;
+mod sandbox;
+mod single;
 mod status;
 
 pub(crate) use cluster::{Cluster, PrivateCluster, Stop};
@@ -54,6 +58,9 @@ pub(crate) const NAMES: &[&str] = &[
     "redis",
     "restate",
     "mcp",
+    SANDBOX,
+    "google",
+    "mail",
     CLUSTER,
     "model",
     "embeddings",
@@ -67,6 +74,7 @@ pub(crate) const ASKED_FOR: &[&str] = &[CLUSTER, MODEL_LARGE, PHOENIX];
 pub(crate) const CLUSTER: &str = "restate-cluster";
 const MODEL_LARGE: &str = "model-large";
 const PHOENIX: &str = "phoenix";
+const SANDBOX: &str = "sandbox";
 
 /// Where a service that runs can be reached.
 pub(crate) fn address(name: &str) -> anyhow::Result<String> {
@@ -94,6 +102,9 @@ fn all(places: &Places) -> Vec<Box<dyn Service>> {
         Box::new(redis::Redis::new(places)),
         Box::new(Restate::shared(places, Layout::Single)),
         Box::new(mcp::Mcp::new(places)),
+        Box::new(sandbox::Sandbox::new(places)),
+        Box::new(google::Google::new(places)),
+        Box::new(mail::Mail::new(places)),
         Box::new(Restate::shared(places, Layout::Cluster)),
         Box::new(model::Model::new(places, &model::SMALL)),
         Box::new(model::Model::new(places, &model::EMBEDDINGS)),

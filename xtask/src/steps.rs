@@ -79,8 +79,6 @@ pub(crate) const STEPS: &[Step] = &[
             "warnings",
         ]),
     ),
-    short("tests", Action::Tests),
-    short("doctests", cargo(&["test", "--workspace", "--doc"])),
     short(
         "docs",
         Action::Cargo {
@@ -90,6 +88,8 @@ pub(crate) const STEPS: &[Step] = &[
     ),
     short("features", Action::EachFeature),
     short("wasm", Action::Wasm),
+    short("tests", Action::Tests),
+    short("doctests", cargo(&["test", "--workspace", "--doc"])),
     // Each crash test notices its mutants among the tests above; here are the trials.
     short("crash sim", cargo(&crash("sim", "2000"))),
     short("crash kill", cargo(&crash("kill", "80"))),
@@ -126,6 +126,7 @@ pub(crate) const STEPS: &[Step] = &[
         "bench parked",
         cargo(&["xtask", "bench", "parked", "--quick", "--json"]),
     ),
+    long("template", cargo(&["xtask", "template"])),
     long(
         "services that are heavy",
         cargo(&["xtask", "services", "up", "model-large", "phoenix"]),
@@ -143,6 +144,13 @@ pub(crate) const STEPS: &[Step] = &[
                 "--test",
                 "it",
             ],
+            env: &[("SUPERSTEP_LONG", "1")],
+        },
+    ),
+    long(
+        "traces of agents in a backend",
+        Action::Cargo {
+            args: &["test", "-p", "archie", "--test", "it", "otlp::"],
             env: &[("SUPERSTEP_LONG", "1")],
         },
     ),

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use superstep::checkpoint::{Page, ThreadQuery, ThreadRow};
-use superstep::{Checkpointer, Graph, Runtime};
+use superstep::checkpoint::{Metadata, Page, Status, ThreadQuery, ThreadRow};
+use superstep::store::Store as Memory;
+use superstep::{Checkpointer, Runtime};
+use superstep_agent::Spending;
 use superstep_postgres::Postgres;
+use superstep_restate::{Redis, Restate};
 use superstep_sqlite::Sqlite;
 
-use crate::agents::analyze::{self, state::AppState};
-use crate::agents::{AnyAgent, AnyThread, Registered};
-use crate::cli::settings::{Settings, Store};
+use crate::agents::{AnyAgent, AnyThread, MakeAgent, Workshop};
+use crate::cli::settings::{Engine, Settings, Store};
 use crate::models::Models;
 
 /// Everything a command needs.
@@ -21,48 +23,76 @@ pub struct Home {
     pub runtime: Runtime,
     /// The agents, by name.
     pub agents: Vec<Arc<dyn AnyAgent>>,
-    /// The graph of `analyze`, typed.
-    pub analyze: Graph<AppState>,
     /// The models that are open.
     pub models: Arc<Models>,
+    /// What is remembered across threads.
+    pub memory: Arc<dyn Memory>,
 }
 
 impl Home {
     /// Opens the store and makes the agents.
-    pub async fn open(settings: Settings) -> anyhow::Result<Self> {
-        let runtime = match &settings.store {
-            Store::Sqlite(path) => Runtime::new(open_sqlite(path)?),
-            Store::Postgres(url) => {
-                let store = Postgres::connect(url).await;
-                Runtime::new(store.context("the store cannot be reached; is the server running?")?)
+    pub async fn open(settings: Settings, makers: &[MakeAgent]) -> anyhow::Result<Self> {
+        match &settings.store {
+            Store::Sqlite(path) => {
+                if settings.engine != Engine::Local {
+                    bail!(
+                        "workers of a cluster share their threads: give --store postgres://… with --engine restate:URL"
+                    );
+                }
+                let store = open_sqlite(path)?;
+                Self::over(settings, store.clone(), Arc::new(store), makers)
             }
-        };
-        Self::with_runtime(settings, runtime)
+            Store::Postgres(url) => {
+                let store = connect(url).await?;
+                let runtime = runtime(&settings, &store).await?;
+                Self::with_runtime(settings, runtime, Arc::new(store), makers)
+            }
+        }
     }
 
-    /// Over a store that is open already, whatever the settings say.
-    pub fn over(settings: Settings, store: impl Checkpointer + 'static) -> anyhow::Result<Self> {
-        Self::with_runtime(settings, Runtime::new(store))
+    /// Over stores that are open already, whatever the settings say.
+    pub fn over(
+        settings: Settings,
+        store: impl Checkpointer + 'static,
+        memory: Arc<dyn Memory>,
+        makers: &[MakeAgent],
+    ) -> anyhow::Result<Self> {
+        Self::with_runtime(settings, Runtime::new(store), memory, makers)
     }
 
-    fn with_runtime(settings: Settings, runtime: Runtime) -> anyhow::Result<Self> {
+    fn with_runtime(
+        settings: Settings,
+        runtime: Runtime,
+        memory: Arc<dyn Memory>,
+        makers: &[MakeAgent],
+    ) -> anyhow::Result<Self> {
         let models = Arc::new(Models::default());
-        let prompts = match &settings.prompts {
-            Some(folder) => analyze::prompts::Prompts::with_folder(&folder.join(analyze::NAME))?,
-            None => analyze::prompts::Prompts::default(),
+        let spending = settings
+            .budget
+            .as_ref()
+            .map(|limits| Spending::new(memory.clone()).per_thread(limits.clone()));
+        let workshop = Workshop {
+            settings: settings.clone(),
+            models: models.clone(),
+            store: memory.clone(),
+            spending,
         };
-        let graph = analyze::graph(models.clone(), prompts)?;
-        let about = "an analyst who interviews you over a folder of notes";
-        let agents: Vec<Arc<dyn AnyAgent>> = vec![Arc::new(Registered::new(graph.clone(), about))];
-        for agent in &agents {
+        let mut agents: Vec<Arc<dyn AnyAgent>> = Vec::new();
+        for make in makers {
+            let agent = make(&workshop)?;
+            let name = agent.name();
+            if agents.iter().any(|other| other.name() == name) {
+                bail!("two agents are called `{name}`; give one of them another name");
+            }
             agent.register(&runtime);
+            agents.push(agent);
         }
         Ok(Self {
             settings,
             runtime,
             agents,
-            analyze: graph,
             models,
+            memory,
         })
     }
 
@@ -94,14 +124,43 @@ impl Home {
                 )
             }
         };
-        let agent = self.agent(&row.graph)?;
-        let thread = agent.thread(&self.runtime, &row.thread.to_string())?;
-        Ok((thread, row))
+        Ok((self.thread_of(&row)?, row))
     }
 
-    async fn rows_of(&self, prefix: &str) -> anyhow::Result<Vec<ThreadRow>> {
-        let exact = superstep::ThreadId::new(prefix).ok();
+    /// The thread of a row.
+    pub fn thread_of(&self, row: &ThreadRow) -> anyhow::Result<Arc<dyn AnyThread>> {
+        let agent = self.agent(&row.graph)?;
+        Ok(agent.thread(&self.runtime, &row.thread.to_string(), Metadata::new())?)
+    }
+
+    /// Whether a thread has ended, or was never begun.
+    pub async fn is_idle(&self, id: &str) -> anyhow::Result<bool> {
+        let id = superstep::ThreadId::new(id)?;
+        let glance = self.store().glance(&id, None).await?;
+        Ok(glance.is_none_or(|glance| glance.status == Status::Idle))
+    }
+
+    /// So many threads of a kind, newest first, however large a page of the store is.
+    pub async fn rows(&self, mut query: ThreadQuery, limit: u32) -> anyhow::Result<Vec<ThreadRow>> {
         let mut found = Vec::new();
+        while let left @ 1.. = limit.saturating_sub(query.page.offset) {
+            query.page.limit = left.min(PAGE);
+            let rows = self.runtime.threads(&query).await?;
+            let is_last = rows.len() < query.page.limit as usize;
+            found.extend(rows);
+            if is_last {
+                break;
+            }
+            query.page.offset += query.page.limit;
+        }
+        Ok(found)
+    }
+
+    /// Every thread there is, newest first, page by page.
+    pub async fn each_row(
+        &self,
+        mut look: impl FnMut(ThreadRow) -> std::ops::ControlFlow<()>,
+    ) -> anyhow::Result<()> {
         let mut offset = 0;
         loop {
             let query = ThreadQuery {
@@ -112,20 +171,34 @@ impl Home {
                 ..ThreadQuery::default()
             };
             let rows = self.runtime.threads(&query).await?;
-            let count = rows.len();
+            let is_last = rows.len() < PAGE as usize;
             for row in rows {
-                if Some(&row.thread) == exact.as_ref() {
-                    return Ok(vec![row]);
-                }
-                if row.thread.to_string().starts_with(prefix) {
-                    found.push(row);
+                if look(row).is_break() {
+                    return Ok(());
                 }
             }
-            if count < PAGE as usize {
-                return Ok(found);
+            if is_last {
+                return Ok(());
             }
             offset += PAGE;
         }
+    }
+
+    async fn rows_of(&self, prefix: &str) -> anyhow::Result<Vec<ThreadRow>> {
+        let exact = superstep::ThreadId::new(prefix).ok();
+        let mut found = Vec::new();
+        self.each_row(|row| {
+            if Some(&row.thread) == exact.as_ref() {
+                found = vec![row];
+                return std::ops::ControlFlow::Break(());
+            }
+            if row.thread.to_string().starts_with(prefix) {
+                found.push(row);
+            }
+            std::ops::ControlFlow::Continue(())
+        })
+        .await?;
+        Ok(found)
     }
 
     /// What keeps the threads.
@@ -142,9 +215,28 @@ impl std::fmt::Debug for Home {
     }
 }
 
+/// The store on a server.
+pub async fn connect(url: &str) -> anyhow::Result<Postgres> {
+    let store = Postgres::connect(url).await;
+    store.context("the store cannot be reached; is the server running?")
+}
+
+/// What drives threads over a store on a server: this process, or the workers of a cluster.
+async fn runtime(settings: &Settings, store: &Postgres) -> anyhow::Result<Runtime> {
+    let mut builder = Runtime::builder(store.clone());
+    if let Engine::Restate(ingress) = &settings.engine {
+        builder = builder.engine(Restate::new([ingress], store.clone())?);
+    }
+    if let Some(url) = &settings.redis {
+        let wire = Redis::connect(url).await;
+        builder = builder.wire(wire.context("Redis cannot be reached; is the server running?")?);
+    }
+    Ok(builder.build())
+}
+
 /// Only its owner may read what people told their agents.
 fn open_sqlite(path: &std::path::Path) -> anyhow::Result<Sqlite> {
-    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+    use std::os::unix::fs::PermissionsExt;
     if let Some(folder) = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
@@ -154,14 +246,21 @@ fn open_sqlite(path: &std::path::Path) -> anyhow::Result<Sqlite> {
             .with_context(|| format!("{} cannot be made", folder.display()))?;
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))?;
     }
+    own_file(path)?;
+    Sqlite::open(path)
+        .with_context(|| format!("the threads in {} cannot be opened", path.display()))
+}
+
+/// A file that only its owner may read; what is in it stays.
+pub(crate) fn own_file(path: &std::path::Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
     let file = std::fs::OpenOptions::new()
         .create(true)
         .append(true)
         .mode(0o600)
         .open(path);
     file.with_context(|| format!("{} cannot be opened", path.display()))?;
-    Sqlite::open(path)
-        .with_context(|| format!("the threads in {} cannot be opened", path.display()))
+    Ok(())
 }
 
 const PAGE: u32 = 1_000;

@@ -3,53 +3,58 @@
 //! What a person installs: a shell and a command line over threads that survive whatever happens to the process. The program is a
 //! library too, so that an agent of your own can stand beside ours in the same shell and inbox.
 //!
-//! It never sends anything anywhere but to the model that was chosen, it keeps nothing but what is in its store and beside the
+//! It never sends anything anywhere but to the model that was chosen and to the APIs that a person asks, it keeps nothing but what is in its store and beside the
 //! person's own files, and it knows no rule of the runtime: what may run again, who wins, what is stored, all that is
 //! `superstep`'s.
 //!
-//! In reading order: [`cli::args`] (what can be typed), [`home::Home`] (the store, the runtime, the agents), [`commands`],
-//! [`shell`], [`say::Say`] (the one way to talk to the person), [`agents`].
+//! In reading order: [`run`] (the whole program), [`cli::args`] (what can be typed), [`home::Home`] (the store, the runtime, the
+//! agents), [`talk::Talk`] (a person and a thread), [`commands`], [`shell`], [`say::Say`] (the one way to talk to the person),
+//! [`agents`].
+//!
+//! A program with an agent of your own is a line; `archie new NAME` makes one:
 //!
 //! ```no_run
-//! use archie::cli::settings::{Given, Settings};
-//! use archie::home::Home;
+//! use std::sync::Arc;
+//! use archie::agents::{AnyAgent, Registered, Workshop};
+//! use archie::talk::Plain;
+//! use superstep::{Command, END, Graph, NodeCx, NodeError, START, View};
+//! # use superstep::State;
+//! # #[derive(Clone, Debug, Default, State)]
+//! # struct Greeting { text: String }
 //!
-//! # async fn example() -> anyhow::Result<()> {
-//! let home = Home::open(Settings::read(&Given::default())?).await?;
-//! for agent in &home.agents {
-//!     println!("{}: {}", agent.name(), agent.about());
+//! async fn greet(_: View<Greeting>, _: NodeCx) -> Result<Command<Greeting>, NodeError> {
+//!     Ok(GreetingUpdate::default().text("Hello.".to_owned()).into())
 //! }
-//! # Ok(())
-//! # }
+//!
+//! fn greeter(_: &Workshop) -> anyhow::Result<Arc<dyn AnyAgent>> {
+//!     let graph = Graph::builder("greeter")
+//!         .node("greet", greet)
+//!         .edge(START, "greet")
+//!         .edge("greet", END)
+//!         .build()?;
+//!     Ok(Arc::new(Registered::new(graph, "says hello", Plain)))
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     archie::run(&[greeter])
+//! }
 //! ```
 
 pub mod agents;
 pub mod cli;
 pub mod commands;
+pub mod connector;
 pub mod exit;
 pub mod home;
 pub mod models;
+mod private;
+mod program;
+pub mod prompts;
+pub mod questions;
 pub mod say;
 pub mod shell;
+pub mod spent;
+pub mod talk;
 
-/// Says what went wrong: what, why, and what to do, one below the other, on stderr.
-pub fn complain(error: &anyhow::Error) {
-    use std::io::Write;
-    let mut err = std::io::stderr().lock();
-    let mut said = String::new();
-    for cause in error.chain() {
-        let cause = cause.to_string();
-        // Some errors end with their cause already.
-        if said.contains(&cause) {
-            continue;
-        }
-        let begin = if said.is_empty() {
-            "error: "
-        } else {
-            "  because: "
-        };
-        // Nobody is left to tell if this fails.
-        let _ = writeln!(err, "{begin}{cause}");
-        said.push_str(&cause);
-    }
-}
+pub(crate) use program::complain;
+pub use program::run;

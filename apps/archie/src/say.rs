@@ -33,6 +33,11 @@ pub trait Say: Send + Sync {
     /// Whether somebody watches who sees pieces as they come.
     fn is_watched(&self) -> bool;
 
+    /// Whether somebody follows what happens on the way, be it in a file.
+    fn is_followed(&self) -> bool {
+        true
+    }
+
     /// Data for programs.
     fn json(&self, value: &serde_json::Value) {
         self.line(&value.to_string());
@@ -60,8 +65,62 @@ impl Drop for Waiting {
 #[derive(Debug)]
 pub struct Console {
     is_terminal: bool,
-    /// Whether pieces were shown since the last line.
-    is_open: Mutex<bool>,
+    has_colours: bool,
+    pieces: Mutex<Pieces>,
+}
+
+/// What was shown of an answer since the last line.
+#[derive(Debug, Default)]
+struct Pieces {
+    is_open: bool,
+    /// How many characters stand in the line.
+    column: usize,
+    /// The beginning of a word, whose line is chosen when it is whole.
+    word: String,
+}
+
+impl Pieces {
+    /// What can be shown now, with lines of this width that break between words.
+    fn add(&mut self, text: &str, width: usize) -> String {
+        self.is_open = true;
+        let mut shown = String::new();
+        for letter in text.chars() {
+            match letter {
+                '\n' => {
+                    self.flush(&mut shown, width);
+                    self.column = 0;
+                    shown.push('\n');
+                }
+                ' ' => {
+                    self.flush(&mut shown, width);
+                    self.column += 1;
+                    shown.push(' ');
+                }
+                letter => self.word.push(letter),
+            }
+        }
+        shown
+    }
+
+    fn flush(&mut self, shown: &mut String, width: usize) {
+        let length = self.word.chars().count();
+        if self.column > 0 && self.column + length > width {
+            shown.push('\n');
+            self.column = 0;
+        }
+        shown.push_str(&std::mem::take(&mut self.word));
+        self.column += length;
+    }
+
+    fn end(&mut self, width: usize) -> String {
+        let mut shown = String::new();
+        self.flush(&mut shown, width);
+        if std::mem::take(&mut self.is_open) {
+            shown.push('\n');
+        }
+        self.column = 0;
+        shown
+    }
 }
 
 impl Console {
@@ -69,7 +128,8 @@ impl Console {
     pub fn new() -> Self {
         Self {
             is_terminal: std::io::stdout().is_terminal(),
-            is_open: Mutex::new(false),
+            has_colours: std::env::var_os("NO_COLOR").is_none(),
+            pieces: Mutex::default(),
         }
     }
 
@@ -80,14 +140,22 @@ impl Console {
     }
 
     fn close(&self) {
-        let mut open = self
-            .is_open
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if std::mem::take(&mut *open) {
-            self.print("\n");
+        let shown = self.pieces().end(width());
+        if !shown.is_empty() {
+            self.print(&shown);
         }
     }
+
+    fn pieces(&self) -> std::sync::MutexGuard<'_, Pieces> {
+        self.pieces
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// How wide the terminal is.
+fn width() -> usize {
+    usize::from(termimad::terminal_size().0)
 }
 
 impl Default for Console {
@@ -104,7 +172,7 @@ impl Say for Console {
 
     fn markdown(&self, text: &str) {
         self.close();
-        match self.is_terminal && std::env::var_os("NO_COLOR").is_none() {
+        match self.is_terminal && self.has_colours {
             true => self.print(&termimad::MadSkin::default().term_text(text).to_string()),
             false => self.print(&format!("{}\n", text.trim_end())),
         }
@@ -112,11 +180,8 @@ impl Say for Console {
 
     fn piece(&self, text: &str) {
         if self.is_terminal {
-            self.print(text);
-            *self
-                .is_open
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner) = true;
+            let shown = self.pieces().add(text, width());
+            self.print(&shown);
         }
     }
 
@@ -127,7 +192,11 @@ impl Say for Console {
     fn aside(&self, text: &str) {
         self.close();
         let mut err = std::io::stderr().lock();
-        let _ = writeln!(err, "{text}");
+        // Nobody is left to tell if this fails.
+        let _ = match err.is_terminal() && self.has_colours {
+            true => writeln!(err, "\u{1b}[2m{text}\u{1b}[0m"),
+            false => writeln!(err, "{text}"),
+        };
     }
 
     fn ask(&self, prompt: &str) -> anyhow::Result<Option<String>> {
@@ -162,4 +231,26 @@ impl Say for Console {
     fn is_watched(&self) -> bool {
         self.is_terminal
     }
+}
+
+#[test]
+fn an_answer_breaks_between_words_as_it_comes() {
+    let mut pieces = Pieces::default();
+    let mut shown = String::new();
+    for piece in [
+        "Agent: ",
+        "I see no",
+        "thing th",
+        "at needs Ka",
+        "fka.\nRe",
+        "ally.",
+    ] {
+        shown.push_str(&pieces.add(piece, 16));
+    }
+    shown.push_str(&pieces.end(16));
+    assert_eq!(
+        shown,
+        "Agent: I see \nnothing that \nneeds Kafka.\nReally.\n"
+    );
+    assert_eq!(pieces.end(16), "", "nothing is open any more");
 }

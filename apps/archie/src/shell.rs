@@ -14,6 +14,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Config, Editor, Helper};
 use superstep::checkpoint::{Page, ThreadQuery};
 
+use crate::agents::MakeAgent;
 use crate::cli::args::{Command, Line};
 use crate::commands;
 use crate::exit::Exit;
@@ -24,7 +25,11 @@ use crate::say::{Console, Say, Waiting};
 pub const PROMPT: &str = "archie> ";
 
 /// Reads commands until the person leaves.
-pub fn start_shell(mut home: Home, runtime: &tokio::runtime::Runtime) -> anyhow::Result<Exit> {
+pub fn start_shell(
+    mut home: Home,
+    makers: &[MakeAgent],
+    runtime: &tokio::runtime::Runtime,
+) -> anyhow::Result<Exit> {
     let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let ids = Arc::new(Mutex::new(Vec::new()));
     let say: Box<dyn Say> = match is_terminal {
@@ -71,7 +76,7 @@ pub fn start_shell(mut home: Home, runtime: &tokio::runtime::Runtime) -> anyhow:
         };
         let done = match command.needs_home() {
             true => runtime.block_on(commands::run(&command, &mut home, &*say)),
-            false => commands::without_home(&command, &home.settings),
+            false => commands::without_home(&command, &home.settings, makers),
         };
         match done {
             Ok(exit) => last = exit,

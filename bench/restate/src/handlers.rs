@@ -1,14 +1,16 @@
 //! The handlers.
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bench_rounds::{Failure, message};
 use restate_sdk::prelude::*;
 use serde::{Deserialize, Serialize};
+use tokio_postgres::Row;
 
 use crate::pool::Pool;
-use crate::script::Script;
+use crate::script::{Place, Script, Whose};
 
 /// What all handlers share.
 pub(crate) struct Desk {
@@ -16,6 +18,8 @@ pub(crate) struct Desk {
     chain: Script,
     park: Script,
     answer: Script,
+    /// Where threads lie, as ours remembers it.
+    places: Mutex<HashMap<String, Place>>,
 }
 
 /// As few bytes as ours says.
@@ -35,26 +39,43 @@ impl Desk {
     pub(crate) async fn open(folder: &Path) -> Result<Self, Failure> {
         let read = |name: &str| Script::read(folder, name);
         let (chain, park, answer) = (read("chain")?, read("park")?, read("answer")?);
-        let calls = chain.calls().chain(park.calls()).chain(answer.calls());
-        let mut statements: Vec<&str> = calls.map(|call| call.sql.as_str()).collect();
-        statements.extend([INSERT, COUNT]);
-        statements.sort_unstable();
-        statements.dedup();
-        let pool = Pool::open(&statements).await?;
         Ok(Self {
-            pool,
+            pool: Pool::open().await?,
             chain,
             park,
             answer,
+            places: Mutex::default(),
         })
     }
 
     async fn play(&self, script: &Script, name: &str, order: &[u8; 16]) -> HandlerResult<u64> {
+        let mut place = self.place(name);
         for batch in &script.batches {
-            let played = self.pool.play(batch, name, order).await;
-            played.map_err(|error| HandlerError::from(Told(error)))?;
+            let whose = Whose {
+                name,
+                order,
+                place: place.as_ref(),
+            };
+            let played = self.pool.play(batch, &whose).await;
+            let rows = played.map_err(|error| HandlerError::from(Told(error)))?;
+            if place.is_none() {
+                place = rows.first().and_then(place_in);
+                self.remember(name, place.clone());
+            }
         }
         Ok(script.batches.len() as u64)
+    }
+
+    fn place(&self, name: &str) -> Option<Place> {
+        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.get(name).cloned()
+    }
+
+    fn remember(&self, name: &str, place: Option<Place>) {
+        if let Some(place) = place {
+            let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+            places.insert(name.to_owned(), place);
+        }
     }
 
     /// A row of 1 KiB.
@@ -177,6 +198,20 @@ async fn play(
         .name("segment")
         .await?;
     Ok(Json(Reply::Done(played)))
+}
+
+/// The statement that makes a thread tells its number, the table of its row, and the partitions of the rest.
+fn place_in(row: &Row) -> Option<Place> {
+    let mut columns = row.columns().iter();
+    let table = columns.position(|column| column.name() == "tableoid")?;
+    let of_thread: String = row.try_get(table).ok()?;
+    let number: i64 = row.try_get(table.checked_sub(1)?).ok()?;
+    let of_rest: i32 = row.try_get(table + 1).ok()?;
+    Some(Place {
+        number: number.to_be_bytes(),
+        of_thread: of_thread.rsplit('_').next()?.to_owned(),
+        of_rest: of_rest.to_string(),
+    })
 }
 
 /// A failure as the SDK takes it.

@@ -1,14 +1,16 @@
-//! Connections to PostgreSQL, as many as ours has and set as ours are; each statement is prepared once on each.
+//! Connections to PostgreSQL, as many as ours has and set as ours are; each statement is prepared once on each, when it is
+//! needed, as ours are.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use bench_rounds::Failure;
 use tokio::task::JoinSet;
 use tokio_postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
 use tokio_postgres::{Client, NoTls, Row, Statement};
 
-use crate::script::Call;
+use crate::script::{Call, Whose};
 
 pub(crate) struct Pool {
     connections: Vec<Connection>,
@@ -18,12 +20,12 @@ pub(crate) struct Pool {
 
 struct Connection {
     client: Client,
-    statements: HashMap<String, Statement>,
+    statements: Mutex<HashMap<String, Statement>>,
     busy: AtomicUsize,
 }
 
 impl Pool {
-    pub(crate) async fn open(statements: &[&str]) -> Result<Self, Failure> {
+    pub(crate) async fn open() -> Result<Self, Failure> {
         let url = std::env::var("BENCH_POSTGRES")?;
         let (mut connections, mut moving) = (Vec::new(), JoinSet::new());
         for _ in 0..CONNECTIONS {
@@ -33,13 +35,9 @@ impl Pool {
                 let _ = connection.await;
             });
             client.batch_execute(SETTINGS).await?;
-            let mut prepared = HashMap::new();
-            for sql in statements {
-                prepared.insert((*sql).to_owned(), client.prepare(sql).await?);
-            }
             connections.push(Connection {
                 client,
-                statements: prepared,
+                statements: Mutex::default(),
                 busy: AtomicUsize::new(0),
             });
         }
@@ -60,24 +58,23 @@ impl Pool {
         connection.query(sql, params).await
     }
 
-    /// What ours sent together goes together.
+    /// What ours sent together goes together. Gives the rows of the first.
     pub(crate) async fn play(
         &self,
         batch: &[Call],
-        name: &str,
-        order: &[u8; 16],
-    ) -> Result<(), Failure> {
+        whose: &Whose<'_>,
+    ) -> Result<Vec<Row>, Failure> {
         let connection = self.least_busy();
         let _busy = connection.enter();
         match batch {
-            [only] => connection.play(only, name, order).await,
+            [only] => connection.play(only, whose).await,
             [first, second] => {
                 let (first, second) = tokio::join!(
                     biased;
-                    connection.play(first, name, order),
-                    connection.play(second, name, order),
+                    connection.play(first, whose),
+                    connection.play(second, whose),
                 );
-                first.and(second)
+                second.and(first)
             }
             _ => Err(format!("{} statements in one batch", batch.len()).into()),
         }
@@ -91,22 +88,33 @@ impl Pool {
 }
 
 impl Connection {
-    async fn play(&self, call: &Call, name: &str, order: &[u8; 16]) -> Result<(), Failure> {
-        let values: Vec<Raw<'_>> = call
-            .params
-            .iter()
-            .map(|param| Raw(param.of(name, order)))
-            .collect();
+    async fn play(&self, call: &Call, whose: &Whose<'_>) -> Result<Vec<Row>, Failure> {
+        let values = call.params.iter().map(|param| param.of(whose).map(Raw));
+        let values: Vec<Raw<'_>> = values.collect::<Result<_, _>>()?;
         let params: Vec<&(dyn ToSql + Sync)> = values
             .iter()
             .map(|value| value as &(dyn ToSql + Sync))
             .collect();
-        self.query(&call.sql, &params).await.map(drop)
+        self.query(&call.text(whose)?, &params).await
     }
 
     async fn query(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Failure> {
-        let statement = self.statements.get(sql).ok_or("it was not prepared")?;
-        Ok(self.client.query(statement, params).await?)
+        let statement = self.prepare(sql).await?;
+        Ok(self.client.query(&statement, params).await?)
+    }
+
+    async fn prepare(&self, sql: &str) -> Result<Statement, Failure> {
+        let statements = || {
+            self.statements
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some(statement) = statements().get(sql) {
+            return Ok(statement.clone());
+        }
+        let statement = self.client.prepare(sql).await?;
+        statements().insert(sql.to_owned(), statement.clone());
+        Ok(statement)
     }
 
     fn enter(&self) -> Busy<'_> {

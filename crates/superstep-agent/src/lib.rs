@@ -12,7 +12,8 @@
 //!
 //! In reading order: [`tool()`] and [`Tool`], [`ToolCx`], [`ToolError`]; [`Agent`], which makes a graph over
 //! [`AgentState`] or a state of your own ([`Conversation`]); [`Hooks`]; [`Spending`], for limits. The parts of the loop are
-//! nodes that other graphs can use: [`ModelNode`] and [`ToolNode`].
+//! nodes that other graphs can use: [`ModelNode`] and [`ToolNode`]; a node of your own asks with [`ask_model`],
+//! or [`within`] limits, and calls with [`call_tool`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -44,7 +45,9 @@
 
 mod agent;
 mod approval;
+mod asking;
 mod call;
+mod calling;
 mod chat;
 mod digest;
 #[cfg(feature = "mcp")]
@@ -57,11 +60,16 @@ mod tool;
 
 pub use agent::{
     Agent, AgentBuilder, AgentError, AgentState, AgentStateUpdate, Conversation, Ended, Go, HookCx,
-    Hooks, Live, MODEL, ModelNode, Spending, Spent, TOOLS, ToolNode, Turn, unanswered_calls,
+    Hooks, Live, MODEL, ModelNode, Spending, Spent, TOOLS, ToolNode, Turn, labels_of_last_answer,
+    unanswered_calls,
 };
 pub use approval::Approval;
+pub use asking::{Asker, ask_model, ask_model_for, failure, within, within_recorded};
+pub use call::{Agreed, Calls, Decision};
+pub use calling::call_tool;
 pub use chat::ChatMessage;
 pub use digest::digest;
+pub use spans::{Took, tool_span};
 pub use tool::{Class, Tool, ToolCx, ToolError, ToolFault, ToolOutput, Tools, tool};
 
 /// The examples of the page on traces compile.

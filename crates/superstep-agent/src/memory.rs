@@ -7,7 +7,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
@@ -16,6 +15,8 @@ use superstep_core::label::{Labeled, Labels};
 use superstep_core::store::{Namespace, PutItem, Search, Store, StoreError};
 use superstep_core::{NodeCx, Timestamp};
 use superstep_llm::{Embedder, ModelError, likeness};
+
+use crate::spans::now;
 
 /// The memories of one owner: a person, a team, an agent.
 #[derive(Clone)]
@@ -447,13 +448,6 @@ fn words(value: &Json) -> String {
         Json::Array(items) => items.iter().map(words).collect::<Vec<_>>().join("\n"),
         other => other.to_string(),
     }
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// How many changes of a memory are kept.

@@ -12,7 +12,7 @@
 //!   (<https://docs.langchain.com/langsmith/trace-with-opentelemetry>, "Supported OpenTelemetry attribute mapping", and
 //!   <https://docs.langchain.com/langsmith/threads>, which wants the thread with every span).
 //!
-//! Nothing that a person, a model or a tool said is sent, unless [`Otlp::error_texts`] is asked for.
+//! Nothing that a person, a model or a tool said is sent, unless [`OtlpBuilder::error_texts`] is asked for.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

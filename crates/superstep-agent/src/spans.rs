@@ -18,12 +18,19 @@ use crate::tool::{Class, Tool};
 
 /// From when to when a call was under way. Recorded with its result: a node that runs again tells the old times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Took {
+pub struct Took {
     start: Timestamp,
     end: Timestamp,
 }
 
 impl Took {
+    /// What came of the work, and how long it took.
+    pub async fn by<T>(work: impl Future<Output = T>) -> (T, Self) {
+        let start = now();
+        let came = work.await;
+        (came, Self::since(start))
+    }
+
     pub(crate) fn since(start: Timestamp) -> Self {
         Self {
             start,
@@ -61,16 +68,25 @@ pub(crate) fn model_call(asked: &ModelName, reply: &Reply, took: Took) -> CallSp
 
 /// A call of a tool, for the log.
 pub(crate) fn tool_call(tool: &Tool, id: &str, took: Took, error: Option<String>) -> CallSpan {
+    let mut span = tool_span(tool.name(), id, took, error);
+    let class = class(tool.class());
+    span.fields
+        .insert(fields::TOOL_CLASS.to_owned(), class.into());
+    span
+}
+
+/// A call of something that a model knows as a tool and a node runs by itself, for the log: give it to
+/// [`NodeCx::emit`](superstep_core::NodeCx::emit).
+pub fn tool_span(name: &str, id: &str, took: Took, error: Option<String>) -> CallSpan {
     let known = [
         (fields::OPERATION, spans::TOOL),
-        (fields::TOOL_NAME, tool.name()),
+        (fields::TOOL_NAME, name),
         (fields::TOOL_CALL, id),
-        (fields::TOOL_CLASS, class(tool.class())),
     ];
     let known = known.map(|(name, value)| (name.to_owned(), value.into()));
     CallSpan {
         span: SpanKind::Tool,
-        name: format!("{} {}", spans::TOOL, tool.name()),
+        name: format!("{} {name}", spans::TOOL),
         start: took.start,
         end: took.end,
         error,

@@ -2,8 +2,9 @@
 //!
 //! Whoever writes a [`Checkpointer`] or a [`Store`] runs the same suite that ours pass:
 //! [`checkpointer`] and [`store`] hold a fresh one to every clause of its trait's docs and give a
-//! [`Report`]; [`budgets`] does so for what core keeps in a store. A clause is a small async function named for the rule it checks, so a failure reads
-//! as a broken rule: `commit::stale_epoch_is_fenced`.
+//! [`Report`]; [`node_cache`] does so for the results of nodes, [`budgets`] for what core keeps in a store. A clause is a
+//! small async function named for the rule it checks, so a failure reads as a broken rule: `commit::stale_epoch_is_fenced`.
+//! Tests of what a store does beside the rules find commits ready made in [`sample`], and our own stores share [`sql()`].
 //!
 //! The suite brings no runtime. Run it on the one that your implementation needs; if it needs none,
 //! [`block_on`] is enough:
@@ -16,6 +17,8 @@
 //! ```
 //!
 //! Whoever writes a program that must survive being killed finds a process that dies at a chosen point in [`mortal`].
+//! Whoever needs a checkpointer that is like another one but for something writes that something, and has the rest written by
+//! [`forward!`].
 //!
 //! What the suite does not see: rule 4 (durability) needs a power cut, and damaged bytes need a hand in
 //! the database. Test those beside it.
@@ -25,14 +28,17 @@
 
 mod clauses;
 mod errand;
+#[doc(hidden)]
+pub mod forward;
 pub mod mortal;
 mod poll;
 mod prng;
 mod report;
-mod sample;
+pub mod sample;
 pub mod services;
 pub mod sim;
+pub mod sql;
 
-pub use clauses::{budgets, checkpointer, store};
-pub use poll::block_on;
+pub use clauses::{budgets, checkpointer, node_cache, sql, store};
+pub use poll::{block_on, give_way};
 pub use report::Report;

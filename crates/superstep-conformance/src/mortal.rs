@@ -28,11 +28,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use superstep_core::checkpoint::{
-    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, Glance, History,
-    InterruptQuery, InterruptRow, Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
-};
-use superstep_core::{Seq, TaskId, ThreadId, Timestamp};
+use superstep_core::checkpoint::{BoxFuture, CheckpointResult, Checkpointer, RecordWrite};
 
 /// When a process dies. Each process has its own: what is left of a dead one does nothing more.
 #[derive(Debug, Default)]
@@ -146,10 +142,6 @@ impl fmt::Debug for Mortal {
 }
 
 impl Checkpointer for Mortal {
-    fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>> {
-        self.doing(self.inner.save(commit))
-    }
-
     fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
         if self.forgets.is_some_and(|end| record.key.ends_with(end)) {
             return self.doing(Box::pin(async { Ok(record.body.clone()) }));
@@ -157,107 +149,9 @@ impl Checkpointer for Mortal {
         self.doing(self.inner.record(record))
     }
 
-    fn answer<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        answers: &'a [Answer],
-    ) -> BoxFuture<'a, CheckpointResult<()>> {
-        self.doing(self.inner.answer(thread, answers))
-    }
-
-    fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Option<Loaded>>> {
-        self.doing(self.inner.load(thread))
-    }
-
-    fn load_at<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        seq: Seq,
-    ) -> BoxFuture<'a, CheckpointResult<History>> {
-        self.doing(self.inner.load_at(thread, seq))
-    }
-
-    fn entries<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        after: Seq,
-        limit: u32,
-    ) -> BoxFuture<'a, CheckpointResult<Vec<StoredBody>>> {
-        self.doing(self.inner.entries(thread, after, limit))
-    }
-
-    fn glance<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        task: Option<TaskId>,
-    ) -> BoxFuture<'a, CheckpointResult<Option<Glance>>> {
-        self.doing(self.inner.glance(thread, task))
-    }
-
-    fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
-        self.doing(self.inner.request_cancel(thread))
-    }
-
-    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<ThreadId>>> {
-        self.doing(self.inner.unfinished(limit))
-    }
-
-    fn threads<'a>(
-        &'a self,
-        query: &'a ThreadQuery,
-    ) -> BoxFuture<'a, CheckpointResult<Vec<ThreadRow>>> {
-        self.doing(self.inner.threads(query))
-    }
-
-    fn interrupts<'a>(
-        &'a self,
-        query: &'a InterruptQuery,
-    ) -> BoxFuture<'a, CheckpointResult<Vec<InterruptRow>>> {
-        self.doing(self.inner.interrupts(query))
-    }
-
-    fn overdue(
-        &self,
-        now: Timestamp,
-        limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<InterruptRow>>> {
-        self.doing(self.inner.overdue(now, limit))
-    }
-
-    fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {
-        self.doing(self.inner.export(thread))
-    }
-
-    fn import<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        archive: &'a Archive,
-    ) -> BoxFuture<'a, CheckpointResult<()>> {
-        self.doing(self.inner.import(thread, archive))
-    }
-
-    fn copy<'a>(
-        &'a self,
-        from: &'a ThreadId,
-        upto: Option<Seq>,
-        to: &'a ThreadId,
-    ) -> BoxFuture<'a, CheckpointResult<()>> {
-        self.doing(self.inner.copy(from, upto, to))
-    }
-
-    fn delete<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
-        self.doing(self.inner.delete(thread))
-    }
-
-    fn prune<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        keep: u32,
-    ) -> BoxFuture<'a, CheckpointResult<u64>> {
-        self.doing(self.inner.prune(thread, keep))
-    }
-
-    fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
-        self.doing(self.inner.expire(before, limit))
+    crate::forward! {
+        through doing:
+        save answer load load_at entries glance request_cancel unfinished threads interrupts overdue
+        copy delete prune expire export import
     }
 }

@@ -27,6 +27,19 @@ impl Wake for Unpark {
     }
 }
 
+/// Lets everybody else go first.
+pub async fn give_way() {
+    let mut given = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut given, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
 /// Runs futures at the same time, and gives their outputs in the order of the futures.
 pub(crate) async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
     let mut running: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();

@@ -1,20 +1,23 @@
 //! Commits as a driver would make them: sealed bodies with little in them, and an owner that keeps
 //! count of where its thread stands.
+//!
+//! The clauses are written with these, and so can be the tests of what a store does beside them.
+
+mod bodies;
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
-use superstep_core::checkpoint::format::{
-    Body, Change, Entry, EntryKind, Extensions, FrameAdvanced, FrameSnapshot, Next, OnDeadline,
-    Question, Record, RecordContent, RunRecord, Snapshot, StepRecord, TaskWrite,
-};
+use superstep_core::checkpoint::format::EntryKind;
 use superstep_core::checkpoint::{
-    Answer, AnswerBody, AskedRow, Checkpointer, Commit, Head, History, InterruptQuery, Listing,
-    Page, RecordWrite, Saved, Status, StoredBody, ThreadQuery,
+    CheckpointResult, Checkpointer, Commit, Head, History, InterruptQuery, Listing, Page,
+    RecordWrite, Saved, Status, StoredBody, ThreadQuery,
 };
-use superstep_core::{
-    Epoch, FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId, Timestamp, Value,
-};
+use superstep_core::{Epoch, Seq, ThreadId, Timestamp};
+
+pub use bodies::{answer, answer_by, interrupt_id, listing, noted, task_id, thread};
+pub(crate) use bodies::{asked, entry, thread_of, value};
+use bodies::{record_body, snapshot};
 
 use crate::report::Fault;
 
@@ -25,18 +28,21 @@ pub(crate) const ALL: Page = Page {
 };
 
 /// One who owns a thread, or once did.
-#[derive(Clone)]
-pub(crate) struct Owner {
-    pub(crate) thread: ThreadId,
-    pub(crate) head: Head,
-    pub(crate) at: Timestamp,
+#[derive(Debug, Clone)]
+pub struct Owner {
+    /// The thread.
+    pub thread: ThreadId,
+    /// Where it stands, as far as this one knows.
+    pub head: Head,
+    /// The time of its commits.
+    pub at: Timestamp,
     /// What it has saved: the oracle that loads are compared with.
     saved: BTreeMap<Seq, (Vec<u8>, Option<Vec<u8>>)>,
 }
 
 impl Owner {
     /// Of a thread that is not there yet.
-    pub(crate) fn new(thread: &ThreadId) -> Self {
+    pub fn new(thread: &ThreadId) -> Self {
         let at = Timestamp(1_000);
         Self {
             thread: thread.clone(),
@@ -47,21 +53,19 @@ impl Owner {
     }
 
     /// Of a thread of the unnamed tenant that was just started.
-    pub(crate) async fn started(db: &dyn Checkpointer, name: &str) -> Result<Self, Fault> {
+    pub async fn started(db: &dyn Checkpointer, name: &str) -> CheckpointResult<Self> {
         Self::started_at(db, &thread(name)).await
     }
 
-    pub(crate) async fn started_at(
-        db: &dyn Checkpointer,
-        thread: &ThreadId,
-    ) -> Result<Self, Fault> {
+    /// Of a thread that was just started.
+    pub async fn started_at(db: &dyn Checkpointer, thread: &ThreadId) -> CheckpointResult<Self> {
         let mut owner = Self::new(thread);
         owner.save(db, owner.start()).await?;
         Ok(owner)
     }
 
     /// Claims the thread and commits an input.
-    pub(crate) fn start(&self) -> Commit {
+    pub fn start(&self) -> Commit {
         let head = self.head_then(self.head.epoch.next(), Status::Running);
         let listing = Some(listing("graph", json!({}), json!({ "n": head.seq.0 })));
         Commit {
@@ -71,7 +75,7 @@ impl Owner {
     }
 
     /// Commits a superstep.
-    pub(crate) fn step(&self) -> Commit {
+    pub fn step(&self) -> Commit {
         self.commit(
             self.head_then(self.head.epoch, Status::Running),
             EntryKind::Step,
@@ -79,14 +83,14 @@ impl Owner {
     }
 
     /// Commits a superstep with a snapshot.
-    pub(crate) fn step_with_snapshot(&self) -> Commit {
+    pub fn step_with_snapshot(&self) -> Commit {
         let commit = self.step();
         let snapshot = Some(snapshot(&self.thread, commit.head.seq));
         Commit { snapshot, ..commit }
     }
 
     /// Ends the run.
-    pub(crate) fn stop(&self, status: Status) -> Commit {
+    pub fn stop(&self, status: Status) -> Commit {
         let head = self.head_then(self.head.epoch, status);
         let listing = Listing {
             graph: "graph".into(),
@@ -100,7 +104,7 @@ impl Owner {
     }
 
     /// Takes the thread over, and commits nothing.
-    pub(crate) fn claim(&self) -> Commit {
+    pub fn claim(&self) -> Commit {
         let head = Head {
             epoch: self.head.epoch.next(),
             status: Status::Running,
@@ -114,7 +118,7 @@ impl Owner {
     }
 
     /// Asks this.
-    pub(crate) fn ask(&self, questions: &[u8]) -> Commit {
+    pub fn ask(&self, questions: &[u8]) -> Commit {
         let commit = self.step();
         let asked = questions
             .iter()
@@ -124,7 +128,7 @@ impl Owner {
     }
 
     /// Asks this and waits.
-    pub(crate) fn pause(&self, questions: &[u8]) -> Commit {
+    pub fn pause(&self, questions: &[u8]) -> Commit {
         let asked = self.ask(questions).asked;
         Commit {
             asked,
@@ -133,13 +137,13 @@ impl Owner {
     }
 
     /// Saves and goes on from there.
-    pub(crate) async fn save(
-        &mut self,
-        db: &dyn Checkpointer,
-        commit: Commit,
-    ) -> Result<Saved, Fault> {
+    pub async fn save(&mut self, db: &dyn Checkpointer, commit: Commit) -> CheckpointResult<Saved> {
         let saved = db.save(&commit).await?;
         self.went_on(commit);
+        if let Some(unseen) = &saved.unseen {
+            self.head.status = Status::Running;
+            self.head.answers = unseen.answers;
+        }
         Ok(saved)
     }
 
@@ -152,11 +156,7 @@ impl Owner {
     }
 
     /// Saves so many supersteps, every third of them with a snapshot.
-    pub(crate) async fn save_steps(
-        &mut self,
-        db: &dyn Checkpointer,
-        steps: u64,
-    ) -> Result<(), Fault> {
+    pub async fn save_steps(&mut self, db: &dyn Checkpointer, steps: u64) -> CheckpointResult<()> {
         for _ in 0..steps {
             let commit = match self.head.seq.next().0 % 3 {
                 0 => self.step_with_snapshot(),
@@ -168,13 +168,21 @@ impl Owner {
     }
 
     /// A record of this owner.
-    pub(crate) fn record(&self, task: u8, key: &str, value: Json) -> RecordWrite {
+    pub fn record(&self, task: u8, key: &str, value: Json) -> RecordWrite {
         RecordWrite {
             thread: self.thread.clone(),
             epoch: self.head.epoch,
             task: task_id(task),
             key: key.to_owned(),
             body: record_body(&self.thread, value),
+        }
+    }
+
+    /// A record of its task 1 that is nothing but these bytes.
+    pub fn record_of_bytes(&self, key: &str, bytes: &[u8]) -> RecordWrite {
+        RecordWrite {
+            body: bytes.to_vec(),
+            ..self.record(1, key, Json::Null)
         }
     }
 
@@ -238,145 +246,6 @@ impl Owner {
     }
 }
 
-/// A thread of the unnamed tenant.
-pub(crate) fn thread(name: &str) -> ThreadId {
-    ThreadId::new(name).expect("the suite names threads well")
-}
-
-/// A thread of a tenant.
-pub(crate) fn thread_of(tenant: &str, name: &str) -> ThreadId {
-    ThreadId::of_tenant(tenant, name).expect("the suite names threads well")
-}
-
-pub(crate) fn task_id(n: u8) -> TaskId {
-    TaskId::from_bytes([n; 16])
-}
-
-pub(crate) fn interrupt_id(n: u8) -> InterruptId {
-    InterruptId::from_bytes([n; 16])
-}
-
-pub(crate) fn value(json: &Json) -> Value {
-    Value::encode(json).expect("JSON is a value")
-}
-
-/// A sealed entry with one write in it.
-pub(crate) fn entry(
-    thread: &ThreadId,
-    seq: Seq,
-    kind: EntryKind,
-    at: Timestamp,
-    note: Json,
-) -> Vec<u8> {
-    let write = TaskWrite {
-        node: node(),
-        index: 0,
-        updates: vec![value(&note)],
-        events: Vec::new(),
-        cached: false,
-    };
-    let advanced = FrameAdvanced {
-        frame: FramePath::root(),
-        writes: vec![write],
-        next: Next::default(),
-    };
-    let entry = Entry {
-        kind,
-        parent: Seq(seq.0.saturating_sub(1)),
-        at,
-        changes: vec![Change::FrameAdvanced(advanced)],
-        stop: None,
-        extensions: Extensions::default(),
-    };
-    entry.seal(thread, seq)
-}
-
-fn snapshot(thread: &ThreadId, seq: Seq) -> Vec<u8> {
-    let frame = FrameSnapshot {
-        path: FramePath::root(),
-        entered_by: None,
-        version: 1,
-        state: Some(value(&json!({ "n": seq.0 }))),
-        forwarded: Vec::new(),
-        step: seq.0,
-        last: vec![node()],
-        next: Next::default(),
-        failed: Vec::new(),
-    };
-    let run = RunRecord {
-        run: RunId::from_bytes([7; 16]),
-        graph: "graph".into(),
-        context: None,
-        step_limit: 25,
-    };
-    let snapshot = Snapshot {
-        branch: Seq(0),
-        run,
-        frames: vec![frame],
-        extensions: Extensions::default(),
-    };
-    snapshot.seal(thread, seq)
-}
-
-pub(crate) fn asked(thread: &ThreadId, seq: Seq, n: u8) -> AskedRow {
-    let question = Question {
-        id: interrupt_id(n),
-        frame: FramePath::root(),
-        node: node(),
-        task: task_id(n),
-        key: format!("question-{n}"),
-        kind: "approval".into(),
-        request: value(&json!({ "really": n })),
-        schema: None,
-        deadline: None,
-        on_deadline: OnDeadline::Wait,
-        extensions: Extensions::default(),
-    };
-    let body = question.seal(thread, seq);
-    AskedRow {
-        id: question.id,
-        task: question.task,
-        deadline: None,
-        body,
-    }
-}
-
-/// Records belong to a task, not to an entry, so they are sealed for none.
-fn record_body(thread: &ThreadId, json: Json) -> Vec<u8> {
-    let step = StepRecord {
-        ordinal: 0,
-        overlapped: false,
-        value: value(&json),
-    };
-    let content = RecordContent::Step(step);
-    Record {
-        content,
-        extensions: Extensions::default(),
-    }
-    .seal(thread, Seq(0))
-}
-
-pub(crate) fn listing(graph: &str, metadata: Json, values: Json) -> Listing {
-    let metadata = match metadata {
-        Json::Object(fields) => Some(fields.into_iter().collect()),
-        _ => None,
-    };
-    Listing {
-        graph: graph.to_owned(),
-        metadata,
-        values: Some(value(&values)),
-    }
-}
-
-pub(crate) fn answer(n: u8, json: Json) -> Answer {
-    Answer {
-        interrupt: interrupt_id(n),
-        body: AnswerBody::Value(value(&json)),
-        by: "ann".into(),
-        at: Timestamp(2_000),
-    }
-}
-
 /// All that can be seen of a thread, as text: to say that something changed nothing.
 pub(crate) async fn dump(db: &dyn Checkpointer, thread: &ThreadId) -> Result<String, Fault> {
     let mut lines = Vec::new();
@@ -409,8 +278,4 @@ pub(crate) async fn dump(db: &dyn Checkpointer, thread: &ThreadId) -> Result<Str
     };
     lines.push(format!("{:?}", db.interrupts(&query).await?));
     Ok(lines.join("\n"))
-}
-
-fn node() -> NodeName {
-    NodeName::new("node").expect("`node` is a name")
 }

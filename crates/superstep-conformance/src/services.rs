@@ -22,11 +22,24 @@ pub fn url(name: &str) -> String {
 /// If it is not installed, with what to do.
 pub fn program(name: &str) -> String {
     find(name, "PROGRAM", || {
-        let told = std::fs::read_to_string(file(name, "json")?).ok()?;
-        let told: Json = serde_json::from_str(&told).ok()?;
-        let program = told["nodes"][0]["program"].as_str()?.to_owned();
+        let program = told(name, "program")?;
         std::fs::exists(&program).ok()?.then_some(program)
     })
+}
+
+/// What is told of the first node of a service under this name, such as `ingress`. `SUPERSTEP_NAME_WHAT` says something else.
+///
+/// # Panics
+///
+/// If it does not run, with what to do.
+pub fn address(name: &str, what: &str) -> String {
+    find(name, &what.to_uppercase(), || told(name, what))
+}
+
+fn told(name: &str, what: &str) -> Option<String> {
+    let told = std::fs::read_to_string(file(name, "json")?).ok()?;
+    let told: Json = serde_json::from_str(&told).ok()?;
+    Some(told["nodes"][0][what].as_str()?.to_owned())
 }
 
 fn find(name: &str, what: &str, look: impl FnOnce() -> Option<String>) -> String {

@@ -102,6 +102,18 @@ pub struct CallSpan {
     pub fields: Map<String, Json>,
 }
 
+/// How spans are called for people, where they know the work by other names than the graph's. A node puts it into the log with
+/// [`NodeCx::emit`](crate::NodeCx::emit); the names of the graph stay in the fields.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpanNames {
+    /// The span of the node that says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_span: Option<String>,
+    /// The span of the graph that the node is in: of the run, or of the node around it that entered this graph.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph_span: Option<String>,
+}
+
 impl Trace {
     /// The trace in these entries of a thread, oldest first. Its questions tell until when people were waited for.
     pub fn read(thread: &ThreadId, entries: &[(Seq, Entry)], questions: &[InterruptRow]) -> Self {

@@ -5,6 +5,8 @@
 //! newest ones. A call of a tool and its result stay together or go together. If the messages that must stay are still too
 //! long, the longest of them loses its middle.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::message::{Block, Content, Message};
@@ -30,6 +32,23 @@ pub enum Cut {
         /// How long it is now.
         to: usize,
     },
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cut::Dropped { message, bytes } => {
+                write!(f, "message {} left out ({bytes} bytes)", message + 1)
+            }
+            Cut::Shortened { message, from, to } => {
+                write!(
+                    f,
+                    "message {} shortened from {from} to {to} bytes",
+                    message + 1
+                )
+            }
+        }
+    }
 }
 
 /// Cuts the messages of a request so that they and an answer of its `tokens_max` fit. Gives what was cut.

@@ -4,6 +4,9 @@
 //! `anyOf` and the like: the answer is then not bound at all. So schemas here are *flat*: one object of scalars, enums and
 //! lists of those, or of such objects, all written out, nothing open. And what comes back is decoded and checked all the same.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
@@ -13,6 +16,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::error::ModelError;
 use crate::message::Message;
 use crate::model::Model;
+use crate::name::ModelName;
 use crate::reply::{Finish, Reply};
 use crate::request::{OutputSchema, Request};
 
@@ -30,53 +34,94 @@ pub struct Structured<T> {
 
 /// Asks for an answer in the form of `T`. If what comes does not fit, the model is told why and asked once more; if that
 /// does not help either, the value is what `otherwise` gives, and marked as degraded.
-pub async fn ask<T>(
+pub async fn ask<T: JsonSchema + DeserializeOwned>(
     model: &dyn Model,
-    mut request: Request,
+    request: Request,
     otherwise: impl FnOnce() -> T,
-) -> Result<Structured<T>, ModelError>
-where
-    T: JsonSchema + DeserializeOwned,
-{
-    let output = output_schema::<T>().map_err(|why| ModelError::Refused {
-        model: model.name().clone(),
-        status: 0,
-        why: why.to_string(),
-    })?;
-    request.output = Some(output);
-    let mut replies = Vec::new();
-    let mut why = String::new();
-    for _ in 0..2 {
-        let reply = model.reply(&request).await?;
+) -> Result<Structured<T>, ModelError> {
+    let mut form = Form::new(model.name(), request, otherwise)?;
+    loop {
+        let reply = model.reply(form.request()).await?;
+        if let Some(answer) = form.answered(reply) {
+            return Ok(answer);
+        }
+    }
+}
+
+/// What [`ask`] does, for whoever asks the model in a way of their own: asks with [`Form::request`] and hands in what came,
+/// until there is an answer.
+pub struct Form<T, F> {
+    model: ModelName,
+    request: Request,
+    replies: Vec<Reply>,
+    otherwise: Option<F>,
+    answer: PhantomData<fn() -> T>,
+}
+
+impl<T: JsonSchema + DeserializeOwned, F: FnOnce() -> T> Form<T, F> {
+    /// An error if the form is not flat.
+    pub fn new(model: &ModelName, mut request: Request, otherwise: F) -> Result<Self, ModelError> {
+        let output = output_schema::<T>().map_err(|why| ModelError::Refused {
+            model: model.clone(),
+            status: 0,
+            why: why.to_string(),
+        })?;
+        request.output = Some(output);
+        Ok(Self {
+            model: model.clone(),
+            request,
+            replies: Vec::new(),
+            otherwise: Some(otherwise),
+            answer: PhantomData,
+        })
+    }
+
+    /// What to ask now.
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// What came. None if the model is to be asked again.
+    pub fn answered(&mut self, reply: Reply) -> Option<Structured<T>> {
         let read = read::<T>(&reply);
-        request.messages.push(reply.message());
-        replies.push(reply);
-        match read {
-            Ok(value) => {
-                return Ok(Structured {
-                    value,
-                    degraded: None,
-                    replies,
-                });
-            }
-            Err(wrong) => {
+        self.request.messages.push(reply.message());
+        self.replies.push(reply);
+        let (value, degraded) = match read {
+            Ok(value) => (value, None),
+            Err(wrong) if self.replies.len() < TRIES => {
                 let told = format!(
                     "That answer does not fit: {wrong}. Answer again with only the JSON object that was asked for."
                 );
-                request.messages.push(Message::user(told));
-                why = wrong;
+                self.request.messages.push(Message::user(told));
+                return None;
             }
-        }
+            Err(wrong) => {
+                let why = format!(
+                    "`{}` gave no answer in the form that was asked for: {wrong}",
+                    self.model
+                );
+                (self.otherwise.take()?(), Some(why))
+            }
+        };
+        Some(Structured {
+            value,
+            degraded,
+            replies: std::mem::take(&mut self.replies),
+        })
     }
-    Ok(Structured {
-        value: otherwise(),
-        degraded: Some(format!(
-            "`{}` gave no answer in the form that was asked for: {why}",
-            model.name()
-        )),
-        replies,
-    })
 }
+
+impl<T, F> fmt::Debug for Form<T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Form")
+            .field("model", &self.model)
+            .field("request", &self.request)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The answer, and one repair.
+const TRIES: usize = 2;
 
 fn read<T: DeserializeOwned>(reply: &Reply) -> Result<T, String> {
     if reply.finish == Finish::Length {

@@ -7,8 +7,8 @@ use super::findings::Findings;
 use super::fixture::Fixture;
 use super::lab::Lab;
 use super::{
-    BenchArgs, chain, fanout, machine, open, page, parked, report, restate, resume, threads, turns,
-    weight,
+    BenchArgs, archie, chain, fanout, machine, open, page, parked, report, restate, resume,
+    threads, turns, weight,
 };
 use crate::verify::{commit, is_dirty};
 use crate::workspace::root;
@@ -57,6 +57,7 @@ impl Bench {
             "fanout" => fanout::run(lab),
             "resume" => resume::run(lab),
             "restate" => restate::run(lab),
+            "archie" => archie::run(lab),
             "loop" => {
                 let mut found = Findings::new("loop", lab.quick);
                 found.rows = [turns::run(fixture)?, open::run(fixture)?].concat();

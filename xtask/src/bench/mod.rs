@@ -10,6 +10,8 @@ mod page;
 mod plot;
 
 #[cfg(feature = "bench")]
+mod archie;
+#[cfg(feature = "bench")]
 mod chain;
 #[cfg(feature = "bench")]
 mod contest;
@@ -70,7 +72,7 @@ pub(crate) struct BenchArgs {
 }
 
 pub(crate) const NAMES: &[&str] = &[
-    "chain", "loop", "fanout", "resume", "parked", "threads", "restate", "all", "page",
+    "chain", "loop", "fanout", "resume", "parked", "threads", "restate", "archie", "all", "page",
 ];
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
+use free_ports::{free_ports, of_this_process};
 
 use super::account::Account;
-use super::ports::{free_ports, of_this_process};
 use crate::workspace::output_of;
 
 /// The server and its folder: data, socket, log, port.

@@ -4,18 +4,18 @@
 //! `model-large` can choose tools, takes a gigabyte of download and is only started when it is asked for.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
+use free_ports::free_ports;
 
+use super::Places;
 use super::daemon::{Daemon, Life};
 use super::http;
-use super::packages::{find_program, install};
-use super::ports::free_ports;
-use super::{Member, Places, Service, Status};
+use super::python::make_python;
+use super::single::Server;
 use crate::workspace::{cache, output_of};
 
 #[derive(Debug)]
@@ -55,6 +55,16 @@ impl Model {
         };
         Self { kind, daemon }
     }
+}
+
+impl Server for Model {
+    fn name(&self) -> &'static str {
+        self.kind.name
+    }
+
+    fn daemon(&self) -> &Daemon {
+        &self.daemon
+    }
 
     fn start(&self) -> anyhow::Result<()> {
         let python = python(self.kind.name)?;
@@ -75,52 +85,20 @@ impl Model {
         self.daemon.start(&mut command, Life::Own)
     }
 
-    fn wait(&self) -> anyhow::Result<()> {
-        let asked = Instant::now();
-        while !self.is_well() {
-            if !self.daemon.runs() || asked.elapsed() > PATIENCE {
-                bail!("it does not answer; {}", self.daemon.last_words());
-            }
-            sleep(Duration::from_millis(100));
-        }
-        Ok(())
+    fn is_well(&self, port: u16) -> bool {
+        http::is_ok(port, "/health")
     }
 
-    fn is_well(&self) -> bool {
-        self.daemon
-            .port()
-            .is_ok_and(|port| http::is_ok(port, "/health"))
-    }
-}
-
-impl Service for Model {
-    fn name(&self) -> &'static str {
-        self.kind.name
+    fn patience(&self) -> Duration {
+        PATIENCE
     }
 
-    fn up(&self) -> anyhow::Result<()> {
-        // Without its port nobody finds it.
-        if self.daemon.port().is_err() {
-            self.daemon.stop()?;
-        }
-        if !self.daemon.runs() {
-            self.start()?;
-        }
-        self.wait()
+    fn url(&self, port: u16) -> String {
+        format!("http://127.0.0.1:{port}/v1")
     }
 
-    fn down(&self) -> anyhow::Result<bool> {
-        self.daemon.stop()
-    }
-
-    fn status(&self) -> anyhow::Result<Status> {
-        let port = self.daemon.port().ok().filter(|_| self.daemon.runs());
-        let url = port.map(|port| format!("http://127.0.0.1:{port}/v1"));
-        Ok(Status {
-            healthy: port.is_some() && self.is_well(),
-            remark: port.is_some().then(|| self.kind.model.to_owned()),
-            members: vec![Member::with_url(self.kind.name, url)],
-        })
+    fn remark(&self) -> Option<String> {
+        Some(self.kind.model.to_owned())
     }
 }
 
@@ -130,26 +108,11 @@ fn python(name: &str) -> anyhow::Result<PathBuf> {
     if folder.join(ENGINE).is_file() {
         return Ok(folder.join("bin/python"));
     }
-    let python = make_python(name, &folder)?;
+    let python = make_python(name, "python3", &folder)?;
     eprintln!("{name}: installing {ENGINE} with pip (about 15 s)");
     output_of(Command::new(&python).args(["-m", "pip", "-q", "install", ENGINE]))?;
     File::create(folder.join(ENGINE))?;
     Ok(python)
-}
-
-/// A Python of its own in this folder.
-pub(super) fn make_python(name: &str, folder: &Path) -> anyhow::Result<PathBuf> {
-    if find_program("python3").is_none() || !has_venv() {
-        eprintln!("{name}: installing Python's module venv (about 20 s)");
-        install(&["python3", "python3-venv"])?;
-    }
-    output_of(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
-    Ok(folder.join("bin/python"))
-}
-
-fn has_venv() -> bool {
-    let mut command = Command::new("python3");
-    output_of(command.args(["-c", "import venv, ensurepip"])).is_ok()
 }
 
 /// The file of weights, put together from its packages if it is not there. Only their bytes are used: nothing in the

@@ -3,16 +3,16 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Command;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
+use free_ports::free_ports;
 
+use super::Places;
 use super::daemon::{Daemon, Life};
 use super::http;
-use super::model::make_python;
-use super::ports::free_ports;
-use super::{Member, Places, Service, Status};
+use super::python::make_python;
+use super::single::Server;
 use crate::workspace::{cache, output_of};
 
 #[derive(Debug)]
@@ -27,6 +27,16 @@ impl Phoenix {
             folder: places.addresses.join(super::PHOENIX),
         };
         Self { daemon }
+    }
+}
+
+impl Server for Phoenix {
+    fn name(&self) -> &'static str {
+        super::PHOENIX
+    }
+
+    fn daemon(&self) -> &Daemon {
+        &self.daemon
     }
 
     fn start(&self) -> anyhow::Result<()> {
@@ -47,51 +57,20 @@ impl Phoenix {
         self.daemon.start(&mut command, Life::Own)
     }
 
-    fn wait(&self) -> anyhow::Result<()> {
-        let asked = Instant::now();
-        while !self.is_well() {
-            if !self.daemon.runs() || asked.elapsed() > PATIENCE {
-                bail!("it does not answer; {}", self.daemon.last_words());
-            }
-            sleep(Duration::from_millis(200));
-        }
-        Ok(())
+    fn is_well(&self, port: u16) -> bool {
+        http::is_ok(port, "/healthz")
     }
 
-    fn is_well(&self) -> bool {
-        let port = self.daemon.port();
-        port.is_ok_and(|port| http::is_ok(port, "/healthz"))
-    }
-}
-
-impl Service for Phoenix {
-    fn name(&self) -> &'static str {
-        super::PHOENIX
+    fn patience(&self) -> Duration {
+        PATIENCE
     }
 
-    fn up(&self) -> anyhow::Result<()> {
-        // Without its port nobody finds it.
-        if self.daemon.port().is_err() {
-            self.daemon.stop()?;
-        }
-        if !self.daemon.runs() {
-            self.start()?;
-        }
-        self.wait()
+    fn url(&self, port: u16) -> String {
+        format!("http://127.0.0.1:{port}")
     }
 
-    fn down(&self) -> anyhow::Result<bool> {
-        self.daemon.stop()
-    }
-
-    fn status(&self) -> anyhow::Result<Status> {
-        let port = self.daemon.port().ok().filter(|_| self.daemon.runs());
-        let url = port.map(|port| format!("http://127.0.0.1:{port}"));
-        Ok(Status {
-            healthy: port.is_some() && self.is_well(),
-            remark: port.is_some().then(|| PACKAGE.to_owned()),
-            members: vec![Member::with_url(super::PHOENIX, url)],
-        })
+    fn remark(&self) -> Option<String> {
+        Some(PACKAGE.to_owned())
     }
 }
 
@@ -103,7 +82,7 @@ fn python() -> anyhow::Result<PathBuf> {
     if venv.join(PACKAGE).is_file() {
         return Ok(venv.join("bin/python"));
     }
-    let python = make_python(super::PHOENIX, &venv)?;
+    let python = make_python(super::PHOENIX, "python3", &venv)?;
     eprintln!(
         "{}: installing {PACKAGE} with pip (850 MB, about 3 min)",
         super::PHOENIX

@@ -5,15 +5,15 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
+use free_ports::free_ports;
 
+use super::Places;
 use super::daemon::{Daemon, Life};
 use super::packages::{find_program, install};
-use super::ports::free_ports;
-use super::{Member, Places, Service, Status};
+use super::single::Server;
 
 #[derive(Debug)]
 pub(super) struct Redis {
@@ -37,6 +37,16 @@ impl Redis {
         install(&[PROGRAM])?;
         find_program(PROGRAM).context("the package redis-server has no program redis-server")
     }
+}
+
+impl Server for Redis {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn daemon(&self) -> &Daemon {
+        &self.daemon
+    }
 
     fn start(&self) -> anyhow::Result<()> {
         let program = Self::program()?;
@@ -48,46 +58,16 @@ impl Redis {
         self.daemon.start(&mut command, Life::Own)
     }
 
-    fn wait(&self) -> anyhow::Result<()> {
-        let asked = Instant::now();
-        while !self.daemon.port().is_ok_and(answers) {
-            if !self.daemon.runs() || asked.elapsed() > PATIENCE {
-                bail!("it does not answer; {}", self.daemon.last_words());
-            }
-            sleep(Duration::from_millis(20));
-        }
-        Ok(())
-    }
-}
-
-impl Service for Redis {
-    fn name(&self) -> &'static str {
-        NAME
+    fn is_well(&self, port: u16) -> bool {
+        answers(port)
     }
 
-    fn up(&self) -> anyhow::Result<()> {
-        // Without its port nobody finds it.
-        if self.daemon.port().is_err() {
-            self.daemon.stop()?;
-        }
-        if !self.daemon.runs() {
-            self.start()?;
-        }
-        self.wait()
+    fn patience(&self) -> Duration {
+        PATIENCE
     }
 
-    fn down(&self) -> anyhow::Result<bool> {
-        self.daemon.stop()
-    }
-
-    fn status(&self) -> anyhow::Result<Status> {
-        let port = self.daemon.port().ok().filter(|_| self.daemon.runs());
-        let url = port.map(|port| format!("redis://127.0.0.1:{port}"));
-        Ok(Status {
-            healthy: port.is_some_and(answers),
-            remark: None,
-            members: vec![Member::with_url(NAME, url)],
-        })
+    fn url(&self, port: u16) -> String {
+        format!("redis://127.0.0.1:{port}")
     }
 }
 

@@ -18,10 +18,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use free_ports::{free_ports, is_free, of_this_process};
 use serde_json::Value as Json;
 
 use super::daemon::{Daemon, Life};
-use super::ports::{free_ports, is_free, of_this_process};
 use super::{Member, Places, Service, Status, http};
 use crate::workspace::output_of;
 use config::{NodePorts, node_name, read_ports, render, write_ports};

@@ -131,7 +131,11 @@ pub(super) fn print_exports(name: &str, status: &Status) {
             .filter(|(of, _)| *of == kind)
             .map(|(_, url)| url.as_str())
             .collect();
-        let variable = format!("{name}_{kind}").to_uppercase().replace('-', "_");
+        let variable = match name {
+            // What `archie` itself looks at.
+            super::SANDBOX => "ARCHIE_PYTHON".to_owned(),
+            name => format!("{name}_{kind}").to_uppercase().replace('-', "_"),
+        };
         println!("export {variable}={}", urls.join(","));
     }
 }

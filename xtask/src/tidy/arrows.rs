@@ -22,6 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("bench-floor", &["bench-rounds"]),
     ("bench-restate", &["bench-rounds"]),
     ("bench-rounds", &[]),
+    ("free-ports", &[]),
     (
         "archie",
         &[

@@ -28,7 +28,9 @@ impl File {
 
     /// The folder of its package, such as `crates/superstep-core`, and its path from there.
     pub(super) fn split_package(&self) -> Option<(&str, &str)> {
-        let is_below = self.is_of_a_crate() || self.path.starts_with("bench/");
+        let folders_of_packages = ["bench/", "testing/"];
+        let mut folders = folders_of_packages.iter();
+        let is_below = self.is_of_a_crate() || folders.any(|folder| self.path.starts_with(folder));
         let folders = if is_below { 2 } else { 1 };
         let end = self.path.match_indices('/').nth(folders - 1)?.0;
         Some((&self.path[..end], &self.path[end + 1..]))

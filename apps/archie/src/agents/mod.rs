@@ -1,23 +1,70 @@
 //! The agents of this program, and threads of any of them.
 //!
 //! A graph is typed by its state; the commands that list, show, answer and fork threads do not care which. [`AnyAgent`] and
-//! [`AnyThread`] are what they see.
+//! [`AnyThread`] are what they see. How an agent meets a person is its [`Manner`].
 
 pub mod analyze;
+pub mod atris;
+pub mod docs;
+pub mod email_assistant;
+pub mod sheet;
 
 use std::pin::Pin;
 use std::sync::Arc;
 
+use anyhow::Context;
 use serde_json::Value as Json;
+use superstep::checkpoint::Metadata;
 use superstep::graph::Drawing;
 use superstep::run::{OpenQuestion, ThreadState};
+use superstep::store::Store;
 use superstep::trace::Trace;
 use superstep::{
-    DriveError, Events, Graph, InterruptId, Outcome, Past, Runtime, Seq, State, Stopped, Thread,
+    Command, DriveError, Events, Graph, InterruptId, Outcome, Past, Runtime, Seq, State, Stopped,
+    Thread,
 };
+use superstep_agent::Spending;
+
+use crate::cli::settings::Settings;
+use crate::models::Models;
+use crate::talk::Manner;
 
 /// A future that can be kept.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Makes an agent.
+pub type MakeAgent = fn(&Workshop) -> anyhow::Result<Arc<dyn AnyAgent>>;
+
+/// The agents that come with the program.
+pub const AGENTS: &[MakeAgent] = &[
+    analyze::agent,
+    sheet::agent,
+    docs::agent,
+    atris::agent,
+    atris::watch::agent,
+    email_assistant::agent,
+];
+
+/// What agents are made with.
+#[derive(Clone)]
+pub struct Workshop {
+    /// What the program goes by.
+    pub settings: Settings,
+    /// The models, by name.
+    pub models: Arc<Models>,
+    /// What is remembered across threads.
+    pub store: Arc<dyn Store>,
+    /// What a thread may spend; none if there is no limit.
+    pub spending: Option<Spending>,
+}
+
+impl std::fmt::Debug for Workshop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Workshop")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
 
 /// An agent of this program: a graph with a name.
 pub trait AnyAgent: Send + Sync {
@@ -27,14 +74,22 @@ pub trait AnyAgent: Send + Sync {
     /// What it is for, in a line.
     fn about(&self) -> &str;
 
+    /// How it meets a person.
+    fn manner(&self) -> &dyn Manner;
+
     /// Its graph, to look at.
     fn drawing(&self) -> Drawing;
 
     /// Lets a runtime go on with its threads.
     fn register(&self, runtime: &Runtime);
 
-    /// One of its threads.
-    fn thread(&self, runtime: &Runtime, id: &str) -> Result<Arc<dyn AnyThread>, DriveError>;
+    /// One of its threads. What is known about it is stored if it starts.
+    fn thread(
+        &self,
+        runtime: &Runtime,
+        id: &str,
+        known: Metadata,
+    ) -> Result<Arc<dyn AnyThread>, DriveError>;
 }
 
 /// A thread of some agent.
@@ -42,7 +97,10 @@ pub trait AnyThread: Send + Sync {
     /// Its id.
     fn id(&self) -> String;
 
-    /// Goes on where it stands.
+    /// Starts it with an input, or goes on with what it was doing.
+    fn start(&self, input: Json) -> BoxFuture<'_, anyhow::Result<Rest>>;
+
+    /// Goes on where it stands. A run whose process died is taken over.
     fn resume(&self) -> BoxFuture<'_, Result<Rest, DriveError>>;
 
     /// Answers questions in somebody's name, and goes on. None if somebody else runs it and goes on with the answers.
@@ -51,6 +109,10 @@ pub trait AnyThread: Send + Sync {
         by: String,
         answers: Vec<(InterruptId, Json)>,
     ) -> BoxFuture<'_, Result<Option<Rest>, DriveError>>;
+
+    /// Writes into its state, as if a node had; as the last one if none is named.
+    fn update(&self, node: Option<&'static str>, update: Json)
+    -> BoxFuture<'_, anyhow::Result<()>>;
 
     /// What it waits for.
     fn questions(&self) -> BoxFuture<'_, Result<Vec<OpenQuestion>, DriveError>>;
@@ -71,6 +133,33 @@ pub trait AnyThread: Send + Sync {
     fn events(&self, after: Seq) -> Events;
 }
 
+/// What a thread's state holds now, typed.
+pub async fn state_of<S: State>(thread: &dyn AnyThread) -> anyhow::Result<S> {
+    let state = thread.state(None).await?;
+    let state = state.context("the thread has no state yet")?;
+    Ok(state.values.decode()?)
+}
+
+/// All entries of a thread above a number, oldest first, read a page at a time.
+pub async fn each_entry(
+    thread: &dyn AnyThread,
+    mut after: Seq,
+    mut each: impl FnMut(&Past) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    loop {
+        let page = thread.history(after, ENTRIES_AT_ONCE).await?;
+        for past in &page {
+            each(past)?;
+            after = past.seq;
+        }
+        if page.len() < ENTRIES_AT_ONCE as usize {
+            return Ok(());
+        }
+    }
+}
+
+const ENTRIES_AT_ONCE: u32 = 500;
+
 /// Where a run came to rest.
 #[derive(Debug, Clone)]
 pub struct Rest {
@@ -84,12 +173,17 @@ pub struct Rest {
 pub struct Registered<S: State> {
     about: &'static str,
     graph: Graph<S>,
+    manner: Box<dyn Manner>,
 }
 
 impl<S: State> Registered<S> {
     /// An agent of this graph.
-    pub fn new(graph: Graph<S>, about: &'static str) -> Self {
-        Self { about, graph }
+    pub fn new(graph: Graph<S>, about: &'static str, manner: impl Manner + 'static) -> Self {
+        Self {
+            about,
+            graph,
+            manner: Box::new(manner),
+        }
     }
 }
 
@@ -110,6 +204,10 @@ impl<S: State> AnyAgent for Registered<S> {
         self.about
     }
 
+    fn manner(&self) -> &dyn Manner {
+        &*self.manner
+    }
+
     fn drawing(&self) -> Drawing {
         self.graph.drawing()
     }
@@ -118,8 +216,14 @@ impl<S: State> AnyAgent for Registered<S> {
         runtime.register(&self.graph);
     }
 
-    fn thread(&self, runtime: &Runtime, id: &str) -> Result<Arc<dyn AnyThread>, DriveError> {
-        Ok(Arc::new(runtime.thread(&self.graph, id)?))
+    fn thread(
+        &self,
+        runtime: &Runtime,
+        id: &str,
+        known: Metadata,
+    ) -> Result<Arc<dyn AnyThread>, DriveError> {
+        let thread = runtime.thread(&self.graph, id)?;
+        Ok(Arc::new(thread.with_metadata(known)))
     }
 }
 
@@ -137,8 +241,23 @@ impl<S: State> AnyThread for Thread<S> {
         Thread::id(self).to_string()
     }
 
+    fn start(&self, input: Json) -> BoxFuture<'_, anyhow::Result<Rest>> {
+        Box::pin(async move {
+            let input: S::Update =
+                serde_json::from_value(input).context("the input does not fit")?;
+            Ok(self.start_or_recover(input).await?.into())
+        })
+    }
+
     fn resume(&self) -> BoxFuture<'_, Result<Rest, DriveError>> {
-        Box::pin(async move { Ok(Thread::resume(self).await?.into()) })
+        Box::pin(async move {
+            // One that is being run, or was when its process died, is taken over; any other goes on.
+            let stopped = match self.recover().await {
+                Err(DriveError::Open(_)) => Thread::resume(self).await?,
+                recovered => recovered?,
+            };
+            Ok(stopped.into())
+        })
     }
 
     fn answer(
@@ -147,6 +266,23 @@ impl<S: State> AnyThread for Thread<S> {
         answers: Vec<(InterruptId, Json)>,
     ) -> BoxFuture<'_, Result<Option<Rest>, DriveError>> {
         Box::pin(async move { Ok(self.answer_as(&by, answers).await?.map(Rest::from)) })
+    }
+
+    fn update(
+        &self,
+        node: Option<&'static str>,
+        update: Json,
+    ) -> BoxFuture<'_, anyhow::Result<()>> {
+        Box::pin(async move {
+            let update: S::Update =
+                serde_json::from_value(update).context("the update does not fit")?;
+            let update = Command::update(update);
+            match node {
+                Some(node) => self.update_as(node, update).await?,
+                None => Thread::update(self, update).await?,
+            };
+            Ok(())
+        })
     }
 
     fn questions(&self) -> BoxFuture<'_, Result<Vec<OpenQuestion>, DriveError>> {

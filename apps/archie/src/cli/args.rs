@@ -5,6 +5,11 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::agents::analyze::command::AnalyzeArgs;
+use crate::agents::atris::api_command::ApiArgs;
+use crate::agents::atris::command::AtrisArgs;
+use crate::agents::docs::command::DocsArgs;
+use crate::agents::email_assistant::command::MailArgs;
+use crate::agents::sheet::command::SheetArgs;
 use crate::cli::settings::Given;
 
 /// Durable agents: they survive kill -9, show cost and evidence, and run offline.
@@ -19,6 +24,12 @@ pub struct Args {
     /// Where threads are kept: sqlite:PATH or postgres://…
     #[arg(long, global = true, value_name = "STORE")]
     pub store: Option<String>,
+    /// Who drives threads: local, or restate:URL for the workers of a cluster.
+    #[arg(long, global = true, value_name = "ENGINE")]
+    pub engine: Option<String>,
+    /// What a thread may spend before you are asked: dollars (0.50), tokens (20000t) or calls (30c).
+    #[arg(long, global = true, value_name = "BUDGET")]
+    pub budget: Option<String>,
     /// What to do; a shell if nothing is given.
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -30,6 +41,8 @@ impl Args {
         Given {
             model: self.model.clone(),
             store: self.store.clone(),
+            engine: self.engine.clone(),
+            budget: self.budget.clone(),
         }
     }
 }
@@ -48,6 +61,18 @@ pub struct Line {
 pub enum Command {
     /// Decide something over a folder of notes: an analyst interviews you until you say SOLUTION APPROVED or DONE.
     Analyze(AnalyzeArgs),
+    /// Document a folder: agents describe it side by side, refine what they wrote, and every name in it is looked up.
+    Docs(DocsArgs),
+    /// Work on a workbook: a planner and a sandboxed Python do what you ask for, and you see every changed cell before it is saved.
+    Sheet(Box<SheetArgs>),
+    /// Ask an API in plain words: what reads is answered, what changes something asks you first.
+    Atris(AtrisArgs),
+    /// Add, list, show or remove the APIs that `atris` can ask.
+    Api(ApiArgs),
+    /// Sort mail, draft answers, learn what you prefer; nothing is sent that you have not seen.
+    Mail(MailArgs),
+    /// Start a thread of any agent, also of your own, with its input as JSON.
+    Run(RunArgs),
     /// Go on with a thread wherever it stands: at a question, after a crash, after a failure.
     Resume(ThreadArgs),
     /// List threads, newest first.
@@ -62,8 +87,8 @@ pub enum Command {
     Diff(DiffArgs),
     /// List every open question of every agent, answer one, or see who answered what.
     Inbox(InboxArgs),
-    /// Show a thread as a tree, with times and costs.
-    Trace(ThreadArgs),
+    /// Show a thread as a tree, with times and costs, or send it to a trace backend.
+    Trace(TraceArgs),
     /// Draw the graph of an agent.
     Graph(GraphArgs),
     /// Write a thread with all its history into a file.
@@ -78,6 +103,12 @@ pub enum Command {
     Demo(JsonArgs),
     /// Say which model answers, where threads are kept, what is missing and how to mend it.
     Doctor(DoctorArgs),
+    /// Make a small project with an agent of your own, whose program has ours beside it.
+    New(NewArgs),
+    /// Be a process that a Restate cluster calls to run threads.
+    Worker(WorkerArgs),
+    /// Copy everything that is kept into a file, while others go on.
+    Backup(BackupArgs),
     /// Print completions for a shell.
     Completions {
         /// Which shell.
@@ -90,6 +121,75 @@ pub enum Command {
 pub struct ThreadArgs {
     /// Its id, or as much of it as only it has.
     pub thread: String,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which trace, and where to.
+#[derive(Debug, Clone, clap::Args)]
+pub struct TraceArgs {
+    /// Of which thread.
+    #[command(flatten)]
+    pub thread: ThreadArgs,
+    /// Send it to this OTLP address over HTTP, such as http://127.0.0.1:6006 for Phoenix, instead of showing it. What people, models
+    /// and tools said is not sent. OTEL_EXPORTER_OTLP_HEADERS has the headers, such as a key.
+    #[arg(long, value_name = "URL")]
+    pub otlp: Option<String>,
+    /// The project that the backend files it under.
+    #[arg(long, requires = "otlp", default_value = "archie")]
+    pub project: String,
+}
+
+/// What to start.
+#[derive(Debug, Clone, clap::Args)]
+pub struct RunArgs {
+    /// The agent.
+    pub agent: String,
+    /// Its input, an object of fields of its state.
+    #[arg(long, default_value = "{}", value_name = "JSON")]
+    pub input: String,
+    /// What lists call the thread.
+    #[arg(long, default_value = "")]
+    pub title: String,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What to make.
+#[derive(Debug, Clone, clap::Args)]
+pub struct NewArgs {
+    /// The name of the agent and its folder: small letters, digits and _.
+    pub name: String,
+    /// Use the crates of this checkout and not those that are published.
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub from: Option<PathBuf>,
+}
+
+/// Where to listen.
+#[derive(Debug, Clone, clap::Args)]
+pub struct WorkerArgs {
+    /// Where Restate calls; several workers of a machine may share it.
+    #[arg(long, default_value = "127.0.0.1:9080", value_name = "ADDR")]
+    pub listen: std::net::SocketAddr,
+    /// Where /health, /ready and /metrics are told.
+    #[arg(long, value_name = "ADDR")]
+    pub operations: Option<std::net::SocketAddr>,
+    /// Refuse calls that are not signed with this key of the cluster (publickeyv1_…).
+    #[arg(long, value_name = "KEY")]
+    pub identity_key: Option<String>,
+    /// Tell the cluster with this admin address about the worker.
+    #[arg(long, value_name = "URL")]
+    pub register: Option<String>,
+}
+
+/// Where to.
+#[derive(Debug, Clone, clap::Args)]
+pub struct BackupArgs {
+    /// The file; it must not exist.
+    #[arg(value_hint = clap::ValueHint::FilePath)]
+    pub file: PathBuf,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -120,7 +220,7 @@ pub struct ForkArgs {
     /// At this entry; `history` lists them. Else at the newest.
     #[arg(long, value_name = "ENTRY")]
     pub at: Option<u64>,
-    /// Let the copy go on with another model (of an analysis).
+    /// Let the copy go on with another model.
     #[arg(long = "with-model", value_name = "MODEL")]
     pub with_model: Option<String>,
     /// Answer the question that the copy stands at.
@@ -151,7 +251,7 @@ pub struct InboxArgs {
     pub question: Option<String>,
     /// With this: text, or JSON for a question that wants it.
     #[arg(requires = "question")]
-    pub answer: Option<String>,
+    pub answer: Vec<String>,
     /// Show those that were answered, too: who said what, and when.
     #[arg(long)]
     pub all: bool,
@@ -226,6 +326,9 @@ pub struct DoctorArgs {
 impl Command {
     /// Whether it needs the store.
     pub fn needs_home(&self) -> bool {
-        !matches!(self, Self::Completions { .. } | Self::Demo(_))
+        !matches!(
+            self,
+            Self::Completions { .. } | Self::Demo(_) | Self::New(_) | Self::Worker(_)
+        )
     }
 }

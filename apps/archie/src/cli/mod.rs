@@ -1,4 +1,5 @@
 //! The command line.
 
 pub mod args;
+pub mod interval;
 pub mod settings;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
+use superstep::budget::{Limits, Meter};
 
 /// What the program goes by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +13,12 @@ pub struct Settings {
     pub model: Option<String>,
     /// Where threads are kept.
     pub store: Store,
+    /// Who drives threads.
+    pub engine: Engine,
+    /// The server that carries words as they come from the workers of a cluster.
+    pub redis: Option<String>,
+    /// What a thread may spend before a person is asked.
+    pub budget: Option<Limits>,
     /// The folder of everything that is ours.
     pub home: PathBuf,
     /// A folder with prompts of one's own.
@@ -31,6 +38,15 @@ pub enum Store {
     Postgres(String),
 }
 
+/// Who drives threads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Engine {
+    /// This process.
+    Local,
+    /// The workers of a Restate cluster, by the address of its ingress.
+    Restate(String),
+}
+
 /// What was given on the command line.
 #[derive(Debug, Clone, Default)]
 pub struct Given {
@@ -38,6 +54,10 @@ pub struct Given {
     pub model: Option<String>,
     /// `--store`
     pub store: Option<String>,
+    /// `--engine`
+    pub engine: Option<String>,
+    /// `--budget`
+    pub budget: Option<String>,
 }
 
 /// The file.
@@ -46,6 +66,9 @@ pub struct Given {
 struct Written {
     model: Option<String>,
     store: Option<String>,
+    engine: Option<String>,
+    redis: Option<String>,
+    budget: Option<String>,
     prompts: Option<PathBuf>,
     person: Option<String>,
 }
@@ -70,6 +93,18 @@ pub const VARIABLES: &[Variable] = &[
         what: "where threads are kept, sqlite:PATH or postgres://…",
     },
     Variable {
+        name: "ARCHIE_ENGINE",
+        what: "who drives threads, local or restate:INGRESS_URL",
+    },
+    Variable {
+        name: "ARCHIE_REDIS",
+        what: "redis://…, for words as they come from the workers of a cluster",
+    },
+    Variable {
+        name: "ARCHIE_BUDGET",
+        what: "what a thread may spend before you are asked: dollars (0.50), tokens (20000t) or calls (30c)",
+    },
+    Variable {
         name: "ARCHIE_HOME",
         what: "the folder of threads, history and settings",
     },
@@ -82,8 +117,16 @@ pub const VARIABLES: &[Variable] = &[
         what: "in whose name questions are answered",
     },
     Variable {
+        name: "ARCHIE_PYTHON",
+        what: "the Python that `sheet` runs code with; it needs pandas and openpyxl, and matplotlib for pictures",
+    },
+    Variable {
         name: "ARCHIE_LOG",
         what: "what is logged to stderr, such as `warn` or `superstep=debug`",
+    },
+    Variable {
+        name: "OTEL_EXPORTER_OTLP_HEADERS",
+        what: "headers for `archie trace --otlp`, such as `x-api-key=…`",
     },
     Variable {
         name: "OPENAI_API_KEY",
@@ -118,6 +161,22 @@ pub const VARIABLES: &[Variable] = &[
         what: "where a script notes what it said, so that it can go on after a crash",
     },
     Variable {
+        name: "ARCHIE_GOOGLE_CLIENT_ID",
+        what: "who this program is to Google, for `archie mail login gmail`",
+    },
+    Variable {
+        name: "ARCHIE_GOOGLE_CLIENT_SECRET",
+        what: "what goes with it",
+    },
+    Variable {
+        name: "ARCHIE_GOOGLE_CALLBACK_PORT",
+        what: "where a browser comes back to after signing in; any free port unless set",
+    },
+    Variable {
+        name: "ARCHIE_GOOGLE_URL",
+        what: "another server that speaks the wire of Gmail and Calendar",
+    },
+    Variable {
         name: "NO_COLOR",
         what: "set to anything: no colours",
     },
@@ -146,6 +205,16 @@ impl Settings {
             Some(store) => store_of(&store)?,
             None => Store::Sqlite(home.join("threads.db")),
         };
+        let engine = given
+            .engine
+            .clone()
+            .or_else(|| variable("ARCHIE_ENGINE"))
+            .or(written.engine);
+        let budget = given
+            .budget
+            .clone()
+            .or_else(|| variable("ARCHIE_BUDGET"))
+            .or(written.budget);
         let person = variable("ARCHIE_PERSON").or(written.person);
         Ok(Self {
             model: given
@@ -154,6 +223,9 @@ impl Settings {
                 .or_else(|| variable("ARCHIE_MODEL"))
                 .or(written.model),
             store,
+            engine: engine.as_deref().map_or(Ok(Engine::Local), engine_of)?,
+            redis: variable("ARCHIE_REDIS").or(written.redis),
+            budget: budget.as_deref().map(budget_of).transpose()?,
             prompts: variable("ARCHIE_PROMPTS")
                 .map(PathBuf::from)
                 .or(written.prompts),
@@ -202,6 +274,42 @@ fn store_of(text: &str) -> anyhow::Result<Store> {
     bail!("`{text}` is no store: write sqlite:PATH or postgres://USER@HOST/DATABASE")
 }
 
+fn engine_of(text: &str) -> anyhow::Result<Engine> {
+    match text.strip_prefix("restate:") {
+        Some(url) if url.starts_with("http://") || url.starts_with("https://") => {
+            Ok(Engine::Restate(url.trim_end_matches('/').to_owned()))
+        }
+        None if text == "local" => Ok(Engine::Local),
+        _ => bail!("`{text}` is no engine: write local or restate:http://HOST:PORT"),
+    }
+}
+
+/// Dollars, tokens or calls.
+fn budget_of(text: &str) -> anyhow::Result<Limits> {
+    let wrong =
+        || format!("`{text}` is no budget: write dollars (0.50), tokens (20000t) or calls (30c)");
+    if let Some(tokens) = text.strip_suffix('t') {
+        return Ok(Limits::of(
+            Meter::Tokens,
+            tokens.parse().with_context(wrong)?,
+        ));
+    }
+    if let Some(calls) = text.strip_suffix('c') {
+        return Ok(Limits::of(Meter::Calls, calls.parse().with_context(wrong)?));
+    }
+    let dollars: f64 = text.trim_start_matches('$').parse().with_context(wrong)?;
+    if !(0.0..=MOST_DOLLARS).contains(&dollars) {
+        bail!(wrong());
+    }
+    // Within what was checked above, this cannot be out of range.
+    Ok(Limits::of(
+        Meter::NanoDollars,
+        (dollars * 1e9).round() as u64,
+    ))
+}
+
+const MOST_DOLLARS: f64 = 1e6;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,6 +337,34 @@ mod tests {
         assert_eq!(settings.person, "ada");
         let settings = Settings::from(&Given::default(), variable).unwrap();
         assert_eq!(settings.model().unwrap(), "ollama:file");
+    }
+
+    #[test]
+    fn a_budget_is_in_dollars_tokens_or_calls() {
+        assert_eq!(
+            budget_of("0.50").unwrap(),
+            Limits::of(Meter::NanoDollars, 500_000_000)
+        );
+        assert_eq!(
+            budget_of("20000t").unwrap(),
+            Limits::of(Meter::Tokens, 20_000)
+        );
+        assert_eq!(budget_of("30c").unwrap(), Limits::of(Meter::Calls, 30));
+        for wrong in ["", "-1", "much", "NaN", "1e99"] {
+            assert!(budget_of(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_engine_is_here_or_on_a_cluster() {
+        assert_eq!(engine_of("local").unwrap(), Engine::Local);
+        let cluster = Engine::Restate("http://127.0.0.1:8080".to_owned());
+        assert_eq!(
+            engine_of("restate:http://127.0.0.1:8080/").unwrap(),
+            cluster
+        );
+        assert!(engine_of("restate:").is_err());
+        assert!(engine_of("temporal").is_err());
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Opens every parked thread with this program, before it matters.
 
+use std::ops::ControlFlow;
+
 use serde_json::json;
-use superstep::checkpoint::{Page, Status, ThreadQuery};
+use superstep::checkpoint::Status;
 
 use crate::cli::args::JsonArgs;
 use crate::exit::Exit;
@@ -10,45 +12,25 @@ use crate::say::Say;
 
 pub(super) async fn run(args: &JsonArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
     let waiting = say.waiting("opening parked threads");
-    let mut looked = 0u64;
+    let mut parked = Vec::new();
+    home.each_row(|row| {
+        if row.head.status != Status::Idle {
+            parked.push(row);
+        }
+        ControlFlow::Continue(())
+    })
+    .await?;
     let mut bad = Vec::new();
-    let mut offset = 0;
-    loop {
-        let query = ThreadQuery {
-            page: Page {
-                limit: PAGE,
-                offset,
-            },
-            ..ThreadQuery::default()
+    for row in &parked {
+        let opened = match home.thread_of(row) {
+            Ok(thread) => thread.state(None).await.map_err(anyhow::Error::from),
+            Err(error) => Err(error),
         };
-        let rows = home.runtime.threads(&query).await?;
-        let count = rows.len();
-        for row in rows {
-            if row.head.status == Status::Idle {
-                continue;
-            }
-            looked += 1;
-            let id = row.thread.to_string();
-            let opened = match home.agent(&row.graph) {
-                Ok(agent) => {
-                    let thread = agent.thread(&home.runtime, &id)?;
-                    thread
-                        .state(None)
-                        .await
-                        .map(drop)
-                        .map_err(anyhow::Error::from)
-                }
-                Err(error) => Err(error),
-            };
-            if let Err(error) = opened {
-                bad.push((id, format!("{error:#}")));
-            }
+        if let Err(error) = opened {
+            bad.push((row.thread.to_string(), format!("{error:#}")));
         }
-        if count < PAGE as usize {
-            break;
-        }
-        offset += PAGE;
     }
+    let looked = parked.len();
     drop(waiting);
     if args.json {
         let bad: Vec<_> = bad
@@ -71,5 +53,3 @@ pub(super) async fn run(args: &JsonArgs, home: &Home, say: &dyn Say) -> anyhow::
         Exit::Failed
     })
 }
-
-const PAGE: u32 = 1_000;

@@ -1,20 +1,26 @@
 //! What works here, what does not, and how to mend it.
 
+mod offers;
+
 use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 use superstep_llm::{Message, Request};
 
+use crate::agents::sheet;
 use crate::cli::args::DoctorArgs;
 use crate::cli::settings::{Store, VARIABLES};
 use crate::exit::Exit;
 use crate::home::Home;
 use crate::say::Say;
+use offers::offers;
 
 pub(super) async fn run(args: &DoctorArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
     let waiting = say.waiting("looking");
     let model = model(home).await;
     let store = store(home).await;
+    let sandbox = sheet::ready();
+    let sandbox = json!({ "ok": sandbox.is_ok(), "says": sandbox.unwrap_or_else(|why| format!("`archie sheet` cannot run code: {why}")) });
     drop(waiting);
     let is_well = model["ok"] == json!(true) && store["ok"] == json!(true);
     let variables: Vec<_> = VARIABLES
@@ -25,6 +31,7 @@ pub(super) async fn run(args: &DoctorArgs, home: &Home, say: &dyn Say) -> anyhow
         "version": env!("CARGO_PKG_VERSION"),
         "model": model,
         "store": store,
+        "sandbox": sandbox,
         "settings": home.settings.file.display().to_string(),
         "agents": home.agents.iter().map(|agent| agent.name().to_owned()).collect::<Vec<_>>(),
         "environment": variables,
@@ -47,7 +54,7 @@ pub(super) async fn run(args: &DoctorArgs, home: &Home, say: &dyn Say) -> anyhow
 fn tell(report: &Json, say: &dyn Say) {
     let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
     say.line(&format!("archie {}", text(&report["version"])));
-    for part in ["model", "store"] {
+    for part in ["model", "store", "sandbox"] {
         let mark = if report[part]["ok"] == json!(true) {
             "ok"
         } else {
@@ -60,6 +67,8 @@ fn tell(report: &Json, say: &dyn Say) {
         text(&report["settings"])
     ));
     say.line("    environment:");
+    let names = VARIABLES.iter().map(|variable| variable.name.len());
+    let width = names.max().unwrap_or_default();
     for variable in report["environment"].as_array().into_iter().flatten() {
         let mark = if variable["set"] == json!(true) {
             "set"
@@ -67,7 +76,7 @@ fn tell(report: &Json, say: &dyn Say) {
             "-"
         };
         say.line(&format!(
-            "      {:<24} {mark:<4} {}",
+            "      {:<width$} {mark:<4} {}",
             text(&variable["name"]),
             text(&variable["what"])
         ));
@@ -76,9 +85,8 @@ fn tell(report: &Json, say: &dyn Say) {
 
 async fn model(home: &Home) -> Json {
     let no = |says: String| json!({ "ok": false, "says": says });
-    let name = match home.settings.model() {
-        Ok(name) => name.to_owned(),
-        Err(error) => return no(error.to_string()),
+    let Some(name) = home.settings.model.clone() else {
+        return no(unchosen(&offers().await));
     };
     // A script would count the question as one of its own.
     if name.starts_with("script:") || name.starts_with("cassette:") {
@@ -102,6 +110,21 @@ async fn model(home: &Home) -> Json {
         Err(_) => no(format!("{name} gave nothing for {} s", PATIENCE.as_secs())),
     }
 }
+
+/// That no model is chosen, and which could be.
+fn unchosen(offers: &[String]) -> String {
+    let Some(first) = offers.first() else {
+        return format!(
+            "no model is chosen, and none answers here: start Ollama or another local server, or set a key; then {CHOOSE}"
+        );
+    };
+    format!(
+        "no model is chosen; here answer {}: `archie --model {first}`, or {CHOOSE}",
+        offers.join(", ")
+    )
+}
+
+const CHOOSE: &str = "set ARCHIE_MODEL to PROVIDER:NAME";
 
 async fn store(home: &Home) -> Json {
     let place = match &home.settings.store {

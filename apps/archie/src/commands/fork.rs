@@ -1,32 +1,35 @@
 //! A copy of a thread, to try something else.
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use serde_json::json;
-use superstep::Seq;
+use superstep::checkpoint::Metadata;
+use superstep::{Seq, ThreadId};
 
-use crate::agents::analyze;
-use crate::agents::analyze::state::AppStateUpdate;
+use super::files;
 use crate::cli::args::ForkArgs;
 use crate::exit::Exit;
 use crate::home::Home;
+use crate::questions::Asked;
 use crate::say::Say;
 
 pub(super) async fn run(args: &ForkArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
     let (thread, row) = home.find(&args.thread).await?;
+    let agent = home.agent(&row.graph)?;
     let to = uuid::Uuid::now_v7().to_string();
-    thread.copy_to(to.clone(), args.at.map(Seq)).await?;
-    if let Some(model) = &args.with_model {
-        if row.graph != analyze::NAME {
-            bail!("only an analysis can go on with another model");
-        }
-        let model: superstep_llm::ModelName = model.parse()?;
-        let update = AppStateUpdate::default().model_name(model.to_string());
-        home.runtime
-            .thread(&home.analyze, &to)?
-            .update(update)
-            .await?;
+    let its_files = agent.manner().files(&ThreadId::new(&to)?);
+    // First, so that no copy is ever without them.
+    if let (Some(from), Some(to)) = (files::of(home, &row.graph, &row.thread)?, its_files) {
+        files::copy(&from, &to)?;
     }
-    let copy = home.agent(&row.graph)?.thread(&home.runtime, &to)?;
+    thread.copy_to(to.clone(), args.at.map(Seq)).await?;
+    let copy = agent.thread(&home.runtime, &to, Metadata::new())?;
+    if let Some(model) = &args.with_model {
+        let model: superstep_llm::ModelName = model.parse()?;
+        let update = agent.manner().with_model(&model.to_string());
+        let update =
+            update.with_context(|| format!("`{}` cannot go on with another model", row.graph))?;
+        copy.update(None, update).await?;
+    }
     if let Some(answer) = &args.answer {
         // The copy asks again what its original asked there.
         let rest = copy.resume().await?;
@@ -36,11 +39,10 @@ pub(super) async fn run(args: &ForkArgs, home: &Home, say: &dyn Say) -> anyhow::
         };
         let question =
             question.context("the copy does not stand at a question; leave --answer out")?;
-        copy.answer(
-            home.settings.person.clone(),
-            vec![(question.id, json!(answer))],
-        )
-        .await?;
+        let answer = agent.manner().read(&Asked::of(&question)?, answer);
+        let answer = answer.map_err(anyhow::Error::msg)?;
+        let by = home.settings.person.clone();
+        copy.answer(by, vec![(question.id, answer)]).await?;
     }
     match args.json {
         true => say.json(&json!({ "thread": to, "of": row.thread.to_string() })),

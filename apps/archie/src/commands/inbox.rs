@@ -9,7 +9,9 @@ use super::threads::{short, time};
 use crate::cli::args::InboxArgs;
 use crate::exit::Exit;
 use crate::home::Home;
+use crate::questions::Asked;
 use crate::say::Say;
+use crate::talk::{read_answer, too_late};
 
 pub(super) async fn run(args: &InboxArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
     let query = InterruptQuery {
@@ -22,7 +24,8 @@ pub(super) async fn run(args: &InboxArgs, home: &Home, say: &dyn Say) -> anyhow:
     };
     let questions = home.runtime.questions(&query).await?;
     if let Some(wanted) = &args.question {
-        return answer(wanted, args.answer.as_deref(), &questions, home, say).await;
+        let given = (!args.answer.is_empty()).then(|| args.answer.join(" "));
+        return answer(wanted, given.as_deref(), &questions, home, say).await;
     }
     if args.json {
         let shown = questions
@@ -89,19 +92,26 @@ async fn answer(
     if text.trim().is_empty() {
         bail!("an empty answer was not taken; the question stays open");
     }
-    let answer = fitting(question, &text);
-    let (thread, _) = home.find(&question.row.thread.to_string()).await?;
+    let (thread, row) = home.find(&question.row.thread.to_string()).await?;
+    let answer = read_answer(&**home.agent(&row.graph)?, question, &text)?;
     let waiting = say.waiting("going on");
-    let rest = thread
-        .answer(
-            home.settings.person.clone(),
-            vec![(question.question.id, answer)],
-        )
-        .await?;
+    let by = home.settings.person.clone();
+    let given = vec![(question.question.id, answer)];
+    let rest = match thread.answer(by, given).await {
+        Ok(rest) => rest,
+        Err(error) => return Err(too_late(home, &*thread, question.question.id, error).await),
+    };
     drop(waiting);
     let id = thread.id();
+    let state = thread.state(None).await?;
+    let values: Json = state.map_or(Ok(Json::Null), |state| state.values.decode())?;
+    let shown = home.agent(&row.graph)?.manner().answered(&values);
+    shown.iter().for_each(|line| say.line(line));
     say.line(&match rest.map(|rest| rest.outcome) {
         None => "answered; whoever runs the thread goes on with it".to_owned(),
+        Some(superstep::Outcome::Finished) if !shown.is_empty() => {
+            "answered, and the thread is finished".to_owned()
+        }
         Some(superstep::Outcome::Finished) => {
             format!("answered, and the thread is finished; `archie resume {id}` writes its result")
         }
@@ -111,26 +121,8 @@ async fn answer(
     Ok(Exit::Done)
 }
 
-/// As text, unless the question wants something else.
-fn fitting(question: &OpenQuestion, text: &str) -> Json {
-    let schema: Option<Json> = question
-        .question
-        .schema
-        .as_ref()
-        .and_then(|schema| schema.decode().ok());
-    let wants_text = schema.is_none_or(|schema| schema.get("type") == Some(&json!("string")));
-    match wants_text {
-        true => json!(text),
-        false => serde_json::from_str(text).unwrap_or_else(|_| json!(text)),
-    }
-}
-
 fn asked(question: &OpenQuestion) -> anyhow::Result<String> {
-    let request: Json = question.question.request.decode()?;
-    Ok(match request.get("query") {
-        Some(query) => short(query),
-        None => short(&request),
-    })
+    Ok(short(&json!(Asked::of(&question.question)?.words())))
 }
 
 fn said(answer: &AnswerBody) -> anyhow::Result<String> {

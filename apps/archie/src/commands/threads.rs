@@ -4,25 +4,23 @@ use std::fs;
 
 use anyhow::{Context, bail};
 use serde_json::{Value as Json, json};
-use superstep::checkpoint::{Page, Status, ThreadQuery, ThreadRow};
+use superstep::checkpoint::{Status, ThreadQuery, ThreadRow};
 use superstep::{Archive, Seq, Timestamp};
 
+use super::files;
+use crate::agents::each_entry;
 use crate::cli::args::{DeleteArgs, FileArgs, ImportArgs, ThreadArgs, ThreadsArgs};
 use crate::exit::Exit;
 use crate::home::Home;
-use crate::say::{Say, json_of};
+use crate::say::Say;
 
 pub(super) async fn list(args: &ThreadsArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
     let query = ThreadQuery {
         graph: args.agent.clone(),
         status: args.status.as_deref().map(status_of).transpose()?,
-        page: Page {
-            limit: args.limit,
-            offset: 0,
-        },
         ..ThreadQuery::default()
     };
-    let rows = home.runtime.threads(&query).await?;
+    let rows = home.rows(query, args.limit).await?;
     if args.json {
         say.json(&Json::Array(rows.iter().map(row_json).collect()));
         return Ok(Exit::Done);
@@ -40,7 +38,7 @@ pub(super) async fn list(args: &ThreadsArgs, home: &Home, say: &dyn Say) -> anyh
             "{}  {:<8} {:<9} {}  {title}",
             row.thread,
             row.graph,
-            word(row.head.status),
+            row.head.status.as_str(),
             time(row.updated)
         ));
     }
@@ -80,7 +78,7 @@ pub(super) async fn show(args: &ThreadArgs, home: &Home, say: &dyn Say) -> anyho
         "{}  {}  {}  entry {}",
         row.thread,
         row.graph,
-        word(row.head.status),
+        row.head.status.as_str(),
         state.seq.0
     ));
     say.line(&format!(
@@ -109,28 +107,20 @@ pub(super) async fn show(args: &ThreadArgs, home: &Home, say: &dyn Say) -> anyho
 
 pub(super) async fn history(args: &ThreadArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
     let (thread, _) = home.find(&args.thread).await?;
-    let mut after = Seq(0);
     let mut all = Vec::new();
-    loop {
-        let past = thread.history(after, PAGE).await?;
-        let is_last = past.len() < PAGE as usize;
-        for entry in past {
-            after = entry.seq;
-            let nodes = nodes_of(&entry.entry);
-            let stop = entry.entry.stop.as_ref().map(stop_word);
-            all.push(json!({
-                "entry": entry.seq.0,
-                "parent": entry.entry.parent.0,
-                "at": entry.entry.at.0,
-                "kind": format!("{:?}", entry.entry.kind).to_lowercase(),
-                "nodes": nodes,
-                "stop": stop,
-            }));
-        }
-        if is_last {
-            break;
-        }
-    }
+    each_entry(&*thread, Seq(0), |past| {
+        let stop = past.entry.stop.as_ref().map(stop_word);
+        all.push(json!({
+            "entry": past.seq.0,
+            "parent": past.entry.parent.0,
+            "at": past.entry.at.0,
+            "kind": format!("{:?}", past.entry.kind).to_lowercase(),
+            "nodes": nodes_of(&past.entry),
+            "stop": stop,
+        }));
+        Ok(())
+    })
+    .await?;
     if args.json {
         say.json(&Json::Array(all));
         return Ok(Exit::Done);
@@ -158,16 +148,6 @@ pub(super) async fn history(args: &ThreadArgs, home: &Home, say: &dyn Say) -> an
     Ok(Exit::Done)
 }
 
-pub(super) async fn trace(args: &ThreadArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
-    let (thread, _) = home.find(&args.thread).await?;
-    let trace = thread.trace().await?;
-    match args.json {
-        true => say.json(&json_of(&trace)),
-        false => say.line(trace.to_string().trim_end()),
-    }
-    Ok(Exit::Done)
-}
-
 pub(super) async fn export(args: &FileArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
     let (_, row) = home.find(&args.thread).await?;
     let archive = home.runtime.export(&row.thread).await?;
@@ -180,6 +160,14 @@ pub(super) async fn export(args: &FileArgs, home: &Home, say: &dyn Say) -> anyho
         args.file.display(),
         bytes.len()
     ));
+    if let Some(its_files) = files::of(home, &row.graph, &row.thread)? {
+        let beside = files::beside(&args.file);
+        files::copy(&its_files, &beside)?;
+        say.line(&format!(
+            "its files are in {}; take both along",
+            beside.display()
+        ));
+    }
     Ok(Exit::Done)
 }
 
@@ -193,6 +181,13 @@ pub(super) async fn import(args: &ImportArgs, home: &Home, say: &dyn Say) -> any
         )
     })?;
     let id = archive.thread.clone();
+    let beside = files::beside(&args.file);
+    let agent = home.agent(&archive.listing.graph);
+    if let (true, Ok(agent)) = (beside.is_dir(), agent)
+        && let Some(folder) = agent.manner().files(&id)
+    {
+        files::copy(&beside, &folder)?;
+    }
     home.runtime.import(&id, &archive).await?;
     say.line(&format!("{id} is here; `archie show {id}`"));
     Ok(Exit::Done)
@@ -207,6 +202,10 @@ pub(super) async fn delete(args: &DeleteArgs, home: &Home, say: &dyn Say) -> any
             return Ok(Exit::Done);
         }
     }
+    // Its agent may be gone, and then nobody knows of files.
+    if let Ok(Some(its_files)) = files::of(home, &row.graph, &row.thread) {
+        files::remove(&its_files)?;
+    }
     home.store().delete(&row.thread).await?;
     say.line(&format!("{} is gone", row.thread));
     Ok(Exit::Done)
@@ -216,24 +215,11 @@ fn row_json(row: &ThreadRow) -> Json {
     json!({
         "thread": row.thread.to_string(),
         "agent": row.graph,
-        "status": word(row.head.status),
+        "status": row.head.status.as_str(),
         "title": row.metadata.get("title"),
         "createdAt": row.created.0,
         "updatedAt": row.updated.0,
     })
-}
-
-/// The status in a word.
-pub(super) fn word(status: Status) -> &'static str {
-    match status {
-        Status::Idle => "idle",
-        Status::Running => "running",
-        Status::Paused => "paused",
-        Status::Failed => "failed",
-        Status::Cancelled => "cancelled",
-        Status::StepLimit => "limit",
-        Status::Deleted => "deleted",
-    }
 }
 
 fn status_of(text: &str) -> anyhow::Result<Status> {
@@ -245,11 +231,11 @@ fn status_of(text: &str) -> anyhow::Result<Status> {
         Status::Cancelled,
         Status::StepLimit,
     ];
-    match all.into_iter().find(|status| word(*status) == text) {
+    match all.into_iter().find(|status| status.as_str() == text) {
         Some(status) => Ok(status),
         None => bail!(
             "`{text}` is no status; there are {}",
-            all.map(word).join(", ")
+            all.map(Status::as_str).join(", ")
         ),
     }
 }
@@ -296,36 +282,10 @@ pub(super) fn short(value: &Json) -> String {
 
 /// A time for people, in UTC.
 pub(super) fn time(at: Timestamp) -> String {
-    let seconds = at.0.div_euclid(1_000);
-    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (year, month, day) = civil(days);
-    format!(
-        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}",
-        rest / 3_600,
-        rest / 60 % 60,
-        rest % 60
-    )
+    let moment = chrono::DateTime::from_timestamp_millis(at.0).unwrap_or_default();
+    moment.format("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// The date of a day since 1970, by the calendar that everybody uses.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day)
-}
-
-const PAGE: u32 = 500;
 const SHORT_CHARS: usize = 100;
 
 #[test]

@@ -1,6 +1,7 @@
 //! Every command: its help, its output for people, its JSON.
 
 use serde_json::{Value as Json, json};
+use superstep_conformance::services;
 
 use crate::kit::{Desk, same};
 
@@ -181,4 +182,66 @@ fn the_doctor_tells_what_is_set_and_never_to_what() {
     let none = Desk::with_model("").run(&["doctor"], "");
     assert_eq!(none.code(), Some(1));
     assert!(none.out().contains("no model is chosen"), "{none:?}");
+}
+
+#[test]
+fn without_a_model_the_doctor_says_which_answer_here() {
+    let desk = Desk::with_model("")
+        .with_environment("OPENAI_BASE_URL", &services::url("model"))
+        .with_environment("OLLAMA_HOST", "127.0.0.1:9");
+    let ran = desk.run(&["doctor"], "");
+    assert!(
+        ran.out()
+            .contains("here answer openai:smollm2-135m: `archie --model openai:smollm2-135m`"),
+        "{ran:?}"
+    );
+    let nobody = Desk::with_model("").with_environment("OLLAMA_HOST", "127.0.0.1:9");
+    let ran = nobody.run(&["doctor"], "");
+    assert!(ran.out().contains("none answers here"), "{ran:?}");
+}
+
+#[test]
+fn a_backup_is_a_store_of_its_own() {
+    let desk = paused();
+    let ran = desk.run(&["backup", "copy.db"], "");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    let copied = desk.json(&["--store", "sqlite:copy.db", "threads", "--json"]);
+    assert_eq!(copied[0]["thread"], desk.thread());
+    let again = desk.run(&["backup", "copy.db"], "");
+    assert_eq!(again.code(), Some(1));
+    assert!(again.err().contains("copy.db exists"), "{again:?}");
+}
+
+#[test]
+fn any_agent_is_started_with_json() {
+    let desk = Desk::scripted(&json!([{"at": "initial", "text": "Is ordering required?"}]));
+    let input = json!({ "userInput": "analyze: x", "modelName": "script:script.json" }).to_string();
+    let ran = desk.run(&["run", "analyze", "--input", &input], "");
+    assert_eq!(ran.code(), Some(3), "{ran:?}");
+    let ran = desk.run(&["run", "analyze", "--input", "{\"userInptu\": 1}"], "");
+    assert!(ran.err().contains("userInptu"), "{ran:?}");
+    let ran = desk.run(&["run", "nobody"], "");
+    assert!(
+        ran.err()
+            .contains("there is no agent `nobody`; there are analyze"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn a_new_project_says_what_to_type() {
+    let desk = paused();
+    let checkout = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let ran = desk.run(&["new", "greeter", "--from", checkout], "");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    assert!(
+        ran.out()
+            .contains("cargo run -- --model script:hello.json run greeter"),
+        "{ran:?}"
+    );
+    let manifest = std::fs::read_to_string(desk.path("greeter/Cargo.toml")).unwrap();
+    assert!(manifest.contains("apps/archie"), "{manifest}");
+    for wrong in ["greeter", "Greeter", "../x", "1st"] {
+        assert_eq!(desk.run(&["new", wrong], "").code(), Some(1), "{wrong}");
+    }
 }

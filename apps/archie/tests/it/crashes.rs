@@ -4,22 +4,22 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use archie::agents::analyze::command::{AnalyzeArgs, go_on, handle_analyze_command};
+use archie::agents::analyze::command::{AnalyzeArgs, handle_analyze_command};
 use archie::agents::analyze::result::{Change, changes};
 use archie::agents::analyze::state::AppState;
-use archie::cli::settings::{Settings, Store};
+use archie::agents::state_of;
 use archie::exit::Exit;
 use archie::home::Home;
-use archie::say::{Say, Waiting};
+use archie::talk::Talk;
 use serde_json::{Value as Json, json};
 use superstep::Seq;
 use superstep::checkpoint::ThreadQuery;
 use superstep::checkpoint::format::Change as Logged;
-use superstep_conformance::mortal::{Fate, Mortal};
-use superstep_llm::{BoxFuture, Model, ModelError, ModelName, ReplyStream, Request, Script};
-use superstep_sqlite::Sqlite;
+use superstep_conformance::mortal::Fate;
+
+use crate::deaths::{self, MODEL, Person};
 
 /// What outlives every process: a database, a folder of notes, what the model was asked.
 struct World {
@@ -56,69 +56,35 @@ impl World {
     }
 
     fn home(&self, fate: &Arc<Fate>) -> Home {
-        let path = self.folder.path().join("threads.db");
-        let store = Mortal::new(Arc::new(Sqlite::open(&path).unwrap()), fate.clone());
-        let settings = Settings {
-            model: Some(MODEL.to_owned()),
-            store: Store::Sqlite(path),
-            home: self.folder.path().to_owned(),
-            prompts: None,
-            person: "ada".to_owned(),
-            file: self.folder.path().join("settings.json"),
-        };
-        let home = Home::over(settings, store).unwrap();
-        let script = Script::parse("test", &replies().to_string()).unwrap();
-        let script = script.with_ledger(self.folder.path().join("ledger"));
-        let model = Deadly {
-            script: script.unwrap(),
-            fate: fate.clone(),
-        };
-        home.models.put(MODEL, Arc::new(model));
-        home
+        deaths::home(self.folder.path(), fate, &replies())
     }
 
     /// One process: begins, or goes on with what it finds.
     async fn live(&self, fate: &Arc<Fate>) -> Option<Exit> {
         let home = self.home(fate);
-        let person = Person::default();
-        let life = async {
-            let found = home.runtime.threads(&ThreadQuery::default()).await.unwrap();
-            match found.first() {
-                None => {
-                    let args = AnalyzeArgs {
-                        query: Some("Choose a queue".to_owned()),
-                        inputs: Some(self.notes()),
-                        recursive: false,
-                        recheck: None,
-                        json: false,
-                    };
-                    handle_analyze_command(&args, MODEL, &home, &person).await
-                }
-                Some(row) => go_on(&row.thread.to_string(), &home, &person, false).await,
-            }
+        let args = AnalyzeArgs {
+            query: Some("Choose a queue".to_owned()),
+            inputs: Some(self.notes()),
+            recursive: false,
+            recheck: None,
+            json: false,
         };
-        Box::pin(fate.lives(life)).await.map(Result::unwrap)
+        let begin = async |talk: &Talk<'_>| handle_analyze_command(&args, MODEL, talk).await;
+        deaths::live(&home, &Person::who(answer), fate, begin).await
     }
 
     /// Processes that die at these points, and then one that does not.
     async fn lives(&self, deaths: &[u64]) -> u64 {
-        for death in deaths {
-            self.live(&Fate::at(*death)).await;
-        }
-        let fate = Fate::never();
-        assert_eq!(self.live(&fate).await, Some(Exit::Done), "{deaths:?}");
-        fate.points()
+        deaths::lives(deaths, async |fate| self.live(fate).await, Exit::Done).await
     }
 
     async fn end(&self) -> End {
         let home = self.home(&Fate::never());
         let found = home.runtime.threads(&ThreadQuery::default()).await.unwrap();
         assert_eq!(found.len(), 1, "one analysis is one thread");
-        let id = found[0].thread.to_string();
-        let thread = home.runtime.thread(&home.analyze, &id).unwrap();
+        let thread = home.thread_of(&found[0]).unwrap();
         let here = self.folder.path().display().to_string();
-        let state = thread.state().await.unwrap().unwrap();
-        let mut state: AppState = state.values.decode().unwrap();
+        let mut state: AppState = state_of(&*thread).await.unwrap();
         state.inputs.folder.clear();
         let history = thread.history(Seq(0), 1_000).await.unwrap();
         let told = |json: Json| -> Json {
@@ -150,8 +116,7 @@ impl World {
 
     /// How often the model was asked.
     fn asked(&self) -> usize {
-        let ledger = fs::read_to_string(self.folder.path().join("ledger")).unwrap();
-        ledger.lines().count()
+        deaths::asked(self.folder.path())
     }
 }
 
@@ -176,70 +141,13 @@ fn logged(change: &Logged) -> Json {
     }
 }
 
-/// The script, and two points at which its process may die: before a model is asked and after it has answered.
-#[derive(Debug)]
-struct Deadly {
-    script: Script,
-    fate: Arc<Fate>,
+/// What somebody says to a question, however often it is asked.
+fn answer(heard: &str) -> String {
+    let question = heard.trim_start_matches("Agent: ");
+    let found = TURNS.iter().find(|(asked, _)| *asked == question);
+    let (_, answer) = found.unwrap_or_else(|| panic!("nobody knows what to say to {heard:?}"));
+    (*answer).to_owned()
 }
-
-impl Model for Deadly {
-    fn name(&self) -> &ModelName {
-        self.script.name()
-    }
-
-    fn stream<'a>(
-        &'a self,
-        request: &'a Request,
-    ) -> BoxFuture<'a, Result<ReplyStream, ModelError>> {
-        Box::pin(async move {
-            self.fate.point().await;
-            let answer = self.script.stream(request).await;
-            self.fate.point().await;
-            answer
-        })
-    }
-
-    fn context_size(&self) -> BoxFuture<'_, Result<Option<u64>, ModelError>> {
-        self.script.context_size()
-    }
-}
-
-/// Somebody who answers each question as it deserves, however often it is asked.
-#[derive(Debug, Default)]
-struct Person {
-    heard: Mutex<String>,
-}
-
-impl Say for Person {
-    fn line(&self, text: &str) {
-        if let Some(question) = text.strip_prefix("Agent: ") {
-            *self.heard.lock().unwrap() = question.to_owned();
-        }
-    }
-
-    fn ask(&self, _: &str) -> anyhow::Result<Option<String>> {
-        let heard = self.heard.lock().unwrap().clone();
-        let found = TURNS.iter().find(|(question, _)| *question == heard);
-        let (_, answer) = found.unwrap_or_else(|| panic!("nobody knows what to say to {heard:?}"));
-        Ok(Some((*answer).to_owned()))
-    }
-
-    fn waiting(&self, _: &str) -> Waiting {
-        Waiting::default()
-    }
-
-    fn is_watched(&self) -> bool {
-        false
-    }
-
-    fn markdown(&self, _: &str) {}
-    fn piece(&self, _: &str) {}
-    fn pieces_end(&self) {}
-    fn aside(&self, _: &str) {}
-}
-
-const MODEL: &str = "script:test";
 
 /// What the agent asks, and what it is told.
 const TURNS: [(&str, &str); 3] = [

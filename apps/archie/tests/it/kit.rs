@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use archie::cli::settings::{Engine, Settings, Store};
 use serde_json::Value as Json;
 
 /// A home and a folder of notes of its own.
@@ -133,7 +134,7 @@ pub(crate) fn same(text: &str, home: &Path) -> String {
     let text = text.replace(&home.display().to_string(), "HOME");
     let mut clean = String::new();
     for word in text.split_inclusive([' ', '\n', '`', '"', '(']) {
-        let bare = word.trim_end_matches([' ', '\n', '`', '"', '(', '.']);
+        let bare = word.trim_end_matches([' ', '\n', '`', '"', '(', ')', '.', ',', ':']);
         let is_id = bare.len() == 36 && bare.chars().filter(|c| *c == '-').count() == 4;
         let is_date = bare.len() == 10
             && bare.starts_with("20")
@@ -152,4 +153,19 @@ pub(crate) fn same(text: &str, home: &Path) -> String {
         clean.push_str(&word[bare.len()..]);
     }
     clean
+}
+
+/// What a process goes by whose everything is in one folder.
+pub(crate) fn settings(folder: &Path) -> Settings {
+    Settings {
+        model: None,
+        store: Store::Sqlite(folder.join("threads.db")),
+        engine: Engine::Local,
+        redis: None,
+        budget: None,
+        home: folder.to_owned(),
+        prompts: None,
+        person: "ada".to_owned(),
+        file: folder.join("settings.json"),
+    }
 }

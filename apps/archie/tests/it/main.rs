@@ -6,7 +6,20 @@
 )]
 
 mod acceptance;
+mod at_once;
+mod atris;
+mod budget;
+mod cluster;
 mod commands;
 mod crashes;
+mod deaths;
+mod docs;
+mod evil;
 mod kit;
 mod local_model;
+mod mail;
+mod many;
+mod otlp;
+mod sheet;
+mod snapshots;
+mod terminal;

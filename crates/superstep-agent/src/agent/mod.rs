@@ -5,7 +5,7 @@
 mod hooks;
 mod live;
 mod model_node;
-mod spending;
+pub(crate) mod spending;
 mod state;
 mod tool_node;
 
@@ -20,8 +20,12 @@ pub use hooks::{Go, HookCx, Hooks};
 pub use live::Live;
 pub use model_node::ModelNode;
 pub use spending::Spending;
-pub use state::{AgentState, AgentStateUpdate, Conversation, Ended, Spent, Turn, unanswered_calls};
+pub use state::{
+    AgentState, AgentStateUpdate, Conversation, Ended, Spent, Turn, labels_of_last_answer,
+    unanswered_calls,
+};
 pub use tool_node::ToolNode;
+pub(crate) use tool_node::steps_in_any_order;
 
 use crate::tool::{Tool, ToolFault, Tools};
 

@@ -3,18 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use futures_util::StreamExt;
-use serde::{Deserialize, Serialize};
 use superstep_core::label::Label;
 use superstep_core::{Command, Labels, Node, NodeCx, NodeError, View};
-use superstep_llm::{Chunk, Message, Model, ModelError, Reply, Request, ToolCall, ToolChoice};
+use superstep_llm::{Message, Model, Request, ToolCall, ToolChoice};
 
-use crate::agent::spending::{Over, Spending, Stop};
+use crate::agent::spending::Spending;
 use crate::agent::state::answers_since_person;
-use crate::agent::{Conversation, Ended, Go, HookCx, Hooks, Live, Spent, Turn};
+use crate::agent::{Conversation, Ended, Go, HookCx, Hooks, Spent, Turn};
+use crate::asking::Asker;
 use crate::call::Asking;
 use crate::chat::ChatMessage;
-use crate::spans::{Took, live_model_call, model_call, now};
 use crate::tool::{Tool, ToolFault, Tools};
 
 /// Asks the model what to say or do next, and writes its answer with the labels of everything it was shown.
@@ -27,22 +25,6 @@ pub struct ModelNode {
     pub(super) tokens_max: Option<u32>,
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
     pub(super) spending: Option<Spending>,
-}
-
-/// What came of asking, as it is recorded.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Asked {
-    Answered(Box<Answered>),
-    /// Not asked: it does not fit into a budget.
-    Over(Over),
-}
-
-/// An answer, and when the model was asked.
-#[derive(Debug, Serialize, Deserialize)]
-struct Answered {
-    reply: Reply,
-    took: Took,
 }
 
 impl ModelNode {
@@ -85,75 +67,6 @@ impl ModelNode {
         request
     }
 
-    /// Asks once. Recorded only where the node may pause or run on after the answer: else its commit is the record.
-    async fn ask(&self, request: &Request, cx: &NodeCx) -> Result<Asked, NodeError> {
-        let work = || async {
-            if let Some(spending) = &self.spending
-                && let Some(over) = spending.reserve(cx, &*self.model, request).await?
-            {
-                return Ok(Asked::Over(over));
-            }
-            let since = now();
-            let reply = live_model_call(self.model.name(), self.stream(request, cx)).await?;
-            let took = Took::since(since);
-            Ok(Asked::Answered(Box::new(Answered { reply, took })))
-        };
-        match self.hooks.is_empty() && self.spending.is_none() {
-            true => work().await,
-            false => cx.step("reply", work).await,
-        }
-    }
-
-    async fn stream(&self, request: &Request, cx: &NodeCx) -> Result<Reply, NodeError> {
-        let mut chunks = self.model.stream(request).await.map_err(failure)?;
-        while let Some(chunk) = chunks.next().await {
-            match chunk.map_err(failure)? {
-                Chunk::Text(text) => cx.emit_live(Live::Token { text: &text })?,
-                Chunk::Reasoning(text) => cx.emit_live(Live::Reasoning { text: &text })?,
-                Chunk::ToolCall { id, name } => cx.emit_live(Live::ToolCall {
-                    id: &id,
-                    name: &name,
-                })?,
-                Chunk::Again { why } => cx.emit_live(Live::Again { why: &why })?,
-                Chunk::End(reply) => return Ok(*reply),
-            }
-        }
-        Err(failure(ModelError::Cut))
-    }
-
-    /// Asks, and asks a person where a limit is in the way. None if they do not want to go on.
-    async fn ask_within_budget(
-        &self,
-        request: &Request,
-        asking: &Asking<'_>,
-    ) -> Result<Option<Reply>, NodeError> {
-        loop {
-            match (self.ask(request, asking.cx).await?, &self.spending) {
-                (Asked::Answered(answered), spending) => {
-                    let Answered { reply, took } = *answered;
-                    let call = model_call(self.model.name(), &reply, took);
-                    asking.cx.emit(call)?;
-                    if let Some(spending) = spending {
-                        let model = &*self.model;
-                        spending.settle(asking.cx, model, request, &reply).await?;
-                    }
-                    return Ok(Some(reply));
-                }
-                (Asked::Over(over), Some(spending)) => {
-                    if let Stop::Yes = spending.ask_for_more(&over, asking).await? {
-                        return Ok(None);
-                    }
-                }
-                (Asked::Over(over), None) => {
-                    return Err(NodeError::fatal(format!(
-                        "a budget was reached and there is none now: {}",
-                        over.why
-                    )));
-                }
-            }
-        }
-    }
-
     async fn turn(&self, messages: &[ChatMessage], cx: &NodeCx) -> Result<Turn, NodeError> {
         let labels = labels_of(messages);
         if labels.has(&Label::SECRET) {
@@ -173,7 +86,9 @@ impl ModelNode {
                 return Ok(refused(why, labels, Spent::default()));
             }
         }
-        let Some(mut reply) = self.ask_within_budget(&request, &asking).await? else {
+        // Recorded only where the node may pause or run on after the answer: else its commit is the record.
+        let asker = Asker::new(&asking, self.spending.as_ref()).recorded(!self.hooks.is_empty());
+        let Some(mut reply) = asker.ask(&*self.model, &request).await? else {
             return Ok(Turn {
                 ended: Some(Ended::Budget),
                 ..Turn::default()
@@ -220,13 +135,6 @@ fn refused(why: String, labels: Labels, spent: Spent) -> Turn {
         messages: vec![ChatMessage::new(Message::assistant(why), labels)],
         spent,
         ended: Some(Ended::Refused),
-    }
-}
-
-fn failure(error: ModelError) -> NodeError {
-    match error.is_retryable() {
-        true => NodeError::retryable(error),
-        false => NodeError::fatal(error),
     }
 }
 

@@ -28,16 +28,16 @@ pub struct Spending {
 
 /// A limit that is in the way, as it is recorded.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Over {
+pub(crate) struct Over {
     level: Level,
     meter: Meter,
     limit: u64,
     short_by: u64,
-    pub(super) why: String,
+    pub(crate) why: String,
 }
 
 /// Whether a person wants to stop.
-pub(super) enum Stop {
+pub(crate) enum Stop {
     Yes,
     No,
 }
@@ -90,14 +90,15 @@ impl Spending {
     }
 
     /// Sets aside what an answer may cost. Gives the limit that is in the way, if one is.
-    pub(super) async fn reserve(
+    pub(crate) async fn reserve(
         &self,
         cx: &NodeCx,
-        model: &dyn Model,
-        request: &Request,
+        call: &str,
+        asked: (&dyn Model, &Request),
     ) -> Result<Option<Over>, NodeError> {
-        let estimate = self.estimate(model, request);
-        let reserved = self.budgets(cx).reserve(&key(cx), &estimate, now()).await;
+        let estimate = self.estimate(asked);
+        let key = CallKey::of(cx, call);
+        let reserved = self.budgets(cx).reserve(&key, &estimate, now()).await;
         match reserved {
             Ok(()) => Ok(None),
             Err(error) => match error.reached() {
@@ -116,25 +117,26 @@ impl Spending {
     /// Writes down what it cost. Once more changes nothing, so that a node which runs again may do so.
     ///
     /// What nobody told is taken for what was set aside: unknown is not nothing.
-    pub(super) async fn settle(
+    pub(crate) async fn settle(
         &self,
         cx: &NodeCx,
-        model: &dyn Model,
-        request: &Request,
+        call: &str,
+        asked: (&dyn Model, &Request),
         reply: &Reply,
     ) -> Result<(), NodeError> {
-        let mut cost = self.estimate(model, request);
+        let mut cost = self.estimate(asked);
         if let Some(usage) = reply.usage {
             cost = cost.and(Meter::Tokens, usage.total_tokens());
         }
         if let Cost::NanoDollars(nano) = reply.cost {
             cost = cost.and(Meter::NanoDollars, nano);
         }
-        Ok(self.budgets(cx).settle(&key(cx), &cost, now()).await?)
+        let key = CallKey::of(cx, call);
+        Ok(self.budgets(cx).settle(&key, &cost, now()).await?)
     }
 
     /// Asks a person, and raises the limit if they say so.
-    pub(super) async fn ask_for_more(
+    pub(crate) async fn ask_for_more(
         &self,
         over: &Over,
         asking: &Asking<'_>,
@@ -183,7 +185,7 @@ impl Spending {
     }
 
     /// What it may cost at most, as far as that can be known before.
-    fn estimate(&self, model: &dyn Model, request: &Request) -> Amounts {
+    fn estimate(&self, (model, request): (&dyn Model, &Request)) -> Amounts {
         let output_tokens = u64::from(request.tokens_max.unwrap_or(ANSWER_TOKENS));
         let usage = Usage {
             input_tokens: request.messages.iter().map(tokens_of).sum(),
@@ -198,10 +200,6 @@ impl Spending {
             Cost::Unknown => estimate,
         }
     }
-}
-
-fn key(cx: &NodeCx) -> CallKey {
-    CallKey::of(cx, "model")
 }
 
 fn scope(cx: &NodeCx, level: Level) -> Scope {

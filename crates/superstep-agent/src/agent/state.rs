@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use superstep_core::State;
+use superstep_core::{Labels, State};
 use superstep_llm::{Cost, Message, Reply, ToolCall, Usage};
 
 use crate::chat::ChatMessage;
@@ -172,6 +172,13 @@ pub fn unanswered_calls(messages: &[ChatMessage]) -> Vec<&ToolCall> {
         }
     }
     Vec::new()
+}
+
+/// The labels of the model's last message; none if it said nothing yet.
+pub fn labels_of_last_answer(messages: &[ChatMessage]) -> Option<&Labels> {
+    let mut latest_first = messages.iter().rev();
+    let answer = latest_first.find(|kept| matches!(kept.message, Message::Assistant(_)))?;
+    Some(&answer.labels)
 }
 
 /// How often the model answered since a person last said something.

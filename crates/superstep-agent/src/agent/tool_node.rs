@@ -4,10 +4,9 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::future::{join_all, poll_immediate};
-use superstep_core::{Command, Labels, Node, NodeCx, NodeError, View};
-use superstep_llm::Message;
+use superstep_core::{Command, Node, NodeCx, NodeError, View};
 
-use crate::agent::{Conversation, Hooks, Spent, Turn, unanswered_calls};
+use crate::agent::{Conversation, Hooks, Spent, Turn, labels_of_last_answer, unanswered_calls};
 use crate::call::Caller;
 use crate::tool::Tools;
 
@@ -41,6 +40,7 @@ impl<S: Conversation> Node<S> for ToolNode {
     async fn run(&self, state: View<S>, cx: NodeCx) -> Result<Command<S>, NodeError> {
         let messages = state.messages();
         let labels = labels_of_last_answer(messages);
+        let labels = labels.cloned().unwrap_or_default();
         // Everything that is written here has these labels, and core holds us to it.
         cx.note_read(&labels);
         steps_in_any_order(&cx).await?;
@@ -65,22 +65,12 @@ impl<S: Conversation> Node<S> for ToolNode {
     }
 }
 
-fn labels_of_last_answer(messages: &[crate::ChatMessage]) -> Labels {
-    let mut answers = messages
-        .iter()
-        .rev()
-        .filter(|kept| matches!(kept.message, Message::Assistant(_)));
-    answers
-        .next()
-        .map_or(Labels::NONE, |kept| kept.labels.clone())
-}
-
 /// Tells core that the steps of this node come in any order.
 ///
 /// Core remembers the order of a node's steps until two are under way at once. Ours are made by calls side by side: a call
 /// that was asked about goes on only after the answer, when the steps of the others are long recorded. So two steps are
 /// begun at once that record nothing.
-async fn steps_in_any_order(cx: &NodeCx) -> Result<(), NodeError> {
+pub(crate) async fn steps_in_any_order(cx: &NodeCx) -> Result<(), NodeError> {
     let under_way = cx.step(
         "any order: one",
         std::future::pending::<Result<(), NodeError>>,

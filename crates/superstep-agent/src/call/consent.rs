@@ -6,16 +6,16 @@ use superstep_core::label::Verdict;
 use superstep_core::{Interrupt, NodeError};
 
 use crate::approval::{Approval, When};
-use crate::call::{Asking, Came, Wanted};
+use crate::call::{Asking, Came, Decision, Wanted};
 use crate::digest::digest;
 use crate::tool::schema;
 
 /// What came of asking.
 pub(super) enum Consent {
     /// Call it, with these arguments and no others.
-    Given { args: Json },
+    Given { args: Json, decision: Decision },
     /// Do not; this is the result instead.
-    Withheld(Came),
+    Withheld(Came, Decision),
 }
 
 /// An answer, as inboxes give it.
@@ -57,8 +57,13 @@ pub(super) async fn of(
     asking: &Asking<'_>,
 ) -> Result<Consent, NodeError> {
     let why = match need(wanted, &args, asking).await? {
-        Need::No => return Ok(Consent::Given { args }),
-        Need::Never { why } => return Ok(Consent::Withheld(Came::error(why))),
+        Need::No => {
+            let decision = Decision::Unasked;
+            return Ok(Consent::Given { args, decision });
+        }
+        Need::Never { why } => {
+            return Ok(Consent::Withheld(Came::error(why), Decision::Refused));
+        }
         Need::Yes { why } => why,
     };
     let approval = wanted.tool.approval.clone().unwrap_or_default();
@@ -69,23 +74,34 @@ pub(super) async fn of(
         let answer: Answered = asking.ask(question).await?;
         asked += 1;
         match answer.kind {
-            Kind::Accept => return Ok(Consent::Given { args }),
+            Kind::Accept => {
+                let decision = Decision::Accepted;
+                return Ok(Consent::Given { args, decision });
+            }
             Kind::Edit => match edited(wanted, answer.args) {
-                Ok(args) => return Ok(Consent::Given { args }),
+                Ok(args) => {
+                    let decision = Decision::Edited;
+                    return Ok(Consent::Given { args, decision });
+                }
                 Err(wrong) => problem = Some(wrong),
             },
-            Kind::Response => return Ok(Consent::Withheld(Came::said(words(&answer.args)))),
+            Kind::Response => {
+                let said = Came::said(words(&answer.args));
+                return Ok(Consent::Withheld(said, Decision::Answered));
+            }
             Kind::Ignore => {
-                return Ok(Consent::Withheld(Came::error(format!(
+                let why = format!(
                     "`{}` was not called: a person said no. Do not call it again for this.",
                     wanted.tool.name()
-                ))));
+                );
+                return Ok(Consent::Withheld(Came::error(why), Decision::Ignored));
             }
             Kind::Expired => {
-                return Ok(Consent::Withheld(Came::error(format!(
+                let why = format!(
                     "`{}` was not called: nobody approved it in time, and the request expired.",
                     wanted.tool.name()
-                ))));
+                );
+                return Ok(Consent::Withheld(Came::error(why), Decision::Expired));
             }
         }
     }

@@ -7,6 +7,7 @@ mod ask;
 mod consent;
 mod doubt;
 mod effect;
+mod in_turn;
 
 use serde_json::Value as Json;
 use superstep_core::{Labels, NodeCx, NodeError};
@@ -17,6 +18,7 @@ use crate::chat::ChatMessage;
 use crate::tool::{Tool, Tools, schema};
 
 pub(crate) use ask::Asking;
+pub use in_turn::{Agreed, Calls, Decision};
 
 /// What a call came to.
 #[derive(Debug)]
@@ -58,74 +60,118 @@ impl Caller<'_> {
     pub(crate) async fn call(&self, call: &ToolCall) -> Result<ChatMessage, NodeError> {
         // Until it is done or asks, so that a sibling's question does not cut it.
         let asking = Asking::holding(self.cx);
-        let mut call = call.clone();
-        let name = call.name.clone();
         let hook_cx = HookCx::new(&asking);
+        let mut changed = call.clone();
         let mut refused = None;
         for hooks in self.hooks {
-            if let Go::Refuse(why) = hooks.before_tool(&mut call, &hook_cx).await? {
+            if let Go::Refuse(why) = hooks.before_tool(&mut changed, &hook_cx).await? {
                 refused = Some(why);
                 break;
             }
         }
         // A hook may change what is called with, not what is called: the result must find its call.
-        call.name = name;
-        let result = match (refused, self.tools.get(&call.name)) {
-            (Some(why), _) => Came::error(why),
-            (None, None) => Came::error(format!(
+        changed.name.clone_from(&call.name);
+        let agreed = match refused {
+            Some(why) => Agreed::refused(changed.clone(), why),
+            None => self.agree(changed.clone(), &asking).await?,
+        };
+        let (mut result, labels) = self.make(agreed, &asking).await?;
+        for hooks in self.hooks {
+            hooks.after_tool(&changed, &mut result, &hook_cx).await?;
+        }
+        result.tool_call_id.clone_from(&changed.id);
+        self.told(result, labels)
+    }
+
+    /// Whether a call may be made: it is checked, and people are asked where they must be.
+    async fn agree(&self, call: ToolCall, asking: &Asking<'_>) -> Result<Agreed, NodeError> {
+        let Some(tool) = self.tools.get(&call.name) else {
+            let why = format!(
                 "there is no tool `{}`; there are {}",
                 call.name,
                 self.tools.names()
-            )),
-            (None, Some(tool)) => self.made(tool, &call, &asking).await?,
+            );
+            return Ok(Agreed::refused(call, why));
         };
-        let given = self.tools.get(&call.name).map(|tool| &tool.output);
-        let mut labels = self.labels.clone().join(&result.labels);
-        labels.add(given.unwrap_or(&Labels::NONE));
-        let mut result = ToolResult {
-            tool_call_id: call.id.clone(),
-            name: call.name.clone(),
-            content: result.content,
-            status: result.status,
-        };
-        for hooks in self.hooks {
-            hooks.after_tool(&call, &mut result, &hook_cx).await?;
+        if let Err(why) = schema::check(&tool.spec.schema, &call.args) {
+            let why = format!(
+                "`{}` was not called: {why}. Call it again with arguments that fit its schema.",
+                tool.name()
+            );
+            return Ok(Agreed::refused(call, why));
         }
-        result.tool_call_id.clone_from(&call.id);
+        let wanted = self.wanted(tool, &call);
+        Ok(
+            match consent::of(&wanted, call.args.clone(), asking).await? {
+                consent::Consent::Given { args, decision } => Agreed {
+                    call: ToolCall { args, ..call },
+                    decision,
+                    withheld: None,
+                },
+                consent::Consent::Withheld(result, decision) => Agreed {
+                    call,
+                    decision,
+                    withheld: Some(result),
+                },
+            },
+        )
+    }
+
+    /// Makes a call that was agreed on, once, by its id. One that was not agreed on has the reason as its result.
+    async fn make(
+        &self,
+        agreed: Agreed,
+        asking: &Asking<'_>,
+    ) -> Result<(ToolResult, Labels), NodeError> {
+        let Agreed { call, withheld, .. } = agreed;
+        let tool = self.tools.get(&call.name);
+        let came = match (withheld, tool) {
+            (Some(came), _) => came,
+            (None, Some(tool)) => {
+                self.cx.emit_live(Live::ToolStarted {
+                    id: &call.id,
+                    name: &call.name,
+                })?;
+                let wanted = self.wanted(tool, &call);
+                let effect = effect::Effect::new(&wanted, call.args.clone(), asking);
+                effect.happen().await?
+            }
+            (None, None) => {
+                return Err(NodeError::fatal(format!(
+                    "the tool `{}` went away under its call",
+                    call.name
+                )));
+            }
+        };
+        let mut labels = self.labels.clone().join(&came.labels);
+        if let Some(tool) = tool {
+            labels.add(&tool.output);
+        }
+        let result = ToolResult {
+            tool_call_id: call.id,
+            name: call.name,
+            content: came.content,
+            status: came.status,
+        };
+        Ok((result, labels))
+    }
+
+    /// The result as a message, and that the call has ended.
+    fn told(&self, result: ToolResult, labels: Labels) -> Result<ChatMessage, NodeError> {
         self.cx.emit_live(Live::ToolEnded {
-            id: &call.id,
-            name: &call.name,
+            id: &result.tool_call_id,
+            name: &result.name,
             status: result.status,
         })?;
         Ok(ChatMessage::new(Message::Tool(result), labels))
     }
 
-    async fn made(
-        &self,
-        tool: &Tool,
-        call: &ToolCall,
-        asking: &Asking<'_>,
-    ) -> Result<Came, NodeError> {
-        if let Err(why) = schema::check(&tool.spec.schema, &call.args) {
-            return Ok(Came::error(format!(
-                "`{}` was not called: {why}. Call it again with arguments that fit its schema.",
-                tool.name()
-            )));
-        }
-        let wanted = Wanted {
+    fn wanted<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall) -> Wanted<'a> {
+        Wanted {
             tool,
             id: &call.id,
             labels: self.labels,
-        };
-        let args = match consent::of(&wanted, call.args.clone(), asking).await? {
-            consent::Consent::Given { args } => args,
-            consent::Consent::Withheld(result) => return Ok(result),
-        };
-        self.cx.emit_live(Live::ToolStarted {
-            id: &call.id,
-            name: &call.name,
-        })?;
-        effect::Effect::new(&wanted, args, asking).happen().await
+        }
     }
 }
 

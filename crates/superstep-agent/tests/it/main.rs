@@ -9,6 +9,7 @@ use superstep_conformance::mortal;
 
 mod approvals;
 mod budgets;
+mod in_turn;
 mod keys;
 mod kills;
 mod kit;

@@ -163,6 +163,52 @@ pub(super) async fn copy_onto_a_deleted_thread_keeps_its_epoch(db: &dyn Checkpoi
     Ok(())
 }
 
+pub(super) async fn large_thread_is_copied_whole(db: &dyn Checkpointer) -> Verdict {
+    let mut owner = Owner::started(db, "from").await?;
+    owner.save_steps(db, 299).await?;
+    let to = thread("to");
+    db.copy(&owner.thread, Some(Seq(200)), &to).await?;
+    let entries = db.entries(&to, Seq(0), 1_000).await?;
+    ensure_eq!(entries.len(), 200, "entries of a copy up to 200");
+    let wanted = owner.entries();
+    for (copy, original) in entries.iter().zip(&wanted) {
+        ensure_eq!(
+            Entry::unseal(&copy.body, &to, copy.seq)?,
+            Entry::unseal(&original.body, &owner.thread, original.seq)?,
+            "entry {} of the copy",
+            copy.seq
+        );
+    }
+    let history = db.load(&to).await?.unwrap_or_default().history;
+    let wanted = owner.history_at(Seq(200));
+    ensure_eq!(
+        unsealed(&to, history)?,
+        unsealed(&owner.thread, wanted)?,
+        "the copy as it is loaded"
+    );
+    Ok(())
+}
+
+pub(super) async fn start_is_not_taken_for_a_copy(db: &dyn Checkpointer) -> Verdict {
+    let owner = Owner::started(db, "from").await?;
+    let to = thread("to");
+    db.copy(&owner.thread, None, &to).await?;
+    // The copy's first entry is what this start would write, and yet it must not believe that it did.
+    let start = Owner::new(&to).start();
+    let stored = db.entries(&to, Seq(0), 10).await?;
+    ensure_eq!(
+        stored.iter().map(|entry| &entry.body).collect::<Vec<_>>(),
+        start.entry.iter().collect::<Vec<_>>(),
+        "the entries of the copy"
+    );
+    ensure_refused!(
+        db.save(&start).await,
+        Fenced { .. },
+        "a start under a copy's name"
+    );
+    Ok(())
+}
+
 pub(super) async fn copy_goes_its_own_way(db: &dyn Checkpointer) -> Verdict {
     let mut owner = Owner::started(db, "from").await?;
     owner.save_steps(db, 4).await?;
@@ -257,13 +303,36 @@ pub(super) async fn start_after_delete_takes_the_next_epoch(db: &dyn Checkpointe
     Ok(())
 }
 
+pub(super) async fn only_a_claim_makes_a_deleted_thread_anew(db: &dyn Checkpointer) -> Verdict {
+    let owner = Owner::started(db, "t").await?;
+    db.delete(&owner.thread).await?;
+    let next = successor(db, &owner.thread).await?;
+    // The epoch that the deletion left, and the one before it, which the owner held.
+    for epoch in [next.head.epoch, owner.head.epoch] {
+        let step = next.step();
+        let head = Head { epoch, ..step.head };
+        ensure_refused!(
+            db.save(&Commit { head, ..step }).await,
+            Fenced { .. },
+            "a step under {epoch:?} that knows of the deletion"
+        );
+    }
+    is_gone(db, &owner.thread, owner.head.epoch).await
+}
+
 pub(super) async fn bare_claim_makes_a_thread(db: &dyn Checkpointer) -> Verdict {
     let mut new = Owner::new(&thread("new"));
     new.save(db, new.claim()).await?;
+    let loaded = db.load(&new.thread).await?.unwrap_or_default();
     ensure_eq!(
-        head(db, &new.thread).await?,
+        loaded.head,
         new.head,
         "the head of a thread that was only claimed"
+    );
+    ensure_eq!(
+        loaded.history.entries,
+        vec![],
+        "the entries of a thread that was only claimed"
     );
     new.save(db, new.step()).await?;
     let owner = Owner::started(db, "deleted").await?;
@@ -504,28 +573,29 @@ pub(super) async fn pruned_thread_goes_on(db: &dyn Checkpointer) -> Verdict {
 pub(super) async fn expire_deletes_old_threads_that_rest(db: &dyn Checkpointer) -> Verdict {
     use Status::{Failed, Idle, Paused, Running};
     let cases = [
-        ("old-idle", 100, Idle),
-        ("old-failed", 200, Failed),
-        ("old-paused", 300, Paused),
-        ("old-running", 100, Running),
-        ("new-idle", 9_000, Idle),
+        (thread("old-idle"), 100, Idle),
+        (thread("old-failed"), 200, Failed),
+        (thread("old-paused"), 300, Paused),
+        (thread_of("acme", "old-idle"), 100, Idle),
+        (thread("old-running"), 100, Running),
+        (thread("new-idle"), 9_000, Idle),
     ];
     let mut owners = Vec::new();
-    for (name, at, status) in cases {
-        let mut owner = Owner::new(&thread(name));
+    for (thread, at, status) in cases {
+        let mut owner = Owner::new(&thread);
         owner.at = Timestamp(at);
         owner.save(db, owner.start()).await?;
         owner.save(db, owner.stop(status)).await?;
         owners.push(owner);
     }
-    let living: Vec<_> = owners.split_off(3);
+    let living: Vec<_> = owners.split_off(4);
     let mut before = Vec::new();
     for owner in &living {
         before.push(dump(db, &owner.thread).await?);
     }
     ensure_eq!(
         db.expire(Timestamp(5_000), 100).await?,
-        3,
+        4,
         "threads that expired"
     );
     for owner in &owners {

@@ -3,10 +3,8 @@
 //! Every clause that races makes its store give way before each operation, so that also a store in memory is
 //! met by all of them at once.
 
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Poll;
 
 use serde_json::{Value as Json, json};
 use superstep_core::budget::{
@@ -16,7 +14,7 @@ use superstep_core::checkpoint::BoxFuture;
 use superstep_core::store::{Item, Namespace, NamespaceQuery, PutItem, Search, Store, StoreResult};
 use superstep_core::{RunId, ThreadId, Timestamp};
 
-use crate::poll::join_all;
+use crate::poll::{give_way, join_all};
 use crate::prng::Prng;
 use crate::report::{Fault, Verdict, ensure, ensure_eq, ensure_refused};
 
@@ -419,18 +417,6 @@ impl GivesWay {
     fn before(db: Arc<dyn Store>) -> Arc<dyn Store> {
         Arc::new(Self(db))
     }
-}
-
-async fn give_way() {
-    let mut given = false;
-    poll_fn(|cx| {
-        if std::mem::replace(&mut given, true) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 impl Store for GivesWay {

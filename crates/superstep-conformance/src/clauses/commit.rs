@@ -1,7 +1,6 @@
 //! Fencing, idempotence, claims, the request to cancel.
 
 use serde_json::json;
-use superstep_core::checkpoint::format::EntryKind;
 use superstep_core::checkpoint::{
     Checkpointer, Commit, Head, Released, ReleasedRecords, Saved, Status,
 };
@@ -10,7 +9,7 @@ use superstep_core::{Epoch, Seq, Timestamp};
 
 use crate::poll::{join, join_all};
 use crate::report::{Fault, Verdict, ensure, ensure_eq, ensure_refused};
-use crate::sample::{Owner, answer, dump, entry, interrupt_id, listing, task_id, thread};
+use crate::sample::{Owner, answer, dump, interrupt_id, listing, noted, task_id, thread};
 
 pub(super) async fn first_commit_makes_the_thread(db: &dyn Checkpointer) -> Verdict {
     let owner = Owner::started(db, "t").await?;
@@ -399,6 +398,33 @@ pub(super) async fn other_entry_under_the_same_epoch_is_fenced(db: &dyn Checkpoi
     refused_without_a_trace(db, &two, "another start for the same epoch").await
 }
 
+pub(super) async fn crowd_of_commits_keeps_the_fenced_apart(db: &dyn Checkpointer) -> Verdict {
+    let mut commits = Vec::new();
+    for n in 0..200 {
+        let mut owner = Owner::started(db, &format!("t{n}")).await?;
+        if n % 3 == 0 {
+            owner.head.epoch = Epoch(9);
+        }
+        commits.push(owner.step());
+    }
+    // All are sent before the first is answered, so that they meet wherever the store gathers them.
+    let saved = join_all(commits.iter().map(|commit| db.save(commit))).await;
+    for (n, (commit, saved)) in commits.iter().zip(saved).enumerate() {
+        let entries = db.entries(&commit.thread, Seq(0), 10).await?.len();
+        if n % 3 == 0 {
+            ensure_refused!(saved, Fenced { .. }, "a stale commit in a crowd");
+            ensure_eq!(entries, 1, "entries after a stale commit in a crowd");
+        } else {
+            ensure!(
+                saved.is_ok(),
+                "a sound commit in a crowd was told {saved:?}"
+            );
+            ensure_eq!(entries, 2, "entries after a sound commit in a crowd");
+        }
+    }
+    Ok(())
+}
+
 pub(super) async fn threads_do_not_mix(db: &dyn Checkpointer) -> Verdict {
     let mut owners = Vec::new();
     for name in ["a", "b", "c"] {
@@ -500,19 +526,7 @@ async fn loaded_head(db: &dyn Checkpointer, owner: &Owner) -> Result<Head, Fault
 }
 
 fn start_with_input(owner: &Owner, input: u64) -> Commit {
-    let start = owner.start();
-    let note = json!({ "input": input });
-    let entry = entry(
-        &start.thread,
-        start.head.seq,
-        EntryKind::Input,
-        start.at,
-        note,
-    );
-    Commit {
-        entry: Some(entry),
-        ..start
-    }
+    noted(owner.start(), json!({ "input": input }))
 }
 
 async fn refused_without_a_trace(db: &dyn Checkpointer, commit: &Commit, what: &str) -> Verdict {

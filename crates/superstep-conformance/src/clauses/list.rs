@@ -543,6 +543,11 @@ pub(super) async fn questions_that_are_due(db: &dyn Checkpointer) -> Verdict {
         "the questions that are due"
     );
     db.answer(&owner.thread, &[answer(1, json!(1))]).await?;
+    ensure_eq!(
+        questions(db, due.clone()).await?,
+        wanted,
+        "the questions that are due, one of them answered"
+    );
     let open = InterruptQuery {
         open_only: true,
         ..due

@@ -58,7 +58,7 @@ pub(super) async fn load_at_every_sequence(db: &dyn Checkpointer) -> Verdict {
 pub(super) async fn load_at_outside_the_history_is_refused(db: &dyn Checkpointer) -> Verdict {
     let mut owner = Owner::started(db, "t").await?;
     owner.save_steps(db, 3).await?;
-    for seq in [Seq(0), owner.head.seq.next(), Seq(1 << 40)] {
+    for seq in [Seq(0), owner.head.seq.next(), Seq(1 << 40), Seq(u64::MAX)] {
         let result = db.load_at(&owner.thread, seq).await;
         ensure_refused!(result, NoCheckpoint { .. }, "a load at {seq}");
     }
@@ -83,8 +83,10 @@ pub(super) async fn entries_from_any_point(db: &dyn Checkpointer) -> Verdict {
         let entries = db.entries(&owner.thread, Seq(after as u64), 100).await?;
         ensure_eq!(entries, all[after..], "the entries after {after}");
     }
-    let beyond = db.entries(&owner.thread, Seq(1 << 40), 100).await?;
-    ensure_eq!(beyond, vec![], "the entries beyond the head");
+    for after in [1 << 40, u64::MAX].map(Seq) {
+        let beyond = db.entries(&owner.thread, after, 100).await?;
+        ensure_eq!(beyond, vec![], "the entries after {after}");
+    }
     Ok(())
 }
 

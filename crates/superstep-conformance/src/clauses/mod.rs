@@ -7,20 +7,26 @@ mod admin;
 mod answer;
 mod archive;
 mod budget;
+mod cache;
 mod commit;
 mod glance;
 mod list;
 mod load;
 mod record;
+mod refusal;
+mod search;
 mod security;
+mod sql;
 mod store;
 
 use std::sync::Arc;
 
 use superstep_core::checkpoint::{BoxFuture, Checkpointer};
+use superstep_core::driver::NodeCache;
 use superstep_core::store::Store;
 
 use crate::report::{Report, Verdict};
+use crate::sql::Database;
 
 /// Holds a checkpointer to every clause. `make` gives an empty one each time it is called.
 pub async fn checkpointer<F, Fut, C>(make: F) -> Report
@@ -46,6 +52,37 @@ where
 {
     let mut report = Report::default();
     for (name, clause) in STORE {
+        let db = make().await;
+        report.add(name, clause(&db).await);
+    }
+    report
+}
+
+/// Holds a cache of nodes to every clause. `make` gives an empty one each time it is called.
+pub async fn node_cache<F, Fut, C>(make: F) -> Report
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = C>,
+    C: NodeCache,
+{
+    let mut report = Report::default();
+    for (name, clause) in NODE_CACHE {
+        let db = make().await;
+        report.add(name, clause(&db).await);
+    }
+    report
+}
+
+/// Holds a store in a SQL database to what ours share beside the rules of the traits: what becomes of their rows, and what
+/// threads cost. `make` gives an empty one each time it is called.
+pub async fn sql<F, Fut, D>(make: F) -> Report
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = D>,
+    D: Database,
+{
+    let mut report = Report::default();
+    for (name, clause) in SQL {
         let db = make().await;
         report.add(name, clause(&db).await);
     }
@@ -115,6 +152,7 @@ const CHECKPOINTER: &[Clause<dyn Checkpointer>] = clauses! {
         retry_tells_the_same_answers,
         other_epoch_at_the_same_sequence_is_fenced,
         other_entry_under_the_same_epoch_is_fenced,
+        crowd_of_commits_keeps_the_fenced_apart,
         threads_do_not_mix,
         cancel_is_told_with_each_commit,
         cancel_is_cleared_by_a_claim,
@@ -132,6 +170,8 @@ const CHECKPOINTER: &[Clause<dyn Checkpointer>] = clauses! {
         records_outlive_a_claim,
         release_of_the_result_keeps_the_steps,
         release_of_all_keeps_other_tasks,
+        release_of_many_tasks_keeps_the_others,
+        crowd_of_records_keeps_the_fenced_apart,
         released_record_can_be_written_anew,
         large_records_are_kept_whole;
     answer:
@@ -198,6 +238,17 @@ const CHECKPOINTER: &[Clause<dyn Checkpointer>] = clauses! {
         questions_that_are_due,
         unfinished_is_what_must_be_taken_up,
         unfinished_stops_at_the_limit;
+    search:
+        search_follows_the_values,
+        search_follows_a_status_without_a_listing,
+        deleted_thread_is_found_by_nothing,
+        many_fields_are_all_found,
+        empty_texts_and_nul_are_only_texts;
+    refusal:
+        fence_names_the_epoch_that_was_held,
+        conflict_names_the_question,
+        missing_entry_is_named,
+        missing_thread_is_named;
     admin:
         copy_is_idle_and_has_the_same_history,
         copy_up_to_an_entry,
@@ -206,12 +257,15 @@ const CHECKPOINTER: &[Clause<dyn Checkpointer>] = clauses! {
         copy_of_no_thread_is_refused,
         copy_onto_a_thread_is_refused,
         copy_onto_a_deleted_thread_keeps_its_epoch,
+        large_thread_is_copied_whole,
+        start_is_not_taken_for_a_copy,
         copy_goes_its_own_way,
         delete_leaves_nothing,
         delete_twice_is_no_error,
         delete_fences_the_owner,
         start_from_nothing_after_delete_is_fenced,
         start_after_delete_takes_the_next_epoch,
+        only_a_claim_makes_a_deleted_thread_anew,
         bare_claim_makes_a_thread,
         former_owner_cannot_write_what_was_made_again,
         recreated_thread_begins_empty,
@@ -271,9 +325,13 @@ const STORE: &[Clause<dyn Store>] = clauses! {
         expired_items_are_not_found,
         expired_item_is_made_anew,
         read_prolongs_only_if_asked,
+        read_never_shortens_a_life,
+        endless_life_does_not_overflow,
         sweep_deletes_what_expired,
         sweep_stops_at_the_limit,
         search_by_whole_segments,
+        hostile_prefixes_are_only_segments,
+        search_filters_before_it_pages,
         search_is_newest_first,
         search_by_page,
         search_by_filters_as_the_model,
@@ -292,6 +350,26 @@ const STORE: &[Clause<dyn Store>] = clauses! {
         put_if_has_the_limits_of_a_put,
         racing_put_ifs_have_one_winner,
         racing_put_ifs_lose_no_count;
+};
+
+const NODE_CACHE: &[Clause<dyn NodeCache>] = clauses! {
+    cache:
+        missing_result_is_none,
+        result_is_found_until_it_expires,
+        put_replaces_a_result_and_its_end,
+        clear_forgets_what_begins_so_and_nothing_else,
+        hostile_and_long_keys_are_only_keys;
+};
+
+const SQL: &[Clause<dyn Database>] = clauses! {
+    sql:
+        answer_to_no_thread_says_so,
+        deleted_thread_leaves_no_rows,
+        colliding_terms_find_nothing_wrong,
+        many_fields_make_few_terms,
+        common_value_is_paged_from_the_newest_on,
+        parked_thread_is_small,
+        long_thread_costs_about_its_entries;
 };
 
 const BUDGETS: &[BudgetClause] = clauses! {

@@ -239,6 +239,61 @@ pub(super) async fn release_of_all_keeps_other_tasks(db: &dyn Checkpointer) -> V
     Ok(())
 }
 
+pub(super) async fn release_of_many_tasks_keeps_the_others(db: &dyn Checkpointer) -> Verdict {
+    let mut owner = Owner::started(db, "t").await?;
+    for task in 0..40 {
+        db.record(&owner.record(task, RESULT_KEY, json!(task)))
+            .await?;
+    }
+    for (released, left) in [(0..30, 30..40), (30..40, 40..40)] {
+        let all = |task| Released {
+            task: task_id(task),
+            which: ReleasedRecords::All,
+        };
+        let commit = Commit {
+            released: released.map(all).collect(),
+            ..owner.step()
+        };
+        owner.save(db, commit).await?;
+        let kept: Vec<_> = stored(db, &owner)
+            .await?
+            .into_iter()
+            .map(|row| row.0)
+            .collect();
+        let wanted: Vec<_> = left.map(task_id).collect();
+        ensure_eq!(
+            kept,
+            wanted,
+            "the tasks with records after many were released"
+        );
+    }
+    Ok(())
+}
+
+pub(super) async fn crowd_of_records_keeps_the_fenced_apart(db: &dyn Checkpointer) -> Verdict {
+    let owner = Owner::started(db, "t").await?;
+    let mut records: Vec<_> = (0..200)
+        .map(|n| owner.record(1, &format!("step {n}"), json!(n)))
+        .collect();
+    for stale in records.iter_mut().step_by(3) {
+        stale.epoch = Epoch(9);
+    }
+    let told = join_all(records.iter().map(|record| db.record(record))).await;
+    for (record, told) in records.iter().zip(told) {
+        if record.epoch == Epoch(9) {
+            ensure_refused!(told, Fenced { .. }, "a stale record in a crowd");
+        } else {
+            ensure_eq!(told?, record.body, "what a sound record's writer was given");
+        }
+    }
+    ensure_eq!(
+        stored(db, &owner).await?.len(),
+        133,
+        "records of 200, every third of them stale"
+    );
+    Ok(())
+}
+
 pub(super) async fn released_record_can_be_written_anew(db: &dyn Checkpointer) -> Verdict {
     let mut owner = Owner::started(db, "t").await?;
     db.record(&owner.record(1, RESULT_KEY, json!("old")))

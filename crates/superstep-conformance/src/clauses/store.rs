@@ -302,6 +302,49 @@ pub(super) async fn read_prolongs_only_if_asked(db: &dyn Store) -> Verdict {
     Ok(())
 }
 
+pub(super) async fn read_never_shortens_a_life(db: &dyn Store) -> Verdict {
+    let ttl = Some(Ttl {
+        ms: 100,
+        refresh_on_read: true,
+    });
+    let kept = PutItem {
+        ttl,
+        ..put(&["a"], "key", json!(1))
+    };
+    db.put(&kept, NOW).await?;
+    // The last clock went back.
+    for ms in [99, 10] {
+        let item = stored(db, &["a"], "key", later(ms)).await?;
+        ensure_eq!(
+            item.expires,
+            Some(later(199)),
+            "when it goes, read after {ms} ms"
+        );
+    }
+    ensure_eq!(
+        db.sweep(later(198), 10).await?,
+        0,
+        "items swept that a read has prolonged"
+    );
+    stored(db, &["a"], "key", later(198)).await?;
+    Ok(())
+}
+
+pub(super) async fn endless_life_does_not_overflow(db: &dyn Store) -> Verdict {
+    let ttl = Some(Ttl {
+        ms: u64::MAX,
+        refresh_on_read: true,
+    });
+    let endless = PutItem {
+        ttl,
+        ..put(&["a"], "key", json!(1))
+    };
+    db.put(&endless, NOW).await?;
+    let item = stored(db, &["a"], "key", NOW).await?;
+    ensure_eq!(item.expires, Some(Timestamp(i64::MAX)), "when it goes");
+    Ok(())
+}
+
 pub(super) async fn sweep_deletes_what_expired(db: &dyn Store) -> Verdict {
     db.put(&put_for(&["a"], "short", json!(1), 100), NOW)
         .await?;
@@ -365,6 +408,84 @@ pub(super) async fn search_by_whole_segments(db: &dyn Store) -> Verdict {
             .collect();
         ensure_eq!(found, wanted, "the namespaces below {prefix:?}");
     }
+    Ok(())
+}
+
+pub(super) async fn hostile_prefixes_are_only_segments(db: &dyn Store) -> Verdict {
+    let namespaces: [&[&str]; 8] = [
+        &["acme"],
+        &["acme", "users"],
+        &["acme-corp"],
+        &["Acme"],
+        &["%"],
+        &["_cme"],
+        &["acme users"],
+        &["\u{10ffff}"],
+    ];
+    for namespace in namespaces {
+        db.put(&put(namespace, &namespace.join("/"), json!(1)), NOW)
+            .await?;
+    }
+    let found = async |prefix: &[&str]| -> Result<Vec<String>, Fault> {
+        let prefix = prefix.iter().map(|&segment| segment.to_owned()).collect();
+        let search = Search {
+            prefix,
+            ..Search::default()
+        };
+        let mut found = keys(db, search).await?;
+        found.sort();
+        Ok(found)
+    };
+    for (prefix, wanted) in [
+        (&["acme"] as &[&str], &["acme", "acme/users"] as &[&str]),
+        (&["acme", "users"], &["acme/users"]),
+        (&["%"], &["%"]),
+        (&["_cme"], &["_cme"]),
+        (&["Acme"], &["Acme"]),
+        (&["\u{10ffff}"], &["\u{10ffff}"]),
+        (&["acm"], &[]),
+        (&["ACME"], &[]),
+        (&["acme\u{1f}users"], &[]),
+        (&[""], &[]),
+        (&["acme", ""], &[]),
+        (&["*"], &[]),
+    ] {
+        ensure_eq!(found(prefix).await?, wanted, "the items below {prefix:?}");
+    }
+    ensure_eq!(found(&[]).await?.len(), 8, "items below everything");
+    Ok(())
+}
+
+pub(super) async fn search_filters_before_it_pages(db: &dyn Store) -> Verdict {
+    for n in 0..50 {
+        let value = json!({ "n": n, "even": n % 2 == 0 });
+        db.put(&put(&["a"], &format!("key{n}"), value), later(n))
+            .await?;
+    }
+    let filters = [
+        ("even", FilterOp::Eq, json!(true)),
+        ("n", FilterOp::Lt, json!(40)),
+    ];
+    let filters = filters.map(|(field, op, value)| ItemFilter {
+        field: field.into(),
+        op,
+        value,
+    });
+    let search = Search {
+        filters: filters.into(),
+        page: Page {
+            limit: 2,
+            offset: 1,
+        },
+        ..below(&["a"])
+    };
+    let found = searched(db, search, later(50)).await?;
+    let found: Vec<_> = found.into_iter().map(|item| item.key).collect();
+    ensure_eq!(
+        found,
+        ["key36", "key34"],
+        "the second page of what passes the filters"
+    );
     Ok(())
 }
 
@@ -608,20 +729,18 @@ pub(super) async fn namespaces_by_page(db: &dyn Store) -> Verdict {
     let wanted: Vec<_> = (0..25).map(|n| ns(&["a", &format!("n{n:02}")])).collect();
     ensure_eq!(read, wanted, "the namespaces page by page");
     // The page is cut after the repeats are gone, not before.
-    let page = Page {
-        limit: 2,
-        offset: 0,
-    };
-    let query = NamespaceQuery {
-        depth_max: Some(1),
-        page,
-        ..NamespaceQuery::default()
-    };
-    ensure_eq!(
-        namespaces(db, query, NOW).await?,
-        [ns(&["a"])],
-        "a page of cut namespaces"
-    );
+    for (offset, wanted) in [(0, vec![ns(&["a"])]), (1, vec![])] {
+        let query = NamespaceQuery {
+            depth_max: Some(1),
+            page: Page { limit: 2, offset },
+            ..NamespaceQuery::default()
+        };
+        ensure_eq!(
+            namespaces(db, query, NOW).await?,
+            wanted,
+            "cut namespaces from {offset} on"
+        );
+    }
     Ok(())
 }
 

@@ -370,6 +370,8 @@ fn copy(
     target.listing = source.listing.clone();
     for (&seq, entry) in source.log.range(..=upto) {
         let body = reseal::<format::Entry>(&entry.body, seq, from, to)?;
+        // No owner ever had epoch 0, so no commit finds itself among the copies.
+        let epoch = Epoch(0);
         target.log.insert(seq, LogEntry { epoch, body });
     }
     for (&seq, body) in source.snapshots.range(..=upto) {

@@ -14,7 +14,7 @@ use crate::checkpoint::format::{
 };
 use crate::error::Failure;
 use crate::ids::{FramePath, InterruptId, NodeName, RunId, Seq, ThreadId, Timestamp};
-use crate::trace::{CallSpan, Span, SpanId, SpanKind, fields, spans};
+use crate::trace::{CallSpan, Span, SpanId, SpanKind, SpanNames, fields, spans};
 
 pub(super) fn runs(
     thread: &ThreadId,
@@ -68,6 +68,8 @@ struct Open {
     tried: BTreeMap<u32, (u32, Timestamp)>,
     /// The supersteps of subgraphs that its tasks entered.
     inside: Vec<(FramePath, Vec<Span>)>,
+    /// What those subgraphs are called for people.
+    called: BTreeMap<FramePath, String>,
 }
 
 impl Open {
@@ -80,6 +82,7 @@ impl Open {
             inner: Vec::new(),
             tried: BTreeMap::new(),
             inside: Vec::new(),
+            called: BTreeMap::new(),
         }
     }
 
@@ -141,7 +144,11 @@ impl Reading<'_> {
     fn fork(&mut self, seq: Seq, at: Timestamp, forked: &Forked) {
         self.abandon(at);
         let from = self.runs.iter().rev().find(|run| run.begun <= forked.seq);
-        let Some((run, graph)) = from.map(|from| (from.run, from.span.name.clone())) else {
+        let graph_of = |span: &Span| match span.fields.get(fields::GRAPH) {
+            Some(Json::String(graph)) => graph.clone(),
+            _ => span.name.clone(),
+        };
+        let Some((run, graph)) = from.map(|from| (from.run, graph_of(&from.span))) else {
             return;
         };
         // Of two copies of a thread, each may be forked.
@@ -214,6 +221,9 @@ impl Reading<'_> {
         let mut nodes = Vec::new();
         for write in &advanced.writes {
             nodes.push(node(id, write, at, &mut open));
+            if let Some(name) = names_in(write).graph_span {
+                self.call(frame, name);
+            }
         }
         let span = superstep(id, frame, open, nodes, Some(at));
         self.open
@@ -400,6 +410,22 @@ impl Reading<'_> {
         }
     }
 
+    /// Gives a graph's span the name that people know it by.
+    fn call(&mut self, frame: &FramePath, name: String) {
+        match frame.parent() {
+            Some(parent) => {
+                if let Some(parent) = self.open.get_mut(&parent) {
+                    parent.called.insert(frame.clone(), name);
+                }
+            }
+            None => {
+                if let Some(run) = self.runs.last_mut() {
+                    run.span.name = name;
+                }
+            }
+        }
+    }
+
     /// It went on after it had stopped.
     fn goes_on(&mut self) {
         if let Some(run) = self.runs.last_mut() {
@@ -445,6 +471,9 @@ fn superstep(
                 open.start,
                 end,
             );
+            if let Some(name) = open.called.get(&frame) {
+                node.name.clone_from(name);
+            }
             node.inner = supersteps;
             span.inner.push(node);
         }
@@ -473,7 +502,13 @@ fn node(superstep: SpanId, write: &TaskWrite, at: Timestamp, open: &mut Open) ->
     if let Some((attempts, _)) = tried {
         node.known(fields::ATTEMPT, attempts + 1);
     }
-    if let Some((_, supersteps)) = entered {
+    if let Some(name) = names_in(write).node_span {
+        node.name = name;
+    }
+    if let Some((frame, supersteps)) = entered {
+        if let Some(name) = open.called.remove(&frame) {
+            node.name = name;
+        }
         node.inner = supersteps;
     }
     match write.cached {
@@ -502,6 +537,20 @@ fn calls(node: SpanId, write: &TaskWrite) -> impl Iterator<Item = Span> {
             ..Span::new(id, call.span, call.name, call.start, Some(call.end))
         })
     })
+}
+
+/// How a node says that spans are called; what it said last counts.
+fn names_in(write: &TaskWrite) -> SpanNames {
+    let mut names = SpanNames::default();
+    for said in write
+        .events
+        .iter()
+        .filter_map(|event| event.decode::<SpanNames>().ok())
+    {
+        names.node_span = said.node_span.or(names.node_span);
+        names.graph_span = said.graph_span.or(names.graph_span);
+    }
+    names
 }
 
 /// When something was called first after this time, as far as an entry tells.

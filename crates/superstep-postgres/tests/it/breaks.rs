@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use free_ports::free_port;
+use superstep_conformance::sample::{Owner, thread};
 use superstep_core::checkpoint::{Checkpointer, Commit, Saved};
 use superstep_core::error::CheckpointError;
 use superstep_core::{Seq, ThreadId};
@@ -11,7 +13,7 @@ use superstep_postgres::{Options, Postgres};
 use tokio::task::JoinSet;
 
 use crate::cluster::Cluster;
-use crate::kit::{Db, Owner, db, thread};
+use crate::kit::{Db, db};
 
 /// As a driver does it: the same commit, until there is an answer.
 async fn save_patiently(db: &Postgres, commit: &Commit, asked_again: &AtomicU64) -> Saved {
@@ -29,7 +31,7 @@ async fn save_patiently(db: &Postgres, commit: &Commit, asked_again: &AtomicU64)
 }
 
 async fn run(db: Postgres, name: ThreadId, steps: u64, asked_again: Arc<AtomicU64>) {
-    let mut owner = Owner::new(name);
+    let mut owner = Owner::new(&name);
     for n in 0..steps {
         let commit = match n {
             0 => owner.start(),
@@ -89,7 +91,7 @@ async fn a_commit_whose_connection_was_killed_is_applied_once() {
 #[tokio::test]
 async fn a_connection_that_was_killed_between_commits_is_made_anew() {
     let db = db().await;
-    let mut owner = Owner::started(&db, "a").await;
+    let mut owner = Owner::started(&*db, "a").await.unwrap();
     for _ in 0..5 {
         let client = db.schema.client().await;
         let sql =
@@ -146,12 +148,7 @@ async fn what_will_not_pass_is_told_apart_from_what_may() {
     let mut options = Options::default();
     options.patience = Duration::from_millis(50);
     // A port that nobody listens on.
-    let port = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let url = format!(
-        "postgres://x@127.0.0.1:{}/x",
-        port.local_addr().unwrap().port()
-    );
-    drop(port);
+    let url = format!("postgres://x@127.0.0.1:{}/x", free_port());
     let away = Postgres::connect_with(&url, options.clone()).await;
     assert!(away.unwrap_err().is_transient());
 

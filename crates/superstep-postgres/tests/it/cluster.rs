@@ -4,6 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
+use free_ports::free_port;
 use tempfile::TempDir;
 
 /// A server that goes with its directory.
@@ -17,14 +18,10 @@ impl Cluster {
     /// Makes one and starts it.
     pub(crate) fn start() -> Self {
         let dir = tempfile::Builder::new().prefix("pg").tempdir().unwrap();
-        // Free again when the statement ends.
-        let port = std::net::TcpListener::bind(("127.0.0.1", 0))
-            .and_then(|listener| Ok(listener.local_addr()?.port()))
-            .unwrap();
         let cluster = Self {
             dir,
             programs: programs(),
-            port,
+            port: free_port(),
         };
         // PostgreSQL does not serve root.
         if let Some((user, group)) = servant() {

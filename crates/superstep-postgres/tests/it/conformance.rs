@@ -1,8 +1,8 @@
-//! The suite that every checkpointer and every store is held to.
+//! The suites that every checkpointer, store and cache is held to, and the one that stores in SQL databases share.
 
-use superstep_conformance::{budgets, checkpointer, store};
+use superstep_conformance::{budgets, checkpointer, node_cache, sql, store};
 
-use crate::kit::Schema;
+use crate::kit::{Schema, db};
 
 /// A schema takes a while to make, so one is emptied for every clause.
 async fn emptied(schema: &Schema) -> superstep_postgres::Postgres {
@@ -17,6 +17,7 @@ async fn emptied(schema: &Schema) -> superstep_postgres::Postgres {
         "listing",
         "term",
         "item",
+        "cache",
     ];
     let sql = tables.map(|table| format!("DELETE FROM {table};")).concat();
     client.batch_execute(&sql).await.unwrap();
@@ -39,4 +40,15 @@ async fn the_rules_of_a_store_hold() {
 async fn the_rules_of_budgets_hold() {
     let schema = Schema::new();
     budgets(async || emptied(&schema).await).await.assert();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rules_of_a_node_cache_hold() {
+    let schema = Schema::new();
+    node_cache(async || emptied(&schema).await).await.assert();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_stores_in_sql_share_holds() {
+    sql(async || db().await).await.assert();
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use superstep_conformance::sample::{Owner, answer_by};
 use superstep_core::Seq;
 use superstep_core::checkpoint::Checkpointer;
 use superstep_core::error::CheckpointError;
@@ -14,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-use crate::kit::{Owner, Schema, answer};
+use crate::kit::Schema;
 
 /// Stands between a store and its server, and can lose a reply.
 struct Proxy {
@@ -91,7 +92,7 @@ async fn store_behind_proxy(schema: &Schema) -> (Postgres, Proxy) {
 async fn a_commit_whose_reply_was_lost_is_applied_once() {
     let schema = Schema::new();
     let (db, proxy) = store_behind_proxy(&schema).await;
-    let mut owner = Owner::started(&db, "a").await;
+    let mut owner = Owner::started(&db, "a").await.unwrap();
     // The statement is known to the server from here on, so the next reply is that of the commit itself.
     owner.save(&db, owner.step()).await.unwrap();
 
@@ -113,13 +114,18 @@ async fn a_commit_whose_reply_was_lost_is_applied_once() {
 async fn a_record_whose_reply_was_lost_is_kept_as_it_was() {
     let schema = Schema::new();
     let (db, proxy) = store_behind_proxy(&schema).await;
-    let owner = Owner::started(&db, "a").await;
-    db.record(&owner.record("known", b"x")).await.unwrap();
+    let owner = Owner::started(&db, "a").await.unwrap();
+    db.record(&owner.record_of_bytes("known", b"x"))
+        .await
+        .unwrap();
 
     proxy.lose_next_reply();
-    let lost = db.record(&owner.record("key", b"first")).await;
+    let lost = db.record(&owner.record_of_bytes("key", b"first")).await;
     assert!(lost.unwrap_err().is_transient());
-    let again = db.record(&owner.record("key", b"second")).await.unwrap();
+    let again = db
+        .record(&owner.record_of_bytes("key", b"second"))
+        .await
+        .unwrap();
     assert_eq!(again, b"first");
 }
 
@@ -127,15 +133,17 @@ async fn a_record_whose_reply_was_lost_is_kept_as_it_was() {
 async fn an_answer_whose_reply_was_lost_is_stored_once_and_no_conflict() {
     let schema = Schema::new();
     let (db, proxy) = store_behind_proxy(&schema).await;
-    let mut owner = Owner::started(&db, "a").await;
+    let mut owner = Owner::started(&db, "a").await.unwrap();
     owner.save(&db, owner.pause(&[1, 2])).await.unwrap();
-    db.answer(&owner.thread, &[answer(1, "me")]).await.unwrap();
+    db.answer(&owner.thread, &[answer_by(1, "me")])
+        .await
+        .unwrap();
 
-    let mine = [answer(2, "me")];
+    let mine = [answer_by(2, "me")];
     proxy.lose_next_reply();
     let lost = db.answer(&owner.thread, &mine).await;
     assert!(lost.unwrap_err().is_transient());
-    let late = db.answer(&owner.thread, &[answer(2, "you")]).await;
+    let late = db.answer(&owner.thread, &[answer_by(2, "you")]).await;
     assert!(matches!(late, Err(CheckpointError::NotOpen { .. })));
     db.answer(&owner.thread, &mine).await.unwrap();
     let loaded = db.load(&owner.thread).await.unwrap().unwrap();

@@ -1,11 +1,12 @@
 //! How a database comes to have its tables.
 
+use superstep_conformance::sample::Owner;
 use superstep_core::checkpoint::Checkpointer;
 use superstep_core::error::CheckpointError;
 use superstep_postgres::Postgres;
 use tokio::task::JoinSet;
 
-use crate::kit::{Owner, Schema};
+use crate::kit::Schema;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_may_start_at_once() {
@@ -16,7 +17,7 @@ async fn five_may_start_at_once() {
             let (url, options) = (schema.named_url(), schema.options());
             starts.spawn(async move {
                 let postgres = Postgres::connect_with(&url, options).await.unwrap();
-                Owner::started(&postgres, &format!("t{n}")).await;
+                Owner::started(&postgres, &format!("t{n}")).await.unwrap();
             });
         }
         while let Some(ended) = starts.join_next().await {
@@ -40,7 +41,7 @@ async fn one_that_is_killed_in_the_middle_leaves_the_schema_before() {
         let _ = started.await;
     }
     let postgres = schema.connect().await;
-    Owner::started(&postgres, "a").await;
+    Owner::started(&postgres, "a").await.unwrap();
     let client = schema.client().await;
     let row = client
         .query_one("SELECT version, partitions FROM meta", &[])
@@ -91,7 +92,7 @@ async fn the_number_of_partitions_is_decided_once() {
     let again = Postgres::connect_with(&schema.named_url(), options)
         .await
         .unwrap();
-    Owner::started(&again, "a").await;
+    Owner::started(&again, "a").await.unwrap();
     let client = schema.client().await;
     let sql = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'log'::regclass";
     let partitions: i64 = client.query_one(sql, &[]).await.unwrap().get(0);

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+use superstep_conformance::sample::{Owner, noted, thread};
 use superstep_core::checkpoint::{CheckpointResult, Checkpointer, Commit, Saved, ThreadQuery};
 use superstep_core::error::CheckpointError;
 use superstep_core::{Epoch, Seq};
@@ -10,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_postgres::{Client, Transaction};
 
-use crate::kit::{Db, Owner, db, entry, thread, wait_for_waiting};
+use crate::kit::{Db, db, wait_for_waiting};
 
 /// Has a commit saved by a task of its own.
 fn save(db: &Db, commit: Commit) -> JoinSet<CheckpointResult<Saved>> {
@@ -34,11 +36,7 @@ async fn stop_at_entry<'a>(client: &'a mut Client, seq: Seq) -> Transaction<'a> 
 }
 
 fn claims(owner: &Owner) -> [Commit; 2] {
-    let with_entry = Commit {
-        entry: Some(entry(&owner.thread, owner.head.seq.next(), "claim")),
-        ..owner.start()
-    };
-    [owner.claim(), with_entry]
+    [owner.claim(), noted(owner.start(), json!("claim"))]
 }
 
 fn assert_fenced(told: &CheckpointResult<Saved>) {
@@ -50,8 +48,8 @@ fn assert_fenced(told: &CheckpointResult<Saved>) {
 async fn a_claim_that_waited_for_a_step_is_refused() {
     for which in 0..2 {
         let db = db().await;
-        let mut owner = Owner::started(&db, "a").await;
-        owner.save(&db, owner.step()).await.unwrap();
+        let mut owner = Owner::started(&*db, "a").await.unwrap();
+        owner.save(&*db, owner.step()).await.unwrap();
         let mut client = db.schema.client().await;
         let stop = stop_at_entry(&mut client, owner.head.seq.next()).await;
         let (step, claim) = (owner.step(), claims(&owner)[which].clone());
@@ -67,7 +65,7 @@ async fn a_claim_that_waited_for_a_step_is_refused() {
         // Who looks again takes it over.
         owner.head = loaded.head;
         owner
-            .save(&db, claims(&owner)[which].clone())
+            .save(&*db, claims(&owner)[which].clone())
             .await
             .unwrap();
         assert_eq!(owner.head.epoch, Epoch(2));
@@ -77,8 +75,8 @@ async fn a_claim_that_waited_for_a_step_is_refused() {
 #[tokio::test]
 async fn a_step_that_waited_for_a_claim_is_refused() {
     let db = db().await;
-    let mut old = Owner::started(&db, "a").await;
-    old.save(&db, old.step()).await.unwrap();
+    let mut old = Owner::started(&*db, "a").await.unwrap();
+    old.save(&*db, old.step()).await.unwrap();
     let mut client = db.schema.client().await;
     let stop = stop_at_entry(&mut client, old.head.seq.next()).await;
     let claim = claims(&old)[1].clone();
@@ -99,7 +97,7 @@ async fn a_step_that_waited_for_a_claim_is_refused() {
 #[tokio::test]
 async fn a_step_that_waited_for_a_bare_claim_is_refused() {
     let db = db().await;
-    let owner = Owner::started(&db, "a").await;
+    let owner = Owner::started(&*db, "a").await.unwrap();
     let mut client = db.schema.client().await;
     let claim = client.transaction().await.unwrap();
     claim
@@ -117,7 +115,7 @@ async fn a_step_that_waited_for_a_bare_claim_is_refused() {
 #[tokio::test]
 async fn a_deletion_that_waited_for_a_step_deletes_it_too() {
     let db = db().await;
-    let owner = Owner::started(&db, "a").await;
+    let owner = Owner::started(&*db, "a").await.unwrap();
     let mut client = db.schema.client().await;
     let stop = stop_at_entry(&mut client, Seq(2)).await;
     let step_saved = save(&db, owner.step());
@@ -141,8 +139,8 @@ async fn a_deletion_that_waited_for_a_step_deletes_it_too() {
 #[tokio::test]
 async fn a_thread_that_runs_is_shown_where_its_log_ends() {
     let db = db().await;
-    let mut owner = Owner::started(&db, "a").await;
-    owner.save_steps(&db, 5).await;
+    let mut owner = Owner::started(&*db, "a").await.unwrap();
+    owner.save_steps(&*db, 5).await.unwrap();
     let listed = db.threads(&ThreadQuery::default()).await.unwrap();
     assert_eq!(listed[0].head, owner.head);
     assert_eq!(db.export(&owner.thread).await.unwrap().head, owner.head);
@@ -154,12 +152,12 @@ async fn a_thread_that_runs_is_shown_where_its_log_ends() {
 #[tokio::test]
 async fn a_late_copy_of_a_step_that_was_pruned_is_refused() {
     let db = db().await;
-    let mut owner = Owner::started(&db, "a").await;
+    let mut owner = Owner::started(&*db, "a").await.unwrap();
     let late = owner.step();
-    owner.save_steps(&db, 8).await;
+    owner.save_steps(&*db, 8).await.unwrap();
     assert_eq!(db.prune(&owner.thread, 1).await.unwrap(), 8);
     assert_fenced(&db.save(&late).await);
     let entries = db.entries(&owner.thread, Seq(0), 10).await.unwrap();
     assert_eq!(entries.len(), 1);
-    owner.save(&db, owner.step()).await.unwrap();
+    owner.save(&*db, owner.step()).await.unwrap();
 }

@@ -1,23 +1,28 @@
 //! Where the rows of a thread lie, and what happens to those who remember it wrongly.
 
+use superstep_conformance::sample::{Owner, answer_by, interrupt_id};
 use superstep_core::checkpoint::{Checkpointer, Commit, InterruptQuery, Status};
 use superstep_postgres::Postgres;
 
-use crate::kit::{Owner, Schema, answer, db, question};
+use crate::kit::{Schema, db};
 
 /// A run, a question, a second run: every statement that names tables.
 async fn live(db: &Postgres, name: &str) {
-    let mut owner = Owner::started(db, name).await;
-    owner.save_steps(db, 4).await;
-    db.record(&owner.record("key", b"body")).await.unwrap();
+    let mut owner = Owner::started(db, name).await.unwrap();
+    owner.save_steps(db, 4).await.unwrap();
+    db.record(&owner.record_of_bytes("key", b"body"))
+        .await
+        .unwrap();
     owner.save(db, owner.pause(&[1])).await.unwrap();
-    db.answer(&owner.thread, &[answer(1, "me")]).await.unwrap();
+    db.answer(&owner.thread, &[answer_by(1, "me")])
+        .await
+        .unwrap();
     let loaded = db.load(&owner.thread).await.unwrap().unwrap();
     assert_eq!((loaded.records.len(), loaded.interrupts.len()), (1, 1));
     owner.head = loaded.head;
     owner.save(db, owner.claim()).await.unwrap();
     let close = Commit {
-        closed: vec![question(1)],
+        closed: vec![interrupt_id(1)],
         ..owner.stop(Status::Idle)
     };
     owner.save(db, close).await.unwrap();
@@ -48,12 +53,12 @@ async fn partitions_may_be_one_or_too_many_to_be_named() {
 #[tokio::test]
 async fn a_thread_that_lies_elsewhere_now_is_found_again() {
     let db = db().await;
-    let mut owner = Owner::started(&db, "a").await;
+    let mut owner = Owner::started(&*db, "a").await.unwrap();
     let move_all = "BEGIN; UPDATE thread SET id = id + 1000; UPDATE log SET thread = thread + 1000;
          UPDATE listing SET thread = thread + 1000; UPDATE term SET thread = thread + 1000; COMMIT";
     let client = db.schema.client().await;
     client.batch_execute(move_all).await.unwrap();
-    owner.save(&db, owner.step()).await.unwrap();
+    owner.save(&*db, owner.step()).await.unwrap();
     client.batch_execute(move_all).await.unwrap();
     let loaded = db.load(&owner.thread).await.unwrap().unwrap();
     assert_eq!(loaded.head, owner.head);

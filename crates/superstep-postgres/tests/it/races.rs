@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use superstep_core::checkpoint::{Checkpointer, Commit};
+use serde_json::json;
+use superstep_conformance::sample::{Owner, answer_by, noted, thread};
+use superstep_core::checkpoint::Checkpointer;
 use superstep_core::error::CheckpointError;
 use superstep_core::{Epoch, Seq};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use crate::kit::{Db, Owner, db, entry, thread};
+use crate::kit::{Db, db};
 
 /// Takes the thread over and goes on from where it stands, as often as it can.
 async fn fight(db: superstep_postgres::Postgres, me: usize, start: Arc<Barrier>) -> u64 {
@@ -16,26 +18,16 @@ async fn fight(db: superstep_postgres::Postgres, me: usize, start: Arc<Barrier>)
     let mut saved = 0;
     for round in 0..15 {
         let head = db.load(&thread("a")).await.unwrap().unwrap().head;
-        let mut owner = Owner::new(thread("a"));
+        let mut owner = Owner::new(&thread("a"));
         owner.head = head;
-        let mine =
-            |seq, what: &str| Some(entry(&thread("a"), seq, &format!("{me} {round} {what}")));
-        let claim = owner.start();
-        let claim = Commit {
-            entry: mine(claim.head.seq, "claim"),
-            ..claim
-        };
+        let claim = noted(owner.start(), json!([me, round, "claim"]));
         match owner.save(&db, claim).await {
             Ok(_) => saved += 1,
             Err(CheckpointError::Fenced { .. }) => continue,
             Err(other) => panic!("{other:?}"),
         }
         for step in 0..3 {
-            let commit = owner.step();
-            let commit = Commit {
-                entry: mine(commit.head.seq, &step.to_string()),
-                ..commit
-            };
+            let commit = noted(owner.step(), json!([me, round, step]));
             match owner.save(&db, commit).await {
                 Ok(_) => saved += 1,
                 Err(CheckpointError::Fenced { .. }) => break,
@@ -49,7 +41,7 @@ async fn fight(db: superstep_postgres::Postgres, me: usize, start: Arc<Barrier>)
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_who_race_make_one_chain() {
     let db = db().await;
-    Owner::started(&db, "a").await;
+    Owner::started(&*db, "a").await.unwrap();
     let start = Arc::new(Barrier::new(5));
     let mut racers = JoinSet::new();
     for me in 0..5 {
@@ -76,20 +68,23 @@ async fn no_record_slips_in_behind_a_claim() {
     let other = db.schema.connect().await;
     for round in 0..40 {
         let name = format!("t{round}");
-        let old = Owner::started(&db, &name).await;
+        let old = Owner::started(&*db, &name).await.unwrap();
         let mut records = JoinSet::new();
         for n in 0..6 {
-            let (postgres, record) = (other.clone(), old.record(&format!("k{n}"), b"done"));
+            let (postgres, record) = (
+                other.clone(),
+                old.record_of_bytes(&format!("k{n}"), b"done"),
+            );
             records
                 .spawn(async move { postgres.record(&record).await.is_ok().then_some(record.key) });
         }
         let mut new = old.clone();
-        let told = new.save(&db, new.claim()).await.unwrap().records;
+        let told = new.save(&*db, new.claim()).await.unwrap().records;
         let told: Vec<String> = told.into_iter().map(|record| record.key).collect();
         for key in records.join_all().await.into_iter().flatten() {
             assert!(told.contains(&key), "{key} was acknowledged and not told");
         }
-        let late = db.record(&old.record("late", b"late")).await;
+        let late = db.record(&old.record_of_bytes("late", b"late")).await;
         assert!(matches!(
             late,
             Err(CheckpointError::Fenced {
@@ -105,9 +100,12 @@ async fn of_a_deleted_thread_nothing_is_left() {
     let db = db().await;
     let other = db.schema.connect().await;
     for round in 0..20 {
-        let mut owner = Owner::started(&db, &format!("t{round}")).await;
-        owner.save_steps(&db, 3).await;
-        let (step, record) = (owner.step_with_snapshot(), owner.record("k", b"late"));
+        let mut owner = Owner::started(&*db, &format!("t{round}")).await.unwrap();
+        owner.save_steps(&*db, 3).await.unwrap();
+        let (step, record) = (
+            owner.step_with_snapshot(),
+            owner.record_of_bytes("k", b"late"),
+        );
         let (deleted, _, _) = tokio::join!(
             db.delete(&owner.thread),
             other.save(&step),
@@ -120,5 +118,34 @@ async fn of_a_deleted_thread_nothing_is_left() {
         let sql = format!("SELECT count(*) FROM {table}");
         let left: i64 = client.query_one(&sql, &[]).await.unwrap().get(0);
         assert_eq!(left, 0, "rows in {table}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_racing_answers_one_wins() {
+    let db = db().await;
+    for round in 0..10 {
+        let name = format!("t{round}");
+        let mut owner = Owner::started(&*db, &name).await.unwrap();
+        owner.save(&*db, owner.pause(&[1, 2])).await.unwrap();
+        let mut racers = JoinSet::new();
+        for n in 0..8 {
+            // Each a process of its own.
+            let (postgres, name) = (db.schema.connect().await, name.clone());
+            racers.spawn(async move {
+                let by = n.to_string();
+                let both = [answer_by(1, &by), answer_by(2, &by)];
+                (n, postgres.answer(&thread(&name), &both).await)
+            });
+        }
+        let ends = racers.join_all().await;
+        let winners: Vec<_> = ends.iter().filter(|(_, end)| end.is_ok()).collect();
+        assert_eq!(winners.len(), 1, "{ends:?}");
+        let refused = |end: &Result<_, _>| matches!(end, Err(CheckpointError::NotOpen { .. }));
+        assert_eq!(ends.iter().filter(|(_, end)| refused(end)).count(), 7);
+        let loaded = db.load(&owner.thread).await.unwrap().unwrap();
+        let by = winners[0].0.to_string();
+        assert!(loaded.interrupts.iter().all(|row| row.answered_by == by));
+        assert_eq!(loaded.head.answers, 2);
     }
 }

@@ -1,10 +1,11 @@
 //! Records that come alone, many at once, and in trouble.
 
 use std::collections::BTreeSet;
-use std::future::poll_fn;
+use std::future::{poll_fn, ready};
 use std::task::Poll;
 use std::time::Duration;
 
+use superstep_conformance::sample::Owner;
 use superstep_core::checkpoint::{CheckpointResult, Checkpointer, RecordWrite};
 use superstep_core::error::CheckpointError;
 use superstep_core::{Epoch, TaskId};
@@ -13,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_postgres::{Client, Transaction};
 
-use crate::kit::{Db, Owner, db, wait_for_waiting};
+use crate::kit::{Db, db, wait_for_waiting};
 
 /// The record of one of many tasks.
 fn result_of(owner: &Owner, n: u32) -> RecordWrite {
@@ -21,7 +22,7 @@ fn result_of(owner: &Owner, n: u32) -> RecordWrite {
     task[..4].copy_from_slice(&n.to_be_bytes());
     RecordWrite {
         task: TaskId::from_bytes(task),
-        ..owner.record("=result", format!("result {n}").as_bytes())
+        ..owner.record_of_bytes("=result", format!("result {n}").as_bytes())
     }
 }
 
@@ -36,10 +37,11 @@ async fn ask_all(db: &Postgres, records: impl IntoIterator<Item = RecordWrite>) 
             let told = db.record(&record).await;
             (record, told)
         });
-        let is_told =
-            poll_fn(|context| Poll::Ready(asking.as_mut().poll(context).is_ready())).await;
-        assert!(!is_told, "a record takes a round trip");
-        asked.spawn(asking);
+        // On a busy machine an answer may be there before the first look at it is over.
+        match poll_fn(|context| Poll::Ready(asking.as_mut().poll(context))).await {
+            Poll::Ready(told) => drop(asked.spawn(ready(told))),
+            Poll::Pending => drop(asked.spawn(asking)),
+        }
     }
     asked
 }
@@ -82,10 +84,16 @@ async fn transactions(db: &Db) -> u64 {
 #[tokio::test]
 async fn a_record_that_is_alone_is_stored_and_the_first_one_stays() {
     let db = db().await;
-    let owner = Owner::started(&db, "a").await;
-    let first = db.record(&owner.record("key", b"first")).await.unwrap();
+    let owner = Owner::started(&*db, "a").await.unwrap();
+    let first = db
+        .record(&owner.record_of_bytes("key", b"first"))
+        .await
+        .unwrap();
     assert_eq!(first, b"first");
-    let second = db.record(&owner.record("key", b"second")).await.unwrap();
+    let second = db
+        .record(&owner.record_of_bytes("key", b"second"))
+        .await
+        .unwrap();
     assert_eq!(second, b"first");
     assert_eq!(stored(&db).await, 1);
 }
@@ -93,7 +101,7 @@ async fn a_record_that_is_alone_is_stored_and_the_first_one_stays() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_at_once_are_told_their_own_bytes_after_few_transactions() {
     let db = db().await;
-    let owner = Owner::started(&db, "a").await;
+    let owner = Owner::started(&*db, "a").await.unwrap();
     let mut client = db.schema.client().await;
     let held = hold(&mut client, &owner).await;
     // One goes out at once; when it is known to wait, the rest comes.
@@ -111,7 +119,7 @@ async fn a_thousand_at_once_are_told_their_own_bytes_after_few_transactions() {
 #[tokio::test]
 async fn records_that_are_large_do_not_share_a_statement() {
     let db = db().await;
-    let owner = Owner::started(&db, "a").await;
+    let owner = Owner::started(&*db, "a").await.unwrap();
     let large = |n| RecordWrite {
         body: vec![b'x'; 700 * 1024],
         ..result_of(&owner, n)
@@ -124,8 +132,8 @@ async fn records_that_are_large_do_not_share_a_statement() {
 #[tokio::test]
 async fn the_same_key_many_times_at_once_tells_everybody_the_same() {
     let db = db().await;
-    let owner = Owner::started(&db, "a").await;
-    let of = |n: u32| owner.record("key", format!("from {n}").as_bytes());
+    let owner = Owner::started(&*db, "a").await.unwrap();
+    let of = |n: u32| owner.record_of_bytes("key", format!("from {n}").as_bytes());
     let others = (0..20).map(|n| result_of(&owner, n));
     let told = told_all(ask_all(&db, (0..20).map(of).chain(others)).await).await;
     let (same, others): (Vec<Told>, Vec<Told>) = told
@@ -142,7 +150,7 @@ async fn the_same_key_many_times_at_once_tells_everybody_the_same() {
 async fn batches_of_two_processes_with_the_same_keys_agree() {
     let db = db().await;
     let other = db.schema.connect().await;
-    let owner = Owner::started(&db, "a").await;
+    let owner = Owner::started(&*db, "a").await.unwrap();
     let from = |who: &str, n| RecordWrite {
         body: who.as_bytes().to_vec(),
         ..result_of(&owner, n)
@@ -160,9 +168,9 @@ async fn batches_of_two_processes_with_the_same_keys_agree() {
 #[tokio::test]
 async fn a_batch_behind_a_claim_is_fenced_as_a_whole() {
     let db = db().await;
-    let owner = Owner::started(&db, "a").await;
+    let owner = Owner::started(&*db, "a").await.unwrap();
     let mut new = owner.clone();
-    new.save(&db, new.claim()).await.unwrap();
+    new.save(&*db, new.claim()).await.unwrap();
     let old = ask_all(&db, (0..50).map(|n| result_of(&owner, n))).await;
     let now = ask_all(&db, (50..100).map(|n| result_of(&new, n))).await;
     for (_, told) in told_all(old).await {
@@ -182,7 +190,7 @@ async fn a_batch_behind_a_claim_is_fenced_as_a_whole() {
 #[tokio::test]
 async fn a_batch_whose_connection_was_killed_is_asked_for_again() {
     let db = db().await;
-    let owner = Owner::started(&db, "a").await;
+    let owner = Owner::started(&*db, "a").await.unwrap();
     let mut client = db.schema.client().await;
     let held = hold(&mut client, &owner).await;
     let first = ask_all(&db, [result_of(&owner, 0)]).await;
@@ -218,7 +226,7 @@ fn assert_transient(told: Vec<Told>) {
 #[tokio::test]
 async fn askers_who_go_away_keep_nobody_waiting() {
     let db = db().await;
-    let owner = Owner::started(&db, "a").await;
+    let owner = Owner::started(&*db, "a").await.unwrap();
     let mut client = db.schema.client().await;
     let held = hold(&mut client, &owner).await;
     let mut first = ask_all(&db, [result_of(&owner, 0)]).await;
@@ -240,21 +248,27 @@ async fn askers_who_go_away_keep_nobody_waiting() {
 #[tokio::test]
 async fn an_asker_who_is_not_polled_keeps_nobody_waiting() {
     let db = db().await;
-    let owner = Owner::started(&db, "a").await;
-    let (first, second) = (result_of(&owner, 0), result_of(&owner, 1));
-    let mut asking = db.record(&first);
-    let is_told = poll_fn(|context| Poll::Ready(asking.as_mut().poll(context).is_ready())).await;
-    assert!(!is_told);
-    let behind = timeout(Duration::from_secs(60), db.record(&second)).await;
-    assert_eq!(behind.unwrap().unwrap(), second.body);
-    assert_eq!(asking.await.unwrap(), first.body);
+    let owner = Owner::started(&*db, "a").await.unwrap();
+    // On a busy machine an answer may be there at the first look; then nobody waits, and another one asks.
+    for at in (0..20).step_by(2) {
+        let (first, second) = (result_of(&owner, at), result_of(&owner, at + 1));
+        let mut asking = db.record(&first);
+        if poll_fn(|context| Poll::Ready(asking.as_mut().poll(context).is_ready())).await {
+            continue;
+        }
+        let behind = timeout(Duration::from_secs(60), db.record(&second)).await;
+        assert_eq!(behind.unwrap().unwrap(), second.body);
+        assert_eq!(asking.await.unwrap(), first.body);
+        return;
+    }
+    panic!("nobody ever had to wait");
 }
 
 /// The runtime of a store's first asker may stop before the others do.
 #[tokio::test]
 async fn a_runtime_that_stops_in_the_middle_keeps_nobody_waiting() {
     let db = db().await;
-    let owner = Owner::started(&db, "a").await;
+    let owner = Owner::started(&*db, "a").await.unwrap();
     let mut client = db.schema.client().await;
     let held = hold(&mut client, &owner).await;
     let elsewhere = tokio::runtime::Builder::new_multi_thread()

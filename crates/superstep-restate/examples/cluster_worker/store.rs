@@ -4,12 +4,9 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 
-use superstep::checkpoint::{
-    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, Glance, History,
-    InterruptQuery, InterruptRow, Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
-};
+use superstep::checkpoint::{Answer, BoxFuture, CheckpointResult, Checkpointer, RecordWrite};
 use superstep::error::CheckpointError;
-use superstep::{Seq, TaskId, ThreadId, Timestamp};
+use superstep::{TaskId, ThreadId};
 use superstep_postgres::{Options, Postgres};
 
 use crate::AnyError;
@@ -115,10 +112,6 @@ impl Broken {
 }
 
 impl Checkpointer for Broken {
-    fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>> {
-        self.inner.save(commit)
-    }
-
     fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
         Box::pin(self.record_or_lose(record))
     }
@@ -131,99 +124,8 @@ impl Checkpointer for Broken {
         Box::pin(self.answer_or_not(thread, answers))
     }
 
-    fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Option<Loaded>>> {
-        self.inner.load(thread)
-    }
-
-    fn load_at<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        seq: Seq,
-    ) -> BoxFuture<'a, CheckpointResult<History>> {
-        self.inner.load_at(thread, seq)
-    }
-
-    fn entries<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        after: Seq,
-        limit: u32,
-    ) -> BoxFuture<'a, CheckpointResult<Vec<StoredBody>>> {
-        self.inner.entries(thread, after, limit)
-    }
-
-    fn glance<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        task: Option<TaskId>,
-    ) -> BoxFuture<'a, CheckpointResult<Option<Glance>>> {
-        self.inner.glance(thread, task)
-    }
-
-    fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
-        self.inner.request_cancel(thread)
-    }
-
-    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<ThreadId>>> {
-        self.inner.unfinished(limit)
-    }
-
-    fn threads<'a>(
-        &'a self,
-        query: &'a ThreadQuery,
-    ) -> BoxFuture<'a, CheckpointResult<Vec<ThreadRow>>> {
-        self.inner.threads(query)
-    }
-
-    fn interrupts<'a>(
-        &'a self,
-        query: &'a InterruptQuery,
-    ) -> BoxFuture<'a, CheckpointResult<Vec<InterruptRow>>> {
-        self.inner.interrupts(query)
-    }
-
-    fn overdue(
-        &self,
-        at: Timestamp,
-        limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<InterruptRow>>> {
-        self.inner.overdue(at, limit)
-    }
-
-    fn copy<'a>(
-        &'a self,
-        from: &'a ThreadId,
-        upto: Option<Seq>,
-        to: &'a ThreadId,
-    ) -> BoxFuture<'a, CheckpointResult<()>> {
-        self.inner.copy(from, upto, to)
-    }
-
-    fn delete<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
-        self.inner.delete(thread)
-    }
-
-    fn prune<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        keep: u32,
-    ) -> BoxFuture<'a, CheckpointResult<u64>> {
-        self.inner.prune(thread, keep)
-    }
-
-    fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
-        self.inner.expire(before, limit)
-    }
-
-    fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {
-        self.inner.export(thread)
-    }
-
-    fn import<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        archive: &'a Archive,
-    ) -> BoxFuture<'a, CheckpointResult<()>> {
-        self.inner.import(thread, archive)
+    superstep_conformance::forward! {
+        save load load_at entries glance request_cancel unfinished threads interrupts overdue
+        copy delete prune expire export import
     }
 }

@@ -8,7 +8,7 @@ use superstep_restate::Worker;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use crate::kit::{Cluster, register};
+use crate::kit::{Cluster, named, register};
 
 #[derive(Clone, Debug, Default, PartialEq, State)]
 struct Count {
@@ -43,10 +43,10 @@ async fn a_run_goes_on_elsewhere_when_its_worker_is_stopped() {
         })
         .build()
         .unwrap();
-    let thread = cluster.runtime().thread(&graph, "acme/long").unwrap();
+    let thread = cluster.runtime().thread(&graph, named("long")).unwrap();
     let mut tasks = JoinSet::new();
     tasks.spawn({
-        let thread = cluster.runtime().thread(&graph, "acme/long").unwrap();
+        let thread = cluster.runtime().thread(&graph, named("long")).unwrap();
         async move { thread.start(CountUpdate::default()).await.unwrap() }
     });
     let done = async |thread: &Thread<Count>| -> u64 {
@@ -89,7 +89,7 @@ async fn a_worker_tells_its_health_and_its_figures() {
         .edge("one", END)
         .build()
         .unwrap();
-    let thread = cluster.runtime().thread(&graph, "acme/one").unwrap();
+    let thread = cluster.runtime().thread(&graph, named("one")).unwrap();
     thread.start(CountUpdate::default()).await.unwrap();
     let (_, figures) = get("/metrics").await;
     assert!(

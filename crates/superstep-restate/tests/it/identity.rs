@@ -15,7 +15,7 @@ use superstep_restate::{Restate, Worker};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use crate::kit::{Services, cache, post, store};
+use crate::kit::{Services, cache, named, post, store};
 
 #[derive(Clone, Debug, Default, PartialEq, State)]
 struct Greeting {
@@ -50,7 +50,7 @@ async fn signed_calls_pass_and_unsigned_ones_are_refused() {
     assert!((200..300).contains(&status), "{status}: {answer}");
     let engine = Restate::new([format!("http://{}", signing.ingress)], store.clone()).unwrap();
     let runtime = Runtime::builder(store).engine(engine).build();
-    let thread = runtime.thread(&graph(), "acme/signed").unwrap();
+    let thread = runtime.thread(&graph(), named("signed")).unwrap();
     let stopped = thread.start(GreetingUpdate::default()).await.unwrap();
     assert_eq!(stopped.state.text, "hello");
 }

@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use free_ports::free_port;
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
@@ -14,6 +15,7 @@ use superstep::checkpoint::BoxFuture;
 use superstep::driver::Order;
 use superstep::graph::Definition;
 use superstep::{DriveError, Engine, Report, RunId, Runtime, RuntimeBuilder, ThreadId, Wire};
+use superstep_conformance::services;
 use superstep_postgres::{Options, Postgres};
 use superstep_restate::{Restate, Worker};
 use tokio::net::TcpStream;
@@ -30,32 +32,17 @@ pub(crate) struct Services {
 
 impl Services {
     pub(crate) fn find() -> Self {
-        let postgres = std::env::var("SUPERSTEP_POSTGRES_URL")
-            .unwrap_or_else(|_| service("postgres", "/nodes/0/url"));
         Self {
-            postgres,
-            ingress: service("restate", "/nodes/0/ingress"),
-            admin: service("restate", "/nodes/0/admin"),
+            postgres: services::url("postgres"),
+            ingress: services::address("restate", "ingress"),
+            admin: services::address("restate", "admin"),
         }
     }
 
     /// The Redis that tests share.
     pub(crate) fn redis() -> String {
-        service("redis", "/nodes/0/url")
+        services::address("redis", "url")
     }
-}
-
-/// What `cargo xtask services up` noted of a service.
-fn service(name: &str, what: &str) -> String {
-    let file = cache().map(|cache| cache.join(format!("services/{name}.json")));
-    let noted = file.and_then(|file| std::fs::read_to_string(file).ok());
-    let noted: Option<serde_json::Value> =
-        noted.and_then(|noted| serde_json::from_str(&noted).ok());
-    let address = noted
-        .as_ref()
-        .and_then(|noted| noted.pointer(what)?.as_str());
-    let address = address.map(str::to_owned);
-    address.unwrap_or_else(|| panic!("this test needs {name}: run `cargo xtask services up`"))
 }
 
 pub(crate) fn cache() -> Option<PathBuf> {
@@ -186,6 +173,13 @@ pub(crate) fn new_id() -> RunId {
     RunId::from_bytes(u128::from(number()).to_be_bytes())
 }
 
+/// A thread that no other process has, the same for the same name: Restate keeps what is left of a thread when a test ends, and
+/// a call whose worker is gone would hold up whoever comes next.
+pub(crate) fn named(name: &str) -> String {
+    static PROCESS: LazyLock<u64> = LazyLock::new(number);
+    format!("acme/{name}-{:x}", *PROCESS)
+}
+
 /// A number that no other test has.
 pub(crate) fn number() -> u64 {
     use std::hash::{BuildHasher, RandomState};
@@ -232,9 +226,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start() -> Self {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
+        let port = free_port();
         let child = Self::run(port).await;
         Self { port, child }
     }

@@ -9,7 +9,7 @@ use superstep::{Event, Events, RetryPolicy, Seq, Wire};
 use superstep_restate::{Redis, RedisOptions};
 use tokio::sync::Semaphore;
 
-use crate::kit::{Cluster, Server, Services, number, store};
+use crate::kit::{Cluster, Server, Services, named, number, store};
 
 #[derive(Clone, Debug, Default, PartialEq, State)]
 struct Story {
@@ -155,8 +155,8 @@ fn busy() -> Graph<Story> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watcher_elsewhere_sees_the_log_and_whoever_rejoins_sees_the_rest() {
     let Two { runs, watches } = two(&Services::redis()).await;
-    let running = runs.thread(&busy(), "acme/t").unwrap();
-    let watched = watches.thread(&busy(), "acme/t").unwrap();
+    let running = runs.thread(&busy(), named("t")).unwrap();
+    let watched = watches.thread(&busy(), named("t")).unwrap();
     let mut saw = Saw::default();
     let mut events = watched.events(Seq(0));
     let watching = async {
@@ -200,8 +200,8 @@ async fn what_a_failed_attempt_showed_is_replaced() {
             }
         }
     });
-    let running = runs.thread(&graph, "acme/t").unwrap();
-    let mut events = watches.thread(&graph, "acme/t").unwrap().events(Seq(0));
+    let running = runs.thread(&graph, named("t")).unwrap();
+    let mut events = watches.thread(&graph, named("t")).unwrap().events(Seq(0));
     let mut saw = Saw::default();
     let watching = async {
         saw.until_shown(&mut events, "attempt 1").await;
@@ -225,8 +225,8 @@ async fn what_a_crashed_worker_showed_is_replaced_by_whoever_takes_the_thread_up
         std::future::pending::<()>().await;
         Ok(says("never"))
     });
-    let first = runs.thread(&graph, "acme/t").unwrap();
-    let watched = watches.thread(&graph, "acme/t").unwrap();
+    let first = runs.thread(&graph, named("t")).unwrap();
+    let watched = watches.thread(&graph, named("t")).unwrap();
     let mut events = watched.events(Seq(0));
     let mut saw = Saw::default();
     tokio::select! {
@@ -256,8 +256,8 @@ async fn one_who_joins_in_the_middle_hears_what_was_shown_before() {
             Ok(says("done"))
         }
     });
-    let running = runs.thread(&graph, "acme/t").unwrap();
-    let watched = watches.thread(&graph, "acme/t").unwrap();
+    let running = runs.thread(&graph, named("t")).unwrap();
+    let watched = watches.thread(&graph, named("t")).unwrap();
     let mut first = (watched.events(Seq(0)), Saw::default());
     let mut late = (watched.events(Seq(0)), Saw::default());
     let watching = async {
@@ -313,8 +313,8 @@ async fn redis_goes_away_and_comes_back_and_the_log_is_whole() {
         })
         .build()
         .unwrap();
-    let running = runs.thread(&graph, "acme/t").unwrap();
-    let mut events = watches.thread(&graph, "acme/t").unwrap().events(Seq(0));
+    let running = runs.thread(&graph, named("t")).unwrap();
+    let mut events = watches.thread(&graph, named("t")).unwrap().events(Seq(0));
     let mut saw = Saw::default();
     let watching = async {
         saw.until_shown(&mut events, "alive").await;
@@ -352,8 +352,8 @@ async fn a_redis_that_takes_nothing_holds_nobody_up() {
         }
         Ok(says("done"))
     });
-    let running = runs.thread(&graph, "acme/t").unwrap();
-    let mut events = watches.thread(&graph, "acme/t").unwrap().events(Seq(0));
+    let running = runs.thread(&graph, named("t")).unwrap();
+    let mut events = watches.thread(&graph, named("t")).unwrap().events(Seq(0));
     let mut saw = Saw::default();
     let run = running.start(StoryUpdate::default());
     let (stopped, ()) = tokio::join!(run, saw.until_stop(&mut events));
@@ -375,8 +375,8 @@ async fn a_slow_watcher_holds_nobody_up_and_misses_nothing_of_the_log() {
         }
         Ok(says("done"))
     });
-    let running = runs.thread(&graph, "acme/t").unwrap();
-    let mut events = watches.thread(&graph, "acme/t").unwrap().events(Seq(0));
+    let running = runs.thread(&graph, named("t")).unwrap();
+    let mut events = watches.thread(&graph, named("t")).unwrap().events(Seq(0));
     let mut saw = Saw::default();
     // Looks once, so that it is let in, and then not before all is over.
     let looks = saw.until(&mut events, |saw| !saw.log.is_empty());
@@ -418,7 +418,7 @@ async fn tasks_that_a_worker_runs_for_others_are_shown_too() {
     let watches = cluster
         .builder()
         .wire(wire(&Services::redis(), &prefix).await);
-    let thread = watches.build().thread(&graph, "acme/fan").unwrap();
+    let thread = watches.build().thread(&graph, named("fan")).unwrap();
     let mut events = thread.events(Seq(0));
     let mut saw = Saw::default();
     let watching = async {

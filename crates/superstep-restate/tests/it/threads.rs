@@ -6,7 +6,7 @@ use superstep::error::CheckpointError;
 use superstep::prelude::*;
 use superstep::{DriveError, RetryPolicy, RunOptions};
 
-use crate::kit::{Cluster, new_id};
+use crate::kit::{Cluster, named, new_id};
 
 #[derive(Clone, Debug, Default, PartialEq, State)]
 struct Story {
@@ -54,7 +54,7 @@ fn graph() -> Graph<Story> {
 async fn a_thread_fans_out_asks_and_goes_on_with_the_answer() {
     let cluster = Cluster::start().await;
     let runtime = cluster.runtime();
-    let thread = runtime.thread(&graph(), "acme/story").unwrap();
+    let thread = runtime.thread(&graph(), named("story")).unwrap();
     let stopped = thread.start(StoryUpdate::default()).await.unwrap();
     assert!(matches!(&stopped.outcome, Outcome::Paused(asked) if asked.len() == 1));
     assert_eq!(stopped.state.lines.len(), 21);
@@ -67,7 +67,7 @@ async fn a_thread_fans_out_asks_and_goes_on_with_the_answer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_two_answers_wins_and_the_other_is_told() {
     let cluster = Cluster::start().await;
-    let thread = cluster.runtime().thread(&graph(), "acme/two").unwrap();
+    let thread = cluster.runtime().thread(&graph(), named("two")).unwrap();
     let stopped = thread.start(StoryUpdate::default()).await.unwrap();
     let Outcome::Paused(asked) = &stopped.outcome else {
         panic!("{:?}", stopped.outcome)
@@ -95,7 +95,7 @@ async fn an_order_under_one_id_is_carried_out_once() {
     let cluster = Cluster::start().await;
     let mut options = RunOptions::default();
     options.run = Some(new_id());
-    let thread = cluster.runtime().thread(&graph(), "acme/once").unwrap();
+    let thread = cluster.runtime().thread(&graph(), named("once")).unwrap();
     let thread = thread.with_options(options);
     let first = thread.start(StoryUpdate::default()).await.unwrap();
     let again = thread.start(StoryUpdate::default()).await.unwrap();
@@ -110,7 +110,7 @@ async fn an_order_under_one_id_is_carried_out_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_state_is_updated_once_and_a_thread_goes_back() {
     let cluster = Cluster::start().await;
-    let thread = cluster.runtime().thread(&graph(), "acme/edit").unwrap();
+    let thread = cluster.runtime().thread(&graph(), named("edit")).unwrap();
     let stopped = thread.start(StoryUpdate::default()).await.unwrap();
     thread.update_as("ask", says("by hand")).await.unwrap();
     let state = thread.state().await.unwrap().unwrap();
@@ -145,7 +145,7 @@ async fn a_long_wait_for_the_next_attempt_is_left_to_the_engine() {
         .edge("try", END)
         .build()
         .unwrap();
-    let thread = cluster.runtime().thread(&graph, "acme/wait").unwrap();
+    let thread = cluster.runtime().thread(&graph, named("wait")).unwrap();
     let stopped = thread.start(StoryUpdate::default()).await.unwrap();
     assert_eq!(stopped.state.lines, ["attempt 2"]);
 }
@@ -162,7 +162,7 @@ async fn a_run_is_cancelled_while_its_node_waits() {
         .edge("sleep", END)
         .build()
         .unwrap();
-    let thread = cluster.runtime().thread(&graph, "acme/slow").unwrap();
+    let thread = cluster.runtime().thread(&graph, named("slow")).unwrap();
     let cancelled = async {
         tokio::time::sleep(Duration::from_millis(500)).await;
         thread.cancel().await.unwrap();

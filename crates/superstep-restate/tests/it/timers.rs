@@ -7,7 +7,7 @@ use superstep::prelude::*;
 use superstep::{RunOptions, ThreadId, Value};
 use superstep_restate::Cron;
 
-use crate::kit::{Cluster, new_id};
+use crate::kit::{Cluster, named, new_id};
 
 #[derive(Clone, Debug, Default, PartialEq, State)]
 struct Notes {
@@ -75,10 +75,10 @@ async fn a_question_that_nobody_answers_in_time_answers_itself() {
         .edge("ask", END)
         .build()
         .unwrap();
-    let thread = cluster.runtime().thread(&graph, "acme/deadline").unwrap();
+    let thread = cluster.runtime().thread(&graph, named("deadline")).unwrap();
     let stopped = thread.start(NotesUpdate::default()).await.unwrap();
     assert!(matches!(stopped.outcome, Outcome::Paused(_)));
-    assert_eq!(lines(&cluster, &graph, "acme/deadline", 1).await, ["no"]);
+    assert_eq!(lines(&cluster, &graph, &named("deadline"), 1).await, ["no"]);
     let late = thread.answer_only("yes").await;
     assert!(late.is_err(), "{late:?}");
 }
@@ -88,7 +88,7 @@ async fn an_order_is_carried_out_after_its_delay_and_once() {
     let cluster = Cluster::start().await;
     let graph = one_node("delayed");
     cluster.worker.register(&graph);
-    let thread: ThreadId = "acme/delayed".parse().unwrap();
+    let thread: ThreadId = named("delayed").parse().unwrap();
     let (id, order) = (new_id(), start(&graph));
     let delay = Duration::from_secs(1);
     let begun = Instant::now();
@@ -96,10 +96,13 @@ async fn an_order_is_carried_out_after_its_delay_and_once() {
         let sent = cluster.restate.send_after(&thread, id, &order, delay).await;
         sent.unwrap();
     }
-    assert_eq!(lines(&cluster, &graph, "acme/delayed", 1).await, ["run 1"]);
+    assert_eq!(
+        lines(&cluster, &graph, &named("delayed"), 1).await,
+        ["run 1"]
+    );
     assert!(begun.elapsed() >= delay);
     tokio::time::sleep(Duration::from_millis(500)).await;
-    assert_eq!(lines(&cluster, &graph, "acme/delayed", 1).await.len(), 1);
+    assert_eq!(lines(&cluster, &graph, &named("delayed"), 1).await.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -109,7 +112,7 @@ async fn a_cron_gives_its_order_until_it_is_stopped() {
     cluster.worker.register(&graph);
     let cron = Cron {
         pattern: "* * * * * *".to_owned(),
-        thread: "acme/cron".parse().unwrap(),
+        thread: named("cron").parse().unwrap(),
     };
     let id = new_id();
     for _ in 0..2 {
@@ -120,7 +123,7 @@ async fn a_cron_gives_its_order_until_it_is_stopped() {
             .unwrap();
     }
     let begun = Instant::now();
-    let told = lines(&cluster, &graph, "acme/cron", 3).await;
+    let told = lines(&cluster, &graph, &named("cron"), 3).await;
     assert_eq!(told[2], "run 3");
     assert!(
         begun.elapsed() >= Duration::from_millis(1_500),
@@ -128,9 +131,12 @@ async fn a_cron_gives_its_order_until_it_is_stopped() {
     );
     cluster.restate.stop_cron(id).await.unwrap();
     tokio::time::sleep(Duration::from_millis(1_500)).await;
-    let after = lines(&cluster, &graph, "acme/cron", 3).await.len();
+    let after = lines(&cluster, &graph, &named("cron"), 3).await.len();
     tokio::time::sleep(Duration::from_millis(2_500)).await;
-    assert_eq!(lines(&cluster, &graph, "acme/cron", 3).await.len(), after);
+    assert_eq!(
+        lines(&cluster, &graph, &named("cron"), 3).await.len(),
+        after
+    );
 }
 
 #[test]

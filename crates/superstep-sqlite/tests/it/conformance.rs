@@ -1,17 +1,37 @@
-//! The suite that every checkpointer and every store is held to.
+//! The suites that every checkpointer, store and cache is held to, and the one that stores in SQL databases share.
 
-use superstep_conformance::{block_on, budgets, checkpointer, store};
+use std::cell::Cell;
+
+use superstep_conformance::{block_on, budgets, checkpointer, node_cache, sql, store};
 use superstep_sqlite::Sqlite;
+use tempfile::TempDir;
+
+use crate::kit::db;
+
+/// Where each clause finds a file of its own.
+struct Files {
+    dir: TempDir,
+    made: Cell<u32>,
+}
+
+impl Files {
+    fn new() -> Self {
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            made: Cell::new(0),
+        }
+    }
+
+    fn next(&self) -> Sqlite {
+        self.made.set(self.made.get() + 1);
+        Sqlite::open(self.dir.path().join(self.made.get().to_string())).unwrap()
+    }
+}
 
 #[test]
 fn the_rules_of_a_checkpointer_hold() {
-    let dir = tempfile::tempdir().unwrap();
-    let files = std::cell::Cell::new(0);
-    let fresh = async || {
-        files.set(files.get() + 1);
-        Sqlite::open(dir.path().join(files.get().to_string())).unwrap()
-    };
-    block_on(checkpointer(fresh)).assert();
+    let files = Files::new();
+    block_on(checkpointer(async || files.next())).assert();
 }
 
 #[test]
@@ -21,27 +41,28 @@ fn the_rules_of_a_checkpointer_hold_in_memory() {
 
 #[test]
 fn the_rules_of_a_store_hold() {
-    let dir = tempfile::tempdir().unwrap();
-    let files = std::cell::Cell::new(0);
-    let fresh = async || {
-        files.set(files.get() + 1);
-        Sqlite::open(dir.path().join(files.get().to_string())).unwrap()
-    };
-    block_on(store(fresh)).assert();
+    let files = Files::new();
+    block_on(store(async || files.next())).assert();
+}
+
+#[test]
+fn the_rules_of_a_node_cache_hold() {
+    let files = Files::new();
+    block_on(node_cache(async || files.next())).assert();
 }
 
 #[test]
 fn the_rules_of_budgets_hold() {
-    let dir = tempfile::tempdir().unwrap();
-    let files = std::cell::Cell::new(0);
-    let fresh = async || {
-        files.set(files.get() + 1);
-        Sqlite::open(dir.path().join(files.get().to_string())).unwrap()
-    };
-    block_on(budgets(fresh)).assert();
+    let files = Files::new();
+    block_on(budgets(async || files.next())).assert();
 }
 
 #[test]
 fn the_rules_of_budgets_hold_in_memory() {
     block_on(budgets(async || Sqlite::in_memory().unwrap())).assert();
+}
+
+#[test]
+fn what_stores_in_sql_share_holds() {
+    block_on(sql(async || db())).assert();
 }

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::{Arc, Barrier};
 
 use rusqlite::Connection;
+use superstep_conformance::sample::Owner;
 use superstep_core::checkpoint::Checkpointer;
 use superstep_core::error::CheckpointError;
 use superstep_core::store::{Search, Store};
 use superstep_core::{Seq, Timestamp};
 use superstep_sqlite::Sqlite;
 
-use crate::kit::{Owner, db};
+use crate::kit::db;
 
 #[cfg(unix)]
 #[tokio::test]
@@ -18,7 +19,7 @@ async fn only_the_owner_can_read_the_file_and_its_companions() {
     use std::os::unix::fs::PermissionsExt;
 
     let db = db();
-    Owner::started(&db, "a").await;
+    Owner::started(&*db, "a").await.unwrap();
     let copy = db.dir.path().join("copy.db");
     db.backup(&copy).await.unwrap();
     for entry in std::fs::read_dir(db.dir.path()).unwrap() {
@@ -81,7 +82,9 @@ fn alter(path: &Path, sql: &str) {
 async fn an_older_schema_is_migrated_and_keeps_its_threads() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.db");
-    let owner = Owner::started(&Sqlite::open(&path).unwrap(), "a").await;
+    let owner = Owner::started(&Sqlite::open(&path).unwrap(), "a")
+        .await
+        .unwrap();
     // Schema 1 had neither items nor a cache, and every commit wrote the row of its thread.
     alter(
         &path,
@@ -125,7 +128,9 @@ fn several_may_make_the_same_database_at_once() {
 async fn a_migration_that_was_cut_short_is_made_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.db");
-    let owner = Owner::started(&Sqlite::open(&path).unwrap(), "a").await;
+    let owner = Owner::started(&Sqlite::open(&path).unwrap(), "a")
+        .await
+        .unwrap();
     alter(
         &path,
         "DROP VIEW head; DROP TABLE item; DROP TABLE cache; PRAGMA user_version = 1;",
@@ -173,11 +178,12 @@ async fn a_migration_that_was_cut_short_is_made_again() {
 #[tokio::test]
 async fn a_backup_is_made_while_threads_are_written() {
     let db = db();
-    let mut owner = Owner::started(&db, "a").await;
-    owner.save_steps(&db, 50).await;
+    let mut owner = Owner::started(&*db, "a").await.unwrap();
+    owner.save_steps(&*db, 50).await.unwrap();
     let copy = db.dir.path().join("copy.db");
-    let (backup, ()) = tokio::join!(db.backup(&copy), owner.save_steps(&db, 200));
+    let (backup, saved) = tokio::join!(db.backup(&copy), owner.save_steps(&*db, 200));
     backup.unwrap();
+    saved.unwrap();
 
     let copy = Sqlite::open(&copy).unwrap();
     assert!(copy.integrity_check().await.unwrap().is_empty());
@@ -190,7 +196,7 @@ async fn a_backup_is_made_while_threads_are_written() {
 #[tokio::test]
 async fn a_backup_overwrites_nothing() {
     let db = db();
-    Owner::started(&db, "a").await;
+    Owner::started(&*db, "a").await.unwrap();
     let taken = db.dir.path().join("taken.db");
     alter(&taken, "CREATE TABLE mine (x)");
     let before = std::fs::read(&taken).unwrap();
@@ -201,10 +207,10 @@ async fn a_backup_overwrites_nothing() {
 #[tokio::test]
 async fn what_was_saved_is_there_when_the_file_is_opened_again() {
     let db = db();
-    let mut owner = Owner::started(&db, "a").await;
-    owner.save_steps(&db, 20).await;
+    let mut owner = Owner::started(&*db, "a").await.unwrap();
+    owner.save_steps(&*db, 20).await.unwrap();
     db.checkpoint_wal().await.unwrap();
-    owner.save_steps(&db, 20).await;
+    owner.save_steps(&*db, 20).await.unwrap();
     let path = db.path();
     drop(db.sqlite);
     let again = Sqlite::open(path).unwrap();
@@ -217,13 +223,9 @@ async fn what_was_saved_is_there_when_the_file_is_opened_again() {
 #[tokio::test]
 async fn a_database_in_memory_keeps_the_same_rules() {
     let db = Sqlite::in_memory().unwrap();
-    let mut owner = Owner::started(&db, "a").await;
-    owner.save_steps(&db, 5).await;
-    assert!(
-        db.save(&Owner::new(owner.thread.clone()).claim())
-            .await
-            .is_err()
-    );
+    let mut owner = Owner::started(&db, "a").await.unwrap();
+    owner.save_steps(&db, 5).await.unwrap();
+    assert!(db.save(&Owner::new(&owner.thread).claim()).await.is_err());
     assert_eq!(
         db.load(&owner.thread).await.unwrap().unwrap().head,
         owner.head

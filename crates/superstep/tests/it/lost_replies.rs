@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use superstep::checkpoint::{
-    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, Glance, History,
-    InterruptQuery, InterruptRow, Loaded, Memory, RecordWrite, Saved, Status, StoredBody,
-    ThreadQuery, ThreadRow,
+    Answer, BoxFuture, CheckpointResult, Checkpointer, Glance, Memory, Status, ThreadQuery,
 };
 use superstep::error::CheckpointError;
 use superstep::prelude::*;
@@ -48,6 +46,25 @@ impl Forgetful {
             }
         })
     }
+}
+
+impl Checkpointer for Forgetful {
+    fn glance<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        task: Option<TaskId>,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Glance>>> {
+        if let Some(happens) = &self.before_glance {
+            happens();
+        }
+        self.reply(self.inner.glance(thread, task))
+    }
+
+    superstep_conformance::forward! {
+        through reply:
+        save record answer load load_at entries request_cancel unfinished threads interrupts overdue export import
+    }
+    superstep_conformance::forward! { copy delete prune expire }
 }
 
 /// `start` makes a graph whose first node has an effect, and whose second one asks.
@@ -183,121 +200,4 @@ async fn a_move_goes_through() {
     let archive = from.export(thread.id()).await.unwrap();
     to.import(thread.id(), &archive).await.unwrap();
     assert_eq!(to.export(thread.id()).await.unwrap(), archive);
-}
-
-impl Checkpointer for Forgetful {
-    fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>> {
-        self.reply(self.inner.save(commit))
-    }
-
-    fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
-        self.reply(self.inner.record(record))
-    }
-
-    fn answer<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        answers: &'a [Answer],
-    ) -> BoxFuture<'a, CheckpointResult<()>> {
-        self.reply(self.inner.answer(thread, answers))
-    }
-
-    fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Option<Loaded>>> {
-        self.reply(self.inner.load(thread))
-    }
-
-    fn load_at<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        seq: Seq,
-    ) -> BoxFuture<'a, CheckpointResult<History>> {
-        self.reply(self.inner.load_at(thread, seq))
-    }
-
-    fn entries<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        after: Seq,
-        limit: u32,
-    ) -> BoxFuture<'a, CheckpointResult<Vec<StoredBody>>> {
-        self.reply(self.inner.entries(thread, after, limit))
-    }
-
-    fn glance<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        task: Option<TaskId>,
-    ) -> BoxFuture<'a, CheckpointResult<Option<Glance>>> {
-        if let Some(happens) = &self.before_glance {
-            happens();
-        }
-        self.reply(self.inner.glance(thread, task))
-    }
-
-    fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
-        self.reply(self.inner.request_cancel(thread))
-    }
-
-    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<ThreadId>>> {
-        self.reply(self.inner.unfinished(limit))
-    }
-
-    fn threads<'a>(
-        &'a self,
-        query: &'a ThreadQuery,
-    ) -> BoxFuture<'a, CheckpointResult<Vec<ThreadRow>>> {
-        self.reply(self.inner.threads(query))
-    }
-
-    fn interrupts<'a>(
-        &'a self,
-        query: &'a InterruptQuery,
-    ) -> BoxFuture<'a, CheckpointResult<Vec<InterruptRow>>> {
-        self.reply(self.inner.interrupts(query))
-    }
-
-    fn overdue(
-        &self,
-        now: Timestamp,
-        limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<InterruptRow>>> {
-        self.reply(self.inner.overdue(now, limit))
-    }
-
-    fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {
-        self.reply(self.inner.export(thread))
-    }
-
-    fn import<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        archive: &'a Archive,
-    ) -> BoxFuture<'a, CheckpointResult<()>> {
-        self.reply(self.inner.import(thread, archive))
-    }
-
-    fn copy<'a>(
-        &'a self,
-        from: &'a ThreadId,
-        upto: Option<Seq>,
-        to: &'a ThreadId,
-    ) -> BoxFuture<'a, CheckpointResult<()>> {
-        self.inner.copy(from, upto, to)
-    }
-
-    fn delete<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
-        self.inner.delete(thread)
-    }
-
-    fn prune<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        keep: u32,
-    ) -> BoxFuture<'a, CheckpointResult<u64>> {
-        self.inner.prune(thread, keep)
-    }
-
-    fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
-        self.inner.expire(before, limit)
-    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use serde_json::{Map, json};
 use superstep::prelude::*;
-use superstep::trace::{CallSpan, Span, SpanKind, Trace, fields};
+use superstep::trace::{CallSpan, Span, SpanKind, SpanNames, Trace, fields};
 use superstep::{Clock, RetryPolicy, Timestamp};
 use tokio::sync::Notify;
 
@@ -338,6 +338,63 @@ async fn supersteps_of_a_subgraph_are_inside_the_node_that_entered_it() {
        └─ superstep 2  5 ms
           └─ after  5 ms
     ");
+    all_ids(&trace);
+}
+
+/// Two at once in one subgraph, each with the name of what it works on.
+#[tokio::test]
+async fn spans_have_the_names_that_nodes_give_them_and_keep_those_of_the_graph() {
+    const PART: SendTo<String> = SendTo::new("part");
+    let child = Graph::builder("child")
+        .node("work", |log: View<Log>, cx: NodeCx| async move {
+            cx.emit(SpanNames {
+                node_span: Some(format!("{}-Work", log.ran[0])),
+                graph_span: Some(format!("Part-{}", log.ran[0])),
+            })?;
+            Ok::<_, NodeError>(wrote("done"))
+        })
+        .edge(START, "work")
+        .edge("work", END)
+        .build()
+        .unwrap();
+    let graph = Graph::builder("parent")
+        .node("begin", |_: View<Log>, cx: NodeCx| async move {
+            cx.emit(SpanNames {
+                node_span: None,
+                graph_span: Some("Everything".to_owned()),
+            })?;
+            Ok::<_, NodeError>(wrote("begin"))
+        })
+        .subgraph_worker(&PART, child, wrote, |_: &Log| LogUpdate::default())
+        .edge(START, "begin")
+        .route("begin", &["part"], |_: &Log| {
+            ["one", "two"].map(|name| Goto::send(&PART, name.to_owned()))
+        })
+        .edge("part", END)
+        .build()
+        .unwrap();
+    let (time, store) = (Time::default(), Memory::default());
+    let thread = time.runtime(&store).thread(&graph, "t").unwrap();
+    thread.start(LogUpdate::default()).await.unwrap();
+    let trace = thread.trace().await.unwrap();
+    assert_snapshot!(trace, @r"
+    t
+    └─ Everything  0 ms  finished
+       ├─ superstep 1  0 ms
+       │  └─ begin  0 ms
+       └─ superstep 2  0 ms
+          ├─ Part-one  0 ms
+          │  └─ superstep 1  0 ms
+          │     └─ one-Work  0 ms
+          └─ Part-two  0 ms
+             └─ superstep 1  0 ms
+                └─ two-Work  0 ms
+    ");
+    let run = &trace.runs[0];
+    assert_eq!(run.fields[fields::GRAPH], "parent");
+    let part = &run.inner[1].inner[0];
+    assert_eq!(part.fields[fields::NODE], "part");
+    assert_eq!(part.inner[0].inner[0].fields[fields::NODE], "work");
     all_ids(&trace);
 }
 

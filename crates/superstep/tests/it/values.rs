@@ -149,6 +149,12 @@ async fn a_state_of_32_mib_is_not_copied_for_each_of_a_thousand_tasks() {
     assert!(COPIES.load(Ordering::SeqCst) <= 1, "{COPIES:?}");
 }
 
+#[test]
+fn the_rules_of_a_node_cache_hold_in_memory() {
+    let cache = async || MemoryCache::default();
+    superstep_conformance::block_on(superstep_conformance::node_cache(cache)).assert();
+}
+
 /// A cache that a test keeps a handle on.
 #[derive(Clone, Default)]
 struct Shared(Arc<MemoryCache>);

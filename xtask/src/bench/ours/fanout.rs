@@ -6,7 +6,7 @@ use superstep::prelude::*;
 use super::{number, thread_name};
 
 #[derive(Clone, Debug, Default, State)]
-struct Fan {
+pub(super) struct Fan {
     branches: u64,
     #[state(append)]
     out: Vec<u64>,
@@ -27,7 +27,7 @@ pub(super) async fn round(task: &Task, runtime: &Runtime) -> anyhow::Result<Roun
     Ok(round)
 }
 
-fn graph() -> anyhow::Result<Graph<Fan>> {
+pub(super) fn graph() -> anyhow::Result<Graph<Fan>> {
     let split = |fan: View<Fan>, _: NodeCx| async move {
         let all = Command::update(FanUpdate::default());
         Ok::<_, NodeError>((0..fan.branches).fold(all, |all, n| all.send(&BRANCH, n)))

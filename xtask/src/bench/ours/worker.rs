@@ -12,6 +12,8 @@ use superstep::{Runtime, Value};
 use superstep_postgres::Postgres;
 use superstep_restate::Worker;
 
+use super::fanout::{self, FanUpdate};
+
 #[derive(Clone, Debug, Default, State)]
 pub(in crate::bench) struct Page {
     #[state(append)]
@@ -20,16 +22,6 @@ pub(in crate::bench) struct Page {
     /// Whether a person is asked.
     asks: bool,
 }
-
-#[derive(Clone, Debug, Default, State)]
-pub(in crate::bench) struct Fan {
-    branches: u64,
-    #[state(append)]
-    out: Vec<u64>,
-    pub(in crate::bench) total: u64,
-}
-
-const BRANCH: SendTo<u64> = SendTo::new("branch");
 
 /// Serves until nobody asks for more: `worker postgres listen=ADDRESS`.
 pub(super) fn serve(task: &Task, tokio: &tokio::runtime::Runtime) -> anyhow::Result<()> {
@@ -40,7 +32,7 @@ pub(super) fn serve(task: &Task, tokio: &tokio::runtime::Runtime) -> anyhow::Res
         let runtime = Runtime::new(postgres.clone());
         runtime.register(&chain()?);
         runtime.register(&approval()?);
-        runtime.register(&fanout()?);
+        runtime.register(&fanout::graph()?);
         let listener = Worker::listen(address.parse()?)?;
         let worker = Worker::new(runtime, postgres);
         let mut serving = tokio::task::JoinSet::new();
@@ -79,26 +71,6 @@ pub(in crate::bench) fn approval() -> anyhow::Result<Graph<Page>> {
         .edge("draft", "ask")
         .edge("ask", "done")
         .edge("done", END)
-        .build()?)
-}
-
-pub(in crate::bench) fn fanout() -> anyhow::Result<Graph<Fan>> {
-    let split = |fan: View<Fan>, _: NodeCx| async move {
-        let all = Command::update(FanUpdate::default());
-        Ok::<_, NodeError>((0..fan.branches).fold(all, |all, n| all.send(&BRANCH, n)))
-    };
-    let branch = |n: u64, _: NodeCx| async move { Ok::<_, NodeError>(FanUpdate::default().out(n)) };
-    let join = |fan: View<Fan>, _: NodeCx| async move {
-        Ok::<_, NodeError>(FanUpdate::default().total(fan.out.len() as u64))
-    };
-    Ok(Graph::builder("fanout")
-        .node("split", split)
-        .worker(&BRANCH, branch)
-        .node("join", join)
-        .edge(START, "split")
-        .commands("split", &["branch"])
-        .edge("branch", "join")
-        .edge("join", END)
         .build()?)
 }
 

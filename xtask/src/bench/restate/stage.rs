@@ -1,11 +1,11 @@
 //! Where everything happens: a Restate of its own, and the workers of both sides with a database each.
 
 use std::collections::VecDeque;
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
+use free_ports::free_port;
 use serde_json::json;
 use superstep::checkpoint::{Answer, AnswerBody, Checkpointer, InterruptQuery, InterruptRow, Page};
 use superstep::driver::{Order, Ordered};
@@ -13,8 +13,8 @@ use superstep::{RunOptions, ThreadId, Timestamp, Value};
 use superstep_postgres::Postgres;
 
 use super::load::{Errand, Http, Way, new_id, new_thread};
-use super::wire::Wire;
-use crate::bench::database::Database;
+use super::wire::{Place, Wire};
+use crate::bench::database::{Database, ask};
 use crate::bench::lab::Lab;
 use crate::bench::ours::worker;
 use crate::bench::side::{Program, Running, Side};
@@ -139,7 +139,7 @@ impl Maker<'_> {
     }
 
     fn worker(&self, program: Program, url: &str) -> anyhow::Result<Running> {
-        let address = free_address()?;
+        let address = format!("127.0.0.1:{}", free_port());
         let worker = self.lab.worker(program, &self.folder, url, &address)?;
         let deployments = format!("{}/deployments", self.admin);
         let known = json!({ "uri": format!("http://{address}"), "force": true });
@@ -152,6 +152,11 @@ impl Maker<'_> {
     fn record(&self) -> anyhow::Result<()> {
         let database = self.lab.database()?;
         let store = self.tokio.block_on(Postgres::connect(database.url()))?;
+        // No count and no place in a log is this large: what is bound with this value is the number of a thread.
+        ask(
+            database.url(),
+            "ALTER SEQUENCE superstep.thread_id RESTART 7000000001",
+        )?;
         let wire = self.tokio.block_on(Wire::before(database.url()))?;
         let _worker = self.worker(Program::Ours, wire.url())?;
         let (chain, park) = (worker::chain_order()?, worker::approval_order(true)?);
@@ -160,30 +165,60 @@ impl Maker<'_> {
                 thread: new_thread(),
                 order,
             };
-            self.one(&store, &wire, "chain", errand(chain)).await?;
-            self.one(&store, &wire, "park", errand(park)).await?;
+            let recorder = Recorder {
+                maker: self,
+                store: &store,
+                wire: &wire,
+                url: database.url(),
+            };
+            recorder.one("chain", errand(chain)).await?;
+            recorder.one("park", errand(park)).await?;
             let asked = questions(&store, 1).await?;
             let asked = asked.first().context("nobody asks")?;
-            self.one(&store, &wire, "answer", answer_to(asked)?).await
+            recorder.one("answer", answer_to(asked)?).await
         })
     }
+}
 
-    async fn one(
-        &self,
-        store: &Postgres,
-        wire: &Wire,
-        name: &str,
-        errand: Errand,
-    ) -> anyhow::Result<()> {
+/// Writes down what a worker behind this wire sends.
+struct Recorder<'a> {
+    maker: &'a Maker<'a>,
+    store: &'a Postgres,
+    wire: &'a Wire,
+    url: &'a str,
+}
+
+impl Recorder<'_> {
+    async fn one(&self, name: &str, errand: Errand) -> anyhow::Result<()> {
         let id = new_id();
-        wire.begin();
-        self.http.give(&our_way(store), &errand, id).await?;
-        let script = wire.end(errand.thread.name(), &id.to_bytes());
+        self.wire.begin();
+        let way = our_way(self.store);
+        self.maker.http.give(&way, &errand, id).await?;
+        let place = self.place(errand.thread.name())?;
+        let script = self.wire.end(errand.thread.name(), &id.to_bytes(), &place);
         let batches = script.as_array().map_or(0, Vec::len);
         eprintln!("{name}: ours sends {batches} times to PostgreSQL and waits");
         ensure!(batches > 0, "`{name}` sent nothing");
-        let file = self.folder.join(format!("{name}.json"));
+        let file = self.maker.folder.join(format!("{name}.json"));
         Ok(std::fs::write(file, script.to_string())?)
+    }
+
+    fn place(&self, thread: &str) -> anyhow::Result<Place> {
+        let told = ask(
+            self.url,
+            &format!(
+                "SELECT id, split_part(tableoid::regclass::text, '_', 2),
+                     (SELECT split_part(tableoid::regclass::text, '_', 2) FROM superstep.log WHERE thread = id LIMIT 1)
+                 FROM superstep.thread WHERE name = '{thread}'"
+            ),
+        )?;
+        let mut columns = told.trim().split('|');
+        let mut column = || columns.next().context("a column is missing");
+        Ok(Place {
+            number: column()?.parse()?,
+            of_thread: column()?.parse()?,
+            of_rest: column()?.parse()?,
+        })
     }
 }
 
@@ -216,9 +251,4 @@ pub(super) fn answer_to(asked: &InterruptRow) -> anyhow::Result<Errand> {
         thread: asked.thread.clone(),
         order: Arc::new(order),
     })
-}
-
-fn free_address() -> anyhow::Result<String> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    Ok(listener.local_addr()?.to_string())
 }

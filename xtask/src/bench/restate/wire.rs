@@ -34,6 +34,48 @@ struct Call {
     params: Vec<Option<Vec<u8>>>,
 }
 
+/// Where the thread lies whose order is recorded: statements name its partitions and bind its number.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) number: i64,
+    /// The partition of its row.
+    pub(super) of_thread: u32,
+    /// The partitions of everything else.
+    pub(super) of_rest: u32,
+}
+
+impl Place {
+    /// The text with marks for the partitions: `thread_@thread`, `log_@rest`.
+    fn marked(&self, sql: &str) -> String {
+        let (thread, rest) = (
+            format!("thread_{}", self.of_thread),
+            format!("_{}", self.of_rest),
+        );
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let mut marked = String::with_capacity(sql.len());
+        let mut left = sql;
+        while let Some(start) = left.find(is_word) {
+            let (between, from) = left.split_at(start);
+            let (word, behind) = from.split_at(from.find(|c| !is_word(c)).unwrap_or(from.len()));
+            marked.push_str(between);
+            match word.strip_suffix(&rest) {
+                _ if word == thread => marked.push_str("thread_@thread"),
+                Some(table) if TABLES.contains(&table) => {
+                    marked.push_str(table);
+                    marked.push_str("_@rest");
+                }
+                _ => marked.push_str(word),
+            }
+            left = behind;
+        }
+        marked.push_str(left);
+        marked
+    }
+}
+
+/// What is split by the number of a thread.
+const TABLES: [&str; 6] = ["log", "snapshot", "record", "interrupt", "listing", "term"];
+
 impl Wire {
     /// Stands before the database of this address.
     pub(super) async fn before(url: &str) -> anyhow::Result<Self> {
@@ -69,18 +111,19 @@ impl Wire {
         lock(&self.seen).batches = Some(Vec::new());
     }
 
-    /// What was sent since it began, with marks for the name of the thread and the id of the order.
-    pub(super) fn end(&self, name: &str, order: &[u8; 16]) -> Json {
+    /// What was sent since it began, with marks for the name of the thread, the id of the order and where the thread lies.
+    pub(super) fn end(&self, name: &str, order: &[u8; 16], place: &Place) -> Json {
         let batches = lock(&self.seen).batches.take().unwrap_or_default();
         let param = |param: &Option<Vec<u8>>| match param.as_deref() {
             None => Json::Null,
             Some(bytes) if bytes == name.as_bytes() => json!({ "of": "name" }),
             Some(bytes) if bytes == order => json!({ "of": "order" }),
+            Some(bytes) if bytes == place.number.to_be_bytes() => json!({ "of": "number" }),
             Some(bytes) => json!(hex(bytes)),
         };
         let call = |call: &Call| {
             let params: Vec<Json> = call.params.iter().map(param).collect();
-            json!({ "sql": call.sql, "params": params })
+            json!({ "sql": place.marked(&call.sql), "params": params })
         };
         let batch = |batch: &Vec<Call>| batch.iter().map(call).collect::<Vec<_>>();
         json!(batches.iter().map(batch).collect::<Vec<_>>())
@@ -280,4 +323,18 @@ fn a_bound_value_is_read_and_what_is_sent_at_once_is_one_batch() {
     assert_eq!(batches[0].len(), 2);
     assert_eq!(batches[0][0].sql, "SELECT $1");
     assert_eq!(batches[0][1].params, [Some(b"hi".to_vec()), None]);
+}
+
+#[test]
+fn the_partitions_of_a_thread_become_marks() {
+    let place = Place {
+        number: 7,
+        of_thread: 3,
+        of_rest: 12,
+    };
+    let sql = "WITH a AS (UPDATE thread_3 SET seq = 3 WHERE thread_12.id = $1) INSERT INTO log_12 SELECT log_1.a";
+    assert_eq!(
+        place.marked(sql),
+        "WITH a AS (UPDATE thread_@thread SET seq = 3 WHERE thread_12.id = $1) INSERT INTO log_@rest SELECT log_1.a"
+    );
 }

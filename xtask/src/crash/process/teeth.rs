@@ -1,15 +1,9 @@
 //! Each trial must notice the promise that its mutant breaks, and nothing where none is broken.
 
-use std::sync::{Mutex, PoisonError};
-
 use super::{Backend, Plan, Test};
 use crate::services::restate::Layout;
 
 fn violations(backend: Backend, test: Test, trials: u64, mutant: Option<&str>) -> u64 {
-    // Servers of one process would choose the same ports.
-    static ONE_CLUSTER: Mutex<()> = Mutex::new(());
-    let _turn = (backend == Backend::Cluster)
-        .then(|| ONE_CLUSTER.lock().unwrap_or_else(PoisonError::into_inner));
     let plan = Plan {
         test,
         backend,

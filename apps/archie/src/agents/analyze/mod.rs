@@ -16,7 +16,8 @@ use std::sync::Arc;
 use superstep::error::BuildError;
 use superstep::{END, Graph, START};
 
-use crate::models::Models;
+use crate::agents::{AnyAgent, Registered, Workshop};
+use crate::prompts::Texts;
 use nodes::{AnalysisInterruptNode, AnalysisPrepareNode};
 use prompts::Prompts;
 use state::AppState;
@@ -30,10 +31,26 @@ pub const ANALYSIS_PREPARE: &str = "ANALYSIS_PREPARE";
 /// The node that asks.
 pub const ANALYSIS_INTERRUPT: &str = "ANALYSIS_INTERRUPT";
 
+/// The agent.
+pub fn agent(workshop: &Workshop) -> anyhow::Result<Arc<dyn AnyAgent>> {
+    let prompts = Prompts::of(NAME, &workshop.settings)?;
+    let prepare = AnalysisPrepareNode {
+        models: workshop.models.clone(),
+        prompts,
+        spending: workshop.spending.clone(),
+    };
+    let about = "an analyst who interviews you over a folder of notes";
+    Ok(Arc::new(Registered::new(
+        graph(prepare)?,
+        about,
+        command::Interview,
+    )))
+}
+
 /// The whole graph.
-pub fn graph(models: Arc<Models>, prompts: Prompts) -> Result<Graph<AppState>, BuildError> {
+fn graph(prepare: AnalysisPrepareNode) -> Result<Graph<AppState>, BuildError> {
     Graph::builder(NAME)
-        .node(ANALYSIS_PREPARE, AnalysisPrepareNode { models, prompts })
+        .node(ANALYSIS_PREPARE, prepare)
         .node(ANALYSIS_INTERRUPT, AnalysisInterruptNode)
         .route(START, &[ANALYSIS_PREPARE, END], |state: &AppState| {
             if state.user_input.trim().is_empty() {
@@ -46,7 +63,7 @@ pub fn graph(models: Arc<Models>, prompts: Prompts) -> Result<Graph<AppState>, B
             ANALYSIS_PREPARE,
             &[ANALYSIS_INTERRUPT, END],
             |state: &AppState| {
-                if state.analysis_output.is_empty() {
+                if state.analysis_output.is_empty() && state.stopped.is_none() {
                     ANALYSIS_INTERRUPT
                 } else {
                     END

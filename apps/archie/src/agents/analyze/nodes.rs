@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use superstep::{Interrupt, Node, NodeCx, NodeError, View};
+use superstep_agent::{Spending, failure, within};
 use superstep_llm::structured::Structured;
 use superstep_llm::{Message, Reply, Request, fit};
 
@@ -16,12 +17,13 @@ use super::state::{
     AppState, AppStateUpdate, Call, Finding, PromptType, Role, Section, Source, Support, Turn,
 };
 use super::words::user_is_done;
-use crate::models::{Models, ask, failure, listen};
+use crate::models::Models;
 
 /// Takes in what the person said, and asks the model for the next question or for the result.
 pub(super) struct AnalysisPrepareNode {
     pub(super) models: Arc<Models>,
     pub(super) prompts: Prompts,
+    pub(super) spending: Option<Spending>,
 }
 
 /// Asks the person.
@@ -62,7 +64,9 @@ impl AnalysisPrepareNode {
             true => PromptType::Followup,
             false => PromptType::Initial,
         };
-        let reply = self.call_llm(state, &said, prompt, cx).await?;
+        let Some(reply) = self.call_llm(state, &said, prompt, cx).await? else {
+            return Ok(stopped());
+        };
         let text = reply.text().trim().to_owned();
         if text.is_empty() {
             return Err(NodeError::retryable(EmptyAnswer {
@@ -93,14 +97,20 @@ impl AnalysisPrepareNode {
             .map_err(NodeError::fatal)?;
         let size = model.context_size().await.map_err(failure)?;
         let mut request = self
-            .request(state, &said, PromptType::Final, &*model)
+            .request(state, &said, PromptType::Final, &*model, cx)
             .await?;
         request.tokens_max = Some(result_tokens(size));
-        let Structured {
+        let answer = within(self.spending.as_ref(), cx, async |asker| {
+            asker.ask_for(&*model, request, Claims::default).await
+        });
+        let Some(Structured {
             value,
             degraded,
             replies,
-        } = ask(&*model, request, cx, Claims::default).await?;
+        }) = answer.await?
+        else {
+            return Ok(stopped());
+        };
         let mut findings = value.into_findings();
         for finding in &mut findings {
             if let Some(source) = &mut finding.source {
@@ -125,13 +135,16 @@ impl AnalysisPrepareNode {
         said: &Turn,
         prompt: PromptType,
         cx: &NodeCx,
-    ) -> Result<Reply, NodeError> {
+    ) -> Result<Option<Reply>, NodeError> {
         let model = self
             .models
             .get(&state.model_name)
             .map_err(NodeError::fatal)?;
-        let request = self.request(state, said, prompt, &*model).await?;
-        listen(&*model, &request, cx).await
+        let request = self.request(state, said, prompt, &*model, cx).await?;
+        within(self.spending.as_ref(), cx, async |asker| {
+            asker.ask(&*model, &request).await
+        })
+        .await
     }
 
     /// The notes, the interview so far and what is wanted now, cut to what fits.
@@ -141,6 +154,7 @@ impl AnalysisPrepareNode {
         said: &Turn,
         prompt: PromptType,
         model: &dyn superstep_llm::Model,
+        cx: &NodeCx,
     ) -> Result<Request, NodeError> {
         let mut messages = vec![Message::system(self.prompts.system(&state.file_contents))];
         messages.extend(state.analysis_history.iter().map(|turn| match turn.role {
@@ -152,7 +166,9 @@ impl AnalysisPrepareNode {
         if let Some(size) = model.context_size().await.map_err(failure)? {
             let cuts = fit::fit(&mut request, size);
             if !cuts.is_empty() {
-                tracing::warn!(?cuts, "the conversation was cut to fit the model");
+                let cuts: Vec<_> = cuts.iter().map(ToString::to_string).collect();
+                let told = format!("cut to fit the model: {}", cuts.join(", "));
+                cx.emit_live(json!({ "event": "progress", "text": told }))?;
             }
         }
         Ok(request)
@@ -173,6 +189,11 @@ impl Node<AppState> for AnalysisInterruptNode {
         let response: String = cx.interrupt(question).await?;
         Ok(AppStateUpdate::default().user_input(response).into())
     }
+}
+
+/// The person does not want to spend more. What was said stays, and the thread can be opened again.
+fn stopped() -> AppStateUpdate {
+    AppStateUpdate::default().stopped(Some("budget".to_owned()))
 }
 
 fn call(prompt: PromptType, reply: &Reply) -> Call {

@@ -1,11 +1,9 @@
-//! The prompts: Markdown files that come with the program, and that a user can put their own in the place of.
+//! The prompts.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-
-use anyhow::Context;
 
 use super::state::PromptType;
+use crate::prompts::{Texts, filled};
 
 /// The texts with their `{{placeholders}}`.
 #[derive(Debug, Clone)]
@@ -27,30 +25,18 @@ impl Default for Prompts {
     }
 }
 
-impl Prompts {
-    /// Those that come with the program, and those of this folder in their place: `system.md`, `initial.md`, `followup.md`,
-    /// `final.md`.
-    pub fn with_folder(folder: &Path) -> anyhow::Result<Self> {
-        let mut prompts = Self::default();
-        for (name, text) in [
-            ("system.md", &mut prompts.system),
-            ("initial.md", &mut prompts.initial),
-            ("followup.md", &mut prompts.followup),
-            ("final.md", &mut prompts.last),
-        ] {
-            let path = folder.join(name);
-            match std::fs::read_to_string(&path) {
-                Ok(own) => *text = own,
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => {
-                    return Err(error)
-                        .with_context(|| format!("the prompt {} cannot be read", path.display()));
-                }
-            }
-        }
-        Ok(prompts)
+impl Texts for Prompts {
+    fn files(&mut self) -> Vec<(&'static str, &mut String)> {
+        vec![
+            ("system.md", &mut self.system),
+            ("initial.md", &mut self.initial),
+            ("followup.md", &mut self.followup),
+            ("final.md", &mut self.last),
+        ]
     }
+}
 
+impl Prompts {
     pub(super) fn system(&self, files: &BTreeMap<String, String>) -> String {
         let mut notes = String::new();
         for (name, text) in files {
@@ -62,17 +48,17 @@ impl Prompts {
         if notes.is_empty() {
             notes.push_str("(There are no notes.)\n");
         }
-        self.system.replace("{{files}}", &notes)
+        filled(&self.system, &[("files", &notes)])
     }
 
     pub(super) fn turn(&self, prompt: PromptType, said: &str) -> String {
         match prompt {
             PromptType::Initial => {
                 let query = said.strip_prefix(QUERY).unwrap_or(said);
-                self.initial.replace("{{query}}", query)
+                filled(&self.initial, &[("query", query)])
             }
-            PromptType::Followup => self.followup.replace("{{answer}}", said),
-            PromptType::Final => self.last.replace("{{answer}}", said),
+            PromptType::Followup => filled(&self.followup, &[("answer", said)]),
+            PromptType::Final => filled(&self.last, &[("answer", said)]),
         }
     }
 }

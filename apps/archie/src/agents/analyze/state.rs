@@ -32,6 +32,8 @@ pub struct AppState {
     pub calls: Vec<Call>,
     /// Set if the model could not give the result its form.
     pub degraded: Option<String>,
+    /// Why it stopped before its end, if it did: `budget`.
+    pub stopped: Option<String>,
 }
 
 /// One thing that was said.

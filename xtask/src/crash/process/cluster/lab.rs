@@ -1,10 +1,10 @@
 //! What trials on a cluster are made with: three nodes, a schema, the worker's binary, an address that workers share.
 
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Context;
+use free_ports::free_port;
 use serde_json::Value as Json;
 
 use super::super::child::Process;
@@ -43,12 +43,11 @@ impl Lab {
             )],
         };
         let restate = Restate::private(name, setup)?;
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let lab = Self {
             restate,
             worker,
             store,
-            address: format!("127.0.0.1:{port}"),
+            address: format!("127.0.0.1:{}", free_port()),
             seed: plan.seed,
             _database: database,
         };

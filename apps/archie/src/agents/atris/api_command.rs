@@ -1,0 +1,351 @@
+//! `archie api`: which APIs can be asked, and where their calls may go.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use serde_json::{Value as Json, json};
+
+use super::AUDIUS;
+use super::answer::shown;
+use super::catalogue::{Api, Catalogue, Dialect, Key};
+use super::openapi::{self, BYTES_MAX, Document};
+use super::shelf::{Shelf, audius};
+use crate::connector::{Call, Connector, Origin, Reach, denied};
+use crate::exit::Exit;
+use crate::home::Home;
+use crate::say::Say;
+
+/// What to do with APIs.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub struct ApiArgs {
+    /// What.
+    #[command(subcommand)]
+    pub command: ApiCommand,
+}
+
+/// What to do.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Subcommand)]
+pub enum ApiCommand {
+    /// Add an API by its OpenAPI 3 document, or say other hosts for one.
+    Add(AddArgs),
+    /// List the APIs that can be asked.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show an API: its hosts, categories and calls.
+    Show {
+        /// Its name.
+        name: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Forget an API that was added.
+    Remove {
+        /// Its name.
+        name: String,
+    },
+}
+
+/// What to add.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub struct AddArgs {
+    /// The document: a file or an address, JSON or YAML; or `audius`, which comes with the program.
+    #[arg(value_name = "FILE|URL")]
+    pub source: String,
+    /// What to call it, as in `archie atris --api NAME`.
+    #[arg(long)]
+    pub name: String,
+    /// A host that it may call, HOST, HOST:PORT or an address; several are tried in turn. A private address is called only if it is said here as a number.
+    #[arg(long = "allow-host", value_name = "HOST")]
+    pub allow_host: Vec<String>,
+    /// The environment variable with its key or token. It goes to the first host and to no other.
+    #[arg(long, value_name = "VARIABLE")]
+    pub key_env: Option<String>,
+    /// The header that the key goes in.
+    #[arg(long, value_name = "HEADER", default_value = "Authorization")]
+    pub key_header: String,
+    /// What stands before the key.
+    #[arg(long, value_name = "TEXT", default_value = "Bearer ")]
+    pub key_prefix: String,
+    /// It drops a second call with the same Idempotency-Key, so that calls may be made again after a crash.
+    #[arg(long)]
+    pub keyed: bool,
+}
+
+/// Does what was asked for.
+pub async fn handle_api_command(
+    args: &ApiArgs,
+    home: &Home,
+    say: &dyn Say,
+) -> anyhow::Result<Exit> {
+    let shelf = Shelf::new(home.memory.clone());
+    match &args.command {
+        ApiCommand::Add(args) => add(args, &shelf, say).await,
+        ApiCommand::List { json } => list(&shelf, *json, say).await,
+        ApiCommand::Show { name, json } => show(&shelf, name, *json, say).await,
+        ApiCommand::Remove { name } => {
+            let was_there = shelf.remove(name).await?;
+            say.line(&match was_there {
+                true => format!("{name} is gone"),
+                false => format!("there is no API `{name}` to remove"),
+            });
+            Ok(if was_there { Exit::Done } else { Exit::Failed })
+        }
+    }
+}
+
+async fn add(args: &AddArgs, shelf: &Shelf, say: &dyn Say) -> anyhow::Result<Exit> {
+    let (document, dialect) = match args.source.as_str() {
+        AUDIUS => {
+            let audius = audius();
+            (
+                Document {
+                    title: audius.title,
+                    servers: audius.hosts,
+                    apis: audius.apis,
+                    skipped: Vec::new(),
+                },
+                Dialect::Audius,
+            )
+        }
+        source => {
+            let bytes = read(source, &args.allow_host).await?;
+            let document =
+                openapi::read(&bytes).with_context(|| format!("{source} is not taken"))?;
+            (document, Dialect::Plain)
+        }
+    };
+    let hosts = hosts(&document.servers, &args.source, &args.allow_host)?;
+    if args.allow_host.is_empty() && !agrees(&hosts, say)? {
+        say.line("nothing was added; say where calls may go with --allow-host HOST");
+        return Ok(Exit::Failed);
+    }
+    let key = args
+        .key_env
+        .as_ref()
+        .map(|variable| -> anyhow::Result<Key> {
+            Ok(Key {
+                variable: variable.clone(),
+                header: args.key_header.clone(),
+                prefix: args.key_prefix.clone(),
+                origin: hosts[0].parse()?,
+            })
+        });
+    let catalogue = Catalogue {
+        name: args.name.clone(),
+        title: document.title,
+        hosts,
+        apis: document.apis,
+        key: key.transpose()?,
+        keyed: args.keyed,
+        dialect,
+    };
+    shelf.put(&catalogue).await?;
+    let categories = catalogue.categories().len();
+    say.line(&format!(
+        "{}: {} calls in {categories} categories; calls go to {}",
+        catalogue.name,
+        catalogue.apis.len(),
+        catalogue.hosts.join(", ")
+    ));
+    for skipped in document.skipped.iter().take(SKIPPED_TOLD) {
+        say.aside(&format!("left out {}", shown(skipped)));
+    }
+    if let Some(more @ 1..) = document.skipped.len().checked_sub(SKIPPED_TOLD) {
+        say.aside(&format!("left out {more} more"));
+    }
+    say.line(&format!(
+        "ask it with `archie atris --api {} \"…\"`",
+        catalogue.name
+    ));
+    Ok(Exit::Done)
+}
+
+async fn read(source: &str, allowed: &[String]) -> anyhow::Result<Vec<u8>> {
+    if !source.contains("://") {
+        let length = std::fs::metadata(source)
+            .with_context(|| format!("{source} cannot be read"))?
+            .len();
+        if length > BYTES_MAX as u64 {
+            bail!(
+                "{source} is not taken: it has {length} bytes; documents of up to {BYTES_MAX} are read"
+            );
+        }
+        return std::fs::read(source).with_context(|| format!("{source} cannot be read"));
+    }
+    let origin: Origin = source.parse()?;
+    let is_said = allowed.iter().any(|host| {
+        *host == origin.host_and_port() || host.parse().is_ok_and(|said: Origin| said == origin)
+    });
+    if let Some(why) = private(&origin).filter(|_| !is_said) {
+        bail!(
+            "{origin} is {why}; if you mean it, say --allow-host {}",
+            origin.host_and_port()
+        );
+    }
+    let connector = Connector::bounded(BYTES_MAX, Duration::from_secs(60));
+    let answer = connector
+        .send(Call::get(source), &Reach::only([origin]))
+        .await?;
+    if answer.status != 200 {
+        bail!("{source} answered {}", answer.status);
+    }
+    Ok(answer.body)
+}
+
+/// Where calls go: what the person said, else what the document says as far as that may be called at all.
+fn hosts(servers: &[String], source: &str, allowed: &[String]) -> anyhow::Result<Vec<String>> {
+    let base: Option<reqwest::Url> = source
+        .parse()
+        .ok()
+        .filter(|url: &reqwest::Url| url.has_host());
+    let servers: Vec<String> = servers
+        .iter()
+        .filter_map(|server| match (server.contains("://"), &base) {
+            (true, _) => Some(server.clone()),
+            (false, Some(base)) => base.join(server).ok().map(String::from),
+            (false, None) => None,
+        })
+        // As the parser writes it, for it is shown.
+        .map(|server| server.parse::<reqwest::Url>().map_or(server, String::from))
+        .collect();
+    if !allowed.is_empty() {
+        let path = servers
+            .first()
+            .and_then(|server| server.parse::<reqwest::Url>().ok())
+            .map(|url| url.path().trim_end_matches('/').to_owned());
+        return allowed
+            .iter()
+            .map(|host| said_host(host, &servers, path.as_deref().unwrap_or_default()))
+            .collect();
+    }
+    if servers.is_empty() {
+        bail!("the document does not say where calls go; say it with --allow-host HOST");
+    }
+    for server in &servers {
+        let origin: Origin = server
+            .parse()
+            .with_context(|| format!("the document wants calls to go to {}", shown(server)))?;
+        if let Some(why) = private(&origin) {
+            bail!("the document wants calls to go to {origin}, which is {why}; nothing was added");
+        }
+    }
+    Ok(servers)
+}
+
+fn said_host(said: &str, servers: &[String], path: &str) -> anyhow::Result<String> {
+    let of_document = servers.iter().find(|server| {
+        server.parse::<Origin>().is_ok_and(|origin| {
+            origin.host_and_port() == said
+                || origin.host() == said
+                || said.parse().is_ok_and(|said: Origin| said == origin)
+        })
+    });
+    if let Some(server) = of_document {
+        return Ok(server.clone());
+    }
+    if said.contains("://") {
+        let url: reqwest::Url = said
+            .parse()
+            .with_context(|| format!("`{said}` is no host"))?;
+        Origin::of(&url)?;
+        return Ok(match url.path() {
+            "/" => format!("{}{path}", said.trim_end_matches('/')),
+            _ => said.to_owned(),
+        });
+    }
+    // On a network of one's own there is rarely a certificate.
+    let origin: Origin = format!("https://{said}")
+        .parse()
+        .with_context(|| format!("`{said}` is no host"))?;
+    let scheme = if private(&origin).is_some() {
+        "http"
+    } else {
+        "https"
+    };
+    Ok(format!("{scheme}://{said}{path}"))
+}
+
+/// Why an origin is not one of the internet, as far as can be seen without asking anybody.
+fn private(origin: &Origin) -> Option<&'static str> {
+    let is_local = origin.host() == "localhost"
+        || origin.host().ends_with(".localhost")
+        || origin.host().ends_with(".internal");
+    match origin.address() {
+        Some(address) => denied(address),
+        None => is_local.then_some("local"),
+    }
+}
+
+fn agrees(hosts: &[String], say: &dyn Say) -> anyhow::Result<bool> {
+    let question = format!(
+        "Calls to this API will go to {}. Allow that? [y/N] ",
+        hosts.join(", ")
+    );
+    Ok(say
+        .ask(&question)?
+        .is_some_and(|answer| ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())))
+}
+
+async fn list(shelf: &Shelf, json: bool, say: &dyn Say) -> anyhow::Result<Exit> {
+    let all = shelf.list().await?;
+    if json {
+        let rows = all.iter().map(|catalogue| json!({ "name": catalogue.name, "title": catalogue.title, "hosts": catalogue.hosts, "calls": catalogue.apis.len() }));
+        say.json(&Json::Array(rows.collect()));
+        return Ok(Exit::Done);
+    }
+    for catalogue in &all {
+        say.line(&format!(
+            "{:<16} {:>5} calls  {}  {}",
+            catalogue.name,
+            catalogue.apis.len(),
+            shown(&catalogue.title),
+            catalogue.hosts.join(", ")
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+async fn show(shelf: &Shelf, name: &str, json: bool, say: &dyn Say) -> anyhow::Result<Exit> {
+    let Some(catalogue) = shelf.find(name).await? else {
+        bail!("there is no API `{name}`; `archie api list` says which there are");
+    };
+    if json {
+        say.json(&serde_json::to_value(&catalogue)?);
+        return Ok(Exit::Done);
+    }
+    say.line(&format!("{}: {}", catalogue.name, shown(&catalogue.title)));
+    say.line(&format!("calls go to {}", catalogue.hosts.join(", ")));
+    if let Some(key) = &catalogue.key {
+        say.line(&format!(
+            "the key in {} goes to {} and nowhere else",
+            key.variable, key.origin
+        ));
+    }
+    for category in catalogue.categories() {
+        say.line(&shown(category));
+        for api in catalogue
+            .apis
+            .iter()
+            .filter(|api| api.category_name == category)
+        {
+            say.line(&format!("  {}", in_a_line(api)));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn in_a_line(api: &Api) -> String {
+    let asks = if api.is_read() { "" } else { "  (asks first)" };
+    format!(
+        "{:<6} {}  {}{asks}",
+        api.method,
+        shown(&api.api_url),
+        shown(&api.tool_name)
+    )
+}
+
+const SKIPPED_TOLD: usize = 5;

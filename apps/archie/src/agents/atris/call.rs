@@ -1,0 +1,254 @@
+//! The exact call: method, address and what is sent along, made from a call of the catalogue and its parameters.
+
+use std::collections::BTreeMap;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
+
+use super::catalogue::{Api, Body, Place};
+use super::params;
+use crate::connector::Call;
+
+/// A call as it goes out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Exact {
+    /// `GET` …
+    pub method: String,
+    /// Everything behind the host, beginning with `/`.
+    pub path: String,
+    /// Headers of the call's own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// What is sent along.
+    #[serde(default, skip_serializing_if = "Json::is_null")]
+    pub body: Json,
+    /// How that is written.
+    #[serde(default)]
+    pub written: Body,
+}
+
+impl Exact {
+    /// The call with these parameters. An error says what does not fit.
+    pub(super) fn new(api: &Api, parameters: &BTreeMap<String, Json>) -> Result<Self, String> {
+        let mut path = api.api_url.clone();
+        let mut query = Vec::new();
+        let mut headers = BTreeMap::new();
+        let mut body = Map::new();
+        let mut whole = Json::Null;
+        for parameter in api.parameters() {
+            let value = parameters.get(&parameter.name).unwrap_or(&Json::Null);
+            if value.is_null() {
+                if api.required_parameters.contains(parameter) {
+                    return Err(format!("`{}` is missing", parameter.name));
+                }
+                continue;
+            }
+            params::check(parameter, value)?;
+            match parameter.place {
+                Place::Path => {
+                    let encoded = encode(&plain(value));
+                    path = path.replace(&format!("{{{}}}", parameter.name), &encoded);
+                }
+                Place::Query => pairs(&parameter.name, value, Lists::Repeated, &mut query),
+                Place::Header => {
+                    headers.insert(parameter.name.clone(), plain(value));
+                }
+                Place::Body => {
+                    body.insert(parameter.name.clone(), value.clone());
+                }
+                Place::Whole => whole = value.clone(),
+            }
+        }
+        if !query.is_empty() {
+            path = format!("{path}?{}", query.join("&"));
+        }
+        let body = if whole.is_null() && !body.is_empty() {
+            Json::Object(body)
+        } else {
+            whole
+        };
+        Ok(Self {
+            method: api.method.clone(),
+            path,
+            headers,
+            body,
+            written: api.body,
+        })
+    }
+
+    /// A read of a path, without anything else.
+    pub(super) fn read(path: &str) -> Self {
+        Self {
+            method: "GET".to_owned(),
+            path: path.to_owned(),
+            headers: BTreeMap::new(),
+            body: Json::Null,
+            written: Body::None,
+        }
+    }
+
+    /// For the connector, behind one of the hosts.
+    pub(super) fn to(&self, base: &str) -> Call {
+        let mut headers: Vec<_> = self.headers.clone().into_iter().collect();
+        headers.push(("accept".to_owned(), "application/json".to_owned()));
+        let body = match (&self.body, self.written) {
+            (Json::Null, _) | (_, Body::None) => None,
+            (body, Body::Json) => {
+                headers.push(("content-type".to_owned(), "application/json".to_owned()));
+                Some(body.to_string().into_bytes())
+            }
+            (body, Body::Form) => {
+                headers.push((
+                    "content-type".to_owned(),
+                    "application/x-www-form-urlencoded".to_owned(),
+                ));
+                let mut form = Vec::new();
+                for (name, value) in body.as_object().into_iter().flatten() {
+                    pairs(name, value, Lists::Numbered, &mut form);
+                }
+                Some(form.join("&").into_bytes())
+            }
+        };
+        Call {
+            method: self.method.clone(),
+            url: self.url(base),
+            headers,
+            body,
+            credential: None,
+        }
+    }
+
+    /// The whole address behind one of the hosts.
+    pub(super) fn url(&self, base: &str) -> String {
+        format!("{}{}", base.trim_end_matches('/'), self.path)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Lists {
+    /// `a=1&a=2`
+    Repeated,
+    /// `a[0]=1&a[1]=2`
+    Numbered,
+}
+
+fn pairs(name: &str, value: &Json, lists: Lists, into: &mut Vec<String>) {
+    match (value, lists) {
+        (Json::Null, _) => {}
+        (Json::Array(items), Lists::Repeated) => {
+            items.iter().for_each(|item| pairs(name, item, lists, into))
+        }
+        (Json::Array(items), Lists::Numbered) => {
+            for (at, item) in items.iter().enumerate() {
+                pairs(&format!("{name}[{at}]"), item, lists, into);
+            }
+        }
+        (Json::Object(fields), _) => {
+            for (field, value) in fields {
+                pairs(&format!("{name}[{field}]"), value, lists, into);
+            }
+        }
+        (plain_value, _) => into.push(format!(
+            "{}={}",
+            encode_name(name),
+            encode(&plain(plain_value))
+        )),
+    }
+}
+
+fn plain(value: &Json) -> String {
+    match value {
+        Json::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn encode(text: &str) -> String {
+    utf8_percent_encode(text, VALUE).to_string()
+}
+
+fn encode_name(text: &str) -> String {
+    utf8_percent_encode(text, NAME).to_string()
+}
+
+/// All but what means nothing in an address.
+const VALUE: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
+const NAME: &AsciiSet = &VALUE.remove(b'[').remove(b']');
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::catalogue::Parameter;
+    use super::*;
+
+    fn api(body: Body) -> Api {
+        let parameter = |name: &str, kind: &str, place| Parameter {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            place,
+            ..Parameter::default()
+        };
+        Api {
+            method: "POST".to_owned(),
+            api_url: "/a/{id}/b".to_owned(),
+            required_parameters: vec![parameter("id", "string", Place::Path)],
+            optional_parameters: vec![
+                parameter("q", "string", Place::Query),
+                parameter("tags", "array", Place::Query),
+                parameter("name", "string", Place::Body),
+                parameter("meta", "object", Place::Body),
+            ],
+            body,
+            ..Api::default()
+        }
+    }
+
+    fn exact(body: Body, parameters: Json) -> Result<Exact, String> {
+        Exact::new(&api(body), &serde_json::from_value(parameters).unwrap())
+    }
+
+    #[test]
+    fn everything_goes_to_its_place_and_what_is_null_is_not_sent() {
+        let given = json!({ "id": "x/../y", "q": "a&b=c", "tags": ["1", "2"], "name": "Ada", "meta": null });
+        let call = exact(Body::Json, given).unwrap();
+        assert_eq!(call.path, "/a/x%2F..%2Fy/b?q=a%26b%3Dc&tags=1&tags=2");
+        assert_eq!(call.body, json!({ "name": "Ada" }));
+        let sent = call.to("https://example.com/base/");
+        assert_eq!(
+            sent.url,
+            "https://example.com/base/a/x%2F..%2Fy/b?q=a%26b%3Dc&tags=1&tags=2"
+        );
+    }
+
+    #[test]
+    fn a_form_is_written_as_a_form() {
+        let call = exact(
+            Body::Form,
+            json!({ "id": "1", "name": "A b", "meta": { "k": "v" } }),
+        )
+        .unwrap();
+        let body = String::from_utf8(call.to("https://e.com").body.unwrap()).unwrap();
+        let mut parts: Vec<_> = body.split('&').collect();
+        parts.sort_unstable();
+        assert_eq!(parts, ["meta[k]=v", "name=A%20b"]);
+    }
+
+    #[test]
+    fn steps_in_a_path_and_missing_values_are_refused() {
+        for bad in [
+            json!({ "id": ".." }),
+            json!({ "id": "." }),
+            json!({ "id": "" }),
+            json!({}),
+            json!({ "id": "a\nb" }),
+        ] {
+            assert!(exact(Body::None, bad.clone()).is_err(), "{bad}");
+        }
+    }
+}

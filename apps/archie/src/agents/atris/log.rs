@@ -1,0 +1,87 @@
+//! What each node of a thread's last run wrote, read from the log: state diffs for whoever looks for a fault.
+
+use serde_json::Value as Json;
+use superstep::checkpoint::format::{Change, TaskWrite};
+use superstep::{Seq, Value};
+
+use crate::agents::{AnyThread, each_entry};
+
+/// What one node wrote.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub(super) struct Written {
+    pub(super) node: String,
+    /// Only the fields that it wrote.
+    pub(super) update: Json,
+    /// The calls it made.
+    pub(super) requests: Vec<String>,
+}
+
+/// What the nodes of the last run wrote, in turn.
+pub(super) async fn last_run(thread: &dyn AnyThread) -> anyhow::Result<Vec<Written>> {
+    let mut written = Vec::new();
+    each_entry(thread, Seq(0), |past| {
+        for change in &past.entry.changes {
+            match change {
+                Change::RunStarted(_) => written.clear(),
+                Change::FrameAdvanced(advanced) => {
+                    for write in &advanced.writes {
+                        add(write, &mut written)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(written)
+}
+
+fn add(write: &TaskWrite, written: &mut Vec<Written>) -> anyhow::Result<()> {
+    let request = |event: &Value| {
+        let event: Json = event.decode().ok()?;
+        (event["event"] == "request").then(|| event["text"].as_str().map(str::to_owned))?
+    };
+    let requests: Vec<_> = write.events.iter().filter_map(request).collect();
+    for update in &write.updates {
+        written.push(Written {
+            node: write.node.to_string(),
+            update: update.decode()?,
+            requests: requests.clone(),
+        });
+    }
+    Ok(())
+}
+
+/// A node's diff in a line: `+queryType trending_tracks +categories 2`, and `-query` for what it cleared.
+pub(super) fn line(written: &Written) -> String {
+    let mut fields = Vec::new();
+    for (name, value) in written.update.as_object().into_iter().flatten() {
+        fields.push(match value {
+            Json::Null => format!("-{name}"),
+            Json::Array(items) => format!("+{name} {}", items.len()),
+            Json::Object(inner) => match inner.get("id").and_then(Json::as_str) {
+                Some(id) => format!("+{name} {id}"),
+                None => format!("+{name} {}", short(&value.to_string())),
+            },
+            Json::String(text) => format!("+{name} {}", short(text)),
+            other => format!("+{name} {other}"),
+        });
+    }
+    let requests: String = written
+        .requests
+        .iter()
+        .map(|request| format!(" {request} "))
+        .collect();
+    format!("{} {requests} {}", written.node, fields.join(" "))
+}
+
+fn short(text: &str) -> String {
+    let shown = super::answer::shown(text);
+    match shown.char_indices().nth(SHORT_CHARS) {
+        Some((end, _)) => format!("{}…", &shown[..end]),
+        None => shown,
+    }
+}
+
+const SHORT_CHARS: usize = 60;

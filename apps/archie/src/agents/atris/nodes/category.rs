@@ -1,0 +1,177 @@
+//! What a question is about, and the calls of that.
+
+use std::sync::Arc;
+
+use superstep::{Node, NodeCx, NodeError, View};
+
+use super::{APIS_MAX, Atris, GENERAL, Next, OPTIONS_MAX, failed, noted};
+use crate::agents::atris::catalogue::{Api, Catalogue, Dialect};
+use crate::agents::atris::state::{AtrisState, AtrisStateUpdate};
+use crate::agents::atris::{EXTRACT_CATEGORY, GET_APIS, rules, words};
+
+/// Sees what a question is about.
+pub(in crate::agents::atris) struct ExtractCategory(pub(in crate::agents::atris) Arc<Atris>);
+
+/// Looks up the calls of that.
+pub(in crate::agents::atris) struct GetApis(pub(in crate::agents::atris) Arc<Atris>);
+
+impl Node<AtrisState> for ExtractCategory {
+    async fn run(&self, state: View<AtrisState>, cx: NodeCx) -> Next {
+        let (name, query) = state.asked();
+        if query.is_empty() {
+            return failed(EXTRACT_CATEGORY, &state, "nothing was asked");
+        }
+        let Some(catalogue) = self.0.catalogue(name).await? else {
+            return failed(
+                EXTRACT_CATEGORY,
+                &state,
+                format!("there is no API `{name}`; `archie api list` says which there are"),
+            );
+        };
+        let update = AtrisStateUpdate::default();
+        if catalogue.dialect == Dialect::Audius
+            && let Some(intent) = rules::known(query)
+        {
+            let complexity = if intent.secondary.is_some() {
+                "compound"
+            } else {
+                "simple"
+            };
+            let update = update
+                .query_type(Some(intent.query_type.to_owned()))
+                .entity_type(Some(intent.entity_type.to_owned()))
+                .is_entity_query(Some(intent.secondary.is_some()))
+                .complexity(Some(complexity.to_owned()))
+                .categories(Some(
+                    intent.categories.into_iter().map(str::to_owned).collect(),
+                ));
+            let update = match intent.entity_name {
+                Some(name) => update.entity_name(Some(name)),
+                None => update,
+            };
+            return Ok(update.into());
+        }
+        let (categories, degraded) = self.categories(&state, &catalogue, query, &cx).await?;
+        if categories.is_empty() {
+            return failed(
+                EXTRACT_CATEGORY,
+                &state,
+                format!(
+                    "nothing that {} can do goes with that question",
+                    catalogue.title
+                ),
+            );
+        }
+        let update = update
+            .query_type(Some(GENERAL.to_owned()))
+            .is_entity_query(Some(false))
+            .complexity(Some("simple".to_owned()))
+            .categories(Some(categories));
+        Ok(noted(update, &state, degraded).into())
+    }
+}
+
+impl ExtractCategory {
+    /// By the words if they are clear, else by the model's choice, else by the words all the same.
+    async fn categories(
+        &self,
+        state: &AtrisState,
+        catalogue: &Catalogue,
+        query: &str,
+        cx: &NodeCx,
+    ) -> Result<(Vec<String>, Option<String>), NodeError> {
+        let all: Vec<&Api> = catalogue.apis.iter().collect();
+        let ranked = words::rank(query, &all);
+        let mut by_words: Vec<&str> = Vec::new();
+        for ranked in &ranked {
+            if !by_words.contains(&ranked.api.category_name.as_str()) {
+                by_words.push(&ranked.api.category_name);
+            }
+        }
+        let likely = |count: usize| {
+            by_words
+                .iter()
+                .take(count)
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>()
+        };
+        if words::is_clear(&ranked) || catalogue.categories().len() == 1 {
+            return Ok((
+                if by_words.is_empty() {
+                    vec![catalogue.categories()[0].to_owned()]
+                } else {
+                    likely(1)
+                },
+                None,
+            ));
+        }
+        let shown: Vec<&str> = match by_words.is_empty() {
+            true => catalogue.categories(),
+            false => by_words.clone(),
+        };
+        let options: Vec<(String, String)> = shown
+            .iter()
+            .take(OPTIONS_MAX)
+            .map(|name| ((*name).to_owned(), sample(catalogue, name)))
+            .collect();
+        let llm = state.llm.as_deref().unwrap_or_default();
+        let thought = self
+            .0
+            .thinker
+            .choose(llm, EXTRACT_CATEGORY, query, &options, cx)
+            .await?;
+        Ok(match thought.value {
+            // What the words say stays beside it: the next list is short all the same.
+            Some(choice) => {
+                let beside = likely(1).into_iter().filter(|name| *name != choice);
+                (
+                    std::iter::once(choice.clone()).chain(beside).collect(),
+                    None,
+                )
+            }
+            None => (likely(3), thought.degraded),
+        })
+    }
+}
+
+impl Node<AtrisState> for GetApis {
+    async fn run(&self, state: View<AtrisState>, _: NodeCx) -> Next {
+        let Some(categories) = &state.categories else {
+            return failed(GET_APIS, &state, "no category was chosen");
+        };
+        let (name, query) = state.asked();
+        let Some(catalogue) = self.0.catalogue(name).await? else {
+            return failed(GET_APIS, &state, format!("the API `{name}` is gone"));
+        };
+        let named = catalogue.named(categories);
+        let mut apis: Vec<Api> = named.iter().map(|api| (*api).clone()).collect();
+        if apis.len() > APIS_MAX {
+            apis = words::rank(query, &named)
+                .into_iter()
+                .take(APIS_MAX)
+                .map(|ranked| ranked.api.clone())
+                .collect();
+        }
+        if apis.is_empty() {
+            return failed(
+                GET_APIS,
+                &state,
+                "nothing of that category goes with the question",
+            );
+        }
+        Ok(AtrisStateUpdate::default().apis(Some(apis)).into())
+    }
+}
+
+/// What a category holds, in a few of its own words.
+fn sample(catalogue: &Catalogue, category: &str) -> String {
+    let of_it = catalogue
+        .apis
+        .iter()
+        .filter(|api| api.category_name == category);
+    of_it
+        .take(3)
+        .map(|api| api.tool_name.as_str())
+        .collect::<Vec<_>>()
+        .join("; ")
+}

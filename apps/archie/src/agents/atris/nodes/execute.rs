@@ -1,0 +1,240 @@
+//! The call itself.
+
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+use superstep::label::Labels;
+use superstep::{Node, NodeCx, NodeError, View};
+use superstep_agent::call_tool;
+use superstep_llm::{ToolCall, ToolStatus};
+
+use super::{Atris, Next, asked, failed, failed_at};
+use crate::agents::atris::answer::{self, Worded};
+use crate::agents::atris::call::Exact;
+use crate::agents::atris::catalogue::{Api, Catalogue};
+use crate::agents::atris::outside::{self, Read};
+use crate::agents::atris::state::{AtrisState, AtrisStateUpdate, Said};
+use crate::agents::atris::write::{self, Approved, CALL_API, Done};
+use crate::agents::atris::{EXECUTE_REQUEST, params};
+
+/// Makes the call: at once if it only reads, with a person's word if it does not.
+pub(in crate::agents::atris) struct ExecuteRequest(pub(in crate::agents::atris) Arc<Atris>);
+
+impl Node<AtrisState> for ExecuteRequest {
+    async fn run(&self, state: View<AtrisState>, cx: NodeCx) -> Next {
+        let (Some(api), Some(parameters)) = (&state.best_api, &state.parameters) else {
+            return failed(
+                EXECUTE_REQUEST,
+                &state,
+                "there is nothing to call, or nothing to call it with",
+            );
+        };
+        let (name, _) = state.asked();
+        let Some(catalogue) = self.0.catalogue(name).await? else {
+            return failed(EXECUTE_REQUEST, &state, format!("the API `{name}` is gone"));
+        };
+        let exact = match Exact::new(api, parameters) {
+            Ok(exact) => exact,
+            Err(why) => return failed(EXECUTE_REQUEST, &state, why),
+        };
+        match api.is_read() {
+            true => self.read(&state, &catalogue, api, &exact, &cx).await,
+            false => self.write(&state, &catalogue, api, &exact, &cx).await,
+        }
+    }
+}
+
+impl ExecuteRequest {
+    async fn read(
+        &self,
+        state: &AtrisState,
+        catalogue: &Catalogue,
+        api: &Api,
+        exact: &Exact,
+        cx: &NodeCx,
+    ) -> Next {
+        let selected = state.selected_host.as_deref();
+        let (host, body) = match self.step("request", catalogue, exact, selected, cx).await? {
+            Ok(answered) => answered,
+            Err((host, why)) => return failed_at(EXECUTE_REQUEST, state, why, host),
+        };
+        let limit = state
+            .parameters
+            .as_ref()
+            .and_then(|known| known.get(params::LIMIT)?.as_u64());
+        let kept = answer::kept(catalogue, &body, limit);
+        let update = AtrisStateUpdate::default()
+            .selected_host(Some(host.clone()))
+            .response(Some(kept.clone()));
+        if state.is_entity_query != Some(true) {
+            let worded =
+                answer::worded(state.query_type.as_deref().unwrap_or_default(), api, &kept);
+            return Ok(answered(update, state, worded).into());
+        }
+        self.about_entity(update, state, catalogue, (&host, &kept), cx)
+            .await
+    }
+
+    /// What was found by its name is looked at more closely.
+    async fn about_entity(
+        &self,
+        update: AtrisStateUpdate,
+        state: &AtrisState,
+        catalogue: &Catalogue,
+        found: (&str, &Json),
+        cx: &NodeCx,
+    ) -> Next {
+        let (host, kept) = found;
+        let wanted = state.entity_name.as_deref().unwrap_or_default();
+        let is_it = |item: &&Json| {
+            ["name", "title", "handle"].iter().any(|field| {
+                item[*field]
+                    .as_str()
+                    .is_some_and(|name| name.eq_ignore_ascii_case(wanted))
+            })
+        };
+        let list = answer::list(kept).unwrap_or_default();
+        let Some(entity) = list.iter().find(is_it).or_else(|| list.first()) else {
+            let worded = Worded {
+                text: format!(
+                    "Nothing was found under the name {}.",
+                    answer::shown(wanted)
+                ),
+                items: Vec::new(),
+            };
+            return Ok(answered(update, state, worded).into());
+        };
+        let update = update.entity(Some(entity.clone()));
+        let Some(api) = &state.secondary_api else {
+            let worded = answer::worded(
+                "",
+                state.best_api.as_ref().unwrap_or(&Api::default()),
+                entity,
+            );
+            return Ok(answered(update, state, worded).into());
+        };
+        let parameters = api
+            .required_parameters
+            .iter()
+            .map(|parameter| (parameter.name.clone(), entity["id"].clone()))
+            .collect();
+        let exact = match Exact::new(api, &parameters) {
+            Ok(exact) => exact,
+            Err(why) => return failed(EXECUTE_REQUEST, state, why),
+        };
+        let (host, body) = match self
+            .step("detail", catalogue, &exact, Some(host), cx)
+            .await?
+        {
+            Ok(answered) => answered,
+            Err((host, why)) => return failed_at(EXECUTE_REQUEST, state, why, host),
+        };
+        let detail = answer::kept(catalogue, &body, None);
+        let (_, query) = state.asked();
+        let worded = match answer::counted(query, wanted, &detail) {
+            Some(text) => Worded {
+                text,
+                items: Vec::new(),
+            },
+            None => answer::worded("", api, &detail),
+        };
+        let update = update
+            .selected_host(Some(host))
+            .secondary_response(Some(detail));
+        Ok(answered(update, state, worded).into())
+    }
+
+    /// One read, recorded; the host that answered with what it said, or with what is wrong with it.
+    async fn step(
+        &self,
+        name: &str,
+        catalogue: &Catalogue,
+        exact: &Exact,
+        selected: Option<&str>,
+        cx: &NodeCx,
+    ) -> Result<Result<(String, Json), (Option<String>, String)>, NodeError> {
+        let read: Read = cx
+            .step(name, || self.0.outside.read(catalogue, exact, selected))
+            .await?;
+        Ok(match read {
+            Read::Failed { why } => {
+                cx.emit(request_event(exact, "no answer"))?;
+                Err((None, why))
+            }
+            Read::Answered { status, host, body } => {
+                let items = answer::list(&body)
+                    .map(|list| format!("  {} items", list.len()))
+                    .unwrap_or_default();
+                cx.emit(request_event(exact, &format!("{status}{items}")))?;
+                match status {
+                    200..=299 => Ok((host, body)),
+                    _ => Err((Some(host), outside::complaint(status, &body))),
+                }
+            }
+        })
+    }
+
+    /// Shown to a person, made once, and asked about if nobody knows what became of it.
+    async fn write(
+        &self,
+        state: &AtrisState,
+        catalogue: &Catalogue,
+        api: &Api,
+        exact: &Exact,
+        cx: &NodeCx,
+    ) -> Next {
+        let Some(host) = catalogue.host(state.selected_host.as_deref()) else {
+            return failed(EXECUTE_REQUEST, state, "this API has no host");
+        };
+        let tool = write::tool(catalogue, api, &self.0.outside)?;
+        let args = serde_json::to_value(Approved::new(exact, host))?;
+        let call = ToolCall {
+            id: api.id.clone(),
+            name: CALL_API.to_owned(),
+            args,
+        };
+        let result = call_tool(&tool, &call, &Labels::NONE, cx).await?;
+        let text = result.content.text();
+        if result.status == ToolStatus::Error {
+            cx.emit(request_event(exact, "not made"))?;
+            return failed(EXECUTE_REQUEST, state, answer::shown(&text));
+        }
+        let update = AtrisStateUpdate::default();
+        // A person may have said in words what came of it.
+        let Ok(done) = serde_json::from_str::<Done>(&text) else {
+            cx.emit(request_event(exact, "as a person said"))?;
+            let worded = Worded {
+                text: answer::shown(&text),
+                items: Vec::new(),
+            };
+            return Ok(answered(
+                update.response(Some(json!({ "said": text }))),
+                state,
+                worded,
+            )
+            .into());
+        };
+        cx.emit(request_event(exact, &done.status.to_string()))?;
+        let kept = answer::kept(catalogue, &done.body, None);
+        let worded = answer::worded("", api, &kept);
+        let update = update.selected_host(Some(done.host)).response(Some(kept));
+        Ok(answered(update, state, worded).into())
+    }
+}
+
+fn request_event(exact: &Exact, how: &str) -> Json {
+    json!({ "event": "request", "text": format!("{} {}  {how}", exact.method, answer::shown(&exact.path)) })
+}
+
+/// The answer, in the history too: the desk is cleared before anybody reads it.
+fn answered(update: AtrisStateUpdate, state: &AtrisState, worded: Worded) -> AtrisStateUpdate {
+    let said = Said {
+        role: "assistant".to_owned(),
+        content: worded.text.clone(),
+        items: worded.items,
+    };
+    update
+        .formatted_response(Some(worded.text))
+        .message_history(asked(state))
+        .message_history(said)
+}

@@ -1,0 +1,103 @@
+//! The six nodes, and what they share.
+
+mod category;
+mod execute;
+mod params;
+mod select;
+
+use superstep::{Command, Node, NodeCx, NodeError, View};
+
+use super::answer;
+use super::catalogue::Catalogue;
+use super::choose::Thinker;
+use super::outside::Outside;
+use super::shelf::Shelf;
+use super::state::{AtrisState, AtrisStateUpdate, ErrorEntry, OFTEN, Said};
+
+pub(super) use category::{ExtractCategory, GetApis};
+pub(super) use execute::ExecuteRequest;
+pub(super) use params::ExtractParams;
+pub(super) use select::SelectApi;
+
+/// What the nodes share.
+pub(super) struct Atris {
+    pub(super) shelf: Shelf,
+    pub(super) thinker: Thinker,
+    pub(super) outside: Outside,
+}
+
+/// Clears the desk for the next question.
+pub(super) struct ResetState;
+
+type Next = Result<Command<AtrisState>, NodeError>;
+
+impl Node<AtrisState> for ResetState {
+    async fn run(&self, _: View<AtrisState>, _: NodeCx) -> Next {
+        Ok(AtrisState::reset().into())
+    }
+}
+
+impl Atris {
+    async fn catalogue(&self, name: &str) -> Result<Option<Catalogue>, NodeError> {
+        self.shelf
+            .find(name)
+            .await
+            .map_err(|error| NodeError::retryable(Unreadable(format!("{error:#}"))))
+    }
+}
+
+fn asked(state: &AtrisState) -> Said {
+    Said::new("user", state.query.clone().unwrap_or_default())
+}
+
+fn noted(update: AtrisStateUpdate, state: &AtrisState, note: Option<String>) -> AtrisStateUpdate {
+    let Some(note) = note else { return update };
+    let mut messages = state.messages.clone().unwrap_or_default();
+    messages.push(Said::new("system", note));
+    update.messages(Some(messages))
+}
+
+/// It did not work: said politely, and counted.
+fn failed(node: &str, state: &AtrisState, why: impl Into<String>) -> Next {
+    failed_at(node, state, why, None)
+}
+
+fn failed_at(node: &str, state: &AtrisState, why: impl Into<String>, host: Option<String>) -> Next {
+    let entry = ErrorEntry {
+        node: node.to_owned(),
+        // Some of it may be a stranger's words.
+        error: answer::shown(&why.into()),
+    };
+    let often = state
+        .error_history
+        .iter()
+        .filter(|other| **other == entry)
+        .count()
+        + 1;
+    let mut polite = format!("That did not work: {}.", entry.error.trim_end_matches('.'));
+    if often > OFTEN {
+        polite =
+            format!("{polite}\nWarning: the same error has come {often} times on this thread.");
+    }
+    let update = AtrisStateUpdate::default()
+        .error(Some(entry.error.clone()))
+        .error_history(entry)
+        .message_history(asked(state))
+        .message_history(Said::new("assistant", polite));
+    Ok(match host {
+        Some(host) => update.selected_host(Some(host)),
+        None => update,
+    }
+    .into())
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Unreadable(String);
+
+/// What kind of question it is if no rule knows it.
+const GENERAL: &str = "general";
+/// The longest list that a model is shown.
+const OPTIONS_MAX: usize = 12;
+/// The most calls that go on to the choice.
+const APIS_MAX: usize = 20;

@@ -1,0 +1,193 @@
+//! Documents, good and hostile.
+
+use serde_json::{Value as Json, json};
+
+use super::*;
+
+fn document(more: Json) -> Json {
+    let mut document = json!({
+        "openapi": "3.0.3", "info": { "title": "Pets" },
+        "paths": { "/pets/{id}": {
+            "parameters": [{ "$ref": "#/components/parameters/id" }],
+            "get": { "operationId": "getPet", "tags": ["pets"], "responses": {} },
+            "put": { "summary": "Change a pet.", "requestBody": { "content": { "application/json": { "schema": { "$ref": "#/components/schemas/pet" } } } } }
+        } },
+        "components": {
+            "parameters": { "id": { "name": "id", "in": "path", "required": true, "schema": { "type": "integer" } } },
+            "schemas": { "pet": { "allOf": [{ "$ref": "#/components/schemas/named" }, { "properties": { "friend": { "$ref": "#/components/schemas/pet" } } }] },
+                         "named": { "type": "object", "required": ["name"], "properties": { "name": { "type": "string" } } } }
+        }
+    });
+    for (name, value) in more.as_object().unwrap() {
+        document[name] = value.clone();
+    }
+    document
+}
+
+fn read_json(document: &Json) -> Result<Document, Unfit> {
+    read(document.to_string().as_bytes())
+}
+
+#[test]
+fn a_document_becomes_calls_with_what_they_need() {
+    let read = read_json(&document(json!({}))).unwrap();
+    let told: Vec<_> = read
+        .apis
+        .iter()
+        .map(|api| {
+            (
+                api.method.as_str(),
+                api.tool_name.as_str(),
+                api.category_name.as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [("GET", "get pet", "pets"), ("PUT", "Change a pet", "pets")]
+    );
+    let put = &read.apis[1];
+    let required: Vec<_> = put
+        .required_parameters
+        .iter()
+        .map(|parameter| {
+            (
+                parameter.name.as_str(),
+                parameter.kind.as_str(),
+                parameter.place,
+            )
+        })
+        .collect();
+    assert_eq!(
+        required,
+        [
+            ("id", "integer", Place::Path),
+            ("name", "string", Place::Body)
+        ]
+    );
+    assert_eq!(
+        put.optional_parameters[0].kind, "object",
+        "a schema may contain itself"
+    );
+}
+
+#[test]
+fn yaml_is_read_as_well() {
+    let yaml = "openapi: 3.1.0\ninfo: {title: A}\npaths:\n  /a:\n    get:\n      parameters:\n        - {name: q, in: query, schema: {type: [string, 'null'], enum: [x, y]}}\n";
+    let read = read(yaml.as_bytes()).unwrap();
+    assert_eq!(
+        (
+            read.apis[0].id.as_str(),
+            read.apis[0].optional_parameters[0].kind.as_str()
+        ),
+        ("get__a", "string")
+    );
+}
+
+#[test]
+fn hostile_documents_are_refused() {
+    let schemas = |schemas: Json| {
+        document(
+            json!({ "components": { "schemas": schemas, "parameters": { "id": { "name": "id", "in": "path" } } } }),
+        )
+    };
+    let cases = [
+        (
+            "a circle of references",
+            schemas(
+                json!({ "pet": { "$ref": "#/components/schemas/b" }, "b": { "$ref": "#/components/schemas/pet" }, "named": {} }),
+            ),
+        ),
+        (
+            "a reference to itself",
+            schemas(json!({ "pet": { "$ref": "#/components/schemas/pet" }, "named": {} })),
+        ),
+        (
+            "a reference to nothing",
+            schemas(json!({ "pet": { "$ref": "#/nowhere" }, "named": {} })),
+        ),
+        (
+            "a reference to another host",
+            schemas(json!({ "pet": { "$ref": "https://evil.example/x.json" }, "named": {} })),
+        ),
+        (
+            "a reference to the metadata service",
+            schemas(json!({ "pet": { "$ref": "http://169.254.169.254/latest" }, "named": {} })),
+        ),
+        (
+            "a reference to a file",
+            schemas(json!({ "pet": { "$ref": "file:///etc/passwd" }, "named": {} })),
+        ),
+        (
+            "a reference to a file beside it",
+            schemas(json!({ "pet": { "$ref": "../secret.yaml#/x" }, "named": {} })),
+        ),
+        ("an older version", json!({ "swagger": "2.0", "paths": {} })),
+        ("nothing to call", document(json!({ "paths": {} }))),
+        ("no paths", json!({ "openapi": "3.0.0" })),
+        (
+            "a path that is no object",
+            document(json!({ "paths": { "/a": { "get": 7 } } })),
+        ),
+        ("a list", json!([1, 2])),
+    ];
+    for (what, document) in cases {
+        assert!(read_json(&document).is_err(), "{what} was taken");
+    }
+}
+
+#[test]
+fn fifty_megabytes_are_refused_before_they_are_read() {
+    let long = vec![b' '; 50 * 1024 * 1024];
+    assert_eq!(read(&long), Err(Unfit::TooLong(long.len())));
+}
+
+#[test]
+fn too_many_calls_and_bombs_of_yaml_are_refused() {
+    let paths: Map<String, Json> = (0..5_001)
+        .map(|n| (format!("/p{n}"), json!({ "get": {} })))
+        .collect();
+    assert_eq!(
+        read_json(&document(json!({ "paths": paths }))),
+        Err(Unfit::TooMuch("5000 calls"))
+    );
+    let mut bomb = "openapi: 3.0.0\na0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
+    for level in 1..12 {
+        let before = format!("*a{}", level - 1);
+        bomb.push_str(&format!(
+            "a{level}: &a{level} [{}]\n",
+            vec![before; 10].join(",")
+        ));
+    }
+    assert!(matches!(read(bomb.as_bytes()), Err(Unfit::NotText(_))));
+    let deep = format!(
+        "{{\"openapi\":\"3.0.0\",\"x\":{}1{}}}",
+        "[".repeat(100_000),
+        "]".repeat(100_000)
+    );
+    assert!(matches!(read(deep.as_bytes()), Err(Unfit::NotText(_))));
+}
+
+#[test]
+fn what_the_connection_says_is_not_for_a_document_to_set() {
+    let headers = [
+        "Authorization",
+        "Host",
+        "cookie",
+        "Idempotency-Key",
+        "X-Fine",
+    ];
+    let parameters: Vec<Json> = headers
+        .iter()
+        .map(|name| json!({ "name": name, "in": "header", "schema": { "default": "evil" } }))
+        .collect();
+    let read = read_json(&document(
+        json!({ "paths": { "/a": { "get": { "parameters": parameters } } } }),
+    ))
+    .unwrap();
+    let names: Vec<_> = read.apis[0]
+        .parameters()
+        .map(|parameter| parameter.name.as_str())
+        .collect();
+    assert_eq!(names, ["X-Fine"]);
+}

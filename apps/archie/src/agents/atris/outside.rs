@@ -1,0 +1,216 @@
+//! Reading from an API: which host answers, what is kept of it, and what is answered without the network.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+use superstep::NodeError;
+
+use superstep::store::{Namespace, PutItem, Store, StoreError};
+use superstep_agent::digest;
+use superstep_llm::Secret;
+
+use super::call::Exact;
+use super::catalogue::{Catalogue, short_host};
+use super::{answer, now};
+use crate::connector::{Answer, Call, Connector, Credential, Fault};
+
+/// The world as this process reaches it.
+#[derive(Clone)]
+pub(super) struct Outside {
+    pub(super) connector: Connector,
+    pub(super) store: Arc<dyn Store>,
+    /// Answers only from what was recorded.
+    pub(super) offline: bool,
+}
+
+/// What came of a read, as it is recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Read {
+    /// A server answered, well or badly.
+    Answered {
+        status: u16,
+        /// The host, in short.
+        host: String,
+        body: Json,
+    },
+    /// Nobody did.
+    Failed { why: String },
+}
+
+impl Outside {
+    /// Reads, from the host that was good before and then from the others. What a server said well is recorded.
+    pub(super) async fn read(
+        &self,
+        catalogue: &Catalogue,
+        exact: &Exact,
+        selected: Option<&str>,
+    ) -> Result<Read, NodeError> {
+        if self.offline {
+            return self.recorded(catalogue, exact).await;
+        }
+        let read = self.ask_hosts(catalogue, exact, selected).await;
+        if let Read::Answered {
+            status: 200..=299, ..
+        } = &read
+        {
+            self.record(catalogue, exact, &read).await?;
+        }
+        Ok(read)
+    }
+
+    async fn ask_hosts(
+        &self,
+        catalogue: &Catalogue,
+        exact: &Exact,
+        selected: Option<&str>,
+    ) -> Read {
+        let first = catalogue.host(selected);
+        let others = catalogue
+            .hosts
+            .iter()
+            .map(String::as_str)
+            .filter(|host| Some(*host) != first);
+        let hosts: Vec<&str> = first.into_iter().chain(others).collect();
+        let mut why = "this API has no host".to_owned();
+        for round in 0..ROUNDS {
+            if round > 0 {
+                tokio::time::sleep(WAIT).await;
+            }
+            for host in &hosts {
+                match self
+                    .connector
+                    .send(self.call(catalogue, exact, host), &catalogue.reach())
+                    .await
+                {
+                    Ok(answer) if is_down(answer.status) => {
+                        why = format!("{} answered {}", short_host(host), answer.status)
+                    }
+                    Ok(answer) => {
+                        return Read::Answered {
+                            status: answer.status,
+                            host: short_host(host),
+                            body: body(&answer),
+                        };
+                    }
+                    Err(Fault::Refused(refused)) if hosts.len() == 1 => {
+                        return Read::Failed { why: refused };
+                    }
+                    Err(fault) => why = format!("{}: {fault}", short_host(host)),
+                }
+            }
+        }
+        Read::Failed { why }
+    }
+
+    /// A call with the secret that this API wants. Where it goes is for the connector to say.
+    pub(super) fn call(&self, catalogue: &Catalogue, exact: &Exact, host: &str) -> Call {
+        let mut call = exact.to(host);
+        call.credential = catalogue.key.as_ref().and_then(|key| {
+            Some(Credential {
+                origin: key.origin.clone(),
+                header: key.header.clone(),
+                prefix: key.prefix.clone(),
+                secret: Secret::from_env(&key.variable)?,
+            })
+        });
+        call
+    }
+
+    async fn recorded(&self, catalogue: &Catalogue, exact: &Exact) -> Result<Read, NodeError> {
+        let place = cassettes(&catalogue.name)?;
+        let found = self.store.get(&place, &key(exact), now()).await?;
+        let read = found
+            .map(|item| serde_json::from_value(item.value["read"].clone()))
+            .transpose()?;
+        Ok(read.unwrap_or_else(|| Read::Failed {
+            why: format!(
+                "offline, and {} {} was never answered before",
+                exact.method,
+                answer::shown(&exact.path)
+            ),
+        }))
+    }
+
+    async fn record(
+        &self,
+        catalogue: &Catalogue,
+        exact: &Exact,
+        read: &Read,
+    ) -> Result<(), NodeError> {
+        let put = recording(&catalogue.name, exact, read)?;
+        self.store.put(&put, now()).await?;
+        Ok(())
+    }
+}
+
+/// What a server said, as a value.
+pub(super) fn body(answer: &Answer) -> Json {
+    if answer.body.is_empty() {
+        return Json::Null;
+    }
+    serde_json::from_slice(&answer.body)
+        .unwrap_or_else(|_| json!(String::from_utf8_lossy(&answer.body)))
+}
+
+/// What a server said of its refusal, in a line.
+pub(super) fn complaint(status: u16, body: &Json) -> String {
+    let said = ["message", "error", "detail", "title"]
+        .iter()
+        .find_map(|name| match &body[*name] {
+            Json::String(text) => Some(text.clone()),
+            inner => inner["message"].as_str().map(str::to_owned),
+        });
+    match said {
+        Some(said) => format!("the server answered {status}: {}", answer::shown(&said)),
+        None => format!("the server answered {status}"),
+    }
+}
+
+/// Whether another host may do better.
+fn is_down(status: u16) -> bool {
+    matches!(status, 429 | 502 | 503 | 504)
+}
+
+/// A recorded answer, as it is kept.
+fn recording(api: &str, exact: &Exact, read: &Read) -> Result<PutItem, StoreError> {
+    Ok(PutItem {
+        namespace: cassettes(api)?,
+        key: key(exact),
+        value: json!({ "method": exact.method, "path": exact.path, "read": read }),
+        ttl: None,
+    })
+}
+
+/// Records what a server would say to a read, for whoever asks offline.
+pub(crate) async fn record_answer(
+    store: &dyn Store,
+    api: &str,
+    path: &str,
+    body: Json,
+) -> Result<(), StoreError> {
+    let read = Read::Answered {
+        status: 200,
+        host: api.to_owned(),
+        body,
+    };
+    let put = recording(api, &Exact::read(path), &read)?;
+    store.put(&put, now()).await
+}
+
+fn cassettes(api: &str) -> Result<Namespace, StoreError> {
+    Namespace::new(["archie", "cassettes", api])
+}
+
+/// The same call has the same key, whichever host it went to.
+fn key(exact: &Exact) -> String {
+    digest(
+        &exact.method,
+        &json!([exact.path, exact.headers, exact.body]),
+    )
+}
+
+const ROUNDS: usize = 2;
+const WAIT: Duration = Duration::from_millis(200);

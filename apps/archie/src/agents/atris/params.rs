@@ -1,0 +1,151 @@
+//! What a call is called with: found in the question, checked, and never invented.
+
+mod finder;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value as Json, json};
+
+use super::catalogue::{Api, Parameter, Place};
+use super::words::tokens;
+use finder::Finder;
+
+/// What is applied to an answer here if the call does not take it: how many to show.
+pub(super) const LIMIT: &str = "limit";
+/// How many are shown unless said.
+pub(super) const LIMIT_USUAL: u64 = 10;
+
+/// Whether a parameter is applied here, whatever the call takes.
+pub(super) fn is_local(name: &str) -> bool {
+    name == LIMIT
+}
+
+/// What the question says of each parameter. What it needs and the question does not say is null.
+pub(super) fn find(query: &str, api: &Api, entity_name: Option<&str>) -> BTreeMap<String, Json> {
+    let finder = Finder::new(query, api, entity_name);
+    let mut found = BTreeMap::new();
+    let mut path_ids = finder.path_values();
+    let shows_all = api.optional_parameters.len() <= SHOWN_MAX;
+    for parameter in api.parameters() {
+        let said = finder
+            .explicit(parameter)
+            .or_else(|| match parameter.place {
+                Place::Path => path_ids.remove(&parameter.name),
+                _ => finder.implied(parameter),
+            });
+        let said = said.filter(|value| check(parameter, value).is_ok());
+        let is_needed = api.required_parameters.contains(parameter);
+        match said.or_else(|| Some(parameter.default.clone()).filter(|value| !value.is_null())) {
+            Some(value) => {
+                found.insert(parameter.name.clone(), value);
+            }
+            None if is_needed || shows_all => {
+                found.insert(parameter.name.clone(), Json::Null);
+            }
+            None => {}
+        }
+    }
+    let gives_many = api.is_read() && !api.api_url.ends_with('}');
+    if gives_many {
+        let known = found.get(LIMIT).filter(|value| !value.is_null());
+        if known.is_none() {
+            let limit = finder.how_many().unwrap_or(LIMIT_USUAL);
+            found.insert(LIMIT.to_owned(), json!(limit));
+        }
+    }
+    found
+}
+
+/// What a text means as a value of a parameter.
+pub(super) fn value_of(parameter: &Parameter, text: &str) -> Option<Json> {
+    let text = text.trim();
+    if let Some(choice) = parameter
+        .choices
+        .iter()
+        .find(|choice| is_choice(choice, text))
+    {
+        return Some(choice.clone());
+    }
+    match parameter.kind.as_str() {
+        "integer" => text.parse::<i64>().ok().map(Json::from),
+        "number" => text
+            .parse::<f64>()
+            .ok()
+            .filter(|number| number.is_finite())
+            .map(|number| json!(number)),
+        "boolean" => match text.to_ascii_lowercase().as_str() {
+            "true" | "yes" => Some(json!(true)),
+            "false" | "no" => Some(json!(false)),
+            _ => None,
+        },
+        "array" => match serde_json::from_str::<Json>(text) {
+            Ok(list @ Json::Array(_)) => Some(list),
+            _ => Some(Json::Array(
+                text.split(',').map(|part| json!(part.trim())).collect(),
+            )),
+        },
+        "object" => serde_json::from_str::<Json>(text)
+            .ok()
+            .filter(Json::is_object),
+        _ => Some(json!(text)),
+    }
+}
+
+/// Whether a value may be sent.
+pub(super) fn check(parameter: &Parameter, value: &Json) -> Result<(), String> {
+    let name = &parameter.name;
+    let fits = match (parameter.kind.as_str(), value) {
+        (_, Json::Null) => return Err(format!("`{name}` is missing")),
+        ("integer", value) => value.is_i64() || value.is_u64(),
+        ("number", value) => value.is_number(),
+        ("boolean", value) => value.is_boolean(),
+        ("array", value) => value.is_array(),
+        ("object", value) => value.is_object(),
+        (_, value) => value.is_string() || value.is_number(),
+    };
+    if !fits {
+        return Err(format!(
+            "`{name}` must be of the type {}, and is {value}",
+            parameter.kind
+        ));
+    }
+    if !parameter.choices.is_empty()
+        && parameter.kind != "array"
+        && !parameter.choices.contains(value)
+    {
+        let choices: Vec<_> = parameter.choices.iter().map(ToString::to_string).collect();
+        return Err(format!("`{name}` must be one of {}", choices.join(", ")));
+    }
+    let Some(text) = value.as_str() else {
+        return Ok(());
+    };
+    if text.trim().is_empty() || text.len() > VALUE_BYTES_MAX || text.chars().any(char::is_control)
+    {
+        return Err(format!(
+            "`{name}` must be a line of 1 to {VALUE_BYTES_MAX} bytes"
+        ));
+    }
+    // In a path these are steps, however they are written.
+    if parameter.place == Place::Path && [".", ".."].contains(&text) {
+        return Err(format!("`{name}` must not be `{text}`"));
+    }
+    Ok(())
+}
+
+/// Whether a model took a value from the question. What does not stand there it has made up.
+pub(super) fn stands_in(query: &str, value: &str) -> bool {
+    let plain = |text: &str| tokens(text).join(" ");
+    let value = plain(value);
+    !value.is_empty() && format!(" {} ", plain(query)).contains(&format!(" {value} "))
+}
+
+fn is_choice(choice: &Json, text: &str) -> bool {
+    match choice {
+        Json::String(choice) => choice.eq_ignore_ascii_case(text),
+        other => serde_json::from_str(text).is_ok_and(|given: Json| given == *other),
+    }
+}
+
+/// So many optional parameters are shown with null; of more, only those that are set.
+const SHOWN_MAX: usize = 8;
+const VALUE_BYTES_MAX: usize = 2_000;

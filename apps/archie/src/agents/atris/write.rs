@@ -1,0 +1,233 @@
+//! Calls that change something: shown to a person as they will go out, made once, and asked about if nobody knows what became
+//! of them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+use superstep::NodeError;
+use superstep_agent::{Approval, Tool, ToolError, ToolOutput};
+use superstep_llm::ToolSpec;
+
+use super::answer::{self, is_hidden};
+use super::call::Exact;
+use super::catalogue::{Api, Body, Catalogue};
+use super::outside::{self, Outside};
+use crate::connector::{Fault, Origin};
+
+/// The name of the tool, as an inbox shows it.
+pub(super) const CALL_API: &str = "call_api";
+
+/// What is approved: the call as it goes out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Approved {
+    pub(super) method: String,
+    pub(super) url: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) headers: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Json::is_null")]
+    pub(super) body: Json,
+}
+
+impl Approved {
+    pub(super) fn new(exact: &Exact, host: &str) -> Self {
+        Self {
+            method: exact.method.clone(),
+            url: exact.url(host),
+            headers: exact.headers.clone(),
+            body: exact.body.clone(),
+        }
+    }
+}
+
+/// What came of it, as the tool tells it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Done {
+    pub(super) status: u16,
+    pub(super) host: String,
+    pub(super) body: Json,
+}
+
+/// A tool that makes one call of one API.
+pub(super) fn tool(catalogue: &Catalogue, api: &Api, outside: &Outside) -> Result<Tool, NodeError> {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "method": { "type": "string", "enum": [api.method] },
+            "url": { "type": "string", "maxLength": 8_000 },
+            "headers": { "type": "object" },
+            "body": {},
+        },
+        "required": ["method", "url"],
+        "additionalProperties": false,
+    });
+    let spec = ToolSpec {
+        name: CALL_API.to_owned(),
+        description: format!("{} of {}", api.tool_name, catalogue.title),
+        schema,
+    };
+    let (keyed, written) = (catalogue.keyed, api.body);
+    let (catalogue, template, outside) = (catalogue.clone(), api.api_url.clone(), outside.clone());
+    let tool = Tool::raw(spec, move |args, cx| {
+        let (catalogue, template, outside) = (catalogue.clone(), template.clone(), outside.clone());
+        Box::pin(async move {
+            let approved: Approved = serde_json::from_value(args).map_err(ToolError::failed)?;
+            let made = make(
+                &outside,
+                &catalogue,
+                &template,
+                written,
+                approved,
+                cx.idempotency_key(),
+            )
+            .await?;
+            ToolOutput::of(&made).map_err(ToolError::unknown)
+        })
+    });
+    // A server that forgets our key would do it twice, so unless a person says it does not, it is asked about.
+    let tool = if keyed { tool.keyed() } else { tool };
+    Ok(tool.approved_by_a_person(Approval::always().without_response().described(described)))
+}
+
+async fn make(
+    outside: &Outside,
+    catalogue: &Catalogue,
+    template: &str,
+    written: Body,
+    approved: Approved,
+    key: &str,
+) -> Result<Done, ToolError> {
+    if outside.offline {
+        return Err(ToolError::failed("offline: nothing is changed"));
+    }
+    let (base, path) = split(catalogue, &approved.url).map_err(ToolError::failed)?;
+    if !fits(template, path) {
+        return Err(ToolError::failed(format!(
+            "{} is not an address of this call, {template}",
+            answer::shown(path)
+        )));
+    }
+    let exact = Exact {
+        method: approved.method,
+        path: path.to_owned(),
+        headers: approved.headers,
+        body: approved.body,
+        written,
+    };
+    let mut call = outside.call(catalogue, &exact, base);
+    call.headers
+        .push(("idempotency-key".to_owned(), key.to_owned()));
+    let answer = outside.connector.send(call, &catalogue.reach()).await;
+    let answer = answer.map_err(|fault| match fault {
+        Fault::Refused(why) | Fault::NotSent(why) => ToolError::failed(why),
+        Fault::Unknown(why) => ToolError::unknown(why),
+    })?;
+    let body = outside::body(&answer);
+    match answer.status {
+        200..=299 => Ok(Done {
+            status: answer.status,
+            host: super::catalogue::short_host(base),
+            body,
+        }),
+        // It looked at the call and did not make it.
+        300..=407 | 409..=499 => Err(ToolError::failed(outside::complaint(answer.status, &body))),
+        status => Err(ToolError::unknown(outside::complaint(status, &body))),
+    }
+}
+
+/// The host of this API that an address lies behind, and the rest of it.
+fn split<'a>(catalogue: &'a Catalogue, url: &'a str) -> Result<(&'a str, &'a str), String> {
+    let lies_behind = |base: &&'a String| {
+        let bare = base.trim_end_matches('/');
+        url.strip_prefix(bare)
+            .is_some_and(|rest| rest.starts_with('/'))
+    };
+    let base = catalogue.hosts.iter().find(lies_behind);
+    let base =
+        base.ok_or_else(|| format!("{} is not behind a host of this API", answer::shown(url)))?;
+    // What the parser makes of it is what counts.
+    if url.parse::<Origin>().ok() != base.parse::<Origin>().ok() {
+        return Err(format!(
+            "{} is not behind a host of this API",
+            answer::shown(url)
+        ));
+    }
+    Ok((base, &url[base.trim_end_matches('/').len()..]))
+}
+
+/// Whether a path is one of a call: a person may change what is put in, not what is called.
+fn fits(template: &str, path: &str) -> bool {
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let (wanted, given): (Vec<_>, Vec<_>) =
+        (template.split('/').collect(), path.split('/').collect());
+    let is_step = |part: &str| {
+        [".", "..", "%2e", "%2e%2e", ".%2e", "%2e."].contains(&part.to_ascii_lowercase().as_str())
+    };
+    wanted.len() == given.len()
+        && wanted
+            .iter()
+            .zip(given)
+            .all(|(wanted, given)| match wanted.contains('{') {
+                true => !given.is_empty() && !is_step(given),
+                false => *wanted == given,
+            })
+}
+
+/// The exact call, with everything visible.
+fn described(args: &Json) -> String {
+    let text = |name: &str| args[name].as_str().unwrap_or_default().to_owned();
+    let mut lines = vec![format!("{} {}", text("method"), text("url"))];
+    for (name, value) in args["headers"].as_object().into_iter().flatten() {
+        lines.push(format!("{name}: {}", value.as_str().unwrap_or_default()));
+    }
+    if !args["body"].is_null() {
+        lines.push(
+            serde_json::to_string_pretty(&args["body"])
+                .unwrap_or_else(|_| args["body"].to_string()),
+        );
+    }
+    let told = format!(
+        "This call changes something and has not been made:\n{}",
+        lines.join("\n")
+    );
+    let mut seen = String::new();
+    for c in told.chars() {
+        match c == '\n' || !is_hidden(c) {
+            true => seen.push(c),
+            false => seen.extend(c.escape_unicode()),
+        }
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_address_stays_behind_the_host_and_with_the_call() {
+        let mut catalogue = super::super::shelf::audius();
+        catalogue.hosts = vec!["https://api.example.com/v2".to_owned()];
+        let split = |url: &'static str| split(&catalogue, url).map(|(_, path)| path.to_owned());
+        assert_eq!(split("https://api.example.com/v2/a/1").unwrap(), "/a/1");
+        for bad in [
+            "https://api.example.com.evil.org/v2/a/1",
+            "https://api.example.com/v2@evil.org/a",
+            "http://api.example.com/v2/a/1",
+            "https://evil.org/",
+        ] {
+            assert!(split(bad).is_err(), "{bad}");
+        }
+        assert!(fits("/a/{id}/b", "/a/7/b?x=1"));
+        for bad in [
+            "/a/7/c",
+            "/a/7",
+            "/a//b",
+            "/a/../b",
+            "/a/%2e%2E/b",
+            "/a/7/b/../../admin",
+        ] {
+            assert!(!fits("/a/{id}/b", bad), "{bad}");
+        }
+    }
+}

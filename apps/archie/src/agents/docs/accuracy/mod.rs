@@ -1,0 +1,386 @@
+//! Accuracy that is measured: every path, symbol, dependency and count that a text names is looked up in the tree.
+//!
+//! What counts as a claim: what stands in backquotes and looks like code, bare words that look like paths, versions behind the name
+//! of a dependency, and numbers before a word for something that we count. A sentence with a claim that does not hold is left out of
+//! the page; how many were is said.
+
+mod reading;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::scan::{Dependency, DependencyKind, Package, SymbolKind, Tree};
+use reading::{claims_in, sentences};
+
+/// Something that a text says is so.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Claim {
+    /// There is such a file or folder.
+    Path(String),
+    /// There is such a name in the code.
+    Symbol(String),
+    /// There is such a dependency, in this version.
+    Version {
+        /// Which.
+        name: String,
+        /// The version.
+        version: String,
+    },
+    /// There are so many.
+    Count {
+        /// How many.
+        number: u64,
+        /// Of what.
+        of: Counted,
+        /// In which folder or language, if the sentence names one.
+        within: Vec<String>,
+    },
+}
+
+/// What we count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Counted {
+    /// Files.
+    Files,
+    /// Folders.
+    Directories,
+    /// What packages depend on.
+    Dependencies,
+    /// Packages with a manifest.
+    Packages,
+    /// Functions and methods.
+    Functions,
+    /// Structs, classes and records.
+    Types,
+    /// Traits and interfaces.
+    Interfaces,
+    /// Enums.
+    Enums,
+    /// Languages.
+    Languages,
+}
+
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => write!(f, "path {path}"),
+            Self::Symbol(name) => write!(f, "symbol {name}"),
+            Self::Version { name, version } => write!(f, "version {name} {version}"),
+            Self::Count { number, of, within } if within.is_empty() => {
+                write!(f, "count {number} {}", of.word())
+            }
+            Self::Count { number, of, within } => {
+                write!(f, "count {number} {} {}", of.word(), within.join(" "))
+            }
+        }
+    }
+}
+
+impl Claim {
+    /// What a claim was written down as.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (kind, rest) = text.split_once(' ')?;
+        let mut words = rest.split(' ');
+        Some(match kind {
+            "path" => Self::Path(rest.to_owned()),
+            "symbol" => Self::Symbol(rest.to_owned()),
+            "version" => Self::Version {
+                name: words.next()?.to_owned(),
+                version: words.next()?.to_owned(),
+            },
+            "count" => Self::Count {
+                number: words.next()?.parse().ok()?,
+                of: Counted::of(words.next()?)?,
+                within: words.map(str::to_owned).collect(),
+            },
+            _ => return None,
+        })
+    }
+
+    /// What is asked about a claim that does not hold.
+    pub fn question(&self) -> String {
+        match self {
+            Self::Path(path) => {
+                format!("The tree has no `{path}`: which file or folder was meant, if any?")
+            }
+            Self::Symbol(name) => {
+                format!(
+                    "Nothing in the code is called `{name}`: what was meant, and where is it defined?"
+                )
+            }
+            Self::Version { name, version } => {
+                format!(
+                    "`{name}` is not required as {version}: which version do the manifests say?"
+                )
+            }
+            Self::Count { number, of, .. } => {
+                format!(
+                    "There are not {number} {}: what is the count, by the facts?",
+                    of.word()
+                )
+            }
+        }
+    }
+
+    /// Whether the tree bears it out.
+    pub fn holds(&self, tree: &Tree) -> bool {
+        match self {
+            Self::Path(path) => has_path(tree, path),
+            Self::Symbol(name) => has_name(tree, name),
+            Self::Version { name, version } => {
+                let users = tree.dependencies();
+                let users = users
+                    .get(name.as_str())
+                    .map(Vec::as_slice)
+                    .unwrap_or_default();
+                users.iter().any(|(_, dependency)| {
+                    let said = dependency
+                        .requirement
+                        .trim_start_matches(|c: char| !c.is_ascii_digit());
+                    said.starts_with(version.as_str())
+                        || version.starts_with(said) && !said.is_empty()
+                })
+            }
+            Self::Count { number, of, within } => {
+                let mut places = within.iter().map(String::as_str).chain([""]);
+                places.any(|place| count(tree, *of, place).contains(number))
+            }
+        }
+    }
+}
+
+impl Counted {
+    /// In a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Files => "files",
+            Self::Directories => "directories",
+            Self::Dependencies => "dependencies",
+            Self::Packages => "packages",
+            Self::Functions => "functions",
+            Self::Types => "types",
+            Self::Interfaces => "interfaces",
+            Self::Enums => "enums",
+            Self::Languages => "languages",
+        }
+    }
+
+    fn of(word: &str) -> Option<Self> {
+        Some(match word {
+            "file" | "files" => Self::Files,
+            "directory" | "directories" | "folder" | "folders" => Self::Directories,
+            "dependency" | "dependencies" => Self::Dependencies,
+            "package" | "packages" | "crate" | "crates" => Self::Packages,
+            "function" | "functions" => Self::Functions,
+            "struct" | "structs" | "class" | "classes" | "types" => Self::Types,
+            "trait" | "traits" | "interface" | "interfaces" => Self::Interfaces,
+            "enum" | "enums" => Self::Enums,
+            "language" | "languages" => Self::Languages,
+            _ => return None,
+        })
+    }
+}
+
+/// How many there are, in a folder or a language; several numbers where a word may mean several things.
+fn count(tree: &Tree, of: Counted, place: &str) -> BTreeSet<u64> {
+    let place = place.trim_start_matches("./").trim_end_matches('/');
+    let language = tree
+        .languages()
+        .into_keys()
+        .find(|language| language.word() == place);
+    let is_in = |path: &str| {
+        place.is_empty()
+            || path
+                .strip_prefix(place)
+                .is_some_and(|rest| rest.starts_with('/'))
+    };
+    let files = || {
+        tree.files.iter().filter(move |file| match language {
+            Some(language) => file.language == Some(language),
+            None => is_in(&file.path),
+        })
+    };
+    let defined = |wanted: &[SymbolKind]| {
+        let symbols = files().flat_map(|file| &file.symbols);
+        symbols
+            .filter(|symbol| wanted.contains(&symbol.kind))
+            .count() as u64
+    };
+    let mut counts = BTreeSet::new();
+    match of {
+        Counted::Files => {
+            counts.insert(files().count() as u64);
+            // Those right in a folder, without its folders.
+            counts.insert(files().filter(|file| file.folder() == place).count() as u64);
+        }
+        Counted::Directories => {
+            let below = tree.directories.iter().filter(|folder| is_in(folder));
+            counts.insert(below.clone().count() as u64);
+            let depth = if place.is_empty() {
+                0
+            } else {
+                place.matches('/').count() + 1
+            };
+            let right_in = below.filter(|folder| folder.matches('/').count() == depth);
+            counts.insert(right_in.count() as u64);
+        }
+        Counted::Dependencies => {
+            let all = tree.dependencies();
+            let is_outside = |users: &Vec<(&Package, &Dependency)>| {
+                users.iter().any(|(_, dependency)| !dependency.is_local)
+            };
+            counts.insert(all.len() as u64);
+            counts.insert(all.values().filter(|users| is_outside(users)).count() as u64);
+            for package in &tree.packages {
+                let own: BTreeSet<_> = package.dependencies.iter().map(|d| &d.name).collect();
+                counts.insert(own.len() as u64);
+            }
+            for kind in KINDS {
+                let of_kind = all
+                    .values()
+                    .filter(|users| users.iter().any(|(_, d)| d.kind == kind));
+                counts.insert(of_kind.count() as u64);
+            }
+        }
+        Counted::Packages => {
+            counts.insert(tree.packages.len() as u64);
+            let named = tree
+                .packages
+                .iter()
+                .filter(|package| !package.name.is_empty());
+            counts.insert(named.count() as u64);
+        }
+        Counted::Functions => {
+            counts.insert(defined(&[SymbolKind::Function]));
+            counts.insert(defined(&[SymbolKind::Function, SymbolKind::Method]));
+        }
+        Counted::Types => {
+            counts.insert(defined(&[SymbolKind::Type]));
+        }
+        Counted::Interfaces => {
+            counts.insert(defined(&[SymbolKind::Interface]));
+        }
+        Counted::Enums => {
+            counts.insert(defined(&[SymbolKind::Enum]));
+        }
+        Counted::Languages => {
+            counts.insert(tree.languages().len() as u64);
+        }
+    }
+    counts
+}
+
+const KINDS: [DependencyKind; 4] = [
+    DependencyKind::Normal,
+    DependencyKind::Build,
+    DependencyKind::Dev,
+    DependencyKind::Optional,
+];
+
+fn has_path(tree: &Tree, path: &str) -> bool {
+    let bare = path.split_once(':').map_or(path, |(path, _)| path);
+    if bare.contains('*') {
+        let (before, after) = bare.split_once('*').unwrap_or((bare, ""));
+        let after = after.rsplit('*').next().unwrap_or(after);
+        return tree
+            .files
+            .iter()
+            .any(|file| file.path.starts_with(before) && file.path.ends_with(after));
+    }
+    if tree.has_path(bare) {
+        return true;
+    }
+    // People name files without the folders that everybody knows.
+    let bare = bare.trim_start_matches("./").trim_end_matches('/');
+    let end = format!("/{bare}");
+    tree.files.iter().any(|file| file.path.ends_with(&end))
+        || tree.directories.iter().any(|folder| folder.ends_with(&end))
+}
+
+fn has_name(tree: &Tree, name: &str) -> bool {
+    if tree.dependencies().contains_key(name)
+        || tree.packages.iter().any(|package| package.name == name)
+        || tree
+            .languages()
+            .into_keys()
+            .any(|language| language.word() == name)
+    {
+        return true;
+    }
+    let parts = name.split(['.', ':', '#']).filter(|part| !part.is_empty());
+    parts.into_iter().all(|part| {
+        let dashes_apart = || {
+            let under = part.replace('-', "_");
+            tree.mentions(&under) || tree.dependencies().contains_key(under.as_str())
+        };
+        tree.mentions(part)
+            || tree.has_path(part)
+            || tree.dependencies().contains_key(part)
+            || dashes_apart()
+    })
+}
+
+/// Every claim of a text, once, in order of appearance.
+pub fn claims(text: &str, tree: &Tree) -> Vec<Claim> {
+    let mut found = Vec::new();
+    for sentence in sentences(text) {
+        for claim in claims_in(sentence, tree) {
+            if !found.contains(&claim) {
+                found.push(claim);
+            }
+        }
+    }
+    found
+}
+
+/// What was found out about a text.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Checked {
+    /// Claims that hold.
+    pub hits: Vec<Claim>,
+    /// Claims that do not.
+    pub misses: Vec<Claim>,
+}
+
+impl Checked {
+    /// The share of claims that hold, from 0 to 100. A text without claims says nothing wrong.
+    pub fn percent(&self) -> u32 {
+        let all = self.hits.len() + self.misses.len();
+        match all {
+            0 => 100,
+            all => u32::try_from(self.hits.len() * 100 / all).unwrap_or(100),
+        }
+    }
+}
+
+/// Looks every claim of a text up.
+pub fn check(text: &str, tree: &Tree) -> Checked {
+    let (hits, misses) = claims(text, tree)
+        .into_iter()
+        .partition(|claim| claim.holds(tree));
+    Checked { hits, misses }
+}
+
+/// The text without the sentences that claim what does not hold, and how many those were.
+pub fn cleaned(text: &str, tree: &Tree) -> (String, u32) {
+    let mut kept = String::new();
+    let mut dropped = 0;
+    for sentence in sentences(text) {
+        match claims_in(sentence, tree)
+            .iter()
+            .all(|claim| claim.holds(tree))
+        {
+            true => kept.push_str(sentence),
+            false => {
+                dropped += 1;
+                // The end of a line stays, so that what follows is not drawn into the line before.
+                let ends = sentence.len() - sentence.trim_end_matches(['\n', '\r']).len();
+                kept.push_str(&sentence[sentence.len() - ends..]);
+            }
+        }
+    }
+    (kept, dropped)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,291 @@
+//! What a text claims: sentences, and what in them names something.
+
+use super::super::scan::{Language, Tree};
+use super::{Claim, Counted};
+
+/// Cuts a text into sentences, with everything between them. Blocks of code are one each; lines always end a sentence.
+pub(super) fn sentences(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let (mut start, mut in_block) = (0, false);
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let end = at + line.len();
+        let is_fence = line.trim_start().starts_with("```");
+        if is_fence && !in_block {
+            if start < at {
+                found.push(&text[start..at]);
+            }
+            start = at;
+        }
+        if is_fence {
+            in_block = !in_block;
+        }
+        if !in_block {
+            if is_fence {
+                found.push(&text[start..end]);
+            } else {
+                split_line(&text[at..end], &mut found);
+            }
+            start = end;
+        }
+        at = end;
+    }
+    if start < text.len() {
+        found.push(&text[start..]);
+    }
+    found
+}
+
+fn split_line<'a>(line: &'a str, found: &mut Vec<&'a str>) {
+    let mut start = 0;
+    let mut in_code = false;
+    let bytes = line.as_bytes();
+    for (at, c) in line.char_indices() {
+        if c == '`' {
+            in_code = !in_code;
+        }
+        if at < start {
+            continue;
+        }
+        let is_end = matches!(c, '.' | '!' | '?') && !in_code && bytes.get(at + 1) == Some(&b' ');
+        // `e.g. x` and `1. x` go on.
+        let before = line[start..at].trim();
+        let goes_on = before.len() <= 2 || before.ends_with("e.g") || before.ends_with("i.e");
+        if is_end && !goes_on {
+            found.push(&line[start..at + 2]);
+            start = at + 2;
+        }
+    }
+    if start < line.len() {
+        found.push(&line[start..]);
+    }
+}
+
+pub(super) fn claims_in(sentence: &str, tree: &Tree) -> Vec<Claim> {
+    let mut found = Vec::new();
+    if sentence.trim_start().starts_with("```") {
+        // A block is a picture or an example; pictures are read by their own rules.
+        return found;
+    }
+    let mut within = Vec::new();
+    for (at, part) in sentence.split('`').enumerate() {
+        match at % 2 {
+            1 => found.extend(code(part)),
+            _ => found.extend(part.split_whitespace().filter_map(bare_path)),
+        }
+    }
+    for claim in &found {
+        match claim {
+            Claim::Path(path) => within.push(path.clone()),
+            Claim::Symbol(name) if tree.has_path(name) => within.push(name.clone()),
+            _ => {}
+        }
+    }
+    let words: Vec<&str> = sentence.split_whitespace().collect();
+    for language in tree.languages().into_keys() {
+        let is_named = words.iter().any(|word| trimmed(word) == language.word());
+        if is_named {
+            within.push(language.word().to_owned());
+        }
+    }
+    found.extend(counts(&words, &within));
+    found.extend(versions(&words, tree));
+    found
+}
+
+/// What a piece of code in a sentence claims.
+fn code(piece: &str) -> Option<Claim> {
+    let piece = piece.trim();
+    if piece.is_empty() || piece.contains(char::is_whitespace) || piece.len() > 200 {
+        return None;
+    }
+    if piece.contains("://")
+        || piece.starts_with(['-', '@', '$', '<', '"', '\'', '{', '[', '.'])
+            && !piece.starts_with("./")
+            && !looks_like_hidden(piece)
+    {
+        return None;
+    }
+    if is_path(piece) {
+        return Some(Claim::Path(piece.trim_end_matches(',').to_owned()));
+    }
+    let name = piece
+        .trim_end_matches("()")
+        .trim_end_matches('!')
+        .trim_end_matches(';');
+    let name = name.split(['(', '<']).next().unwrap_or(name);
+    let is_name = name
+        .chars()
+        .all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | ':' | '-' | '#'))
+        && name
+            .chars()
+            .next()
+            .is_some_and(|c| c.is_alphabetic() || c == '_');
+    let is_said = name.len() > 1 && !KEYWORDS.contains(&name);
+    (is_name && is_said).then(|| Claim::Symbol(name.trim_end_matches(['.', ':', '-']).to_owned()))
+}
+
+fn looks_like_hidden(piece: &str) -> bool {
+    piece
+        .strip_prefix('.')
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()))
+        && (piece.contains('/') || piece.contains("ignore") || piece.contains("rc"))
+}
+
+/// A word of a sentence that looks like a path, though nobody put it in backquotes.
+fn bare_path(word: &str) -> Option<Claim> {
+    let word = trimmed(word);
+    let is_url = word.contains("://") || word.starts_with("www.");
+    let place = word.split_once(':').map_or(word, |(path, _)| path);
+    let (_, name) = place.rsplit_once('/')?;
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending)?;
+    let is_ending = (1..=5).contains(&ending.len())
+        && ending.chars().all(|c| c.is_ascii_alphanumeric())
+        && ending.chars().any(|c| c.is_ascii_lowercase());
+    (is_ending && !is_url && is_path(word)).then(|| Claim::Path(word.to_owned()))
+}
+
+fn is_path(piece: &str) -> bool {
+    let plain =
+        |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '*' | ':' | '+');
+    if !piece.chars().all(plain) || piece.contains("::") || piece.contains("..") {
+        return false;
+    }
+    let name = piece.split(':').next().unwrap_or(piece);
+    if name.contains('/') {
+        // `and/or`, `TCP/IP` and `a/b` in prose are no paths; in code they are.
+        return true;
+    }
+    let Some((stem, ending)) = name.rsplit_once('.') else {
+        return false;
+    };
+    !stem.is_empty() && Language::of(name).is_some()
+        || matches!(
+            ending,
+            "lock" | "txt" | "cfg" | "ini" | "mod" | "sum" | "gradle" | "env" | "png" | "svg"
+        )
+}
+
+fn trimmed(word: &str) -> &str {
+    word.trim_matches(|c: char| !(c.is_alphanumeric() || matches!(c, '/' | '_' | '#' | '+' | '.')))
+        .trim_end_matches('.')
+}
+
+fn counts(words: &[&str], within: &[String]) -> Vec<Claim> {
+    let mut found = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let bare = word
+            .trim_matches(|c: char| !c.is_ascii_alphanumeric())
+            .replace([',', '_'], "");
+        let Ok(number) = bare.parse::<u64>() else {
+            continue;
+        };
+        // Something like `3 source files`: one word may stand between.
+        let next = words.iter().skip(at + 1).take(2).map(|word| {
+            word.trim_matches(|c: char| !c.is_alphanumeric())
+                .to_lowercase()
+        });
+        if let Some(of) = next.into_iter().find_map(|word| Counted::of(&word)) {
+            found.push(Claim::Count {
+                number,
+                of,
+                within: within.to_vec(),
+            });
+        }
+    }
+    found
+}
+
+/// `serde 1.0`, `serde (1.0)`, `serde` v1.0.
+fn versions(words: &[&str], tree: &Tree) -> Vec<Claim> {
+    let known = tree.dependencies();
+    let mut found = Vec::new();
+    for pair in words.windows(2) {
+        let name = pair[0]
+            .trim_matches(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '@' | '/')));
+        let version = pair[1]
+            .trim_matches(|c: char| !c.is_ascii_alphanumeric())
+            .trim_start_matches('v');
+        let is_version =
+            version.contains('.') && version.chars().all(|c| c.is_ascii_digit() || c == '.');
+        if is_version && known.contains_key(name) {
+            found.push(Claim::Version {
+                name: name.to_owned(),
+                version: version.to_owned(),
+            });
+        }
+    }
+    found
+}
+
+/// Words of languages and of everyday code, which are not names of anything here.
+const KEYWORDS: &[&str] = &[
+    "true",
+    "false",
+    "null",
+    "None",
+    "nil",
+    "self",
+    "this",
+    "async",
+    "await",
+    "const",
+    "let",
+    "var",
+    "fn",
+    "func",
+    "def",
+    "class",
+    "struct",
+    "enum",
+    "trait",
+    "interface",
+    "impl",
+    "mod",
+    "pub",
+    "use",
+    "import",
+    "from",
+    "export",
+    "return",
+    "if",
+    "else",
+    "for",
+    "while",
+    "match",
+    "switch",
+    "try",
+    "except",
+    "catch",
+    "throw",
+    "raise",
+    "static",
+    "void",
+    "int",
+    "str",
+    "string",
+    "bool",
+    "float",
+    "unsafe",
+    "extern",
+    "type",
+    "package",
+    "public",
+    "private",
+    "protected",
+    "main",
+    "stdin",
+    "stdout",
+    "stderr",
+    "git",
+    "cargo",
+    "npm",
+    "pip",
+    "go",
+    "mvn",
+    "gradle",
+    "make",
+    "docker",
+    "bash",
+    "sh",
+];

@@ -1,0 +1,473 @@
+//! The command: looks at the tree, says what has to be done and what it may cost, lets the agents do it, and writes the pages.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::{Value as Json, json};
+
+use super::desk::Desk;
+use super::gate::{approval, gate};
+use super::manifest::Manifest;
+use super::pages;
+use super::plan::{self, Asked as Wanted, Plan, Redo};
+use super::scan::{Progress, ScanOptions, Tree};
+use super::state::{AgentWorkflowConfig, DocsState, DocsStateUpdate};
+use super::{NAME, nodes};
+use crate::agents::{AnyThread, BoxFuture, state_of};
+use crate::exit::Exit;
+use crate::questions::Asked;
+use crate::talk::{Manner, Talk};
+
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub struct DocsArgs {
+    /// The folder to describe.
+    #[arg(default_value = ".", value_hint = clap::ValueHint::DirPath)]
+    pub folder: PathBuf,
+    /// Where the pages go; `.arch-docs` in the folder if it is not said.
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub output: Option<PathBuf>,
+    /// Only these agents, by name; all if none are named.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub agents: Vec<String>,
+    /// How much is spent on it: quick refines once, normal three times, deep five times.
+    #[arg(long, value_enum, default_value_t = Depth::Normal)]
+    pub depth: Depth,
+    /// The score from 0 to 100 that is good enough.
+    #[arg(long, value_name = "SCORE", default_value_t = 80, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub clarity_threshold: u32,
+    /// Let what each agent came to before, with the same model, say which score is good enough.
+    #[arg(long)]
+    pub learn_threshold: bool,
+    /// Refine this often at most; else what --depth says.
+    #[arg(long, value_name = "N")]
+    pub max_iterations: Option<u32>,
+    /// A refinement that gains less is the last.
+    #[arg(long, value_name = "POINTS", default_value_t = 5)]
+    pub min_improvement: u32,
+    /// Write once, score once, and leave it at that.
+    #[arg(long)]
+    pub no_self_questioning: bool,
+    /// Answer the questions of a round side by side, each by a call of its own.
+    #[arg(long)]
+    pub parallel_answers: bool,
+    /// Let the model fetch more files of the folder when it refines.
+    #[arg(long)]
+    pub tools: bool,
+    /// Give what one agent leaves open to the others, for one more round.
+    #[arg(long)]
+    pub share_questions: bool,
+    /// Ask before each refinement: shows the scores, the questions and the price.
+    #[arg(long)]
+    pub gate: bool,
+    /// Only files that match; may be given several times.
+    #[arg(long, value_name = "GLOB")]
+    pub include: Vec<String>,
+    /// No files that match; may be given several times.
+    #[arg(long, value_name = "GLOB")]
+    pub exclude: Vec<String>,
+    /// Make anew only what the tree has changed, whatever model and settings it was made with.
+    #[arg(long, conflicts_with_all = ["since", "force", "check"])]
+    pub incremental: bool,
+    /// Make anew only what differs from this commit.
+    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["force", "check"])]
+    pub since: Option<String>,
+    /// Make everything anew.
+    #[arg(long, conflicts_with = "check")]
+    pub force: bool,
+    /// Only say whether the pages still describe the tree; fails if not. Asks no model.
+    #[arg(long)]
+    pub check: bool,
+    /// Print the result as JSON, and everything else to stderr.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How much is spent on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Depth {
+    /// One refinement.
+    Quick,
+    /// Three.
+    Normal,
+    /// Five.
+    Deep,
+}
+
+impl Default for DocsArgs {
+    fn default() -> Self {
+        Self {
+            folder: ".".into(),
+            output: None,
+            agents: Vec::new(),
+            depth: Depth::Normal,
+            clarity_threshold: 80,
+            learn_threshold: false,
+            max_iterations: None,
+            min_improvement: 5,
+            no_self_questioning: false,
+            parallel_answers: false,
+            tools: false,
+            share_questions: false,
+            gate: false,
+            include: Vec::new(),
+            exclude: Vec::new(),
+            incremental: false,
+            since: None,
+            force: false,
+            check: false,
+            json: false,
+        }
+    }
+}
+
+impl DocsArgs {
+    fn config(&self) -> AgentWorkflowConfig {
+        let usual = match self.depth {
+            Depth::Quick => 1,
+            Depth::Normal => 3,
+            Depth::Deep => 5,
+        };
+        AgentWorkflowConfig {
+            max_iterations: self.max_iterations.unwrap_or(usual),
+            clarity_threshold: self.clarity_threshold,
+            min_improvement: self.min_improvement,
+            enable_self_questioning: !self.no_self_questioning,
+            parallel_answers: self.parallel_answers,
+            tools: self.tools,
+            gate: self.gate,
+            share_questions: self.share_questions,
+        }
+    }
+
+    fn redo(&self) -> Redo {
+        match &self.since {
+            Some(commit) => Redo::Since(commit.clone()),
+            None if self.force => Redo::Everything,
+            None if self.incremental || self.check => Redo::Incremental,
+            None => Redo::Changed,
+        }
+    }
+}
+
+/// Where everything is, in full: a thread may be taken up from another folder.
+#[derive(Debug)]
+struct Places {
+    root: String,
+    output: PathBuf,
+    options: ScanOptions,
+}
+
+impl Places {
+    fn of(args: &DocsArgs) -> anyhow::Result<Self> {
+        let root = args.folder.canonicalize();
+        let root =
+            root.with_context(|| format!("there is no folder `{}`", args.folder.display()))?;
+        let output = match &args.output {
+            Some(output) => std::path::absolute(output)?,
+            None => root.join(OUTPUT),
+        };
+        let below = output
+            .strip_prefix(&root)
+            .ok()
+            .filter(|below| !below.as_os_str().is_empty());
+        let options = ScanOptions {
+            include: args.include.clone(),
+            exclude: args.exclude.clone(),
+            output: below.map(|below| below.display().to_string()),
+        };
+        Ok(Self {
+            root: root.display().to_string(),
+            output,
+            options,
+        })
+    }
+}
+
+/// How the documentation meets a person: gates, and pages at its end.
+pub(super) struct Writing {
+    pub(super) desk: Arc<Desk>,
+}
+
+impl Writing {
+    /// `docs` from its arguments to its end.
+    async fn handle(&self, args: &DocsArgs, model: &str, talk: &Talk<'_>) -> anyhow::Result<Exit> {
+        let places = Places::of(args)?;
+        let config = args.config();
+        self.desk.scans.forget(&places.root, &places.options);
+        let tree = self.scan(&places, talk).await?;
+        let agents = match args.agents.is_empty() {
+            true => self
+                .desk
+                .agents
+                .iter()
+                .map(|agent| agent.get_agent_name().to_owned())
+                .collect(),
+            false => args.agents.clone(),
+        };
+        let wanted = Wanted {
+            root: &places.root,
+            options: &places.options,
+            folder: &places.output,
+            agents: &agents,
+            config: &config,
+            model,
+            redo: args.redo(),
+        };
+        let plan = plan::plan(&self.desk, tree, &wanted)?;
+        if args.check {
+            return Ok(tell_check(&plan, talk));
+        }
+        if plan.wanted.is_empty() {
+            talk.tell("nothing has changed; every page still describes the tree (0 model calls)");
+            if talk.json {
+                talk.say
+                    .json(&json!({ "changed": [], "kept": plan.kept, "calls": 0 }));
+            }
+            return Ok(Exit::Done);
+        }
+        self.tell_plan(&plan, &config, model, talk)?;
+        let start = self.start(&places, &plan, config, args, model)?;
+        let agent = talk.home.agent(NAME)?;
+        let thread =
+            talk.new_thread(&**agent, &format!("documentation of {}", plan.tree.project))?;
+        talk.tell(&format!("thread {}", thread.id()));
+        talk.begin(&**agent, &*thread, serde_json::to_value(start)?)
+            .await
+    }
+
+    fn start(
+        &self,
+        places: &Places,
+        plan: &Plan,
+        config: AgentWorkflowConfig,
+        args: &DocsArgs,
+        model: &str,
+    ) -> anyhow::Result<DocsStateUpdate> {
+        let made = Manifest::read(&places.output)?;
+        let wanted: Vec<String> = plan.wanted.iter().map(|(agent, _)| agent.clone()).collect();
+        let times: BTreeMap<String, u64> = wanted
+            .iter()
+            .map(|agent| (agent.clone(), made.times(agent)))
+            .collect();
+        let mut learned = BTreeMap::new();
+        for agent in wanted.iter().filter(|_| args.learn_threshold) {
+            if let Some(threshold) = made.learned(agent, model, args.clarity_threshold) {
+                learned.insert(agent.clone(), threshold);
+            }
+        }
+        Ok(DocsStateUpdate::default()
+            .root(places.root.clone())
+            .output(places.output.display().to_string())
+            .model_name(model.to_owned())
+            .options(places.options.clone())
+            .thresholds(learned)
+            .times(times)
+            .config(config)
+            .wanted(wanted))
+    }
+
+    /// Scans, and shows how far it is.
+    async fn scan(&self, places: &Places, talk: &Talk<'_>) -> anyhow::Result<Arc<Tree>> {
+        let progress = Arc::new(Progress::default());
+        let mut scanned = std::pin::pin!(self.desk.scans.tree(
+            &places.root,
+            &places.options,
+            &progress
+        ));
+        let tree = loop {
+            tokio::select! {
+                tree = &mut scanned => break tree?,
+                () = tokio::time::sleep(SHOWN_EVERY) => {
+                    let files = progress.files.load(Ordering::Relaxed);
+                    talk.say.aside(&format!("{files} files scanned"));
+                }
+            }
+        };
+        let languages: Vec<String> = tree
+            .languages()
+            .into_iter()
+            .map(|(language, files)| format!("{} {files}", language.word()))
+            .collect();
+        talk.tell(&format!(
+            "{}: {} files in {} directories ({})",
+            tree.project,
+            tree.files.len(),
+            tree.directories.len(),
+            languages.join(", ")
+        ));
+        for unread in &tree.unread {
+            talk.say.aside(&format!("not read: {unread}"));
+        }
+        Ok(tree)
+    }
+
+    fn tell_plan(
+        &self,
+        plan: &Plan,
+        config: &AgentWorkflowConfig,
+        model: &str,
+        talk: &Talk<'_>,
+    ) -> anyhow::Result<()> {
+        for (agent, why) in &plan.wanted {
+            talk.tell(&format!("{agent}: {why}"));
+        }
+        if !plan.kept.is_empty() {
+            talk.tell(&format!("kept: {}", plan.kept.join(", ")));
+        }
+        let estimate = plan::estimate(&self.desk, plan, config, model)?;
+        talk.tell(&format!(
+            "estimate: {} to {} model calls, up to {} tokens in, cost up to {}",
+            estimate.calls_min, estimate.calls_max, estimate.input_tokens, estimate.cost
+        ));
+        Ok(())
+    }
+
+    /// Writes the pages, and says what came out.
+    async fn finish(&self, thread: &dyn AnyThread, talk: &Talk<'_>) -> anyhow::Result<Exit> {
+        let state: DocsState = state_of(thread).await?;
+        let progress = Arc::new(Progress::default());
+        let tree = self
+            .desk
+            .scans
+            .tree(&state.root, &state.options, &progress)
+            .await?;
+        let output = PathBuf::from(&state.output);
+        let written = pages::write(&state, &tree, &output)?;
+        // Whoever looks next looks at the tree as it is then.
+        self.desk.scans.forget(&state.root, &state.options);
+        for result in &state.results {
+            talk.tell(&nodes::line(result));
+            for warning in &result.warnings {
+                talk.say.aside(&format!("  {warning}"));
+            }
+        }
+        let report = state.report.clone().unwrap_or_default();
+        let mut cost = superstep_llm::Cost::NanoDollars(0);
+        for result in &state.results {
+            cost = cost.plus(result.metadata.cost.unwrap_or(superstep_llm::Cost::Unknown));
+        }
+        talk.tell(&format!(
+            "{} model calls, {} tokens in, {} out, cost {cost}",
+            report.calls, report.usage.input_tokens, report.usage.output_tokens
+        ));
+        match talk.json {
+            true => talk.say.json(&told(&thread.id(), &state, &written)),
+            false => talk
+                .say
+                .line(&format!("saved {}", output.join(pages::INDEX).display())),
+        }
+        let mut results = state.results.iter();
+        if results.any(|result| result.metadata.is_cut_short()) {
+            talk.tell(
+                "stopped at the budget; what there is is saved, and the next run makes the rest",
+            );
+            return Ok(Exit::Budget);
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// The command, for who has the agent at hand.
+pub async fn handle_docs_command(
+    args: &DocsArgs,
+    model: &str,
+    talk: &Talk<'_>,
+) -> anyhow::Result<Exit> {
+    let writing = Writing {
+        desk: Arc::new(super::desk(&talk.home.settings, talk.home.models.clone())?),
+    };
+    writing.handle(args, model, talk).await
+}
+
+fn tell_check(plan: &Plan, talk: &Talk<'_>) -> Exit {
+    for (agent, why) in &plan.wanted {
+        talk.tell(&format!("stale: {agent}: {why}"));
+    }
+    if talk.json {
+        let stale = plan
+            .wanted
+            .iter()
+            .map(|(agent, why)| json!({ "agent": agent, "why": why.to_string() }));
+        talk.say
+            .json(&json!({ "fresh": plan.kept, "stale": stale.collect::<Vec<_>>() }));
+    }
+    match plan.wanted.is_empty() {
+        true => {
+            talk.tell("every page describes the tree as it is");
+            Exit::Done
+        }
+        false => {
+            talk.tell("run `archie docs --incremental` to bring them up to date");
+            Exit::Failed
+        }
+    }
+}
+
+fn told(thread: &str, state: &DocsState, written: &[PathBuf]) -> Json {
+    let written: Vec<String> = written
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    json!({
+        "thread": thread,
+        "saved": written,
+        "results": state.results,
+        "scan": state.scan,
+        "report": state.report,
+    })
+}
+
+impl Manner for Writing {
+    fn put(&self, asked: &Asked) -> String {
+        match asked.kind.as_str() {
+            "gate" => gate(&asked.request),
+            _ => asked.words(),
+        }
+    }
+
+    fn prompt(&self, asked: &Asked) -> String {
+        match asked.kind.as_str() {
+            "gate" => "accept, skip, add QUESTION or delete NUMBERS: ".to_owned(),
+            _ => asked.prompt(),
+        }
+    }
+
+    fn read(&self, asked: &Asked, line: &str) -> Result<Json, String> {
+        match asked.kind.as_str() {
+            "gate" => approval(line).and_then(|approval| {
+                serde_json::to_value(approval).map_err(|error| error.to_string())
+            }),
+            _ => asked.read(line),
+        }
+    }
+
+    fn shows_words(&self) -> bool {
+        // Several agents talk at once.
+        false
+    }
+
+    fn is_finished(&self, state: &Json) -> bool {
+        !state["report"].is_null()
+    }
+
+    fn with_model(&self, model: &str) -> Option<Json> {
+        Some(json!({ "modelName": model }))
+    }
+
+    fn finish<'a>(
+        &'a self,
+        talk: &'a Talk<'a>,
+        thread: &'a dyn AnyThread,
+    ) -> BoxFuture<'a, anyhow::Result<Exit>> {
+        Box::pin(self.finish(thread, talk))
+    }
+}
+
+/// Where the pages go if it is not said.
+const OUTPUT: &str = ".arch-docs";
+const SHOWN_EVERY: Duration = Duration::from_millis(500);

@@ -1,0 +1,499 @@
+//! Diagrams are read before they are written: what a forge could not draw is left out.
+//!
+//! Five kinds are known: flowcharts, sequences, classes, entities and states. A flowchart is also drawn, simply, for the viewer.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// A diagram that can be drawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagram {
+    /// Which kind.
+    pub kind: Kind,
+    /// Its nodes and their labels, in order of appearance; for flowcharts only.
+    pub nodes: Vec<(String, String)>,
+    /// Its edges with their labels, by node; for flowcharts only.
+    pub edges: Vec<(usize, usize, String)>,
+}
+
+/// Which kind of diagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `flowchart` or `graph`.
+    Flowchart,
+    /// `sequenceDiagram`.
+    Sequence,
+    /// `classDiagram`.
+    Class,
+    /// `erDiagram`.
+    Entity,
+    /// `stateDiagram`.
+    State,
+}
+
+/// Why a text is no diagram.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {why}")]
+pub struct NoDiagram {
+    /// Which line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// Reads a diagram.
+pub fn parse(text: &str) -> Result<Diagram, NoDiagram> {
+    let mut lines = text
+        .lines()
+        .enumerate()
+        .map(|(at, line)| {
+            (
+                at + 1,
+                line.split("%%")
+                    .next()
+                    .unwrap_or(line)
+                    .trim()
+                    .trim_end_matches(';')
+                    .trim(),
+            )
+        })
+        .filter(|(_, line)| !line.is_empty());
+    let (at, head) = lines.next().ok_or(NoDiagram {
+        line: 1,
+        why: "it is empty".to_owned(),
+    })?;
+    let mut words = head.split_whitespace();
+    let kind = match words.next() {
+        Some("flowchart" | "graph") => Kind::Flowchart,
+        Some("sequenceDiagram") => Kind::Sequence,
+        Some("classDiagram") => Kind::Class,
+        Some("erDiagram") => Kind::Entity,
+        Some("stateDiagram" | "stateDiagram-v2") => Kind::State,
+        other => {
+            let why = format!("`{}` is no kind of diagram", other.unwrap_or_default());
+            return Err(NoDiagram { line: at, why });
+        }
+    };
+    if kind == Kind::Flowchart
+        && let Some(direction) = words.next()
+        && !["TD", "TB", "BT", "LR", "RL"].contains(&direction)
+    {
+        let why = format!("`{direction}` is no direction");
+        return Err(NoDiagram { line: at, why });
+    }
+    let mut reading = Reading {
+        diagram: Diagram {
+            kind,
+            nodes: Vec::new(),
+            edges: Vec::new(),
+        },
+        by_id: BTreeMap::new(),
+        depth: 0,
+    };
+    let mut last = at;
+    for (at, line) in lines {
+        last = at;
+        reading
+            .line(line)
+            .map_err(|why| NoDiagram { line: at, why })?;
+    }
+    match reading.depth {
+        0 => Ok(reading.diagram),
+        _ => Err(NoDiagram {
+            line: last,
+            why: "something that was opened is not closed".to_owned(),
+        }),
+    }
+}
+
+struct Reading {
+    diagram: Diagram,
+    by_id: BTreeMap<String, usize>,
+    depth: usize,
+}
+
+impl Reading {
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        match self.diagram.kind {
+            Kind::Flowchart => self.flowchart(line),
+            Kind::Sequence => self.sequence(line),
+            Kind::Class | Kind::Entity | Kind::State => self.block(line),
+        }
+    }
+
+    fn open(&mut self) {
+        self.depth += 1;
+    }
+
+    fn close(&mut self) -> Result<(), String> {
+        self.depth = self
+            .depth
+            .checked_sub(1)
+            .ok_or("nothing is open that could be closed")?;
+        Ok(())
+    }
+
+    fn flowchart(&mut self, line: &str) -> Result<(), String> {
+        let first = line.split_whitespace().next().unwrap_or_default();
+        match first {
+            "subgraph" => {
+                self.open();
+                return Ok(());
+            }
+            "end" if line == "end" => return self.close(),
+            "classDef" | "class" | "style" | "linkStyle" | "click" | "direction" => return Ok(()),
+            _ => {}
+        }
+        let mut rest = line;
+        let mut before: Option<Vec<usize>> = None;
+        let mut label = String::new();
+        loop {
+            let (group, after) = self.group(rest)?;
+            if let Some(from) = before {
+                for one in &from {
+                    for other in &group {
+                        self.diagram.edges.push((*one, *other, label.clone()));
+                    }
+                }
+            }
+            let after = after.trim_start();
+            if after.is_empty() {
+                return Ok(());
+            }
+            let (found, further) = link(after)?;
+            label = found;
+            rest = further;
+            before = Some(group);
+        }
+    }
+
+    /// Nodes joined by `&`.
+    fn group<'a>(&mut self, text: &'a str) -> Result<(Vec<usize>, &'a str), String> {
+        let mut group = Vec::new();
+        let mut rest = text;
+        loop {
+            let (id, label, after) = node(rest.trim_start())?;
+            let next = self.by_id.len();
+            let at = *self.by_id.entry(id.clone()).or_insert(next);
+            if at == self.diagram.nodes.len() {
+                self.diagram.nodes.push((id.clone(), id));
+            }
+            if let Some(label) = label {
+                self.diagram.nodes[at].1 = label;
+            }
+            group.push(at);
+            match after.trim_start().strip_prefix('&') {
+                Some(after) => rest = after,
+                None => return Ok((group, after)),
+            }
+        }
+    }
+
+    fn sequence(&mut self, line: &str) -> Result<(), String> {
+        let first = line.split_whitespace().next().unwrap_or_default();
+        match first {
+            "participant" | "actor" | "autonumber" | "activate" | "deactivate" | "title"
+            | "create" | "destroy" | "else" | "and" | "option" => Ok(()),
+            "Note" | "note" if line.contains(':') => Ok(()),
+            "loop" | "alt" | "opt" | "par" | "critical" | "break" | "rect" | "box" => {
+                self.open();
+                Ok(())
+            }
+            "end" => self.close(),
+            _ => {
+                let (arrow, _) = SEQUENCE_ARROWS
+                    .iter()
+                    .filter_map(|arrow| Some((*arrow, line.find(arrow)?)))
+                    .min_by_key(|(arrow, at)| (*at, usize::MAX - arrow.len()))
+                    .ok_or_else(|| format!("`{line}` sends nothing to anybody"))?;
+                let (from, to) = line.split_once(arrow).unwrap_or_default();
+                let (to, _) = to.split_once(':').ok_or("a message needs `: text`")?;
+                let is_named = |name: &str| !name.trim().trim_start_matches(['+', '-']).is_empty();
+                (is_named(from) && is_named(to))
+                    .then_some(())
+                    .ok_or_else(|| "a message needs somebody on both sides".to_owned())
+            }
+        }
+    }
+
+    fn block(&mut self, line: &str) -> Result<(), String> {
+        if line == "}" {
+            return self.close();
+        }
+        if line.ends_with('{') {
+            let head = line.trim_end_matches('{').trim();
+            if head.is_empty() {
+                return Err("a block needs a name".to_owned());
+            }
+            self.open();
+            return Ok(());
+        }
+        if self.depth > 0
+            || line.starts_with("class ")
+            || line.starts_with("state ")
+            || line.starts_with("note ")
+            || line.starts_with("direction ")
+        {
+            return Ok(());
+        }
+        let arrows: &[&str] = match self.diagram.kind {
+            Kind::Class => &[
+                "<|--", "--|>", "*--", "--*", "o--", "--o", "-->", "<--", "..>", "<..", "..|>",
+                "<|..", "--", "..",
+            ],
+            Kind::Entity => &["--", ".."],
+            _ => &["-->"],
+        };
+        let has_both = arrows.iter().any(|arrow| {
+            line.split_once(arrow)
+                .is_some_and(|(from, to)| !from.trim().is_empty() && !to.trim().is_empty())
+        });
+        let is_member = self.diagram.kind != Kind::Entity && line.contains(" : ");
+        if has_both && self.diagram.kind == Kind::Entity && !line.contains(':') {
+            return Err("a relation needs `: label`".to_owned());
+        }
+        let is_word = line
+            .chars()
+            .all(|c| c.is_alphanumeric() || c == '_' || c == '-');
+        (has_both || is_member || is_word)
+            .then_some(())
+            .ok_or_else(|| format!("`{line}` says nothing that belongs here"))
+    }
+}
+
+/// `id`, `id[label]`, `id(label)`, `id{label}` and the like.
+fn node(text: &str) -> Result<(String, Option<String>, &str), String> {
+    let end = text
+        .char_indices()
+        .find(|(at, c)| {
+            let is_plain = c.is_alphanumeric() || matches!(c, '_' | '.' | '/')
+                // A dash belongs to a name if no link begins with it.
+                || (*c == '-' && text[*at + 1..].starts_with(|next: char| next.is_alphanumeric()) && *at > 0);
+            !is_plain
+        })
+        .map_or(text.len(), |(at, _)| at);
+    let (id, rest) = text.split_at(end);
+    if id.is_empty() {
+        return Err(format!("a node was expected before `{}`", head(text)));
+    }
+    if id == "end" {
+        return Err("`end` cannot be the name of a node".to_owned());
+    }
+    for (open, close) in SHAPES {
+        let Some(inner) = rest.strip_prefix(open) else {
+            continue;
+        };
+        let (label, after) = match inner.strip_prefix('"') {
+            Some(quoted) => {
+                let (label, after) = quoted.split_once('"').ok_or("a label is not closed")?;
+                let after = after.strip_prefix(close).ok_or("a label is not closed")?;
+                (label, after)
+            }
+            None => {
+                let (label, after) = inner.split_once(close).ok_or("a label is not closed")?;
+                if label.contains(['[', ']', '(', ')', '{', '}', '"']) {
+                    return Err(format!("the label `{label}` needs quotes"));
+                }
+                (label, after)
+            }
+        };
+        return Ok((id.to_owned(), Some(label.to_owned()), after));
+    }
+    let after = rest.strip_prefix(":::").map_or(rest, |class| {
+        class.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_')
+    });
+    Ok((id.to_owned(), None, after))
+}
+
+/// A link and its label.
+fn link(text: &str) -> Result<(String, &str), String> {
+    let bad = || format!("a link was expected before `{}`", head(text));
+    let starts = ["-.", "==", "--", "~~", "<-", "x-", "o-"];
+    if !starts.iter().any(|start| text.starts_with(start)) {
+        return Err(bad());
+    }
+    let is_line = |c: char| matches!(c, '-' | '=' | '.' | '~' | '<' | '>' | 'x' | 'o');
+    let first = text.find(|c: char| !is_line(c)).unwrap_or(text.len());
+    let (line, rest) = text.split_at(first);
+    if let Some(labelled) = rest.strip_prefix('|') {
+        let (label, after) = labelled.split_once('|').ok_or("a label is not closed")?;
+        return Ok((label.trim_matches('"').to_owned(), after));
+    }
+    let is_whole = line.ends_with(['>', 'x', 'o'])
+        || line == "---"
+        || line == "==="
+        || line == "-.-"
+        || line == "~~~";
+    if is_whole {
+        return Ok((String::new(), rest));
+    }
+    // `-- label -->`
+    let ends = ["-->", "---", "==>", "===", ".->", ".-"];
+    let (at, end) = ends
+        .iter()
+        .filter_map(|end| Some((rest.find(end)?, *end)))
+        .min()
+        .ok_or_else(bad)?;
+    Ok((rest[..at].trim().to_owned(), &rest[at + end.len()..]))
+}
+
+fn head(text: &str) -> String {
+    text.chars().take(24).collect()
+}
+
+/// The longer ones first.
+const SHAPES: [(&str, &str); 9] = [
+    ("([", "])"),
+    ("[[", "]]"),
+    ("[(", ")]"),
+    ("((", "))"),
+    ("{{", "}}"),
+    ("[", "]"),
+    ("(", ")"),
+    ("{", "}"),
+    (">", "]"),
+];
+
+const SEQUENCE_ARROWS: [&str; 8] = ["-->>", "->>", "-->", "->", "--x", "-x", "--)", "-)"];
+
+/// A flowchart as a picture: rows from top to bottom. None for other kinds.
+pub fn svg(diagram: &Diagram) -> Option<String> {
+    if diagram.kind != Kind::Flowchart || diagram.nodes.is_empty() {
+        return None;
+    }
+    let rows = rows(diagram);
+    let depth = rows.iter().max().map_or(1, |deepest| deepest + 1);
+    let mut columns = vec![0_usize; depth];
+    let mut places = Vec::new();
+    for row in &rows {
+        places.push((columns[*row], *row));
+        columns[*row] += 1;
+    }
+    let widest = columns.iter().max().copied().unwrap_or(1);
+    let (width, height) = (
+        widest * (BOX_WIDTH + GAP) + GAP,
+        depth * (BOX_HEIGHT + GAP) + GAP,
+    );
+    let centre = |node: usize| {
+        let (column, row) = places[node];
+        let indent = (widest - columns[row]) * (BOX_WIDTH + GAP) / 2;
+        let x = GAP + indent + column * (BOX_WIDTH + GAP) + BOX_WIDTH / 2;
+        (x, GAP + row * (BOX_HEIGHT + GAP) + BOX_HEIGHT / 2)
+    };
+    let mut out = format!("<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" role=\"img\">");
+    for (from, to, label) in &diagram.edges {
+        let ((x1, y1), (x2, y2)) = (centre(*from), centre(*to));
+        let _ = write!(
+            out,
+            "<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>"
+        );
+        if !label.is_empty() {
+            let (x, y) = ((x1 + x2) / 2, (y1 + y2) / 2);
+            let _ = write!(
+                out,
+                "<text x=\"{x}\" y=\"{y}\" class=\"edge\">{}</text>",
+                escaped(label)
+            );
+        }
+    }
+    for (at, (_, label)) in diagram.nodes.iter().enumerate() {
+        let (x, y) = centre(at);
+        let (left, top) = (x - BOX_WIDTH / 2, y - BOX_HEIGHT / 2);
+        let short: String = label.chars().take(26).collect();
+        let _ = write!(
+            out,
+            "<rect x=\"{left}\" y=\"{top}\" width=\"{BOX_WIDTH}\" height=\"{BOX_HEIGHT}\" rx=\"6\"/><text x=\"{x}\" y=\"{}\">{}</text>",
+            y + 5,
+            escaped(&short)
+        );
+    }
+    out.push_str("</svg>");
+    Some(out)
+}
+
+/// How far each node is from where nothing leads to; rings are cut where they close.
+fn rows(diagram: &Diagram) -> Vec<usize> {
+    let mut rows = vec![0_usize; diagram.nodes.len()];
+    for _ in 0..diagram.nodes.len().min(12) {
+        for (from, to, _) in &diagram.edges {
+            if from < to || rows[*to] == 0 && from != to {
+                rows[*to] = rows[*to].max(rows[*from] + 1).min(diagram.nodes.len());
+            }
+        }
+    }
+    rows
+}
+
+/// Text that is safe inside HTML.
+pub fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+const BOX_WIDTH: usize = 200;
+const BOX_HEIGHT: usize = 36;
+const GAP: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flowchart_is_read_with_its_labels() {
+        let text = "graph TD\n  A[Start] --> B{\"ok?\"}\n  B -->|yes| C & D\n  B -- no --> E((x))\n  C -.-> A\n subgraph one\n  D === E\n end\n classDef x fill:#fff";
+        let diagram = parse(text).unwrap();
+        assert_eq!(diagram.nodes.len(), 5);
+        assert_eq!(diagram.nodes[1], ("B".to_owned(), "ok?".to_owned()));
+        let edges: Vec<_> = diagram
+            .edges
+            .iter()
+            .map(|(a, b, label)| (*a, *b, label.as_str()))
+            .collect();
+        assert_eq!(
+            edges,
+            [
+                (0, 1, ""),
+                (1, 2, "yes"),
+                (1, 3, "yes"),
+                (1, 4, "no"),
+                (2, 0, ""),
+                (3, 4, "")
+            ]
+        );
+        assert!(svg(&diagram).unwrap().contains("ok?"));
+    }
+
+    #[test]
+    fn what_cannot_be_drawn_is_told_with_its_line() {
+        for (text, line, why) in [
+            ("", 1, "empty"),
+            ("pie\n a: 1", 1, "no kind"),
+            ("graph XY\nA-->B", 1, "no direction"),
+            ("graph TD\nA[open --> B", 2, "not closed"),
+            ("graph TD\nA[f(x)] --> B", 2, "needs quotes"),
+            ("graph TD\nA --> ", 2, "expected"),
+            ("graph TD\nA B", 2, "link"),
+            ("graph TD\nsubgraph x\nA-->B", 3, "not closed"),
+            ("sequenceDiagram\nA calls B", 2, "sends nothing"),
+            ("erDiagram\nA ||--o{ B", 2, "label"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert_eq!(error.line, line, "{text}: {error}");
+            assert!(error.why.contains(why), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_other_kinds_are_read_too() {
+        for text in [
+            "sequenceDiagram\nparticipant A\nA->>B: hello\nB-->>A: hi\nloop x\nA->>A: y\nend",
+            "classDiagram\nclass Cart {\n +items\n}\nCart <|-- Big\nCart : +add()",
+            "erDiagram\nCART ||--o{ ITEM : holds\nCART {\n int id\n}",
+            "stateDiagram-v2\n[*] --> Open\nOpen --> [*]",
+        ] {
+            parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        }
+    }
+}

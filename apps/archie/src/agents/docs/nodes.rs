@@ -1,0 +1,189 @@
+//! The nodes around the agents: the scan, the tasks, and the sum.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::json;
+use superstep::trace::SpanNames;
+use superstep::{Command, Node, NodeCx, NodeError, View};
+use superstep_llm::Usage;
+
+use super::desk::Desk;
+use super::manifest;
+use super::scan::{Progress, Tree};
+use super::state::{
+    AgentContext, AgentResult, AgentTask, DocsState, DocsStateUpdate, Report, ScanSummary,
+};
+
+/// Reads the tree, and shows how far it is.
+pub(super) struct ScanProjectStructure {
+    pub(super) desk: Arc<Desk>,
+}
+
+/// Says what each agent has to do.
+pub(super) struct CreateExecutionContext {
+    pub(super) desk: Arc<Desk>,
+}
+
+/// Puts together what the agents gave.
+pub(super) struct AggregateResults {
+    pub(super) desk: Arc<Desk>,
+}
+
+impl Node<DocsState> for ScanProjectStructure {
+    async fn run(
+        &self,
+        state: View<DocsState>,
+        cx: NodeCx,
+    ) -> Result<Command<DocsState>, NodeError> {
+        cx.emit(SpanNames {
+            node_span: None,
+            graph_span: Some("DocumentationGeneration-Complete".to_owned()),
+        })?;
+        let progress = Arc::new(Progress::default());
+        let mut scanned =
+            std::pin::pin!(self.desk.scans.tree(&state.root, &state.options, &progress));
+        let tree = loop {
+            tokio::select! {
+                tree = &mut scanned => break tree.map_err(NodeError::fatal)?,
+                () = tokio::time::sleep(SHOWN_EVERY) => {
+                    let files = progress.files.load(Ordering::Relaxed);
+                    cx.emit_live(json!({ "event": "progress", "text": format!("{files} files scanned") }))?;
+                }
+            }
+        };
+        Ok(DocsStateUpdate::default().scan(summary(&tree)).into())
+    }
+}
+
+/// What is kept of a scan.
+pub(super) fn summary(tree: &Tree) -> ScanSummary {
+    let languages = tree.languages().into_iter();
+    ScanSummary {
+        project: tree.project.clone(),
+        file_count: tree.files.len() as u64,
+        directory_count: tree.directories.len() as u64,
+        languages: languages
+            .map(|(language, files)| (language.word().to_owned(), files))
+            .collect(),
+        hash: tree.hash.clone(),
+        unread: tree.unread.clone(),
+    }
+}
+
+/// What an agent works on.
+pub(super) fn context(
+    root: &str,
+    state_options: &super::scan::ScanOptions,
+    tree: &Tree,
+) -> AgentContext {
+    AgentContext {
+        project: tree.project.clone(),
+        root: root.to_owned(),
+        options: state_options.clone(),
+        scan: tree.hash.clone(),
+        files: tree
+            .files
+            .iter()
+            .take(FILES_MAX)
+            .map(|file| file.path.clone())
+            .collect(),
+        file_count: tree.files.len() as u64,
+        directory_count: tree.directories.len() as u64,
+    }
+}
+
+impl Node<DocsState> for CreateExecutionContext {
+    async fn run(
+        &self,
+        state: View<DocsState>,
+        _cx: NodeCx,
+    ) -> Result<Command<DocsState>, NodeError> {
+        let progress = Arc::new(Progress::default());
+        let tree = self
+            .desk
+            .scans
+            .tree(&state.root, &state.options, &progress)
+            .await;
+        let tree = tree.map_err(NodeError::fatal)?;
+        let mut context = context(&state.root, &state.options, &tree);
+        // What was described is what was scanned first, even if the tree is another by now.
+        context.scan.clone_from(&state.scan.hash);
+        let mut tasks = Vec::new();
+        for agent in &state.wanted {
+            let inputs = manifest::inputs(&*self.desk.agent_of(agent)?, &context, &tree);
+            let mut config = state.config.clone();
+            if let Some(threshold) = state.thresholds.get(agent) {
+                config.clarity_threshold = *threshold;
+            }
+            tasks.push(AgentTask {
+                agent: agent.clone(),
+                model_name: state.model_name.clone(),
+                context: context.clone(),
+                inputs,
+                config,
+                shared: None,
+            });
+        }
+        Ok(DocsStateUpdate::default().tasks(tasks).into())
+    }
+}
+
+impl Node<DocsState> for AggregateResults {
+    async fn run(
+        &self,
+        state: View<DocsState>,
+        _cx: NodeCx,
+    ) -> Result<Command<DocsState>, NodeError> {
+        for result in &state.results {
+            self.desk.agent_of(&result.agent_name)?;
+        }
+        let mut usage = Usage::default();
+        let mut calls = 0;
+        for result in &state.results {
+            usage += result.metadata.usage;
+            calls += result.metadata.calls;
+        }
+        let report = Report {
+            agents: u32::try_from(state.results.len()).unwrap_or(u32::MAX),
+            calls,
+            usage,
+            lines: state.results.iter().map(line).collect(),
+        };
+        Ok(DocsStateUpdate::default().report(Some(report)).into())
+    }
+}
+
+/// `file-structure  62 → Q4 → 74 → Q3 → 85 ✓ 2 iterations`.
+pub(super) fn line(result: &AgentResult) -> String {
+    let metadata = &result.metadata;
+    let mut trend = String::new();
+    for (at, score) in metadata.scores.iter().enumerate() {
+        if at > 0 {
+            let note = metadata.refinement_notes.get(at - 1);
+            let count = note
+                .and_then(|note| note.split("Addressed ").nth(1))
+                .and_then(|rest| rest.split(' ').next());
+            trend.push_str(&format!(" → Q{} → ", count.unwrap_or("0")));
+        }
+        trend.push_str(&score.to_string());
+    }
+    if trend.is_empty() {
+        trend.push_str("unscored");
+    }
+    let mark = match metadata.stopped.as_str() {
+        "enough" => "✓".to_owned(),
+        other => format!("({other})"),
+    };
+    let iterations = match metadata.iterations {
+        1 => "1 iteration".to_owned(),
+        count => format!("{count} iterations"),
+    };
+    format!("{}  {trend} {mark} {iterations}", result.agent_name)
+}
+
+const SHOWN_EVERY: Duration = Duration::from_millis(200);
+
+/// As many paths as a prompt has room for.
+const FILES_MAX: usize = 1_000;

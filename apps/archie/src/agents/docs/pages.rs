@@ -1,0 +1,192 @@
+//! The folder of pages: one for each agent, an index, a viewer, and the manifest last.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use super::manifest::{self, Manifest, NewPage};
+use super::scan::Tree;
+use super::state::{AgentResult, DocsState};
+use super::viewer;
+
+/// The name of the index.
+pub const INDEX: &str = "index.md";
+/// The name of the viewer.
+pub const VIEWER: &str = "index.html";
+
+/// One change to the folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Which file.
+    pub to: PathBuf,
+    /// What is in it then.
+    pub text: String,
+}
+
+impl Change {
+    /// Makes it, all or nothing.
+    pub fn make(&self) -> anyhow::Result<()> {
+        let failed = || format!("{} cannot be written", self.to.display());
+        let mut beside = self.to.as_os_str().to_owned();
+        beside.push(".new");
+        fs::write(&beside, &self.text).with_context(failed)?;
+        fs::rename(&beside, &self.to).with_context(failed)
+    }
+}
+
+/// What is to be written for what the agents gave. Made twice, it is the same.
+pub fn changes(state: &DocsState, tree: &Tree, folder: &Path) -> anyhow::Result<Vec<Change>> {
+    let mut kept = Manifest::read(folder)?;
+    kept.version = 1;
+    kept.project.clone_from(&state.scan.project);
+    kept.file_count = state.scan.file_count;
+    kept.directory_count = state.scan.directory_count;
+    let mut pages: Vec<(String, String)> = Vec::new();
+    for result in &state.results {
+        let page = format!("{}.md", result.agent_name);
+        let text = page_text(result, tree, folder);
+        let settings = manifest::settings(&state.config, &state.model_name);
+        let new = NewPage {
+            name: &page,
+            text: &text,
+            settings,
+            model: &state.model_name,
+        };
+        let times = state.times.get(&result.agent_name);
+        kept.note(result, new, times.copied().unwrap_or(0));
+        pages.push((page, text));
+    }
+    let mut all: Vec<(String, String)> = Vec::new();
+    for (name, made) in &kept.agents {
+        let new = pages.iter().find(|(page, _)| *page == made.page);
+        let text = match new {
+            Some((_, text)) => text.clone(),
+            // A page that is neither new nor there is left out of the viewer; `--check` tells of it.
+            None => match fs::read_to_string(folder.join(&made.page)) {
+                Ok(text) => text,
+                Err(_) => continue,
+            },
+        };
+        all.push((name.clone(), text));
+    }
+    let index = index(&kept);
+    let view = viewer::html(&kept.project, &index, &all);
+    let mut written: Vec<(String, String)> = pages;
+    written.push((INDEX.to_owned(), index));
+    written.push((VIEWER.to_owned(), view));
+    let mut json = serde_json::to_string_pretty(&kept)?;
+    json.push('\n');
+    written.push((manifest::FILE.to_owned(), json));
+    let change = |(name, text): (String, String)| Change {
+        to: folder.join(name),
+        text,
+    };
+    Ok(written.into_iter().map(change).collect())
+}
+
+/// Writes what the agents gave.
+pub fn write(state: &DocsState, tree: &Tree, folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    let changes = changes(state, tree, folder)?;
+    for change in &changes {
+        change.make()?;
+    }
+    Ok(changes.into_iter().map(|change| change.to).collect())
+}
+
+/// The page of an agent, with links to the files it names, and to the index.
+fn page_text(result: &AgentResult, tree: &Tree, folder: &Path) -> String {
+    let mut text = linked(&result.markdown, tree, &way_up(&tree.root, folder));
+    let metadata = &result.metadata;
+    text.push_str("\n---\n\n");
+    let scores: Vec<String> = metadata.scores.iter().map(u32::to_string).collect();
+    let scored = match scores.is_empty() {
+        true => "not scored".to_owned(),
+        false => format!(
+            "score {} of 100 ({})",
+            (result.confidence * 100.0).round(),
+            scores.join(" → ")
+        ),
+    };
+    text.push_str(&format!(
+        "Tables are measured; the text was written by a model and its names were looked up: {} held. {}. [Index]({INDEX})\n",
+        super::writers::many(metadata.claims.len() as u64, "claim", "claims"),
+        capitalised(&scored)
+    ));
+    text
+}
+
+fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) => first.to_uppercase().chain(chars).collect(),
+        None => String::new(),
+    }
+}
+
+/// From the folder of the pages up to the root; none if it is not below it.
+fn way_up(root: &Path, folder: &Path) -> Option<String> {
+    let (root, folder) = (root.canonicalize().ok()?, folder.canonicalize().ok()?);
+    let below = folder.strip_prefix(&root).ok()?;
+    Some("../".repeat(below.components().count()))
+}
+
+/// The text with a link for each file that stands in it as code by itself.
+fn linked(text: &str, tree: &Tree, up: &Option<String>) -> String {
+    let Some(up) = up else {
+        return text.to_owned();
+    };
+    let mut out = String::new();
+    let mut in_block = false;
+    for line in text.split_inclusive('\n') {
+        if line.trim_start().starts_with("```") {
+            in_block = !in_block;
+        }
+        if in_block || line.matches('`').count() % 2 == 1 {
+            out.push_str(line);
+            continue;
+        }
+        for (at, part) in line.split('`').enumerate() {
+            match at % 2 {
+                1 => out.push_str(&code(part, tree, up)),
+                _ => out.push_str(part),
+            }
+        }
+    }
+    out
+}
+
+fn code(part: &str, tree: &Tree, up: &str) -> String {
+    let (path, line) = part.split_once(':').unwrap_or((part, ""));
+    let is_place = tree.file(path).is_some() && line.chars().all(|c| c.is_ascii_digit());
+    if !is_place || path.contains(['(', ')', ' ', '[', ']']) {
+        return format!("`{part}`");
+    }
+    let anchor = if line.is_empty() {
+        String::new()
+    } else {
+        format!("#L{line}")
+    };
+    format!("[`{part}`]({up}{path}{anchor})")
+}
+
+/// The index: what there is, in a line each.
+fn index(manifest: &Manifest) -> String {
+    let mut text = format!(
+        "# {}: architecture documentation\n\n{} files in {} directories.\n\n| Page | Summary | Confidence |\n| --- | --- | --- |\n",
+        manifest.project, manifest.file_count, manifest.directory_count
+    );
+    for (name, made) in &manifest.agents {
+        let confidence = match made.result.metadata.scores.is_empty() {
+            true => "not scored".to_owned(),
+            false => format!("{:.2}", made.result.confidence),
+        };
+        text.push_str(&format!(
+            "| [{name}]({}) | {} | {confidence} |\n",
+            made.page, made.result.summary
+        ));
+    }
+    text.push_str("\nTo read offline, open `index.html` in a browser. Made by `archie docs`; `archie docs --check` says whether it still holds.\n");
+    text
+}

@@ -1,0 +1,64 @@
+//! One question, answered by a call of its own, side by side with the others.
+
+use std::sync::Arc;
+
+use superstep::trace::SpanNames;
+use superstep::{Command, Node, NodeCx, NodeError};
+use superstep_llm::Message;
+
+use super::super::desk::Desk;
+use super::super::evidence;
+use super::super::state::{AgentWorkflowState, AgentWorkflowStateUpdate, Answered};
+use super::super::tools::research;
+use super::Question;
+use super::asking::Ask;
+
+pub(super) struct AnswerQuestion {
+    pub(super) desk: Arc<Desk>,
+}
+
+impl Node<AgentWorkflowState, Question> for AnswerQuestion {
+    async fn run(
+        &self,
+        asked: Question,
+        cx: NodeCx,
+    ) -> Result<Command<AgentWorkflowState>, NodeError> {
+        let label = format!("{}-Answer-{}", asked.agent, asked.iteration);
+        cx.emit(SpanNames {
+            node_span: Some(label.clone()),
+            graph_span: None,
+        })?;
+        let agent = self.desk.agent_of(&asked.agent)?;
+        let tree = self.desk.tree(&asked.context).await?;
+        let found = evidence::of([asked.question.as_str()], &tree);
+        let ask = Ask {
+            desk: &self.desk,
+            model_name: &asked.model_name,
+            cx: &cx,
+            label,
+        };
+        let messages = vec![
+            Message::system(agent.build_system_prompt(&asked.context)),
+            Message::user(self.desk.prompts.answer(&asked.question, &found.text)),
+        ];
+        let found_out = match asked.tools {
+            true => research(&ask, messages, &tree).await?,
+            false => ask.words(messages).await?.map(|said| (said, Vec::new())),
+        };
+        // What nobody paid for stays a question of the refinement, which asks about the limit itself.
+        let Some((said, mut reads)) = found_out else {
+            return Ok(AgentWorkflowStateUpdate::default().into());
+        };
+        reads.extend(found.reads);
+        Ok(AgentWorkflowStateUpdate::default()
+            .answers(Answered {
+                iteration: asked.iteration,
+                question: asked.question,
+                answer: said.value,
+            })
+            .reads_all(reads)
+            .calls_all(said.calls)
+            .warnings_all(said.warnings)
+            .into())
+    }
+}

@@ -1,0 +1,132 @@
+//! What is missing: three to five questions, those about what is wrong first.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use superstep::{Command, Node, NodeCx, NodeError, View};
+use superstep_llm::Message;
+
+use super::super::accuracy::Claim;
+use super::super::desk::Desk;
+use super::super::state::{AgentWorkflowState, AgentWorkflowStateUpdate, Round};
+use super::asking::Ask;
+use super::name_span;
+
+pub(super) struct GenerateQuestions {
+    pub(super) desk: Arc<Desk>,
+}
+
+/// What the model fills in.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+struct Gaps {
+    #[schemars(length(max = 5), inner(length(max = 200)))]
+    questions: Vec<String>,
+    #[serde(default)]
+    #[schemars(length(max = 5), inner(length(max = 200)))]
+    missing: Vec<String>,
+}
+
+impl Node<AgentWorkflowState> for GenerateQuestions {
+    async fn run(
+        &self,
+        state: View<AgentWorkflowState>,
+        cx: NodeCx,
+    ) -> Result<Command<AgentWorkflowState>, NodeError> {
+        name_span(&state, SPAN, &cx)?;
+        let agent = self.desk.agent_of(&state.agent)?;
+        let ask = Ask::of(&self.desk, &state, SPAN, &cx);
+        let asked: Vec<&String> = state
+            .rounds
+            .iter()
+            .flat_map(|round| &round.questions)
+            .collect();
+        let prompt = self.desk.prompts.questions(
+            &state.current_analysis,
+            state.scores.last(),
+            &state.missing_information,
+            &asked,
+        );
+        let messages = vec![
+            Message::system(agent.build_system_prompt(&state.context)),
+            Message::user(prompt),
+        ];
+        let Some(said) = ask.form(messages, Gaps::default).await? else {
+            return Ok(AgentWorkflowStateUpdate::default().budget(true).into());
+        };
+        let mut missing = state.missing_information.clone();
+        missing.extend(
+            said.value
+                .missing
+                .iter()
+                .map(|gap| gap.trim().to_owned())
+                .filter(|gap| !gap.is_empty()),
+        );
+        missing.dedup();
+        let questions = questions(&state, said.value.questions);
+        let mut update = AgentWorkflowStateUpdate::default()
+            .missing_information(missing)
+            .rounds(Round {
+                iteration: state.iteration + 1,
+                questions: questions.clone(),
+            })
+            .self_questions(questions)
+            .calls_all(said.calls)
+            .warnings_all(said.warnings);
+        if let Some(why) = said.degraded {
+            update = update.warnings(format!("The questions are the program's own: {why}"));
+        }
+        Ok(update.into())
+    }
+}
+
+/// Those about what is wrong first, then the model's; if they are too few, ours.
+fn questions(state: &AgentWorkflowState, from_model: Vec<String>) -> Vec<String> {
+    let misses = state
+        .scores
+        .last()
+        .map(|scored| scored.misses.as_slice())
+        .unwrap_or_default();
+    let about_misses = misses
+        .iter()
+        .filter_map(|miss| Claim::parse(miss))
+        .map(|claim| claim.question());
+    let mut all: Vec<String> = about_misses.take(MISSES_MAX).collect();
+    let asked: Vec<&String> = state
+        .rounds
+        .iter()
+        .flat_map(|round| &round.questions)
+        .collect();
+    let own = OWN.iter().map(|question| (*question).to_owned());
+    let mut from_model = from_model
+        .into_iter()
+        .map(|question| question.trim().to_owned());
+    for question in from_model.by_ref() {
+        let is_new =
+            !question.is_empty() && !all.contains(&question) && !asked.contains(&&question);
+        if is_new && all.len() < MOST {
+            all.push(question);
+        }
+    }
+    for question in own {
+        if all.len() < FEWEST && !all.contains(&question) {
+            all.push(question);
+        }
+    }
+    all
+}
+
+const FEWEST: usize = 3;
+const MOST: usize = 5;
+
+/// Of what is wrong, this much is asked in one round, so that the model's own questions have room.
+const MISSES_MAX: usize = 3;
+
+/// What can be asked of every text.
+const OWN: [&str; 3] = [
+    "Which of the facts does the text not mention yet, and what follows from them?",
+    "Which statements of the text have no file, symbol or count to support them?",
+    "What would somebody who is new to this project need to know next?",
+];
+
+const SPAN: &str = "GenerateQuestions";

@@ -1,0 +1,72 @@
+//! The better text: the questions of the round answered, from what the tree says about them.
+
+use std::sync::Arc;
+
+use superstep::{Command, Node, NodeCx, NodeError, View};
+use superstep_llm::Message;
+
+use super::super::desk::Desk;
+use super::super::evidence;
+use super::super::state::{AgentWorkflowState, AgentWorkflowStateUpdate, Answered};
+use super::super::tools::research;
+use super::asking::Ask;
+use super::name_span;
+
+pub(super) struct RefineAnalysis {
+    pub(super) desk: Arc<Desk>,
+}
+
+impl Node<AgentWorkflowState> for RefineAnalysis {
+    async fn run(
+        &self,
+        state: View<AgentWorkflowState>,
+        cx: NodeCx,
+    ) -> Result<Command<AgentWorkflowState>, NodeError> {
+        let round = state.iteration + 1;
+        let span = format!("Refinement-{round}");
+        name_span(&state, &span, &cx)?;
+        let agent = self.desk.agent_of(&state.agent)?;
+        let tree = self.desk.tree(&state.context).await?;
+        let answers: Vec<&Answered> = state
+            .answers
+            .iter()
+            .filter(|answer| answer.iteration == round)
+            .collect();
+        let found = evidence::of(state.self_questions.iter().map(String::as_str), &tree);
+        let ask = Ask::of(&self.desk, &state, &span, &cx);
+        let refine = self.desk.prompts.refine(
+            &state.current_analysis,
+            &state.self_questions,
+            &answers,
+            &found.text,
+        );
+        let messages = vec![
+            Message::system(agent.build_system_prompt(&state.context)),
+            Message::user(agent.build_human_prompt(&state.context, &tree)),
+            Message::user(refine),
+        ];
+        // What was answered side by side has fetched already.
+        let found_out = match state.config.tools && answers.is_empty() {
+            true => research(&ask, messages, &tree).await?,
+            false => ask.words(messages).await?.map(|said| (said, Vec::new())),
+        };
+        let Some((said, mut reads)) = found_out else {
+            return Ok(AgentWorkflowStateUpdate::default().budget(true).into());
+        };
+        reads.extend(found.reads);
+        let mut update = AgentWorkflowStateUpdate::default()
+            .iteration(round)
+            .reads_all(reads)
+            .calls_all(said.calls)
+            .warnings_all(said.warnings);
+        let count = state.self_questions.len();
+        let note = format!("Iteration {round}: Addressed {count} questions");
+        update = match said.value.is_empty() {
+            true => update.warnings(format!(
+                "Iteration {round}: the model gave no text; the one before is kept"
+            )),
+            false => update.current_analysis(said.value).refinement_notes(note),
+        };
+        Ok(update.into())
+    }
+}

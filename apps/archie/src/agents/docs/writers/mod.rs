@@ -1,0 +1,81 @@
+//! The documentation agents: what each measures, asks and writes. The work itself is [`super::workflow`].
+
+mod architecture;
+mod dependencies;
+mod file_structure;
+mod flow;
+mod pattern;
+mod schema;
+mod security;
+mod table;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+
+use super::workflow::BaseAgentWorkflow;
+
+pub use architecture::ArchitectureAnalyzerWorkflow;
+pub use dependencies::DependencyAnalyzerWorkflow;
+pub use file_structure::{FileStructureAgentWorkflow, build_file_tree};
+pub use flow::FlowAnalyzerWorkflow;
+pub use pattern::PatternAnalyzerWorkflow;
+pub use schema::SchemaAnalyzerWorkflow;
+pub use security::SecurityAnalyzerWorkflow;
+
+/// All that come with the program, in the order of the index.
+pub fn all() -> Vec<Arc<dyn BaseAgentWorkflow>> {
+    vec![
+        Arc::new(FileStructureAgentWorkflow),
+        Arc::new(DependencyAnalyzerWorkflow),
+        Arc::new(ArchitectureAnalyzerWorkflow),
+        Arc::new(FlowAnalyzerWorkflow),
+        Arc::new(SchemaAnalyzerWorkflow),
+        Arc::new(PatternAnalyzerWorkflow),
+        Arc::new(SecurityAnalyzerWorkflow),
+    ]
+}
+
+/// Data from what was measured and what the model wrote.
+fn with_prose(facts: Json, analysis: &str) -> Map<String, Json> {
+    let mut data = match facts {
+        Json::Object(facts) => facts,
+        _ => Map::new(),
+    };
+    data.insert("prose".to_owned(), analysis.into());
+    data
+}
+
+/// A page: its title, what the model wrote, what was measured.
+fn page(title: &str, data: &Map<String, Json>, facts: &str) -> String {
+    let prose = data.get("prose").and_then(Json::as_str).unwrap_or_default();
+    let prose = match prose.is_empty() {
+        true => String::new(),
+        false => format!("{prose}\n\n"),
+    };
+    format!("# {title}\n\n{prose}{}\n", facts.trim_end())
+}
+
+/// A number of the data.
+fn number(data: &Map<String, Json>, name: &str) -> u64 {
+    data.get(name).and_then(Json::as_u64).unwrap_or(0)
+}
+
+/// A list of the data.
+fn list<'a>(data: &'a Map<String, Json>, name: &str) -> &'a [Json] {
+    data.get(name)
+        .and_then(Json::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+}
+
+/// How many, in words: `1 file`, `2 files`.
+pub(super) fn many(count: u64, one: &str, several: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {several}"),
+    }
+}
+
+/// How many rows a table of a page has at most; what is left out is said.
+const ROWS_MAX: usize = 60;

@@ -1,0 +1,56 @@
+//! Tables in Markdown.
+
+use serde_json::Value as Json;
+
+use super::ROWS_MAX;
+
+/// A table of these columns from rows of the data: each column is a heading, the name of a field, and whether it is code.
+pub(super) fn table(rows: &[Json], columns: &[(&str, &str, Cell)], total: u64) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let heads: Vec<&str> = columns.iter().map(|(head, _, _)| *head).collect();
+    let mut out = format!(
+        "| {} |\n|{}\n",
+        heads.join(" | "),
+        " --- |".repeat(columns.len())
+    );
+    for row in rows.iter().take(ROWS_MAX) {
+        let cells: Vec<String> = columns
+            .iter()
+            .map(|(_, name, cell)| cell.of(&row[*name]))
+            .collect();
+        out.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+    let shown = rows.len().min(ROWS_MAX) as u64;
+    if total > shown {
+        out.push_str(&format!("\nand {} more\n", total - shown));
+    }
+    out
+}
+
+/// How a cell is written.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Cell {
+    Plain,
+    Code,
+}
+
+impl Cell {
+    fn of(self, value: &Json) -> String {
+        let text = match value {
+            Json::String(text) => text.clone(),
+            Json::Null => String::new(),
+            Json::Array(items) => {
+                let items: Vec<String> = items.iter().map(|item| self.of(item)).collect();
+                return items.join(", ");
+            }
+            other => other.to_string(),
+        };
+        let text = text.replace('|', "\\|").replace('\n', " ");
+        match self {
+            Self::Code if !text.is_empty() => format!("`{}`", text.replace('`', "'")),
+            _ => text.replace('<', "&lt;"),
+        }
+    }
+}

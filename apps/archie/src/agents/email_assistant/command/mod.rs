@@ -1,0 +1,156 @@
+//! The command: takes mails in, shows and changes what was learned, looks back, signs in.
+
+mod again;
+mod ingest;
+mod manner;
+mod memory;
+mod timer;
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use super::email::Email;
+use super::login::login;
+use super::mailbox::Mailboxes;
+use super::memory::Preferences;
+use crate::cli::interval::interval;
+use crate::exit::Exit;
+use crate::home::Home;
+use crate::say::Say;
+use again::handle_time_machine;
+pub use ingest::handle_ingest;
+pub(super) use manner::Desk;
+use memory::handle_memory;
+
+/// What was asked for.
+#[derive(Debug, Clone, Args)]
+pub struct MailArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: MailCommand,
+}
+
+/// What to do with mail.
+#[derive(Debug, Clone, Subcommand)]
+pub enum MailCommand {
+    /// Sort the mails of a mailbox and draft answers; what needs you waits in the inbox.
+    Ingest(IngestArgs),
+    /// Show, follow and take back what was learned from you.
+    #[command(subcommand)]
+    Memory(MemoryCommand),
+    /// Sort mails of before with today's memory, and see what would change; nothing is kept or sent.
+    TimeMachine(TimeMachineArgs),
+    /// Sign in to a mailbox: gmail, or imaps://USER@HOST.
+    Login(LoginArgs),
+}
+
+/// Which mails.
+#[derive(Debug, Clone, Default, Args)]
+pub struct IngestArgs {
+    /// A Maildir or mbox path, gmail:ACCOUNT, or imaps://USER@HOST.
+    pub source: String,
+    /// Only mails to this address.
+    #[arg(long, value_name = "ADDRESS")]
+    pub email: Option<String>,
+    /// Only mails of the last so many minutes.
+    #[arg(long, value_name = "N")]
+    pub minutes_since: Option<u64>,
+    /// Mails that were read, too.
+    #[arg(long)]
+    pub include_read: bool,
+    /// Begin anew with mails that were finished before.
+    #[arg(long)]
+    pub rerun: bool,
+    /// Also mails from yourself, and those that you have answered.
+    #[arg(long)]
+    pub skip_filters: bool,
+    /// Again and again, such as every 10m, until Control-C.
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    pub every: Option<Duration>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What to do with what was learned.
+#[derive(Debug, Clone, Subcommand)]
+pub enum MemoryCommand {
+    /// Show the lines.
+    Show {
+        /// Which list; all if none is named.
+        which: Option<Preferences>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show every change, with its reason.
+    History {
+        /// Which list.
+        which: Preferences,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Bring back what a list was.
+    Revert {
+        /// Which list.
+        which: Preferences,
+        /// The number of the change; `history` lists them.
+        revision: u64,
+    },
+    /// Forget a list and its history.
+    Forget {
+        /// Which list.
+        which: Preferences,
+    },
+}
+
+/// Which mails of before.
+#[derive(Debug, Clone, Args)]
+pub struct TimeMachineArgs {
+    /// A Maildir or mbox path, gmail:ACCOUNT, or imaps://USER@HOST.
+    pub source: String,
+    /// Mails of the last so many days.
+    #[arg(long, default_value_t = 7)]
+    pub days: u64,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where to sign in.
+#[derive(Debug, Clone, Args)]
+pub struct LoginArgs {
+    /// `gmail`, or imaps://USER@HOST.
+    pub what: String,
+    /// The account, for gmail.
+    #[arg(long, value_name = "ADDRESS")]
+    pub account: Option<String>,
+    /// The server for outgoing mail, for imaps://: smtps://HOST.
+    #[arg(long, value_name = "URL")]
+    pub smtp: Option<String>,
+}
+
+/// Does it.
+pub async fn handle_mail_command(
+    args: &MailArgs,
+    home: &Home,
+    say: &dyn Say,
+) -> anyhow::Result<Exit> {
+    let mailboxes = Mailboxes::new(&home.settings.home);
+    match &args.command {
+        MailCommand::Ingest(args) => handle_ingest(args, home, &mailboxes, say).await,
+        MailCommand::Memory(command) => handle_memory(command, home, say).await,
+        MailCommand::TimeMachine(args) => handle_time_machine(args, home, &mailboxes, say).await,
+        MailCommand::Login(args) => login(args, &home.settings.home, say).await,
+    }
+}
+
+/// A mail in a line.
+fn one_line(email: &Email) -> String {
+    match email.subject.is_empty() {
+        true => email.from.clone(),
+        false => email.subject.clone(),
+    }
+}

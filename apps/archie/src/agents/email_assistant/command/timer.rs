@@ -1,0 +1,114 @@
+//! When mails are taken in again.
+
+use std::time::Duration;
+
+use superstep::store::{Namespace, PutItem};
+
+use crate::agents::email_assistant::NAME;
+use crate::agents::email_assistant::google::now;
+use crate::home::Home;
+use crate::say::Say;
+
+/// When mails were last taken in from a mailbox. In the store, so that it outlives the process.
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct Timer {
+    last_run: u64,
+    last_success: u64,
+    failures: u64,
+}
+
+impl Timer {
+    pub(super) async fn of(home: &Home, source: &str) -> anyhow::Result<Self> {
+        let item = home
+            .memory
+            .get(&Self::namespace()?, source, at(now()))
+            .await?;
+        Ok(match item {
+            Some(item) => serde_json::from_value(item.value)?,
+            None => Self::default(),
+        })
+    }
+
+    fn namespace() -> anyhow::Result<Namespace> {
+        Ok(Namespace::new([NAME, "timers"])?)
+    }
+
+    /// How long until the next time. One that was missed while nobody ran is made up for at once.
+    pub(super) fn wait(&self, every: Duration) -> Duration {
+        // The store knows seconds.
+        let every = every.as_secs().max(1);
+        let next = self.last_run.saturating_add(every);
+        Duration::from_secs(next.saturating_sub(now()).min(every))
+    }
+
+    /// Silence would look like an empty mailbox.
+    pub(super) fn tell(&self, every: Duration, say: &dyn Say) {
+        if self.failures > 0 {
+            let since = match self.last_success {
+                0 => "it never worked".to_owned(),
+                at => format!(
+                    "it last worked {} minutes ago",
+                    now().saturating_sub(at) / 60
+                ),
+            };
+            say.aside(&format!(
+                "it failed {} times in a row; {since}",
+                self.failures
+            ));
+        }
+        let late = now().saturating_sub(self.last_run.saturating_add(every.as_secs()));
+        if self.last_run > 0 && late > every.as_secs() {
+            say.aside(&format!(
+                "nobody looked for {} minutes",
+                (late + every.as_secs()) / 60
+            ));
+        }
+    }
+
+    pub(super) async fn ran(
+        &self,
+        home: &Home,
+        source: &str,
+        is_success: bool,
+    ) -> anyhow::Result<()> {
+        let ran = Self {
+            last_run: now(),
+            last_success: if is_success { now() } else { self.last_success },
+            failures: if is_success { 0 } else { self.failures + 1 },
+        };
+        let put = PutItem {
+            namespace: Self::namespace()?,
+            key: source.to_owned(),
+            value: serde_json::to_value(ran)?,
+            ttl: None,
+        };
+        home.memory.put(&put, at(now())).await?;
+        Ok(())
+    }
+}
+
+fn at(seconds: u64) -> superstep::Timestamp {
+    superstep::Timestamp((seconds * 1_000) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_makes_up_for_what_was_missed_and_never_waits_longer_than_its_interval() {
+        let every = Duration::from_secs(600);
+        assert_eq!(Timer::default().wait(every), Duration::ZERO);
+        let just_now = Timer {
+            last_run: now(),
+            ..Timer::default()
+        };
+        assert!(just_now.wait(every) > Duration::from_secs(590));
+        let clock_went_back = Timer {
+            last_run: now() + 1_000_000,
+            ..Timer::default()
+        };
+        assert!(clock_went_back.wait(every) <= every);
+    }
+}

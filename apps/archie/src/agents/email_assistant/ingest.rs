@@ -1,0 +1,188 @@
+//! From a mailbox to threads: one for each mail, however often it is looked at.
+
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+use superstep::checkpoint::{InterruptQuery, Metadata, Page, Status};
+use superstep::{Outcome, ThreadId};
+
+use super::NAME;
+use super::email::{Email, address};
+use super::mailbox::{Mailbox, Mailboxes, Which};
+use super::state::{Classification, MailState, MailStateUpdate};
+use crate::agents::{AnyThread, state_of};
+use crate::home::Home;
+
+/// What to take in.
+#[derive(Debug, Clone, Default)]
+pub struct Ingest {
+    /// Where from, as the thread keeps it.
+    pub source: String,
+    /// The model of new threads.
+    pub model: String,
+    /// Only mails to this address.
+    pub email: Option<String>,
+    /// Which.
+    pub which: Which,
+    /// Begin anew with mails that have a thread.
+    pub rerun: bool,
+    /// Also mails that are from the account itself, or that somebody has answered.
+    pub skip_filters: bool,
+}
+
+/// What became of a mail.
+#[derive(Debug, Clone)]
+pub struct Came {
+    /// The mail.
+    pub email: Email,
+    /// Its thread.
+    pub thread: String,
+    /// How it stands.
+    pub stands: Stands,
+    /// What it was taken for.
+    pub decision: Option<Classification>,
+    /// What it asks, and under which number of the inbox.
+    pub asks: Vec<(usize, String)>,
+}
+
+/// How a mail stands after it was taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stands {
+    /// It was worked on now.
+    Worked,
+    /// It had been taken in before.
+    Known,
+    /// It failed; the next ingest goes on with it.
+    Failed(String),
+}
+
+impl Ingest {
+    /// Takes in every mail, one after the other.
+    pub async fn run(
+        &self,
+        home: &Home,
+        mailboxes: &Mailboxes,
+        mut tell: impl FnMut(&Came),
+    ) -> anyhow::Result<Vec<Came>> {
+        let mailbox = mailboxes.get(&self.source)?;
+        let mut came = Vec::new();
+        for email in self.mails(&*mailbox).await? {
+            let one = self.take(home, email).await?;
+            tell(&one);
+            came.push(one);
+        }
+        Ok(came)
+    }
+
+    async fn mails(&self, mailbox: &dyn Mailbox) -> anyhow::Result<Vec<Email>> {
+        let mut mails = mailbox.list(&self.which).await?;
+        if let Some(wanted) = &self.email {
+            let wanted = address(wanted);
+            mails.retain(|email| {
+                email
+                    .to
+                    .iter()
+                    .chain(&email.cc)
+                    .any(|who| address(who) == wanted)
+            });
+        }
+        if !self.skip_filters {
+            let answered: Vec<String> = mails
+                .iter()
+                .filter(|email| is_own(email))
+                .flat_map(|email| email.references.clone())
+                .collect();
+            mails.retain(|email| !is_own(email) && !answered.contains(&email.message_id));
+        }
+        Ok(mails)
+    }
+
+    async fn take(&self, home: &Home, email: Email) -> anyhow::Result<Came> {
+        let agent = home.agent(NAME)?;
+        let (id, known) = self.thread_of(home, &email).await?;
+        let title: String = email.subject.chars().take(80).collect();
+        let about = Metadata::from([("title".to_owned(), json!(title))]);
+        let thread = agent.thread(&home.runtime, &id, about)?;
+        let stands = match known {
+            Some(Status::Idle) => Stands::Known,
+            Some(Status::Paused) if !thread.questions().await?.is_empty() => Stands::Known,
+            // Its process died, perhaps right behind an answer, or something failed that may be mended.
+            Some(_) => rest_of(thread.resume().await.map_err(Into::into)),
+            None => {
+                let input = MailStateUpdate::default()
+                    .email_input(email.to_input())
+                    .source(self.source.clone())
+                    .model_name(self.model.clone());
+                rest_of(thread.start(serde_json::to_value(input)?).await)
+            }
+        };
+        let state: Option<MailState> = state_of(&*thread).await.ok();
+        Ok(Came {
+            decision: state.and_then(|state| state.classification_decision),
+            asks: asks(home, &thread).await?,
+            email,
+            thread: id,
+            stands,
+        })
+    }
+
+    /// The thread of a mail and how it stands, if there is one.
+    async fn thread_of(
+        &self,
+        home: &Home,
+        email: &Email,
+    ) -> anyhow::Result<(String, Option<Status>)> {
+        let mut rerun = 0;
+        loop {
+            let id = email.thread(rerun);
+            let glance = home.store().glance(&ThreadId::new(&id)?, None).await?;
+            let status = glance.map(|glance| glance.status);
+            // One that was not finished is gone on with, also when it shall be begun anew.
+            match (status, self.rerun) {
+                (Some(Status::Idle), true) => rerun += 1,
+                (status, _) => return Ok((id, status)),
+            }
+        }
+    }
+}
+
+fn rest_of(rest: anyhow::Result<crate::agents::Rest>) -> Stands {
+    match rest.map(|rest| rest.outcome) {
+        Ok(Outcome::Finished | Outcome::Paused(_)) => Stands::Worked,
+        Ok(Outcome::Failed(failures)) => {
+            let why = failures.first().map(|failure| failure.message.clone());
+            Stands::Failed(why.unwrap_or_default())
+        }
+        Ok(other) => Stands::Failed(format!("it ended early ({other:?})")),
+        Err(error) => Stands::Failed(format!("{error:#}")),
+    }
+}
+
+/// What a thread asks, and under which numbers of the inbox.
+async fn asks(home: &Home, thread: &Arc<dyn AnyThread>) -> anyhow::Result<Vec<(usize, String)>> {
+    let query = InterruptQuery {
+        open_only: true,
+        page: Page {
+            limit: 1_000,
+            offset: 0,
+        },
+        ..InterruptQuery::default()
+    };
+    let open = home.runtime.questions(&query).await?;
+    let id = thread.id();
+    let mut asks = Vec::new();
+    for (number, question) in open.iter().enumerate() {
+        if question.row.thread.to_string() == id {
+            let request: Json = question.question.request.decode()?;
+            let action = request["action_request"]["action"]
+                .as_str()
+                .unwrap_or_default();
+            asks.push((number + 1, action.to_owned()));
+        }
+    }
+    Ok(asks)
+}
+
+fn is_own(email: &Email) -> bool {
+    !email.account.is_empty() && address(&email.from) == address(&email.account)
+}

@@ -1,0 +1,200 @@
+//! What the model wants done: first every question is answered, then each call is made once, by its id.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use superstep::{Command, END, Interrupt, Node, NodeCx, NodeError, View};
+use superstep_agent::{
+    Calls, ChatMessage, Decision, Spent, labels_of_last_answer, unanswered_calls,
+};
+use superstep_llm::{Message, ToolCall};
+
+use super::email::{Email, format_gmail_markdown, parse_gmail};
+use super::learn::{Lesson, Teacher, short};
+use super::memory::Preferences;
+use super::respond::unreachable_mailbox;
+use super::round::{Came, Round};
+use super::state::{Deed, Ended, MailState, MailStateUpdate};
+use super::tools::{Bench, DONE, QUESTION, SCHEDULE_MEETING, SEND_EMAIL, receipt};
+use super::triage::{Answer, AnswerKind, answer_schema, mail_labels, may};
+use super::{LLM_CALL, Parts};
+
+/// Puts the model's calls to the person where they must be, and makes them.
+pub(super) struct InterruptHandler(pub(super) Arc<Parts>);
+
+impl Node<MailState> for InterruptHandler {
+    async fn run(
+        &self,
+        state: View<MailState>,
+        cx: NodeCx,
+    ) -> Result<Command<MailState>, NodeError> {
+        let email = parse_gmail(&state.email_input);
+        let said = labels_of_last_answer(&state.messages);
+        let labels = said.map_or_else(mail_labels, |said| said.clone().join(&mail_labels()));
+        let wanted: Vec<ToolCall> = unanswered_calls(&state.messages)
+            .into_iter()
+            .cloned()
+            .collect();
+        if wanted.is_empty() {
+            cx.note_read(&labels);
+            return self.ask_what_to_do(&state, &email, &cx).await;
+        }
+        let mailbox = self
+            .0
+            .mailboxes
+            .get(&state.source)
+            .map_err(unreachable_mailbox)?;
+        let bench = Bench::new(email, mailbox);
+        let tools = bench.tools()?;
+        let calls = Calls::new(&tools, labels.clone(), &cx).await?;
+        let round = Round {
+            bench: &bench,
+            calls,
+            labels,
+            cx: &cx,
+        };
+        let heard = round.hear(&wanted).await?;
+        let came = round.act(heard).await?;
+        let lessons = self
+            .learn(&state, &bench.email, &wanted, &came, &cx)
+            .await?;
+        Ok(written(&wanted, came, lessons))
+    }
+}
+
+impl InterruptHandler {
+    /// The model said something and wants nothing done, even after it was asked. The person knows better.
+    async fn ask_what_to_do(
+        &self,
+        state: &MailState,
+        email: &Email,
+        cx: &NodeCx,
+    ) -> Result<Command<MailState>, NodeError> {
+        let said = state
+            .messages
+            .last()
+            .map(ChatMessage::text)
+            .unwrap_or_default();
+        let request = json!({
+            "action_request": { "action": QUESTION, "args": { "content": "The model called no tool. What shall be done?" } },
+            "config": may(&["ignore", "response"]),
+            "description": format!("The model said:\n\n{said}\n\n{}", format_gmail_markdown(email)),
+        });
+        let question = Interrupt::new("what to do", request)
+            .kind("question")
+            .schema(answer_schema(&["ignore", "response"]));
+        let answer: Answer = cx.interrupt(question).await?;
+        if answer.kind == AnswerKind::Response {
+            let told = ChatMessage::new(Message::user(answer.words()), mail_labels());
+            let update = MailStateUpdate::default().messages(told);
+            return Ok(Command::update(update).goto(LLM_CALL));
+        }
+        let teacher = Teacher::new(&self.0, state, email, cx)?;
+        let event = "A mail was about to be answered, and they left it.";
+        let lesson = teacher
+            .learn(Preferences::Triage, "what to do", event)
+            .await?;
+        let update = MailStateUpdate::default().ended(Some(Ended::Ignored));
+        Ok(Command::update(lesson.into_update(update)).goto(END))
+    }
+
+    /// One lesson for each call that the person changed, answered or refused.
+    async fn learn(
+        &self,
+        state: &MailState,
+        email: &Email,
+        wanted: &[ToolCall],
+        came: &[Came],
+        cx: &NodeCx,
+    ) -> Result<Vec<Lesson>, NodeError> {
+        let teacher = Teacher::new(&self.0, state, email, cx)?;
+        let mut lessons = Vec::new();
+        for came in came {
+            let before = wanted.iter().find(|call| call.id == came.call.id);
+            let Some((which, event)) = before.and_then(|before| lesson_of(before, came)) else {
+                continue;
+            };
+            lessons.push(teacher.learn(which, &came.call.id, &event).await?);
+        }
+        Ok(lessons)
+    }
+}
+
+/// What the calls came to, as it is written and where it goes on.
+fn written(wanted: &[ToolCall], came: Vec<Came>, lessons: Vec<Lesson>) -> Command<MailState> {
+    let is_left = came.iter().any(|came| came.decision == Decision::Ignored);
+    let is_open = came
+        .iter()
+        .any(|came| came.is_error() || came.decision == Decision::Answered);
+    let mut update = MailStateUpdate::default();
+    let labels = came.first().map(|came| came.message.labels.clone());
+    for came in came {
+        let text = came.message.text();
+        if let Some(receipt) = receipt(&text) {
+            update = update.done(Deed {
+                tool: came.call.name.clone(),
+                receipt: receipt.trim_matches(['<', '>']).to_owned(),
+            });
+        }
+        update = update.messages(came.message);
+    }
+    if is_open && !is_left {
+        // It is not done: something it wanted was answered otherwise, or failed.
+        for done in wanted.iter().filter(|call| call.name == DONE) {
+            let why = Message::tool_error(done, "not done yet: see the other results");
+            update = update.messages(ChatMessage::new(why, labels.clone().unwrap_or_default()));
+        }
+    }
+    let mut spent = Spent::default();
+    for lesson in lessons {
+        spent = spent.plus(lesson.spent);
+        if let Some(learned) = lesson.learned {
+            update = update.learned(learned);
+        }
+    }
+    update = update.spent(spent);
+    match is_left {
+        true => Command::update(update.ended(Some(Ended::Ignored))).goto(END),
+        false => Command::update(update).goto(LLM_CALL),
+    }
+}
+
+/// What can be learned from what a person did with a call.
+fn lesson_of(before: &ToolCall, came: &Came) -> Option<(Preferences, String)> {
+    let which = match before.name.as_str() {
+        SEND_EMAIL => Preferences::Response,
+        SCHEDULE_MEETING => Preferences::Calendar,
+        _ => Preferences::Triage,
+    };
+    match came.decision {
+        Decision::Edited if before.args != came.call.args => {
+            let mut event = "They changed what was proposed:".to_owned();
+            for (name, after) in came.call.args.as_object().into_iter().flatten() {
+                let was = &before.args[name.as_str()];
+                if was != after {
+                    event.push_str(&format!(
+                        "\n{name} was {}, and they made it {}",
+                        short(&was.to_string()),
+                        short(&after.to_string())
+                    ));
+                }
+            }
+            Some((which, event))
+        }
+        Decision::Answered if before.name != QUESTION => {
+            let said = came.message.text();
+            Some((
+                which,
+                format!(
+                    "They did not take what was proposed and said: {}",
+                    short(&said)
+                ),
+            ))
+        }
+        Decision::Ignored => Some((
+            Preferences::Triage,
+            format!("They refused `{}` for a mail and left it.", before.name),
+        )),
+        _ => None,
+    }
+}

@@ -1,0 +1,410 @@
+//! A mailbox on an IMAP server, with an SMTP server for what goes out.
+//!
+//! SMTP knows no keys and keeps nothing that can be looked up. A copy of each mail goes to the folder of sent mails afterwards: if it
+//! is there, the mail went out; if it is not, nobody can tell, and a person is asked.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use async_imap::Session;
+use futures_util::TryStreamExt;
+use lettre::transport::smtp::authentication::Credentials;
+use lettre::{AsyncSmtpTransport, AsyncTransport, Tokio1Executor};
+use rustls_platform_verifier::BuilderVerifierExt;
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use super::{Found, Mailbox, NotSent, Outgoing, Sent, Which, credentials};
+use crate::agents::BoxFuture;
+use crate::agents::email_assistant::calendar::{Calendar, Ics};
+use crate::agents::email_assistant::email::Email;
+use crate::agents::email_assistant::mime;
+
+/// An account on a server.
+pub struct Imap {
+    place: Place,
+    access: Access,
+    calendar: Ics,
+}
+
+/// Where the server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    user: String,
+    host: String,
+    port: u16,
+    is_encrypted: bool,
+}
+
+/// What lets us in, and where mails go out. Kept in a file that only its owner may read.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Access {
+    /// The password, for both servers.
+    pub password: String,
+    /// `smtps://HOST`, `smtp://HOST?tls=required`, or `smtp://127.0.0.1:PORT`.
+    pub smtp: String,
+    /// The address of the owner, if the user's name is none.
+    #[serde(default)]
+    pub address: String,
+    /// The folder of sent mails.
+    #[serde(default = "sent_folder")]
+    pub sent: String,
+}
+
+fn sent_folder() -> String {
+    "Sent".to_owned()
+}
+
+impl Place {
+    /// `imaps://USER@HOST` or, on this machine, `imap://USER@127.0.0.1:PORT`.
+    pub fn parse(source: &str) -> anyhow::Result<Self> {
+        let url = reqwest::Url::parse(source)
+            .with_context(|| format!("`{source}` is no address of a mailbox"))?;
+        if url.password().is_some() {
+            bail!(
+                "leave the password out of the address; `archie mail login {}://USER@HOST` asks for it",
+                url.scheme()
+            );
+        }
+        let is_encrypted = url.scheme() == "imaps";
+        let host = url
+            .host_str()
+            .context("the address names no server")?
+            .to_owned();
+        let is_here = matches!(host.as_str(), "127.0.0.1" | "localhost" | "::1" | "[::1]");
+        if !is_encrypted && !is_here {
+            bail!("imap:// is not encrypted and only for this machine; write imaps://");
+        }
+        let user = url.username().replace("%40", "@");
+        if user.is_empty() {
+            bail!(
+                "the address names no user; write {}://USER@{host}",
+                url.scheme()
+            );
+        }
+        Ok(Self {
+            user,
+            port: url.port().unwrap_or(if is_encrypted { 993 } else { 143 }),
+            host,
+            is_encrypted,
+        })
+    }
+
+    /// Where what lets us in is kept.
+    pub fn file(&self, home: &Path) -> std::path::PathBuf {
+        home.join(format!(
+            "imap-{}@{}.json",
+            self.user.replace('/', "_"),
+            self.host
+        ))
+    }
+}
+
+/// A connection, encrypted or not.
+trait Line: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + std::fmt::Debug {}
+
+impl<T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + std::fmt::Debug> Line for T {}
+
+impl Imap {
+    /// The account that signed in.
+    pub fn open(source: &str, home: &Path) -> anyhow::Result<Self> {
+        let place = Place::parse(source)?;
+        let file = place.file(home);
+        let access = credentials(&file, &format!("sign in with `archie mail login {source}`"))?;
+        Ok(Self::new(place, access, &home.join("calendar")))
+    }
+
+    /// An account with what lets us in.
+    pub fn new(place: Place, mut access: Access, calendar: &Path) -> Self {
+        if access.address.is_empty() {
+            access.address.clone_from(&place.user);
+        }
+        Self {
+            place,
+            access,
+            calendar: Ics::new(calendar),
+        }
+    }
+
+    async fn session(&self) -> anyhow::Result<Session<Box<dyn Line>>> {
+        let place = &self.place;
+        let connect = TcpStream::connect((place.host.as_str(), place.port));
+        let stream = tokio::time::timeout(PATIENCE, connect).await?;
+        let stream = stream.with_context(|| format!("{} cannot be reached", place.host))?;
+        let line: Box<dyn Line> = match place.is_encrypted {
+            true => {
+                // Said, for there may be two providers in one program.
+                let provider = Arc::new(aws_lc_rs::default_provider());
+                let config = ClientConfig::builder_with_provider(provider)
+                    .with_safe_default_protocol_versions()?
+                    .with_platform_verifier()?
+                    .with_no_client_auth();
+                let name = ServerName::try_from(place.host.clone())?;
+                Box::new(
+                    TlsConnector::from(Arc::new(config))
+                        .connect(name, stream)
+                        .await?,
+                )
+            }
+            false => Box::new(stream),
+        };
+        let mut client = async_imap::Client::new(line);
+        client
+            .read_response()
+            .await?
+            .context("the server says nothing")?;
+        let session = client.login(&place.user, &self.access.password).await;
+        session.map_err(|(error, _)| {
+            anyhow::Error::from(error).context("the server does not let us in")
+        })
+    }
+
+    async fn list_now(&self, which: &Which) -> anyhow::Result<Vec<Email>> {
+        let mut session = self.session().await?;
+        let inbox = session.examine("INBOX").await?;
+        let validity = inbox.uid_validity.unwrap_or_default();
+        let mut wanted = match which.include_read {
+            true => "ALL".to_owned(),
+            false => "UNSEEN".to_owned(),
+        };
+        if let Some(since) = which
+            .since
+            .and_then(|since| chrono::DateTime::from_timestamp(since, 0))
+        {
+            wanted.push_str(&format!(" SINCE {}", since.format("%d-%b-%Y")));
+        }
+        let mut uids: Vec<u32> = session.uid_search(wanted).await?.into_iter().collect();
+        uids.sort_unstable();
+        let mut emails = Vec::new();
+        for uid in uids {
+            let Some(email) = fetch(&mut session, uid)
+                .await?
+                .and_then(|bytes| mime::read(&bytes))
+            else {
+                continue;
+            };
+            if which.is_too_old(&email) {
+                continue;
+            }
+            emails.push(Email {
+                id: format!("{validity}-{uid}"),
+                thread_id: email
+                    .references
+                    .first()
+                    .unwrap_or(&email.message_id)
+                    .clone(),
+                account: self.access.address.clone(),
+                ..email
+            });
+        }
+        session.logout().await?;
+        Ok(emails)
+    }
+
+    /// A session in which this mail is chosen, and its number.
+    async fn at(&self, id: &str) -> anyhow::Result<(Session<Box<dyn Line>>, u32)> {
+        let mut session = self.session().await?;
+        let inbox = session.select("INBOX").await?;
+        let (validity, uid) = id
+            .split_once('-')
+            .context("this is no id of this mailbox")?;
+        if inbox.uid_validity.unwrap_or_default().to_string() != validity {
+            bail!("the server has numbered its mails anew; ingest them again");
+        }
+        Ok((session, uid.parse()?))
+    }
+
+    async fn send_now(&self, mail: &Outgoing) -> Result<Sent, NotSent> {
+        let message = mime::write(mail).map_err(NotSent::Refused)?;
+        let transport = self.transport().map_err(NotSent::Refused)?;
+        // Whoever cannot be reached has been sent nothing.
+        let reached = transport.test_connection().await;
+        match reached {
+            Ok(true) => {}
+            Ok(false) => {
+                return Err(NotSent::Refused(anyhow::anyhow!(
+                    "the server for outgoing mail does not answer"
+                )));
+            }
+            Err(error) => return Err(NotSent::Refused(error.into())),
+        }
+        let bytes = message.formatted();
+        match transport.send_raw(message.envelope(), &bytes).await {
+            Ok(_) => {}
+            // The server said no.
+            Err(error) if error.is_permanent() || error.is_transient() => {
+                return Err(NotSent::Refused(error.into()));
+            }
+            Err(error) => return Err(NotSent::Unknown(error.into())),
+        }
+        // It went out, whatever becomes of the copy.
+        if let Err(error) = self.keep(&bytes).await {
+            tracing::warn!(
+                error = format!("{error:#}"),
+                "a sent mail has no copy among the sent mails"
+            );
+        }
+        Ok(Sent {
+            message_id: mail.message_id.clone(),
+        })
+    }
+
+    fn transport(&self) -> anyhow::Result<AsyncSmtpTransport<Tokio1Executor>> {
+        let smtp = &self.access.smtp;
+        let mut builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(smtp)
+            .with_context(|| format!("`{smtp}` is no server for outgoing mail"))?
+            .timeout(Some(PATIENCE));
+        let is_here = smtp.starts_with("smtp://127.0.0.1") || smtp.starts_with("smtp://localhost");
+        if !is_here {
+            builder = builder.credentials(Credentials::new(
+                self.place.user.clone(),
+                self.access.password.clone(),
+            ));
+        }
+        Ok(builder.build())
+    }
+
+    async fn keep(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        let mut session = self.session().await?;
+        let sent = &self.access.sent;
+        if session
+            .append(sent, Some("(\\Seen)"), None, bytes)
+            .await
+            .is_err()
+        {
+            session.create(sent).await?;
+            session.append(sent, Some("(\\Seen)"), None, bytes).await?;
+        }
+        session.logout().await?;
+        Ok(())
+    }
+
+    async fn look_now(&self, mail: &Outgoing) -> anyhow::Result<Found> {
+        let mut session = self.session().await?;
+        let unknown = || {
+            Found::Unknown(
+                "it is not among the sent mails, and the server may have taken it all the same"
+                    .to_owned(),
+            )
+        };
+        if session.examine(&self.access.sent).await.is_err() {
+            return Ok(unknown());
+        }
+        let wanted = format!("HEADER Message-ID \"{}\"", mail.message_id);
+        let found = session.uid_search(wanted).await?;
+        session.logout().await?;
+        Ok(match found.is_empty() {
+            true => unknown(),
+            false => Found::Sent(Sent {
+                message_id: mail.message_id.clone(),
+            }),
+        })
+    }
+}
+
+async fn fetch(session: &mut Session<Box<dyn Line>>, uid: u32) -> anyhow::Result<Option<Vec<u8>>> {
+    let found: Vec<_> = session
+        .uid_fetch(uid.to_string(), "BODY.PEEK[]")
+        .await?
+        .try_collect()
+        .await?;
+    Ok(found
+        .iter()
+        .find_map(|fetched| fetched.body())
+        .map(<[u8]>::to_vec))
+}
+
+impl Mailbox for Imap {
+    fn account(&self) -> &str {
+        &self.access.address
+    }
+
+    fn list<'a>(&'a self, which: &'a Which) -> BoxFuture<'a, anyhow::Result<Vec<Email>>> {
+        Box::pin(self.list_now(which))
+    }
+
+    fn raw<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Vec<u8>>> {
+        Box::pin(async move {
+            let (mut session, uid) = self.at(id).await?;
+            let found = fetch(&mut session, uid).await?;
+            session.logout().await?;
+            found.with_context(|| format!("there is no mail `{id}`"))
+        })
+    }
+
+    fn mark_as_read<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<()>> {
+        Box::pin(async move {
+            let (mut session, uid) = self.at(id).await?;
+            let _: Vec<_> = session
+                .uid_store(uid.to_string(), "+FLAGS (\\Seen)")
+                .await?
+                .try_collect()
+                .await?;
+            session.logout().await?;
+            Ok(())
+        })
+    }
+
+    fn send<'a>(
+        &'a self,
+        mail: &'a Outgoing,
+        _: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Sent, NotSent>> {
+        Box::pin(self.send_now(mail))
+    }
+
+    fn look<'a>(
+        &'a self,
+        mail: &'a Outgoing,
+        _: Option<&'a str>,
+    ) -> BoxFuture<'a, anyhow::Result<Found>> {
+        Box::pin(self.look_now(mail))
+    }
+
+    fn calendar(&self) -> &dyn Calendar {
+        &self.calendar
+    }
+}
+
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Access")
+            .field("smtp", &self.smtp)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Imap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Imap")
+            .field("place", &self.place)
+            .finish_non_exhaustive()
+    }
+}
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_no_password_and_is_encrypted_unless_it_is_here() {
+        let place = Place::parse("imaps://ada%40example.org@mail.example.org").unwrap();
+        assert_eq!((place.user.as_str(), place.port), ("ada@example.org", 993));
+        assert!(Place::parse("imap://ada@127.0.0.1:1143").is_ok());
+        for wrong in [
+            "imap://ada@mail.example.org",
+            "imaps://ada:secret@mail.example.org",
+            "imaps://mail.example.org",
+        ] {
+            assert!(Place::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! What the assistant has learned of its person: three lists of lines, in the long-term store.
+//!
+//! A list is never written as a whole. A change adds a line, or puts one in the place of another, and is kept with its reason and
+//! the way back. The words of a mail never reach the model that words a line: it sees what the person did, and the mail's
+//! sender and subject.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json, json};
+use superstep::label::{Label, Labeled, Labels};
+use superstep::store::{Namespace, Store};
+use superstep_agent::memory::{Memories, MemoryError, Revision, Source};
+
+use super::state::Learned;
+
+/// One of the lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Preferences {
+    /// Which mails matter.
+    #[value(name = "triage_preferences", alias = "triage")]
+    Triage,
+    /// How answers are written.
+    #[value(name = "response_preferences", alias = "response")]
+    Response,
+    /// How meetings are made.
+    #[value(name = "cal_preferences", alias = "cal")]
+    Calendar,
+}
+
+impl Preferences {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Triage, Self::Response, Self::Calendar];
+
+    /// Its name in the store.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Triage => "triage_preferences",
+            Self::Response => "response_preferences",
+            Self::Calendar => "cal_preferences",
+        }
+    }
+
+    /// What is in it before anything was learned.
+    pub fn default_lines(self) -> &'static str {
+        match self {
+            Self::Triage => include_str!("prompts/triage_preferences.md"),
+            Self::Response => include_str!("prompts/response_preferences.md"),
+            Self::Calendar => include_str!("prompts/cal_preferences.md"),
+        }
+    }
+
+    /// The memories of this list.
+    pub fn memories(self, store: &Arc<dyn Store>) -> Result<Memories, MemoryError> {
+        let namespace = Namespace::new(["email_assistant", self.name()])?;
+        Ok(Memories::new(store.clone(), namespace))
+    }
+}
+
+/// Under which key a list is.
+pub const KEY: &str = "user_preferences";
+
+/// A list as it is now, with the labels of what it was made from.
+pub async fn get_memory(
+    store: &Arc<dyn Store>,
+    which: Preferences,
+    default: &str,
+) -> Result<(Vec<String>, Labels), MemoryError> {
+    let found = which.memories(store)?.get(KEY).await?;
+    Ok(match found {
+        None => (lines_of(default), Labels::NONE),
+        Some(memory) => {
+            let (value, labels) = memory.value.parts();
+            (keyed(value).into_values().collect(), labels.clone())
+        }
+    })
+}
+
+/// What is to change in a list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Change {
+    /// The line that comes; none if it is empty.
+    pub line: String,
+    /// The line that goes, counted from 1; none if it is 0.
+    pub replaces: usize,
+}
+
+/// Who changes a list, and why.
+#[derive(Debug)]
+pub struct Because {
+    /// The same for the same change, however often it is tried.
+    pub key: String,
+    /// In words.
+    pub source: Source,
+    /// Of what the line was made from.
+    pub labels: Labels,
+}
+
+/// Changes a list by a line. Trying it again changes nothing, and says the same.
+pub async fn update_memory(
+    store: &Arc<dyn Store>,
+    which: Preferences,
+    change: &Change,
+    because: Because,
+) -> Result<Option<Learned>, MemoryError> {
+    let memories = which.memories(store)?;
+    let mark: String = because.key.chars().take(MARK_CHARS).collect();
+    let before = match memories.get(KEY).await? {
+        Some(memory) => memory,
+        None => {
+            let lines = numbered(&lines_of(which.default_lines()));
+            let source = Source::person("what is usual");
+            memories
+                .patch(KEY, Labeled::new(Json::Object(lines), Labels::NONE), source)
+                .await?
+        }
+    };
+    if let Some(done) = changed_before(store, which, &because.key).await? {
+        return Ok(Some(done));
+    }
+    let (value, _) = before.value.parts();
+    let Some(patch) = patch(value, change, &mark) else {
+        return Ok(None);
+    };
+    let was = value.clone();
+    let labels = because.labels.with(Label::PRIVATE);
+    let source = Source {
+        why: format!("{} [{mark}]", because.source.why),
+        ..because.source
+    };
+    let after = memories
+        .patch(KEY, Labeled::new(patch, labels), source)
+        .await?;
+    Ok(learned(which, &was, after.value.parts().0))
+}
+
+/// What was changed for this reason already, so that it need not be thought about again.
+pub async fn changed_before(
+    store: &Arc<dyn Store>,
+    which: Preferences,
+    key: &str,
+) -> Result<Option<Learned>, MemoryError> {
+    let mark: String = key.chars().take(MARK_CHARS).collect();
+    let past = which.memories(store)?.history(KEY).await?;
+    let done = past.iter().position(|revision| is_marked(revision, &mark));
+    Ok(done.and_then(|done| {
+        let was = done.checked_sub(1).map(|before| &past[before].value);
+        learned(which, was.unwrap_or(&Json::Null), &past[done].value)
+    }))
+}
+
+/// What came and went between two states of a list.
+pub fn diff(before: &Json, after: &Json) -> Vec<String> {
+    let (before, after) = (keyed(before), keyed(after));
+    let gone = before
+        .iter()
+        .filter(|(key, line)| after.get(*key) != Some(*line));
+    let gone = gone.map(|(_, line)| format!("- {line}"));
+    let come = after
+        .iter()
+        .filter(|(key, line)| before.get(*key) != Some(*line));
+    gone.chain(come.map(|(_, line)| format!("+ {line}")))
+        .collect()
+}
+
+fn learned(which: Preferences, before: &Json, after: &Json) -> Option<Learned> {
+    let diff = diff(before, after);
+    (!diff.is_empty()).then(|| Learned {
+        memory: which.name().to_owned(),
+        diff,
+    })
+}
+
+fn is_marked(revision: &Revision, mark: &str) -> bool {
+    revision.source.why.ends_with(&format!("[{mark}]"))
+}
+
+fn patch(value: &Json, change: &Change, mark: &str) -> Option<Json> {
+    let lines = keyed(value);
+    let line: String = change.line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line: String = line.chars().take(LINE_CHARS).collect();
+    let replaced = change
+        .replaces
+        .checked_sub(1)
+        .and_then(|at| lines.keys().nth(at));
+    let is_new = !line.is_empty() && !lines.values().any(|known| *known == line);
+    if !is_new && replaced.is_none() {
+        return None;
+    }
+    let mut patch = Map::new();
+    if let Some(key) = replaced {
+        patch.insert(key.clone(), Json::Null);
+    }
+    if is_new {
+        let last = lines
+            .keys()
+            .last()
+            .and_then(|key| key.split('-').next()?.parse::<u32>().ok());
+        let key = format!("{:04}-{mark}", last.unwrap_or(0) + 1);
+        patch.insert(key, json!(line));
+    }
+    Some(Json::Object(patch))
+}
+
+/// The lines by the keys that keep their order.
+fn keyed(value: &Json) -> BTreeMap<String, String> {
+    let fields = value.as_object().into_iter().flatten();
+    let lines = fields.filter_map(|(key, line)| Some((key.clone(), line.as_str()?.to_owned())));
+    lines.collect()
+}
+
+fn numbered(lines: &[String]) -> Map<String, Json> {
+    let keys = lines.iter().enumerate();
+    keys.map(|(at, line)| (format!("{:04}", at + 1), json!(line)))
+        .collect()
+}
+
+fn lines_of(text: &str) -> Vec<String> {
+    let lines = text
+        .lines()
+        .map(|line| line.trim_start_matches("- ").trim());
+    lines
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+const MARK_CHARS: usize = 12;
+const LINE_CHARS: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use superstep::store::MemoryStore;
+
+    use super::*;
+
+    fn because(key: &str) -> Because {
+        Because {
+            key: key.to_owned(),
+            source: Source::person("said so"),
+            labels: Labels::NONE,
+        }
+    }
+
+    #[tokio::test]
+    async fn e9_a_list_changes_by_lines_and_only_once_for_one_reason() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let which = Preferences::Response;
+        let (before, _) = get_memory(&store, which, which.default_lines())
+            .await
+            .unwrap();
+        let change = Change {
+            line: "Name a day  and a time.".to_owned(),
+            replaces: 0,
+        };
+        for _ in 0..2 {
+            let learned = update_memory(&store, which, &change, because("k1"))
+                .await
+                .unwrap()
+                .unwrap();
+            assert_eq!(learned.diff, ["+ Name a day and a time."]);
+            let (lines, labels) = get_memory(&store, which, "").await.unwrap();
+            assert_eq!(lines.len(), before.len() + 1);
+            assert_eq!(lines[..before.len()], before);
+            assert!(labels.has(&Label::PRIVATE));
+        }
+        let other = Change {
+            line: "Be brief.".to_owned(),
+            replaces: before.len() + 1,
+        };
+        let learned = update_memory(&store, which, &other, because("k2"))
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(learned.diff, ["- Name a day and a time.", "+ Be brief."]);
+        let memories = which.memories(&store).unwrap();
+        let past = memories.history(KEY).await.unwrap();
+        assert_eq!(past.len(), 3);
+        memories
+            .revert(KEY, 2, Source::person("back"))
+            .await
+            .unwrap();
+        let (lines, _) = get_memory(&store, which, "").await.unwrap();
+        assert_eq!(lines.last().unwrap(), "Name a day and a time.");
+    }
+
+    #[tokio::test]
+    async fn what_is_known_already_changes_nothing() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let which = Preferences::Triage;
+        let (known, _) = get_memory(&store, which, which.default_lines())
+            .await
+            .unwrap();
+        let change = Change {
+            line: known[0].clone(),
+            replaces: 0,
+        };
+        assert_eq!(
+            update_memory(&store, which, &change, because("k"))
+                .await
+                .unwrap(),
+            None
+        );
+    }
+}

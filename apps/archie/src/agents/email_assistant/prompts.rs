@@ -1,0 +1,46 @@
+//! The prompts.
+
+use crate::prompts::Texts;
+
+/// The texts with their `{{placeholders}}`.
+#[derive(Debug, Clone)]
+pub struct Prompts {
+    pub(super) triage: String,
+    pub(super) triage_mail: String,
+    pub(super) respond: String,
+    pub(super) nudge: String,
+    pub(super) learn: String,
+}
+
+impl Default for Prompts {
+    fn default() -> Self {
+        Self {
+            triage: include_str!("prompts/triage.md").to_owned(),
+            triage_mail: include_str!("prompts/triage_mail.md").to_owned(),
+            respond: include_str!("prompts/respond.md").to_owned(),
+            nudge: include_str!("prompts/nudge.md").to_owned(),
+            learn: include_str!("prompts/learn.md").to_owned(),
+        }
+    }
+}
+
+impl Texts for Prompts {
+    fn files(&mut self) -> Vec<(&'static str, &mut String)> {
+        vec![
+            ("triage.md", &mut self.triage),
+            ("triage_mail.md", &mut self.triage_mail),
+            ("respond.md", &mut self.respond),
+            ("nudge.md", &mut self.nudge),
+            ("learn.md", &mut self.learn),
+        ]
+    }
+}
+
+/// Lines as a numbered list.
+pub(super) fn numbered(lines: &[String]) -> String {
+    let lines = lines
+        .iter()
+        .enumerate()
+        .map(|(at, line)| format!("{}. {line}", at + 1));
+    lines.collect::<Vec<_>>().join("\n")
+}

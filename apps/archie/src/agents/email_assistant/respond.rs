@@ -1,0 +1,289 @@
+//! The model's turn in the response agent, and the end of it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use superstep::label::Labels;
+use superstep::{Command, Node, NodeCx, NodeError, View};
+use superstep_agent::{Asker, ChatMessage, Spent, unanswered_calls, within};
+use superstep_llm::structured::Structured;
+use superstep_llm::{Answer, Message, Model, Request, ToolCall};
+
+use super::email::{Email, parse_gmail};
+use super::memory::{Preferences, get_memory};
+use super::prompts::numbered;
+use super::state::{Ended, MailState, MailStateUpdate};
+use super::tools::{Bench, DONE, QUESTION, Reply, SEND_EMAIL, specs};
+use super::triage::{cut, mail_labels, tell_cuts};
+use super::{INTERRUPT_HANDLER, LLM_CALL, MARK_AS_READ, Parts};
+use crate::prompts::filled;
+
+/// Asks the model what to do next.
+pub(super) struct LlmCall(pub(super) Arc<Parts>);
+
+impl Node<MailState> for LlmCall {
+    async fn run(
+        &self,
+        state: View<MailState>,
+        cx: NodeCx,
+    ) -> Result<Command<MailState>, NodeError> {
+        // Everything was done that came together with its `Done`: nothing is left to ask.
+        if says_done(&state.messages) {
+            return Ok(MailStateUpdate::default().into());
+        }
+        let email = parse_gmail(&state.email_input);
+        let model = self.0.model(&state)?;
+        let (mut request, labels) = self.request(&state, &email, &cx).await?;
+        let cuts = cut(&mut request, &*model).await?;
+        tell_cuts(&cuts, &cx)?;
+        let turn = within(self.0.spending.as_ref(), &cx, async |asker| {
+            self.turn(asker, &*model, request, &email).await
+        });
+        let Some(Said {
+            mut answer,
+            spent,
+            degraded,
+        }) = turn.await?
+        else {
+            return Ok(MailStateUpdate::default()
+                .ended(Some(Ended::Stopped))
+                .into());
+        };
+        name_calls(&mut answer.tool_calls, &state.messages, &cx);
+        let update = MailStateUpdate::default()
+            .messages(ChatMessage::new(Message::Assistant(answer), labels))
+            .spent(spent);
+        Ok(match degraded {
+            Some(degraded) => update.degraded(Some(degraded)),
+            None => update,
+        }
+        .into())
+    }
+}
+
+/// What the model said, with what it took.
+struct Said {
+    answer: Answer,
+    spent: Spent,
+    degraded: Option<String>,
+}
+
+/// What a model that calls no tools is asked for: flat, and only words to fill in.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+struct NextAct {
+    tool: NextTool,
+    /// The answer, or the question; empty for Done.
+    #[schemars(length(max = 1500))]
+    text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+enum NextTool {
+    #[serde(rename = "send_email_tool")]
+    Send,
+    Question,
+    Done,
+}
+
+impl LlmCall {
+    async fn request(
+        &self,
+        state: &MailState,
+        email: &Email,
+        cx: &NodeCx,
+    ) -> Result<(Request, Labels), NodeError> {
+        let mut labels = mail_labels();
+        let mut known = Vec::new();
+        for which in [Preferences::Response, Preferences::Calendar] {
+            let memory = get_memory(&self.0.store, which, which.default_lines()).await;
+            let (lines, learned_from) = memory.map_err(NodeError::retryable)?;
+            labels.add(&learned_from);
+            known.push(numbered(&lines));
+        }
+        for kept in &state.messages {
+            labels.add(&kept.labels);
+        }
+        // Whatever the model says may be made of all it was shown.
+        cx.note_read(&labels);
+        let system = filled(
+            &self.0.prompts.respond,
+            &[
+                ("account", &email.account),
+                ("today", &today()),
+                ("response_preferences", &known[0]),
+                ("cal_preferences", &known[1]),
+            ],
+        );
+        let said = state.messages.iter().map(|kept| kept.message.clone());
+        let messages = std::iter::once(Message::system(system))
+            .chain(said)
+            .collect();
+        let bench = Bench::new(
+            email.clone(),
+            self.0.mailboxes.get("").map_err(unreachable_mailbox)?,
+        );
+        let request = Request::new(LLM_CALL, messages)
+            .tools(specs(&bench.tools()?))
+            .tokens_max(ANSWER_TOKENS);
+        Ok((request, labels))
+    }
+
+    /// One answer; where it calls nothing, one nudge, in a form that small models can fill in.
+    async fn turn(
+        &self,
+        asker: &Asker<'_>,
+        model: &dyn Model,
+        request: Request,
+        email: &Email,
+    ) -> Result<Option<Said>, NodeError> {
+        let Some(reply) = asker.ask(model, &request).await? else {
+            return Ok(None);
+        };
+        let spent = Spent::on(&reply);
+        if !reply.answer.tool_calls.is_empty() {
+            return Ok(Some(Said {
+                answer: reply.answer,
+                spent,
+                degraded: None,
+            }));
+        }
+        let mut again = Request::new("nudge", request.messages).tokens_max(ANSWER_TOKENS);
+        let text = reply.text();
+        if !text.trim().is_empty() {
+            again.messages.push(Message::assistant(text));
+        }
+        let nudge = filled(&self.0.prompts.nudge, &[("account", &email.account)]);
+        again.messages.push(Message::user(nudge));
+        cut(&mut again, model).await?;
+        let nothing = || NextAct {
+            tool: NextTool::Question,
+            text: String::new(),
+        };
+        let Some(Structured {
+            value,
+            degraded,
+            replies,
+        }) = asker.ask_for(model, again, nothing).await?
+        else {
+            return Ok(None);
+        };
+        let spent = replies.iter().map(Spent::on).fold(spent, Spent::plus);
+        let mut answer = reply.answer;
+        // Without words there is nothing to send or to ask, so the person is asked what to do.
+        answer
+            .tool_calls
+            .extend(value.into_call(email).filter(|_| degraded.is_none()));
+        Ok(Some(Said {
+            answer,
+            spent,
+            degraded: Some("the model called no tool by itself".to_owned()),
+        }))
+    }
+}
+
+impl NextAct {
+    /// The call that code makes of it.
+    fn into_call(self, email: &Email) -> Option<ToolCall> {
+        let is_empty = self.text.trim().is_empty();
+        let (name, args) = match self.tool {
+            NextTool::Done => (DONE, json!({ "done": true })),
+            _ if is_empty => return None,
+            NextTool::Question => (QUESTION, json!({ "content": self.text })),
+            NextTool::Send => {
+                let reply = Reply {
+                    email_id: email.id.clone(),
+                    response_text: self.text,
+                    email_address: email.account.clone(),
+                    ..Reply::default()
+                };
+                (SEND_EMAIL, serde_json::to_value(reply).ok()?)
+            }
+        };
+        Some(ToolCall {
+            id: String::new(),
+            name: name.to_owned(),
+            args,
+        })
+    }
+}
+
+/// Where the response agent goes after the model's turn.
+pub(super) fn after_llm_call(state: &MailState) -> &'static str {
+    let is_stopped = state.ended == Some(Ended::Stopped);
+    match is_stopped || says_done(&state.messages) {
+        true => MARK_AS_READ,
+        false => INTERRUPT_HANDLER,
+    }
+}
+
+/// Whether the model's last message says that nothing is left to do, and nothing of it is left to do.
+fn says_done(messages: &[ChatMessage]) -> bool {
+    let open = unanswered_calls(messages);
+    !open.is_empty() && open.iter().all(|call| call.name == DONE)
+}
+
+/// Marks the mail as read when its work is done. The same function is a node of both graphs; what is marked is not marked again.
+pub(super) struct MarkAsReadNode(pub(super) Arc<Parts>);
+
+impl Node<MailState> for MarkAsReadNode {
+    async fn run(
+        &self,
+        state: View<MailState>,
+        cx: NodeCx,
+    ) -> Result<Command<MailState>, NodeError> {
+        let is_left = matches!(state.ended, Some(Ended::Ignored | Ended::Stopped));
+        if is_left || state.marked_as_read {
+            return Ok(MailStateUpdate::default().into());
+        }
+        let done = MailStateUpdate::default().ended(Some(Ended::Done));
+        let email = parse_gmail(&state.email_input);
+        if email.id.is_empty() {
+            return Ok(done.into());
+        }
+        let mailbox = self
+            .0
+            .mailboxes
+            .get(&state.source)
+            .map_err(unreachable_mailbox)?;
+        cx.step("mark_as_read", || async {
+            let marked = mailbox.mark_as_read(&email.id).await;
+            marked.map_err(|error| NodeError::retryable(format!("{error:#}")))
+        })
+        .await?;
+        cx.emit_live(json!({ "event": "progress", "text": format!("marked read {}", email.id) }))?;
+        Ok(done.marked_as_read(true).into())
+    }
+}
+
+/// A mailbox that cannot be opened may be there later.
+pub(super) fn unreachable_mailbox(error: anyhow::Error) -> NodeError {
+    NodeError::retryable(format!("{error:#}"))
+}
+
+/// Gives calls an id of our own where the model's cannot be one: records, keys and results go by it.
+fn name_calls(calls: &mut [ToolCall], messages: &[ChatMessage], cx: &NodeCx) {
+    let earlier = messages.iter().flat_map(|kept| kept.message.tool_calls());
+    let mut taken: BTreeSet<String> = earlier.map(|call| call.id.clone()).collect();
+    for (index, call) in calls.iter_mut().enumerate() {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        let fits = (1..=ID_BYTES_MAX).contains(&call.id.len()) && call.id.bytes().all(plain);
+        if !fits || taken.contains(&call.id) {
+            call.id = format!("call_{}_{index}", cx.task());
+        }
+        taken.insert(call.id.clone());
+    }
+}
+
+fn today() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let seconds = since.map_or(0, |since| since.as_secs() as i64);
+    let now = chrono::DateTime::from_timestamp(seconds, 0).unwrap_or_default();
+    now.format("%Y-%m-%d").to_string()
+}
+
+const ID_BYTES_MAX: usize = 64;
+const ANSWER_TOKENS: u32 = 800;

@@ -1,0 +1,275 @@
+//! The calls of one message of the model: everybody is heard, then each call is made once, by its id.
+
+use std::sync::Arc;
+
+use futures_util::future::{join, join_all};
+use serde_json::{Value as Json, json};
+use superstep::label::Labels;
+use superstep::{Interrupt, NodeCx, NodeError};
+use superstep_agent::{Agreed, Calls, ChatMessage, Decision, digest};
+use superstep_llm::{Message, ToolCall, ToolStatus};
+
+use super::email::{Email, format_gmail_markdown};
+use super::mailbox::Outgoing;
+use super::mime::attached;
+use super::policy::{Envelope, deceives, meeting_beyond};
+use super::respond::unreachable_mailbox;
+use super::tools::{
+    Bench, DONE, Meeting, Plan, QUESTION, Question, Reply, SCHEDULE_MEETING, SEND_EMAIL, receipt,
+};
+use super::triage::{Answer, AnswerKind, answer_schema, may};
+
+/// A call that is over.
+pub(super) struct Came {
+    /// With the arguments that were agreed on.
+    pub(super) call: ToolCall,
+    pub(super) decision: Decision,
+    pub(super) message: ChatMessage,
+}
+
+impl Came {
+    pub(super) fn is_error(&self) -> bool {
+        matches!(&self.message.message, Message::Tool(result) if result.status == ToolStatus::Error)
+    }
+}
+
+/// A call about which the person has been heard.
+pub(super) enum Heard {
+    Tool(Agreed),
+    /// A question, with what the person said.
+    Question(ToolCall, Answer),
+}
+
+/// The calls of one message of the model.
+pub(super) struct Round<'a> {
+    pub(super) bench: &'a Arc<Bench>,
+    pub(super) calls: Calls<'a>,
+    pub(super) labels: Labels,
+    pub(super) cx: &'a NodeCx,
+}
+
+impl Round<'_> {
+    /// Everything that needs the person, all at once; then, where it leaves the conversation, a second time.
+    pub(super) async fn hear(&self, wanted: &[ToolCall]) -> Result<Vec<Heard>, NodeError> {
+        let acts = wanted.iter().filter(|call| !is_talk(call));
+        let questions = wanted.iter().filter(|call| call.name == QUESTION);
+        let asked = join_all(questions.map(|call| self.put(call)));
+        let (agreed, answered) = join(self.calls.agree(acts), asked).await;
+        let agreed = join_all(agreed?.into_iter().map(|agreed| self.confirmed(agreed))).await;
+        let mut heard = Vec::new();
+        for agreed in agreed {
+            heard.push(Heard::Tool(agreed?));
+        }
+        for answered in answered {
+            let (call, answer) = answered?;
+            heard.push(Heard::Question(call, answer));
+        }
+        let place = |heard: &Heard| {
+            let id = match heard {
+                Heard::Tool(agreed) => &agreed.call().id,
+                Heard::Question(call, _) => &call.id,
+            };
+            wanted.iter().position(|call| call.id == *id)
+        };
+        heard.sort_by_key(place);
+        Ok(heard)
+    }
+
+    async fn put(&self, call: &ToolCall) -> Result<(ToolCall, Answer), NodeError> {
+        let question: Question = serde_json::from_value(call.args.clone()).unwrap_or_default();
+        let request = json!({
+            "action_request": { "action": QUESTION, "args": call.args },
+            "config": may(&["ignore", "response"]),
+            "description": format!("{}\n\n{}", question.content, format_gmail_markdown(&self.bench.email)),
+            "tool_call_id": call.id,
+        });
+        let key = format!("question:{}:{}", call.id, digest(&call.name, &call.args));
+        let question = Interrupt::new(key, request)
+            .kind("question")
+            .schema(answer_schema(&["ignore", "response"]));
+        Ok((call.clone(), self.cx.interrupt(question).await?))
+    }
+
+    /// A second word for what leaves the conversation, whatever the model and the first word said.
+    async fn confirmed(&self, agreed: Agreed) -> Result<Agreed, NodeError> {
+        let beyond = self.beyond(&agreed);
+        if !agreed.is_made() || beyond.is_empty() {
+            return Ok(agreed);
+        }
+        let call = agreed.call();
+        let sealed = digest(&call.name, &call.args);
+        let request = json!({
+            "action_request": { "action": call.name, "args": call.args },
+            "config": may(&["accept", "ignore"]),
+            "description": format!("Really? {}.", beyond.join("; ")),
+            "tool_call_id": call.id,
+            "digest": sealed,
+            "beyond": beyond,
+        });
+        let question = Interrupt::new(format!("confirm:{}:{sealed}", call.id), request)
+            .kind("confirmation")
+            .schema(answer_schema(&["accept", "ignore"]));
+        let answer: Answer = self.cx.interrupt(question).await?;
+        Ok(match answer.kind {
+            AnswerKind::Accept => agreed,
+            AnswerKind::Ignore | AnswerKind::Response => agreed.withdrawn(
+                "not called: a person did not want it to leave the conversation. Do not call it again for this.",
+            ),
+        })
+    }
+
+    fn beyond(&self, agreed: &Agreed) -> Vec<String> {
+        let call = agreed.call();
+        let email = &self.bench.email;
+        let mut beyond = match call.name.as_str() {
+            SEND_EMAIL => {
+                let reply: Reply = serde_json::from_value(call.args.clone()).unwrap_or_default();
+                Envelope::of_reply(email, &reply).beyond(email)
+            }
+            SCHEDULE_MEETING => {
+                let meeting: Meeting =
+                    serde_json::from_value(call.args.clone()).unwrap_or_default();
+                meeting_beyond(email, &meeting)
+            }
+            _ => return Vec::new(),
+        };
+        if texts(&call.args).iter().any(|text| deceives(text)) {
+            beyond.push("it holds characters that cannot be seen".to_owned());
+        }
+        beyond
+    }
+
+    /// Makes what was agreed on, one after the other, in the order in which the model wants it.
+    pub(super) async fn act(&self, heard: Vec<Heard>) -> Result<Vec<Came>, NodeError> {
+        let mut came = Vec::new();
+        for heard in heard {
+            came.push(match heard {
+                Heard::Tool(agreed) => {
+                    let (call, decision) = (agreed.call().clone(), agreed.decision());
+                    if agreed.is_made() && call.name == SEND_EMAIL {
+                        self.plan(&call).await?;
+                    }
+                    let message = self.calls.make(agreed).await?;
+                    self.tell(&call, &message)?;
+                    Came {
+                        call,
+                        decision,
+                        message,
+                    }
+                }
+                Heard::Question(call, answer) => self.answered(call, &answer),
+            });
+        }
+        Ok(came)
+    }
+
+    fn answered(&self, call: ToolCall, answer: &Answer) -> Came {
+        let (decision, message) = match answer.kind {
+            AnswerKind::Response => {
+                let said = format!(
+                    "User answered the question, which we can use for any follow up actions: {}",
+                    answer.words()
+                );
+                (Decision::Answered, Message::tool(&call, said))
+            }
+            AnswerKind::Ignore | AnswerKind::Accept => {
+                let why = "the person did not want to answer";
+                (Decision::Ignored, Message::tool_error(&call, why))
+            }
+        };
+        Came {
+            message: ChatMessage::new(message, self.labels.clone()),
+            call,
+            decision,
+        }
+    }
+
+    /// A mail is put where it can be sent from once, and where that is is recorded, before it is sent.
+    async fn plan(&self, call: &ToolCall) -> Result<(), NodeError> {
+        let email = &self.bench.email;
+        let reply: Reply = serde_json::from_value(call.args.clone()).map_err(NodeError::fatal)?;
+        let envelope = Envelope::of_reply(email, &reply);
+        // What was shown is what goes out: the mail under a waiting thread may not have become another.
+        let sealed = json!(envelope);
+        let first = self.cx.step(format!("{}:envelope", call.id), || async {
+            Ok(sealed.clone())
+        });
+        if first.await? != sealed {
+            return Err(NodeError::fatal(
+                "the mail that is answered became another one after the answer was approved",
+            ));
+        }
+        let domain = email
+            .account
+            .rsplit_once('@')
+            .map_or("archie.invalid", |(_, domain)| domain);
+        let key = self.cx.effect_key(&format!("mail:{}", call.id));
+        let mail = Outgoing {
+            message_id: format!("archie.{key}@{domain}"),
+            text: words(&reply, email),
+            carried: self.carried(&reply).await?,
+            envelope,
+        };
+        let prepared = self
+            .cx
+            .step(format!("{}:draft", call.id), || async {
+                let prepared = self.bench.mailbox.prepare(&mail).await;
+                prepared.map_err(|error| NodeError::retryable(format!("{error:#}")))
+            })
+            .await?;
+        self.bench.plan(&call.id, Plan { mail, prepared });
+        Ok(())
+    }
+
+    async fn carried(&self, reply: &Reply) -> Result<Vec<super::mime::Carried>, NodeError> {
+        if reply.attachments.is_empty() {
+            return Ok(Vec::new());
+        }
+        let raw = self.bench.mailbox.raw(&self.bench.email.id).await;
+        let raw = raw.map_err(unreachable_mailbox)?;
+        attached(&raw, &reply.attachments).map_err(|error| NodeError::fatal(format!("{error:#}")))
+    }
+
+    fn tell(&self, call: &ToolCall, message: &ChatMessage) -> Result<(), NodeError> {
+        let text = message.text();
+        let Some(receipt) = receipt(&text) else {
+            return Ok(());
+        };
+        let text = match call.name.as_str() {
+            SEND_EMAIL => format!("sent 1 message {receipt}"),
+            _ => format!("scheduled 1 meeting {receipt}"),
+        };
+        self.cx
+            .emit_live(json!({ "event": "progress", "text": text }))
+    }
+}
+
+fn is_talk(call: &ToolCall) -> bool {
+    matches!(call.name.as_str(), QUESTION | DONE)
+}
+
+/// The words of an answer, and below them the mail where it goes along.
+fn words(reply: &Reply, email: &Email) -> String {
+    if !reply.forward {
+        return reply.response_text.clone();
+    }
+    let quoted: Vec<_> = email.body.lines().map(|line| format!("> {line}")).collect();
+    format!(
+        "{}\n\n---------- Forwarded message ----------\nFrom: {}\nDate: {}\nSubject: {}\n\n{}\n",
+        reply.response_text,
+        email.from,
+        email.date,
+        email.subject,
+        quoted.join("\n")
+    )
+}
+
+/// Every text in some arguments.
+fn texts(args: &Json) -> Vec<&str> {
+    match args {
+        Json::String(text) => vec![text],
+        Json::Array(items) => items.iter().flat_map(texts).collect(),
+        Json::Object(fields) => fields.values().flat_map(texts).collect(),
+        _ => Vec::new(),
+    }
+}

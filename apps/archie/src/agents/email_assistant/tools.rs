@@ -1,0 +1,357 @@
+//! The tools of the response agent, and what a model must say to have them called.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use superstep::NodeError;
+use superstep::label::{Label, Policy};
+use superstep_agent::{Approval, Tool, ToolCx, ToolError, Tools, tool};
+use superstep_llm::ToolSpec;
+use superstep_llm::structured::schema_of;
+
+use super::calendar::{self, Event, NotMade};
+use super::email::{Email, address, format_gmail_markdown};
+use super::mailbox::{Found, Mailbox, NotSent, Outgoing, Sent};
+use super::policy::Envelope;
+
+/// Sends an answer.
+pub const SEND_EMAIL: &str = "send_email_tool";
+/// Makes an appointment.
+pub const SCHEDULE_MEETING: &str = "schedule_meeting_tool";
+/// Looks what is on.
+pub const CHECK_CALENDAR: &str = "check_calendar_tool";
+/// Asks the person.
+pub const QUESTION: &str = "Question";
+/// Says that nothing is left to do.
+pub const DONE: &str = "Done";
+
+/// Answer the mail. It goes to who wrote it and to everybody who has a copy.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Reply {
+    /// The id of the mail that is answered.
+    #[serde(default)]
+    pub email_id: String,
+    /// The answer, in plain text.
+    #[schemars(length(min = 1))]
+    pub response_text: String,
+    /// The account that it is sent from.
+    #[serde(default)]
+    pub email_address: String,
+    /// Who else has a copy.
+    #[serde(default)]
+    pub additional_recipients: Vec<String>,
+    /// Attachments of the mail that go along, by name.
+    #[serde(default)]
+    pub attachments: Vec<String>,
+    /// Whether the mail itself goes along.
+    #[serde(default)]
+    pub forward: bool,
+}
+
+/// Schedule a meeting and invite people to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Meeting {
+    /// The addresses of those who are invited.
+    pub attendees: Vec<String>,
+    /// What it is about.
+    pub title: String,
+    /// When it begins: YYYY-MM-DDTHH:MM:SS.
+    pub start_time: String,
+    /// When it ends: YYYY-MM-DDTHH:MM:SS.
+    pub end_time: String,
+    /// Who invites.
+    #[serde(default)]
+    pub organizer_email: String,
+    /// The time zone; UTC unless said.
+    #[serde(default)]
+    pub timezone: String,
+}
+
+/// Days to look at.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Days {
+    /// YYYY-MM-DD.
+    pub dates: Vec<String>,
+}
+
+/// A question to the person whose mail this is.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Question {
+    /// What is asked.
+    pub content: String,
+}
+
+/// Nothing is left to do for this mail.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Done {
+    /// Always true.
+    pub done: bool,
+}
+
+/// What a mail's tools work with. A call is planned when it was agreed on, before it is made.
+pub(super) struct Bench {
+    pub(super) email: Email,
+    pub(super) mailbox: Arc<dyn Mailbox>,
+    plans: Mutex<BTreeMap<String, Plan>>,
+}
+
+/// A mail that was agreed on: as it goes out, and where it was put to be sent from.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) mail: Outgoing,
+    pub(super) prepared: Option<String>,
+}
+
+impl Bench {
+    pub(super) fn new(email: Email, mailbox: Arc<dyn Mailbox>) -> Arc<Self> {
+        Arc::new(Self {
+            email,
+            mailbox,
+            plans: Mutex::default(),
+        })
+    }
+
+    pub(super) fn plan(&self, call: &str, plan: Plan) {
+        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        plans.insert(call.to_owned(), plan);
+    }
+
+    fn planned(&self, call: &str) -> Result<Plan, ToolError> {
+        let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        let plan = plans.get(call).cloned();
+        plan.ok_or_else(|| ToolError::failed("the mail was not planned before it was sent"))
+    }
+
+    /// Those that do something.
+    pub(super) fn tools(self: &Arc<Self>) -> Result<Tools, NodeError> {
+        let tools = [
+            self.send_email(),
+            self.schedule_meeting(),
+            self.check_calendar(),
+        ];
+        Tools::new(tools).map_err(|faults| {
+            let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
+            NodeError::fatal(faults.join("; "))
+        })
+    }
+
+    fn send_email(self: &Arc<Self>) -> Tool {
+        let (bench, looks, describes) = (self.clone(), self.clone(), self.clone());
+        let send = move |reply: Reply, cx: ToolCx| {
+            let bench = bench.clone();
+            async move { bench.send(&reply, &cx).await }
+        };
+        let look = move |_: Reply, cx: ToolCx| {
+            let bench = looks.clone();
+            async move { bench.look(&cx).await }
+        };
+        tool(
+            SEND_EMAIL,
+            "Answers the mail. A person sees the answer before it is sent.",
+            send,
+        )
+        .reconcilable(look)
+        .takes(Policy::new().refuses(Label::SECRET))
+        .gives(Label::PRIVATE)
+        .approved_by_a_person(
+            Approval::always().described(move |args| describes.describe_reply(args)),
+        )
+    }
+
+    async fn send(&self, reply: &Reply, cx: &ToolCx) -> Result<String, ToolError> {
+        let own = address(&self.email.account);
+        if !reply.email_address.is_empty() && address(&reply.email_address) != own {
+            return Err(ToolError::failed(format!(
+                "this mail came to {own} and is answered from there, not from {}",
+                reply.email_address
+            )));
+        }
+        if !reply.email_id.is_empty() && reply.email_id != self.email.id {
+            return Err(ToolError::failed(format!(
+                "this conversation is about the mail `{}`, not `{}`",
+                self.email.id, reply.email_id
+            )));
+        }
+        let Plan { mail, prepared } = self.planned(cx.call_id())?;
+        if mail.envelope.to.is_empty() {
+            return Err(ToolError::failed("there is nobody to send it to"));
+        }
+        match self.mailbox.send(&mail, prepared.as_deref()).await {
+            Ok(sent) => Ok(said(&sent)),
+            Err(refused @ NotSent::Refused(_)) => Err(ToolError::failed(refused)),
+            Err(unknown @ NotSent::Unknown(_)) => Err(ToolError::unknown(unknown)),
+        }
+    }
+
+    async fn look(&self, cx: &ToolCx) -> Result<Option<String>, ToolError> {
+        let Plan { mail, prepared } = self.planned(cx.call_id())?;
+        let found = self.mailbox.look(&mail, prepared.as_deref()).await;
+        match found.map_err(|error| ToolError::unknown(format!("{error:#}")))? {
+            Found::Sent(sent) => Ok(Some(said(&sent))),
+            Found::NotSent => Ok(None),
+            Found::Unknown(why) => Err(ToolError::unknown(why)),
+        }
+    }
+
+    fn describe_reply(&self, args: &Json) -> String {
+        let reply: Reply = serde_json::from_value(args.clone()).unwrap_or_default();
+        let envelope = Envelope::of_reply(&self.email, &reply);
+        format!(
+            "{}\n\nAnswers this mail:\n\n{}",
+            envelope.words(),
+            format_gmail_markdown(&self.email)
+        )
+    }
+
+    fn schedule_meeting(self: &Arc<Self>) -> Tool {
+        let (bench, looks, describes) = (self.clone(), self.clone(), self.clone());
+        let schedule = move |meeting: Meeting, cx: ToolCx| {
+            let bench = bench.clone();
+            async move {
+                let event = bench.event(&meeting, &cx)?;
+                match bench.mailbox.calendar().create(&event).await {
+                    Ok(()) => Ok(scheduled(&event)),
+                    Err(refused @ NotMade::Refused(_)) => Err(ToolError::failed(refused)),
+                    Err(unknown @ NotMade::Unknown(_)) => Err(ToolError::unknown(unknown)),
+                }
+            }
+        };
+        let look = move |meeting: Meeting, cx: ToolCx| {
+            let bench = looks.clone();
+            async move {
+                let event = bench.event(&meeting, &cx)?;
+                let found = bench.mailbox.calendar().find(&event).await;
+                let found = found.map_err(|error| ToolError::unknown(format!("{error:#}")))?;
+                Ok::<_, ToolError>(found.then(|| scheduled(&event)))
+            }
+        };
+        tool(
+            SCHEDULE_MEETING,
+            "Schedules a meeting and invites people. A person sees it before it is made.",
+            schedule,
+        )
+        .reconcilable(look)
+        .takes(Policy::new().refuses(Label::SECRET))
+        .gives(Label::PRIVATE)
+        .approved_by_a_person(Approval::always().described(move |_| {
+            format!(
+                "For this mail:\n\n{}",
+                format_gmail_markdown(&describes.email)
+            )
+        }))
+    }
+
+    fn event(&self, meeting: &Meeting, cx: &ToolCx) -> Result<Event, ToolError> {
+        let moment = |text: &str| {
+            calendar::moment(text).ok_or_else(|| {
+                ToolError::failed(format!("`{text}` is no time; write YYYY-MM-DDTHH:MM:SS"))
+            })
+        };
+        let attendees = meeting.attendees.iter().map(|who| address(who));
+        Ok(Event {
+            id: cx.idempotency_key().to_owned(),
+            title: meeting.title.clone(),
+            start: moment(&meeting.start_time)?,
+            end: moment(&meeting.end_time)?,
+            attendees: attendees.collect(),
+            organizer: self.email.account.clone(),
+        })
+    }
+
+    fn check_calendar(self: &Arc<Self>) -> Tool {
+        let bench = self.clone();
+        let check = move |days: Days, _: ToolCx| {
+            let bench = bench.clone();
+            async move {
+                let days: Vec<String> = days
+                    .dates
+                    .iter()
+                    .filter_map(|day| calendar::day(day))
+                    .collect();
+                let events = bench.mailbox.calendar().on(&days).await;
+                let events = events.map_err(|error| ToolError::failed(format!("{error:#}")))?;
+                Ok::<_, ToolError>(agenda(&days, &events))
+            }
+        };
+        tool(
+            CHECK_CALENDAR,
+            "Says what is in the person's calendar on these days.",
+            check,
+        )
+        .read()
+        .takes(
+            Policy::new()
+                .accepts(Label::UNTRUSTED)
+                .accepts(Label::PRIVATE),
+        )
+        .gives(Label::PRIVATE)
+    }
+}
+
+/// As a model is told of all of them.
+pub(super) fn specs(tools: &Tools) -> Vec<ToolSpec> {
+    let mut specs = tools.specs();
+    specs.push(ToolSpec {
+        name: QUESTION.to_owned(),
+        description:
+            "Asks the person whose mail this is, when something is missing that only they know."
+                .to_owned(),
+        schema: schema_of::<Question>(),
+    });
+    specs.push(ToolSpec {
+        name: DONE.to_owned(),
+        description: "Says that nothing is left to do for this mail.".to_owned(),
+        schema: schema_of::<Done>(),
+    });
+    specs
+}
+
+fn said(sent: &Sent) -> String {
+    format!("{SENT}<{}>", sent.message_id)
+}
+
+fn scheduled(event: &Event) -> String {
+    format!(
+        "{SCHEDULED}{} from {} to {}",
+        event.id, event.start, event.end
+    )
+}
+
+/// What the receiver knows a call by, from what its tool said.
+pub(super) fn receipt(result: &str) -> Option<&str> {
+    let rest = result
+        .strip_prefix(SENT)
+        .or_else(|| result.strip_prefix(SCHEDULED))?;
+    rest.split(' ').next()
+}
+
+fn agenda(days: &[String], events: &[Event]) -> String {
+    if days.is_empty() {
+        return "no day was given; write YYYY-MM-DD".to_owned();
+    }
+    let mut lines = Vec::new();
+    for day in days {
+        let on: Vec<_> = events
+            .iter()
+            .filter(|event| event.start.starts_with(day.as_str()))
+            .collect();
+        lines.push(match on.is_empty() {
+            true => format!("{day}: nothing"),
+            false => format!("{day}:"),
+        });
+        for event in on {
+            lines.push(format!(
+                "  {} to {}: {}",
+                event.start, event.end, event.title
+            ));
+        }
+    }
+    lines.join("\n")
+}
+
+const SENT: &str = "sent ";
+const SCHEDULED: &str = "scheduled ";

@@ -1,0 +1,345 @@
+//! The workbook as a database in memory: a table for each sheet, for one `SELECT` at a time.
+//!
+//! That nothing but a `SELECT` runs is SQLite's own doing: its authorizer is asked for everything a statement would do before it
+//! does anything, and says no to all that does not read.
+
+use std::time::{Duration, Instant};
+
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::types::{Value, ValueRef};
+use rusqlite::{Connection, params_from_iter};
+
+use super::layout::{Layout, Type, german_date, german_number};
+use super::{Book, Content, Place, Sheet, date_text};
+
+/// The mirror.
+#[derive(Debug)]
+pub struct Mirror {
+    database: Connection,
+}
+
+/// What a `SELECT` gave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rows {
+    /// The names of the columns.
+    pub columns: Vec<String>,
+    /// The rows, as text.
+    pub rows: Vec<Vec<Option<String>>>,
+    /// Whether there were more.
+    pub is_cut: bool,
+}
+
+/// How rows are shown to a model.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    clap::ValueEnum,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// A table in Markdown.
+    #[default]
+    Markdown,
+    /// A list of objects.
+    Json,
+    /// A table in HTML.
+    Html,
+}
+
+impl Mirror {
+    /// Of a whole workbook.
+    pub fn of(book: &Book) -> rusqlite::Result<Self> {
+        let mut database = Connection::open_in_memory()?;
+        let all = database.transaction()?;
+        for sheet in &book.sheets {
+            fill(&all, sheet, &Layout::of(sheet))?;
+        }
+        all.commit()?;
+        database.pragma_update(None, "query_only", true)?;
+        database.authorizer(Some(|asked: AuthContext<'_>| allow(&asked)))?;
+        Ok(Self { database })
+    }
+
+    /// Runs one `SELECT`.
+    pub fn select(&mut self, sql: &str) -> rusqlite::Result<Rows> {
+        let begun = Instant::now();
+        self.database
+            .progress_handler(1_000, Some(move || begun.elapsed() > PATIENCE))?;
+        let mut statement = self.database.prepare(sql)?;
+        let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
+        let width = columns.len();
+        let mut found = Rows {
+            columns,
+            rows: Vec::new(),
+            is_cut: false,
+        };
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            if found.rows.len() == ROWS_MAX {
+                found.is_cut = true;
+                break;
+            }
+            let cells = (0..width).map(|at| Ok(text(row.get_ref(at)?)));
+            found.rows.push(cells.collect::<rusqlite::Result<_>>()?);
+        }
+        Ok(found)
+    }
+}
+
+fn allow(asked: &AuthContext<'_>) -> Authorization {
+    match asked.action {
+        AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => {
+            Authorization::Allow
+        }
+        AuthAction::Function { function_name }
+            if !FUNCTIONS_REFUSED.contains(&function_name.to_lowercase().as_str()) =>
+        {
+            Authorization::Allow
+        }
+        _ => Authorization::Deny,
+    }
+}
+
+/// What reaches out of the database, or makes large things of nothing.
+const FUNCTIONS_REFUSED: &[&str] = &[
+    "load_extension",
+    "readfile",
+    "writefile",
+    "edit",
+    "zeroblob",
+    "randomblob",
+    "fts3_tokenizer",
+];
+
+fn fill(database: &Connection, sheet: &Sheet, layout: &Layout) -> rusqlite::Result<()> {
+    if layout.columns.is_empty() {
+        return Ok(());
+    }
+    let row_name = match layout
+        .columns
+        .iter()
+        .any(|column| column.eq_ignore_ascii_case("row"))
+    {
+        true => "sheet row",
+        false => "row",
+    };
+    let names = std::iter::once(row_name).chain(layout.columns.iter().map(String::as_str));
+    let columns: Vec<String> = names.map(quoted).collect();
+    database.execute(
+        &format!(
+            "CREATE TABLE {} ({})",
+            quoted(&sheet.name),
+            columns.join(", ")
+        ),
+        [],
+    )?;
+    let marks = vec!["?"; columns.len()].join(", ");
+    let mut insert = database.prepare(&format!(
+        "INSERT INTO {} VALUES ({marks})",
+        quoted(&sheet.name)
+    ))?;
+    let mut rows = sheet
+        .values
+        .range(
+            Place {
+                row: layout.first_row,
+                column: 0,
+            }..,
+        )
+        .peekable();
+    while let Some(row) = rows.peek().map(|(place, _)| place.row) {
+        let mut values = vec![Value::Null; columns.len()];
+        values[0] = Value::Integer(row.into());
+        while let Some((place, content)) = rows.next_if(|(place, _)| place.row == row) {
+            let Some(at) = place
+                .column
+                .checked_sub(layout.first_column)
+                .map(|at| at as usize)
+            else {
+                continue;
+            };
+            if let (Some(value), Some(kind)) = (values.get_mut(at + 1), layout.types.get(at)) {
+                *value = mirrored(content, *kind);
+            }
+        }
+        insert.execute(params_from_iter(values))?;
+    }
+    Ok(())
+}
+
+fn mirrored(content: &Content, kind: Type) -> Value {
+    match content {
+        Content::Number(number) if number.fract() == 0.0 && number.abs() < 9e15 => {
+            Value::Integer(*number as i64)
+        }
+        Content::Number(number) => Value::Real(*number),
+        Content::Bool(yes) => Value::Integer((*yes).into()),
+        Content::Date(days) => Value::Text(date_text(*days)),
+        Content::Error(error) => Value::Text(error.clone()),
+        Content::Formula(formula) => Value::Text(format!("={formula}")),
+        Content::Text(text) => match kind {
+            Type::GermanNumber => {
+                german_number(text).map_or_else(|| Value::Text(text.clone()), Value::Real)
+            }
+            Type::GermanDate => german_date(text).map_or_else(
+                || Value::Text(text.clone()),
+                |days| Value::Text(date_text(days)),
+            ),
+            _ => Value::Text(text.clone()),
+        },
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn text(value: ValueRef<'_>) -> Option<String> {
+    match value {
+        ValueRef::Null => None,
+        ValueRef::Integer(number) => Some(number.to_string()),
+        ValueRef::Real(number) => Some(number.to_string()),
+        ValueRef::Text(text) => Some(shortened(&String::from_utf8_lossy(text))),
+        ValueRef::Blob(blob) => Some(format!("{} bytes", blob.len())),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(TEXT_MAX) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+impl Rows {
+    /// As text for a model, and it says where it was cut.
+    pub fn shown(&self, form: Form) -> String {
+        let cell = |cell: &Option<String>| cell.clone().unwrap_or_default();
+        let mut shown = match form {
+            Form::Markdown => {
+                let line =
+                    |cells: Vec<String>| format!("| {} |\n", cells.join(" | ").replace('\n', " "));
+                let mut text = line(self.columns.clone());
+                text.push_str(&line(vec!["---".to_owned(); self.columns.len()]));
+                self.rows
+                    .iter()
+                    .for_each(|row| text.push_str(&line(row.iter().map(cell).collect())));
+                text
+            }
+            Form::Json => {
+                let rows = self.rows.iter().map(|row| {
+                    let cells = self
+                        .columns
+                        .iter()
+                        .cloned()
+                        .zip(row.iter().map(|cell| serde_json::json!(cell)));
+                    serde_json::Value::Object(cells.collect())
+                });
+                format!("{}\n", serde_json::Value::Array(rows.collect()))
+            }
+            Form::Html => {
+                let escape = |text: String| text.replace('&', "&amp;").replace('<', "&lt;");
+                let line = |tag: &str, cells: Vec<String>| {
+                    let cells = cells
+                        .into_iter()
+                        .map(|cell| format!("<{tag}>{}</{tag}>", escape(cell)));
+                    format!("<tr>{}</tr>", cells.collect::<String>())
+                };
+                let rows = self
+                    .rows
+                    .iter()
+                    .map(|row| line("td", row.iter().map(cell).collect()));
+                format!(
+                    "<table>{}{}</table>\n",
+                    line("th", self.columns.clone()),
+                    rows.collect::<String>()
+                )
+            }
+        };
+        if self.is_cut {
+            shown.push_str(&format!("(only the first {ROWS_MAX} rows are shown)\n"));
+        }
+        shown
+    }
+}
+
+const ROWS_MAX: usize = 30;
+const TEXT_MAX: usize = 200;
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mirror() -> Mirror {
+        let mut sheet = Sheet {
+            name: "Sales \"1\"".to_owned(),
+            ..Sheet::default()
+        };
+        for (at, content) in [
+            ("A1", Content::Text("Product ".to_owned())),
+            ("B1", Content::Text("Betrag".to_owned())),
+            ("A2", Content::Text("Tea".to_owned())),
+            ("B2", Content::Text("1.234,50".to_owned())),
+            ("A3", Content::Text("'; DROP TABLE x; --".to_owned())),
+            ("B3", Content::Text("0,50".to_owned())),
+        ] {
+            sheet.values.insert(Place::parse(at).unwrap(), content);
+        }
+        Mirror::of(&Book {
+            sheets: vec![sheet],
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn b4_a_select_sees_numbers_where_germans_wrote_text() {
+        let found = mirror()
+            .select(r#"SELECT sum("Betrag") AS s, max("row") AS r FROM "Sales ""1""" "#)
+            .unwrap();
+        assert_eq!(
+            found.rows,
+            [[Some("1235".to_owned()), Some("3".to_owned())]]
+        );
+        assert_eq!(
+            found.shown(Form::Markdown),
+            "| s | r |\n| --- | --- |\n| 1235 | 3 |\n"
+        );
+    }
+
+    #[test]
+    fn b4_sqlite_itself_refuses_all_but_a_select() {
+        let mut mirror = mirror();
+        for sql in [
+            r#"DELETE FROM "Sales ""1""""#,
+            "CREATE TABLE x (a)",
+            "ATTACH '/tmp/archie-mirror-test.db' AS other",
+            "PRAGMA query_only = false",
+            "SELECT load_extension('x')",
+            "WITH x AS (SELECT 1) INSERT INTO y SELECT * FROM x",
+            "VACUUM INTO '/tmp/archie-mirror-test.db'",
+            "SELECT zeroblob(1000000000)",
+            "SELECT * FROM pragma_database_list",
+        ] {
+            mirror.select(sql).expect_err(sql);
+        }
+        assert!(!std::path::Path::new("/tmp/archie-mirror-test.db").exists());
+        mirror
+            .select("SELECT 1; DROP TABLE x")
+            .expect_err("one statement only");
+    }
+
+    #[test]
+    fn b4_a_select_that_never_ends_is_ended() {
+        let begun = Instant::now();
+        let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+        mirror().select(endless).unwrap_err();
+        assert!(begun.elapsed() < PATIENCE + Duration::from_secs(2));
+    }
+}

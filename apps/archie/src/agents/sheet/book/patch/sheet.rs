@@ -1,0 +1,281 @@
+//! A sheet that is copied piece by piece, with some of its cells written anew.
+
+use std::collections::BTreeMap;
+
+use quick_xml::events::{BytesStart, Event};
+
+use super::super::xml::{Pieces, attribute, with_attribute};
+use super::super::{BookError, Content, Place};
+use super::NewCell;
+use super::cells::{Dresser, Rows, by_row, write_cells, write_rows};
+
+/// A sheet with its changes.
+pub(super) struct Patched {
+    pub(super) text: String,
+    /// Whether a cell that had a formula was written over.
+    pub(super) touched_formula: bool,
+}
+
+/// A sheet with these cells in it.
+pub(super) fn patch_sheet(
+    text: &str,
+    cells: &BTreeMap<Place, NewCell>,
+    dresser: &mut Dresser<'_>,
+) -> Result<Patched, BookError> {
+    let mut cells = cells.clone();
+    unshare(text, &mut cells)?;
+    let mut sheet = Patching {
+        rows: by_row(&cells),
+        row: 0,
+        column: 0,
+        out: String::with_capacity(text.len()),
+        touched_formula: false,
+        dresser,
+    };
+    let mut pieces = Pieces::of(text);
+    while let Some(piece) = pieces.next()? {
+        let name = |element: &BytesStart<'_>| element.local_name().as_ref().to_owned();
+        match &piece.event {
+            Event::Start(element) | Event::Empty(element)
+                if name(element) == "sheetData" && element.name().as_ref() != "sheetData" =>
+            {
+                return Err(BookError::unwritable(
+                    "its sheets are written with a prefix, which is not known here",
+                ));
+            }
+            Event::Start(element) | Event::Empty(element) if name(element) == "dimension" => {
+                sheet.out.push_str(&dimension(piece.raw, element, &cells));
+            }
+            Event::Start(element) if name(element) == "row" => {
+                sheet.begin_row(piece.raw, element)?
+            }
+            Event::Empty(element) if name(element) == "row" => {
+                sheet.empty_row(piece.raw, element)?
+            }
+            Event::End(element) if element.local_name().as_ref() == "row" => {
+                sheet.end_row(piece.raw)?
+            }
+            Event::Start(element) if name(element) == "c" => {
+                let rest = pieces.rest_of("c")?;
+                sheet.cell(piece.raw, rest, element)?;
+            }
+            Event::Empty(element) if name(element) == "c" => sheet.cell(piece.raw, "", element)?,
+            Event::End(element) if element.local_name().as_ref() == "sheetData" => {
+                sheet.finish()?;
+                sheet.out.push_str(piece.raw);
+            }
+            Event::Empty(element) if name(element) == "sheetData" => {
+                let tag = element.name().as_ref().to_owned();
+                sheet.out.push_str(&format!("<{tag}>"));
+                sheet.finish()?;
+                sheet.out.push_str(&format!("</{tag}>"));
+            }
+            _ => sheet.out.push_str(piece.raw),
+        }
+    }
+    if !sheet.rows.is_empty() {
+        return Err(BookError::unwritable("the sheet has no place for cells"));
+    }
+    Ok(Patched {
+        text: sheet.out,
+        touched_formula: sheet.touched_formula,
+    })
+}
+
+/// A sheet on its way through.
+struct Patching<'a, 'd, 's> {
+    /// What is still to be written.
+    rows: Rows<'a>,
+    row: u32,
+    column: u32,
+    out: String,
+    touched_formula: bool,
+    dresser: &'d mut Dresser<'s>,
+}
+
+impl Patching<'_, '_, '_> {
+    fn begin_row(&mut self, raw: &str, element: &BytesStart<'_>) -> Result<(), BookError> {
+        self.rows_before(element)?;
+        // The span is a hint, and no longer true.
+        let is_touched = self.rows.contains_key(&self.row);
+        let raw = match (is_touched, attribute(element, "spans")) {
+            (true, Some(spans)) => raw.replacen(&format!(r#" spans="{spans}""#), "", 1),
+            _ => raw.to_owned(),
+        };
+        self.out.push_str(&raw);
+        Ok(())
+    }
+
+    fn empty_row(&mut self, raw: &str, element: &BytesStart<'_>) -> Result<(), BookError> {
+        self.rows_before(element)?;
+        match self.rows.remove(&self.row) {
+            None => self.out.push_str(raw),
+            Some(cells) => {
+                let cells = write_cells(self.row, &cells, self.dresser)?;
+                let tag = element.name().as_ref().to_owned();
+                let open = raw.trim_end_matches("/>").trim_end();
+                self.out.push_str(&format!("{open}>{cells}</{tag}>"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows that come before this one and are not there.
+    fn rows_before(&mut self, element: &BytesStart<'_>) -> Result<(), BookError> {
+        let row = attribute(element, "r").and_then(|row| row.parse().ok());
+        self.row = row.unwrap_or(self.row + 1);
+        self.column = 0;
+        let later = self.rows.split_off(&self.row);
+        let before = std::mem::replace(&mut self.rows, later);
+        let text = write_rows(&before, self.dresser)?;
+        self.out.push_str(&text);
+        Ok(())
+    }
+
+    fn cell(&mut self, raw: &str, rest: &str, element: &BytesStart<'_>) -> Result<(), BookError> {
+        let place = attribute(element, "r").and_then(|at| Place::parse(&at));
+        self.column = place.map_or(self.column + 1, |place| place.column);
+        self.cells_before(self.column)?;
+        let new = self
+            .rows
+            .get_mut(&self.row)
+            .and_then(|row| row.remove(&self.column));
+        let Some(new) = new else {
+            self.out.push_str(raw);
+            self.out.push_str(rest);
+            return Ok(());
+        };
+        self.touched_formula |= rest.contains("<f") || rest.contains(":f>");
+        let base = attribute(element, "s").and_then(|style| style.parse().ok());
+        let place = Place {
+            row: self.row,
+            column: self.column,
+        };
+        let text = self.dresser.cell(place, new, base)?;
+        self.out.push_str(&text);
+        Ok(())
+    }
+
+    fn cells_before(&mut self, column: u32) -> Result<(), BookError> {
+        let Some(row) = self.rows.get_mut(&self.row) else {
+            return Ok(());
+        };
+        let later = row.split_off(&column);
+        let before = std::mem::replace(row, later);
+        let text = write_cells(self.row, &before, self.dresser)?;
+        self.out.push_str(&text);
+        Ok(())
+    }
+
+    fn end_row(&mut self, raw: &str) -> Result<(), BookError> {
+        if let Some(cells) = self.rows.remove(&self.row) {
+            let text = write_cells(self.row, &cells, self.dresser)?;
+            self.out.push_str(&text);
+        }
+        self.out.push_str(raw);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), BookError> {
+        let rows = std::mem::take(&mut self.rows);
+        let text = write_rows(&rows, self.dresser)?;
+        self.out.push_str(&text);
+        Ok(())
+    }
+}
+
+/// Formulas that are written once and used by many cells: if the cell that has the text is written over, the others are given
+/// their own.
+fn unshare(text: &str, cells: &mut BTreeMap<Place, NewCell>) -> Result<(), BookError> {
+    if !text.contains("shared") && !text.contains("array") {
+        return Ok(());
+    }
+    let mut masters: BTreeMap<String, (Place, String)> = BTreeMap::new();
+    let mut pieces = Pieces::of(text);
+    let mut at = None;
+    while let Some(piece) = pieces.next()? {
+        let (element, is_empty) = match &piece.event {
+            Event::Start(element) => (element, false),
+            Event::Empty(element) => (element, true),
+            _ => continue,
+        };
+        match element.local_name().as_ref() {
+            "c" => at = attribute(element, "r").and_then(|at| Place::parse(&at)),
+            "f" => {
+                let Some(place) = at else { continue };
+                let kind = attribute(element, "t").unwrap_or_default();
+                if kind == "array" && cells.contains_key(&place) {
+                    return Err(BookError::unwritable(format!(
+                        "{place} belongs to a formula over several cells; reject the change of it"
+                    )));
+                }
+                let (true, Some(index)) = (kind == "shared", attribute(element, "si")) else {
+                    continue;
+                };
+                if !is_empty {
+                    let body = pieces.rest_of("f")?;
+                    let body = body
+                        .strip_suffix(&format!("</{}>", element.name().as_ref()))
+                        .unwrap_or(body);
+                    let formula = quick_xml::escape::unescape(body)
+                        .map_err(BookError::unreadable)?
+                        .into_owned();
+                    if !formula.is_empty() {
+                        if cells.contains_key(&place) {
+                            masters.insert(index, (place, formula));
+                        }
+                        continue;
+                    }
+                }
+                if let Some((master, formula)) = masters.get(&index)
+                    && !cells.contains_key(&place)
+                {
+                    let zero = |place: Place| (place.row - 1, place.column - 1);
+                    let own = calamine::expand_shared_formula(formula, zero(*master), zero(place))
+                        .map_err(BookError::unreadable)?;
+                    let cell = NewCell {
+                        content: Some(Content::Formula(own)),
+                        ..NewCell::default()
+                    };
+                    cells.insert(place, cell);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The range that a sheet says it uses, if it must grow.
+fn dimension(raw: &str, element: &BytesStart<'_>, cells: &BTreeMap<Place, NewCell>) -> String {
+    let Some(range) = attribute(element, "ref") else {
+        return raw.to_owned();
+    };
+    let (first, last) = range.split_once(':').unwrap_or((&range, &range));
+    let (Some(mut first), Some(mut last)) = (Place::parse(first), Place::parse(last)) else {
+        return raw.to_owned();
+    };
+    for place in cells
+        .iter()
+        .filter(|(_, cell)| cell.content.is_some())
+        .map(|(place, _)| place)
+    {
+        first = Place {
+            row: first.row.min(place.row),
+            column: first.column.min(place.column),
+        };
+        last = Place {
+            row: last.row.max(place.row),
+            column: last.column.max(place.column),
+        };
+    }
+    let grown = if first == last {
+        first.to_string()
+    } else {
+        format!("{first}:{last}")
+    };
+    match grown == range {
+        true => raw.to_owned(),
+        false => with_attribute(raw, element, "ref", &grown),
+    }
+}

@@ -1,0 +1,213 @@
+//! The change set: what is shown before anything is saved, what the person says to it, and what is saved of it.
+
+mod edits;
+mod verdict;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::book::diff::{Change, Diff};
+use super::book::patch::range_text;
+use super::book::{Content, Place};
+pub use edits::{edits, reaches_out};
+pub use verdict::{BadVerdict, SetCell, Verdict, VerdictKind};
+
+/// Cells that were changed together: a rectangle, written by the same line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Range {
+    /// `Sheet!A1:B5`.
+    pub range: String,
+    /// What happened.
+    pub what: What,
+    /// How many cells.
+    pub cells: usize,
+    /// Some of them, as `Sheet!A1: old → new (step 3, line 4)`.
+    pub shown: Vec<String>,
+}
+
+/// What happened to cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// They were empty.
+    Added,
+    /// They held something else.
+    Changed,
+    /// They are empty now.
+    Emptied,
+}
+
+/// One change, in a line.
+pub fn line(change: &Change) -> String {
+    let told = |content: &Option<Content>| {
+        content.as_ref().map_or("empty".to_owned(), |content| {
+            shortened(&content.to_string())
+        })
+    };
+    let by = match change.step {
+        0 => String::new(),
+        step => format!(" (step {step}, line {})", change.line),
+    };
+    format!(
+        "{}!{}: {} → {}{by}",
+        change.sheet,
+        change.cell.0,
+        told(&change.old),
+        told(&change.new)
+    )
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+/// The change set as rectangles, sheet by sheet.
+pub fn ranges(diff: &Diff) -> Vec<Range> {
+    let mut groups: BTreeMap<(usize, What), Vec<&Change>> = BTreeMap::new();
+    let mut sheets: Vec<&str> = Vec::new();
+    for change in &diff.changes {
+        let at = sheets
+            .iter()
+            .position(|sheet| *sheet == change.sheet)
+            .unwrap_or_else(|| {
+                sheets.push(&change.sheet);
+                sheets.len() - 1
+            });
+        groups.entry((at, what(change))).or_default().push(change);
+    }
+    let mut ranges = Vec::new();
+    for ((_, what), changes) in groups {
+        for rectangle in rectangles(&changes) {
+            ranges.push(range(what, &rectangle));
+        }
+    }
+    ranges
+}
+
+fn what(change: &Change) -> What {
+    match (&change.old, &change.new) {
+        (None, _) => What::Added,
+        (_, None) => What::Emptied,
+        _ => What::Changed,
+    }
+}
+
+/// Cells side by side in a row, and such runs one below the other if they are equally wide. A range of a sheet that is new and
+/// has gaps is still one, from its first cell to its last.
+fn rectangles<'a>(changes: &[&'a Change]) -> Vec<Vec<&'a Change>> {
+    let mut runs: Vec<Vec<&Change>> = Vec::new();
+    for change in changes {
+        match runs.last_mut() {
+            Some(run) if follows(run, change) => run.push(change),
+            _ => runs.push(vec![change]),
+        }
+    }
+    let mut found: Vec<Vec<&Change>> = Vec::new();
+    // For each span of columns the rectangle that may still grow.
+    let mut open: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+    for run in runs {
+        let (Some(first), Some(last)) = (run.first(), run.last()) else {
+            continue;
+        };
+        let span = (first.cell.0.column, last.cell.0.column);
+        let above = open.get(&span).copied().filter(|at| {
+            found[*at]
+                .last()
+                .is_some_and(|end| end.cell.0.row + 1 == first.cell.0.row)
+        });
+        match above {
+            Some(at) => found[at].extend(run),
+            None => {
+                open.insert(span, found.len());
+                found.push(run);
+            }
+        }
+    }
+    found
+}
+
+fn follows(run: &[&Change], change: &Change) -> bool {
+    run.last().is_some_and(|last| {
+        let (last, next) = (last.cell.0, change.cell.0);
+        last.row == next.row && last.column + 1 == next.column
+    })
+}
+
+fn range(what: What, changes: &[&Change]) -> Range {
+    let places = || changes.iter().map(|change| change.cell.0);
+    let first = Place {
+        row: places().map(|place| place.row).min().unwrap_or(1),
+        column: places().map(|place| place.column).min().unwrap_or(1),
+    };
+    let last = Place {
+        row: places().map(|place| place.row).max().unwrap_or(1),
+        column: places().map(|place| place.column).max().unwrap_or(1),
+    };
+    let sheet = changes
+        .first()
+        .map(|change| change.sheet.clone())
+        .unwrap_or_default();
+    Range {
+        range: format!("{sheet}!{}", range_text(first, last)),
+        what,
+        cells: changes.len(),
+        shown: changes
+            .iter()
+            .take(SHOWN_MAX)
+            .map(|change| line(change))
+            .collect(),
+    }
+}
+
+impl std::fmt::Display for Range {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let what = match self.what {
+            What::Added => "added",
+            What::Changed => "changed",
+            What::Emptied => "emptied",
+        };
+        let cells = if self.cells == 1 { "cell" } else { "cells" };
+        write!(f, "{} {what} ({} {cells})", self.range, self.cells)
+    }
+}
+
+const SHOWN_MAX: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::sheet::book::diff::Cell;
+
+    fn change(at: &str, old: Option<f64>, new: Option<f64>) -> Change {
+        Change {
+            sheet: "Counts".to_owned(),
+            cell: Cell(Place::parse(at).unwrap()),
+            old: old.map(Content::Number),
+            new: new.map(Content::Number),
+            step: 3,
+            line: 4,
+        }
+    }
+
+    pub(super) fn diff() -> Diff {
+        Diff {
+            changes: ["A1", "B1", "A2", "B2"]
+                .map(|at| change(at, None, Some(1.0)))
+                .into(),
+            added: vec!["Counts".to_owned()],
+            removed: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_change_set_is_told_in_ranges_and_cells() {
+        let ranges = ranges(&diff());
+        assert_eq!(ranges.len(), 1);
+        assert_eq!(ranges[0].to_string(), "Counts!A1:B2 added (4 cells)");
+        assert_eq!(ranges[0].shown[0], "Counts!A1: empty → 1 (step 3, line 4)");
+    }
+}

@@ -1,0 +1,264 @@
+//! What a person says to a change set.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+
+use crate::agents::sheet::book::diff::{Cell, Change, Diff};
+use crate::agents::sheet::book::{Content, Place};
+
+/// What a person says to a change set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Accept, reject, or accept with the exceptions below.
+    #[serde(rename = "type")]
+    pub kind: VerdictKind,
+    /// Ranges that are not to be saved: `Sheet!A1:B5`, `Sheet!A1`, or a whole `Sheet`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reject: Vec<String>,
+    /// Cells that are to hold something else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<SetCell>,
+}
+
+/// How a change set is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerdictKind {
+    /// All of it.
+    Accept,
+    /// None of it.
+    Reject,
+    /// With exceptions.
+    Edit,
+}
+
+/// A cell as the person wants it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SetCell {
+    /// `Sheet!A1`.
+    pub cell: String,
+    /// A number, a text, yes or no, or nothing. Text is text, whatever it begins with.
+    pub value: Json,
+}
+
+/// What is wrong with an answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadVerdict(String);
+
+impl Verdict {
+    /// Everything.
+    pub fn accept() -> Self {
+        Self {
+            kind: VerdictKind::Accept,
+            reject: Vec::new(),
+            set: Vec::new(),
+        }
+    }
+
+    /// The form of an answer.
+    pub fn schema() -> Json {
+        json!({
+            "type": "object",
+            "properties": {
+                "type": { "enum": ["accept", "reject", "edit"] },
+                "reject": { "type": "array", "items": { "type": "string" } },
+                "set": { "type": "array", "items": {
+                    "type": "object",
+                    "properties": { "cell": { "type": "string" }, "value": {} },
+                    "required": ["cell", "value"],
+                    "additionalProperties": false
+                } }
+            },
+            "required": ["type"],
+            "additionalProperties": false
+        })
+    }
+
+    /// From a line that a person typed: `y`, `n`, or `e` with `reject RANGE` and `set CELL=VALUE`, separated by `;`.
+    pub fn from_line(line: &str) -> Result<Self, BadVerdict> {
+        let line = line.trim();
+        match line.to_lowercase().as_str() {
+            "y" | "yes" | "accept" => return Ok(Self::accept()),
+            "n" | "no" | "reject" => {
+                return Ok(Self {
+                    kind: VerdictKind::Reject,
+                    ..Self::accept()
+                });
+            }
+            _ => {}
+        }
+        let edits = line
+            .strip_prefix("e ")
+            .or_else(|| line.strip_prefix("edit "));
+        let Some(edits) = edits else {
+            return Err(BadVerdict(format!(
+                "`{line}` is no answer: say y, n, or e with `reject Sheet!A1:B2` and `set Sheet!A1=12`, separated by `;`"
+            )));
+        };
+        let mut verdict = Self {
+            kind: VerdictKind::Edit,
+            ..Self::accept()
+        };
+        for edit in edits
+            .split(';')
+            .map(str::trim)
+            .filter(|edit| !edit.is_empty())
+        {
+            if let Some(range) = edit.strip_prefix("reject ") {
+                verdict.reject.push(range.trim().to_owned());
+            } else if let Some((cell, value)) = edit
+                .strip_prefix("set ")
+                .and_then(|set| set.split_once('='))
+            {
+                let value = value.trim();
+                let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+                verdict.set.push(SetCell {
+                    cell: cell.trim().to_owned(),
+                    value,
+                });
+            } else {
+                return Err(BadVerdict(format!(
+                    "`{edit}` is neither `reject Sheet!A1:B2` nor `set Sheet!A1=12`"
+                )));
+            }
+        }
+        Ok(verdict)
+    }
+
+    /// The changes that are to be saved.
+    pub fn apply(&self, diff: &Diff) -> Result<Diff, BadVerdict> {
+        let mut kept = diff.clone();
+        if self.kind == VerdictKind::Reject {
+            return Ok(Diff::default());
+        }
+        for range in &self.reject {
+            let area = Area::parse(range)?;
+            let before = kept.changes.len();
+            kept.changes
+                .retain(|change| !area.holds(&change.sheet, change.cell.0));
+            if kept.changes.len() == before {
+                return Err(BadVerdict(format!(
+                    "nothing was changed in `{range}`, so nothing in it can be rejected"
+                )));
+            }
+        }
+        for set in &self.set {
+            let area = Area::parse(&set.cell)?;
+            let Some((first, last)) = area.cells.filter(|(first, last)| first == last) else {
+                return Err(BadVerdict(format!("`{}` is not one cell", set.cell)));
+            };
+            debug_assert_eq!(first, last);
+            let content = content_of(&set.value)?;
+            let found = kept
+                .changes
+                .iter_mut()
+                .find(|change| change.sheet == area.sheet && change.cell.0 == first);
+            match found {
+                Some(change) => change.new = content,
+                None => kept.changes.push(Change {
+                    sheet: area.sheet,
+                    cell: Cell(first),
+                    old: None,
+                    new: content,
+                    step: 0,
+                    line: 0,
+                }),
+            }
+        }
+        let holds_any = |sheet: &String| kept.changes.iter().any(|change| change.sheet == *sheet);
+        kept.added = kept
+            .added
+            .iter()
+            .filter(|sheet| holds_any(sheet))
+            .cloned()
+            .collect();
+        Ok(kept)
+    }
+}
+
+fn content_of(value: &Json) -> Result<Option<Content>, BadVerdict> {
+    Ok(match value {
+        Json::Null => None,
+        Json::Bool(yes) => Some(Content::Bool(*yes)),
+        Json::Number(number) => number.as_f64().map(Content::Number),
+        Json::String(text) => Some(Content::Text(text.clone())),
+        other => return Err(BadVerdict(format!("{other} does not fit into a cell"))),
+    })
+}
+
+/// A part of a workbook.
+struct Area {
+    sheet: String,
+    /// All of the sheet if none.
+    cells: Option<(Place, Place)>,
+}
+
+impl Area {
+    fn parse(text: &str) -> Result<Self, BadVerdict> {
+        let bare = |sheet: &str| sheet.trim_matches('\'').to_owned();
+        let Some((sheet, cells)) = text.rsplit_once('!') else {
+            return Ok(Self {
+                sheet: bare(text),
+                cells: None,
+            });
+        };
+        let (first, last) = cells.split_once(':').unwrap_or((cells, cells));
+        match (Place::parse(first), Place::parse(last)) {
+            (Some(first), Some(last)) => Ok(Self {
+                sheet: bare(sheet),
+                cells: Some((first, last)),
+            }),
+            _ => Err(BadVerdict(format!(
+                "`{text}` is no range; write Sheet!A1:B2"
+            ))),
+        }
+    }
+
+    fn holds(&self, sheet: &str, place: Place) -> bool {
+        let is_inside = |(first, last): (Place, Place)| {
+            (first.row..=last.row).contains(&place.row)
+                && (first.column..=last.column).contains(&place.column)
+        };
+        self.sheet == sheet && self.cells.is_none_or(is_inside)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::line;
+    use super::super::tests::diff;
+    use super::*;
+
+    #[test]
+    fn a_range_can_be_rejected_and_a_cell_be_set() {
+        let verdict =
+            Verdict::from_line("e reject Counts!A2:B2; set Counts!B1=12; set Counts!C1==1+1")
+                .unwrap();
+        let kept = verdict.apply(&diff()).unwrap();
+        let lines: Vec<_> = kept.changes.iter().map(line).collect();
+        assert_eq!(
+            lines,
+            [
+                "Counts!A1: empty → 1 (step 3, line 4)",
+                "Counts!B1: empty → 12 (step 3, line 4)",
+                "Counts!C1: empty → \"=1+1\"",
+            ]
+        );
+        assert!(
+            Verdict::from_line("n")
+                .unwrap()
+                .apply(&diff())
+                .unwrap()
+                .changes
+                .is_empty()
+        );
+        for wrong in ["maybe", "e reject", "e drop Counts!A1", ""] {
+            Verdict::from_line(wrong).expect_err(wrong);
+        }
+        Verdict::from_line("e reject Other!A1")
+            .unwrap()
+            .apply(&diff())
+            .expect_err("nothing was changed there");
+    }
+}

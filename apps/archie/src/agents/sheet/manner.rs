@@ -1,0 +1,226 @@
+//! How the analyst of workbooks meets a person: a change set to look at, and files at the end.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value as Json, json};
+use superstep::ThreadId;
+
+use super::changes::{Verdict, VerdictKind};
+use super::keep::Keep;
+use super::output::{self, spent};
+use super::state::{Actions, GraphState, Stopped};
+use super::{CHANGE_SET_NODE, TOOL_NODE};
+use crate::agents::{AnyThread, BoxFuture, state_of};
+use crate::exit::Exit;
+use crate::questions::Asked;
+use crate::say::{Say, Waiting};
+use crate::talk::{Manner, Talk};
+
+/// Puts a change set to a person, and writes what they accept.
+pub(super) struct Reviewing {
+    pub(super) keep: Keep,
+}
+
+impl Manner for Reviewing {
+    fn put(&self, asked: &Asked) -> String {
+        let mut words = String::new();
+        if let Some(problem) = asked.request["problem"].as_str() {
+            words.push_str(&format!("{problem}\n"));
+        }
+        for range in asked.request["ranges"].as_array().into_iter().flatten() {
+            for line in range["shown"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .take(SHOWN_MAX)
+            {
+                words.push_str(&format!("  {}\n", line.as_str().unwrap_or_default()));
+            }
+            let more = range["cells"]
+                .as_u64()
+                .unwrap_or_default()
+                .saturating_sub(SHOWN_MAX as u64);
+            if more > 0 {
+                words.push_str(&format!(
+                    "  and {more} more cells of {}\n",
+                    range["range"].as_str().unwrap_or_default()
+                ));
+            }
+        }
+        for check in asked.request["checks"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|check| check["ok"] == json!(false))
+        {
+            let text = |name: &str| check[name].as_str().unwrap_or_default().to_owned();
+            words.push_str(&format!(
+                "  does not hold: {}: {}\n",
+                text("name"),
+                text("found")
+            ));
+        }
+        words.push_str(asked.request["summary"].as_str().unwrap_or(&asked.words()));
+        words
+    }
+
+    fn prompt(&self, asked: &Asked) -> String {
+        match asked.kind.as_str() {
+            "approval" if asked.node == CHANGE_SET_NODE => "Accept? [y/n/e] ".to_owned(),
+            "approval" => "[y/n] ".to_owned(),
+            _ => asked.prompt(),
+        }
+    }
+
+    fn read(&self, asked: &Asked, line: &str) -> Result<Json, String> {
+        if asked.kind != "approval" {
+            return asked.read(line);
+        }
+        if line.trim() == "e" {
+            return Err("say what: `e reject Sheet!A1:B2; set Sheet!C3=12`".to_owned());
+        }
+        let verdict = match serde_json::from_str::<Verdict>(line) {
+            Ok(verdict) => verdict,
+            Err(_) => Verdict::from_line(line).map_err(|wrong| wrong.to_string())?,
+        };
+        serde_json::to_value(verdict).map_err(|error| error.to_string())
+    }
+
+    fn is_finished(&self, state: &Json) -> bool {
+        !state["stopped"].is_null()
+    }
+
+    fn reopen(&self, state: &Json) -> Option<(&'static str, Json)> {
+        let is_stopped = state["stopped"] == json!(Stopped::Budget);
+        is_stopped.then(|| (TOOL_NODE, json!({ "stopped": null })))
+    }
+
+    fn with_model(&self, model: &str) -> Option<Json> {
+        Some(json!({ "planner": { "model": model, "actions": Actions::default() } }))
+    }
+
+    fn files(&self, thread: &ThreadId) -> Option<PathBuf> {
+        Some(self.keep.folder_of(thread))
+    }
+
+    fn finish<'a>(
+        &'a self,
+        talk: &'a Talk<'a>,
+        thread: &'a dyn AnyThread,
+    ) -> BoxFuture<'a, anyhow::Result<Exit>> {
+        Box::pin(finish(thread, talk, &self.keep))
+    }
+}
+
+async fn finish(thread: &dyn AnyThread, talk: &Talk<'_>, keep: &Keep) -> anyhow::Result<Exit> {
+    let state: GraphState = state_of(thread).await?;
+    let id = ThreadId::new(&thread.id())?;
+    if state.stopped == Some(Stopped::Budget) {
+        talk.tell(&format!(
+            "stopped at the budget; everything is kept, `archie resume {id}` asks again"
+        ));
+        return Ok(Exit::Budget);
+    }
+    let files = output::files(keep, &id, &state)?;
+    let folder = PathBuf::from(&state.problem.output_dir);
+    let written = output::write(&files, &folder)?;
+    let stopped = state.stopped.unwrap_or(Stopped::StepLimit);
+    let failed: Vec<_> = state.checks.iter().filter(|check| !check.ok).collect();
+    match talk.json {
+        true => talk.say.json(&json!({
+            "thread": id.to_string(),
+            "stopped": stopped.says(),
+            "answer": state.answer,
+            "files": written.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
+            "checks": state.checks,
+            "verdict": state.verdict,
+            "calls": state.calls.len(),
+        })),
+        false => {
+            if !state.answer.is_empty() {
+                talk.say.line(&state.answer);
+            }
+            if stopped != Stopped::Finished {
+                talk.say.line(stopped.says());
+            }
+            for check in failed {
+                talk.say
+                    .line(&format!("does not hold: {}: {}", check.name, check.found));
+            }
+            if state
+                .verdict
+                .as_ref()
+                .is_some_and(|verdict| verdict.kind == VerdictKind::Reject)
+            {
+                talk.say.line("nothing was saved");
+            }
+            let names: Vec<_> = written.iter().map(|path| shown(path)).collect();
+            talk.say.line(&format!("Finish → {}", names.join(", ")));
+            talk.say.line(&spent(&state));
+        }
+    }
+    Ok(match stopped {
+        Stopped::RecipeFailed | Stopped::OtherShape => Exit::Failed,
+        Stopped::Budget => Exit::Budget,
+        Stopped::Finished | Stopped::StepLimit => Exit::Done,
+    })
+}
+
+/// As short as it can be told from here.
+fn shown(path: &Path) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(&here)
+        .unwrap_or(path)
+        .display()
+        .to_string()
+}
+
+/// Somebody who says yes to everything.
+pub(super) struct Yes<'a> {
+    pub(super) talk: &'a Talk<'a>,
+}
+
+impl Say for Yes<'_> {
+    fn line(&self, text: &str) {
+        self.talk.say.line(text);
+    }
+
+    fn markdown(&self, text: &str) {
+        self.talk.say.markdown(text);
+    }
+
+    fn piece(&self, text: &str) {
+        self.talk.say.piece(text);
+    }
+
+    fn pieces_end(&self) {
+        self.talk.say.pieces_end();
+    }
+
+    fn aside(&self, text: &str) {
+        self.talk.say.aside(text);
+    }
+
+    fn ask(&self, prompt: &str) -> anyhow::Result<Option<String>> {
+        // Whether to spend more is another matter.
+        if !prompt.contains("[y/n") {
+            return self.talk.say.ask(prompt);
+        }
+        self.talk.tell(&format!("{prompt}y"));
+        Ok(Some("y".to_owned()))
+    }
+
+    fn waiting(&self, what: &str) -> Waiting {
+        self.talk.say.waiting(what)
+    }
+
+    fn is_watched(&self) -> bool {
+        self.talk.say.is_watched()
+    }
+
+    fn is_followed(&self) -> bool {
+        self.talk.say.is_followed()
+    }
+}
+
+const SHOWN_MAX: usize = 10;

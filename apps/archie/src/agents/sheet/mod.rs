@@ -1,0 +1,151 @@
+//! `sheet`: an analyst who works on a workbook, step by step, and shows what changed before anything is saved.
+//!
+//! The planner decides, a tool acts in a sandbox, an informer looks things up if there is one. In the end a person sees the change
+//! set, cell by cell, and says what of it is saved.
+
+pub mod book;
+pub mod changes;
+pub mod command;
+mod hints;
+pub mod keep;
+mod manner;
+mod nodes;
+pub mod output;
+pub mod plan;
+pub mod prompts;
+pub mod proof;
+pub mod recipe;
+pub mod review;
+pub mod sandbox;
+pub mod service;
+pub mod state;
+pub mod tools;
+
+use std::sync::Arc;
+
+use superstep::error::BuildError;
+use superstep::{END, Graph, START};
+
+use crate::agents::{AnyAgent, Registered, Workshop};
+use crate::prompts::Texts;
+use keep::Keep;
+use nodes::{Asking, ChangeSetNode, InformerNode, Next, PlannerNode, ToolNode, should_continue};
+use prompts::Prompts;
+use sandbox::{Kind, SandboxError, VARIABLE};
+use state::{GraphState, Stopped};
+use tools::{Bench, Sandboxes};
+
+/// Its name on the wire.
+pub const NAME: &str = "sheet";
+/// The node that plans.
+pub const PLANNER_NODE: &str = "planner_node";
+/// The node that acts.
+pub const TOOL_NODE: &str = "tool_node";
+/// The node that looks things up.
+pub const INFORMER_NODE: &str = "informer_node";
+/// The node that shows what changed.
+pub const CHANGE_SET_NODE: &str = "change_set_node";
+
+/// The agent.
+pub fn agent(workshop: &Workshop) -> anyhow::Result<Arc<dyn AnyAgent>> {
+    let keep = Keep::under(&workshop.settings.home);
+    let bench = Bench {
+        sandboxes: Arc::new(sandboxes()),
+        keep: keep.clone(),
+    };
+    let about = "an analyst who works on a workbook and shows every changed cell";
+    let graph = graph(workshop, bench)?;
+    Ok(Arc::new(Registered::new(
+        graph,
+        about,
+        manner::Reviewing { keep },
+    )))
+}
+
+fn sandboxes() -> Sandboxes {
+    let python = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
+    Sandboxes::with_python(python.map(Into::into))
+}
+
+/// Whether code can be run here, and what is missing if not. Says what is there.
+pub fn ready() -> Result<String, SandboxError> {
+    let sandboxes = sandboxes();
+    let python = sandboxes.find_python()?;
+    sandboxes.get(Kind::Bubblewrap)?;
+    let lacks = match python.lacks.is_empty() {
+        true => String::new(),
+        false => format!("; for pictures it lacks {}", python.lacks.join(", ")),
+    };
+    Ok(format!(
+        "bubblewrap and {}{lacks}",
+        python.program.display()
+    ))
+}
+
+/// The whole graph, with what runs tools.
+pub fn graph(workshop: &Workshop, bench: Bench) -> anyhow::Result<Graph<GraphState>> {
+    let prompts = Prompts::of(NAME, &workshop.settings)?;
+    let asking = Asking {
+        models: workshop.models.clone(),
+        spending: workshop.spending.clone(),
+        prompts,
+    };
+    Ok(wired(asking, bench)?)
+}
+
+fn wired(asking: Asking, bench: Bench) -> Result<Graph<GraphState>, BuildError> {
+    let informer = InformerNode {
+        asking: asking.clone(),
+        bench: bench.clone(),
+    };
+    let planner = PlannerNode {
+        asking,
+        bench: bench.clone(),
+    };
+    Graph::builder(NAME)
+        .node(PLANNER_NODE, planner)
+        .node(
+            TOOL_NODE,
+            ToolNode {
+                bench: bench.clone(),
+            },
+        )
+        .node(INFORMER_NODE, informer)
+        .node(CHANGE_SET_NODE, ChangeSetNode { bench })
+        .edge(START, PLANNER_NODE)
+        .route(
+            PLANNER_NODE,
+            &[TOOL_NODE, INFORMER_NODE, CHANGE_SET_NODE, END],
+            |state: &GraphState| match should_continue(state) {
+                Next::Tool => TOOL_NODE,
+                Next::Informer => INFORMER_NODE,
+                Next::End if has_changed(state) => CHANGE_SET_NODE,
+                Next::End => END,
+            },
+        )
+        .edge(TOOL_NODE, PLANNER_NODE)
+        // It tries again by itself until it has found something, or often enough.
+        .route(
+            INFORMER_NODE,
+            &[INFORMER_NODE, PLANNER_NODE],
+            |state: &GraphState| match state.informer_tries {
+                0 => PLANNER_NODE,
+                _ => INFORMER_NODE,
+            },
+        )
+        .route(
+            CHANGE_SET_NODE,
+            &[PLANNER_NODE, END],
+            |state: &GraphState| match state.stopped {
+                None => PLANNER_NODE,
+                Some(_) => END,
+            },
+        )
+        .build()
+}
+
+fn has_changed(state: &GraphState) -> bool {
+    let is_other =
+        !state.workbook.baseline.is_empty() && state.workbook.snapshot != state.workbook.baseline;
+    is_other && state.stopped != Some(Stopped::Budget)
+}

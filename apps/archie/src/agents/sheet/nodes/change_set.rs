@@ -1,0 +1,72 @@
+//! Checks the result, and shows it to the person.
+
+use serde_json::json;
+use superstep::{Command, Interrupt, Node, NodeCx, NodeError, View};
+use superstep_agent::ChatMessage;
+use superstep_llm::Message;
+
+use super::super::changes::Verdict;
+use super::super::review::{self, Review};
+use super::super::state::{GraphState, GraphStateUpdate, Stopped};
+use super::super::tools::Bench;
+use super::labels;
+
+/// Checks the result, and shows it to the person.
+pub(in super::super) struct ChangeSetNode {
+    pub(in super::super) bench: Bench,
+}
+
+impl Node<GraphState> for ChangeSetNode {
+    async fn run(
+        &self,
+        state: View<GraphState>,
+        cx: NodeCx,
+    ) -> Result<Command<GraphState>, NodeError> {
+        let review = review::of(&self.bench.keep, cx.thread(), &state).map_err(NodeError::fatal)?;
+        let update = GraphStateUpdate::default().checks(review.checks.clone());
+        let may_go_on = state.stopped == Some(Stopped::Finished)
+            && state.step < state.max_steps
+            && state.recipe.is_none();
+        if !review.is_well() && may_go_on && state.reopened < REOPENED_MAX {
+            let message = ChatMessage::new(Message::user(review.complaint()), labels(&state));
+            return Ok(update
+                .messages(message)
+                .reopened(state.reopened + 1)
+                .stopped(None)
+                .into());
+        }
+        if review.diff.changes.is_empty() {
+            return Ok(update.into());
+        }
+        let verdict = ask_person(&review, &state, &cx).await?;
+        Ok(update.verdict(Some(verdict)).into())
+    }
+}
+
+/// Asks until the answer is one that can be carried out.
+async fn ask_person(
+    review: &Review,
+    state: &GraphState,
+    cx: &NodeCx,
+) -> Result<Verdict, NodeError> {
+    let mut problem = None;
+    for attempt in 1.. {
+        // Bound to what is shown: another workbook is another question.
+        let key = format!("changes-{}-{attempt}", state.workbook.snapshot);
+        let mut request = review.request();
+        if let Some(problem) = problem.take() {
+            request["problem"] = json!(problem);
+        }
+        let question = Interrupt::new(key, request)
+            .kind("approval")
+            .schema(Verdict::schema());
+        let verdict: Verdict = cx.interrupt(question).await?;
+        match verdict.apply(&review.diff) {
+            Ok(_) => return Ok(verdict),
+            Err(wrong) => problem = Some(wrong.to_string()),
+        }
+    }
+    unreachable!("it asks until it has an answer")
+}
+
+const REOPENED_MAX: u32 = 1;

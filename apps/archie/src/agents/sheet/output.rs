@@ -1,0 +1,259 @@
+//! The files of a result: the workbook, the recipe, the report, the changes, the pictures.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use superstep::ThreadId;
+
+use super::book::diff::Diff;
+use super::book::patch::patch;
+use super::changes::{BadVerdict, Verdict, VerdictKind, edits, line, ranges};
+use super::keep::{Keep, KeepError};
+use super::proof::Check;
+use super::recipe::Recipe;
+use super::review::{self, Review};
+use super::state::{GraphState, Stopped};
+use crate::private;
+
+/// What went wrong with the files of a result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OutputError {
+    /// What is kept.
+    #[error(transparent)]
+    Keep(#[from] KeepError),
+    /// What the person said.
+    #[error(transparent)]
+    Verdict(#[from] BadVerdict),
+    /// A step that was never made.
+    #[error("there is no step {step}; there are {steps}")]
+    NoStep {
+        /// Which.
+        step: u32,
+        /// How many there are.
+        steps: u32,
+    },
+    /// A file.
+    #[error("`{path}` cannot be written", path = path.display())]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl From<super::book::BookError> for OutputError {
+    fn from(error: super::book::BookError) -> Self {
+        Self::Keep(error.into())
+    }
+}
+
+/// Every file of a result, by name: the same each time.
+pub fn files(
+    keep: &Keep,
+    thread: &ThreadId,
+    state: &GraphState,
+) -> Result<BTreeMap<String, Vec<u8>>, OutputError> {
+    let review = review::of(keep, thread, state)?;
+    let verdict = state.verdict.clone().unwrap_or_else(Verdict::accept);
+    let kept = verdict.apply(&review.diff)?;
+    let mut files = BTreeMap::new();
+    if verdict.kind != VerdictKind::Reject {
+        files.insert(
+            WORKBOOK.to_owned(),
+            workbook(keep, thread, state, &kept, &state.workbook.snapshot)?,
+        );
+    }
+    let input = keep.read(thread, &state.problem.workbook.hash)?;
+    let result = keep.read(thread, &state.workbook.snapshot)?;
+    let recipe = Recipe::of(state, &input, &result, &kept);
+    if !recipe.steps.is_empty() {
+        files.insert("code.py".to_owned(), recipe.written().into_bytes());
+    }
+    let cells: String = kept
+        .changes
+        .iter()
+        .map(|change| format!("{}\n", line(change)))
+        .collect();
+    if !cells.is_empty() {
+        files.insert("changes.txt".to_owned(), cells.into_bytes());
+    }
+    for done in &state.journal {
+        for (name, kept) in &done.pictures {
+            files.insert(name.clone(), keep.file(thread, kept)?);
+        }
+    }
+    files.insert(
+        "report.md".to_owned(),
+        report(state, &review, &kept, &verdict).into_bytes(),
+    );
+    Ok(files)
+}
+
+/// Writes them into their folder, each whole or not at all.
+pub fn write(
+    files: &BTreeMap<String, Vec<u8>>,
+    folder: &Path,
+) -> Result<Vec<PathBuf>, OutputError> {
+    let mut written = Vec::new();
+    for (name, bytes) in files {
+        let path = folder.join(name);
+        private::write(&path, bytes).map_err(|source| OutputError::Write {
+            path: path.clone(),
+            source,
+        })?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+/// The workbook as of a step, in the person's own package; nought is the input.
+pub fn at_step(
+    keep: &Keep,
+    thread: &ThreadId,
+    state: &GraphState,
+    step: u32,
+) -> Result<Vec<u8>, OutputError> {
+    if step > state.step {
+        return Err(OutputError::NoStep {
+            step,
+            steps: state.step,
+        });
+    }
+    let last = state.journal.iter().rfind(|done| done.step <= step);
+    let mut then = state.clone();
+    match last {
+        Some(done) if !state.workbook.baseline.is_empty() => {
+            then.workbook.snapshot.clone_from(&done.snapshot)
+        }
+        _ => return Ok(keep.book(thread, &state.problem.workbook.hash)?),
+    }
+    // Before the first run of code the workbook was the input itself.
+    if then.workbook.snapshot == state.problem.workbook.hash {
+        return Ok(keep.book(thread, &state.problem.workbook.hash)?);
+    }
+    let review = review::of(keep, thread, &then)?;
+    workbook(keep, thread, state, &review.diff, &then.workbook.snapshot)
+}
+
+fn workbook(
+    keep: &Keep,
+    thread: &ThreadId,
+    state: &GraphState,
+    kept: &Diff,
+    snapshot: &str,
+) -> Result<Vec<u8>, OutputError> {
+    let input = keep.book(thread, &state.problem.workbook.hash)?;
+    if kept.changes.is_empty() {
+        return Ok(input);
+    }
+    let dressed = keep.book(thread, snapshot)?;
+    Ok(patch(&input, &edits(kept, &dressed)?)?)
+}
+
+fn report(state: &GraphState, review: &Review, kept: &Diff, verdict: &Verdict) -> String {
+    let mut text = format!("# {}\n\n", one_line(&state.problem.instruction));
+    let stopped = state.stopped.map_or("still under way", Stopped::says);
+    text.push_str(&format!(
+        "Workbook: `{}` ({stopped} after {} steps).\n\n",
+        state.problem.workbook.path, state.step
+    ));
+    if !state.answer.is_empty() {
+        text.push_str(&format!("## Answer\n\n{}\n\n", state.answer));
+    }
+    text.push_str(&changes(review, kept, verdict));
+    text.push_str("## Checks\n\n");
+    state
+        .checks
+        .iter()
+        .for_each(|check| text.push_str(&check_line(check)));
+    if state.checks.is_empty() {
+        text.push_str("Nothing was changed, so nothing was checked.\n");
+    }
+    text.push_str("\n## Steps\n\n");
+    for done in &state.journal {
+        let how = if done.ok { "ok" } else { "failed" };
+        text.push_str(&format!(
+            "### Step {}: {}, {how}\n\n{}\n{}\n",
+            done.step,
+            done.tool,
+            fenced(&done.input),
+            fenced(&done.observation)
+        ));
+        done.pictures
+            .keys()
+            .for_each(|name| text.push_str(&format!("![{name}]({name})\n\n")));
+    }
+    if let Some(degraded) = &state.degraded {
+        text.push_str(&format!("**Degraded**: {degraded}\n\n"));
+    }
+    text.push_str(&format!("{}\n", spent(state)));
+    text
+}
+
+fn changes(review: &Review, kept: &Diff, verdict: &Verdict) -> String {
+    let told = match verdict.kind {
+        VerdictKind::Accept => "accepted",
+        VerdictKind::Reject => "rejected",
+        VerdictKind::Edit => "accepted with exceptions",
+    };
+    let mut text = format!("## Changes\n\n{} ({told})\n\n", review.summary());
+    for range in ranges(kept) {
+        text.push_str(&format!("- {range}\n"));
+    }
+    for change in kept.changes.iter().take(REPORTED_MAX) {
+        text.push_str(&format!("    - {}\n", line(change)));
+    }
+    if kept.changes.len() > REPORTED_MAX {
+        text.push_str(&format!(
+            "    - and {} more in changes.txt\n",
+            kept.changes.len() - REPORTED_MAX
+        ));
+    }
+    text.push('\n');
+    text
+}
+
+fn check_line(check: &Check) -> String {
+    let mark = if check.ok {
+        "holds"
+    } else {
+        "**does not hold**"
+    };
+    format!("- {}: {mark} ({})\n", check.name, check.found)
+}
+
+/// What the calls of models took, in a line.
+pub fn spent(state: &GraphState) -> String {
+    let mut usage = superstep_llm::Usage::default();
+    let mut cost = superstep_llm::Cost::NanoDollars(0);
+    for call in &state.calls {
+        usage += call.usage.unwrap_or_default();
+        cost = cost.plus(call.cost);
+    }
+    format!(
+        "{} model calls, {} tokens in, {} out, cost {cost}",
+        state.calls.len(),
+        usage.input_tokens,
+        usage.output_tokens
+    )
+}
+
+/// A fence that nothing inside can close.
+fn fenced(text: &str) -> String {
+    let mut fence = "```".to_owned();
+    while text.contains(&fence) {
+        fence.push('`');
+    }
+    format!("{fence}\n{}\n{fence}\n", text.trim_end())
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The name of the result.
+pub const WORKBOOK: &str = "workbook_new.xlsx";
+const REPORTED_MAX: usize = 100;

@@ -1,0 +1,124 @@
+//! What is shown to the person in the end: the change set with its checks.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value as Json, json};
+use superstep::ThreadId;
+
+use super::book::Place;
+use super::book::diff::{Diff, diff};
+use super::changes::{line, ranges};
+use super::keep::{Keep, KeepError};
+use super::proof::{self, Check};
+use super::state::{GraphState, Stopped};
+
+/// A result to look at.
+#[derive(Debug, Clone)]
+pub struct Review {
+    /// What changed.
+    pub diff: Diff,
+    /// What was checked.
+    pub checks: Vec<Check>,
+    /// Whether all sheets but those in the change set are as they were.
+    stopped: Option<Stopped>,
+}
+
+/// What a thread has made of its workbook.
+pub fn of(keep: &Keep, thread: &ThreadId, state: &GraphState) -> Result<Review, KeepError> {
+    let mut review = Review {
+        diff: Diff::default(),
+        checks: Vec::new(),
+        stopped: state.stopped,
+    };
+    if state.workbook.baseline.is_empty() {
+        return Ok(review);
+    }
+    let before = keep.read(thread, &state.workbook.baseline)?;
+    let after = keep.read(thread, &state.workbook.snapshot)?;
+    review.diff = diff(&before, &after);
+    review.diff.attribute(&written(keep, thread, state)?);
+    let input = keep.read(thread, &state.problem.workbook.hash)?;
+    review.checks = proof::check(&input, &review.diff);
+    if let Some(recipe) = &state.recipe {
+        review.checks.extend(recipe.check(&input, &after));
+    }
+    Ok(review)
+}
+
+/// Which line of which step wrote which cell last.
+type Written = BTreeMap<(String, Place), (u32, u32)>;
+
+fn written(keep: &Keep, thread: &ThreadId, state: &GraphState) -> Result<Written, KeepError> {
+    let mut written = Written::new();
+    for done in state.journal.iter().filter(|done| done.ok) {
+        let Some(name) = &done.lines else { continue };
+        let bytes = keep.file(thread, name)?;
+        // It was written by us, from what we had read; what cannot be read tells of no line.
+        let lines: Vec<(String, u32, u32, u32)> =
+            serde_json::from_slice(&bytes).unwrap_or_default();
+        for (sheet, row, column, line) in lines {
+            written.insert((sheet, Place { row, column }), (done.step, line));
+        }
+    }
+    Ok(written)
+}
+
+impl Review {
+    /// Whether every check holds.
+    pub fn is_well(&self) -> bool {
+        self.checks.iter().all(|check| check.ok)
+    }
+
+    /// What the planner is told if one does not.
+    pub fn complaint(&self) -> String {
+        let failed = self.checks.iter().filter(|check| !check.ok);
+        let failed: Vec<_> = failed
+            .map(|check| format!("- {}: {}", check.name, check.found))
+            .collect();
+        format!(
+            "Your result was checked, and this does not hold:\n{}\nMend it. If it is meant to be so, finish again and say why.",
+            failed.join("\n")
+        )
+    }
+
+    /// In a line: `Counts!A1:B5 added (10 cells); other sheets unchanged`.
+    pub fn summary(&self) -> String {
+        let ranges = ranges(&self.diff);
+        let shown: Vec<_> = ranges
+            .iter()
+            .take(RANGES_MAX)
+            .map(ToString::to_string)
+            .collect();
+        let more = match ranges.len() > RANGES_MAX {
+            true => format!(" and {} more ranges", ranges.len() - RANGES_MAX),
+            false => String::new(),
+        };
+        match shown.is_empty() {
+            true => "nothing changed".to_owned(),
+            false => format!("{}{more}; other sheets unchanged", shown.join(", ")),
+        }
+    }
+
+    /// What the person is asked.
+    pub fn request(&self) -> Json {
+        let ranges = ranges(&self.diff);
+        json!({
+            "summary": format!("Changes: {}.", self.summary()),
+            "stopped": self.stopped.map(Stopped::says),
+            "cells": self.diff.changes.len(),
+            "ranges": ranges.iter().take(RANGES_SENT).collect::<Vec<_>>(),
+            "ranges_left_out": ranges.len().saturating_sub(RANGES_SENT),
+            "checks": self.checks,
+            "answers": { "accept": { "type": "accept" }, "reject": { "type": "reject" },
+                "edit": { "type": "edit", "reject": ["Sheet!A1:B2"], "set": [{ "cell": "Sheet!A1", "value": 12 }] } },
+        })
+    }
+
+    /// Every cell, for a file.
+    pub fn lines(&self) -> Vec<String> {
+        self.diff.changes.iter().map(line).collect()
+    }
+}
+
+const RANGES_MAX: usize = 6;
+const RANGES_SENT: usize = 200;

@@ -1,0 +1,154 @@
+//! The sandbox with walls.
+//!
+//! Namespaces of its own for everything: no network, no other processes, no users. The system is there to be read; `/in` too;
+//! `/data` can be written. Rights are dropped before: started by root, it first becomes nobody, for to the kernel root in a
+//! namespace that maps to root is root. It begins with an empty environment, for `/proc/1/environ` is readable inside.
+
+use std::path::{Path, PathBuf};
+
+use tokio::process::Command;
+
+use super::{End, Job, Kind, Outcome, Python, RUNNER, Sandbox, SandboxError, process, seccomp};
+use crate::agents::BoxFuture;
+
+/// bubblewrap, around a Python.
+#[derive(Debug)]
+pub struct Bubblewrap {
+    python: Python,
+    filter: Vec<u8>,
+    is_root: bool,
+}
+
+impl Bubblewrap {
+    /// With this Python. An error says what is missing and how to mend it.
+    pub fn new(python: Python) -> Result<Self, SandboxError> {
+        for (program, mend) in NEEDED {
+            if !Path::new("/usr/bin").join(program).is_file() {
+                return Err(SandboxError::Missing { program, mend });
+            }
+        }
+        Ok(Self {
+            python,
+            filter: seccomp::program().map_err(SandboxError::Filter)?,
+            is_root: is_root()?,
+        })
+    }
+
+    /// Lets the user it becomes read what it is given and write what it may.
+    fn hand_over(&self, job: &Job) -> std::io::Result<()> {
+        if self.is_root {
+            let given = std::fs::read_dir(&job.given)?.map(|file| Ok(file?.path()));
+            let given: Vec<PathBuf> = given.collect::<std::io::Result<_>>()?;
+            let folders = [job.folder(), &job.given, &job.writable];
+            for path in folders
+                .into_iter()
+                .chain(given.iter().map(PathBuf::as_path))
+            {
+                std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn command(&self, job: &Job, filter: &Path) -> Command {
+        // The shell opens the filter as a descriptor that bubblewrap is told of, and is gone.
+        let mut command = Command::new("/bin/sh");
+        // A shell tells its folder to whatever it starts.
+        command.current_dir("/");
+        command
+            .args(["-c", "exec 9<\"$0\"; exec \"$@\""])
+            .arg(filter);
+        if self.is_root {
+            let id = NOBODY.to_string();
+            command
+                .args(["/usr/bin/setpriv", "--reuid", &id, "--regid", &id])
+                .args(["--clear-groups", "--no-new-privs", "--"]);
+        }
+        command.arg("/usr/bin/bwrap").args(WALLS.split_whitespace());
+        for folder in &self.python.folders {
+            command.arg("--ro-bind").arg(folder).arg(folder);
+        }
+        command.arg("--ro-bind").arg(&job.given).arg(IN);
+        command.arg("--bind").arg(&job.writable).arg(DATA);
+        command.args("--remount-ro /dev --remount-ro / --chdir /data --seccomp 9 --".split(' '));
+        command.arg("/usr/bin/prlimit").args(limits(job));
+        command.arg("--").arg(&self.python.program);
+        command.args(["-I", "-X", "utf8"]);
+        command.arg(PathBuf::from(IN).join(RUNNER)).args([IN, DATA]);
+        command
+    }
+}
+
+/// Set inside, where nobody else's threads are counted.
+fn limits(job: &Job) -> [String; 6] {
+    let limits = &job.limits;
+    [
+        // At the first a signal that tells why, at the second one that nobody can ignore.
+        format!("--cpu={}:{}", limits.cpu_s, limits.cpu_s + 1),
+        format!("--as={}", limits.memory_bytes),
+        format!("--fsize={}", limits.file_bytes),
+        format!("--nproc={}", limits.threads),
+        "--nofile=256".to_owned(),
+        "--core=0".to_owned(),
+    ]
+}
+
+impl Sandbox for Bubblewrap {
+    fn kind(&self) -> Kind {
+        Kind::Bubblewrap
+    }
+
+    fn run<'a>(&'a self, job: &'a Job) -> BoxFuture<'a, Result<Outcome, SandboxError>> {
+        Box::pin(async move {
+            let filter = job.folder().join("filter");
+            std::fs::write(&filter, &self.filter)?;
+            self.hand_over(job)?;
+            let outcome = process::watch(self.command(job, &filter), job).await?;
+            match outcome.end {
+                // The runner itself always ends with nought: it tells faults of the code in its result.
+                End::Exited(code) if code != 0 && outcome.said.contains("bwrap:") => {
+                    Err(SandboxError::Walls {
+                        says: outcome.said.trim().to_owned(),
+                    })
+                }
+                _ => Ok(outcome),
+            }
+        })
+    }
+}
+
+fn is_root() -> std::io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    Ok(std::fs::metadata("/proc/self")?.uid() == 0)
+}
+
+const NOBODY: u32 = 65_534;
+const IN: &str = "/in";
+const DATA: &str = "/data";
+
+const NEEDED: [(&str, &str); 3] = [
+    (
+        "bwrap",
+        "install bubblewrap with `sudo apt-get install bubblewrap`",
+    ),
+    (
+        "prlimit",
+        "install util-linux with `sudo apt-get install util-linux`",
+    ),
+    (
+        "setpriv",
+        "install util-linux with `sudo apt-get install util-linux`",
+    ),
+];
+
+/// The code is the first process: one of bubblewrap's own beside it would be of the same user, without the filter, and its memory
+/// could be written. `/` and `/dev` are made read-only in the end: they are folders in memory, without a limit.
+const WALLS: &str = "
+    --unshare-all --unshare-user --disable-userns --as-pid-1 --die-with-parent --new-session
+    --clearenv --cap-drop ALL --hostname sandbox --uid 1000 --gid 1000
+    --ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/lib /lib --symlink usr/lib64 /lib64
+    --ro-bind-try /etc/ld.so.cache /etc/ld.so.cache --ro-bind-try /etc/localtime /etc/localtime
+    --proc /proc --dev /dev --size 67108864 --tmpfs /tmp
+    --setenv PATH /usr/bin --setenv HOME /tmp --setenv LANG C.UTF-8 --setenv MPLCONFIGDIR /tmp
+    --setenv OPENBLAS_NUM_THREADS 1 --setenv OMP_NUM_THREADS 1 --setenv PYTHONDONTWRITEBYTECODE 1
+";

@@ -1,0 +1,126 @@
+//! The analysis service: makes a state of what was asked for, and runs the graph on it.
+
+use std::path::Path;
+
+use superstep::{DriveError, Thread, ThreadId};
+use superstep_agent::ChatMessage;
+
+use super::book::guard::Seen;
+use super::book::{guard, read};
+use super::keep::{Keep, KeepError};
+use super::recipe::Recipe;
+use super::sandbox::{Kind, Limits};
+use super::state::{
+    Actions, GraphState, GraphStateUpdate, InformerSpec, PlannerSpec, SandboxSpec, SheetProblem,
+    WorkbookHandle, WorkbookState,
+};
+use super::tools;
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// In the person's words.
+    pub instruction: String,
+    /// What else there is to know.
+    pub context: String,
+    /// Where the results go.
+    pub output_dir: String,
+    /// The model that plans.
+    pub model: String,
+    /// How it says what to do.
+    pub actions: Actions,
+    /// Who looks things up, if anybody is to.
+    pub informer: Option<InformerSpec>,
+    /// How often the planner is asked.
+    pub max_steps: u32,
+    /// Where code runs.
+    pub sandbox: Kind,
+    /// What code may take.
+    pub limits: Limits,
+    /// What is played again, without a model.
+    pub recipe: Option<Recipe>,
+}
+
+/// A workbook that was read and is kept.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    /// What it is known by.
+    pub handle: WorkbookHandle,
+    /// A line for each sheet.
+    pub sheets: Vec<String>,
+    /// What the person should know of it.
+    pub seen: Seen,
+}
+
+/// Reads a workbook and keeps a copy of it. The file itself is never written.
+pub fn open(path: &Path, keep: &Keep, thread: &ThreadId) -> Result<Opened, KeepError> {
+    let bytes = std::fs::read(path).map_err(|source| KeepError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    open_bytes(&path.display().to_string(), &bytes, keep, thread)
+}
+
+/// Keeps a workbook that is known under this name.
+pub fn open_bytes(
+    name: &str,
+    bytes: &[u8],
+    keep: &Keep,
+    thread: &ThreadId,
+) -> Result<Opened, KeepError> {
+    let seen = guard::look(bytes)?;
+    let book = read(bytes)?;
+    let hash = keep.put_book(thread, bytes)?;
+    let handle = WorkbookHandle {
+        path: name.to_owned(),
+        hash,
+    };
+    Ok(Opened {
+        handle,
+        sheets: tools::summaries(&book),
+        seen,
+    })
+}
+
+/// The state that an analysis begins with.
+pub fn initial_state(order: &Order, opened: &Opened, id: &ThreadId) -> GraphStateUpdate {
+    let workbook = WorkbookState {
+        snapshot: opened.handle.hash.clone(),
+        baseline: String::new(),
+        sheets: opened.sheets.clone(),
+    };
+    let problem = SheetProblem {
+        id: id.to_string(),
+        instruction: order.instruction.clone(),
+        workbook: opened.handle.clone(),
+        context: order.context.clone(),
+        output_dir: order.output_dir.clone(),
+    };
+    GraphStateUpdate::default()
+        .messages(ChatMessage::user(&order.instruction))
+        .problem(problem)
+        .sandbox(SandboxSpec {
+            kind: order.sandbox,
+            limits: order.limits,
+        })
+        .planner(PlannerSpec {
+            model: order.model.clone(),
+            actions: order.actions,
+        })
+        .informer(order.informer.clone())
+        .tools(tools::names(order.informer.is_some()))
+        .recipe(order.recipe.clone())
+        .max_steps(order.max_steps)
+        .step(0)
+        .workbook(workbook)
+}
+
+/// Runs an analysis until it ends or asks.
+pub async fn run_analysis(
+    thread: &Thread<GraphState>,
+    order: &Order,
+    opened: &Opened,
+) -> Result<superstep::Stopped<GraphState>, DriveError> {
+    let state = initial_state(order, opened, thread.id());
+    thread.start_or_recover(state).await
+}

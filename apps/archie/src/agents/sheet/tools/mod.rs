@@ -1,0 +1,276 @@
+//! What the planner may use, and what comes of it.
+
+mod interpreter;
+mod sandboxes;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+use superstep::{NodeError, ThreadId};
+use superstep_agent::Took;
+use superstep_llm::{ToolCall, ToolSpec};
+
+use super::book::layout::Layout;
+use super::book::mirror::{Form, Mirror};
+use super::book::{Book, Place};
+use super::keep::Keep;
+use super::state::{SandboxSpec, WorkbookHandle, WorkbookState};
+pub use sandboxes::Sandboxes;
+
+/// Runs code over the workbook.
+pub const PYTHON: &str = "PythonInterpreter";
+/// Runs a `SELECT` over the mirror.
+pub const SELECTOR: &str = "SheetSelector";
+/// Reads some cells.
+pub const READER: &str = "CellRangeReader";
+/// Takes down the answer.
+pub const SUBMITTER: &str = "AnswerSubmitter";
+/// Has the informer look something up.
+pub const INFORMER: &str = "Informer";
+
+/// Every tool: its name, what it is for, its only argument and what that is.
+const TOOLS: [(&str, &str, &str, &str); 5] = [
+    (
+        PYTHON,
+        "Runs Python over the workbook and shows what it printed. Each run is a new process; only changes of `workbook` are kept.",
+        "code",
+        "The code.",
+    ),
+    (
+        SELECTOR,
+        "Runs one SQL SELECT over the sheets (SQLite; a table for each sheet).",
+        "sql",
+        "The SELECT.",
+    ),
+    (
+        READER,
+        "Shows the cells of a range, ten by ten at most, with their formulas.",
+        "range",
+        "Such as Sheet1!A1:C10.",
+    ),
+    (
+        SUBMITTER,
+        "Takes down the answer to the question, if there is one.",
+        "answer",
+        "The answer.",
+    ),
+    (
+        INFORMER,
+        "Looks up in the sheets what you need to know.",
+        "question",
+        "What you need to know.",
+    ),
+];
+
+/// The tools by name, as the state keeps them.
+pub fn names(with_informer: bool) -> BTreeMap<String, String> {
+    let tools = TOOLS
+        .iter()
+        .filter(|(name, ..)| with_informer || *name != INFORMER);
+    tools
+        .map(|(name, about, ..)| ((*name).to_owned(), (*about).to_owned()))
+        .collect()
+}
+
+/// The tools as a model is told of them.
+pub fn specs(names: &BTreeMap<String, String>) -> Vec<ToolSpec> {
+    let known = TOOLS.iter().filter(|(name, ..)| names.contains_key(*name));
+    let spec = |(name, about, argument, what): &(&str, &str, &str, &str)| ToolSpec {
+        name: (*name).to_owned(),
+        description: (*about).to_owned(),
+        schema: json!({
+            "type": "object",
+            "properties": { *argument: { "type": "string", "description": what } },
+            "required": [argument],
+            "additionalProperties": false
+        }),
+    };
+    known.map(spec).collect()
+}
+
+/// What runs tools.
+#[derive(Debug, Clone)]
+pub struct Bench {
+    /// Where code runs.
+    pub sandboxes: Arc<Sandboxes>,
+    /// Where workbooks are.
+    pub keep: Keep,
+}
+
+/// On what a tool works.
+#[derive(Debug, Clone)]
+pub struct Desk<'a> {
+    /// Whose workbooks.
+    pub thread: &'a ThreadId,
+    /// The input.
+    pub input: &'a WorkbookHandle,
+    /// The workbook as it stands.
+    pub workbook: WorkbookState,
+    /// Where code runs.
+    pub sandbox: &'a SandboxSpec,
+}
+
+/// What came of a tool.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ran {
+    /// In words for the planner.
+    pub observation: String,
+    /// Whether it went well.
+    pub ok: bool,
+    /// The workbook after it, if it changed.
+    pub workbook: Option<WorkbookState>,
+    /// Where it is kept which line wrote which cell.
+    pub lines: Option<String>,
+    /// Pictures that it made.
+    pub pictures: BTreeMap<String, String>,
+    /// The answer, if one was submitted.
+    pub answer: Option<String>,
+    /// How long it took. Threads of older versions do not have it.
+    #[serde(default)]
+    pub took: Option<Took>,
+}
+
+impl Ran {
+    fn well(observation: impl Into<String>) -> Self {
+        Self {
+            observation: observation.into(),
+            ok: true,
+            ..Self::default()
+        }
+    }
+
+    /// It went wrong, and the planner is told why.
+    pub fn wrong(observation: impl Into<String>) -> Self {
+        Self {
+            observation: observation.into(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Bench {
+    /// Runs a tool. What the model or its code did wrong is an observation; an error is one of the machine.
+    pub async fn run(&self, call: &ToolCall, desk: &Desk<'_>) -> Result<Ran, NodeError> {
+        let Some((_, _, argument, _)) = TOOLS.iter().find(|(name, ..)| *name == call.name) else {
+            let names: Vec<_> = TOOLS
+                .iter()
+                .map(|(name, ..)| *name)
+                .filter(|name| *name != INFORMER)
+                .collect();
+            return Ok(Ran::wrong(format!(
+                "there is no tool `{}`; there are {}",
+                call.name,
+                names.join(", ")
+            )));
+        };
+        let Some(input) = call.args.get(*argument).and_then(Json::as_str) else {
+            return Ok(Ran::wrong(format!(
+                "`{}` needs `{argument}`, a text; this came: {}",
+                call.name, call.args
+            )));
+        };
+        match call.name.as_str() {
+            PYTHON => self.python(input, desk).await,
+            SELECTOR => self.select(input, desk),
+            READER => self.cells(input, desk),
+            SUBMITTER => Ok(Ran {
+                answer: Some(input.to_owned()),
+                ..Ran::well("the answer is taken down")
+            }),
+            _ => Ok(Ran::wrong("there is no informer in this run")),
+        }
+    }
+
+    fn select(&self, sql: &str, desk: &Desk<'_>) -> Result<Ran, NodeError> {
+        let book = self.book_with_results(desk)?;
+        let mut mirror = Mirror::of(&book).map_err(NodeError::fatal)?;
+        Ok(match mirror.select(sql) {
+            Ok(rows) => Ran::well(rows.shown(Form::Markdown)),
+            Err(error) => Ran::wrong(format!("SQLite says: {error}")),
+        })
+    }
+
+    fn cells(&self, range: &str, desk: &Desk<'_>) -> Result<Ran, NodeError> {
+        let book = self.book_with_results(desk)?;
+        let Some((sheet, cells)) = range.rsplit_once('!') else {
+            return Ok(Ran::wrong(format!(
+                "`{range}` is no range; write Sheet1!A1:C10"
+            )));
+        };
+        let Some(sheet) = book.sheet(sheet.trim_matches('\'')) else {
+            return Ok(Ran::wrong(format!("there is no sheet `{sheet}`")));
+        };
+        let (first, last) = cells.split_once(':').unwrap_or((cells, cells));
+        let (Some(first), Some(last)) = (Place::parse(first), Place::parse(last)) else {
+            return Ok(Ran::wrong(format!("`{cells}` is no range; write A1:C10")));
+        };
+        if last.row < first.row
+            || last.column < first.column
+            || last.row - first.row >= 10
+            || last.column - first.column >= 10
+        {
+            return Ok(Ran::wrong(
+                "a range of ten rows and ten columns at most, please",
+            ));
+        }
+        let mut shown = String::new();
+        for row in first.row..=last.row {
+            for column in first.column..=last.column {
+                let place = Place { row, column };
+                let Some(content) = sheet.content(place) else {
+                    continue;
+                };
+                let value = sheet
+                    .values
+                    .get(&place)
+                    .filter(|_| sheet.formulas.contains_key(&place));
+                let value = value.map(|value| format!(" = {value}")).unwrap_or_default();
+                shown.push_str(&format!("{place}: {content}{value}\n"));
+            }
+        }
+        Ok(Ran::well(if shown.is_empty() {
+            "all of them are empty".to_owned()
+        } else {
+            shown
+        }))
+    }
+
+    /// The workbook as it stands, with what its formulas had come to where they are as they were.
+    pub fn book_with_results(&self, desk: &Desk<'_>) -> Result<Book, NodeError> {
+        let mut book = Book::clone(&*self.book(desk, &desk.workbook.snapshot)?);
+        if desk.workbook.snapshot == desk.input.hash || desk.workbook.baseline.is_empty() {
+            return Ok(book);
+        }
+        let input = self.book(desk, &desk.input.hash)?;
+        let baseline = self.book(desk, &desk.workbook.baseline)?;
+        for sheet in &mut book.sheets {
+            let (Some(before), Some(input)) =
+                (baseline.sheet(&sheet.name), input.sheet(&sheet.name))
+            else {
+                continue;
+            };
+            for (place, formula) in &sheet.formulas {
+                if before.formulas.get(place) == Some(formula)
+                    && let Some(value) = input.values.get(place)
+                {
+                    sheet.values.insert(*place, value.clone());
+                }
+            }
+        }
+        Ok(book)
+    }
+
+    fn book(&self, desk: &Desk<'_>, id: &str) -> Result<Arc<Book>, NodeError> {
+        self.keep.read(desk.thread, id).map_err(NodeError::fatal)
+    }
+}
+
+/// A line for each sheet.
+pub fn summaries(book: &Book) -> Vec<String> {
+    book.sheets
+        .iter()
+        .map(|sheet| Layout::of(sheet).summary(&sheet.name))
+        .collect()
+}

@@ -1,0 +1,55 @@
+//! Where code runs.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::agents::sheet::sandbox::{
+    Bubblewrap, Kind, NoPython, Python, Sandbox, SandboxError, Unsandboxed,
+};
+
+/// The sandboxes, made when they are first needed: much can be done without one.
+#[derive(Debug, Default)]
+pub struct Sandboxes {
+    python: Option<PathBuf>,
+    made: Mutex<BTreeMap<u8, Arc<dyn Sandbox>>>,
+}
+
+impl Sandboxes {
+    /// With the Python that was chosen, if one was.
+    pub fn with_python(python: Option<PathBuf>) -> Self {
+        Self {
+            python,
+            ..Self::default()
+        }
+    }
+
+    /// In place of all others, for tests.
+    pub fn only(sandbox: Arc<dyn Sandbox>) -> Self {
+        let made = [Kind::Bubblewrap, Kind::Unsandboxed].map(|kind| (kind as u8, sandbox.clone()));
+        Self {
+            python: None,
+            made: Mutex::new(made.into()),
+        }
+    }
+
+    /// The Python that code runs with.
+    pub fn find_python(&self) -> Result<Python, NoPython> {
+        Python::find(self.python.as_deref())
+    }
+
+    /// The one of this kind.
+    pub fn get(&self, kind: Kind) -> Result<Arc<dyn Sandbox>, SandboxError> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sandbox) = made.get(&(kind as u8)) {
+            return Ok(sandbox.clone());
+        }
+        let python = self.find_python()?;
+        let sandbox: Arc<dyn Sandbox> = match kind {
+            Kind::Bubblewrap => Arc::new(Bubblewrap::new(python)?),
+            Kind::Unsandboxed => Arc::new(Unsandboxed::new(python)),
+        };
+        made.insert(kind as u8, sandbox.clone());
+        Ok(sandbox)
+    }
+}

@@ -1,0 +1,36 @@
+//! How often something is done, as people write it.
+
+use std::time::Duration;
+
+/// `30s`, `10m`, `2h` or `1d`, a hundred days at most.
+pub fn interval(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is no time: write 30s, 10m, 2h or 1d");
+    let is_digit = |c: char| c.is_ascii_digit();
+    let split = text.find(|c| !is_digit(c)).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    match number.checked_mul(factor) {
+        Some(ms @ 1..=MS_MAX) => Ok(Duration::from_millis(ms)),
+        _ => Err(wrong()),
+    }
+}
+
+const MS_MAX: u64 = 8_640_000_000;
+
+#[test]
+fn an_interval_is_a_number_and_a_unit() {
+    assert_eq!(interval("30s"), Ok(Duration::from_secs(30)));
+    assert_eq!(interval("10m"), Ok(Duration::from_secs(600)));
+    assert_eq!(interval("2h"), Ok(Duration::from_secs(7_200)));
+    for wrong in ["", "m", "0s", "10", "-1m", "10 m", "9999999d", "1w", "1é"] {
+        assert!(interval(wrong).is_err(), "{wrong}");
+    }
+}

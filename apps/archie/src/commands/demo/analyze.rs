@@ -1,0 +1,102 @@
+//! Somebody chooses a queue.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::ensure;
+use superstep_llm::Script;
+
+use super::{Person, settings};
+use crate::agents::analyze::command::{AnalyzeArgs, handle_analyze_command};
+use crate::agents::analyze::state::{AppState, PromptType, Role, Section, Support};
+use crate::agents::{AGENTS, state_of};
+use crate::exit::Exit;
+use crate::home::Home;
+use crate::say::{Console, Say};
+use crate::talk::Talk;
+
+pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyhow::Result<()> {
+    let folder = &folder.join("analyze");
+    let notes = folder.join("notes");
+    fs::create_dir_all(&notes)?;
+    fs::write(
+        notes.join("a.md"),
+        "# Orders\n\nTen thousand orders a day.\nOrders of one customer must stay in order.\n",
+    )?;
+    fs::write(
+        notes.join("b.txt"),
+        "Kafka was proposed, but nobody here has run Kafka.\nWe have one machine.\n",
+    )?;
+    fs::write(notes.join("c.png"), b"\x89PNG")?;
+    let model = "script:demo".to_owned();
+    let home = Home::open(settings(folder, &model)?, AGENTS).await?;
+    let script = Arc::new(Script::parse("demo", include_str!("analyze.json"))?);
+    home.models.put(&model, script.clone());
+    let says = ["yes, per customer", "not done yet", "SOLUTION APPROVED"];
+    let person = Person::new(console, quiet, says);
+    let args = AnalyzeArgs {
+        query: Some("Choose a queue".to_owned()),
+        inputs: Some(notes.clone()),
+        recursive: false,
+        recheck: None,
+        json: false,
+    };
+    person.line("archie> analyze --query \"Choose a queue\" --inputs ./notes");
+    let talk = Talk {
+        home: &home,
+        say: &person,
+        json: false,
+    };
+    let exit = handle_analyze_command(&args, &model, &talk).await?;
+    ensure!(exit == Exit::Done, "it ended with {exit:?}");
+    let rows = home.runtime.threads(&Default::default()).await?;
+    ensure!(rows.len() == 1, "there are {} threads", rows.len());
+    let thread = home.thread_of(&rows[0])?;
+    check(&state_of(&*thread).await?)?;
+    let written = fs::read_to_string(notes.join("analysis_result.md"))?;
+    for section in Section::ALL {
+        let heading = format!("## {}", section.heading());
+        ensure!(
+            written.contains(&heading),
+            "the result has no heading `{heading}`"
+        );
+    }
+    script.finish()?;
+    person.line(&format!("archie> trace {}", rows[0].thread));
+    person.line(thread.trace().await?.to_string().trim_end());
+    Ok(())
+}
+
+fn check(state: &AppState) -> anyhow::Result<()> {
+    let roles: Vec<_> = state
+        .analysis_history
+        .iter()
+        .map(|turn| turn.role)
+        .collect();
+    let in_turn = roles
+        .chunks(2)
+        .all(|pair| pair[0] == Role::User && pair.get(1).is_none_or(|role| *role == Role::Agent));
+    ensure!(
+        in_turn && roles.len() == 7,
+        "they did not speak in turn: {roles:?}"
+    );
+    let calls: Vec<_> = state.calls.iter().map(|call| call.prompt).collect();
+    let wanted = [
+        PromptType::Initial,
+        PromptType::Followup,
+        PromptType::Followup,
+        PromptType::Final,
+    ];
+    ensure!(calls == wanted, "the model was asked {calls:?}");
+    let unsupported = state
+        .findings
+        .iter()
+        .filter(|finding| finding.support == Support::Unsupported)
+        .count();
+    ensure!(
+        unsupported == 1,
+        "{unsupported} claims are marked as unsupported, not the one that is"
+    );
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! Two writers document a small shop; one of them is wrong about a file, is asked about it, and mends it.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::ensure;
+use superstep_llm::Script;
+
+use super::{Person, settings};
+use crate::agents::docs::command::{DocsArgs, handle_docs_command};
+use crate::agents::docs::state::DocsState;
+use crate::agents::{AGENTS, state_of};
+use crate::exit::Exit;
+use crate::home::Home;
+use crate::say::{Console, Say};
+use crate::talk::Talk;
+
+pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyhow::Result<()> {
+    let folder = folder.join("docs");
+    let repo = folder.join("shop");
+    for (path, text) in [
+        (
+            "Cargo.toml",
+            "[package]\nname = \"shop\"\nversion = \"0.1.0\"\n\n[dependencies]\nserde = \"1.0\"\n",
+        ),
+        (
+            "src/main.rs",
+            "mod till;\n\nfn main() {\n    till::pay(1);\n}\n",
+        ),
+        (
+            "src/till.rs",
+            "/// Takes money.\npub fn pay(cents: u32) {\n    let _ = cents;\n}\n",
+        ),
+    ] {
+        let path = repo.join(path);
+        fs::create_dir_all(path.parent().unwrap_or(&repo))?;
+        fs::write(path, text)?;
+    }
+    let model = "script:docs".to_owned();
+    let home = Home::open(settings(&folder, &model)?, AGENTS).await?;
+    let script = Arc::new(Script::parse("docs", include_str!("docs.json"))?);
+    home.models.put(&model, script.clone());
+    let person = Person::new(console, quiet, []);
+    let talk = Talk {
+        home: &home,
+        say: &person,
+        json: false,
+    };
+    let args = DocsArgs {
+        folder: repo.clone(),
+        agents: vec![
+            "file-structure".to_owned(),
+            "dependency-analyzer".to_owned(),
+        ],
+        ..DocsArgs::default()
+    };
+    person.line("archie> docs ./shop --agents file-structure,dependency-analyzer");
+    let exit = handle_docs_command(&args, &model, &talk).await?;
+    ensure!(exit == Exit::Done, "it ended with {exit:?}");
+    let rows = home.runtime.threads(&Default::default()).await?;
+    ensure!(rows.len() == 1, "there are {} threads", rows.len());
+    let thread = home.thread_of(&rows[0])?;
+    let state: DocsState = state_of(&*thread).await?;
+    let scores: Vec<_> = state
+        .results
+        .iter()
+        .map(|result| result.metadata.scores.clone())
+        .collect();
+    ensure!(
+        scores == [vec![74, 88], vec![91]],
+        "the scores are {scores:?}"
+    );
+    let written = fs::read_to_string(repo.join(".arch-docs/file-structure.md"))?;
+    ensure!(
+        !written.contains("cashier"),
+        "a file that is not there is on the page"
+    );
+    ensure!(
+        written.contains("3 files in 1 directories"),
+        "the counts are missing"
+    );
+    script.finish()?;
+    person.line("archie> docs ./shop --agents file-structure,dependency-analyzer");
+    let again = handle_docs_command(&args, &model, &talk).await?;
+    ensure!(
+        again == Exit::Done,
+        "the second time it ended with {again:?}"
+    );
+    let check = DocsArgs {
+        check: true,
+        ..args
+    };
+    fs::write(repo.join("src/cash.rs"), "pub fn count() {}\n")?;
+    person.line("archie> docs ./shop --check    # after src/cash.rs was added");
+    let stale = handle_docs_command(&check, "", &talk).await?;
+    ensure!(stale == Exit::Failed, "the pages should be stale");
+    person.line(&format!("archie> trace {}", rows[0].thread));
+    person.line(thread.trace().await?.to_string().trim_end());
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! Three mails: one is ignored, one shown, one answered with other words than the model's.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::ensure;
+use superstep_llm::Script;
+
+use super::{Person, settings};
+use crate::agents::AGENTS;
+use crate::agents::email_assistant::command::{IngestArgs, handle_ingest};
+use crate::agents::email_assistant::mailbox::Mailboxes;
+use crate::cli::args::InboxArgs;
+use crate::commands::inbox;
+use crate::home::Home;
+use crate::say::{Console, Say};
+
+pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyhow::Result<()> {
+    let folder = folder.join("mail");
+    fs::create_dir(&folder)?;
+    let mbox = folder.join("mbox");
+    fs::write(&mbox, MAILS)?;
+    let model = "script:demo-mail".to_owned();
+    let home = Home::open(settings(&folder, &model)?, AGENTS).await?;
+    let script = Arc::new(Script::parse("demo-mail", include_str!("mail.json"))?);
+    home.models.put(&model, script.clone());
+    let person = Person::new(console, quiet, []);
+    person.line("archie> mail ingest ./mbox");
+    let args = IngestArgs {
+        source: mbox.display().to_string(),
+        ..IngestArgs::default()
+    };
+    let mailboxes = Mailboxes::new(&home.settings.home);
+    handle_ingest(&args, &home, &mailboxes, &person).await?;
+    let edit = "edit {\"response_text\": \"Friday noon.\"}";
+    for (number, said) in [("1", "ignore"), ("1", edit)] {
+        person.line(&format!("archie> inbox {number} {said}"));
+        let args = InboxArgs {
+            question: Some(number.to_owned()),
+            answer: vec![said.to_owned()],
+            all: false,
+            limit: 50,
+            json: false,
+        };
+        inbox::run(&args, &home, &person).await?;
+    }
+    let sent: Vec<_> = fs::read_dir(folder.join("mbox.outbox"))?.collect::<Result<_, _>>()?;
+    ensure!(sent.len() == 1, "{} mails went out", sent.len());
+    let mail = fs::read_to_string(sent[0].path())?;
+    ensure!(
+        mail.contains("Friday noon."),
+        "the mail has other words than those approved"
+    );
+    ensure!(
+        mail.contains("In-Reply-To: <report@example.com>"),
+        "the mail left its conversation"
+    );
+    script.finish()?;
+    Ok(())
+}
+
+const MAILS: &str = "\
+From news@example.com Mon Jan  6 08:00:00 2025
+From: News <news@example.com>
+To: ada@example.com
+Subject: Weekly digest
+Message-ID: <digest@example.com>
+Date: Mon, 6 Jan 2025 08:00:00 +0000
+
+Ten things you should read.
+
+From ci@example.com Mon Jan  6 09:00:00 2025
+From: CI <ci@example.com>
+To: ada@example.com
+Subject: Deploy finished
+Message-ID: <deploy@example.com>
+Date: Mon, 6 Jan 2025 09:00:00 +0000
+
+Version 12 is out.
+
+From bob@example.com Mon Jan  6 10:00:00 2025
+From: Bob <bob@example.com>
+To: ada@example.com
+Cc: carol@example.com
+Subject: Q4 report?
+Message-ID: <report@example.com>
+Date: Mon, 6 Jan 2025 10:00:00 +0000
+
+When is the report ready?
+";

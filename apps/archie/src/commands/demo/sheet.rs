@@ -1,0 +1,62 @@
+//! Somebody has products counted.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::ensure;
+use clap::Parser;
+use superstep_llm::Script;
+
+use super::{Person, settings};
+use crate::agents::sheet::command::handle_sheet_command;
+use crate::agents::{AGENTS, sheet};
+use crate::cli::args::{Command, Line};
+use crate::exit::Exit;
+use crate::home::Home;
+use crate::say::{Console, Say};
+use crate::talk::Talk;
+
+pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyhow::Result<()> {
+    let folder = folder.join("sheet");
+    fs::create_dir(&folder)?;
+    let file = folder.join("sales.xlsx");
+    fs::write(&file, include_bytes!("sales.xlsx"))?;
+    let model = "script:demo".to_owned();
+    let home = Home::open(settings(&folder, &model)?, AGENTS).await?;
+    let script = Arc::new(Script::parse("demo", include_str!("sheet.json"))?);
+    home.models.put(&model, script.clone());
+    let person = Person::new(console, quiet, ["y"]);
+    let talk = Talk {
+        home: &home,
+        say: &person,
+        json: false,
+    };
+    person.line(
+        "archie> sheet sales.xlsx --instruction \"Count each Product in a new sheet\" --with-informer",
+    );
+    let out = folder.join("out");
+    let args = [
+        "sheet",
+        "--instruction",
+        "Count each Product in a new sheet",
+        "--with-informer",
+        "--output-dir",
+    ];
+    let args = args.iter().map(std::ffi::OsString::from);
+    let args = args.chain([out.clone().into_os_string(), file.clone().into_os_string()]);
+    let Command::Sheet(args) = Line::try_parse_from(args)?.command else {
+        anyhow::bail!("`sheet` is another command");
+    };
+    let exit = handle_sheet_command(&args, &talk).await?;
+    ensure!(exit == Exit::Done, "it ended with {exit:?}");
+    ensure!(
+        fs::read(&file)? == include_bytes!("sales.xlsx"),
+        "the input was written"
+    );
+    let saved = sheet::book::read(&fs::read(out.join("workbook_new.xlsx"))?)?;
+    let counts = saved.sheet("Counts").map(|sheet| sheet.values.len());
+    ensure!(counts == Some(10), "the result has {counts:?} cells");
+    script.finish()?;
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! A small project with an agent of one's own, whose program has ours beside it.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+
+use crate::cli::args::NewArgs;
+use crate::exit::Exit;
+use crate::say::Say;
+
+pub(super) fn run(args: &NewArgs, say: &dyn Say) -> anyhow::Result<Exit> {
+    let name = &args.name;
+    let is_name = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if !is_name {
+        bail!("`{name}` is no name for an agent: small letters, digits and _, a letter first");
+    }
+    let folder = Path::new(name);
+    if folder.exists() {
+        bail!("{name} exists already; choose another name, or another folder to stand in");
+    }
+    let crates = match &args.from {
+        Some(checkout) => by_path(checkout)?,
+        None => by_version(),
+    };
+    for (file, text) in FILES {
+        let path = folder.join(file.replace("NAME", name));
+        let text = text
+            .replace("{{name}}", name)
+            .replace("{{crates}}", &crates);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
+        say.line(&format!("wrote {}", path.display()));
+    }
+    say.line("");
+    say.line(&format!("cd {name}"));
+    say.line("cargo test                                  # your graph, on a scripted model");
+    say.line(&format!(
+        "cargo run -- --model script:hello.json run {name}      # it asks, you answer"
+    ));
+    say.line("cargo run -- threads                        # your threads, and everybody else's");
+    Ok(Exit::Done)
+}
+
+fn by_version() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let lines = CRATES.map(|(name, _)| format!("{name} = \"{version}\""));
+    lines.join("\n")
+}
+
+fn by_path(checkout: &Path) -> anyhow::Result<String> {
+    let root = checkout
+        .canonicalize()
+        .with_context(|| format!("{} is not there", checkout.display()))?;
+    let mut lines = Vec::new();
+    for (name, path) in CRATES {
+        let path = root.join(path);
+        if !path.join("Cargo.toml").exists() {
+            bail!("{} is no checkout: it has no {name}", checkout.display());
+        }
+        lines.push(format!(
+            "{name} = {{ path = {:?} }}",
+            path.display().to_string()
+        ));
+    }
+    Ok(lines.join("\n"))
+}
+
+const CRATES: [(&str, &str); 4] = [
+    ("archie", "apps/archie"),
+    ("superstep", "crates/superstep"),
+    ("superstep-agent", "crates/superstep-agent"),
+    ("superstep-llm", "crates/superstep-llm"),
+];
+
+const FILES: [(&str, &str); 6] = [
+    ("Cargo.toml", include_str!("new/Cargo.toml.txt")),
+    ("src/main.rs", include_str!("new/main.rs.txt")),
+    ("src/lib.rs", include_str!("new/lib.rs.txt")),
+    ("tests/NAME.rs", include_str!("new/test.rs.txt")),
+    ("hello.json", include_str!("new/hello.json")),
+    ("README.md", include_str!("new/README.md.txt")),
+];

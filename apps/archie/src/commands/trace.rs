@@ -1,0 +1,58 @@
+//! A thread as a tree, here or where an OTLP backend shows it.
+
+use anyhow::{Context, anyhow};
+use serde_json::json;
+use superstep_agent::otlp::Otlp;
+
+use crate::cli::args::TraceArgs;
+use crate::exit::Exit;
+use crate::home::Home;
+use crate::say::{Say, json_of};
+
+pub(super) async fn trace(args: &TraceArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
+    let (thread, row) = home.find(&args.thread.thread).await?;
+    let trace = thread.trace().await?;
+    let Some(url) = &args.otlp else {
+        match args.thread.json {
+            true => say.json(&json_of(&trace)),
+            false => say.line(trace.to_string().trim_end()),
+        }
+        return Ok(Exit::Done);
+    };
+    let url = address(url)?;
+    let backend = Otlp::to(&url).service("archie").project(&args.project);
+    let spans = backend.build()?.send(&trace).await.map_err(|error| {
+        anyhow!("{error}; is the backend there, and does it take OTLP over HTTP? Its key goes into OTEL_EXPORTER_OTLP_HEADERS")
+    })?;
+    match args.thread.json {
+        true => say.json(&json!({
+            "thread": row.thread, "spans": spans, "to": url, "project": args.project
+        })),
+        false => say.line(&format!(
+            "{}: {spans} spans are at {url}, project {}; what goes on is sent when it has ended",
+            row.thread, args.project
+        )),
+    }
+    Ok(Exit::Done)
+}
+
+/// With the path that OTLP gives traces, unless another one is said.
+fn address(url: &str) -> anyhow::Result<String> {
+    let mut url: reqwest::Url = url
+        .parse()
+        .with_context(|| format!("--otlp wants an address such as {EXAMPLE}, not `{url}`"))?;
+    if url.path() == "/" {
+        url.set_path("/v1/traces");
+    }
+    Ok(url.into())
+}
+
+const EXAMPLE: &str = "http://127.0.0.1:6006";
+
+#[test]
+fn an_address_without_a_path_gets_that_of_traces() {
+    assert_eq!(address(EXAMPLE).unwrap(), "http://127.0.0.1:6006/v1/traces");
+    let own = "https://api.smith.langchain.com/otel/v1/traces";
+    assert_eq!(address(own).unwrap(), own);
+    assert!(address("phoenix").is_err());
+}

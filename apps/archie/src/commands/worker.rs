@@ -1,0 +1,95 @@
+//! The process that a Restate cluster calls, with the agents of this program.
+
+use anyhow::{Context, bail};
+use serde_json::json;
+use superstep_restate::Worker;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::agents::MakeAgent;
+use crate::cli::args::WorkerArgs;
+use crate::cli::settings::{Engine, Settings, Store};
+use crate::exit::Exit;
+use crate::home::{Home, connect};
+use crate::say::{Console, Say};
+
+pub(super) fn run(
+    args: &WorkerArgs,
+    settings: &Settings,
+    makers: &[MakeAgent],
+    say: &Console,
+) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    runtime.block_on(serve(args, settings, makers, say))
+}
+
+async fn serve(
+    args: &WorkerArgs,
+    settings: &Settings,
+    makers: &[MakeAgent],
+    say: &Console,
+) -> anyhow::Result<Exit> {
+    let Store::Postgres(url) = &settings.store else {
+        bail!("workers share their threads: give --store postgres://…");
+    };
+    let inbox = connect(url).await?;
+    let home = Home::open(
+        Settings {
+            // It does what the cluster says, and asks nobody else to.
+            engine: Engine::Local,
+            ..settings.clone()
+        },
+        makers,
+    )
+    .await?;
+    let mut worker = Worker::new(home.runtime.clone(), inbox);
+    if let Some(address) = args.operations {
+        worker = worker.operations(Worker::listen(address)?);
+    }
+    if let Some(key) = &args.identity_key {
+        worker = worker.identity_key(key);
+    }
+    let listener = Worker::listen(args.listen)
+        .with_context(|| format!("{} cannot be listened at", args.listen))?;
+    let agents: Vec<_> = home.agents.iter().map(|agent| agent.name()).collect();
+    say.line(&format!("{} at {}", agents.join(", "), args.listen));
+    let serving = worker.serve(listener, stop());
+    let registering = async {
+        if let Some(admin) = &args.register {
+            register(admin, &args.listen.to_string()).await?;
+            say.line(&format!("{admin} knows"));
+        }
+        anyhow::Ok(())
+    };
+    // Restate asks who is there before it says that it knows.
+    let (served, registered) = tokio::join!(serving, registering);
+    registered?;
+    served?;
+    Ok(Exit::Done)
+}
+
+async fn register(admin: &str, address: &str) -> anyhow::Result<()> {
+    let url = format!("{}/deployments", admin.trim_end_matches('/'));
+    let known = json!({ "uri": format!("http://{address}"), "force": true });
+    let told = reqwest::Client::new().post(&url).json(&known).send().await;
+    let told = told.with_context(|| format!("{admin} cannot be reached"))?;
+    let status = told.status();
+    if !status.is_success() {
+        let why = told.text().await.unwrap_or_default();
+        bail!("{admin} does not take the worker: {status}: {why}");
+    }
+    Ok(())
+}
+
+/// Ctrl-C, or whoever runs processes asks.
+async fn stop() {
+    let asked = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut asked) => drop(asked.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = asked => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+}

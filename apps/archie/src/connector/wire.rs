@@ -1,0 +1,168 @@
+//! The connection itself: to a vetted address, without proxies, redirects or cookies, for so many bytes and so long.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use superstep_llm::BoxFuture;
+
+use super::{Fault, Vetted};
+
+/// What came back.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// `200` …
+    pub status: u16,
+    /// What kind of text it is.
+    pub content_type: String,
+    /// Where it points to instead.
+    pub location: Option<String>,
+    /// What it says.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// Where to look instead, if it says so.
+    pub(super) fn redirect(&self) -> Option<&str> {
+        let moved = matches!(self.status, 301 | 302 | 303 | 307 | 308);
+        self.location.as_deref().filter(|_| moved)
+    }
+}
+
+/// Sends what was vetted.
+pub trait Wire: Send + Sync {
+    /// Connects to one of the vetted addresses and to no other.
+    fn send(&self, vetted: Vetted) -> BoxFuture<'_, Result<Answer, Fault>>;
+}
+
+/// Over the network.
+#[derive(Debug, Clone)]
+pub struct Http {
+    /// The longest answer that is read.
+    pub bytes_max: usize,
+    /// How long a call may take in all.
+    pub timeout: Duration,
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Self {
+            bytes_max: 8 * 1024 * 1024,
+            timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Wire for Http {
+    fn send(&self, vetted: Vetted) -> BoxFuture<'_, Result<Answer, Fault>> {
+        Box::pin(self.call(vetted))
+    }
+}
+
+impl Http {
+    async fn call(&self, vetted: Vetted) -> Result<Answer, Fault> {
+        let Vetted {
+            call,
+            url,
+            addresses,
+        } = vetted;
+        let not_sent = |why: String| Fault::NotSent(why);
+        // A client for each call: whatever name it asks for is where this one was vetted to be.
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .dns_resolver(Pinned(addresses))
+            .timeout(self.timeout)
+            .user_agent(concat!("archie/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| not_sent(told(&error)))?;
+        let method = call
+            .method
+            .parse()
+            .map_err(|_| not_sent(format!("`{}` is no method", call.method)))?;
+        let mut headers = HeaderMap::new();
+        let secret = call.credential.as_ref().map(|credential| {
+            (
+                credential.header.clone(),
+                format!("{}{}", credential.prefix, credential.secret.expose()),
+            )
+        });
+        for (name, value) in call.headers.iter().cloned().chain(secret) {
+            let name: HeaderName = name
+                .parse()
+                .map_err(|_| not_sent(format!("`{name}` is no header")))?;
+            // Not told: it may be the secret.
+            let value: HeaderValue = value
+                .parse()
+                .map_err(|_| not_sent(format!("the header `{name}` cannot be sent")))?;
+            headers.insert(name, value);
+        }
+        let mut request = client.request(method, url).headers(headers);
+        if let Some(body) = call.body {
+            request = request.body(body);
+        }
+        let mut response = request.send().await.map_err(fault)?;
+        let header = |name: &str| {
+            let value = response
+                .headers()
+                .get(name)
+                .and_then(|value| value.to_str().ok());
+            value.map(str::to_owned)
+        };
+        let mut answer = Answer {
+            status: response.status().as_u16(),
+            content_type: header("content-type").unwrap_or_default(),
+            location: header("location"),
+            body: Vec::new(),
+        };
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| Fault::Unknown(told(&error)))?
+        {
+            if answer.body.len() + chunk.len() > self.bytes_max {
+                return Err(Fault::Unknown(format!(
+                    "the answer is longer than {} bytes",
+                    self.bytes_max
+                )));
+            }
+            answer.body.extend_from_slice(&chunk);
+        }
+        Ok(answer)
+    }
+}
+
+/// Resolves every name to what was vetted. Nobody else is asked.
+struct Pinned(Vec<SocketAddr>);
+
+impl Resolve for Pinned {
+    fn resolve(&self, _: Name) -> Resolving {
+        let addresses = self.0.clone();
+        Box::pin(async move { Ok(Box::new(addresses.into_iter()) as Addrs) })
+    }
+}
+
+fn fault(error: reqwest::Error) -> Fault {
+    match error.is_connect() || error.is_builder() {
+        true => Fault::NotSent(told(&error)),
+        false => Fault::Unknown(told(&error)),
+    }
+}
+
+/// With its causes, and without the address, which may hold what a person typed.
+fn told(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "nothing came in time".to_owned();
+    }
+    let mut told = Vec::new();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        told.push(error.to_string());
+        cause = error.source();
+    }
+    match told.last() {
+        Some(last) => last.clone(),
+        None => "it could not be sent".to_owned(),
+    }
+}

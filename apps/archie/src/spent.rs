@@ -1,0 +1,78 @@
+//! What calls of models took.
+
+use std::fmt;
+
+use superstep::Past;
+use superstep::checkpoint::format::Change;
+use superstep::trace::{CallSpan, SpanKind, fields};
+use superstep_llm::{Cost, Usage};
+
+/// What some calls took together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spent {
+    /// How many there were.
+    pub calls: usize,
+    /// Their tokens, as far as they were told.
+    pub usage: Usage,
+    /// What they cost; unknown if one of them is.
+    pub cost: Cost,
+}
+
+impl Default for Spent {
+    fn default() -> Self {
+        Self {
+            calls: 0,
+            usage: Usage::default(),
+            cost: Cost::NanoDollars(0),
+        }
+    }
+}
+
+impl Spent {
+    /// One call more.
+    pub fn add(&mut self, usage: Option<Usage>, cost: Cost) {
+        self.calls += 1;
+        self.usage += usage.unwrap_or_default();
+        self.cost = self.cost.plus(cost);
+    }
+
+    /// The calls that an entry of a log tells of.
+    pub fn add_entry(&mut self, past: &Past) {
+        for change in &past.entry.changes {
+            let Change::FrameAdvanced(advanced) = change else {
+                continue;
+            };
+            let events = advanced.writes.iter().flat_map(|write| &write.events);
+            // An agent may emit what it likes; what is no call is not ours.
+            let calls = events.filter_map(|event| event.decode::<CallSpan>().ok());
+            for call in calls.filter(|call| call.span == SpanKind::Model) {
+                self.add_call(&call);
+            }
+        }
+    }
+
+    fn add_call(&mut self, call: &CallSpan) {
+        let number = |name: &str| call.fields.get(name).and_then(serde_json::Value::as_u64);
+        let usage = number(fields::INPUT_TOKENS).map(|input_tokens| Usage {
+            input_tokens,
+            output_tokens: number(fields::OUTPUT_TOKENS).unwrap_or_default(),
+            cached_tokens: 0,
+        });
+        let cost = number(fields::COST).map_or(Cost::Unknown, Cost::NanoDollars);
+        self.add(usage, cost);
+    }
+}
+
+impl fmt::Display for Spent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let calls = match self.calls {
+            1 => "1 model call".to_owned(),
+            many => format!("{many} model calls"),
+        };
+        write!(
+            f,
+            "{calls}, {} tokens in, {} out, cost {}",
+            self.usage.input_tokens, self.usage.output_tokens, self.cost
+        )
+    }
+}

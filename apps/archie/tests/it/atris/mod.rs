@@ -1,0 +1,10 @@
+//! `atris`, over servers on this machine.
+
+mod acceptance;
+mod checklist;
+mod crashes;
+mod documents;
+mod lab;
+mod prism;
+mod server;
+mod writes;

@@ -1,0 +1,11 @@
+//! `docs`: the documentation that refines itself.
+
+mod acceptance;
+mod crashes;
+mod kit;
+mod local_model;
+mod trees;
+mod workflow;
+
+pub(crate) use acceptance::{killed_in_a_refinement, two_agents};
+pub(crate) use kit::{replies, repository};

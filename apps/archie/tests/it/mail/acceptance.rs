@@ -1,0 +1,274 @@
+//! The acceptance, with the real program: taken in, left, edited, sent once, also when it was killed right behind the answer.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::{Value as Json, json};
+
+use super::kit::{ACCOUNT, done, learns, mail, sends, triage, wants};
+use crate::kit::Desk;
+
+fn replies() -> Json {
+    json!([
+        with(triage("ignore"), "Weekly digest"),
+        with(triage("notify"), "Deploy finished"),
+        with(triage("respond"), "Q4 report?"),
+        wants(json!([sends("Next week, perhaps.")])),
+        with(
+            learns("Leave notices of deployments."),
+            "did not want to see it"
+        ),
+        with(learns("Name a day and a time."), "They changed"),
+        wants(json!([done()])),
+    ])
+}
+
+fn with(mut reply: Json, expect: &str) -> Json {
+    reply["expect"] = json!(expect);
+    reply
+}
+
+fn desk(replies: &Json) -> Desk {
+    let desk = Desk::scripted(replies);
+    let mails = [
+        mail(
+            "digest@x",
+            "News <news@example.com>",
+            "Weekly digest",
+            "Ten things.",
+        ),
+        mail(
+            "deploy@x",
+            "CI <ci@example.com>",
+            "Deploy finished",
+            "Version 12 is out.",
+        ),
+        mail(
+            "mock-respond-1",
+            "Bob <bob@example.com>",
+            "Q4 report?",
+            "When is the report ready?",
+        ),
+    ];
+    let text: String = mails
+        .iter()
+        .map(|mail| format!("From x Mon Jan  1 00:00:00 2025\n{mail}\n\n"))
+        .collect();
+    fs::write(desk.path("mbox"), text).unwrap();
+    desk
+}
+
+/// A mail whose answer waits for a yes, once it is taken in.
+pub(crate) fn with_one_approval() -> Desk {
+    let desk = Desk::scripted(&json!([
+        triage("respond"),
+        wants(json!([sends("Friday.")])),
+        wants(json!([done()])),
+    ]));
+    let one = mail(
+        "one@x",
+        "Bob <bob@example.com>",
+        "Q4 report?",
+        "When is the report ready?",
+    );
+    fs::write(
+        desk.path("mbox"),
+        format!("From x Mon Jan  1 00:00:00 2025\n{one}\n\n"),
+    )
+    .unwrap();
+    desk
+}
+
+/// What lies in the outbox.
+pub(crate) fn sent(desk: &Desk) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(desk.path("mbox.outbox")) else {
+        return Vec::new();
+    };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mails = paths.filter(|path| path.extension() == Some(Path::new("eml").as_os_str()));
+    mails
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect()
+}
+
+const EDIT: [&str; 4] = ["inbox", "2", "edit", "{\"response_text\":\"Friday noon.\"}"];
+
+#[test]
+fn three_mails_end_as_their_person_wants() {
+    let desk = desk(&replies());
+    let ran = desk.run(&["mail", "ingest", "./mbox"], "");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    let lines: Vec<_> = ran.out().lines().map(str::to_owned).collect();
+    assert_eq!(
+        lines,
+        [
+            "ignore  \"Weekly digest\"",
+            "notify  \"Deploy finished\" → inbox #1",
+            "respond \"Q4 report?\" → inbox #2 send_email_tool",
+        ]
+    );
+    let ran = desk.run(&EDIT, "");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    let out = ran.out();
+    for wanted in [
+        "sent 1 message <archie.",
+        "response_preferences +1 line",
+        "+ Name a day and a time.",
+        "Done",
+        "marked read mock-respond-1",
+    ] {
+        assert!(out.contains(wanted), "{wanted}: {out}");
+    }
+    let ran = desk.run(&["inbox", "1", "ignore"], "");
+    assert!(
+        ran.out()
+            .contains("triage_preferences +1 line\n  + Leave notices of deployments."),
+        "{ran:?}"
+    );
+    let mails = sent(&desk);
+    assert_eq!(mails.len(), 1);
+    let mail = &mails[0];
+    for wanted in [
+        "Friday noon.",
+        "To: bob@example.com",
+        &format!("From: {ACCOUNT}"),
+        "In-Reply-To: <mock-respond-1>",
+        "Subject: Re: Q4 report?",
+    ] {
+        assert!(mail.contains(wanted), "{wanted}: {mail}");
+    }
+    // Taken in again, everything is known, and nobody is asked or sent anything.
+    let ran = desk.run(&["mail", "ingest", "./mbox"], "");
+    assert!(
+        ran.out()
+            .lines()
+            .all(|line| line.ends_with("(taken in before)")),
+        "{ran:?}"
+    );
+    assert_eq!(sent(&desk).len(), 1);
+    let second = desk.run(&EDIT, "");
+    assert_eq!(second.code(), Some(1), "{second:?}");
+    let memory = desk.json(&["mail", "memory", "show", "--json"]);
+    assert!(
+        memory["response_preferences"]["lines"]
+            .to_string()
+            .contains("Name a day and a time.")
+    );
+    let ran = desk.run(&["mail", "memory", "history", "response"], "");
+    assert!(ran.out().contains("+ Name a day and a time."), "{ran:?}");
+    let ran = desk.run(&["mail", "memory", "revert", "response", "1"], "");
+    assert!(ran.out().contains("- Name a day and a time."), "{ran:?}");
+}
+
+#[test]
+fn killed_right_behind_the_answer_the_mail_is_sent_once() {
+    // It dies where it words what it learned: the mail is out, and nothing of it is committed.
+    let mut with_death = replies();
+    with_death.as_array_mut().unwrap().insert(
+        4,
+        json!({ "at": "learn", "expect": "They changed", "kill": true }),
+    );
+    let desk = desk(&with_death);
+    desk.run(&["mail", "ingest", "./mbox"], "");
+    let ran = desk.run(&EDIT, "");
+    assert_eq!(ran.code(), None, "{ran:?}");
+    let ran = desk.run(&["mail", "ingest", "./mbox"], "");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    let mails = sent(&desk);
+    assert_eq!(mails.len(), 1);
+    assert!(mails[0].contains("Friday noon."));
+}
+
+#[test]
+fn the_time_machine_sorts_again_and_keeps_and_sends_nothing() {
+    let mut twice = replies();
+    twice.as_array_mut().unwrap().extend([
+        with(triage("ignore"), "Weekly digest"),
+        with(triage("ignore"), "Deploy finished"),
+        with(triage("respond"), "Q4 report?"),
+    ]);
+    let desk = desk(&twice);
+    desk.run(&["mail", "ingest", "./mbox"], "");
+    // What was learned makes it another question.
+    desk.run(&["inbox", "1", "ignore"], "");
+    let before = desk.json(&["threads", "--json"]);
+    let shown = desk.json(&[
+        "mail",
+        "time-machine",
+        "./mbox",
+        "--days",
+        "100000",
+        "--json",
+    ]);
+    assert_eq!(shown["changed"], 1);
+    let changed: Vec<_> = shown["mails"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|mail| mail["changed"] == true)
+        .collect();
+    assert_eq!(
+        (&changed[0]["then"], &changed[0]["now"]),
+        (&json!("notify"), &json!("ignore"))
+    );
+    assert_eq!(desk.json(&["threads", "--json"]), before);
+    assert!(sent(&desk).is_empty());
+}
+
+#[test]
+fn what_is_no_mailbox_is_said() {
+    let desk = desk(&replies());
+    let ran = desk.run(&["mail", "ingest", "./nowhere"], "");
+    assert_eq!(ran.code(), Some(1));
+    assert!(ran.err().contains("no mailbox"), "{ran:?}");
+    let ran = desk.run(&["mail", "ingest", "gmail:nobody@example.com"], "");
+    assert!(ran.err().contains("archie mail login gmail"), "{ran:?}");
+}
+
+#[test]
+fn a_timer_looks_again_outlives_a_kill_and_says_when_it_fails() {
+    let desk = desk(&json!([
+        with(triage("ignore"), "Weekly digest"),
+        with(triage("ignore"), "Deploy finished"),
+        with(triage("ignore"), "Q4 report?"),
+        with(triage("ignore"), "Late"),
+    ]));
+    let start = || {
+        let mut command = desk.command();
+        command
+            .args(["mail", "ingest", "./mbox", "--every", "1s"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let mut process = start();
+    let mut lines = BufReader::new(process.stdout.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    assert_eq!(lines.by_ref().take(3).count(), 3);
+    let late = mail("late@x", "bob@example.com", "Late", "Sorry.");
+    let mut mbox = fs::OpenOptions::new()
+        .append(true)
+        .open(desk.path("mbox"))
+        .unwrap();
+    mbox.write_all(format!("From x Mon Jan  1 00:00:00 2025\n{late}\n\n").as_bytes())
+        .unwrap();
+    assert_eq!(
+        lines.next().unwrap(),
+        "ignore  \"Late\"",
+        "only what is new"
+    );
+    process.kill().unwrap();
+    process.wait().unwrap();
+    fs::rename(desk.path("mbox"), desk.path("gone")).unwrap();
+    let mut process = start();
+    let mut said = BufReader::new(process.stderr.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    assert!(said.any(|line| line.contains("this time it failed") && line.contains("no mailbox")));
+    assert!(said.any(|line| line.contains("it failed 1 times in a row; it last worked")));
+    process.kill().unwrap();
+    process.wait().unwrap();
+}

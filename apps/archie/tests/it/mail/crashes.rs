@@ -1,0 +1,121 @@
+//! The assistant killed everywhere: before and after every call of the store, of the model and of the mailbox. What goes on after it
+//! is a new process over the same database and the same mailbox, and comes to the same, with each effect once.
+
+use std::sync::Arc;
+
+use archie::agents::email_assistant::get_memory;
+use archie::agents::email_assistant::mailbox::Local;
+use archie::agents::email_assistant::memory::Preferences;
+use archie::agents::email_assistant::state::MailState;
+use archie::home::Home;
+use serde_json::{Value as Json, json};
+use superstep_conformance::mortal::Fate;
+
+use super::deadly;
+use super::kit::*;
+use crate::deaths;
+
+fn replies() -> Json {
+    json!({ "replies": [
+        triage("respond"),
+        wants(json!([sends("Friday."), schedules(&["bob@example.com"])])),
+        learns("Name a time."),
+        wants(json!([done()])),
+    ] })
+}
+
+fn home(world: &World, fate: &Arc<Fate>) -> Home {
+    let mailbox = Arc::new(Local::open(&world.mbox()));
+    deadly::home(world, mailbox, fate, &replies())
+}
+
+fn world() -> World {
+    World::new(&json!([])).with_mails(&[mail(
+        "q4@x",
+        "Bob <bob@example.com>",
+        "Q4 report?",
+        "When?",
+    )])
+}
+
+/// One process: takes the mail in, and answers whatever it asks. None if it died.
+async fn live(world: &World, fate: &Arc<Fate>) -> Option<()> {
+    let home = home(world, fate);
+    let life = async {
+        let mut ingest = world.ingest_of();
+        // A mail that was marked right before a crash is still ours to finish.
+        ingest.which.include_read = true;
+        let came = world.ingest_with(&home, ingest).await;
+        let id = came[0].thread.clone();
+        loop {
+            let open = asked(&home, &id).await;
+            let Some((question, request)) = open.into_iter().next() else {
+                return;
+            };
+            let said = match request["action_request"]["action"].as_str().unwrap() {
+                "send_email_tool" => {
+                    json!({ "type": "edit", "args": { "response_text": "Friday noon." } })
+                }
+                _ => accept(),
+            };
+            answer_to(&home, &id, question, said).await;
+        }
+    };
+    Box::pin(fate.lives(life)).await
+}
+
+async fn lives(world: &World, deaths: &[u64]) -> u64 {
+    deaths::lives(deaths, async |fate| live(world, fate).await, ()).await
+}
+
+/// What is the same whoever died: the state without what differs by nature, and what the world has seen.
+async fn end(world: &World) -> (Json, usize, usize, String) {
+    let home = home(world, &Fate::never());
+    let mut ingest = world.ingest_of();
+    ingest.which.include_read = true;
+    let came = world.ingest_with(&home, ingest).await;
+    let state: MailState = state(&home, &came[0].thread).await;
+    let told = json!({
+        "messages": state.messages.iter().map(|kept| kept.text().replace(|c: char| c.is_ascii_hexdigit(), "")).collect::<Vec<_>>(),
+        "ended": state.ended, "marked": state.marked_as_read, "learned": state.learned, "done": state.done.len(),
+    });
+    let sent = world.sent();
+    assert!(
+        sent.values().all(|mail| mail.contains("Friday noon.")),
+        "{sent:?}"
+    );
+    let memory = get_memory(&home.memory, Preferences::Response, "");
+    let lines = memory.await.unwrap().0.join("\n");
+    (told, sent.len(), world.meetings().len(), lines)
+}
+
+#[tokio::test]
+async fn killed_at_every_point_every_effect_happens_once() {
+    let calm = world();
+    let points = lives(&calm, &[]).await;
+    let wanted = end(&calm).await;
+    assert_eq!((wanted.1, wanted.2), (1, 1));
+    assert!(points > 60, "{points}");
+    for death in 1..=points {
+        let world = world();
+        lives(&world, &[death]).await;
+        assert_eq!(end(&world).await, wanted, "death at {death} of {points}");
+    }
+    eprintln!("{points} deaths, 1 mail and 1 meeting each");
+}
+
+#[tokio::test]
+async fn killed_again_and_again_every_effect_happens_once() {
+    let calm = world();
+    let points = lives(&calm, &[]).await;
+    let wanted = end(&calm).await;
+    for death in (3..points).step_by(7) {
+        let world = world();
+        lives(&world, &[death, death / 2 + 1, 5]).await;
+        assert_eq!(
+            end(&world).await,
+            wanted,
+            "first death at {death} of {points}"
+        );
+    }
+}

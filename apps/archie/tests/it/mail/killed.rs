@@ -1,0 +1,105 @@
+//! The real program against a real server, killed with `kill -9` at moments spread over its whole life.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value as Json, json};
+
+use super::kit::{ACCOUNT, done, sends, triage, wants};
+use super::servers::Emulated;
+use crate::kit::Desk;
+
+/// A mailbox at Gmail, signed in.
+fn desk(emulated: &Emulated, mails: usize) -> Desk {
+    let mut replies = Vec::new();
+    replies.extend((0..mails).map(|_| triage("respond")));
+    replies.extend((0..mails).map(|_| wants(json!([sends("Friday."), done()]))));
+    let desk =
+        Desk::scripted(&Json::Array(replies)).with_environment("ARCHIE_GOOGLE_URL", emulated.url());
+    fs::create_dir_all(desk.path("home/mail")).unwrap();
+    sign_in(&desk, emulated);
+    desk
+}
+
+fn sign_in(desk: &Desk, emulated: &Emulated) {
+    let file = desk.path(&format!("home/mail/google-{ACCOUNT}.json"));
+    let token = json!({ "access_token": emulated.token(), "expires_at": u64::MAX });
+    fs::write(&file, token.to_string()).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+fn ingest(desk: &Desk) {
+    let source = format!("gmail:{ACCOUNT}");
+    let ran = desk.run(&["mail", "ingest", &source], "");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+}
+
+fn open(desk: &Desk) -> Vec<String> {
+    let open = desk.json(&["inbox", "--limit", "1000", "--json"]);
+    let ids = open.as_array().unwrap().iter();
+    ids.map(|question| question["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Says yes to a question, and kills the program after a while. Says whether it was killed.
+fn accept_and_kill(desk: &Desk, question: &str, after: Option<Duration>) -> bool {
+    let mut command = desk.command();
+    command
+        .args(["inbox", "--limit", "1000", question, "accept"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut process = command.spawn().unwrap();
+    let begun = Instant::now();
+    while process.try_wait().unwrap().is_none() {
+        if after.is_some_and(|after| begun.elapsed() >= after) {
+            process.kill().unwrap();
+            process.wait().unwrap();
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    false
+}
+
+#[tokio::test]
+async fn kill_9_at_any_moment_one_mail_for_each_yes() {
+    let emulated = Emulated::with_mails(TRIALS);
+    let desk = desk(&emulated, TRIALS);
+    ingest(&desk);
+    let questions = open(&desk);
+    assert_eq!(questions.len(), TRIALS);
+    let begun = Instant::now();
+    assert!(!accept_and_kill(&desk, &questions[0], None));
+    let whole = begun.elapsed();
+    let mut killed = 0;
+    for (trial, question) in questions[1..].iter().enumerate() {
+        sign_in(&desk, &emulated);
+        let after = whole.mul_f64((trial % 60) as f64 / 70.0);
+        killed += usize::from(accept_and_kill(&desk, question, Some(after)));
+    }
+    // Whoever comes next goes on with what was begun, and asks about what was not.
+    for _ in 0..3 {
+        sign_in(&desk, &emulated);
+        ingest(&desk);
+        for question in open(&desk) {
+            sign_in(&desk, &emulated);
+            accept_and_kill(&desk, &question, None);
+        }
+    }
+    assert!(open(&desk).is_empty());
+    let mut counts = BTreeMap::new();
+    for at in 0..TRIALS {
+        *counts
+            .entry(emulated.sent_in(&format!("t{at}")).await)
+            .or_insert(0) += 1;
+    }
+    eprintln!("gmail: {killed} of {TRIALS} programs killed with kill -9, mails per yes {counts:?}");
+    assert_eq!(counts, BTreeMap::from([(1, TRIALS)]));
+    assert!(killed > TRIALS / 2, "{killed}");
+}
+
+/// How many programs.
+const TRIALS: usize = 300;

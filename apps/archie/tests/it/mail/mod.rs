@@ -1,0 +1,15 @@
+//! The mail assistant: its checklist, its acceptance, and everything that must not happen.
+
+mod acceptance;
+mod checklist;
+mod crashes;
+mod deadly;
+mod evil;
+mod killed;
+mod kit;
+mod local_model;
+mod login;
+mod mutations;
+mod servers;
+
+pub(crate) use acceptance::{sent, with_one_approval};

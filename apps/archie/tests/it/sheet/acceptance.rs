@@ -1,0 +1,379 @@
+//! The acceptance of `sheet`, with the real program, a real sandbox and a script.
+
+use std::fs;
+
+use archie::agents::sheet::book::{Content, read};
+use serde_json::{Value as Json, json};
+
+use super::kit::{place, python, sales, workbook};
+use crate::kit::Desk;
+
+const WRONG: &str = "print(table('Sales').groupby('product').size())";
+const COUNT: &str = "counts = table('Sales').groupby('Product').size()
+ws = workbook.create_sheet('Counts')
+ws.append(['Product', 'Count'])
+for name, count in counts.items():
+    ws.append([name, int(count)])";
+
+fn code(code: &str) -> Json {
+    json!({ "at": "planner_node", "tool_calls": [{ "name": "PythonInterpreter", "args": { "code": code } }] })
+}
+
+fn replies() -> Json {
+    json!([
+        { "at": "planner_node", "tool_calls": [{ "name": "Informer", "args": { "question": "Which products are there?" } }] },
+        { "at": "informer_node", "json": { "action": "select", "sql": "SELECT DISTINCT \"Product\" FROM \"Sales\"" } },
+        { "at": "planner_node", "expect": "| Tea |", "tool_calls": [{ "name": "PythonInterpreter", "args": { "code": WRONG } }] },
+        { "at": "planner_node", "expect": "KeyError: 'product'", "tool_calls": [{ "name": "PythonInterpreter", "args": { "code": COUNT } }] },
+        { "at": "planner_node", "expect": "changed: Counts!A1:B5 added (10 cells)", "text": "Finish: There are four products." }
+    ])
+}
+
+/// A workbook of sales, and a script.
+pub(crate) fn with_sales(replies: &Json) -> Desk {
+    desk(replies)
+}
+
+fn desk(replies: &Json) -> Desk {
+    let desk =
+        Desk::scripted(replies).with_environment("ARCHIE_PYTHON", &python().display().to_string());
+    fs::write(desk.path("sales.xlsx"), sales()).unwrap();
+    desk
+}
+
+const SHEET: [&str; 9] = [
+    "sheet",
+    "sales.xlsx",
+    "--instruction",
+    "Count each Product in a new sheet",
+    "--with-informer",
+    "--max-steps",
+    "10",
+    "--output-dir",
+    "out",
+];
+
+/// A script whose process dies when the third step is planned, and what to type.
+pub(crate) fn killed_in_a_plan() -> (Desk, [&'static str; 9]) {
+    let mut all = replies();
+    let deadly = json!({ "at": "planner_node", "expect": "KeyError: 'product'", "kill": true });
+    all.as_array_mut().unwrap().insert(3, deadly);
+    (desk(&all), SHEET)
+}
+
+#[test]
+fn the_acceptance_goes_to_its_end_and_its_recipe_is_played_again_without_a_model() {
+    let desk = desk(&replies());
+    let before = fs::read(desk.path("sales.xlsx")).unwrap();
+    let ran = desk.run(&SHEET, "y\n");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    let out = ran.out();
+    for line in [
+        "step 1 planner → informer",
+        "informer: SELECT DISTINCT \"Product\" FROM \"Sales\"",
+        "step 2 planner → tool PythonInterpreter",
+        "KeyError: 'product'",
+        "step 3 planner → tool PythonInterpreter",
+        "Counts!B4: empty → 2 (step 3, line 5)",
+        "Changes: Counts!A1:B5 added (10 cells); other sheets unchanged.",
+        "Accept? [y/n/e]",
+        "Finish → out/changes.txt, out/code.py, out/report.md, out/workbook_new.xlsx",
+    ] {
+        assert!(out.contains(line), "{line:?} is not in {out}");
+    }
+    assert_eq!(
+        fs::read(desk.path("sales.xlsx")).unwrap(),
+        before,
+        "the input is as it was"
+    );
+    let asked = (desk.asked("planner_node"), desk.asked("informer_node"));
+    assert_eq!(asked, (4, 1));
+    let feb = workbook(&[(
+        "Sales",
+        &[
+            &["Product", "Amount"],
+            &["Tea", "1"],
+            &["Juice", "4"],
+            &["Tea", "4"],
+            &["Tea", "2"],
+        ],
+    )]);
+    fs::write(desk.path("sales_feb.xlsx"), feb).unwrap();
+    let ran = desk.run(
+        &[
+            "sheet",
+            "replay",
+            "out/code.py",
+            "--on",
+            "sales_feb.xlsx",
+            "--output-dir",
+            "feb",
+            "--yes",
+        ],
+        "",
+    );
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    assert!(ran.out().contains("0 model calls"), "{ran:?}");
+    assert_eq!(
+        (desk.asked("planner_node"), desk.asked("informer_node")),
+        asked
+    );
+    let counts = read(&fs::read(desk.path("feb/workbook_new.xlsx")).unwrap()).unwrap();
+    let counts = counts.sheet("Counts").unwrap();
+    assert_eq!(
+        counts.content(place("A1")),
+        Some(Content::Text("Product".to_owned()))
+    );
+    assert_eq!(counts.content(place("B3")), Some(Content::Number(3.0)));
+    let report = fs::read_to_string(desk.path("feb/report.md")).unwrap();
+    assert!(
+        report.contains(
+            "\"Count\" in \"Counts\" comes to the number of rows of \"Sales\": holds (4 and 4)"
+        ),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_recipe_on_a_file_of_another_shape_stops_and_asks() {
+    let desk = desk(&replies());
+    desk.run(&SHEET, "y\n");
+    let other = workbook(&[("Sales", &[&["Article", "Amount"], &["Tea", "1"]])]);
+    fs::write(desk.path("other.xlsx"), other).unwrap();
+    let replay = [
+        "sheet",
+        "replay",
+        "out/code.py",
+        "--on",
+        "other.xlsx",
+        "--output-dir",
+        "other",
+    ];
+    let ran = desk.run(&replay, "n\n");
+    assert_eq!(ran.code(), Some(1), "{ran:?}");
+    assert!(
+        ran.out()
+            .contains("the columns of \"Sales\" differ: missing [\"Product\"], new [\"Article\"]"),
+        "{ran:?}"
+    );
+    let ran = desk.run(&replay, "");
+    assert_eq!(ran.code(), Some(3), "nobody answered: {ran:?}");
+    // Played all the same it fails in its code, and says so.
+    let ran = desk.run(&replay, "y\n");
+    assert_eq!(ran.code(), Some(1), "{ran:?}");
+    assert!(ran.out().contains("a step of the recipe failed"), "{ran:?}");
+}
+
+#[test]
+fn a_rejected_run_saves_no_workbook_and_gives_no_recipe() {
+    let desk = desk(&replies());
+    let ran = desk.run(&SHEET, "n\n");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    assert!(ran.out().contains("nothing was saved"), "{ran:?}");
+    assert!(!desk.path("out/workbook_new.xlsx").exists());
+    let ran = desk.run(
+        &["sheet", "replay", "out/code.py", "--on", "sales.xlsx"],
+        "",
+    );
+    assert_eq!(ran.code(), Some(1));
+    assert!(ran.err().contains("nobody has accepted"), "{ran:?}");
+}
+
+#[test]
+fn the_change_set_is_answered_in_the_inbox_with_json() {
+    let desk = desk(&replies());
+    let ran = desk.run(&SHEET, "");
+    assert_eq!(ran.code(), Some(3), "{ran:?}");
+    let edit = json!({ "type": "edit", "reject": ["Counts!A5:B5"], "set": [{ "cell": "Counts!B4", "value": 22 }] }).to_string();
+    let ran = desk.run(&["inbox", "1", &edit], "");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    let ran = desk.run(&["resume", &desk.thread()], "");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    let saved = read(&fs::read(desk.path("out/workbook_new.xlsx")).unwrap()).unwrap();
+    let counts = saved.sheet("Counts").unwrap();
+    assert_eq!(counts.content(place("B4")), Some(Content::Number(22.0)));
+    assert_eq!(counts.content(place("A5")), None);
+}
+
+#[test]
+fn a_shell_and_a_socket_are_refused_and_told_to_the_planner() {
+    let attempts = "import os, socket\nfor attempt in (lambda: os.system('id'), lambda: socket.socket()):\n    try:\n        attempt()\n        print('ESCAPED')\n    except PermissionError as error:\n        print(error)";
+    let desk = desk(&json!([
+        code(attempts),
+        { "at": "planner_node", "expect": ["running a program is not allowed in the sandbox", "the network is not allowed in the sandbox"], "text": "Done" }
+    ]));
+    let ran = desk.run(&["sheet", "sales.xlsx", "--instruction", "escape"], "");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    let report = fs::read_to_string(desk.path("out/report.md")).unwrap();
+    assert!(
+        report.contains("running a program is not allowed") && !report.contains("\nESCAPED"),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_planner_that_never_finishes_is_stopped_and_the_partial_workbook_is_saved() {
+    let mut endless = vec![code(COUNT)];
+    endless.extend((0..2).map(|_| code("print('again')")));
+    let desk = desk(&Json::Array(endless));
+    let ran = desk.run(
+        &[
+            "sheet",
+            "sales.xlsx",
+            "--instruction",
+            "count",
+            "--max-steps",
+            "3",
+        ],
+        "y\n",
+    );
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    assert!(ran.out().contains("stopped: step limit"), "{ran:?}");
+    assert_eq!(
+        read(&fs::read(desk.path("out/workbook_new.xlsx")).unwrap())
+            .unwrap()
+            .sheets
+            .len(),
+        2
+    );
+}
+
+#[test]
+fn the_workbook_can_be_had_as_of_any_step() {
+    let desk = desk(&json!([
+        code(COUNT),
+        code("workbook['Counts']['D1'] = 'later'"),
+        { "at": "planner_node", "text": "Done" }
+    ]));
+    desk.run(
+        &["sheet", "sales.xlsx", "--instruction", "count", "--yes"],
+        "",
+    );
+    let id = desk.thread();
+    let at = |step: &str| {
+        let ran = desk.run(&["sheet", "at", &id, step, "--output", "then.xlsx"], "");
+        assert_eq!(ran.code(), Some(0), "{ran:?}");
+        read(&fs::read(desk.path("then.xlsx")).unwrap()).unwrap()
+    };
+    assert_eq!(at("0"), read(&sales()).unwrap());
+    assert_eq!(at("1").sheet("Counts").unwrap().content(place("D1")), None);
+    assert_eq!(
+        at("2").sheet("Counts").unwrap().content(place("D1")),
+        Some(Content::Text("later".to_owned()))
+    );
+    let ran = desk.run(&["sheet", "at", &id, "9", "--output", "then.xlsx"], "");
+    assert!(ran.err().contains("there is no step 9"), "{ran:?}");
+}
+
+#[test]
+fn workbooks_go_where_their_thread_goes() {
+    let one_step = json!([code(COUNT), { "at": "planner_node", "text": "Done" }]);
+    let here = desk(&one_step);
+    here.run(
+        &["sheet", "sales.xlsx", "--instruction", "count", "--yes"],
+        "",
+    );
+    let original = here.thread();
+    let copy = here.json(&["fork", &original, "--json"])["thread"].clone();
+    let copy = copy.as_str().unwrap();
+    let has_counts = |desk: &Desk, thread: &str| {
+        let at = ["sheet", "at", thread, "1", "--output", "then.xlsx"];
+        let ran = desk.run(&at, "");
+        assert_eq!(ran.code(), Some(0), "{ran:?}");
+        let book = read(&fs::read(desk.path("then.xlsx")).unwrap()).unwrap();
+        assert!(book.sheet("Counts").is_some());
+    };
+
+    let exported = here.path("thread").display().to_string();
+    let ran = here.run(&["export", &original, &exported], "");
+    assert!(
+        ran.out().contains("thread.files; take both along"),
+        "{ran:?}"
+    );
+    let there = desk(&json!([]));
+    let ran = there.run(&["import", &exported], "");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    has_counts(&there, &original);
+
+    let ran = here.run(&["backup", "everything"], "");
+    assert!(ran.out().contains("everything.files"), "{ran:?}");
+    let saved = here.path("everything.files/sheets").join(&original);
+    assert!(saved.is_dir(), "{ran:?}");
+
+    let kept = here.path("home/sheets").join(&original);
+    assert!(kept.is_dir());
+    here.run(&["delete", &original, "--yes"], "");
+    assert!(!kept.exists(), "what is deleted is gone for good");
+    has_counts(&here, copy);
+}
+
+#[test]
+fn killed_in_a_model_call_it_does_not_run_code_again() {
+    let mut with_death = replies();
+    // Before the last answer, when two pieces of code have been run.
+    with_death
+        .as_array_mut()
+        .unwrap()
+        .insert(4, json!({ "at": "planner_node", "kill": true }));
+    let desk = desk(&with_death);
+    let ran = desk.run(&SHEET, "");
+    assert_eq!(ran.code(), None, "{ran:?}");
+    let kept = || -> Vec<_> {
+        let folder = desk.path("home/sheets").join(desk.thread());
+        let mut files: Vec<_> = fs::read_dir(folder)
+            .unwrap()
+            .map(|file| file.unwrap())
+            .map(|file| {
+                (
+                    file.file_name(),
+                    file.metadata().unwrap().modified().unwrap(),
+                )
+            })
+            .collect();
+        files.sort();
+        files
+    };
+    let before = kept();
+    let ran = desk.run(&["resume", &desk.thread()], "y\n");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    assert_eq!(kept(), before, "no code was run again");
+    assert_eq!(desk.asked("planner_node"), 5, "one call more");
+    assert!(desk.path("out/workbook_new.xlsx").exists());
+}
+
+#[test]
+fn without_a_python_it_says_what_is_missing_and_runs_nothing() {
+    let desk = Desk::scripted(&json!([code("print(1)")]))
+        .with_environment("ARCHIE_PYTHON", "/nonexistent/python");
+    fs::write(desk.path("sales.xlsx"), sales()).unwrap();
+    let ran = desk.run(&["sheet", "sales.xlsx", "--instruction", "count"], "");
+    assert_eq!(ran.code(), Some(1), "{ran:?}");
+    assert!(
+        ran.err().contains("pip install pandas openpyxl") && ran.err().contains("archie resume"),
+        "{ran:?}"
+    );
+    let ran = desk.run(&["doctor"], "");
+    assert!(
+        ran.out()
+            .contains("!!  sandbox: `archie sheet` cannot run code"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn the_trace_tells_of_steps_and_code() {
+    let desk = desk(&replies());
+    desk.run(&SHEET, "y\n");
+    let trace = desk.run(&["trace", &desk.thread()], "").out();
+    for word in [
+        "planner_node",
+        "informer_node",
+        "execute_tool SheetSelector",
+        "tool_node",
+        "execute_tool PythonInterpreter",
+        "chat script.json",
+        "change_set_node",
+    ] {
+        assert!(trace.contains(word), "{word} is not in {trace}");
+    }
+}

@@ -1,0 +1,12 @@
+//! `sheet`: its checklist, its walls, its workbooks, its crashes.
+
+mod acceptance;
+mod checklist;
+mod crashes;
+mod escapes;
+mod hostile;
+mod kit;
+mod local;
+mod workbooks;
+
+pub(crate) use acceptance::{killed_in_a_plan, with_sales};

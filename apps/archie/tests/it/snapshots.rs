@@ -1,0 +1,160 @@
+//! What every command says: its help, its output into a pipe and in a terminal, its JSON. A change of any of them is seen.
+
+use std::process::{Command, Stdio};
+
+use clap::CommandFactory;
+use serde_json::json;
+
+use crate::kit::{Desk, same};
+
+/// A finished and a paused analysis.
+fn desk() -> Desk {
+    let desk = Desk::scripted(&json!([
+        {"at": "initial", "text": "Is ordering required?", "usage": {"input_tokens": 100, "output_tokens": 5}},
+        {"at": "final", "usage": {"input_tokens": 120, "output_tokens": 40}, "json": {
+            "assumptions": [], "components": [{"claim": "A queue."}], "alternatives": [],
+            "decisions": [{"claim": "One machine is enough.", "file": "b.txt", "line": 1, "quote": "We have one machine"}],
+            "open_questions": []
+        }},
+        {"at": "initial", "text": "How much may be lost?"}
+    ]));
+    let analyze = |query| ["analyze", "--query", query, "--inputs", "./notes"];
+    assert_eq!(
+        desk.run(&analyze("Choose a queue"), "DONE\n").code(),
+        Some(0)
+    );
+    assert_eq!(desk.run(&analyze("Choose a database"), "").code(), Some(3));
+    desk
+}
+
+/// The ids of the two: the one that waits, the one that is finished.
+fn threads(desk: &Desk) -> (String, String) {
+    let rows = desk.json(&["threads", "--json"]);
+    let id = |at: usize| rows[at]["thread"].as_str().unwrap().to_owned();
+    (id(0), id(1))
+}
+
+/// In a terminal of eighty columns, without its control characters.
+fn in_terminal(desk: &Desk, args: &[&str]) -> String {
+    let program = desk.command();
+    let words = args.iter().map(|word| format!("'{word}'"));
+    let words: Vec<_> = std::iter::once(program.get_program().to_str().unwrap().to_owned())
+        .chain(words)
+        .collect();
+    let mut script = Command::new("script");
+    script.args([
+        "-q",
+        "-e",
+        "-c",
+        &format!("stty cols 80; {}", words.join(" ")),
+        "/dev/null",
+    ]);
+    script.current_dir(desk.path("")).env_clear();
+    script.envs(
+        program
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    let shown = script.env("TERM", "xterm").stdin(Stdio::null()).output();
+    let shown = String::from_utf8_lossy(&shown.unwrap().stdout).into_owned();
+    plain(&shown)
+}
+
+/// Without colours, moves of the cursor and what a spinner drew.
+fn plain(shown: &str) -> String {
+    let mut text = String::new();
+    let mut left = shown;
+    while let Some((before, rest)) = left.split_once('\u{1b}') {
+        text.push_str(before);
+        let end = rest
+            .find(|c: char| c.is_ascii_alphabetic())
+            .map_or(rest.len(), |end| end + 1);
+        left = &rest[end..];
+    }
+    text.push_str(left);
+    let lines = text
+        .lines()
+        .map(|line| line.rsplit('\r').next().unwrap_or_default().trim_end());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn settings() -> insta::Settings {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings
+}
+
+#[test]
+fn every_help() {
+    let desk = Desk::with_model("");
+    let commands = archie::cli::args::Args::command();
+    let names = commands
+        .get_subcommands()
+        .map(|command| command.get_name().to_owned());
+    settings().bind(|| {
+        insta::assert_snapshot!("help", desk.run(&["--help"], "").out());
+        for name in names {
+            let help = desk.run(&[&name, "--help"], "");
+            assert_eq!(help.code(), Some(0), "{name}");
+            insta::assert_snapshot!(format!("help-{name}"), help.out());
+        }
+    });
+}
+
+#[test]
+fn every_output_and_its_json() {
+    let desk = desk();
+    let (waits, done) = threads(&desk);
+    let (waits, done) = (waits.as_str(), done.as_str());
+    let commands: &[(&str, &[&str])] = &[
+        ("threads", &["threads"]),
+        ("show", &["show", waits]),
+        ("history", &["history", done]),
+        ("inbox", &["inbox"]),
+        ("inbox-all", &["inbox", "--all"]),
+        ("diff", &["diff", waits, done]),
+        ("graph", &["graph", "analyze"]),
+        ("check", &["check"]),
+        ("resume-finished", &["resume", done]),
+    ];
+    let home = desk.path("home");
+    settings().bind(|| {
+        for (name, args) in commands {
+            let ran = desk.run(args, "");
+            insta::assert_snapshot!(format!("piped-{name}"), same(&ran.out(), &home));
+            let shown = in_terminal(&desk, args);
+            insta::assert_snapshot!(format!("terminal-{name}"), same(&shown, &home));
+            let mut with_json = args.to_vec();
+            with_json.push("--json");
+            let told = told(desk.json(&with_json));
+            insta::assert_snapshot!(format!("json-{name}"), told);
+        }
+    });
+}
+
+/// JSON with its fields in order and without what differs each time.
+fn told(json: serde_json::Value) -> String {
+    fn clean(json: serde_json::Value) -> serde_json::Value {
+        use serde_json::Value as Json;
+        match json {
+            Json::Object(fields) => {
+                let fields: std::collections::BTreeMap<_, _> = fields.into_iter().collect();
+                let fields = fields.into_iter().map(|(name, value)| {
+                    let is_time = name == "at" || name.ends_with("At");
+                    let is_id = matches!(name.as_str(), "id" | "thread" | "folder");
+                    let value = match value {
+                        Json::Number(_) if is_time => json!("TIME"),
+                        Json::String(_) if is_id => json!("ID"),
+                        other => clean(other),
+                    };
+                    (name, value)
+                });
+                Json::Object(fields.collect())
+            }
+            Json::Array(items) => items.into_iter().map(clean).collect(),
+            other => other,
+        }
+    }
+    serde_json::to_string_pretty(&clean(json)).unwrap()
+}

@@ -1,0 +1,284 @@
+//! The acceptance of `analyze` in a real terminal: keys are typed, the screen is read.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::kit::Desk;
+
+/// A terminal of its own, with a program in it.
+struct Terminal {
+    socket: String,
+}
+
+impl Terminal {
+    fn open(desk: &Desk) -> Self {
+        let socket = desk.path("tmux").display().to_string();
+        let terminal = Self { socket };
+        let program = desk.command();
+        let variables = program.get_envs().filter_map(|(name, value)| {
+            let (name, value) = (name.to_str()?, value?.to_str()?);
+            Some(format!("{name}={value}"))
+        });
+        let mut start = terminal.tmux();
+        start.args([
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            "110",
+            "-y",
+            "50",
+            "-c",
+        ]);
+        start.arg(desk.path(""));
+        start.args(["env", "TERM=screen-256color"]);
+        start.args(variables).arg(program.get_program());
+        assert!(start.status().unwrap().success());
+        terminal
+    }
+
+    fn tmux(&self) -> Command {
+        let mut tmux = Command::new("tmux");
+        tmux.args(["-S", &self.socket]).env_remove("TMUX");
+        tmux
+    }
+
+    fn kill_9(&self) {
+        let pid = self
+            .tmux()
+            .args(["display", "-p", "#{pane_pid}"])
+            .output()
+            .unwrap();
+        let pid = String::from_utf8(pid.stdout).unwrap();
+        let killed = Command::new("kill")
+            .args(["-9", pid.trim()])
+            .status()
+            .unwrap();
+        assert!(killed.success());
+        self.until_gone();
+    }
+
+    /// The program has ended, and its terminal with it.
+    fn until_gone(&self) {
+        let begun = Instant::now();
+        while self
+            .tmux()
+            .args(["has-session"])
+            .output()
+            .unwrap()
+            .status
+            .success()
+        {
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "it is still there:\n{}",
+                self.screen()
+            );
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn types(&self, line: &str) {
+        let typed = self
+            .tmux()
+            .args(["send-keys", "-l", "--", line])
+            .status()
+            .unwrap();
+        assert!(typed.success());
+        self.presses("Enter");
+    }
+
+    fn presses(&self, key: &str) {
+        assert!(
+            self.tmux()
+                .args(["send-keys", key])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+
+    fn screen(&self) -> String {
+        let shown = self
+            .tmux()
+            .args(["capture-pane", "-p", "-S", "-"])
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&shown.stdout).into_owned()
+    }
+
+    /// Waits until the last thing on the screen is this.
+    fn shows(&self, text: &str) -> String {
+        let begun = Instant::now();
+        loop {
+            let screen = self.screen();
+            if screen.trim_end().ends_with(text.trim_end()) {
+                return screen;
+            }
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{text:?} does not come:\n{screen}"
+            );
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // It is gone already where its program has ended.
+        let _ = self.tmux().args(["kill-server"]).output();
+    }
+}
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_millis(20);
+const ASKS: &str = "Your response:";
+const PROMPT: &str = "archie>";
+
+#[test]
+fn killed_at_the_prompt_and_in_a_call_the_interview_goes_on_and_ends_in_a_file() {
+    let desk = Desk::scripted(&json!([
+        {"at": "initial", "text": "Is ordering required?"},
+        {"at": "followup", "expect": "yes, per customer", "kill": true},
+        {"at": "followup", "expect": "yes, per customer", "text": "May it be delivered twice?"},
+        {"at": "followup", "expect": "not done yet", "text": "I propose one queue. Approved?"},
+        {"at": "final", "json": {
+            "assumptions": [], "components": [{"claim": "A queue."}], "alternatives": [],
+            "decisions": [{"claim": "One machine is enough.", "file": "b.txt", "line": 1, "quote": "We have one machine"}],
+            "open_questions": []
+        }}
+    ]));
+
+    let first = Terminal::open(&desk);
+    first.shows(PROMPT);
+    first.types("analyze --query \"Choose a queue\" --inputs ./notes");
+    let screen = first.shows(ASKS);
+    assert!(
+        screen.contains("read a.md, b.txt (skipped c.png)"),
+        "{screen}"
+    );
+    assert!(screen.contains("Agent: Is ordering required?"), "{screen}");
+    first.kill_9();
+
+    let id = desk.thread();
+    let second = Terminal::open(&desk);
+    second.shows(PROMPT);
+    second.types(&format!("resume {}", &id[..23]));
+    let screen = second.shows(ASKS);
+    assert!(screen.contains("Agent: Is ordering required?"), "{screen}");
+    assert_eq!(
+        desk.asked("initial"),
+        1,
+        "nobody paid for the question again"
+    );
+    second.types("yes, per customer");
+    // The model's call ends the process.
+    second.until_gone();
+
+    let third = Terminal::open(&desk);
+    third.shows(PROMPT);
+    third.types(&format!("resume {id}"));
+    let screen = third.shows(ASKS);
+    assert!(
+        screen.contains("Agent: May it be delivered twice?"),
+        "{screen}"
+    );
+    third.types("not done yet");
+    let screen = third.shows(ASKS);
+    assert!(
+        screen.contains("I propose one queue. Approved?"),
+        "{screen}"
+    );
+    third.types("SOLUTION APPROVED");
+    let screen = third.shows(PROMPT);
+    assert!(screen.contains("--- Final Analysis Output ---"), "{screen}");
+    assert!(
+        screen.contains("saved ./notes/analysis_result.md"),
+        "{screen}"
+    );
+    third.types("exit");
+    third.until_gone();
+
+    assert!(
+        desk.result()
+            .contains("(`b.txt:1`: \"We have one machine\")")
+    );
+    let asked = ["initial", "followup", "final"].map(|label| desk.asked(label));
+    assert_eq!(
+        asked,
+        [1, 3, 1],
+        "one call more, for the one that was killed"
+    );
+}
+
+#[test]
+fn ctrl_c_keeps_the_thread_and_says_how_to_go_on() {
+    let desk = Desk::scripted(&json!([
+        {"at": "initial", "timeout": true},
+        {"at": "initial", "text": "Is ordering required?"}
+    ]));
+    let terminal = Terminal::open(&desk);
+    terminal.shows(PROMPT);
+    terminal.types("analyze --query \"Choose a queue\" --inputs ./notes");
+    let begun = Instant::now();
+    while desk.asked("initial") == 0 {
+        assert!(begun.elapsed() < PATIENCE, "{}", terminal.screen());
+        std::thread::sleep(LOOK);
+    }
+    terminal.presses("C-c");
+    let screen = terminal.shows(PROMPT);
+    assert!(
+        screen.contains("the thread is kept, go on with `archie resume"),
+        "{screen}"
+    );
+    terminal.types(&format!("resume {}", desk.thread()));
+    let screen = terminal.shows(ASKS);
+    assert!(screen.contains("Agent: Is ordering required?"), "{screen}");
+    // Leaving a question leaves it open.
+    terminal.presses("C-d");
+    let screen = terminal.shows(PROMPT);
+    assert!(screen.contains("the question stays open"), "{screen}");
+}
+
+#[test]
+fn commands_and_threads_are_completed_and_a_line_may_go_on() {
+    let desk = Desk::scripted(&json!([{"at": "initial", "text": "Is ordering required?"}]));
+    desk.run(
+        &[
+            "analyze",
+            "--query",
+            "Choose a queue",
+            "--inputs",
+            "./notes",
+        ],
+        "",
+    );
+    let id = desk.thread();
+    let terminal = Terminal::open(&desk);
+    terminal.shows(PROMPT);
+    terminal
+        .tmux()
+        .args(["send-keys", "-l", "sho"])
+        .status()
+        .unwrap();
+    terminal.presses("Tab");
+    terminal.shows("archie> show");
+    terminal
+        .tmux()
+        .args(["send-keys", "-l", &id[..8]])
+        .status()
+        .unwrap();
+    terminal.presses("Tab");
+    terminal.shows(&id);
+    terminal.presses("Enter");
+    let screen = terminal.shows(PROMPT);
+    assert!(screen.contains("asks: Is ordering required?"), "{screen}");
+    terminal.types("threads \\");
+    terminal.types("--status paused");
+    let screen = terminal.shows(PROMPT);
+    assert!(screen.contains("paused"), "{screen}");
+}

@@ -1,0 +1,277 @@
+//! Asking a model from a node: its words are shown as they come, the call is in the thread's trace, and a person is asked at a
+//! limit.
+//!
+//! For nodes of your own; [`ModelNode`](crate::ModelNode) is made of the same.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::StreamExt;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use superstep_core::{NodeCx, NodeError};
+use superstep_llm::structured::{Form, Structured};
+use superstep_llm::{Chunk, Model, ModelError, Reply, Request};
+
+use crate::agent::Live;
+use crate::agent::spending::{Over, Spending, Stop};
+use crate::call::Asking;
+use crate::spans::{Took, live_model_call, model_call};
+
+/// Asks models from a node, within what may be spent.
+///
+/// Without a limit, what the model says is not recorded: the node's own commit is the record, or a [`NodeCx::step`] around
+/// it. With one, it is, because the node may pause for a person in between.
+pub struct Asker<'a> {
+    asking: &'a Asking<'a>,
+    spending: Option<&'a Spending>,
+    is_recorded: bool,
+    /// How often a model was asked: each call is set aside and written down by itself.
+    calls: AtomicUsize,
+}
+
+/// What came of asking, as it is recorded.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Asked {
+    Answered(Box<Answered>),
+    /// Not asked: it does not fit into a budget.
+    Over(Over),
+}
+
+/// An answer, and when the model was asked.
+#[derive(Debug, Serialize, Deserialize)]
+struct Answered {
+    reply: Reply,
+    took: Took,
+}
+
+/// Whether the pieces of an answer are shown as they come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pieces {
+    Shown,
+    Kept,
+}
+
+impl<'a> Asker<'a> {
+    pub(crate) fn new(asking: &'a Asking<'a>, spending: Option<&'a Spending>) -> Self {
+        Self {
+            asking,
+            spending,
+            is_recorded: spending.is_some(),
+            calls: AtomicUsize::new(0),
+        }
+    }
+
+    /// Records every answer, for a node that runs on after it.
+    pub(crate) fn recorded(mut self, is_recorded: bool) -> Self {
+        self.is_recorded |= is_recorded;
+        self
+    }
+
+    /// Asks, and asks a person where a limit is in the way. None if they do not want to go on.
+    pub async fn ask(
+        &self,
+        model: &dyn Model,
+        request: &Request,
+    ) -> Result<Option<Reply>, NodeError> {
+        self.ask_once(model, request, Pieces::Shown).await
+    }
+
+    /// Asks for an answer in the form of `T`, as [`ask_model_for`] does.
+    pub async fn ask_for<T: JsonSchema + DeserializeOwned>(
+        &self,
+        model: &dyn Model,
+        request: Request,
+        otherwise: impl FnOnce() -> T,
+    ) -> Result<Option<Structured<T>>, NodeError> {
+        let mut form = Form::new(model.name(), request, otherwise).map_err(failure)?;
+        loop {
+            let Some(reply) = self.ask_once(model, form.request(), Pieces::Kept).await? else {
+                return Ok(None);
+            };
+            if let Some(answer) = form.answered(reply) {
+                return Ok(Some(answer));
+            }
+        }
+    }
+
+    async fn ask_once(
+        &self,
+        model: &dyn Model,
+        request: &Request,
+        pieces: Pieces,
+    ) -> Result<Option<Reply>, NodeError> {
+        let cx = self.asking.cx;
+        let call = match self.calls.fetch_add(1, Ordering::Relaxed) {
+            0 => "model".to_owned(),
+            earlier => format!("model:{earlier}"),
+        };
+        loop {
+            let asked = self.attempt(model, request, pieces, &call).await?;
+            match (asked, self.spending) {
+                (Asked::Answered(answered), spending) => {
+                    let Answered { reply, took } = *answered;
+                    cx.emit(model_call(model.name(), &reply, took))?;
+                    if let Some(spending) = spending {
+                        spending.settle(cx, &call, (model, request), &reply).await?;
+                    }
+                    return Ok(Some(reply));
+                }
+                (Asked::Over(over), Some(spending)) => {
+                    if let Stop::Yes = spending.ask_for_more(&over, self.asking).await? {
+                        return Ok(None);
+                    }
+                }
+                (Asked::Over(over), None) => {
+                    return Err(NodeError::fatal(format!(
+                        "a budget was reached and there is none now: {}",
+                        over.why
+                    )));
+                }
+            }
+        }
+    }
+
+    async fn attempt(
+        &self,
+        model: &dyn Model,
+        request: &Request,
+        pieces: Pieces,
+        call: &str,
+    ) -> Result<Asked, NodeError> {
+        let cx = self.asking.cx;
+        let work = || async {
+            if let Some(spending) = self.spending
+                && let Some(over) = spending.reserve(cx, call, (model, request)).await?
+            {
+                return Ok(Asked::Over(over));
+            }
+            let (reply, took) = match pieces {
+                Pieces::Shown => timed(model, shown(model, request, cx)).await?,
+                Pieces::Kept => timed(model, whole(model, request)).await?,
+            };
+            Ok(Asked::Answered(Box::new(Answered { reply, took })))
+        };
+        match self.is_recorded {
+            true => cx.step("reply", work).await,
+            false => work().await,
+        }
+    }
+}
+
+impl fmt::Debug for Asker<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asker")
+            .field("spending", &self.spending)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Asks a model.
+///
+/// What it says is not recorded here: the node's own commit is the record, or a [`NodeCx::step`] around this.
+pub async fn ask_model(
+    model: &dyn Model,
+    request: &Request,
+    cx: &NodeCx,
+) -> Result<Reply, NodeError> {
+    let (reply, took) = timed(model, shown(model, request, cx)).await?;
+    cx.emit(model_call(model.name(), &reply, took))?;
+    Ok(reply)
+}
+
+/// Asks a model for an answer in the form of `T`, as [`ask`](superstep_llm::structured::ask) does. Its pieces are of use to
+/// nobody and are not shown.
+pub async fn ask_model_for<T: JsonSchema + DeserializeOwned>(
+    model: &dyn Model,
+    request: Request,
+    cx: &NodeCx,
+    otherwise: impl FnOnce() -> T,
+) -> Result<Structured<T>, NodeError> {
+    let mut form = Form::new(model.name(), request, otherwise).map_err(failure)?;
+    loop {
+        let (reply, took) = timed(model, whole(model, form.request())).await?;
+        cx.emit(model_call(model.name(), &reply, took))?;
+        if let Some(answer) = form.answered(reply) {
+            return Ok(answer);
+        }
+    }
+}
+
+/// Asks within what may be spent: the node is kept alive until its calls are recorded, and pauses for a person at a limit.
+///
+/// ```
+/// # use superstep_agent::{Spending, within};
+/// # use superstep_core::{NodeCx, NodeError};
+/// # use superstep_llm::{Model, Request};
+/// # async fn example(model: &dyn Model, request: &Request, spending: Option<&Spending>, cx: &NodeCx) -> Result<(), NodeError> {
+/// let reply = within(spending, cx, async |asker| asker.ask(model, request).await).await?;
+/// match reply {
+///     Some(reply) => println!("{}", reply.text()),
+///     None => println!("the person said to stop"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub async fn within<T>(
+    spending: Option<&Spending>,
+    cx: &NodeCx,
+    work: impl AsyncFnOnce(&Asker<'_>) -> Result<T, NodeError>,
+) -> Result<T, NodeError> {
+    let asking = Asking::holding(cx);
+    let asker = Asker::new(&asking, spending);
+    work(&asker).await
+}
+
+/// As [`within`], with every answer recorded: for a node that asks more than once, so that dying before its commit repeats one
+/// call at most.
+pub async fn within_recorded<T>(
+    spending: Option<&Spending>,
+    cx: &NodeCx,
+    work: impl AsyncFnOnce(&Asker<'_>) -> Result<T, NodeError>,
+) -> Result<T, NodeError> {
+    let asking = Asking::holding(cx);
+    let asker = Asker::new(&asking, spending).recorded(true);
+    work(&asker).await
+}
+
+async fn whole(model: &dyn Model, request: &Request) -> Result<Reply, NodeError> {
+    model.reply(request).await.map_err(failure)
+}
+
+/// Makes a call, and says from when to when it was under way.
+async fn timed(
+    model: &dyn Model,
+    call: impl Future<Output = Result<Reply, NodeError>>,
+) -> Result<(Reply, Took), NodeError> {
+    let (reply, took) = Took::by(live_model_call(model.name(), call)).await;
+    Ok((reply?, took))
+}
+
+/// Asks a model, and shows its words as they come.
+async fn shown(model: &dyn Model, request: &Request, cx: &NodeCx) -> Result<Reply, NodeError> {
+    let mut chunks = model.stream(request).await.map_err(failure)?;
+    while let Some(chunk) = chunks.next().await {
+        match chunk.map_err(failure)? {
+            Chunk::Text(text) => cx.emit_live(Live::Token { text: &text })?,
+            Chunk::Reasoning(text) => cx.emit_live(Live::Reasoning { text: &text })?,
+            Chunk::ToolCall { id, name } => cx.emit_live(Live::ToolCall {
+                id: &id,
+                name: &name,
+            })?,
+            Chunk::Again { why } => cx.emit_live(Live::Again { why: &why })?,
+            Chunk::End(reply) => return Ok(*reply),
+        }
+    }
+    Err(failure(ModelError::Cut))
+}
+
+/// Whether to try again is for the error to say.
+pub fn failure(error: ModelError) -> NodeError {
+    match error.is_retryable() {
+        true => NodeError::retryable(error),
+        false => NodeError::fatal(error),
+    }
+}

@@ -1,0 +1,93 @@
+//! The cache of nodes: what it keeps, until when, and what it forgets.
+
+use superstep_core::Timestamp;
+use superstep_core::driver::NodeCache;
+
+use super::security::hostile_texts;
+use crate::report::{Fault, Verdict, ensure_eq};
+
+pub(super) async fn missing_result_is_none(db: &dyn NodeCache) -> Verdict {
+    db.put("graph/node/1", b"one".to_vec(), None).await?;
+    for key in ["graph/node/2", "graph/node/", "graph/node/11", ""] {
+        ensure_eq!(found(db, key, 0).await?, None, "what is under {key:?}");
+    }
+    Ok(())
+}
+
+pub(super) async fn result_is_found_until_it_expires(db: &dyn NodeCache) -> Verdict {
+    db.put("lasting", b"one".to_vec(), None).await?;
+    db.put("short", b"two".to_vec(), Some(Timestamp(10)))
+        .await?;
+    for (now, wanted) in [(0, Some("two")), (9, Some("two")), (10, None), (11, None)] {
+        ensure_eq!(
+            found(db, "short", now).await?.as_deref(),
+            wanted,
+            "what goes at 10, as of {now}"
+        );
+    }
+    ensure_eq!(
+        found(db, "lasting", i64::MAX).await?.as_deref(),
+        Some("one"),
+        "what never goes"
+    );
+    Ok(())
+}
+
+pub(super) async fn put_replaces_a_result_and_its_end(db: &dyn NodeCache) -> Verdict {
+    db.put("key", b"one".to_vec(), Some(Timestamp(10))).await?;
+    db.put("key", b"again".to_vec(), None).await?;
+    ensure_eq!(
+        found(db, "key", 100).await?.as_deref(),
+        Some("again"),
+        "a result that was replaced"
+    );
+    Ok(())
+}
+
+pub(super) async fn clear_forgets_what_begins_so_and_nothing_else(db: &dyn NodeCache) -> Verdict {
+    let keys = ["g/a/1", "g/a/2", "g/a_b/1", "g/axb/1", "g/%/1", "G/a/1"];
+    for (cleared, gone) in [
+        ("g/a_b/", &["g/a_b/1"] as &[&str]),
+        ("g/%", &["g/%/1"]),
+        ("g/a/", &["g/a/1", "g/a/2"]),
+        ("/", &[]),
+        ("g/a/1", &["g/a/1"]),
+        ("", &keys),
+    ] {
+        for key in keys {
+            db.put(key, key.as_bytes().to_vec(), None).await?;
+        }
+        db.clear(cleared).await?;
+        for key in keys {
+            let wanted = Some(key).filter(|key| !gone.contains(key));
+            ensure_eq!(
+                found(db, key, 0).await?.as_deref(),
+                wanted,
+                "what is under {key:?} after {cleared:?} was cleared"
+            );
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn hostile_and_long_keys_are_only_keys(db: &dyn NodeCache) -> Verdict {
+    let mut keys = hostile_texts();
+    keys.push("k".repeat(10_000));
+    for key in &keys {
+        db.put(key, key.as_bytes().to_vec(), None).await?;
+    }
+    for key in &keys {
+        ensure_eq!(
+            found(db, key, 0).await?.as_ref(),
+            Some(key),
+            "what is under {key:?}"
+        );
+    }
+    Ok(())
+}
+
+/// As text, which all results here are.
+async fn found(db: &dyn NodeCache, key: &str, now: i64) -> Result<Option<String>, Fault> {
+    let found = db.get(key, Timestamp(now)).await?;
+    Ok(found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}

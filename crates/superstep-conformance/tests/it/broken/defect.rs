@@ -1,0 +1,87 @@
+//! What can be wrong with a checkpointer.
+
+/// What is wrong with a checkpointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Defect {
+    None,
+    FenceSkipped,
+    RetryRefused,
+    /// The epoch alone decides whether a commit was saved before.
+    LoserToldSaved,
+    CancelKeptByClaim,
+    RecordReplaced,
+    RecordUnfenced,
+    AnswerReplaced,
+    AnswerRetryRefused,
+    /// The value alone decides whether an answer was stored before.
+    EqualAnswerTaken,
+    AnswersHalfStored,
+    FalsyAnswerDropped,
+    AnswerOverlooked,
+    DeleteForgetsEpoch,
+    PruneDropsTooMuch,
+    TenantIgnored,
+    ClockOrder,
+    PageIgnored,
+    CopyNotSealedAnew,
+    ExportIgnoresTenant,
+    ExportOfDeletedIsEmpty,
+    ExportCutAtAPage,
+    /// Where the thread stands is read after the rest.
+    ExportTorn,
+    ExportLosesSnapshots,
+    ImportLosesRecords,
+    ImportLosesCancel,
+    ImportLosesListing,
+    ImportLosesDeadlines,
+    ImportLosesEpoch,
+    /// Every answer counts as seen.
+    ImportLosesSeen,
+    /// A search takes what it once found for what it would find.
+    ListingNeverComparedAgain,
+    ImportReplaces,
+    ImportTwiceRefused,
+    ImportTakesAnyName,
+    ImportTakesDamage,
+    ImportNeedsEntries,
+    GlanceOverlooksRecords,
+    GlanceShowsEveryRecord,
+    GlanceOverlooksCancel,
+    GlanceOverlooksAnswers,
+    GlanceOfLastEpoch,
+    /// Whoever shares a write with one that is refused is refused too.
+    CrowdSharesItsFate,
+    ReleaseOfManyDropsAll,
+    ClaimMakesAnEntry,
+    DeletedTakenUpWithoutAClaim,
+    DeleteKeepsEverything,
+    CopyCutAtAPage,
+    ExpireOfUnnamedTenantOnly,
+    /// A sequence number is a signed one in the database.
+    SeqIsSigned,
+    DueMeansOpen,
+    /// Metadata that are not given again are no longer searched.
+    MetadataSearchedOnce,
+    /// The status that is searched is written with a listing only.
+    StatusOfTheListing,
+    /// The first 64 fields are searched.
+    LaterFieldsNotSearched,
+    /// A text ends at the first NUL.
+    TextEndsAtNul,
+    RefusalsNameNothing,
+    CancelNeverTold,
+    LoadedHeadLags,
+    LoadedWithoutSnapshot,
+    MissingThreadIsNew,
+    ReleaseOfResultDropsSteps,
+    ReleaseDropsEveryTask,
+    ClosedQuestionsLoaded,
+    SeenAnswersForgotten,
+    QuestionsNewestFirst,
+    QuestionsOfEveryThread,
+    AnsweredIsOpen,
+    StatusIgnored,
+    CopyLosesListing,
+    DeletedEpochNotRaised,
+    PruneMiscounts,
+}

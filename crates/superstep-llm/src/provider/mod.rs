@@ -1,0 +1,334 @@
+//! Models that are asked over the network, through the `genai` crate.
+//!
+//! What that crate does not do is done here: errors that say whether to try again and after how long, the size of the
+//! context, and prices.
+
+mod failure;
+mod reading;
+mod wire;
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use genai::adapter::AdapterKind;
+use genai::resolver::{AuthData, Endpoint};
+use genai::{Client, ModelIden, ServiceTarget};
+use serde_json::{Value as Json, json};
+
+use crate::error::ModelError;
+use crate::model::{BoxFuture, Model};
+use crate::name::{ModelName, Provider};
+use crate::price::Prices;
+use crate::quiet::quiet;
+use crate::reply::ReplyStream;
+use crate::request::Request;
+use crate::secret::Secret;
+use reading::Reading;
+
+pub(crate) use failure::{of_status, shown};
+
+/// A model behind an HTTP server.
+pub struct Remote {
+    name: ModelName,
+    client: Client,
+    target: ServiceTarget,
+    /// For what is asked beside answers.
+    http: reqwest::Client,
+    key: Option<Secret>,
+    prices: Arc<Prices>,
+    /// What the server has told once does not change while it is asked.
+    context_size: OnceLock<u64>,
+}
+
+/// Where a server is and how to get in.
+#[expect(missing_debug_implementations, reason = "it holds a secret")]
+#[derive(Clone)]
+pub struct Address {
+    /// With the version, such as `http://127.0.0.1:8080/v1`.
+    pub url: String,
+    /// None for a server that asks for none.
+    pub key: Option<Secret>,
+}
+
+impl Address {
+    /// Where the environment says that a provider is, or where it usually is, and the key for it. None for models that are
+    /// files.
+    pub fn from_env(provider: Provider) -> Option<Self> {
+        way(provider).map(|way| way.address())
+    }
+}
+
+/// How a provider is reached.
+struct Way {
+    adapter: AdapterKind,
+    url: &'static str,
+    url_variable: &'static str,
+    key_variable: &'static str,
+    needs_key: bool,
+}
+
+impl Way {
+    fn address(&self) -> Address {
+        Address {
+            url: self.custom_url().unwrap_or_else(|| self.url.to_owned()),
+            key: Secret::from_env(self.key_variable),
+        }
+    }
+
+    fn custom_url(&self) -> Option<String> {
+        let url = std::env::var(self.url_variable).ok();
+        url.filter(|url| !url.is_empty()).map(with_scheme)
+    }
+}
+
+/// Ollama's own programs take `127.0.0.1:11434` for an address.
+fn with_scheme(url: String) -> String {
+    match url.contains("://") {
+        true => url,
+        false => format!("http://{url}"),
+    }
+}
+
+fn way(provider: Provider) -> Option<Way> {
+    let way = |adapter, url, url_variable, key_variable, needs_key| Way {
+        adapter,
+        url,
+        url_variable,
+        key_variable,
+        needs_key,
+    };
+    let openai = "https://api.openai.com/v1";
+    Some(match provider {
+        Provider::OpenAi => way(
+            AdapterKind::OpenAI,
+            openai,
+            "OPENAI_BASE_URL",
+            "OPENAI_API_KEY",
+            true,
+        ),
+        Provider::OpenAiResponses => way(
+            AdapterKind::OpenAIResp,
+            openai,
+            "OPENAI_BASE_URL",
+            "OPENAI_API_KEY",
+            true,
+        ),
+        Provider::Anthropic => way(
+            AdapterKind::Anthropic,
+            "https://api.anthropic.com/v1",
+            "ANTHROPIC_BASE_URL",
+            "ANTHROPIC_API_KEY",
+            true,
+        ),
+        Provider::Gemini => way(
+            AdapterKind::Gemini,
+            "https://generativelanguage.googleapis.com/v1beta",
+            "GEMINI_BASE_URL",
+            "GEMINI_API_KEY",
+            true,
+        ),
+        Provider::Ollama => way(
+            AdapterKind::Ollama,
+            "http://localhost:11434",
+            "OLLAMA_HOST",
+            "OLLAMA_API_KEY",
+            false,
+        ),
+        Provider::Script | Provider::Cassette => return None,
+    })
+}
+
+impl Remote {
+    /// The model of this name, where the environment says it is: `OPENAI_BASE_URL` and `OPENAI_API_KEY` for `openai:…` and
+    /// `openai_responses:…`, `ANTHROPIC_…`, `GEMINI_…`, and `OLLAMA_HOST`.
+    pub fn from_env(name: &ModelName) -> Result<Self, ModelError> {
+        let way = Self::way(name)?;
+        let address = way.address();
+        // Somebody's own server may want no key; the providers' own always do.
+        if way.needs_key && way.custom_url().is_none() && address.key.is_none() {
+            return Err(ModelError::Unauthorized {
+                model: name.clone(),
+                status: 0,
+                key: way.key_variable,
+            });
+        }
+        Self::at(name, address)
+    }
+
+    /// The model of this name at this address.
+    pub fn at(name: &ModelName, address: Address) -> Result<Self, ModelError> {
+        let way = Self::way(name)?;
+        let url = format!("{}/", address.url.trim_end_matches('/'));
+        let auth = address.key.as_ref().map_or("none", Secret::expose);
+        let target = ServiceTarget {
+            endpoint: Endpoint::from_owned(url),
+            auth: AuthData::from_single(auth),
+            model: ModelIden::new(way.adapter, name.name()),
+        };
+        let http = reqwest::Client::builder()
+            .connect_timeout(CONNECT_MAX)
+            .build()
+            .map_err(|error| unreachable(name, &error))?;
+        let client = Client::builder().with_reqwest(http.clone()).build();
+        Ok(Self {
+            name: name.clone(),
+            client: client.map_err(|error| unreachable(name, &error))?,
+            target,
+            http,
+            key: address.key,
+            prices: Arc::new(Prices::known()),
+            context_size: OnceLock::new(),
+        })
+    }
+
+    /// With prices of your own.
+    #[must_use]
+    pub fn prices(mut self, prices: Prices) -> Self {
+        self.prices = Arc::new(prices);
+        self
+    }
+
+    fn way(name: &ModelName) -> Result<Way, ModelError> {
+        way(name.provider()).ok_or_else(|| ModelError::BadFile {
+            model: name.clone(),
+            why: "this is a file, not a server".to_owned(),
+        })
+    }
+
+    /// What happened, in our words.
+    fn error(&self, error: &genai::Error) -> ModelError {
+        failure::failure(&self.name, error, self.key.as_ref())
+    }
+
+    async fn get(&self, url: &str) -> Option<Json> {
+        let mut request = self.http.get(url).timeout(ASIDE_MAX);
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key.expose());
+        }
+        let response = request.send().await.ok()?.error_for_status().ok()?;
+        response.json().await.ok()
+    }
+
+    /// Servers that tell do so in one of three places, and those that do not are not at fault.
+    async fn told_context(&self) -> Option<u64> {
+        let base = self
+            .target
+            .endpoint
+            .base_url()
+            .trim_end_matches('/')
+            .to_owned();
+        let root = base.trim_end_matches("/v1");
+        if self.name.provider() == Provider::Ollama {
+            let url = format!("{root}/api/show");
+            let body = json!({ "model": self.name.name() });
+            let request = self.http.post(url).timeout(ASIDE_MAX).json(&body);
+            let told: Json = request.send().await.ok()?.json().await.ok()?;
+            let info = told.get("model_info")?.as_object()?;
+            let size = info
+                .iter()
+                .find(|(key, _)| key.ends_with(".context_length"));
+            return size.and_then(|(_, size)| size.as_u64());
+        }
+        // llama.cpp's server: what one of its slots has, which is less than what the model was trained with.
+        if let Some(props) = self.get(&format!("{root}/props")).await {
+            let size = props.pointer("/default_generation_settings/n_ctx");
+            if let Some(size) = size.and_then(Json::as_u64) {
+                return Some(size);
+            }
+        }
+        let models = self.get(&format!("{base}/models")).await?;
+        let models = models.get("data")?.as_array()?;
+        let ours = models
+            .iter()
+            .find(|model| model.get("id").and_then(Json::as_str) == Some(self.name.name()))?;
+        let words = [
+            "max_model_len",
+            "context_length",
+            "context_window",
+            "max_input_tokens",
+        ];
+        words
+            .iter()
+            .find_map(|word| ours.get(word).and_then(Json::as_u64))
+    }
+}
+
+impl Model for Remote {
+    fn name(&self) -> &ModelName {
+        &self.name
+    }
+
+    fn stream<'a>(
+        &'a self,
+        request: &'a Request,
+    ) -> BoxFuture<'a, Result<ReplyStream, ModelError>> {
+        Box::pin(async move {
+            let (asked, options) = (self.request(request), self.options(request));
+            let target = self.target.clone();
+            let begun = quiet(self.client.exec_chat_stream(target, asked, Some(&options)))
+                .await
+                .map_err(|error| self.error(&error))?;
+            let mut reading = Reading {
+                stream: begun.stream,
+                name: self.name.clone(),
+                key: self.key.clone(),
+                prices: self.prices.clone(),
+                tokens_max: request.tokens_max,
+                text: String::new(),
+                held: None,
+                is_over: false,
+            };
+            // The request leaves when the stream is first read: whoever asked wants to know now whether it was taken.
+            let first = reading.next().await;
+            match first {
+                Some(Err(error)) => return Err(error),
+                first => reading.held = first,
+            }
+            Ok(Box::pin(reading) as ReplyStream)
+        })
+    }
+
+    fn context_size(&self) -> BoxFuture<'_, Result<Option<u64>, ModelError>> {
+        Box::pin(async move {
+            if let Some(known) = self.context_size.get() {
+                return Ok(Some(*known));
+            }
+            let told = self.told_context().await;
+            Ok(told.map(|size| *self.context_size.get_or_init(|| size)))
+        })
+    }
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remote")
+            .field("name", &self.name)
+            .field("url", &self.target.endpoint.base_url())
+            .finish_non_exhaustive()
+    }
+}
+fn unreachable(model: &ModelName, error: &dyn std::error::Error) -> ModelError {
+    ModelError::Unreachable {
+        model: model.clone(),
+        why: error.to_string(),
+    }
+}
+
+const CONNECT_MAX: Duration = Duration::from_secs(10);
+
+/// For questions beside the answer, such as the size of the context.
+const ASIDE_MAX: Duration = Duration::from_secs(5);
+
+#[test]
+fn an_address_without_a_scheme_is_one_over_http() {
+    assert_eq!(
+        with_scheme("127.0.0.1:11434".to_owned()),
+        "http://127.0.0.1:11434"
+    );
+    assert_eq!(
+        with_scheme("https://x.example/v1".to_owned()),
+        "https://x.example/v1"
+    );
+}
