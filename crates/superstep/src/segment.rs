@@ -16,7 +16,7 @@ use superstep_core::driver::{Order, Ordered};
 use superstep_core::error::{CheckpointError, OpenError};
 use superstep_core::graph::Definition;
 use superstep_core::node::{Receipt, Task, TaskEnd};
-use superstep_core::run::{self, Carried, Durability, Edit, RunCommand, RunOptions};
+use superstep_core::run::{self, Carried, Durability, Edit, ForkFrom, RunCommand, RunOptions};
 use superstep_core::{Epoch, InterruptId, Outcome, Run, RunId, Seq, TaskId, ThreadId, Timestamp};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
@@ -365,7 +365,13 @@ impl Runtime {
                     thread: thread.clone(),
                 })?;
                 let history = self.inner.store.load_at(thread, *at).await?;
-                run::fork(graph, thread, loaded, *at, &history, None, moment)?
+                let from = ForkFrom {
+                    at: *at,
+                    history: &history,
+                    copied_from: None,
+                    write: None,
+                };
+                run::fork(graph, thread, loaded, &from, moment)?
             }
             _ => return Err(DriveError::NotAChange),
         };

@@ -10,7 +10,7 @@ use superstep_core::checkpoint::{
 use superstep_core::driver::{Order, Ordered};
 use superstep_core::error::CheckpointError;
 use superstep_core::run::{
-    self, Edit, EditNode, OpenQuestion, RunCommand, RunOptions, ThreadState,
+    self, Edit, EditNode, ForkFrom, OpenQuestion, RunCommand, RunOptions, ThreadState,
 };
 use superstep_core::trace::Trace;
 use superstep_core::{
@@ -431,6 +431,27 @@ impl<S: State> Thread<S> {
 
     /// Copies the thread up to an entry, with its history, to a new one.
     pub async fn copy_to(&self, to: &str, upto: Option<Seq>) -> Result<Thread<S>, DriveError> {
+        self.copy(to, upto, None).await
+    }
+
+    /// Copies the thread up to an entry, with something else in its state. What was planned there is still planned, and
+    /// every question that was open there is asked again.
+    pub async fn copy_with(
+        &self,
+        to: &str,
+        upto: Option<Seq>,
+        write: S::Update,
+    ) -> Result<Thread<S>, DriveError> {
+        let write = Value::encode(&write)?;
+        self.copy(to, upto, Some(&write)).await
+    }
+
+    async fn copy(
+        &self,
+        to: &str,
+        upto: Option<Seq>,
+        write: Option<&Value>,
+    ) -> Result<Thread<S>, DriveError> {
         let to: ThreadId = to.parse()?;
         self.runtime
             .checkpointer()
@@ -438,16 +459,15 @@ impl<S: State> Thread<S> {
             .await?;
         let copy = Thread::new(self.runtime.clone(), self.graph.clone(), to);
         let loaded = copy.loaded().await?;
-        let (at, history) = (loaded.head.seq, loaded.history.clone());
-        let commit = run::fork(
-            self.graph.definition(),
-            &copy.id,
-            loaded,
-            at,
-            &history,
-            Some(&self.id),
-            self.runtime.moment(),
-        )?;
+        let history = loaded.history.clone();
+        let from = ForkFrom {
+            at: loaded.head.seq,
+            history: &history,
+            copied_from: Some(&self.id),
+            write,
+        };
+        let (graph, moment) = (self.graph.definition(), self.runtime.moment());
+        let commit = run::fork(graph, &copy.id, loaded, &from, moment)?;
         self.runtime.save_change(&commit).await?;
         Ok(copy)
     }

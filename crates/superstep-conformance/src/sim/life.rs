@@ -6,7 +6,9 @@ use superstep_core::checkpoint::format::{Change, Entry, EntryKind, Stop};
 use superstep_core::checkpoint::{Commit, Status};
 use superstep_core::error::{CheckpointError, FailureKind, OpenError};
 use superstep_core::graph::Definition;
-use superstep_core::run::{Edit, EditNode, RunCommand, RunOptions, fork, read_state, update_state};
+use superstep_core::run::{
+    Edit, EditNode, ForkFrom, RunCommand, RunOptions, fork, read_state, update_state,
+};
 use superstep_core::{Command, Moment, NodeName, Outcome, Run, Seq, Value};
 
 use super::check::Check;
@@ -477,7 +479,13 @@ impl<'a> Life<'a> {
                 }
             }
             let history = lab.load_at(at).unwrap_or_default();
-            fork(graph, &thread, loaded, at, &history, None, moment)
+            let from = ForkFrom {
+                at,
+                history: &history,
+                copied_from: None,
+                write: None,
+            };
+            fork(graph, &thread, loaded, &from, moment)
         })
     }
 

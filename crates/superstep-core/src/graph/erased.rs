@@ -369,7 +369,8 @@ pub(crate) fn up<S: State, C: State>(up: impl Fn(&C) -> S::Update + Send + Sync 
     })
 }
 
-fn guarded<T>(what: &str, call: impl FnOnce() -> T) -> Result<T, NodeError> {
+/// Calls code of the user's where a panic would otherwise be one of the driver.
+pub(crate) fn guarded<T>(what: &str, call: impl FnOnce() -> T) -> Result<T, NodeError> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
         NodeError::of_kind(
             FailureKind::Panicked,

@@ -13,7 +13,7 @@ pub use policy::{CacheKey, RetryPolicy, Siblings, SubgraphLife, Timeout};
 
 pub(crate) use erased::{
     AnyUpdate, Input, Live, NodeFn, Prepared, RawOutput, ReadError, RefusedUpdate, StateOps,
-    panic_text,
+    guarded, panic_text,
 };
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -74,7 +74,7 @@ impl Run {
         let frame = self.position.frame_mut(path);
         if let Err(error) = try_writes(&*graph.ops, &mut frame.state, updates) {
             let (node, why) = (&writes[0].node, error.to_string());
-            return self.refuse(path, FailureKind::InvalidUpdate, node, why, &tasks);
+            return self.refuse(path, error.kind(), node, why, &tasks);
         }
         let frame = self.position.frame_mut(path);
         let ended = (writes.iter().zip(&tasks)).map(|(write, task)| plan::Ended {

@@ -19,7 +19,7 @@ use crate::error::{NodeError, OpenError, ValueError};
 use crate::graph::{Definition, Prepared};
 use crate::ids::{FramePath, Moment, NodeName, RunId, Seq, TaskId, ThreadId};
 use crate::run::plan;
-use crate::run::position::{Position, TaskUpdate, try_writes};
+use crate::run::position::{Position, TaskUpdate, try_write_beside, try_writes};
 use crate::state::State;
 use crate::value::Value;
 
@@ -108,21 +108,33 @@ pub fn update_state(
     Ok(editing.commit(EntryKind::Update, parent, snapshot))
 }
 
+/// Where a thread goes on from.
+#[derive(Debug)]
+pub struct ForkFrom<'a> {
+    /// The entry.
+    pub at: Seq,
+    /// The history up to it.
+    pub history: &'a History,
+    /// Whose history it was, if it was copied from another thread.
+    pub copied_from: Option<&'a ThreadId>,
+    /// What is to be otherwise from there on: an encoded update of the graph's state, which changes nothing of what runs
+    /// next. A subgraph with a state of its own that was entered already keeps it.
+    pub write: Option<&'a Value>,
+}
+
 /// Lets a thread go on from an older entry of its own, or from another thread's history that was copied into it.
 /// What comes after is a branch of its own: every task has a new id, and every question is asked again.
 pub fn fork(
     graph: &Arc<Definition>,
     thread: &ThreadId,
     loaded: Loaded,
-    at: Seq,
-    history: &History,
-    copied_from: Option<&ThreadId>,
+    from: &ForkFrom<'_>,
     moment: Moment,
 ) -> Result<Commit, OpenError> {
-    let position =
-        Position::read(graph, thread, history)?.ok_or_else(|| OpenError::NothingToRun {
-            thread: thread.clone(),
-        })?;
+    let nothing = || OpenError::NothingToRun {
+        thread: thread.clone(),
+    };
+    let position = Position::read(graph, thread, from.history)?.ok_or_else(nothing)?;
     let mut editing = Editing {
         loaded,
         position,
@@ -134,13 +146,16 @@ pub fn fork(
     let branch = editing.loaded.head.seq.next();
     editing
         .position
-        .rebranch(copied_from.unwrap_or(thread), branch);
+        .rebranch(from.copied_from.unwrap_or(thread), branch);
     editing.position.forget_attempts();
+    if let Some(write) = from.write {
+        editing.write(write)?;
+    }
     editing.changes.push(Change::Forked(Forked {
-        thread: copied_from.map(ToString::to_string),
-        seq: at,
+        thread: from.copied_from.map(ToString::to_string),
+        seq: from.at,
     }));
-    Ok(editing.commit(EntryKind::Fork, at, true))
+    Ok(editing.commit(EntryKind::Fork, from.at, true))
 }
 
 struct Editing {
@@ -183,7 +198,7 @@ impl Editing {
             stored,
             read_back: update,
             ..
-        } = self.prepare(&state, edit)?;
+        } = self.prepare(&state, &edit.update)?;
         let mut opened = FrameOpened {
             frame: FramePath::root(),
             entered_by: None,
@@ -231,7 +246,7 @@ impl Editing {
             stored,
             read_back: update,
             ..
-        } = self.prepare(&root.state.clone(), edit)?;
+        } = self.prepare(&root.state.clone(), &edit.update)?;
         let root = self.position.frame_mut(&FramePath::root());
         try_writes(&*graph.ops, &mut root.state, vec![TaskUpdate::only(update)])
             .map_err(|error| bad_input(&graph, error))?;
@@ -260,11 +275,26 @@ impl Editing {
         Ok(())
     }
 
-    fn prepare(&self, state: &crate::graph::Live, edit: &Edit) -> Result<Prepared, OpenError> {
+    /// Writes into the state, and leaves what runs next as it is. The snapshot beside the entry tells it.
+    fn write(&mut self, update: &Value) -> Result<(), OpenError> {
+        let graph = self.position.graph.clone();
+        let root = self
+            .position
+            .root()
+            .ok_or_else(|| OpenError::NothingToRun {
+                thread: self.position.thread.clone(),
+            })?;
+        let Prepared { read_back, .. } = self.prepare(&root.state.clone(), update)?;
+        let root = self.position.frame_mut(&FramePath::root());
+        try_write_beside(&*graph.ops, &mut root.state, read_back)
+            .map_err(|error| bad_input(&graph, error))
+    }
+
+    fn prepare(&self, state: &crate::graph::Live, update: &Value) -> Result<Prepared, OpenError> {
         let graph = &self.position.graph;
         let update = graph
             .ops
-            .decode_update(&edit.update, graph.ops.version())
+            .decode_update(update, graph.ops.version())
             .map_err(|error| bad_input(graph, error))?;
         let seq = self.loaded.head.seq.next();
         let task = TaskId::from_bytes(

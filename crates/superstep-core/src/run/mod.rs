@@ -31,7 +31,7 @@ mod showing;
 mod start;
 mod watch;
 
-pub use edit::{Edit, EditNode, fork, update_state};
+pub use edit::{Edit, EditNode, ForkFrom, fork, update_state};
 pub use hand_over::{Carried, read_outcome};
 pub use open::{Durability, RunCommand, RunOptions};
 pub use read::{

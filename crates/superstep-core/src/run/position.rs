@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::channel::{Channel, ChannelSet};
+use crate::channel::{Channel, ChannelKind, ChannelSet};
 use crate::checkpoint::History;
 use crate::checkpoint::format::{
     AttemptFailed, Body, Change, Entry, Extensions, FrameAdvanced, FrameOpened, FrameSnapshot,
     JoinSeen, Next, RunRecord, Snapshot, Stop,
 };
-use crate::error::OpenError;
-use crate::graph::{AnyUpdate, Definition, Live, ReadError, StateOps, SubgraphLife};
+use crate::error::{FailureKind, OpenError};
+use crate::graph::{AnyUpdate, Definition, Live, ReadError, StateOps, SubgraphLife, guarded};
 use crate::ids::{FramePath, NodeName, Seq, TaskId, TaskPlace, ThreadId};
 use crate::value::Value;
 
@@ -86,6 +86,18 @@ impl Position {
 
     /// Reads a stretch of history; none if it is empty.
     pub(crate) fn read(
+        graph: &Arc<Definition>,
+        thread: &ThreadId,
+        history: &History,
+    ) -> Result<Option<Self>, OpenError> {
+        // Migrations, reducers and serde are the user's code, and this may be another version of it.
+        guarded("the code of its state", || {
+            Self::read_through(graph, thread, history)
+        })
+        .unwrap_or_else(|panic| Err(unreadable(thread, graph, panic.to_string())))
+    }
+
+    fn read_through(
         graph: &Arc<Definition>,
         thread: &ThreadId,
         history: &History,
@@ -246,7 +258,7 @@ impl Position {
         opened: &FrameOpened,
         graph: Arc<Definition>,
         input: Option<AnyUpdate>,
-    ) -> Result<(), UnstorableFold> {
+    ) -> Result<(), BadFold> {
         let shared = !opened.frame.is_root() && opened.input.is_none();
         let around = opened.frame.parent().filter(|_| shared);
         let around = around.map(|parent| self.frame(&parent).state.clone());
@@ -544,7 +556,7 @@ struct Headless;
 fn unreadable(
     thread: &ThreadId,
     graph: &Definition,
-    error: impl std::error::Error + Send + Sync + 'static,
+    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
 ) -> OpenError {
     OpenError::Unreadable {
         thread: thread.clone(),
@@ -571,33 +583,87 @@ impl TaskUpdate {
     }
 }
 
-/// Writes what tasks wrote, unless a reducer makes something of it that could not be read back; then nothing is
-/// written, and the channel is told.
+/// Writes what tasks wrote, unless a reducer panics or makes something of it that could not be read back; then nothing
+/// is written.
 pub(crate) fn try_writes(
     ops: &dyn StateOps,
     state: &mut Live,
     updates: Vec<TaskUpdate>,
-) -> Result<(), UnstorableFold> {
-    let risky = ops.risky_folds().intersection(written(ops, &updates));
-    // Only where a fold may go wrong: a second handle on the state means that it is copied.
-    let before = (!risky.is_empty()).then(|| state.clone());
-    apply_writes(ops, state, updates);
-    match before.zip(ops.unstorable_fold(state, risky)) {
-        Some((before, channel)) => {
-            *state = before;
-            Err(UnstorableFold { channel })
-        }
-        None => Ok(()),
-    }
+) -> Result<(), BadFold> {
+    try_fold(ops, state, written(ops, &updates), |state| {
+        apply_writes(ops, state, updates);
+    })
 }
 
-/// A reducer made something that cannot be stored.
+/// Writes something beside what the tasks of a superstep write: the superstep that is to come sees all that it would have seen.
+pub(crate) fn try_write_beside(
+    ops: &dyn StateOps,
+    state: &mut Live,
+    update: AnyUpdate,
+) -> Result<(), BadFold> {
+    try_fold(ops, state, ops.written(&update), |state| {
+        ops.apply(state, update);
+    })
+}
+
+fn try_fold(
+    ops: &dyn StateOps,
+    state: &mut Live,
+    written: ChannelSet,
+    write: impl FnOnce(&mut Live),
+) -> Result<(), BadFold> {
+    let reduced = reduced(ops, written);
+    if reduced.is_empty() {
+        write(state);
+        return Ok(());
+    }
+    // A second handle on the state means that it is copied, so that there is a way back.
+    let before = state.clone();
+    let folded = guarded("it", || write(state)).map_err(|panic| BadFold::Panicked {
+        channels: names(ops, reduced),
+        panic: panic.to_string(),
+    });
+    let risky = reduced.intersection(ops.risky_folds());
+    let folded = folded.and_then(|()| match ops.unstorable_fold(state, risky) {
+        Some(channel) => Err(BadFold::Unstorable { channel }),
+        None => Ok(()),
+    });
+    folded.inspect_err(|_| *state = before)
+}
+
+/// The channels among these that are folded by a function of the user's.
+fn reduced(ops: &dyn StateOps, written: ChannelSet) -> ChannelSet {
+    let is_reduced = |index: &u32| ops.channels()[*index as usize].kind == ChannelKind::Reduce;
+    let reduced = written.iter().filter(is_reduced);
+    reduced.fold(ChannelSet::EMPTY, |set, index| set.with(index, true))
+}
+
+fn names(ops: &dyn StateOps, channels: ChannelSet) -> String {
+    let quoted = |index| format!("`{}`", ops.channels()[index as usize].name);
+    let names: Vec<_> = channels.iter().map(quoted).collect();
+    names.join(" or ")
+}
+
+/// A reducer gave nothing that could be kept.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "the reducer of `{channel}` gave a value that cannot be stored, such as a number that is not finite"
-)]
-pub(crate) struct UnstorableFold {
-    channel: &'static str,
+pub(crate) enum BadFold {
+    #[error(
+        "the reducer of `{channel}` gave a value that cannot be stored, such as a number that is not finite"
+    )]
+    Unstorable { channel: &'static str },
+    /// Several channels if it cannot be told which reducer it was.
+    #[error("the reducer of {channels} failed: {panic}")]
+    Panicked { channels: String, panic: String },
+}
+
+impl BadFold {
+    /// What kind of failure of a superstep it is.
+    pub(crate) fn kind(&self) -> FailureKind {
+        match self {
+            BadFold::Unstorable { .. } => FailureKind::InvalidUpdate,
+            BadFold::Panicked { .. } => FailureKind::Panicked,
+        }
+    }
 }
 
 /// Writes what the tasks of a superstep wrote, in task order. Whoever overwrites a channel wins it whole.

@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 use superstep_core::checkpoint::format::{Body, Change, Entry, FrameAdvanced, Next, Snapshot};
 use superstep_core::checkpoint::{BoxFuture, Checkpointer, Loaded, Memory, Status};
 use superstep_core::node::Task;
-use superstep_core::run::{RunCommand, RunOptions, fork};
+use superstep_core::run::{ForkFrom, RunCommand, RunOptions, fork};
 use superstep_core::store::{MemoryStore, Namespace, PutItem, Search, Store};
 use superstep_core::{
     Command, END, Graph, Label, Labeled, Labels, Message, Moment, NodeCx, NodeError, Outcome, Run,
@@ -427,7 +427,13 @@ impl World {
         let history = block_on(self.store.load_at(to, at)).unwrap();
         let moment = self.moment();
         let graph = self.graph.definition();
-        let commit = fork(graph, to, loaded, at, &history, Some(from), moment).unwrap();
+        let from = ForkFrom {
+            at,
+            history: &history,
+            copied_from: Some(from),
+            write: None,
+        };
+        let commit = fork(graph, to, loaded, &from, moment).unwrap();
         block_on(self.store.save(&commit)).unwrap();
         self.found.forks += 1;
         let command = if at == head.seq {

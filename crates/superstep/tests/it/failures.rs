@@ -172,6 +172,98 @@ async fn a_panic_in_a_node_a_route_or_a_cache_key_is_a_failure_of_the_node() {
     }
 }
 
+/// One byte, which overflows on purpose.
+#[derive(Clone, Debug, Default, State)]
+struct Jar {
+    #[state(reduce = fill)]
+    full: u8,
+    #[state(append)]
+    put: Vec<u8>,
+}
+
+fn fill(full: u8, more: u8) -> u8 {
+    full.checked_add(more).expect("the jar holds 255")
+}
+
+fn jar(more: u8) -> Graph<Jar> {
+    let put = move |_: View<Jar>, _: NodeCx| async move {
+        Ok::<_, NodeError>(JarUpdate::default().put(more).full(more))
+    };
+    Graph::builder("jar")
+        .node("put", put)
+        .node("put-too", put)
+        .edge(START, "put")
+        .edge(START, "put-too")
+        .edge("put", END)
+        .edge("put-too", END)
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_panic_in_a_reducer_fails_the_superstep_whole_and_the_thread_goes_on_with_mended_code() {
+    let store = Memory::default();
+    let thread = Runtime::new(store.clone()).thread(&jar(100), "t").unwrap();
+    let failed = thread.start(JarUpdate::default().full(100)).await.unwrap();
+    let (node, kind, message) = {
+        let Outcome::Failed(told) = &failed.outcome else {
+            panic!("{failed:?}")
+        };
+        (&told[0].node, told[0].kind.code(), &told[0].message)
+    };
+    assert_eq!((node.as_str(), kind), ("put", "node-panicked"));
+    assert!(message.contains("the reducer of `full`"), "{message}");
+    assert!(message.contains("the jar holds 255"), "{message}");
+    // The first of the two writes had been folded in when the second one panicked.
+    assert_eq!((failed.state.full, failed.state.put), (100, vec![]));
+
+    let refused = thread.start(JarUpdate::default().full(200)).await;
+    assert_eq!(refused.unwrap_err().code(), "open-bad-input");
+
+    let mended = Runtime::new(store).thread(&jar(50), "t").unwrap();
+    let done = mended.resume().await.unwrap();
+    assert_eq!(done.outcome, Outcome::Finished);
+    assert_eq!((done.state.full, done.state.put), (200, vec![50, 50]));
+}
+
+#[tokio::test]
+async fn a_thread_whose_past_panics_in_the_code_of_today_says_so_and_is_left_alone() {
+    /// The same channels, with a jar that takes nothing.
+    #[derive(Clone, Debug, Default, State)]
+    struct Lid {
+        #[state(reduce = shut)]
+        full: u8,
+        #[state(append)]
+        put: Vec<u8>,
+    }
+    fn shut(_: u8, _: u8) -> u8 {
+        panic!("the lid is on")
+    }
+    let store = Memory::default();
+    let thread = Runtime::new(store.clone()).thread(&jar(1), "t").unwrap();
+    thread.start(JarUpdate::default()).await.unwrap();
+    let lid = Graph::builder("jar")
+        .node("put", async |_: View<Lid>, _: NodeCx| {
+            Ok::<_, NodeError>(LidUpdate::default())
+        })
+        .edge(START, "put")
+        .edge("put", END)
+        .build()
+        .unwrap();
+    let shut = Runtime::new(store.clone()).thread(&lid, "t").unwrap();
+    let unreadable = shut.state().await.unwrap_err();
+    assert_eq!(unreadable.code(), "open-unreadable");
+    assert!(chain(&unreadable).contains("the lid is on"));
+    let again = Runtime::new(store).thread(&jar(1), "t").unwrap();
+    let kept = again.state().await.unwrap().unwrap().values;
+    assert_eq!(kept.decode::<Jar>().unwrap().full, 2);
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let below = error.source().map(chain).unwrap_or_default();
+    format!("{error}: {below}")
+}
+
 #[tokio::test]
 async fn a_route_that_fails_is_asked_again_and_its_node_does_not_run_again() {
     let (calls, asked) = (Count::default(), Count::default());

@@ -96,6 +96,73 @@ async fn a_copy_has_the_history_and_goes_its_own_way() {
 }
 
 #[tokio::test]
+async fn a_copy_with_something_else_in_its_state_goes_on_where_it_stood() {
+    /// Asks, and says what it saw.
+    async fn ask(state: View<Log>, cx: NodeCx) -> Result<LogUpdate, NodeError> {
+        let answer: String = cx.interrupt(Interrupt::new("q", "?")).await?;
+        let (last, hint) = (&state.last, &state.hint);
+        Ok(wrote(format!("{answer}, {last:?}, {hint:?}")))
+    }
+    let child = Graph::builder("child")
+        .node("first", says("first"))
+        .node("ask", ask)
+        .edge(START, "first")
+        .edge("first", "ask")
+        .edge("ask", END)
+        .build()
+        .unwrap();
+    // A command without a goto leads nowhere: whoever speaks for this node ends the run.
+    let graph = Graph::builder("parent")
+        .node("before", async |_: View<Log>, _: NodeCx| {
+            Ok::<_, NodeError>(Command::update(wrote("before").total(1)).goto("child"))
+        })
+        .commands("before", &["child", END])
+        .shared_subgraph("child", child)
+        .edge(START, "before")
+        .edge("child", END)
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    let paused = thread.start(LogUpdate::default()).await.unwrap();
+    let other = LogUpdate::default().last("other".to_owned()).total(1);
+    let copy = thread.copy_with("copy", None, other).await.unwrap();
+    assert_eq!(keys(&copy.resume().await.unwrap()), ["q"]);
+    let done = copy.answer_only("yes").await.unwrap().unwrap();
+    assert_eq!(
+        done.state.ran,
+        ["before", "first", "yes, Some(\"other\"), None"]
+    );
+    assert_eq!(done.state.total, 2);
+    let kept = thread.answer(id_of(&paused, "q"), "yes").await.unwrap();
+    let kept = kept.unwrap().state;
+    assert_eq!(kept.ran, ["before", "first", "yes, None, None"]);
+    assert_eq!(kept.total, 1);
+}
+
+#[tokio::test]
+async fn what_lives_for_one_superstep_is_still_there_in_a_copy_with_something_else() {
+    let graph = Graph::builder("hint")
+        .node("hints", async |_: View<Log>, _: NodeCx| {
+            Ok::<_, NodeError>(LogUpdate::default().hint("psst".to_owned()))
+        })
+        .node("hears", async |state: View<Log>, _: NodeCx| {
+            let (hint, last) = (&state.hint, &state.last);
+            Ok::<_, NodeError>(wrote(format!("{hint:?}, {last:?}")))
+        })
+        .edge(START, "hints")
+        .edge("hints", "hears")
+        .edge("hears", END)
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    thread.start(LogUpdate::default()).await.unwrap();
+    let other = LogUpdate::default().last("other".to_owned());
+    let copy = thread.copy_with("copy", Some(Seq(2)), other).await.unwrap();
+    let done = copy.resume().await.unwrap();
+    assert_eq!(done.state.ran, ["Some(\"psst\"), Some(\"other\")"]);
+}
+
+#[tokio::test]
 async fn an_update_speaks_for_the_node_that_ran_last_unless_several_did() {
     let thread = memory().thread(&row(&["a", "b"]), "t").unwrap();
     thread.start(LogUpdate::default()).await.unwrap();
