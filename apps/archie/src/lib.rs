@@ -46,6 +46,7 @@ pub mod commands;
 pub mod connector;
 pub mod exit;
 pub mod home;
+pub mod inbox;
 pub mod models;
 mod private;
 mod program;

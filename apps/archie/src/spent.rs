@@ -36,6 +36,15 @@ impl Spent {
         self.cost = self.cost.plus(cost);
     }
 
+    /// These calls and those.
+    #[must_use]
+    pub fn plus(mut self, more: &Self) -> Self {
+        self.calls += more.calls;
+        self.usage += more.usage;
+        self.cost = self.cost.plus(more.cost);
+        self
+    }
+
     /// The calls that an entry of a log tells of.
     pub fn add_entry(&mut self, past: &Past) {
         for change in &past.entry.changes {

@@ -57,8 +57,8 @@ pub trait Manner: Send + Sync {
         None
     }
 
-    /// The update that lets a thread go on with another model; none if it cannot.
-    fn with_model(&self, _model: &str) -> Option<Json> {
+    /// The update that lets a thread in this state go on with another model; none if it cannot.
+    fn with_model(&self, _state: &Json, _model: &str) -> Option<Json> {
         None
     }
 
@@ -180,7 +180,7 @@ impl Talk<'_> {
         let values: Json = state.values.decode()?;
         let is_idle = self.home.is_idle(&thread.id()).await?;
         if is_idle && let Some((node, update)) = agent.manner().reopen(&values) {
-            thread.update(Some(node), update).await?;
+            thread.update(node, update).await?;
             return self.converse(agent, thread, resumed(thread)).await;
         }
         // It may have been killed between its end and the writing of its files, or they are gone.

@@ -110,9 +110,8 @@ pub trait AnyThread: Send + Sync {
         answers: Vec<(InterruptId, Json)>,
     ) -> BoxFuture<'_, Result<Option<Rest>, DriveError>>;
 
-    /// Writes into its state, as if a node had; as the last one if none is named.
-    fn update(&self, node: Option<&'static str>, update: Json)
-    -> BoxFuture<'_, anyhow::Result<()>>;
+    /// Writes into its state, as if a node had.
+    fn update(&self, node: &'static str, update: Json) -> BoxFuture<'_, anyhow::Result<()>>;
 
     /// What it waits for.
     fn questions(&self) -> BoxFuture<'_, Result<Vec<OpenQuestion>, DriveError>>;
@@ -123,8 +122,13 @@ pub trait AnyThread: Send + Sync {
     /// Its entries above a number.
     fn history(&self, after: Seq, limit: u32) -> BoxFuture<'_, Result<Vec<Past>, DriveError>>;
 
-    /// A copy up to an entry.
-    fn copy_to(&self, to: String, upto: Option<Seq>) -> BoxFuture<'_, Result<(), DriveError>>;
+    /// A copy up to an entry, with something else in its state if that is given.
+    fn copy_to(
+        &self,
+        to: String,
+        upto: Option<Seq>,
+        write: Option<Json>,
+    ) -> BoxFuture<'_, anyhow::Result<()>>;
 
     /// All that happened.
     fn trace(&self) -> BoxFuture<'_, Result<Trace, DriveError>>;
@@ -268,19 +272,11 @@ impl<S: State> AnyThread for Thread<S> {
         Box::pin(async move { Ok(self.answer_as(&by, answers).await?.map(Rest::from)) })
     }
 
-    fn update(
-        &self,
-        node: Option<&'static str>,
-        update: Json,
-    ) -> BoxFuture<'_, anyhow::Result<()>> {
+    fn update(&self, node: &'static str, update: Json) -> BoxFuture<'_, anyhow::Result<()>> {
         Box::pin(async move {
             let update: S::Update =
                 serde_json::from_value(update).context("the update does not fit")?;
-            let update = Command::update(update);
-            match node {
-                Some(node) => self.update_as(node, update).await?,
-                None => Thread::update(self, update).await?,
-            };
+            self.update_as(node, Command::update(update)).await?;
             Ok(())
         })
     }
@@ -302,8 +298,22 @@ impl<S: State> AnyThread for Thread<S> {
         Box::pin(Thread::history(self, after, limit))
     }
 
-    fn copy_to(&self, to: String, upto: Option<Seq>) -> BoxFuture<'_, Result<(), DriveError>> {
-        Box::pin(async move { Thread::copy_to(self, &to, upto).await.map(drop) })
+    fn copy_to(
+        &self,
+        to: String,
+        upto: Option<Seq>,
+        write: Option<Json>,
+    ) -> BoxFuture<'_, anyhow::Result<()>> {
+        Box::pin(async move {
+            match write {
+                None => Thread::copy_to(self, &to, upto).await?,
+                Some(write) => {
+                    let write = serde_json::from_value(write).context("the update does not fit")?;
+                    self.copy_with(&to, upto, write).await?
+                }
+            };
+            Ok(())
+        })
     }
 
     fn trace(&self) -> BoxFuture<'_, Result<Trace, DriveError>> {

@@ -246,7 +246,7 @@ pub struct DiffArgs {
 /// What to do with questions.
 #[derive(Debug, Clone, clap::Args)]
 pub struct InboxArgs {
-    /// Answer the question of this number or id.
+    /// Answer the question of this number, id or thread.
     #[arg(value_name = "QUESTION")]
     pub question: Option<String>,
     /// With this: text, or JSON for a question that wants it.

@@ -1,7 +1,7 @@
 //! A copy of a thread, to try something else.
 
 use anyhow::Context;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use superstep::checkpoint::Metadata;
 use superstep::{Seq, ThreadId};
 
@@ -21,15 +21,18 @@ pub(super) async fn run(args: &ForkArgs, home: &Home, say: &dyn Say) -> anyhow::
     if let (Some(from), Some(to)) = (files::of(home, &row.graph, &row.thread)?, its_files) {
         files::copy(&from, &to)?;
     }
-    thread.copy_to(to.clone(), args.at.map(Seq)).await?;
-    let copy = agent.thread(&home.runtime, &to, Metadata::new())?;
+    let mut other = None;
     if let Some(model) = &args.with_model {
         let model: superstep_llm::ModelName = model.parse()?;
-        let update = agent.manner().with_model(&model.to_string());
-        let update =
-            update.with_context(|| format!("`{}` cannot go on with another model", row.graph))?;
-        copy.update(None, update).await?;
+        let state = thread.state(args.at.map(Seq)).await?;
+        let state = state.map_or(Ok(Json::Null), |state| state.values.decode())?;
+        let update = agent.manner().with_model(&state, &model.to_string());
+        other = Some(
+            update.with_context(|| format!("`{}` cannot go on with another model", row.graph))?,
+        );
     }
+    thread.copy_to(to.clone(), args.at.map(Seq), other).await?;
+    let copy = agent.thread(&home.runtime, &to, Metadata::new())?;
     if let Some(answer) = &args.answer {
         // The copy asks again what its original asked there.
         let rest = copy.resume().await?;

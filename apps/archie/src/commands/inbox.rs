@@ -1,31 +1,31 @@
 //! Every open question of every agent, in one place.
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use serde_json::{Value as Json, json};
-use superstep::checkpoint::{AnswerBody, InterruptQuery, Page};
+use superstep::checkpoint::AnswerBody;
 use superstep::run::OpenQuestion;
 
 use super::threads::{short, time};
 use crate::cli::args::InboxArgs;
 use crate::exit::Exit;
 use crate::home::Home;
+use crate::inbox;
 use crate::questions::Asked;
 use crate::say::Say;
-use crate::talk::{read_answer, too_late};
 
 pub(super) async fn run(args: &InboxArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
-    let query = InterruptQuery {
-        open_only: !args.all,
-        page: Page {
-            limit: args.limit,
-            offset: 0,
-        },
-        ..InterruptQuery::default()
-    };
-    let questions = home.runtime.questions(&query).await?;
+    let questions = inbox::questions(home, !args.all, args.limit).await?;
     if let Some(wanted) = &args.question {
-        let given = (!args.answer.is_empty()).then(|| args.answer.join(" "));
-        return answer(wanted, given.as_deref(), &questions, home, say).await;
+        let question = inbox::find(&questions, wanted)?;
+        let words = match args.answer.is_empty() {
+            false => args.answer.join(" "),
+            true => {
+                say.line(&asked(question)?);
+                say.ask("Your response: ")?
+                    .context("nothing was answered; the question stays open")?
+            }
+        };
+        return inbox::answer(question, &words, home, say).await;
     }
     if args.json {
         let shown = questions
@@ -58,66 +58,6 @@ pub(super) async fn run(args: &InboxArgs, home: &Home, say: &dyn Say) -> anyhow:
     if !args.all && !questions.is_empty() {
         say.line("answer with `archie inbox NUMBER \"…\"`, or go on with `archie resume THREAD`");
     }
-    Ok(Exit::Done)
-}
-
-async fn answer(
-    wanted: &str,
-    given: Option<&str>,
-    questions: &[OpenQuestion],
-    home: &Home,
-    say: &dyn Say,
-) -> anyhow::Result<Exit> {
-    let by_number = wanted
-        .parse::<usize>()
-        .ok()
-        .and_then(|number| questions.get(number.checked_sub(1)?));
-    let by_id = || {
-        questions
-            .iter()
-            .find(|question| question.question.id.to_string().starts_with(wanted))
-    };
-    let question = by_number.or_else(by_id);
-    let question = question.with_context(|| {
-        format!("there is no open question `{wanted}`; `archie inbox` lists them")
-    })?;
-    let text = match given {
-        Some(text) => text.to_owned(),
-        None => {
-            say.line(&asked(question)?);
-            say.ask("Your response: ")?
-                .context("nothing was answered; the question stays open")?
-        }
-    };
-    if text.trim().is_empty() {
-        bail!("an empty answer was not taken; the question stays open");
-    }
-    let (thread, row) = home.find(&question.row.thread.to_string()).await?;
-    let answer = read_answer(&**home.agent(&row.graph)?, question, &text)?;
-    let waiting = say.waiting("going on");
-    let by = home.settings.person.clone();
-    let given = vec![(question.question.id, answer)];
-    let rest = match thread.answer(by, given).await {
-        Ok(rest) => rest,
-        Err(error) => return Err(too_late(home, &*thread, question.question.id, error).await),
-    };
-    drop(waiting);
-    let id = thread.id();
-    let state = thread.state(None).await?;
-    let values: Json = state.map_or(Ok(Json::Null), |state| state.values.decode())?;
-    let shown = home.agent(&row.graph)?.manner().answered(&values);
-    shown.iter().for_each(|line| say.line(line));
-    say.line(&match rest.map(|rest| rest.outcome) {
-        None => "answered; whoever runs the thread goes on with it".to_owned(),
-        Some(superstep::Outcome::Finished) if !shown.is_empty() => {
-            "answered, and the thread is finished".to_owned()
-        }
-        Some(superstep::Outcome::Finished) => {
-            format!("answered, and the thread is finished; `archie resume {id}` writes its result")
-        }
-        Some(superstep::Outcome::Paused(_)) => "answered, and there is a new question".to_owned(),
-        Some(other) => format!("answered; the run ended with {other:?}"),
-    });
     Ok(Exit::Done)
 }
 

@@ -87,7 +87,7 @@ impl Manner for Interview {
         is_stopped.then(|| (ANALYSIS_INTERRUPT, json!({ "stopped": null })))
     }
 
-    fn with_model(&self, model: &str) -> Option<Json> {
+    fn with_model(&self, _state: &Json, model: &str) -> Option<Json> {
         Some(json!({ "modelName": model }))
     }
 
@@ -211,7 +211,7 @@ async fn recheck(prefix: &str, talk: &Talk<'_>) -> anyhow::Result<Exit> {
             .findings(state.findings)
             .analysis_output(output);
         let update = serde_json::to_value(update)?;
-        thread.update(Some(ANALYSIS_PREPARE), update).await?;
+        thread.update(ANALYSIS_PREPARE, update).await?;
         return finish(&*thread, talk).await;
     }
     let mut told = format!("These notes have changed: {}.\n", changed.join(", "));

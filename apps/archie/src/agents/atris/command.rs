@@ -158,7 +158,7 @@ impl Manner for Asking {
         state["query"].is_null()
     }
 
-    fn with_model(&self, model: &str) -> Option<Json> {
+    fn with_model(&self, _state: &Json, model: &str) -> Option<Json> {
         Some(json!({ "llm": model }))
     }
 

@@ -344,7 +344,7 @@ impl Manner for Watching {
         state["stopped"] == true
     }
 
-    fn with_model(&self, model: &str) -> Option<Json> {
+    fn with_model(&self, _state: &Json, model: &str) -> Option<Json> {
         Some(json!({ "llm": model }))
     }
 

@@ -455,7 +455,7 @@ impl Manner for Writing {
         !state["report"].is_null()
     }
 
-    fn with_model(&self, model: &str) -> Option<Json> {
+    fn with_model(&self, _state: &Json, model: &str) -> Option<Json> {
         Some(json!({ "modelName": model }))
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use superstep::label::Labels;
 use superstep::{Command, END, Interrupt, Node, NodeCx, NodeError, View};
 use superstep_agent::{
     Calls, ChatMessage, Decision, Spent, labels_of_last_answer, unanswered_calls,
@@ -14,10 +15,11 @@ use super::learn::{Lesson, Teacher, short};
 use super::memory::Preferences;
 use super::respond::unreachable_mailbox;
 use super::round::{Came, Round};
-use super::state::{Deed, Ended, MailState, MailStateUpdate};
+use super::state::{Deed, Ended, MailState, MailStateUpdate, Redraft};
 use super::tools::{Bench, DONE, QUESTION, SCHEDULE_MEETING, SEND_EMAIL, receipt};
 use super::triage::{Answer, AnswerKind, answer_schema, mail_labels, may};
 use super::{LLM_CALL, Parts};
+use crate::prompts::filled;
 
 /// Puts the model's calls to the person where they must be, and makes them.
 pub(super) struct InterruptHandler(pub(super) Arc<Parts>);
@@ -35,6 +37,9 @@ impl Node<MailState> for InterruptHandler {
             .into_iter()
             .cloned()
             .collect();
+        if let Some(redraft) = &state.redraft {
+            return Ok(self.redraft(redraft, &wanted, &labels));
+        }
         if wanted.is_empty() {
             cx.note_read(&labels);
             return self.ask_what_to_do(&state, &email, &cx).await;
@@ -63,6 +68,26 @@ impl Node<MailState> for InterruptHandler {
 }
 
 impl InterruptHandler {
+    /// In a copy that is there for another wording: has the draft written once more, and ends with it. Nobody is asked and
+    /// nothing is done, so that however many copies there are, one thread can send.
+    fn redraft(
+        &self,
+        redraft: &Redraft,
+        wanted: &[ToolCall],
+        labels: &Labels,
+    ) -> Command<MailState> {
+        let update = MailStateUpdate::default();
+        let Redraft::Wanted(tone) = redraft else {
+            return Command::update(update.ended(Some(Ended::Drafted))).goto(END);
+        };
+        let told = filled(&self.0.prompts.tone, &[("tone", tone)]);
+        let results = wanted
+            .iter()
+            .map(|call| ChatMessage::new(Message::tool(call, told.trim()), labels.clone()));
+        let update = results.fold(update, MailStateUpdate::messages);
+        Command::update(update.redraft(Some(Redraft::Told))).goto(LLM_CALL)
+    }
+
     /// The model said something and wants nothing done, even after it was asked. The person knows better.
     async fn ask_what_to_do(
         &self,

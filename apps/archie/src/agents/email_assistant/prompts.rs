@@ -10,6 +10,7 @@ pub struct Prompts {
     pub(super) respond: String,
     pub(super) nudge: String,
     pub(super) learn: String,
+    pub(super) tone: String,
 }
 
 impl Default for Prompts {
@@ -20,6 +21,7 @@ impl Default for Prompts {
             respond: include_str!("prompts/respond.md").to_owned(),
             nudge: include_str!("prompts/nudge.md").to_owned(),
             learn: include_str!("prompts/learn.md").to_owned(),
+            tone: include_str!("prompts/tone.md").to_owned(),
         }
     }
 }
@@ -32,6 +34,7 @@ impl Texts for Prompts {
             ("respond.md", &mut self.respond),
             ("nudge.md", &mut self.nudge),
             ("learn.md", &mut self.learn),
+            ("tone.md", &mut self.tone),
         ]
     }
 }

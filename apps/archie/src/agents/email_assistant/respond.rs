@@ -236,7 +236,7 @@ impl Node<MailState> for MarkAsReadNode {
         cx: NodeCx,
     ) -> Result<Command<MailState>, NodeError> {
         let is_left = matches!(state.ended, Some(Ended::Ignored | Ended::Stopped));
-        if is_left || state.marked_as_read {
+        if is_left || state.marked_as_read || state.redraft.is_some() {
             return Ok(MailStateUpdate::default().into());
         }
         let done = MailStateUpdate::default().ended(Some(Ended::Done));

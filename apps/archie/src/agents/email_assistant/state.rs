@@ -25,6 +25,8 @@ pub struct MailState {
     pub degraded: Option<String>,
     /// How it ended: none while it goes on.
     pub ended: Option<Ended>,
+    /// Set in a copy that is there for another wording only: it asks nobody, does nothing, and ends with its draft.
+    pub redraft: Option<Redraft>,
     /// Whether it was marked as read in its mailbox.
     pub marked_as_read: bool,
     /// What was sent and scheduled.
@@ -72,6 +74,18 @@ pub enum Ended {
     Ignored,
     /// A person did not want to spend more.
     Stopped,
+    /// It was there for another wording only.
+    Drafted,
+}
+
+/// How far a copy is that is there for another wording.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Redraft {
+    /// The model is to be told this tone.
+    Wanted(String),
+    /// It was.
+    Told,
 }
 
 /// Something that was done in the world.

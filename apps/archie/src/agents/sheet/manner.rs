@@ -8,7 +8,7 @@ use superstep::ThreadId;
 use super::changes::{Verdict, VerdictKind};
 use super::keep::Keep;
 use super::output::{self, spent};
-use super::state::{Actions, GraphState, Stopped};
+use super::state::{GraphState, Stopped};
 use super::{CHANGE_SET_NODE, TOOL_NODE};
 use crate::agents::{AnyThread, BoxFuture, state_of};
 use crate::exit::Exit;
@@ -95,8 +95,10 @@ impl Manner for Reviewing {
         is_stopped.then(|| (TOOL_NODE, json!({ "stopped": null })))
     }
 
-    fn with_model(&self, model: &str) -> Option<Json> {
-        Some(json!({ "planner": { "model": model, "actions": Actions::default() } }))
+    fn with_model(&self, state: &Json, model: &str) -> Option<Json> {
+        let mut planner = state["planner"].as_object()?.clone();
+        planner.insert("model".to_owned(), json!(model));
+        Some(json!({ "planner": planner }))
     }
 
     fn files(&self, thread: &ThreadId) -> Option<PathBuf> {

@@ -326,7 +326,7 @@ async fn d8_a_transition_without_what_it_needs_is_an_error_and_not_a_guess() {
         ("extract_params_node", json!({ "query": "x" })),
     ] {
         // As if this node had ended without having done its work.
-        thread.update(Some(node), update).await.unwrap();
+        thread.update(node, update).await.unwrap();
         thread.resume().await.unwrap();
         assert!(
             lab.answer("t").await.starts_with("That did not work:"),
@@ -351,7 +351,7 @@ async fn d8_what_does_not_fit_the_state_is_refused_at_the_node() {
         (json!({ "complexity": 7 }), "string"),
     ] {
         let refused = thread
-            .update(Some("extract_category_node"), update.clone())
+            .update("extract_category_node", update.clone())
             .await
             .unwrap_err();
         assert!(
@@ -370,18 +370,18 @@ async fn d8_parameters_are_checked_before_the_call() {
     // Somebody forks and writes what no question could have said.
     thread
         .update(
-            Some("get_apis_node"),
+            "get_apis_node",
             json!({ "query": "trending tracks", "queryType": "trending_tracks", "apis": apis }),
         )
         .await
         .unwrap();
     thread
-        .update(Some("select_api_node"), json!({ "bestApi": apis[0] }))
+        .update("select_api_node", json!({ "bestApi": apis[0] }))
         .await
         .unwrap();
     thread
         .update(
-            Some("extract_params_node"),
+            "extract_params_node",
             json!({ "parameters": { "time": "century" } }),
         )
         .await

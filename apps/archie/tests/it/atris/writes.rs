@@ -166,7 +166,7 @@ async fn what_is_changed_after_the_approval_was_asked_for_is_not_made() {
         let thread = lab.thread("t");
         // As if somebody could write into the state while the question is open.
         thread
-            .update(Some("extract_params_node"), mutation)
+            .update("extract_params_node", mutation)
             .await
             .unwrap();
         let old = thread

@@ -272,3 +272,39 @@ fn a_timer_looks_again_outlives_a_kill_and_says_when_it_fails() {
     process.kill().unwrap();
     process.wait().unwrap();
 }
+
+#[test]
+fn a_fork_with_another_model_goes_on_inside_the_answering_graph() {
+    let desk = with_one_approval();
+    let ran = desk.run(&["mail", "ingest", "./mbox"], "");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    let other = json!({ "replies": [
+        learns("Be brief."),
+        with(wants(json!([sends("Fri.")])), "shorter"),
+    ] });
+    fs::write(desk.path("other.json"), other.to_string()).unwrap();
+    let original = desk.thread();
+    let forked = desk
+        .command()
+        .args(["fork", &original, "--with-model", "script:other.json"])
+        .args(["--answer", "response shorter", "--json"])
+        .env("SUPERSTEP_SCRIPT_LEDGER", desk.path("other.ledger"))
+        .output()
+        .unwrap();
+    assert!(forked.status.success(), "{forked:?}");
+    let forked: Json = serde_json::from_slice(&forked.stdout).unwrap();
+    let copy = forked["thread"].as_str().unwrap();
+    let open = desk.json(&["inbox", "--json"]);
+    let drafts: Vec<_> = (open.as_array().unwrap().iter())
+        .map(|open| {
+            (
+                &open["thread"],
+                &open["request"]["action_request"]["args"]["response_text"],
+            )
+        })
+        .collect();
+    assert_eq!(drafts.len(), 2, "{open}");
+    assert!(drafts.contains(&(&json!(original), &json!("Friday."))));
+    assert!(drafts.contains(&(&json!(copy), &json!("Fri."))));
+    assert!(sent(&desk).is_empty());
+}

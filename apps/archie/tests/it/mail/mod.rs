@@ -11,5 +11,6 @@ mod local_model;
 mod login;
 mod mutations;
 mod servers;
+mod tones;
 
 pub(crate) use acceptance::{sent, with_one_approval};

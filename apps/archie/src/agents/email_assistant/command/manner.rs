@@ -16,7 +16,7 @@ impl Manner for Desk {
         false
     }
 
-    fn with_model(&self, model: &str) -> Option<Json> {
+    fn with_model(&self, _state: &Json, model: &str) -> Option<Json> {
         Some(json!({ "model_name": model }))
     }
 
@@ -80,7 +80,7 @@ fn summary(state: &MailState) -> Vec<String> {
         Some(Ended::Stopped) => lines.push(
             "stopped at the budget; `archie mail ingest SOURCE --rerun` begins anew".to_owned(),
         ),
-        None => {}
+        Some(Ended::Drafted) | None => {}
     }
     if state.marked_as_read {
         let id = state.email_input["id"].as_str().unwrap_or_default();

@@ -5,6 +5,7 @@ mod ingest;
 mod manner;
 mod memory;
 mod timer;
+mod tones;
 
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use again::handle_time_machine;
 pub use ingest::handle_ingest;
 pub(super) use manner::Desk;
 use memory::handle_memory;
+pub use tones::handle_tones;
 
 /// What was asked for.
 #[derive(Debug, Clone, Args)]
@@ -39,6 +41,8 @@ pub enum MailCommand {
     /// Show, follow and take back what was learned from you.
     #[command(subcommand)]
     Memory(MemoryCommand),
+    /// See a draft in other tones, side by side, and send the one you pick.
+    Tones(TonesArgs),
     /// Sort mails of before with today's memory, and see what would change; nothing is kept or sent.
     TimeMachine(TimeMachineArgs),
     /// Sign in to a mailbox: gmail, or imaps://USER@HOST.
@@ -106,6 +110,22 @@ pub enum MemoryCommand {
     },
 }
 
+/// Which draft, in which tones.
+#[derive(Debug, Clone, Args)]
+pub struct TonesArgs {
+    /// The draft: its number in `archie inbox`, or its thread.
+    pub question: String,
+    /// A tone, in your words; may be given several times.
+    #[arg(long = "tone", value_name = "WORDS", default_values = ["brief", "warm", "formal"])]
+    pub tones: Vec<String>,
+    /// Send this one without asking: its number or its words.
+    #[arg(long, value_name = "TONE", conflicts_with = "json")]
+    pub pick: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Which mails of before.
 #[derive(Debug, Clone, Args)]
 pub struct TimeMachineArgs {
@@ -142,6 +162,7 @@ pub async fn handle_mail_command(
     match &args.command {
         MailCommand::Ingest(args) => handle_ingest(args, home, &mailboxes, say).await,
         MailCommand::Memory(command) => handle_memory(command, home, say).await,
+        MailCommand::Tones(args) => handle_tones(args, home, say).await,
         MailCommand::TimeMachine(args) => handle_time_machine(args, home, &mailboxes, say).await,
         MailCommand::Login(args) => login(args, &home.settings.home, say).await,
     }

@@ -1,0 +1,192 @@
+//! One draft in several tones, from one checkpoint.
+//!
+//! Every tone is a copy of the thread, made where it asks about the draft. A copy can neither ask nor act; what is picked goes
+//! out of the thread it was copied from, as an edit of its draft, and is learned from like any other edit.
+
+use anyhow::{Context, bail};
+use futures_util::future::try_join_all;
+use serde_json::{Value as Json, json};
+use superstep::checkpoint::Metadata;
+use superstep::run::OpenQuestion;
+use superstep::{Outcome, Seq, ThreadId};
+
+use super::TonesArgs;
+use crate::agents::email_assistant::NAME;
+use crate::agents::email_assistant::email::thread_id;
+use crate::agents::email_assistant::state::{MailState, Redraft};
+use crate::agents::email_assistant::tools::{Reply, SEND_EMAIL};
+use crate::agents::{AnyThread, each_entry, state_of};
+use crate::exit::Exit;
+use crate::home::Home;
+use crate::inbox;
+use crate::say::Say;
+use crate::spent::Spent;
+
+/// A draft in a tone.
+struct Draft {
+    tone: String,
+    /// The copy that wrote it.
+    thread: String,
+    text: String,
+    /// What it took just now.
+    spent: Spent,
+}
+
+/// Has a draft written in other tones, shows them, and sends the one that is picked.
+pub async fn handle_tones(args: &TonesArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
+    let questions = inbox::questions(home, true, inbox::LIMIT).await?;
+    let question = inbox::find(&questions, &args.question)?;
+    let now = proposed(question)
+        .with_context(|| format!("`{}` does not ask about a draft of a mail", args.question))?;
+    let (thread, _) = home.find(&question.row.thread.to_string()).await?;
+    let waiting = say.waiting("writing");
+    let copies = args.tones.iter();
+    let drafts = try_join_all(copies.map(|tone| drafted(home, &*thread, question, tone))).await?;
+    drop(waiting);
+    let spent = drafts.iter().map(|draft| &draft.spent);
+    let spent = spent.fold(Spent::default(), Spent::plus);
+    if spent.calls > 0 {
+        say.aside(&format!("({spent})"));
+    }
+    match args.json {
+        true => say.json(&drafts_json(&now, &drafts)),
+        false => show(&now, &drafts, say),
+    }
+    let Some(text) = picked(args, &now, &drafts, say)? else {
+        return Ok(Exit::Done);
+    };
+    let answer = match text == now {
+        true => "accept".to_owned(),
+        false => format!("edit {}", json!({ "response_text": text })),
+    };
+    let exit = inbox::answer(question, &answer, home, say).await?;
+    // Now that one is on its way, the others are of no use.
+    for draft in &drafts {
+        home.store().delete(&ThreadId::new(&draft.thread)?).await?;
+    }
+    Ok(exit)
+}
+
+/// What a question wants to send; none if it is about something else.
+fn proposed(question: &OpenQuestion) -> Option<String> {
+    let request: Json = question.question.request.decode().ok()?;
+    let call = request.get("action_request")?;
+    let is_draft = call["action"] == SEND_EMAIL && question.question.kind == "approval";
+    let reply: Reply = serde_json::from_value(call["args"].clone()).ok()?;
+    is_draft.then_some(reply.response_text)
+}
+
+/// A copy's draft. The copy of the same question in the same tone is the same thread, so nothing is paid for twice.
+async fn drafted(
+    home: &Home,
+    thread: &dyn AnyThread,
+    question: &OpenQuestion,
+    tone: &str,
+) -> anyhow::Result<Draft> {
+    let id = thread_id("", &format!("{}:{tone}", question.question.id), 0);
+    let copy = home
+        .agent(NAME)?
+        .thread(&home.runtime, &id, Metadata::new())?;
+    let its_own = ThreadId::new(&id)?;
+    let is_there = home.store().glance(&its_own, None).await?.is_some();
+    // One whose maker died before it was told its tone is like its original: it could ask and send.
+    if is_there && state_of::<MailState>(&*copy).await?.redraft.is_none() {
+        home.store().delete(&its_own).await?;
+    }
+    if home.store().glance(&its_own, None).await?.is_none() {
+        let wanted = json!({ "redraft": Redraft::Wanted(tone.to_owned()) });
+        thread.copy_to(id.clone(), None, Some(wanted)).await?;
+    }
+    let mut spent = Spent::default();
+    if last_draft(&*copy).await?.is_none() {
+        let before = copy.state(None).await?.map_or(Seq(0), |state| state.seq);
+        let rest = copy.resume().await?;
+        each_entry(&*copy, before, |past| {
+            spent.add_entry(past);
+            Ok(())
+        })
+        .await?;
+        match rest.outcome {
+            Outcome::Finished => {}
+            Outcome::Paused(_) => {
+                bail!("`{tone}` is over the budget; `archie inbox` has the question")
+            }
+            other => bail!("`{tone}` was not written ({other:?}); the same command tries again"),
+        }
+    }
+    let Some(text) = last_draft(&*copy).await? else {
+        home.store().delete(&its_own).await?;
+        bail!("the model wrote no draft that is {tone}; the same command asks it again");
+    };
+    Ok(Draft {
+        tone: tone.to_owned(),
+        thread: id,
+        text,
+        spent,
+    })
+}
+
+/// What a copy wrote after it was told its tone; none before.
+async fn last_draft(copy: &dyn AnyThread) -> anyhow::Result<Option<String>> {
+    let state: MailState = state_of(copy).await?;
+    if state.redraft != Some(Redraft::Told) {
+        return Ok(None);
+    }
+    let last = state.messages.last();
+    let mut calls = last.into_iter().flat_map(|last| last.message.tool_calls());
+    let reply = calls
+        .find(|call| call.name == SEND_EMAIL)
+        .map(|call| serde_json::from_value::<Reply>(call.args.clone()))
+        .transpose()?;
+    let text = reply.map(|reply| reply.response_text);
+    Ok(text.filter(|text| !text.trim().is_empty()))
+}
+
+fn show(now: &str, drafts: &[Draft], say: &dyn Say) {
+    let all = std::iter::once(("as it is", now))
+        .chain(drafts.iter().map(|draft| (&*draft.tone, &*draft.text)));
+    for (number, (tone, text)) in all.enumerate() {
+        say.line(&format!("{number}  {tone}"));
+        text.lines()
+            .for_each(|line| say.line(format!("   {line}").trim_end()));
+    }
+}
+
+fn drafts_json(now: &str, drafts: &[Draft]) -> Json {
+    let drafts: Vec<_> = drafts
+        .iter()
+        .map(|draft| json!({ "tone": draft.tone, "thread": draft.thread, "response_text": draft.text }))
+        .collect();
+    json!({ "response_text": now, "tones": drafts })
+}
+
+/// The words that are to go out; none if that is left open.
+fn picked(
+    args: &TonesArgs,
+    now: &str,
+    drafts: &[Draft],
+    say: &dyn Say,
+) -> anyhow::Result<Option<String>> {
+    let said = match (&args.pick, args.json) {
+        (Some(pick), _) => pick.clone(),
+        (None, true) => return Ok(None),
+        (None, false) => {
+            let last = drafts.len();
+            let ask = format!("Send which one, 0 to {last}? Nothing leaves the question open: ");
+            say.ask(&ask)?.unwrap_or_default()
+        }
+    };
+    let said = said.trim();
+    if said.is_empty() {
+        say.aside("the question stays open; the drafts are kept");
+        return Ok(None);
+    }
+    if let Some(draft) = drafts.iter().find(|draft| draft.tone == said) {
+        return Ok(Some(draft.text.clone()));
+    }
+    match said.parse::<usize>() {
+        Ok(0) => Ok(Some(now.to_owned())),
+        Ok(number) if number <= drafts.len() => Ok(Some(drafts[number - 1].text.clone())),
+        _ => bail!("there is no draft `{said}`; the question stays open"),
+    }
+}

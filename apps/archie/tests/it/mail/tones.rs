@@ -1,0 +1,126 @@
+//! A draft in several tones: each is a copy that can neither ask nor send, and one is picked.
+
+use std::fs;
+
+use archie::agents::email_assistant::state::{Ended, Redraft};
+use serde_json::{Value as Json, json};
+use superstep::Outcome;
+
+use super::acceptance::sent;
+use super::kit::*;
+use crate::kit::Desk;
+
+fn toned(tone: &str, text: &str) -> Json {
+    let mut reply = wants(json!([sends(text)]));
+    reply["expect"] = json!(format!("make it {tone}"));
+    reply
+}
+
+fn replies() -> Json {
+    json!([
+        triage("respond"),
+        wants(json!([sends("The report is ready on Friday.")])),
+        toned("brief", "Friday."),
+        toned("warm", "Dear Bob,\n\nyou have it on Friday!"),
+        toned("formal", "The report will be available on Friday."),
+        learns("Be warm."),
+        wants(json!([done()])),
+    ])
+}
+
+fn one_mail() -> String {
+    let (from, words) = ("Bob <bob@example.com>", "When is the report ready?");
+    mail("q4@x", from, "Q4 report?", words)
+}
+
+fn desk(replies: &Json) -> Desk {
+    let desk = Desk::scripted(replies);
+    let text = format!("From x Mon Jan  1 00:00:00 2025\n{}\n\n", one_mail());
+    fs::write(desk.path("mbox"), text).unwrap();
+    let ran = desk.run(&["mail", "ingest", "./mbox"], "");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    desk
+}
+
+fn threads(desk: &Desk) -> usize {
+    desk.json(&["threads", "--json"]).as_array().unwrap().len()
+}
+
+#[test]
+fn three_tones_are_shown_and_the_picked_one_is_sent_and_learned_from() {
+    let desk = desk(&replies());
+    let ran = desk.run(&["mail", "tones", "1"], "2\n");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    let out = ran.out();
+    let shown = "0  as it is\n   The report is ready on Friday.\n1  brief\n   Friday.\n2  warm\n   Dear Bob,\n\n   you have it on \
+                 Friday!\n3  formal\n   The report will be available on Friday.\n";
+    assert!(out.starts_with(shown), "{out}");
+    assert!(
+        out.contains("response_preferences +1 line\n  + Be warm.\n"),
+        "{out}"
+    );
+    assert!(ran.err().contains("3 model calls"), "{ran:?}");
+    let sent = sent(&desk);
+    assert_eq!(sent.len(), 1);
+    assert!(sent[0].contains("you have it on Friday!"), "{}", sent[0]);
+    assert_eq!(threads(&desk), 1, "the copies are gone");
+    assert_eq!(desk.run(&["inbox"], "").out(), "nobody waits for you\n");
+}
+
+#[test]
+fn what_was_written_is_not_paid_for_again_and_nothing_goes_out_unpicked() {
+    let desk = desk(&replies());
+    let first = desk.run(&["mail", "tones", "1", "--json"], "");
+    let again = desk.run(&["mail", "tones", "1", "--json"], "");
+    assert_eq!(first.code(), Some(0), "{first:?}");
+    assert_eq!(first.out(), again.out());
+    assert!(!again.err().contains("model call"), "{again:?}");
+    let drafts: Json = serde_json::from_str(&first.out()).unwrap();
+    assert_eq!(drafts["tones"][0]["response_text"], "Friday.");
+    let left = desk.run(&["mail", "tones", "1"], "\n");
+    assert!(left.err().contains("the question stays open"), "{left:?}");
+    // One thread asks, however many copies there are.
+    let inbox = desk.json(&["inbox", "--json"]);
+    assert_eq!(inbox.as_array().unwrap().len(), 1);
+    assert!(sent(&desk).is_empty());
+    let none = desk.run(&["mail", "tones", "1", "--pick", "loud"], "");
+    assert_eq!(none.code(), Some(1));
+    assert!(none.err().contains("no draft `loud`"), "{none:?}");
+    let picked = desk.run(&["mail", "tones", "1", "--pick", "brief"], "");
+    assert_eq!(picked.code(), Some(0), "{picked:?}");
+    assert_eq!(sent(&desk).len(), 1);
+}
+
+#[test]
+fn only_a_draft_has_tones() {
+    let desk = desk(&json!([triage("notify")]));
+    let ran = desk.run(&["mail", "tones", "1"], "");
+    assert_eq!(ran.code(), Some(1));
+    assert!(ran.err().contains("does not ask about a draft"), "{ran:?}");
+}
+
+#[tokio::test]
+async fn a_copy_for_a_tone_does_nothing_whatever_the_model_wants() {
+    for wish in [sends("Now!"), schedules(&["bob@example.com"]), done()] {
+        let world = World::new(&json!([
+            triage("respond"),
+            wants(json!([sends("Friday."), schedules(&["bob@example.com"])])),
+            wants(json!([wish])),
+        ]))
+        .with_mails(&[one_mail()]);
+        let home = world.home();
+        let came = world.ingest(&home).await;
+        let original = thread(&home, &came[0].thread);
+        let wanted = json!({ "redraft": Redraft::Wanted("brief".to_owned()) });
+        let copied = original.copy_to("copy".to_owned(), None, Some(wanted));
+        copied.await.unwrap();
+        let rest = thread(&home, "copy").resume().await.unwrap();
+        assert_eq!(rest.outcome, Outcome::Finished);
+        let copy = state(&home, "copy").await;
+        assert!(matches!(copy.ended, Some(Ended::Drafted) | None));
+        assert!(!copy.marked_as_read);
+        assert!(copy.learned.is_empty());
+        assert!(world.sent().is_empty() && world.meetings().is_empty());
+        assert_eq!(asked(&home, &came[0].thread).await.len(), 2);
+    }
+}
