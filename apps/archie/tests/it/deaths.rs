@@ -122,7 +122,7 @@ impl Model for Deadly {
 /// A person who answers what they have heard, and is shown nothing on the way: or when a process dies would depend on what it
 /// happened to show.
 pub(crate) struct Person<F> {
-    heard: Mutex<String>,
+    heard: Mutex<Vec<String>>,
     answer: F,
 }
 
@@ -134,15 +134,22 @@ impl<F: Fn(&str) -> String> Person<F> {
             answer,
         }
     }
+
+    /// Every line that was said to them.
+    pub(crate) fn heard(&self) -> Vec<String> {
+        self.heard.lock().unwrap().clone()
+    }
 }
 
 impl<F: Fn(&str) -> String + Send + Sync> Say for Person<F> {
     fn line(&self, text: &str) {
-        text.clone_into(&mut self.heard.lock().unwrap());
+        self.heard.lock().unwrap().push(text.to_owned());
     }
 
     fn ask(&self, _: &str) -> anyhow::Result<Option<String>> {
-        Ok(Some((self.answer)(&self.heard.lock().unwrap())))
+        let heard = self.heard();
+        let last = heard.last().map_or("", String::as_str);
+        Ok(Some((self.answer)(last)))
     }
 
     fn waiting(&self, _: &str) -> Waiting {

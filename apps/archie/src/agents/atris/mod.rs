@@ -18,6 +18,7 @@ mod params;
 mod rules;
 pub mod shelf;
 pub mod state;
+mod told;
 pub mod watch;
 mod words;
 mod write;

@@ -16,6 +16,7 @@ use superstep::{
 
 use super::command::{addressed, read_outcome, refuse_offline_elsewhere, workshop};
 use super::state::{AtrisState, Said};
+use super::told::Told;
 use super::{NO_MODEL, Options, atris, create_graph, now};
 use crate::agents::{AnyAgent, AnyThread, BoxFuture, Registered, Workshop, state_of};
 use crate::cli::interval::interval;
@@ -212,7 +213,16 @@ pub async fn handle_watch_command(args: &WatchArgs, talk: &Talk<'_>) -> anyhow::
         offline: args.offline,
         ..Options::default()
     };
-    let agent = agent_with(&workshop(talk.home), &options)?;
+    watch_with(args, talk, &options).await
+}
+
+/// `watch`, with another way to the network.
+pub async fn watch_with(
+    args: &WatchArgs,
+    talk: &Talk<'_>,
+    options: &Options,
+) -> anyhow::Result<Exit> {
+    let agent = agent_with(&workshop(talk.home), options)?;
     agent.register(&talk.home.runtime);
     let thread = match &args.resume {
         Some(prefix) => {
@@ -263,25 +273,17 @@ pub async fn handle_watch_command(args: &WatchArgs, talk: &Talk<'_>) -> anyhow::
 }
 
 async fn watch(thread: &dyn AnyThread, args: &WatchArgs, talk: &Talk<'_>) -> anyhow::Result<Exit> {
-    // Whoever goes on with a watch wants to see what is new to them.
-    let state: WatchState = state_of(thread).await?;
-    let mut told = if args.resume.is_some() {
-        state.looks.len()
-    } else {
-        0
-    };
-    let first = told;
+    let told = Told::of(talk.home, thread);
+    let first = told.looks().await?;
     loop {
         let state: WatchState = state_of(thread).await?;
-        for look in state.looks.iter().skip(told) {
+        let from = told.looks().await?.min(state.looks.len());
+        for (number, look) in (from + 1..).zip(&state.looks[from..]) {
             tell(look, talk);
+            told.up_to(number).await?;
         }
-        told = state.looks.len();
-        if args
-            .looks
-            .is_some_and(|looks| (told - first) as u64 >= looks)
-            || state.stopped
-        {
+        let looked = state.looks.len().saturating_sub(first);
+        if args.looks.is_some_and(|looks| looked as u64 >= looks) || state.stopped {
             return Ok(Exit::Done);
         }
         let open = thread.questions().await?;

@@ -1,10 +1,13 @@
 //! Killed everywhere: before and after every call of the store, of the model and of the API. What goes on is a new process over
 //! the same database and comes to the same; a write is at its receiver once.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use archie::agents::atris::shelf::{Shelf, audius};
 use archie::agents::atris::state::AtrisState;
+use archie::agents::atris::watch::{self, Look, WatchArgs, WatchState, watch_with};
 use archie::agents::atris::{Options, agent_with};
 use archie::agents::{AGENTS, AnyAgent, Workshop, state_of};
 use archie::connector::{Answer, Connector, Fault, Http, SystemNames, Vetted, Wire};
@@ -12,12 +15,15 @@ use archie::exit::Exit;
 use archie::home::Home;
 use archie::talk::Talk;
 use serde_json::json;
+use superstep::Timestamp;
+use superstep::checkpoint::ThreadQuery;
+use superstep::store::Namespace;
 use superstep_conformance::mortal::{Fate, Mortal};
 use superstep_llm::BoxFuture;
 use superstep_sqlite::Sqlite;
 
 use super::lab::MODEL;
-use super::server::{self, Server};
+use super::server::{self, Say, Server, track};
 use crate::deaths::{self, Person};
 use crate::kit::settings;
 
@@ -30,14 +36,19 @@ struct World {
 
 impl World {
     fn new(query: &'static str) -> Self {
+        Self::over(Server::start(server::audius), query)
+    }
+
+    fn over(server: Server, query: &'static str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
         Self {
-            folder: tempfile::tempdir().unwrap(),
-            server: Server::start(server::audius),
+            folder,
+            server,
             query,
         }
     }
 
-    async fn home(&self, fate: &Arc<Fate>) -> (Home, Arc<dyn AnyAgent>) {
+    async fn home(&self, fate: &Arc<Fate>) -> Home {
         let sqlite = Sqlite::open(self.folder.path().join("threads.db")).unwrap();
         let memory = Arc::new(sqlite.clone());
         let mut catalogue = audius();
@@ -47,28 +58,25 @@ impl World {
         let home = Home::over(settings(self.folder.path()), store, memory.clone(), AGENTS).unwrap();
         let model = deaths::model(self.folder.path(), fate, &replies());
         home.models.put(MODEL, model);
+        home
+    }
+
+    fn agent(&self, home: &Home, fate: &Arc<Fate>) -> Arc<dyn AnyAgent> {
         let workshop = Workshop {
             settings: settings(self.folder.path()),
             models: home.models.clone(),
-            store: memory,
+            store: home.memory.clone(),
             spending: None,
         };
-        let wire = DeadlyWire {
-            http: Http::default(),
-            fate: fate.clone(),
-        };
-        let options = Options {
-            connector: Connector::over(Arc::new(SystemNames), Arc::new(wire)),
-            ..Options::default()
-        };
-        let agent = agent_with(&workshop, options).unwrap();
+        let agent = agent_with(&workshop, options(fate)).unwrap();
         agent.register(&home.runtime);
-        (home, agent)
+        agent
     }
 
     /// One process: begins, or goes on with what it finds.
     async fn live(&self, fate: &Arc<Fate>) -> Option<Exit> {
-        let (home, agent) = self.home(fate).await;
+        let home = self.home(fate).await;
+        let agent = self.agent(&home, fate);
         let person = Person::who(|heard| self.answer(heard));
         let talk = Talk {
             home: &home,
@@ -112,7 +120,9 @@ impl World {
     }
 
     async fn end(&self) -> AtrisState {
-        let (home, agent) = self.home(&Fate::never()).await;
+        let fate = Fate::never();
+        let home = self.home(&fate).await;
+        let agent = self.agent(&home, &fate);
         let thread = agent
             .thread(&home.runtime, "t", Default::default())
             .unwrap();
@@ -124,6 +134,17 @@ impl World {
 
     fn asked(&self) -> usize {
         deaths::asked(self.folder.path())
+    }
+}
+
+fn options(fate: &Arc<Fate>) -> Options {
+    let wire = DeadlyWire {
+        http: Http::default(),
+        fate: fate.clone(),
+    };
+    Options {
+        connector: Connector::over(Arc::new(SystemNames), Arc::new(wire)),
+        ..Options::default()
     }
 }
 
@@ -261,4 +282,113 @@ async fn a_write_that_is_killed_again_and_again_is_made_once() {
             "first death at {death} of {points}"
         );
     }
+}
+
+/// A watch over a list that is another one for every call, and what all its processes together told.
+struct Watched {
+    world: World,
+    told: Mutex<Vec<String>>,
+}
+
+impl Watched {
+    fn new() -> Self {
+        let calls = AtomicUsize::new(0);
+        let server = Server::start(move |_| {
+            let first = calls.fetch_add(1, Ordering::SeqCst) + 1;
+            let tracks: Vec<_> = (first..first + 10).map(track).collect();
+            Say::Json(200, json!({ "data": tracks }))
+        });
+        Self {
+            world: World::over(server, "What are the trending tracks on Audius?"),
+            told: Mutex::default(),
+        }
+    }
+
+    /// One process: begins the watch, or goes on with it, until so many looks were told.
+    async fn live(&self, fate: &Arc<Fate>) -> Option<Exit> {
+        let home = self.world.home(fate).await;
+        let person = Person::who(|heard| panic!("nobody was to be asked: {heard}"));
+        let talk = Talk {
+            home: &home,
+            say: &person,
+            json: false,
+        };
+        let life = async {
+            let found = home.runtime.threads(&ThreadQuery::default()).await.unwrap();
+            let resume = found.first().map(|row| row.thread.to_string());
+            let told = match &resume {
+                Some(thread) => told(&home, thread).await,
+                None => 0,
+            };
+            let args = WatchArgs {
+                query: resume.is_none().then(|| self.world.query.to_owned()),
+                api: None,
+                every: Duration::from_millis(1),
+                looks: Some(LOOKS - told),
+                resume,
+                offline: false,
+                json: false,
+            };
+            watch_with(&args, &talk, &options(fate)).await
+        };
+        let lived = Box::pin(fate.lives(life)).await.map(Result::unwrap);
+        self.told.lock().unwrap().extend(person.heard());
+        lived
+    }
+
+    async fn lives(&self, deaths: &[u64]) -> u64 {
+        deaths::lives(deaths, async |fate| self.live(fate).await, Exit::Done).await
+    }
+
+    /// What should have been told, in lines.
+    async fn seen(&self) -> Vec<String> {
+        let home = self.world.home(&Fate::never()).await;
+        let rows = home.runtime.threads(&ThreadQuery::default()).await.unwrap();
+        assert_eq!(rows.len(), 1);
+        let thread = home.thread_of(&rows[0]).unwrap();
+        let state: WatchState = state_of(&*thread).await.unwrap();
+        let lines = |look: Look| {
+            let came = look.came.into_iter().map(|item| format!("+ {item}"));
+            let went = look.went.into_iter().map(|item| format!("- {item}"));
+            look.says.into_iter().chain(came).chain(went)
+        };
+        state.looks.into_iter().flat_map(lines).collect()
+    }
+}
+
+/// How many looks the store says were told.
+async fn told(home: &Home, thread: &str) -> u64 {
+    let namespace = Namespace::new([watch::NAME, "told"]).unwrap();
+    let item = home.memory.get(&namespace, thread, Timestamp(0)).await;
+    item.unwrap().map_or(0, |item| item.value.as_u64().unwrap())
+}
+
+const LOOKS: u64 = 3;
+
+#[tokio::test]
+async fn a_watch_that_is_killed_at_every_point_tells_every_look() {
+    let calm = Watched::new();
+    let points = calm.lives(&[]).await;
+    let seen = calm.seen().await;
+    assert_eq!(*calm.told.lock().unwrap(), seen);
+    assert!(points > 30 && seen.len() == 5, "{points} {seen:?}");
+    let (mut told_again, mut looked_again) = (0, 0);
+    for death in 1..=points {
+        let watched = Watched::new();
+        watched.lives(&[death]).await;
+        let told = watched.told.lock().unwrap().clone();
+        let mut once: Vec<String> = Vec::new();
+        for line in &told {
+            if !once.contains(line) {
+                once.push(line.clone());
+            }
+        }
+        assert_eq!(once, watched.seen().await, "death at {death} of {points}");
+        let looked = watched.world.server.got().len();
+        assert!(looked <= LOOKS as usize + 1, "death at {death}: {looked}");
+        told_again += told.len() - once.len();
+        looked_again += looked - LOOKS as usize;
+    }
+    eprintln!("{points} deaths, {looked_again} looks again, {told_again} lines told again");
+    assert!(looked_again > 0);
 }
