@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use archie::cli::settings::{Engine, Settings, Store};
 use serde_json::Value as Json;
@@ -78,6 +79,29 @@ impl Desk {
         // It may have died before it read everything, which is what some tests are about.
         let _ = process.stdin.take().unwrap().write_all(input.as_bytes());
         Ran(process.wait_with_output().unwrap())
+    }
+
+    /// Runs it, and kills it with `kill -9` after a while. Says whether it was killed.
+    pub(crate) fn run_and_kill(&self, args: &[&str], input: &str, after: Duration) -> bool {
+        let mut command = self.command();
+        command
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut process = command.spawn().unwrap();
+        // It may be dead already, which is what this is about.
+        let _ = process.stdin.take().unwrap().write_all(input.as_bytes());
+        let begun = Instant::now();
+        while process.try_wait().unwrap().is_none() {
+            if begun.elapsed() >= after {
+                process.kill().unwrap();
+                process.wait().unwrap();
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        false
     }
 
     pub(crate) fn json(&self, args: &[&str]) -> Json {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
@@ -45,23 +44,9 @@ fn open(desk: &Desk) -> Vec<String> {
 }
 
 /// Says yes to a question, and kills the program after a while. Says whether it was killed.
-fn accept_and_kill(desk: &Desk, question: &str, after: Option<Duration>) -> bool {
-    let mut command = desk.command();
-    command
-        .args(["inbox", "--limit", "1000", question, "accept"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let mut process = command.spawn().unwrap();
-    let begun = Instant::now();
-    while process.try_wait().unwrap().is_none() {
-        if after.is_some_and(|after| begun.elapsed() >= after) {
-            process.kill().unwrap();
-            process.wait().unwrap();
-            return true;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    false
+fn accept_and_kill(desk: &Desk, question: &str, after: Duration) -> bool {
+    let accept = ["inbox", "--limit", "1000", question, "accept"];
+    desk.run_and_kill(&accept, "", after)
 }
 
 #[tokio::test]
@@ -72,13 +57,13 @@ async fn kill_9_at_any_moment_one_mail_for_each_yes() {
     let questions = open(&desk);
     assert_eq!(questions.len(), TRIALS);
     let begun = Instant::now();
-    assert!(!accept_and_kill(&desk, &questions[0], None));
+    assert!(!accept_and_kill(&desk, &questions[0], Duration::MAX));
     let whole = begun.elapsed();
     let mut killed = 0;
     for (trial, question) in questions[1..].iter().enumerate() {
         sign_in(&desk, &emulated);
         let after = whole.mul_f64((trial % 60) as f64 / 70.0);
-        killed += usize::from(accept_and_kill(&desk, question, Some(after)));
+        killed += usize::from(accept_and_kill(&desk, question, after));
     }
     // Whoever comes next goes on with what was begun, and asks about what was not.
     for _ in 0..3 {
@@ -86,7 +71,7 @@ async fn kill_9_at_any_moment_one_mail_for_each_yes() {
         ingest(&desk);
         for question in open(&desk) {
             sign_in(&desk, &emulated);
-            accept_and_kill(&desk, &question, None);
+            accept_and_kill(&desk, &question, Duration::MAX);
         }
     }
     assert!(open(&desk).is_empty());

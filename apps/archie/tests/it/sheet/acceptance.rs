@@ -19,7 +19,7 @@ fn code(code: &str) -> Json {
     json!({ "at": "planner_node", "tool_calls": [{ "name": "PythonInterpreter", "args": { "code": code } }] })
 }
 
-fn replies() -> Json {
+pub(super) fn replies() -> Json {
     json!([
         { "at": "planner_node", "tool_calls": [{ "name": "Informer", "args": { "question": "Which products are there?" } }] },
         { "at": "informer_node", "json": { "action": "select", "sql": "SELECT DISTINCT \"Product\" FROM \"Sales\"" } },
@@ -41,7 +41,7 @@ fn desk(replies: &Json) -> Desk {
     desk
 }
 
-const SHEET: [&str; 9] = [
+pub(super) const SHEET: [&str; 9] = [
     "sheet",
     "sales.xlsx",
     "--instruction",

@@ -5,6 +5,7 @@ mod checklist;
 mod crashes;
 mod escapes;
 mod hostile;
+mod killed;
 mod kit;
 mod local;
 mod workbooks;

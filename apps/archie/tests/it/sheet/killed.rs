@@ -1,0 +1,82 @@
+//! The real program with a real Python in its sandbox, killed with `kill -9` at moments spread over its whole life.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use archie::agents::sheet::book::{Content, read};
+
+use super::acceptance::{SHEET, replies, with_sales};
+use super::kit::{place, sales};
+use crate::kit::Desk;
+
+/// What stands in the sheet that was made.
+fn counts(desk: &Desk) -> Vec<Option<Content>> {
+    let saved = read(&fs::read(desk.path("out/workbook_new.xlsx")).unwrap()).unwrap();
+    let counts = saved.sheet("Counts").unwrap();
+    let places = (1..=6).flat_map(|row| [format!("A{row}"), format!("B{row}")]);
+    places.map(|cell| counts.content(place(&cell))).collect()
+}
+
+/// How often the model was asked.
+fn asked(desk: &Desk) -> usize {
+    desk.asked("planner_node") + desk.asked("informer_node")
+}
+
+/// Whoever comes next goes on with what was begun, or begins.
+fn go_on(desk: &Desk) {
+    let threads = desk.json(&["threads", "--json"]);
+    let ran = match threads[0]["thread"].as_str() {
+        Some(thread) => desk.run(&["resume", thread], "y\n"),
+        None => desk.run(&SHEET, "y\n"),
+    };
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+}
+
+/// Programs that were started for this folder and still run.
+fn left_running(folder: &Path) -> Vec<String> {
+    let folder = folder.display().to_string();
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    lines
+        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
+        .filter(|line| line.contains(&folder))
+        .collect()
+}
+
+#[test]
+fn kill_9_at_any_moment_and_the_workbook_comes_out_the_same() {
+    let lived = || {
+        let (desk, begun) = (with_sales(&replies()), Instant::now());
+        let ran = desk.run(&SHEET, "y\n");
+        assert_eq!(ran.code(), Some(0), "{ran:?}");
+        (desk, begun.elapsed())
+    };
+    // The first one is slower: nothing of Python is in memory yet.
+    lived();
+    let (calm, whole) = lived();
+    let (expected, calls) = (counts(&calm), asked(&calm));
+    assert_eq!(calls, 5);
+    let mut killed = 0;
+    for moment in 1..=MOMENTS {
+        let desk = with_sales(&replies());
+        let after = whole.mul_f64(f64::from(moment) / f64::from(MOMENTS + 1));
+        killed += u32::from(desk.run_and_kill(&SHEET, "y\n", after));
+        go_on(&desk);
+        assert_eq!(counts(&desk), expected, "killed after {after:?}");
+        let again = asked(&desk) - calls;
+        assert!(again <= 1, "killed after {after:?}: {again} calls again");
+        assert_eq!(fs::read(desk.path("sales.xlsx")).unwrap(), sales());
+        // What ran in the sandbox dies with its program, if not in the same instant.
+        let late = Instant::now() + Duration::from_secs(5);
+        while !left_running(&desk.path("")).is_empty() {
+            assert!(Instant::now() < late, "{:?}", left_running(&desk.path("")));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    eprintln!("{killed} of {MOMENTS} programs killed with kill -9 in {whole:?}");
+    assert!(killed > MOMENTS / 4, "{killed}");
+}
+
+/// How many programs.
+const MOMENTS: u32 = 16;
