@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use superstep::checkpoint::{Metadata, Page, Status, ThreadQuery, ThreadRow};
-use superstep::store::Store as Memory;
+use superstep::store::{Namespace, PutItem, Store as Memory};
 use superstep::{Checkpointer, Runtime};
 use superstep_agent::Spending;
 use superstep_postgres::Postgres;
@@ -13,6 +15,7 @@ use superstep_sqlite::Sqlite;
 
 use crate::agents::{AnyAgent, AnyThread, MakeAgent, Workshop};
 use crate::cli::settings::{Engine, Settings, Store};
+use crate::clock::now;
 use crate::models::Models;
 
 /// Everything a command needs.
@@ -199,6 +202,37 @@ impl Home {
         })
         .await?;
         Ok(found)
+    }
+
+    /// What was kept under a key of the long-term store; the default if nothing was.
+    pub async fn recall<T: DeserializeOwned + Default>(
+        &self,
+        namespace: [&str; 2],
+        key: &str,
+    ) -> anyhow::Result<T> {
+        let namespace = Namespace::new(namespace)?;
+        let item = self.memory.get(&namespace, key, now()).await?;
+        Ok(match item {
+            Some(item) => serde_json::from_value(item.value)?,
+            None => T::default(),
+        })
+    }
+
+    /// Keeps something under a key of the long-term store, in the place of what was there.
+    pub async fn keep(
+        &self,
+        namespace: [&str; 2],
+        key: &str,
+        value: &impl Serialize,
+    ) -> anyhow::Result<()> {
+        let put = PutItem {
+            namespace: Namespace::new(namespace)?,
+            key: key.to_owned(),
+            value: serde_json::to_value(value)?,
+            ttl: None,
+        };
+        self.memory.put(&put, now()).await?;
+        Ok(())
     }
 
     /// What keeps the threads.

@@ -42,6 +42,7 @@
 
 pub mod agents;
 pub mod cli;
+mod clock;
 pub mod commands;
 pub mod connector;
 pub mod exit;

@@ -26,7 +26,7 @@ mod write;
 use std::sync::Arc;
 
 use superstep::error::BuildError;
-use superstep::{END, Graph, START, Timestamp};
+use superstep::{END, Graph, START};
 
 use crate::agents::{AnyAgent, Registered, Workshop};
 use crate::connector::Connector;
@@ -151,11 +151,4 @@ fn create_graph(atris: Arc<Atris>) -> Result<Graph<AtrisState>, BuildError> {
         .edge(EXECUTE_REQUEST, RESET_STATE)
         .edge(RESET_STATE, END)
         .build()
-}
-
-fn now() -> Timestamp {
-    let since = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

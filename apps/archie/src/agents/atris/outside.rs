@@ -11,9 +11,10 @@ use superstep::store::{Namespace, PutItem, Store, StoreError};
 use superstep_agent::digest;
 use superstep_llm::Secret;
 
+use super::answer;
 use super::call::Exact;
 use super::catalogue::{Catalogue, short_host};
-use super::{answer, now};
+use crate::clock::now;
 use crate::connector::{Answer, Call, Connector, Credential, Fault};
 
 /// The world as this process reaches it.

@@ -7,7 +7,8 @@ use superstep::checkpoint::Page;
 use superstep::store::{Namespace, PutItem, Search, Store};
 
 use super::catalogue::{Catalogue, Dialect};
-use super::{AUDIUS, now, openapi};
+use super::{AUDIUS, openapi};
+use crate::clock::now;
 
 /// The APIs by name.
 #[derive(Clone)]

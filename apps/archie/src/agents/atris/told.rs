@@ -2,9 +2,6 @@
 //!
 //! In the long-term store: a look that was made, and whose process died before it was told, is told by the next one.
 
-use superstep::store::{Namespace, PutItem};
-
-use super::now;
 use super::watch::NAME;
 use crate::agents::AnyThread;
 use crate::home::Home;
@@ -23,27 +20,14 @@ impl<'a> Told<'a> {
 
     /// How many of its looks were told.
     pub(super) async fn looks(&self) -> anyhow::Result<usize> {
-        let store = &self.home.memory;
-        let item = store.get(&namespace()?, &self.thread, now()).await?;
-        Ok(match item {
-            Some(item) => serde_json::from_value(item.value)?,
-            None => 0,
-        })
+        self.home.recall(KEPT, &self.thread).await
     }
 
     /// So many are told now. Only afterwards: what is told twice is seen, what is told never is not.
     pub(super) async fn up_to(&self, looks: usize) -> anyhow::Result<()> {
-        let put = PutItem {
-            namespace: namespace()?,
-            key: self.thread.clone(),
-            value: serde_json::to_value(looks)?,
-            ttl: None,
-        };
-        self.home.memory.put(&put, now()).await?;
-        Ok(())
+        self.home.keep(KEPT, &self.thread, &looks).await
     }
 }
 
-fn namespace() -> anyhow::Result<Namespace> {
-    Ok(Namespace::new([NAME, "told"])?)
-}
+/// Where it is kept.
+const KEPT: [&str; 2] = [NAME, "told"];

@@ -17,9 +17,10 @@ use superstep::{
 use super::command::{addressed, read_outcome, refuse_offline_elsewhere, workshop};
 use super::state::{AtrisState, Said};
 use super::told::Told;
-use super::{NO_MODEL, Options, atris, create_graph, now};
+use super::{NO_MODEL, Options, atris, create_graph};
 use crate::agents::{AnyAgent, AnyThread, BoxFuture, Registered, Workshop, state_of};
 use crate::cli::interval::interval;
+use crate::clock::now;
 use crate::exit::Exit;
 use crate::questions::Asked;
 use crate::talk::{Manner, Talk};
@@ -275,12 +276,15 @@ pub async fn watch_with(
 async fn watch(thread: &dyn AnyThread, args: &WatchArgs, talk: &Talk<'_>) -> anyhow::Result<Exit> {
     let told = Told::of(talk.home, thread);
     let first = told.looks().await?;
+    let mut count = first;
     loop {
         let state: WatchState = state_of(thread).await?;
-        let from = told.looks().await?.min(state.looks.len());
-        for (number, look) in (from + 1..).zip(&state.looks[from..]) {
+        // A thread that was taken back has fewer looks than were told.
+        count = count.min(state.looks.len());
+        for look in state.looks.iter().skip(count) {
             tell(look, talk);
-            told.up_to(number).await?;
+            count += 1;
+            told.up_to(count).await?;
         }
         let looked = state.looks.len().saturating_sub(first);
         if args.looks.is_some_and(|looks| looked as u64 >= looks) || state.stopped {

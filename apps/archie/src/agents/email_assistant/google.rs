@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use reqwest::{Client, Method, StatusCode};
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::mailbox::{credentials, whole};
+use crate::clock::seconds;
 
 /// A connection to Google in one person's name. Cheap to clone.
 #[derive(Clone)]
@@ -153,7 +154,7 @@ impl Google {
 
     async fn access(&self) -> anyhow::Result<String> {
         let known = self.kept();
-        if known.expires_at > now() + SPARE.as_secs() {
+        if known.expires_at > seconds() + SPARE.as_secs() {
             return Ok(known.access_token);
         }
         if known.refresh_token.is_empty() {
@@ -253,7 +254,7 @@ pub(super) async fn exchange(
             .as_str()
             .unwrap_or_default()
             .to_owned(),
-        expires_at: now() + said["expires_in"].as_u64().unwrap_or(3_600),
+        expires_at: seconds() + said["expires_in"].as_u64().unwrap_or(3_600),
     })
 }
 
@@ -261,11 +262,6 @@ pub(super) fn base_url() -> Option<String> {
     let url = std::env::var("ARCHIE_GOOGLE_URL").ok();
     url.filter(|url| !url.is_empty())
         .map(|url| url.trim_end_matches('/').to_owned())
-}
-
-pub(super) fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }
 
 impl std::fmt::Debug for Google {

@@ -19,6 +19,7 @@ use super::state::{Ended, MailState, MailStateUpdate};
 use super::tools::{Bench, DONE, QUESTION, Reply, SEND_EMAIL, specs};
 use super::triage::{cut, mail_labels, tell_cuts};
 use super::{INTERRUPT_HANDLER, LLM_CALL, MARK_AS_READ, Parts};
+use crate::clock::seconds;
 use crate::prompts::filled;
 
 /// Asks the model what to do next.
@@ -279,9 +280,7 @@ fn name_calls(calls: &mut [ToolCall], messages: &[ChatMessage], cx: &NodeCx) {
 }
 
 fn today() -> String {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let seconds = since.map_or(0, |since| since.as_secs() as i64);
-    let now = chrono::DateTime::from_timestamp(seconds, 0).unwrap_or_default();
+    let now = chrono::DateTime::from_timestamp(seconds() as i64, 0).unwrap_or_default();
     now.format("%Y-%m-%d").to_string()
 }
 

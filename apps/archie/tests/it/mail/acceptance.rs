@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use serde_json::{Value as Json, json};
 
-use super::kit::{ACCOUNT, done, learns, mail, sends, triage, wants};
+use super::kit::{ACCOUNT, done, learns, mail, mbox, sends, triage, wants};
 use crate::kit::Desk;
 
 fn replies() -> Json {
@@ -52,11 +52,7 @@ fn desk(replies: &Json) -> Desk {
             "When is the report ready?",
         ),
     ];
-    let text: String = mails
-        .iter()
-        .map(|mail| format!("From x Mon Jan  1 00:00:00 2025\n{mail}\n\n"))
-        .collect();
-    fs::write(desk.path("mbox"), text).unwrap();
+    fs::write(desk.path("mbox"), mbox(&mails)).unwrap();
     desk
 }
 
@@ -73,11 +69,7 @@ pub(crate) fn with_one_approval() -> Desk {
         "Q4 report?",
         "When is the report ready?",
     );
-    fs::write(
-        desk.path("mbox"),
-        format!("From x Mon Jan  1 00:00:00 2025\n{one}\n\n"),
-    )
-    .unwrap();
+    fs::write(desk.path("mbox"), mbox(&[one])).unwrap();
     desk
 }
 
@@ -249,12 +241,11 @@ fn a_timer_looks_again_outlives_a_kill_and_says_when_it_fails() {
         .map(Result::unwrap);
     assert_eq!(lines.by_ref().take(3).count(), 3);
     let late = mail("late@x", "bob@example.com", "Late", "Sorry.");
-    let mut mbox = fs::OpenOptions::new()
+    let mut file = fs::OpenOptions::new()
         .append(true)
         .open(desk.path("mbox"))
         .unwrap();
-    mbox.write_all(format!("From x Mon Jan  1 00:00:00 2025\n{late}\n\n").as_bytes())
-        .unwrap();
+    file.write_all(mbox(&[late]).as_bytes()).unwrap();
     assert_eq!(
         lines.next().unwrap(),
         "ignore  \"Late\"",

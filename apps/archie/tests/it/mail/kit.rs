@@ -51,11 +51,7 @@ impl World {
 
     /// Puts mails into the mailbox.
     pub(crate) fn with_mails(self, mails: &[String]) -> Self {
-        let text: String = mails
-            .iter()
-            .map(|mail| format!("From x Mon Jan  1 00:00:00 2025\n{mail}\n\n"))
-            .collect();
-        fs::write(self.mbox(), text).unwrap();
+        fs::write(self.mbox(), mbox(mails)).unwrap();
         self
     }
 
@@ -143,6 +139,14 @@ static BOXES: Mutex<BTreeMap<PathBuf, Arc<Mailboxes>>> = Mutex::new(BTreeMap::ne
 fn maker(workshop: &Workshop) -> anyhow::Result<Arc<dyn AnyAgent>> {
     let boxes = BOXES.lock().unwrap()[&workshop.settings.home].clone();
     agent_with(workshop, boxes)
+}
+
+/// Mails as they stand in an mbox file.
+pub(crate) fn mbox(mails: &[String]) -> String {
+    let mails = mails.iter();
+    mails
+        .map(|mail| format!("From x Mon Jan  1 00:00:00 2025\n{mail}\n\n"))
+        .collect()
 }
 
 /// A mail as bytes.

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value as Json;
 use superstep_conformance::services;
 
-use super::kit::mail;
+use super::kit::{mail, mbox};
 use crate::kit::Desk;
 
 /// Eight that want an answer, six to know of, two to ignore.
@@ -63,12 +63,10 @@ fn sixteen_mails_and_no_stuck_thread() {
     let desk = Desk::with_model("openai:smollm2-135m")
         .with_environment("OPENAI_BASE_URL", &services::url("model"));
     let mails = MAILS.iter().enumerate().map(|(at, (subject, body))| {
-        format!(
-            "From x Mon Jan  1 00:00:00 2025\n{}\n\n",
-            mail(&format!("{at}@x"), "Bob <bob@example.com>", subject, body)
-        )
+        mail(&format!("{at}@x"), "Bob <bob@example.com>", subject, body)
     });
-    fs::write(desk.path("mbox"), mails.collect::<String>()).unwrap();
+    let mails: Vec<_> = mails.collect();
+    fs::write(desk.path("mbox"), mbox(&mails)).unwrap();
     let ran = desk.run(&["mail", "ingest", "./mbox", "--json"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     let came: Json = serde_json::from_str(&ran.out()).unwrap();

@@ -35,8 +35,7 @@ fn one_mail() -> String {
 
 fn desk(replies: &Json) -> Desk {
     let desk = Desk::scripted(replies);
-    let text = format!("From x Mon Jan  1 00:00:00 2025\n{}\n\n", one_mail());
-    fs::write(desk.path("mbox"), text).unwrap();
+    fs::write(desk.path("mbox"), mbox(&[one_mail()])).unwrap();
     let ran = desk.run(&["mail", "ingest", "./mbox"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     desk

@@ -3,9 +3,9 @@
 use serde_json::{Value as Json, json};
 
 use super::{TimeMachineArgs, one_line};
-use crate::agents::email_assistant::google::now;
 use crate::agents::email_assistant::mailbox::{Mailboxes, Which};
 use crate::agents::email_assistant::time_machine::{Again, time_machine};
+use crate::clock::seconds;
 use crate::exit::Exit;
 use crate::home::Home;
 use crate::say::Say;
@@ -17,7 +17,7 @@ pub(super) async fn handle_time_machine(
     say: &dyn Say,
 ) -> anyhow::Result<Exit> {
     let which = Which {
-        since: Some(now().saturating_sub(args.days * 86_400) as i64),
+        since: Some(seconds().saturating_sub(args.days * 86_400) as i64),
         include_read: true,
     };
     let model = home.settings.model()?.to_owned();

@@ -4,9 +4,9 @@ use serde_json::{Value as Json, json};
 
 use super::timer::Timer;
 use super::{IngestArgs, one_line};
-use crate::agents::email_assistant::google::now;
 use crate::agents::email_assistant::ingest::{Came, Ingest, Stands};
 use crate::agents::email_assistant::mailbox::{Mailboxes, Which};
+use crate::clock::seconds;
 use crate::exit::Exit;
 use crate::home::Home;
 use crate::say::Say;
@@ -53,7 +53,7 @@ async fn ingest_once(
 ) -> anyhow::Result<Exit> {
     let since = args
         .minutes_since
-        .map(|minutes| (now().saturating_sub(minutes * 60)) as i64);
+        .map(|minutes| (seconds().saturating_sub(minutes * 60)) as i64);
     let ingest = Ingest {
         source: Mailboxes::canonical(&args.source),
         model: home.settings.model()?.to_owned(),

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use superstep::store::{Namespace, PutItem};
-
 use crate::agents::email_assistant::NAME;
-use crate::agents::email_assistant::google::now;
+use crate::clock::seconds;
 use crate::home::Home;
 use crate::say::Say;
 
@@ -20,18 +18,7 @@ pub(super) struct Timer {
 
 impl Timer {
     pub(super) async fn of(home: &Home, source: &str) -> anyhow::Result<Self> {
-        let item = home
-            .memory
-            .get(&Self::namespace()?, source, at(now()))
-            .await?;
-        Ok(match item {
-            Some(item) => serde_json::from_value(item.value)?,
-            None => Self::default(),
-        })
-    }
-
-    fn namespace() -> anyhow::Result<Namespace> {
-        Ok(Namespace::new([NAME, "timers"])?)
+        home.recall(KEPT, source).await
     }
 
     /// How long until the next time. One that was missed while nobody ran is made up for at once.
@@ -39,7 +26,7 @@ impl Timer {
         // The store knows seconds.
         let every = every.as_secs().max(1);
         let next = self.last_run.saturating_add(every);
-        Duration::from_secs(next.saturating_sub(now()).min(every))
+        Duration::from_secs(next.saturating_sub(seconds()).min(every))
     }
 
     /// Silence would look like an empty mailbox.
@@ -49,7 +36,7 @@ impl Timer {
                 0 => "it never worked".to_owned(),
                 at => format!(
                     "it last worked {} minutes ago",
-                    now().saturating_sub(at) / 60
+                    seconds().saturating_sub(at) / 60
                 ),
             };
             say.aside(&format!(
@@ -57,7 +44,7 @@ impl Timer {
                 self.failures
             ));
         }
-        let late = now().saturating_sub(self.last_run.saturating_add(every.as_secs()));
+        let late = seconds().saturating_sub(self.last_run.saturating_add(every.as_secs()));
         if self.last_run > 0 && late > every.as_secs() {
             say.aside(&format!(
                 "nobody looked for {} minutes",
@@ -73,24 +60,20 @@ impl Timer {
         is_success: bool,
     ) -> anyhow::Result<()> {
         let ran = Self {
-            last_run: now(),
-            last_success: if is_success { now() } else { self.last_success },
+            last_run: seconds(),
+            last_success: if is_success {
+                seconds()
+            } else {
+                self.last_success
+            },
             failures: if is_success { 0 } else { self.failures + 1 },
         };
-        let put = PutItem {
-            namespace: Self::namespace()?,
-            key: source.to_owned(),
-            value: serde_json::to_value(ran)?,
-            ttl: None,
-        };
-        home.memory.put(&put, at(now())).await?;
-        Ok(())
+        home.keep(KEPT, source, &ran).await
     }
 }
 
-fn at(seconds: u64) -> superstep::Timestamp {
-    superstep::Timestamp((seconds * 1_000) as i64)
-}
+/// Where timers are kept.
+const KEPT: [&str; 2] = [NAME, "timers"];
 
 #[cfg(test)]
 mod tests {
@@ -101,12 +84,12 @@ mod tests {
         let every = Duration::from_secs(600);
         assert_eq!(Timer::default().wait(every), Duration::ZERO);
         let just_now = Timer {
-            last_run: now(),
+            last_run: seconds(),
             ..Timer::default()
         };
         assert!(just_now.wait(every) > Duration::from_secs(590));
         let clock_went_back = Timer {
-            last_run: now() + 1_000_000,
+            last_run: seconds() + 1_000_000,
             ..Timer::default()
         };
         assert!(clock_went_back.wait(every) <= every);
