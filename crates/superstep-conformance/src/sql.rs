@@ -2,11 +2,18 @@
 //! beside the rules of the traits.
 
 use superstep_core::checkpoint::{BoxFuture, Checkpointer};
+use superstep_core::store::Store;
 
 /// A database with a store in it, which a test can also reach beside the store.
 pub trait Database: Send + Sync + 'static {
     /// The store.
     fn store(&self) -> &dyn Checkpointer;
+
+    /// The long-term store in the same database.
+    fn items(&self) -> &dyn Store;
+
+    /// Changes a byte of an item's value beside the store, as a failing disk would: nothing else in the database notices.
+    fn flip_byte_of_item<'a>(&'a self, key: &'a str) -> BoxFuture<'a, ()>;
 
     /// Runs a statement that every dialect has.
     fn execute<'a>(&'a self, statement: &'a str) -> BoxFuture<'a, ()>;

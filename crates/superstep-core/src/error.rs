@@ -557,6 +557,12 @@ pub enum CheckpointError {
         /// What is wrong with it.
         why: String,
     },
+    /// The database is damaged. The same call will fail again.
+    #[error("the database is damaged: {why}")]
+    DatabaseDamaged {
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
     /// The store is out of reach, full or broken. Whether the write was applied is unknown; the same commit may be tried again.
     #[error("the store did not answer")]
     Store {
@@ -591,6 +597,7 @@ error_codes!(CheckpointError {
     Query => "checkpoint-query",
     NewerDatabase => "checkpoint-newer-database",
     Unusable => "checkpoint-unusable",
+    DatabaseDamaged => "checkpoint-database-damaged",
     Store => "checkpoint-store",
 });
 

@@ -301,6 +301,22 @@ pub enum StoreError {
         /// The key.
         key: String,
     },
+    /// The stored bytes of an item are not those that were written.
+    #[error(
+        "the item `{key}` in {namespace:?} is damaged: its stored bytes do not match their checksum; restore a backup, or delete the item and write it again"
+    )]
+    Damaged {
+        /// The namespace, as far as it can be read.
+        namespace: Vec<String>,
+        /// The key, as far as it can be read.
+        key: String,
+    },
+    /// The database file underneath is damaged. The same call will fail again.
+    #[error("the database is damaged: {why}")]
+    DatabaseDamaged {
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
     /// The database underneath.
     #[error("the store did not answer")]
     Store {
@@ -310,9 +326,23 @@ pub enum StoreError {
     },
 }
 
+/// Returns the checksum that a store keeps with an item: a CRC-32 over the namespace, the key and the value as they are
+/// stored, each with its length. A value that was changed and a value that was moved to another key both fail it. It
+/// guards against damage; whoever can write to the database can also write a checksum.
+pub fn item_checksum(namespace: &[u8], key: &[u8], value: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    for part in [namespace, key, value] {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    hasher.finalize()
+}
+
 error_codes!(StoreError {
     Namespace => "store-namespace",
     Key => "store-key",
     NullValue => "store-null-value",
+    Damaged => "store-damaged",
+    DatabaseDamaged => "store-database-damaged",
     Store => "store-unavailable",
 });

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::error::ModelError;
 use crate::model::BoxFuture;
 use crate::name::ModelName;
-use crate::provider::Address;
+use crate::provider::{Address, bounded};
 use crate::secret::Secret;
 use crate::usage::Usage;
 
@@ -77,7 +77,8 @@ impl RemoteEmbedder {
             })?;
         let status = response.status();
         if !status.is_success() {
-            let why: String = response.text().await.unwrap_or_default();
+            let why = bounded(response, BYTES_MAX).await.unwrap_or_default();
+            let why = String::from_utf8_lossy(&why).into_owned();
             let why = crate::provider::shown(&why, self.key.as_ref());
             return Err(crate::provider::of_status(
                 &self.name,
@@ -86,13 +87,15 @@ impl RemoteEmbedder {
                 None,
             ));
         }
-        let told: Told = response
-            .json()
+        let unreadable = |why: String| ModelError::Unreadable {
+            model: self.name.clone(),
+            why,
+        };
+        let told = bounded(response, BYTES_MAX)
             .await
-            .map_err(|error| ModelError::Unreadable {
-                model: self.name.clone(),
-                why: error.without_url().to_string(),
-            })?;
+            .map_err(|error| unreadable(error.without_url().to_string()))?;
+        let told: Told =
+            serde_json::from_slice(&told).map_err(|error| unreadable(error.to_string()))?;
         self.read(told, texts.len())
     }
 
@@ -172,3 +175,6 @@ impl<E: Embedder + ?Sized> Embedder for Arc<E> {
         (**self).embed(texts)
     }
 }
+
+/// How much of an answer is read: points for some thousand texts.
+const BYTES_MAX: usize = 256 * 1024 * 1024;

@@ -75,6 +75,16 @@ pub enum ModelError {
         /// What it said.
         why: String,
     },
+    /// The reply is longer than a reply may be.
+    #[error(
+        "the reply of `{model}` was cut off: it has more than {limit}; a model that repeats itself does that, or a server that is broken (raise `ReplyLimits` if it is meant to)"
+    )]
+    ReplyTooLarge {
+        /// Who.
+        model: ModelName,
+        /// The limit that it ran into.
+        limit: String,
+    },
     /// The server's answer could not be read.
     #[error("`{model}` gave something that is no answer: {why}")]
     Unreadable {
@@ -114,6 +124,7 @@ impl ModelError {
         "model-unauthorized",
         "model-too-long",
         "model-refused",
+        "model-reply-too-large",
         "model-unreadable",
         "model-unexpected",
         "model-bad-file",
@@ -130,6 +141,7 @@ impl ModelError {
             Self::Unauthorized { .. } => "model-unauthorized",
             Self::TooLong { .. } => "model-too-long",
             Self::Refused { .. } => "model-refused",
+            Self::ReplyTooLarge { .. } => "model-reply-too-large",
             Self::Unreadable { .. } => "model-unreadable",
             Self::Unexpected { .. } => "model-unexpected",
             Self::BadFile { .. } => "model-bad-file",
@@ -148,6 +160,7 @@ impl ModelError {
             Self::Unauthorized { .. }
             | Self::TooLong { .. }
             | Self::Refused { .. }
+            | Self::ReplyTooLarge { .. }
             | Self::Unexpected { .. }
             | Self::BadFile { .. } => false,
         }

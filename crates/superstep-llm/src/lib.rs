@@ -47,7 +47,7 @@ pub use message::{Answer, Block, Content, FileSource, Message, ToolCall, ToolRes
 pub use model::{BoxFuture, Model, whole};
 pub use name::{ModelName, NotAModel, Provider};
 pub use price::{Cost, Price, Prices};
-pub use provider::{Address, Remote};
+pub use provider::{Address, Remote, ReplyLimits};
 pub use reply::{Chunk, Finish, Reply, ReplyStream};
 pub use request::{OutputSchema, Request, ToolChoice, ToolSpec};
 pub use retrying::{Patience, Retrying};

@@ -1,6 +1,7 @@
 //! The node cache: results of nodes that may be used again, across processes.
 
 use superstep_core::Timestamp;
+use superstep_core::store::item_checksum;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::fault::Fault;
@@ -8,12 +9,18 @@ use crate::pool::Pool;
 
 /// The bytes under a key, unless they have expired.
 pub(crate) async fn get(pool: &Pool, key: &str, now: Timestamp) -> Result<Option<Vec<u8>>, Fault> {
-    let sql = "SELECT body FROM cache
+    let sql = "SELECT body, checksum FROM cache
          WHERE hash = $1 AND key = $2 AND (expires IS NULL OR expires > $3)";
     let rows = pool
         .read(sql, &[&hash(key), &key.as_bytes(), &now.0])
         .await?;
-    Ok(rows.first().map(|row| row.get(0)))
+    // A result that is damaged, or from before there were checksums, is none: the node is run again.
+    let found = rows
+        .first()
+        .map(|row| (row.get::<_, Vec<u8>>(0), row.get::<_, Option<i32>>(1)));
+    Ok(found
+        .filter(|(body, stored)| *stored == Some(checksum(key, body)))
+        .map(|(body, _)| body))
 }
 
 /// Keeps bytes under a key.
@@ -23,12 +30,17 @@ pub(crate) async fn put(
     body: &[u8],
     expires: Option<Timestamp>,
 ) -> Result<(), Fault> {
-    let sql = "INSERT INTO cache (hash, key, expires, body) VALUES ($1, $2, $3, $4)
+    let sql = "INSERT INTO cache (hash, key, expires, body, checksum) VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT (hash) DO UPDATE
-             SET key = excluded.key, expires = excluded.expires, body = excluded.body";
+             SET key = excluded.key, expires = excluded.expires, body = excluded.body,
+                 checksum = excluded.checksum";
     let expires = expires.map(|expires| expires.0);
-    pool.write(sql, &[&hash(key), &key.as_bytes(), &expires, &body])
-        .await?;
+    let checksum = checksum(key, body);
+    pool.write(
+        sql,
+        &[&hash(key), &key.as_bytes(), &expires, &body, &checksum],
+    )
+    .await?;
     Ok(())
 }
 
@@ -47,6 +59,10 @@ pub(crate) async fn sweep(pool: &Pool, now: Timestamp) -> Result<u64, Fault> {
     Ok(rows
         .first()
         .map_or(0, |row| row.get::<_, i64>(0).unsigned_abs()))
+}
+
+fn checksum(key: &str, body: &[u8]) -> i32 {
+    item_checksum(&[], key.as_bytes(), body).cast_signed()
 }
 
 fn hash(key: &str) -> i64 {

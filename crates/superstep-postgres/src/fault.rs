@@ -186,7 +186,10 @@ impl From<Fault> for StoreError {
             Fault::Refused(refusal) => StoreError::Store {
                 source: refusal.into(),
             },
-            Fault::Broken(source) => StoreError::Store { source },
+            Fault::Broken(source) => match source.downcast::<StoreError>() {
+                Ok(refusal) => *refusal,
+                Err(source) => StoreError::Store { source },
+            },
         }
     }
 }

@@ -71,3 +71,10 @@ pub(crate) async fn sweep(pool: &Pool, before: Timestamp, limit: u32) -> Result<
         .first()
         .map_or(0, |row| row.get::<_, i64>(0).unsigned_abs()))
 }
+
+/// The server's clock as it is now, not as it was when the transaction began.
+pub(crate) async fn now(pool: &Pool) -> Result<Timestamp, Fault> {
+    let sql = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::int8";
+    let rows = pool.read(sql, &[]).await?;
+    Ok(Timestamp(rows.first().map_or(0, |row| row.get(0))))
+}

@@ -211,6 +211,10 @@ impl Inbox for Postgres {
     fn sweep(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
         Box::pin(async move { Ok(inbox::sweep(&self.pool, before, limit).await?) })
     }
+
+    fn now(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
+        Box::pin(async move { Ok(Some(inbox::now(&self.pool).await?)) })
+    }
 }
 
 impl Checkpointer for Postgres {

@@ -8,10 +8,10 @@ use serde_json::Value as Json;
 use superstep_core::Timestamp;
 use superstep_core::checkpoint::BoxFuture;
 use superstep_core::store::{
-    Item, Namespace, NamespaceQuery, PutItem, Search, Store, StoreError, StoreResult,
+    Item, Namespace, NamespaceQuery, PutItem, Search, Store, StoreError, StoreResult, item_checksum,
 };
-use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
+use tokio_postgres::{Row, Transaction};
 
 use crate::Postgres;
 use crate::fault::{Fault, PostgresError};
@@ -97,7 +97,7 @@ async fn get(
     now: Timestamp,
 ) -> Result<Option<Item>, Fault> {
     let namespace = encode(namespace.segments());
-    let sql = "SELECT namespace, key, value, created, updated, expires, refresh FROM item
+    let sql = "SELECT namespace, key, value, created, updated, expires, checksum, refresh FROM item
          WHERE namespace = $1 AND key = $2 AND (expires IS NULL OR expires > $3)";
     let rows = pool
         .read(sql, &[&namespace, &key.as_bytes(), &now.0])
@@ -105,13 +105,13 @@ async fn get(
     let Some(row) = rows.first() else {
         return Ok(None);
     };
-    if !row.get::<_, bool>(6) {
+    if !row.get::<_, bool>(7) {
         return item(row).map(Some);
     }
     // A clock that went back must not shorten a life. It is read again, for it may have changed since it was found.
     let sql = "UPDATE item SET expires = CASE WHEN refresh THEN greatest(expires, $3 + ttl_ms) ELSE expires END
          WHERE namespace = $1 AND key = $2 AND (expires IS NULL OR expires > $3)
-         RETURNING namespace, key, value, created, updated, expires";
+         RETURNING namespace, key, value, created, updated, expires, checksum";
     let rows = pool
         .write(sql, &[&namespace, &key.as_bytes(), &now.0])
         .await?;
@@ -121,12 +121,12 @@ async fn get(
 async fn put(pool: &Pool, put: &PutItem, now: Timestamp) -> Result<(), Fault> {
     let row = Columns::of(put, now)?;
     // What had expired was gone, so what takes its place is new.
-    let sql = "INSERT INTO item AS i (namespace, key, value, created, updated, expires, ttl_ms, refresh)
-         VALUES ($1, $2, $3, $4, $4, $5, $6, $7)
+    let sql = "INSERT INTO item AS i (namespace, key, value, created, updated, expires, ttl_ms, refresh, checksum)
+         VALUES ($1, $2, $3, $4, $4, $5, $6, $7, $8)
          ON CONFLICT (namespace, key) DO UPDATE SET value = excluded.value,
              created = CASE WHEN i.expires <= excluded.created THEN excluded.created ELSE i.created END,
              updated = excluded.updated, expires = excluded.expires, ttl_ms = excluded.ttl_ms,
-             refresh = excluded.refresh";
+             refresh = excluded.refresh, checksum = excluded.checksum";
     pool.write(sql, &row.params()).await?;
     Ok(())
 }
@@ -143,22 +143,23 @@ async fn put_if(
     let row = Columns::of(put, now)?;
     let stored = match seen {
         None => {
-            let sql = "INSERT INTO item AS i (namespace, key, value, created, updated, expires, ttl_ms, refresh)
-                 VALUES ($1, $2, $3, $4, $4, $5, $6, $7)
+            let sql = "INSERT INTO item AS i (namespace, key, value, created, updated, expires, ttl_ms, refresh, checksum)
+                 VALUES ($1, $2, $3, $4, $4, $5, $6, $7, $8)
                  ON CONFLICT (namespace, key) DO UPDATE SET value = excluded.value,
                      created = excluded.created, updated = excluded.updated,
-                     expires = excluded.expires, ttl_ms = excluded.ttl_ms, refresh = excluded.refresh
+                     expires = excluded.expires, ttl_ms = excluded.ttl_ms, refresh = excluded.refresh,
+                     checksum = excluded.checksum
                      WHERE i.expires <= excluded.created
                  RETURNING 1";
             pool.write(sql, &row.params()).await?
         }
         Some(seen) => {
             let seen = serde_json::to_vec(seen)?;
-            let sql = "UPDATE item SET value = $3, updated = $4, expires = $5, ttl_ms = $6, refresh = $7
-                 WHERE namespace = $1 AND key = $2 AND (expires IS NULL OR expires > $4) AND value = $8
+            let sql = "UPDATE item SET value = $3, updated = $4, expires = $5, ttl_ms = $6, refresh = $7, checksum = $8
+                 WHERE namespace = $1 AND key = $2 AND (expires IS NULL OR expires > $4) AND value = $9
                  RETURNING 1";
-            let [a, b, c, d, e, f, g] = row.params();
-            pool.write(sql, &[a, b, c, d, e, f, g, &seen]).await?
+            let [a, b, c, d, e, f, g, h] = row.params();
+            pool.write(sql, &[a, b, c, d, e, f, g, h, &seen]).await?
         }
     };
     Ok(!stored.is_empty())
@@ -173,14 +174,19 @@ struct Columns<'a> {
     expires: Option<i64>,
     ttl_ms: Option<i64>,
     refresh: bool,
+    checksum: i32,
 }
 
 impl<'a> Columns<'a> {
     fn of(put: &'a PutItem, now: Timestamp) -> Result<Self, Fault> {
+        let namespace = encode(put.namespace.segments());
+        let key = put.key.as_bytes();
+        let value = serde_json::to_vec(&put.value)?;
         Ok(Self {
-            namespace: encode(put.namespace.segments()),
-            key: put.key.as_bytes(),
-            value: serde_json::to_vec(&put.value)?,
+            checksum: checksum(&namespace, key, &value),
+            namespace,
+            key,
+            value,
             now: now.0,
             expires: put.ttl.map(|ttl| now.plus_ms(ttl.ms).0),
             // Added to a time by PostgreSQL, which must not overflow.
@@ -189,7 +195,7 @@ impl<'a> Columns<'a> {
         })
     }
 
-    fn params(&self) -> [&(dyn ToSql + Sync); 7] {
+    fn params(&self) -> [&(dyn ToSql + Sync); 8] {
         [
             &self.namespace,
             &self.key,
@@ -198,6 +204,7 @@ impl<'a> Columns<'a> {
             &self.expires,
             &self.ttl_ms,
             &self.refresh,
+            &self.checksum,
         ]
     }
 }
@@ -236,7 +243,7 @@ async fn search(pool: &Pool, search: &Search, now: Timestamp) -> Result<Vec<Item
 macro_rules! items {
     ($rest:literal) => {
         concat!(
-            "SELECT namespace, key, value, created, updated, expires FROM item
+            "SELECT namespace, key, value, created, updated, expires, checksum FROM item
              WHERE namespace >= $1 AND ($2::bytea IS NULL OR namespace < $2)
                AND (expires IS NULL OR expires > $3)
              ORDER BY updated DESC, namespace, key",
@@ -283,16 +290,56 @@ async fn namespaces(
     Ok(found)
 }
 
-/// An item in six columns: namespace, key, value, created, updated, expires.
+/// An item in seven columns: namespace, key, value, created, updated, expires, checksum. Nothing of it is decoded before
+/// its checksum is found right.
 fn item(row: &Row) -> Result<Item, Fault> {
+    let [namespace, key, value]: [&[u8]; 3] = [row.get(0), row.get(1), row.get(2)];
+    let stored: Option<i32> = row.get(6);
+    // None is of a program that knew no checksums, and changed the item after they were filled in.
+    if stored.is_some_and(|stored| stored != checksum(namespace, key, value)) {
+        let namespace = String::from_utf8_lossy(namespace);
+        let segments = namespace.split_terminator(char::from(SEPARATOR));
+        return Err(StoreError::Damaged {
+            namespace: segments.map(str::to_owned).collect(),
+            key: String::from_utf8_lossy(key).into_owned(),
+        }
+        .into());
+    }
     Ok(Item {
-        namespace: decode(row.get(0))?,
+        namespace: decode(namespace)?,
         key: text(row, 1)?,
-        value: serde_json::from_slice::<Json>(row.get(2))?,
+        value: serde_json::from_slice::<Json>(value)?,
         created: Timestamp(row.get(3)),
         updated: Timestamp(row.get(4)),
         expires: row.get::<_, Option<i64>>(5).map(Timestamp),
     })
+}
+
+fn checksum(namespace: &[u8], key: &[u8], value: &[u8]) -> i32 {
+    item_checksum(namespace, key, value).cast_signed()
+}
+
+/// Gives the items of an older schema their checksums, some at a time. What is there is taken for right: nobody can tell any
+/// more.
+pub(crate) async fn fill_checksums(transaction: &Transaction<'_>) -> Result<(), Fault> {
+    let select =
+        "SELECT row, namespace, key, value FROM item WHERE row > $1 ORDER BY row LIMIT 500";
+    let update = "UPDATE item SET checksum = filled.checksum
+         FROM unnest($1::int8[], $2::int4[]) AS filled (row, checksum) WHERE item.row = filled.row";
+    let mut after = i64::MIN;
+    loop {
+        let rows = transaction.query(select, &[&after]).await?;
+        let Some(last) = rows.last() else {
+            return Ok(());
+        };
+        after = last.get(0);
+        let numbers: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
+        let sums: Vec<i32> = rows
+            .iter()
+            .map(|row| checksum(row.get(1), row.get(2), row.get(3)))
+            .collect();
+        transaction.execute(update, &[&numbers, &sums]).await?;
+    }
 }
 
 fn encode<'a>(segments: impl IntoIterator<Item = &'a String>) -> Vec<u8> {

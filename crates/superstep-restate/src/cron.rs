@@ -182,7 +182,7 @@ impl Desk {
 }
 
 fn wait_ms(until: Timestamp) -> u64 {
-    u64::try_from(until.0 - now().0).unwrap_or(0)
+    crate::handlers::wait_ms(now(), until)
 }
 
 const KEPT_FOR_EVER: Timestamp = Timestamp(i64::MAX);

@@ -7,7 +7,7 @@
 //! epoch of the run: when somebody else has taken the thread up, what they record is refused.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -25,6 +25,9 @@ use tracing::Instrument;
 
 use crate::refusal::{Refusal, chain};
 
+#[cfg(test)]
+pub(crate) mod tests;
+
 /// What every handler of a worker works with.
 pub(crate) struct Desk {
     pub(crate) runtime: Runtime,
@@ -32,8 +35,14 @@ pub(crate) struct Desk {
     pub(crate) limits: SegmentLimits,
     pub(crate) counts: Counts,
     pub(crate) draining: AtomicBool,
-    /// Orders that were read, for they are read again by every segment and every task.
-    orders: Mutex<HashMap<RunId, Arc<Order>>>,
+    /// Whether the clock of this machine was found wrong.
+    pub(crate) skewed: AtomicBool,
+    /// Orders that were read, for they are read again by every segment and every task. Kept by thread and id: an order
+    /// that was read for one thread is not there for another one, whoever names its id.
+    orders: Mutex<HashMap<(ThreadId, RunId), Arc<Order>>>,
+    /// What is broken on purpose.
+    #[cfg(test)]
+    pub(crate) mutant: Option<tests::Mutant>,
 }
 
 /// What a worker has done, for those who watch it.
@@ -46,6 +55,8 @@ pub(crate) struct Counts {
     pub(crate) stopped: AtomicU64,
     pub(crate) refused: AtomicU64,
     pub(crate) under_way: AtomicU64,
+    /// How far the clock of this machine is ahead of the database's.
+    pub(crate) skew_ms: AtomicI64,
 }
 
 /// What an order comes to, as far as the journal is to know.
@@ -79,6 +90,31 @@ pub(crate) struct DueRef {
     /// The order after which it was open.
     order: RunId,
     question: InterruptId,
+    /// How often it was put back because its time had not come.
+    #[serde(default)]
+    put_back: u32,
+}
+
+/// What is to be done about a question whose timer has come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+enum Due {
+    /// It is answered, waits without end, or is not asked any more.
+    Nothing,
+    /// This order answers it.
+    Answer(RunId),
+    /// Its time comes in so many milliseconds.
+    Early(u64),
+}
+
+/// Why a worker does not run anything: times that it stored would be wrong.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the clock of this worker is {} s off the clock of its database; set the clock (is NTP running?)",
+    by_ms / 1_000
+)]
+pub(crate) struct ClockSkew {
+    /// How far ahead it is, or behind if it is negative.
+    pub(crate) by_ms: i64,
 }
 
 /// A thread.
@@ -136,13 +172,21 @@ impl Thread {
         Json(due): Json<DueRef>,
     ) -> HandlerResult<Json<Option<Reply>>> {
         let (desk, thread) = (&self.0, thread_of(ctx.key())?);
-        let Json(answer) = ctx
+        let Json(found) = ctx
             .run(|| async { Ok(Json(desk.answer_at_deadline(&thread, &due).await?)) })
             .name("expire")
             .await?;
-        match answer {
-            Some(id) => Ok(Json(Some(self.carry_out(&ctx, id).await?.into_inner()))),
-            None => Ok(Json(None)),
+        match found {
+            Due::Answer(id) => Ok(Json(Some(self.carry_out(&ctx, id).await?.into_inner()))),
+            Due::Nothing => Ok(Json(None)),
+            Due::Early(wait) => {
+                let again = DueRef {
+                    put_back: due.put_back.saturating_add(1),
+                    ..due
+                };
+                self.wake_at_deadline(&ctx, again, wait);
+                Ok(Json(None))
+            }
         }
     }
 }
@@ -159,7 +203,7 @@ impl Thread {
             carried = Some(match told {
                 Told::Refused => return Ok(Json(Reply::Refused)),
                 Told::Boundary(Boundary::Stopped(report)) => {
-                    self.watch_deadlines(ctx, id, &report);
+                    self.watch_deadlines(ctx, id, &report).await?;
                     return Ok(Json(Reply::Done(report)));
                 }
                 Told::Boundary(Boundary::GoOn(carried)) => carried,
@@ -217,18 +261,41 @@ impl Thread {
         }
     }
 
-    fn watch_deadlines(&self, ctx: &ObjectContext<'_>, order: RunId, report: &Report) {
+    async fn watch_deadlines(
+        &self,
+        ctx: &ObjectContext<'_>,
+        order: RunId,
+        report: &Report,
+    ) -> HandlerResult<()> {
+        if report.due.is_empty() {
+            return Ok(());
+        }
+        let desk = &self.0;
+        let Json(now) = ctx
+            .run(|| async { Ok(Json(desk.authority_now().await?)) })
+            .name("clock")
+            .await?;
         for (question, deadline) in &report.due {
-            let wait = u64::try_from(deadline.0 - now().0).unwrap_or(0);
             let due = DueRef {
                 order,
                 question: *question,
+                put_back: 0,
             };
-            ctx.object_client::<ThreadClient<'_>>(ctx.key())
-                .expire(Json(due))
-                .idempotency_key(format!("due-{order}-{question}"))
-                .send_after(Duration::from_millis(wait));
+            self.wake_at_deadline(ctx, due, wait_ms(now, *deadline));
         }
+        Ok(())
+    }
+
+    /// Has the deadline of a question looked at after a while. The same one put back equally often is one call.
+    fn wake_at_deadline(&self, ctx: &ObjectContext<'_>, due: DueRef, wait_ms: u64) {
+        let key = match due.put_back {
+            0 => format!("due-{}-{}", due.order, due.question),
+            n => format!("due-{}-{}-{n}", due.order, due.question),
+        };
+        ctx.object_client::<ThreadClient<'_>>(ctx.key())
+            .expire(Json(due))
+            .idempotency_key(key)
+            .send_after(Duration::from_millis(wait_ms));
     }
 }
 
@@ -258,7 +325,10 @@ impl Desk {
             limits,
             counts: Counts::default(),
             draining: AtomicBool::new(false),
+            skewed: AtomicBool::new(false),
             orders: Mutex::default(),
+            #[cfg(test)]
+            mutant: None,
         }
     }
 
@@ -268,7 +338,7 @@ impl Desk {
         id: RunId,
         carried: Option<Carried>,
     ) -> HandlerResult<Json<Told>> {
-        self.refuse_draining()?;
+        self.refuse_unfit()?;
         let _under_way = self.counts.enter();
         let order = self.order(thread, id).await?;
         let span = tracing::info_span!("segment", %thread, run = %id);
@@ -295,7 +365,7 @@ impl Desk {
     }
 
     async fn run_task(&self, task: &TaskRef) -> HandlerResult<()> {
-        self.refuse_draining()?;
+        self.refuse_unfit()?;
         let _under_way = self.counts.enter();
         let thread = thread_of(&task.thread)?;
         let order = self.order(&thread, task.order).await?;
@@ -314,10 +384,56 @@ impl Desk {
         })
     }
 
-    /// A worker that is told to stop begins nothing: Restate asks another one.
-    fn refuse_draining(&self) -> Result<(), DriveError> {
-        match self.draining.load(Ordering::SeqCst) {
-            true => Err(DriveError::Draining),
+    /// A worker that is told to stop begins nothing, and neither does one whose clock is wrong: Restate asks another one.
+    fn refuse_unfit(&self) -> HandlerResult<()> {
+        if self.draining.load(Ordering::SeqCst) {
+            return Err(DriveError::Draining.into());
+        }
+        if self.skewed.load(Ordering::SeqCst) {
+            return Err(ClockSkew {
+                by_ms: self.counts.skew_ms.load(Ordering::SeqCst),
+            }
+            .into());
+        }
+        Ok(())
+    }
+
+    /// Returns the time that decides about deadlines.
+    ///
+    /// It is the database's: the clock of a worker's machine may be wrong, every worker has another one, and a deadline is
+    /// stored next to this clock and outlives them all. Restate's timers only wake somebody up: they run on the clocks of its
+    /// nodes, and anybody who reaches the ingress can make the same call without a timer. A store without a clock leaves
+    /// this process's.
+    async fn authority_now(&self) -> Result<Timestamp, DriveError> {
+        #[cfg(test)]
+        if self.mutant == Some(tests::Mutant::TrustsItsOwnClock) {
+            return Ok(self.runtime.now());
+        }
+        Ok(self.inbox.now().await?.unwrap_or(self.runtime.now()))
+    }
+
+    /// Compares the clock of this machine with the database's, and remembers the result.
+    pub(crate) async fn check_clock(&self) -> Result<(), CheckClockError> {
+        let (before, theirs, after) = (
+            self.runtime.now().0,
+            self.authority_now().await?.0,
+            self.runtime.now().0,
+        );
+        // Theirs was read at some moment in between; a slow answer is not a wrong clock.
+        let by_ms = match theirs {
+            theirs if theirs < before => before - theirs,
+            theirs if theirs > after => after - theirs,
+            _ => 0,
+        };
+        let mut is_skewed = by_ms.abs() > SKEW_MAX_MS;
+        #[cfg(test)]
+        {
+            is_skewed &= self.mutant != Some(tests::Mutant::IgnoresSkew);
+        }
+        self.counts.skew_ms.store(by_ms, Ordering::SeqCst);
+        self.skewed.store(is_skewed, Ordering::SeqCst);
+        match is_skewed {
+            true => Err(CheckClockError::Skew(ClockSkew { by_ms })),
             false => Ok(()),
         }
     }
@@ -341,9 +457,10 @@ impl Desk {
         }
     }
 
+    /// Returns an order that was given for this thread. The only way to an order, cached or not.
     async fn order(&self, thread: &ThreadId, id: RunId) -> HandlerResult<Arc<Order>> {
-        if let Some(order) = lock(&self.orders).get(&id) {
-            return Ok(order.clone());
+        if let Some(order) = self.cached_order(thread, id) {
+            return Ok(order);
         }
         let Some(kept) = self.inbox.get(id).await? else {
             let why = format!("order `{id}` is not in the inbox any more; give it again");
@@ -360,16 +477,22 @@ impl Desk {
         if orders.len() >= ORDERS_MAX {
             orders.clear();
         }
-        orders.insert(id, order.clone());
+        orders.insert((thread.clone(), id), order.clone());
         Ok(order)
     }
 
-    /// Gives the order by which a question answers itself; none if somebody was quicker.
-    async fn answer_at_deadline(
-        &self,
-        thread: &ThreadId,
-        due: &DueRef,
-    ) -> HandlerResult<Option<RunId>> {
+    fn cached_order(&self, thread: &ThreadId, id: RunId) -> Option<Arc<Order>> {
+        let orders = lock(&self.orders);
+        #[cfg(test)]
+        if self.mutant == Some(tests::Mutant::CachesByIdAlone) {
+            let mut of_any_thread = orders.iter().filter(|((_, cached), _)| *cached == id);
+            return of_any_thread.next().map(|(_, order)| order.clone());
+        }
+        orders.get(&(thread.clone(), id)).cloned()
+    }
+
+    /// Gives the order by which a question answers itself, unless somebody was quicker or its time has not come.
+    async fn answer_at_deadline(&self, thread: &ThreadId, due: &DueRef) -> HandlerResult<Due> {
         let query = InterruptQuery {
             tenant: thread.tenant().to_owned(),
             thread: Some(thread.clone()),
@@ -382,19 +505,31 @@ impl Desk {
         };
         let open = self.runtime.questions(&query).await?;
         let Some(open) = open.iter().find(|open| open.question.id == due.question) else {
-            return Ok(None);
+            return Ok(Due::Nothing);
         };
         let body = match &open.question.on_deadline {
-            OnDeadline::Wait => return Ok(None),
+            OnDeadline::Wait => return Ok(Due::Nothing),
             OnDeadline::Answer(value) => AnswerBody::Value(value.clone()),
             OnDeadline::Fail => AnswerBody::Expired,
         };
+        let Some(deadline) = open.question.deadline else {
+            return Ok(Due::Nothing);
+        };
+        let now = self.authority_now().await?;
+        let mut early = wait_ms(now, deadline);
+        #[cfg(test)]
+        if self.mutant == Some(tests::Mutant::ExpiresEarly) {
+            early = 0;
+        }
+        if early > 0 {
+            return Ok(Due::Early(early));
+        }
         let answer = Answer {
             interrupt: due.question,
             body,
             by: "deadline".to_owned(),
-            // Not the time of this call: asked again, it is the same answer.
-            at: open.question.deadline.unwrap_or_default(),
+            // Asked again, this is another time. The inbox keeps the first order under this id, and so the first time.
+            at: now,
         };
         let of = self.order(thread, due.order).await?;
         let order = Order::new(
@@ -404,10 +539,19 @@ impl Desk {
         )?;
         let id = derived(&[&due.order.to_bytes(), &due.question.to_bytes()]);
         self.inbox
-            .put(id, thread, &order.to_bytes(thread), now())
+            .put(id, thread, &order.to_bytes(thread), now)
             .await?;
-        Ok(Some(id))
+        Ok(Due::Answer(id))
     }
+}
+
+/// Why a clock is not trusted.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CheckClockError {
+    #[error(transparent)]
+    Skew(ClockSkew),
+    #[error(transparent)]
+    Unknown(#[from] DriveError),
 }
 
 impl Counts {
@@ -448,6 +592,11 @@ pub(crate) fn now() -> Timestamp {
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// How long it is until then.
+pub(crate) fn wait_ms(now: Timestamp, until: Timestamp) -> u64 {
+    u64::try_from(until.0.saturating_sub(now.0)).unwrap_or(0)
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What it guards is changed by single calls, so a panic cannot have left it half changed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -455,6 +604,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// How many orders a worker remembers.
 const ORDERS_MAX: usize = 4_096;
+/// How far the clock of a worker may be off. Clocks that NTP keeps are within a few milliseconds; this leaves room for one that
+/// is being slewed.
+const SKEW_MAX_MS: i64 = 10_000;
 /// How many open questions of a thread are looked through.
 const QUESTIONS_MAX: u32 = 10_000;
 const FIRST_SLICE: Duration = Duration::from_secs(2);

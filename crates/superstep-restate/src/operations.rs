@@ -1,9 +1,11 @@
 //! What those who run workers look at: health, readiness, figures.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -12,10 +14,10 @@ use hyper::header::CONTENT_TYPE;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use superstep::ThreadId;
-use tokio::net::TcpListener;
-use tokio::task::JoinSet;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{AbortHandle, JoinSet};
 
 use crate::handlers::Desk;
 
@@ -30,9 +32,10 @@ impl Health {
         Self { desk }
     }
 
-    /// Whether it takes calls: its store answers, and it is not about to stop.
+    /// Whether it takes calls: its store answers, its clock is right, and it is not about to stop.
     pub async fn is_ready(&self) -> bool {
-        if self.desk.draining.load(Ordering::SeqCst) {
+        let desk = &self.desk;
+        if desk.draining.load(Ordering::SeqCst) || desk.skewed.load(Ordering::SeqCst) {
             return false;
         }
         let probe = ThreadId::new("ready").expect("a thread name");
@@ -133,25 +136,55 @@ impl std::fmt::Debug for Health {
 }
 
 /// Answers until it is aborted.
+///
+/// Anybody on the network may connect and say nothing, so neither the time nor the number of connections is theirs to
+/// choose: each has a few seconds, and when there are too many the oldest one is closed. A probe is answered within
+/// milliseconds and is not among the oldest.
 pub(crate) async fn serve(listener: TcpListener, health: Health) {
-    let mut looking = JoinSet::new();
+    let mut connections = JoinSet::new();
+    let mut oldest_first = VecDeque::new();
     loop {
-        // Those who have gone are kept until somebody looks.
-        while looking.try_join_next().is_some() {}
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::task::yield_now().await;
-            continue;
-        };
-        let health = health.clone();
-        looking.spawn(async move {
-            let answer = service_fn(move |request: Request<Incoming>| {
-                let health = health.clone();
-                async move { Ok::<_, Infallible>(health.answer(request.uri().path()).await) }
-            });
-            let served = http1::Builder::new().serve_connection(TokioIo::new(stream), answer);
-            if let Err(error) = served.await {
-                tracing::debug!(%error, "somebody who looked at the worker went away");
+        // Those that have ended are kept until somebody looks.
+        while connections.try_join_next().is_some() {}
+        oldest_first.retain(|connection: &AbortHandle| !connection.is_finished());
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // Too many open files, say. Asking again at once would only take the whole processor.
+                tracing::warn!(%error, "a connection to the operations port was not accepted");
+                tokio::time::sleep(ACCEPT_AGAIN).await;
+                continue;
             }
-        });
+        };
+        if oldest_first.len() >= CONNECTIONS_MAX
+            && let Some(oldest) = oldest_first.pop_front()
+        {
+            oldest.abort();
+        }
+        oldest_first.push_back(connections.spawn(answer(stream, health.clone())));
     }
 }
+
+async fn answer(stream: TcpStream, health: Health) {
+    let answer = service_fn(move |request: Request<Incoming>| {
+        let health = health.clone();
+        async move { Ok::<_, Infallible>(health.answer(request.uri().path()).await) }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_MAX)
+        .serve_connection(TokioIo::new(stream), answer);
+    match tokio::time::timeout(CONNECTION_MAX, served).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "metrics client disconnected"),
+        Err(_) => tracing::debug!("metrics client took too long"),
+    }
+}
+
+/// How many connections the port serves at once.
+const CONNECTIONS_MAX: usize = 32;
+/// How long a request may take to arrive.
+const HEADER_MAX: Duration = Duration::from_secs(5);
+/// How long a connection is kept, with all its requests.
+const CONNECTION_MAX: Duration = Duration::from_secs(60);
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);

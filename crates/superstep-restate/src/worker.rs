@@ -13,12 +13,14 @@ use restate_sdk::endpoint::{Endpoint, ServiceOptions};
 use restate_sdk::hyper::HyperEndpoint;
 use restate_sdk::service::IntoServiceDefinition;
 use superstep::driver::Inbox;
-use superstep::{Runtime, SegmentLimits};
+use superstep::{DriveError, Runtime, SegmentLimits};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
 
 use crate::cron::CronObject;
-use crate::handlers::{Desk, Node, Thread};
+#[cfg(test)]
+use crate::handlers::tests::Mutant;
+use crate::handlers::{CheckClockError, Desk, Node, Thread};
 use crate::operations::{self, Health};
 
 /// A process that runs graphs for a cluster.
@@ -27,8 +29,12 @@ pub struct Worker {
     inbox: Arc<dyn Inbox>,
     limits: SegmentLimits,
     identity_key: Option<String>,
+    takes_unsigned: bool,
     operations: Option<TcpListener>,
     drain: Duration,
+    /// What is broken on purpose.
+    #[cfg(test)]
+    mutant: Option<Mutant>,
 }
 
 /// Why a worker could not serve.
@@ -41,6 +47,27 @@ pub enum WorkerError {
         /// What was given.
         key: String,
     },
+    /// Everybody who reaches the address could have any thread run.
+    #[error(
+        "{address} can be reached from other machines, and without an identity key everybody who reaches it can run threads; give the public key that Restate prints when it starts (`Worker::identity_key`, `archie worker --identity-key publickeyv1_…`), or listen at 127.0.0.1"
+    )]
+    NoIdentityKey {
+        /// Where it was to listen.
+        address: SocketAddr,
+    },
+    /// The clock of this machine is wrong, and so would be the times that the worker stores.
+    #[error(
+        "the clock of this machine is {} s {} the clock of the database; set it (is NTP running?)",
+        by_ms.abs() / 1_000,
+        if *by_ms > 0 { "ahead of" } else { "behind" }
+    )]
+    ClockSkew {
+        /// How many milliseconds it is ahead, or behind if it is negative.
+        by_ms: i64,
+    },
+    /// The store could not be asked for the time.
+    #[error("the store could not be asked for the time")]
+    Store(#[source] DriveError),
     /// The address could not be used.
     #[error("the address could not be listened at")]
     Listen(#[from] io::Error),
@@ -48,12 +75,21 @@ pub enum WorkerError {
 
 impl WorkerError {
     /// The codes of this error.
-    pub const CODES: &'static [&'static str] = &["worker-bad-key", "worker-listen"];
+    pub const CODES: &'static [&'static str] = &[
+        "worker-bad-key",
+        "worker-no-identity-key",
+        "worker-clock-skew",
+        "worker-store",
+        "worker-listen",
+    ];
 
     /// The stable code of this error: the name of its page in the error index.
     pub fn code(&self) -> &'static str {
         match self {
             WorkerError::BadKey { .. } => "worker-bad-key",
+            WorkerError::NoIdentityKey { .. } => "worker-no-identity-key",
+            WorkerError::ClockSkew { .. } => "worker-clock-skew",
+            WorkerError::Store(_) => "worker-store",
             WorkerError::Listen(_) => "worker-listen",
         }
     }
@@ -68,8 +104,11 @@ impl Worker {
             inbox: Arc::new(inbox),
             limits: SegmentLimits::default(),
             identity_key: None,
+            takes_unsigned: false,
             operations: None,
             drain: Duration::from_secs(60),
+            #[cfg(test)]
+            mutant: None,
         }
     }
 
@@ -84,6 +123,14 @@ impl Worker {
     #[must_use]
     pub fn identity_key(mut self, key: impl Into<String>) -> Self {
         self.identity_key = Some(key.into());
+        self
+    }
+
+    /// Serves on every address without an identity key. Everybody who reaches the address can then have any thread of any
+    /// tenant run: only for a network that nobody else is on, such as the inside of a pod.
+    #[must_use]
+    pub fn take_unsigned_calls(mut self) -> Self {
+        self.takes_unsigned = true;
         self
     }
 
@@ -122,26 +169,63 @@ impl Worker {
         listener: TcpListener,
         stop: impl Future<Output = ()>,
     ) -> Result<(), WorkerError> {
-        let desk = Arc::new(Desk::new(self.runtime, self.inbox, self.limits));
-        let endpoint = endpoint(&desk, self.identity_key.as_deref())?;
+        let address = listener.local_addr()?;
+        #[cfg(test)]
+        let this = self.broken();
+        #[cfg(not(test))]
+        let this = self;
+        if this.identity_key.is_none() && !this.takes_unsigned && !address.ip().is_loopback() {
+            return Err(WorkerError::NoIdentityKey { address });
+        }
+        let desk = Desk::new(this.runtime, this.inbox, this.limits);
+        #[cfg(test)]
+        let desk = Desk {
+            mutant: this.mutant,
+            ..desk
+        };
+        let desk = Arc::new(desk);
+        desk.check_clock().await.map_err(|error| match error {
+            CheckClockError::Skew(skew) => WorkerError::ClockSkew { by_ms: skew.by_ms },
+            CheckClockError::Unknown(error) => WorkerError::Store(error),
+        })?;
+        let endpoint = endpoint(&desk, this.identity_key.as_deref())?;
         let health = Health::new(desk.clone());
         // Whatever is spawned ends with this call.
         let mut tasks = JoinSet::new();
-        if let Some(listener) = self.operations {
+        if let Some(listener) = this.operations {
             tasks.spawn(operations::serve(listener, health));
         }
+        tasks.spawn(watch_clock(desk.clone()));
         let endpoint = HyperEndpoint::new(endpoint);
         let connections = accept(&listener, &endpoint, stop, &mut tasks).await;
         desk.draining.store(true, Ordering::SeqCst);
         desk.runtime.refuse_runs();
         drop(listener);
-        if tokio::time::timeout(self.drain, connections.shutdown())
+        if tokio::time::timeout(this.drain, connections.shutdown())
             .await
             .is_err()
         {
             tracing::warn!("what is still under way is cut, and tried again by another worker");
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Worker {
+    pub(crate) fn mutant(mut self, mutant: Option<Mutant>) -> Self {
+        self.mutant = mutant;
+        self
+    }
+
+    /// Without what the mutant does without.
+    fn broken(mut self) -> Self {
+        match self.mutant {
+            Some(Mutant::TakesUnsignedCalls) => self.identity_key = None,
+            Some(Mutant::ServesAnywhere) => self.takes_unsigned = true,
+            _ => {}
+        }
+        self
     }
 }
 
@@ -190,6 +274,22 @@ async fn accept(
     }
 }
 
+/// Looks at the clock again and again: it may be set while the worker runs. Until it is right, segments are refused and
+/// the worker is not ready.
+async fn watch_clock(desk: Arc<Desk>) {
+    loop {
+        tokio::time::sleep(CLOCK_LOOK).await;
+        match desk.check_clock().await {
+            Ok(()) => {}
+            Err(CheckClockError::Skew(error)) => tracing::error!(%error, "the worker runs nothing"),
+            // A store that does not answer says so to whoever needs it.
+            Err(CheckClockError::Unknown(error)) => {
+                tracing::debug!(%error, "the store was not asked for the time");
+            }
+        }
+    }
+}
+
 /// What Restate is told of the worker: its services, and how they are to be tried again.
 fn endpoint(desk: &Arc<Desk>, identity_key: Option<&str>) -> Result<Endpoint, WorkerError> {
     let options = || {
@@ -231,6 +331,7 @@ fn endpoint(desk: &Arc<Desk>, identity_key: Option<&str>) -> Result<Endpoint, Wo
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LONGEST_RETRY: Duration = Duration::from_secs(10);
 const RETRIES_MAX: u64 = 50_000;
+const CLOCK_LOOK: Duration = Duration::from_secs(5);
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 /// How many connections may wait to be accepted.
 const BACKLOG: u32 = 1_024;

@@ -10,7 +10,7 @@ use superstep_core::error::CheckpointError;
 use superstep_core::{Epoch, Seq, ThreadId, Timestamp};
 
 use crate::Sqlite;
-use crate::fault::Fault;
+use crate::fault::{Fault, SqliteError};
 use crate::list;
 use crate::read::{self, Stand, stored_body};
 use crate::row;
@@ -27,14 +27,8 @@ impl Sqlite {
 
     /// What SQLite finds wrong with the file: nothing, if it is sound. Reads all of it.
     pub async fn integrity_check(&self) -> CheckpointResult<Vec<String>> {
-        self.read_alone(|connection| {
-            let mut check = connection.prepare("PRAGMA integrity_check")?;
-            let lines: Vec<String> = check
-                .query_map([], |row| row.get(0))?
-                .collect::<rusqlite::Result<_>>()?;
-            Ok(lines.into_iter().filter(|line| line != "ok").collect())
-        })
-        .await
+        self.read_alone(|connection| problems(connection, "PRAGMA integrity_check"))
+            .await
     }
 
     /// How large the database is, without its write-ahead log: the log is moved into it as far as readers allow.
@@ -70,6 +64,30 @@ impl Sqlite {
         Ok(self.read_in(Setting::Alone, work).await?)
     }
 }
+
+/// Refuses a small file in which SQLite finds something wrong. One that is larger is not looked through unasked, for
+/// that takes a second for each few hundred megabytes.
+pub(crate) fn check_small(connection: &Connection) -> Result<(), Fault> {
+    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    if number("page_count")? * number("page_size")? > CHECKED_BYTES_MAX {
+        return Ok(());
+    }
+    match problems(connection, "PRAGMA integrity_check(1)")?.pop() {
+        None => Ok(()),
+        Some(what) => Err(SqliteError::Unsound { what }.into()),
+    }
+}
+
+fn problems(connection: &Connection, check: &str) -> Result<Vec<String>, Fault> {
+    let mut check = connection.prepare(check)?;
+    let lines: Vec<String> = check
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(lines.into_iter().filter(|line| line != "ok").collect())
+}
+
+/// Files up to this size are looked through when a list is first read from them: some milliseconds.
+const CHECKED_BYTES_MAX: i64 = 8 * 1024 * 1024;
 
 fn checkpoint(connection: &Connection, pragma: &str) -> rusqlite::Result<()> {
     connection.query_row(pragma, [], |_| Ok(()))

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use superstep_core::Timestamp;
+use superstep_core::store::item_checksum;
 
 use crate::fault::Fault;
 
@@ -11,13 +12,16 @@ pub(crate) fn get(
     key: &str,
     now: Timestamp,
 ) -> Result<Option<Vec<u8>>, Fault> {
-    let found = connection
+    let found: Option<(Vec<u8>, Option<i64>)> = connection
         .prepare_cached(
-            "SELECT body FROM cache WHERE key = ?1 AND (expires IS NULL OR expires > ?2)",
+            "SELECT body, checksum FROM cache WHERE key = ?1 AND (expires IS NULL OR expires > ?2)",
         )?
-        .query_row(params![key, now.0], |row| row.get(0))
+        .query_row(params![key, now.0], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    Ok(found)
+    // A result that is damaged, or from before there were checksums, is none: the node is run again.
+    Ok(found
+        .filter(|(body, stored)| *stored == Some(checksum(key, body)))
+        .map(|(body, _)| body))
 }
 
 /// Keeps bytes under a key.
@@ -30,11 +34,16 @@ pub(crate) fn put(
     let expires = expires.map(|expires| expires.0);
     connection
         .prepare_cached(
-            "INSERT INTO cache (key, expires, body) VALUES (?1, ?2, ?3)
-             ON CONFLICT (key) DO UPDATE SET expires = excluded.expires, body = excluded.body",
+            "INSERT INTO cache (key, expires, body, checksum) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (key) DO UPDATE SET expires = excluded.expires, body = excluded.body,
+                 checksum = excluded.checksum",
         )?
-        .execute(params![key, expires, body])?;
+        .execute(params![key, expires, body, checksum(key, body)])?;
     Ok(())
+}
+
+fn checksum(key: &str, body: &[u8]) -> i64 {
+    i64::from(item_checksum(&[], key.as_bytes(), body).cast_signed())
 }
 
 /// Forgets every key that begins with this, byte for byte.

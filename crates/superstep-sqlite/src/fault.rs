@@ -1,9 +1,10 @@
 //! What can go wrong underneath, and how it is told to the callers of the two traits.
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rusqlite::ErrorCode;
 use superstep_core::error::{CheckpointError, FormatError, NameError};
 use superstep_core::store::StoreError;
 
@@ -37,6 +38,29 @@ pub enum SqliteError {
     /// The thread that owns the connection is gone.
     #[error("the database was closed")]
     Closed,
+    /// The file is damaged: SQLite says so, or a row holds what no row can hold.
+    #[error(
+        "{why} (file `{}`); restore a backup, or save what can still be read with `sqlite3 {} .recover`",
+        path.display(), path.display()
+    )]
+    Damaged {
+        /// The file; `:memory:` for a database in memory.
+        path: PathBuf,
+        /// What was found.
+        why: String,
+    },
+    /// SQLite's own check found something.
+    #[error("the file is not sound: {what}")]
+    Unsound {
+        /// What it found first.
+        what: String,
+    },
+    /// A row that other rows refer to is not there.
+    #[error("{what} is missing")]
+    RowMissing {
+        /// Which row.
+        what: String,
+    },
     /// A number that the tables have no room for.
     #[error("the database has no room for {what} {number}")]
     TooMany {
@@ -62,9 +86,71 @@ pub(crate) enum Fault {
     Broken(Box<dyn Error + Send + Sync>),
 }
 
+impl Fault {
+    /// Names the file in a fault that says that it is damaged.
+    pub(crate) fn at(self, path: Option<&Path>) -> Self {
+        match self {
+            Fault::Broken(source) => match damage(source.as_ref()) {
+                Some(why) => SqliteError::Damaged {
+                    path: path.unwrap_or(Path::new(":memory:")).to_owned(),
+                    why,
+                }
+                .into(),
+                None => Fault::Broken(source),
+            },
+            refused => refused,
+        }
+    }
+}
+
+/// Says what is wrong with the file if an error means that it is damaged, and not that it did not answer: the same
+/// request would fail in the same way for ever. Busy, locked, full and failing disks are not among them, for they pass.
+fn damage(source: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(error) = source.downcast_ref::<rusqlite::Error>() {
+        return damage_of(error);
+    }
+    match source.downcast_ref::<SqliteError>() {
+        Some(SqliteError::NotCommitted { source }) => return damage_of(source),
+        Some(
+            error @ (SqliteError::Unknown { .. }
+            | SqliteError::RowMissing { .. }
+            | SqliteError::Unsound { .. }),
+        ) => return Some(error.to_string()),
+        _ => {}
+    }
+    // What we store, we have encoded: what does not decode is not what we stored.
+    let is_row = source.is::<rusqlite::types::FromSqlError>()
+        || source.is::<serde_json::Error>()
+        || source.is::<NameError>();
+    is_row.then(|| format!("a row cannot be read: {source}"))
+}
+
+fn damage_of(error: &rusqlite::Error) -> Option<String> {
+    use rusqlite::Error as Sql;
+    let is_damage = match error {
+        Sql::SqliteFailure(failure, why) => match failure.code {
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => true,
+            ErrorCode::SystemIoFailure => DAMAGED_IO.contains(&failure.extended_code),
+            // Our statements are fixed: a table that they do not find was in the file when it was opened.
+            ErrorCode::Unknown => why.as_ref().is_some_and(|why| why.starts_with("no such ")),
+            _ => false,
+        },
+        Sql::FromSqlConversionFailure(..)
+        | Sql::IntegralValueOutOfRange(..)
+        | Sql::Utf8Error(..)
+        | Sql::InvalidColumnType(..) => true,
+        _ => false,
+    };
+    is_damage.then(|| error.to_string())
+}
+
+/// `SQLITE_IOERR_SHORT_READ`, `SQLITE_IOERR_DATA` and `SQLITE_IOERR_CORRUPTFS`: the file ends too early, or whatever is
+/// below it noticed a wrong checksum.
+const DAMAGED_IO: [i32; 3] = [10 | (2 << 8), 10 | (32 << 8), 10 | (33 << 8)];
+
 impl From<Fault> for CheckpointError {
     fn from(fault: Fault) -> Self {
-        match fault {
+        match fault.at(None) {
             Fault::Refused(refusal) => refusal,
             Fault::Broken(source) => match source.downcast_ref::<SqliteError>() {
                 // Asking again will not make it another file or another library.
@@ -73,6 +159,9 @@ impl From<Fault> for CheckpointError {
                         why: error.to_string(),
                     }
                 }
+                Some(error @ SqliteError::Damaged { .. }) => CheckpointError::DatabaseDamaged {
+                    why: error.to_string(),
+                },
                 _ => CheckpointError::Store { source },
             },
         }
@@ -81,11 +170,19 @@ impl From<Fault> for CheckpointError {
 
 impl From<Fault> for StoreError {
     fn from(fault: Fault) -> Self {
-        match fault {
+        match fault.at(None) {
             Fault::Refused(refusal) => StoreError::Store {
                 source: refusal.into(),
             },
-            Fault::Broken(source) => StoreError::Store { source },
+            Fault::Broken(source) => match source.downcast::<StoreError>() {
+                Ok(refusal) => *refusal,
+                Err(source) => match source.downcast_ref::<SqliteError>() {
+                    Some(error @ SqliteError::Damaged { .. }) => StoreError::DatabaseDamaged {
+                        why: error.to_string(),
+                    },
+                    _ => StoreError::Store { source },
+                },
+            },
         }
     }
 }

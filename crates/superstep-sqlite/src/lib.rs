@@ -52,6 +52,7 @@ pub use fault::SqliteError;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -77,6 +78,8 @@ pub struct Sqlite {
     readers: Option<Arc<Lane>>,
     writer: Arc<Writer>,
     path: Option<PathBuf>,
+    /// Whether the file was looked through for damage since it was opened.
+    is_checked: Arc<AtomicBool>,
 }
 
 /// How a database is opened.
@@ -112,7 +115,8 @@ impl Sqlite {
 
     /// Opens a database with settings of one's own.
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> CheckpointResult<Self> {
-        Ok(Self::open_file(path.as_ref(), &options)?)
+        let path = path.as_ref();
+        Ok(Self::open_file(path, &options).map_err(|fault| fault.at(Some(path)))?)
     }
 
     /// A database in memory, which goes when it is dropped. Reads wait for writes here.
@@ -126,6 +130,7 @@ impl Sqlite {
             readers: None,
             writer: Arc::new(Writer::new(connection, Options::default().busy_timeout)?),
             path: None,
+            is_checked: Arc::new(AtomicBool::new(true)),
         })
     }
 
@@ -138,6 +143,7 @@ impl Sqlite {
             readers: Some(Arc::new(Lane::new(readers)?)),
             writer: Arc::new(Writer::new(writer, options.busy_timeout)?),
             path: Some(path.to_owned()),
+            is_checked: Arc::default(),
         })
     }
 
@@ -150,7 +156,35 @@ impl Sqlite {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Fault> {
-        self.writer.ask(None, Setting::Transaction, work).await
+        self.ask(None, Setting::Transaction, work).await
+    }
+
+    /// Has something written, and names the file if it turns out to be damaged.
+    async fn ask<T: Send + 'static>(
+        &self,
+        who: Option<ThreadId>,
+        setting: Setting,
+        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let done = self.writer.ask(who, setting, work).await;
+        done.map_err(|fault| fault.at(self.path.as_deref()))
+    }
+
+    /// Reads a list, which is believed only from a file that was looked through once. A row that damage has taken out of
+    /// an index, or a page that lost count of its rows, is no error to SQLite: the list is only shorter.
+    async fn list<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let is_checked = self.is_checked.clone();
+        self.read(move |connection| {
+            if !is_checked.load(Ordering::Relaxed) {
+                admin::check_small(connection)?;
+                is_checked.store(true, Ordering::Relaxed);
+            }
+            work(connection)
+        })
+        .await
     }
 
     async fn read<T: Send + 'static>(
@@ -165,10 +199,11 @@ impl Sqlite {
         setting: Setting,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Fault> {
-        match &self.readers {
+        let done = match &self.readers {
             Some(readers) => readers.ask(setting, work).await,
             None => self.writer.ask(None, setting, work).await,
-        }
+        };
+        done.map_err(|fault| fault.at(self.path.as_deref()))
     }
 }
 
@@ -214,13 +249,13 @@ impl Checkpointer for Sqlite {
     fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>> {
         let (who, commit) = (Some(commit.thread.clone()), commit.clone());
         let save = move |db: &_| commit::save(db, &commit);
-        Box::pin(async move { Ok(self.writer.ask(who, Setting::Transaction, save).await?) })
+        Box::pin(async move { Ok(self.ask(who, Setting::Transaction, save).await?) })
     }
 
     fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
         let record = record.clone();
         let store = move |db: &_| commit::record(db, record);
-        Box::pin(async move { Ok(self.writer.ask(None, Setting::Statement, store).await?) })
+        Box::pin(async move { Ok(self.ask(None, Setting::Statement, store).await?) })
     }
 
     fn answer<'a>(
@@ -283,7 +318,7 @@ impl Checkpointer for Sqlite {
     }
 
     fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<ThreadId>>> {
-        Box::pin(async move { Ok(self.read(move |db| list::unfinished(db, limit)).await?) })
+        Box::pin(async move { Ok(self.list(move |db| list::unfinished(db, limit)).await?) })
     }
 
     fn threads<'a>(
@@ -291,7 +326,7 @@ impl Checkpointer for Sqlite {
         query: &'a ThreadQuery,
     ) -> BoxFuture<'a, CheckpointResult<Vec<ThreadRow>>> {
         let query = query.clone();
-        Box::pin(async move { Ok(self.read(move |db| list::threads(db, &query)).await?) })
+        Box::pin(async move { Ok(self.list(move |db| list::threads(db, &query)).await?) })
     }
 
     fn overdue(
@@ -299,7 +334,7 @@ impl Checkpointer for Sqlite {
         now: Timestamp,
         limit: u32,
     ) -> BoxFuture<'_, CheckpointResult<Vec<InterruptRow>>> {
-        Box::pin(async move { Ok(self.read(move |db| list::overdue(db, now, limit)).await?) })
+        Box::pin(async move { Ok(self.list(move |db| list::overdue(db, now, limit)).await?) })
     }
 
     fn interrupts<'a>(
@@ -307,7 +342,7 @@ impl Checkpointer for Sqlite {
         query: &'a InterruptQuery,
     ) -> BoxFuture<'a, CheckpointResult<Vec<InterruptRow>>> {
         let query = query.clone();
-        Box::pin(async move { Ok(self.read(move |db| list::interrupts(db, &query)).await?) })
+        Box::pin(async move { Ok(self.list(move |db| list::interrupts(db, &query)).await?) })
     }
 
     /// Copies entries and snapshots up to `upto` as they are, sealed for the new thread, and the line

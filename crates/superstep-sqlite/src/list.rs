@@ -8,6 +8,7 @@
 
 use std::collections::BTreeSet;
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Params, Row, ToSql, params};
 use serde_json::{Map, Value as Json};
 use superstep_core::checkpoint::{
@@ -17,7 +18,7 @@ use superstep_core::checkpoint::{
 use superstep_core::{ThreadId, Timestamp, Value};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::fault::Fault;
+use crate::fault::{Fault, SqliteError};
 use crate::read::{self, Stand};
 
 /// What a commit changes of a thread's line.
@@ -300,7 +301,7 @@ pub(crate) fn threads(
             connection,
             "SELECT t.epoch, t.seq, t.status, t.recoveries, t.answers, t.name, l.created, l.updated,
                     l.graph, l.metadata, l.state
-             FROM line l JOIN head t ON t.id = l.thread
+             FROM line l LEFT JOIN head t ON t.id = l.thread
              WHERE l.thread IN (SELECT thread FROM term WHERE term IN (?2, ?3)) AND +l.tenant = ?1
              ORDER BY l.updated DESC, t.name",
             [tenant, term, overfull_term(tenant)],
@@ -310,7 +311,7 @@ pub(crate) fn threads(
             connection,
             "SELECT t.epoch, t.seq, t.status, t.recoveries, t.answers, t.name, l.created, l.updated,
                     l.graph, l.metadata, l.state
-             FROM line l JOIN head t ON t.id = +l.thread
+             FROM line l LEFT JOIN head t ON t.id = +l.thread
              WHERE l.tenant = ?1
              ORDER BY l.updated DESC, t.name",
             [tenant],
@@ -375,6 +376,11 @@ fn page_of(
 }
 
 fn wanted(row: &Row<'_>, query: &ThreadQuery) -> Result<Option<ThreadRow>, Fault> {
+    // A line goes with its thread.
+    if row.get_ref(5)? == ValueRef::Null {
+        let what = "the row of a thread that is listed".to_owned();
+        return Err(SqliteError::RowMissing { what }.into());
+    }
     let head = read::head(row)?;
     let line = Line::read(row, 8)?;
     if !line.is_wanted(head.status, query) {
@@ -443,7 +449,7 @@ pub(crate) fn interrupts(
 
 const INTERRUPTS: &str =
     "SELECT i.id, i.seq, i.asked_at, i.body, i.answer, i.answered_by, i.answered_at, i.closed, t.name
-     FROM interrupt i JOIN thread t ON t.id = +i.thread
+     FROM interrupt i LEFT JOIN thread t ON t.id = +i.thread
      WHERE i.tenant = ?1";
 
 /// Open questions of every tenant whose deadline has passed, earliest first.
@@ -454,7 +460,7 @@ pub(crate) fn overdue(
 ) -> Result<Vec<InterruptRow>, Fault> {
     let mut select = connection.prepare_cached(
         "SELECT i.id, i.seq, i.asked_at, i.body, i.answer, i.answered_by, i.answered_at, i.closed, t.name, n.name
-         FROM interrupt i JOIN thread t ON t.id = i.thread JOIN tenant n ON n.id = i.tenant
+         FROM interrupt i LEFT JOIN thread t ON t.id = i.thread LEFT JOIN tenant n ON n.id = i.tenant
          WHERE i.answer IS NULL AND i.closed IS NULL AND i.deadline IS NOT NULL AND i.deadline <= ?1
          ORDER BY i.deadline, n.name, t.name, i.id LIMIT ?2",
     )?;
@@ -470,7 +476,7 @@ pub(crate) fn overdue(
 /// Threads that run, or ran when their process died, and paused ones with answers their owner has not seen.
 pub(crate) fn unfinished(connection: &Connection, limit: u32) -> Result<Vec<ThreadId>, Fault> {
     let mut select = connection.prepare_cached(
-        "SELECT n.name, t.name FROM thread t JOIN tenant n ON n.id = t.tenant
+        "SELECT n.name, t.name FROM thread t LEFT JOIN tenant n ON n.id = t.tenant
          WHERE t.id IN (
              SELECT id FROM thread WHERE status = 1
              UNION ALL

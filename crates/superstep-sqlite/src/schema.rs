@@ -23,9 +23,31 @@ use superstep_core::error::CheckpointError;
 
 use crate::Options;
 use crate::fault::{Fault, SqliteError};
+use crate::store;
 
 /// Each takes the schema from its index to the next number.
-const MIGRATIONS: &[&str] = &[CHECKPOINTS, ITEMS, CACHE, HEADS];
+const MIGRATIONS: &[Migration] = &[
+    Migration::sql(CHECKPOINTS),
+    Migration::sql(ITEMS),
+    Migration::sql(CACHE),
+    Migration::sql(HEADS),
+    Migration {
+        sql: CHECKSUMS,
+        fill: Some(store::fill_checksums),
+    },
+];
+
+/// Statements, and what has to be computed for rows that are there already.
+struct Migration {
+    sql: &'static str,
+    fill: Option<fn(&Connection) -> Result<(), Fault>>,
+}
+
+impl Migration {
+    const fn sql(sql: &'static str) -> Self {
+        Self { sql, fill: None }
+    }
+}
 
 const CHECKPOINTS: &str = "
     CREATE TABLE tenant (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
@@ -134,6 +156,17 @@ const HEADS: &str = "
                 WHERE place BETWEEN thread.id << 32 AND thread.id << 32 | 4294967295) & 4294967295,
                0)) AS seq
     FROM thread;
+";
+
+/// Checksums of items and of cached results. A program of the version before may still have the file open and write
+/// without them: of an item that it changes the checksum is dropped, so that nobody takes the change for damage. What it
+/// caches is not found, which costs a node's run and nothing else.
+const CHECKSUMS: &str = "
+    ALTER TABLE item ADD COLUMN checksum INTEGER;
+    ALTER TABLE cache ADD COLUMN checksum INTEGER;
+    CREATE TRIGGER item_unsealed AFTER UPDATE OF value ON item
+        WHEN new.value IS NOT old.value AND new.checksum IS old.checksum
+        BEGIN UPDATE item SET checksum = NULL WHERE row = new.row; END;
 ";
 
 /// Opens the connection that writes, and brings the file to the newest schema.
@@ -269,7 +302,10 @@ fn migrate(connection: &mut Connection) -> Result<(), Fault> {
         else {
             return Ok(());
         };
-        transaction.execute_batch(migration)?;
+        transaction.execute_batch(migration.sql)?;
+        if let Some(fill) = migration.fill {
+            fill(&transaction)?;
+        }
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
         transaction.pragma_update(None, "user_version", version + 1)?;
         transaction.commit()?;

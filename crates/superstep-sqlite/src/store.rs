@@ -9,11 +9,11 @@ use serde_json::Value as Json;
 use superstep_core::Timestamp;
 use superstep_core::checkpoint::BoxFuture;
 use superstep_core::store::{
-    Item, Namespace, NamespaceQuery, PutItem, Search, Store, StoreError, StoreResult,
+    Item, Namespace, NamespaceQuery, PutItem, Search, Store, StoreError, StoreResult, item_checksum,
 };
 
 use crate::Sqlite;
-use crate::fault::Fault;
+use crate::fault::{Fault, SqliteError};
 use crate::list::rows_max;
 use crate::read::number;
 
@@ -93,7 +93,7 @@ impl Store for Sqlite {
         let search = search.clone();
         Box::pin(async move {
             Ok(self
-                .read(move |connection| self::search(connection, &search, now))
+                .list(move |connection| self::search(connection, &search, now))
                 .await?)
         })
     }
@@ -106,7 +106,7 @@ impl Store for Sqlite {
         let query = query.clone();
         Box::pin(async move {
             Ok(self
-                .read(move |connection| namespaces(connection, &query, now))
+                .list(move |connection| namespaces(connection, &query, now))
                 .await?)
         })
     }
@@ -138,7 +138,7 @@ fn find(
     now: Timestamp,
 ) -> Result<Option<Found>, Fault> {
     let mut select = connection.prepare_cached(
-        "SELECT namespace, key, value, created, updated, expires, refresh FROM item
+        "SELECT namespace, key, value, created, updated, expires, checksum, refresh FROM item
          WHERE namespace = ?1 AND key = ?2 AND (expires IS NULL OR expires > ?3)",
     )?;
     let mut rows = select.query(params![encode(namespace.segments()), key, now.0])?;
@@ -147,7 +147,7 @@ fn find(
     };
     Ok(Some(Found {
         item: item(row)?,
-        refreshes: row.get(6)?,
+        refreshes: row.get(7)?,
     }))
 }
 
@@ -170,17 +170,19 @@ fn refresh(
 
 fn put(connection: &Connection, put: &PutItem, now: Timestamp) -> Result<(), Fault> {
     let value = serde_json::to_string(&put.value)?;
+    let namespace = encode(put.namespace.segments());
+    let checksum = checksum(&namespace, &put.key, &value);
     connection
         .prepare_cached(
             // What had expired was gone, so what takes its place is new.
-            "INSERT INTO item (namespace, key, value, created, updated, expires, ttl_ms, refresh)
-             VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7)
+            "INSERT INTO item (namespace, key, value, created, updated, expires, ttl_ms, refresh, checksum)
+             VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7, ?8)
              ON CONFLICT (namespace, key) DO UPDATE SET value = ?3,
                  created = CASE WHEN expires <= ?4 THEN ?4 ELSE created END,
-                 updated = ?4, expires = ?5, ttl_ms = ?6, refresh = ?7",
+                 updated = ?4, expires = ?5, ttl_ms = ?6, refresh = ?7, checksum = ?8",
         )?
         .execute(params![
-            encode(put.namespace.segments()),
+            namespace,
             put.key,
             value,
             now.0,
@@ -188,6 +190,7 @@ fn put(connection: &Connection, put: &PutItem, now: Timestamp) -> Result<(), Fau
             // Added to a time by SQLite, which must not overflow into a fraction.
             put.ttl.map(|ttl| number(ttl.ms).min(TTL_MS_MAX)),
             put.ttl.is_some_and(|ttl| ttl.refresh_on_read),
+            checksum,
         ])?;
     Ok(())
 }
@@ -237,12 +240,13 @@ fn search(connection: &Connection, search: &Search, now: Timestamp) -> Result<Ve
 
 fn matching(connection: &Connection, row: i64, search: &Search) -> Result<Option<Item>, Fault> {
     let mut select = connection.prepare_cached(
-        "SELECT namespace, key, value, created, updated, expires FROM item WHERE row = ?1",
+        "SELECT namespace, key, value, created, updated, expires, checksum FROM item WHERE row = ?1",
     )?;
     let mut rows = select.query([row])?;
-    let Some(row) = rows.next()? else {
-        return Ok(None);
-    };
+    // It was found a moment ago in the same transaction.
+    let row = rows.next()?.ok_or_else(|| SqliteError::RowMissing {
+        what: format!("row {row} of the items"),
+    })?;
     let item = item(row)?;
     let passes = search
         .filters
@@ -288,16 +292,58 @@ fn namespaces(
     Ok(found)
 }
 
-/// An item in six columns: namespace, key, value, created, updated, expires.
+/// An item in seven columns: namespace, key, value, created, updated, expires, checksum. Nothing of it is decoded before
+/// its checksum is found right.
 fn item(row: &Row<'_>) -> Result<Item, Fault> {
+    let [namespace, key, value] = [bytes(row, 0)?, bytes(row, 1)?, bytes(row, 2)?];
+    let stored: Option<i64> = row.get(6)?;
+    // None is of a program that knew no checksums, and changed the item after they were filled in.
+    if stored.is_some_and(|stored| stored != stored_checksum(namespace, key, value)) {
+        let namespace = String::from_utf8_lossy(namespace);
+        return Err(StoreError::Damaged {
+            namespace: namespace
+                .split_terminator(SEPARATOR)
+                .map(str::to_owned)
+                .collect(),
+            key: String::from_utf8_lossy(key).into_owned(),
+        }
+        .into());
+    }
     Ok(Item {
         namespace: decode(row.get_ref(0)?.as_str()?)?,
         key: row.get(1)?,
-        value: serde_json::from_str::<Json>(row.get_ref(2)?.as_str()?)?,
+        value: serde_json::from_slice::<Json>(value)?,
         created: Timestamp(row.get(3)?),
         updated: Timestamp(row.get(4)?),
         expires: row.get::<_, Option<i64>>(5)?.map(Timestamp),
     })
+}
+
+/// The bytes of a text.
+fn bytes<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a [u8], Fault> {
+    Ok(row.get_ref(column)?.as_bytes()?)
+}
+
+fn checksum(namespace: &str, key: &str, value: &str) -> i64 {
+    stored_checksum(namespace.as_bytes(), key.as_bytes(), value.as_bytes())
+}
+
+/// As it is kept: in four bytes.
+fn stored_checksum(namespace: &[u8], key: &[u8], value: &[u8]) -> i64 {
+    i64::from(item_checksum(namespace, key, value).cast_signed())
+}
+
+/// Gives the items of an older schema their checksums. What is there is taken for right: nobody can tell any more.
+pub(crate) fn fill_checksums(connection: &Connection) -> Result<(), Fault> {
+    let mut select = connection.prepare("SELECT row, namespace, key, value FROM item")?;
+    let mut update = connection.prepare("UPDATE item SET checksum = ?2 WHERE row = ?1")?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        let number: i64 = row.get(0)?;
+        let checksum = stored_checksum(bytes(row, 1)?, bytes(row, 2)?, bytes(row, 3)?);
+        update.execute([number, checksum])?;
+    }
+    Ok(())
 }
 
 fn encode<'a>(segments: impl IntoIterator<Item = &'a String>) -> String {

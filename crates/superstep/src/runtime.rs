@@ -401,7 +401,8 @@ impl Runtime {
         }
     }
 
-    pub(crate) fn now(&self) -> superstep_core::Timestamp {
+    /// Returns what this runtime's [clock](RuntimeBuilder::clock) says.
+    pub fn now(&self) -> superstep_core::Timestamp {
         self.inner.clock.now()
     }
 

@@ -179,6 +179,9 @@ pub struct WorkerArgs {
     /// Refuse calls that are not signed with this key of the cluster (publickeyv1_…).
     #[arg(long, value_name = "KEY")]
     pub identity_key: Option<String>,
+    /// Listen on other addresses than loopback without an identity key.
+    #[arg(long, conflicts_with = "identity_key")]
+    pub insecure_no_identity_key: bool,
     /// Tell the cluster with this admin address about the worker.
     #[arg(long, value_name = "URL")]
     pub register: Option<String>,

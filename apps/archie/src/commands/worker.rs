@@ -1,12 +1,14 @@
 //! The process that a Restate cluster calls, with the agents of this program.
 
 use anyhow::{Context, bail};
+use clap::CommandFactory;
+use clap::error::ErrorKind;
 use serde_json::json;
 use superstep_restate::Worker;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::agents::MakeAgent;
-use crate::cli::args::WorkerArgs;
+use crate::cli::args::{Args, WorkerArgs};
 use crate::cli::settings::{Engine, Settings, Store};
 use crate::exit::Exit;
 use crate::home::{Home, connect};
@@ -18,8 +20,29 @@ pub(super) fn run(
     makers: &[MakeAgent],
     say: &Console,
 ) -> anyhow::Result<Exit> {
+    check_exposure(args);
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(serve(args, settings, makers, say))
+}
+
+/// Ends the program, as other command lines that cannot be used do, if everybody on the network could run threads. The
+/// worker would refuse it as well, but only after it has connected to everything else.
+fn check_exposure(args: &WorkerArgs) {
+    let is_safe = args.listen.ip().is_loopback()
+        || args.identity_key.is_some()
+        || args.insecure_no_identity_key;
+    if is_safe {
+        return;
+    }
+    let why = format!(
+        "`--listen {}` can be reached from other machines, and without an identity key everybody who reaches it can run threads.\n\
+         Give `--identity-key publickeyv1_…` (Restate prints the key when it starts with `request-identity-private-key-pem-file`),\n\
+         or listen at 127.0.0.1. `--insecure-no-identity-key` serves without, for a network that nobody else is on",
+        args.listen
+    );
+    Args::command()
+        .error(ErrorKind::MissingRequiredArgument, why)
+        .exit()
 }
 
 async fn serve(
@@ -47,6 +70,9 @@ async fn serve(
     }
     if let Some(key) = &args.identity_key {
         worker = worker.identity_key(key);
+    }
+    if args.insecure_no_identity_key {
+        worker = worker.take_unsigned_calls();
     }
     let listener = Worker::listen(args.listen)
         .with_context(|| format!("{} cannot be listened at", args.listen))?;

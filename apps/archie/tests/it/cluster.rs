@@ -245,5 +245,102 @@ fn of_three_who_approve_at_once_on_a_cluster_one_is_first() {
     crate::at_once::three_approve(&cluster.desk, &["--store", &store, "--engine", &engine]);
 }
 
+/// Neither the database nor the cluster is asked for anything first: neither is there.
+#[test]
+fn a_worker_that_everybody_can_call_does_not_start() {
+    let desk = Desk::scripted(&json!([]));
+    let store = ["--store", "postgres://nobody@127.0.0.1:9/nothing"];
+    let listen = format!("0.0.0.0:{}", free_port());
+    let ran = desk.run(&[&store[..], &["worker", "--listen", &listen]].concat(), "");
+    assert_eq!(ran.code(), Some(2), "{ran:?}");
+    assert!(
+        ran.err().contains("--identity-key publickeyv1_") && ran.err().contains(&listen),
+        "{ran:?}"
+    );
+    // With a word for it, the worker comes as far as the database.
+    let anyway = ["worker", "--listen", &listen, "--insecure-no-identity-key"];
+    let ran = desk.run(&[&store[..], &anyway].concat(), "");
+    assert_eq!(ran.code(), Some(1), "{ran:?}");
+}
+
+/// With 128 descriptors and 140 connections that say nothing, whoever asks is still answered, and the processor is idle.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_operations_port_answers_while_others_hold_connections_open() {
+    use std::net::{SocketAddr, TcpStream};
+
+    let desk = Desk::scripted(&json!([]));
+    let place = Place::new();
+    let port = free_port();
+    let (listen, operations) = (
+        format!("127.0.0.1:{}", free_port()),
+        format!("127.0.0.1:{port}"),
+    );
+    let archie = desk.command();
+    let mut command = Command::new("prlimit");
+    command
+        .args(["--nofile=128", "--"])
+        .arg(archie.get_program());
+    for (name, value) in archie.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.args(["--store", &place.store(), "worker", "--listen", &listen]);
+    command.args(["--operations", &operations]);
+    let worker = Worker(command.stdout(Stdio::null()).spawn().unwrap());
+    let address: SocketAddr = operations.parse().unwrap();
+    let begun = Instant::now();
+    while get(address, "/ready").is_none() {
+        assert!(begun.elapsed() < PATIENCE, "the worker does not come up");
+        std::thread::sleep(LOOK);
+    }
+
+    let open: Vec<_> = (0..140)
+        .map(|_| TcpStream::connect_timeout(&address, Duration::from_secs(1)).unwrap())
+        .collect();
+    let used_before = processor_time(worker.0.id());
+    let watched = Instant::now();
+    for _ in 0..10 {
+        let said = get(address, "/ready");
+        assert_eq!(said.as_deref(), Some("200"), "with {} open", open.len());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let used = processor_time(worker.0.id()) - used_before;
+    assert!(
+        used < watched.elapsed() / 2,
+        "{used:?} of {:?} were spent",
+        watched.elapsed()
+    );
+}
+
+/// The status of a page, within a second.
+#[cfg(target_os = "linux")]
+fn get(address: std::net::SocketAddr, path: &str) -> Option<String> {
+    use std::io::{Read, Write};
+    let second = Duration::from_secs(1);
+    let mut stream = std::net::TcpStream::connect_timeout(&address, second).ok()?;
+    stream.set_read_timeout(Some(second)).ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").ok()?;
+    let mut start = [0; 12];
+    stream.read_exact(&mut start).ok()?;
+    String::from_utf8(start[9..].to_vec()).ok()
+}
+
+/// What a process has used of the processor, in ticks of a hundredth of a second.
+#[cfg(target_os = "linux")]
+fn processor_time(process: u32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    let ticks: u64 = fields
+        .split(' ')
+        .skip(11)
+        .take(2)
+        .map(|ticks| ticks.parse::<u64>().unwrap())
+        .sum();
+    Duration::from_millis(ticks * 10)
+}
+
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(20);

@@ -368,6 +368,7 @@ const SQL: &[Clause<dyn Database>] = clauses! {
         colliding_terms_find_nothing_wrong,
         many_fields_make_few_terms,
         common_value_is_paged_from_the_newest_on,
+        item_with_a_flipped_byte_is_not_loaded,
         parked_thread_is_small,
         long_thread_costs_about_its_entries;
 };

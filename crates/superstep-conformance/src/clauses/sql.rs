@@ -3,6 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 use superstep_core::checkpoint::{AskedRow, Checkpointer, Commit, Page, Status, ThreadQuery};
 use superstep_core::error::CheckpointError::NoThread;
+use superstep_core::store::{FilterOp, ItemFilter, Namespace, PutItem, Search, StoreError};
 use superstep_core::{InterruptId, Seq, Timestamp};
 
 use super::list::{by_values, filter, names, started_with};
@@ -78,6 +79,61 @@ pub(super) async fn common_value_is_paged_from_the_newest_on(db: &dyn Database) 
     ensure_eq!(most.len(), 1_000, "threads of the largest page");
     let none = names(store, page(0, 0)).await?;
     ensure!(none.is_empty(), "a page of none has {}", none.len());
+    Ok(())
+}
+
+/// Neither loaded nor left out: every way of reading it names it. The item next to it is as it was, and whoever deletes and
+/// writes the damaged one has a sound one again.
+pub(super) async fn item_with_a_flipped_byte_is_not_loaded(db: &dyn Database) -> Verdict {
+    let items = db.items();
+    let now = Timestamp(1_000);
+    let namespace = Namespace::new(["acme", "apis"])?;
+    let item = |key: &str| PutItem {
+        namespace: namespace.clone(),
+        key: key.to_owned(),
+        value: json!({ "origin": "https://api.example", "n": 1 }),
+        ttl: None,
+    };
+    for key in ["damaged", "sound"] {
+        items.put(&item(key), now).await?;
+    }
+    db.flip_byte_of_item("damaged").await;
+
+    let named = |error: &StoreError| {
+        matches!(error, StoreError::Damaged { namespace, key }
+            if namespace == &["acme", "apis"] && key == "damaged")
+    };
+    let got = items.get(&namespace, "damaged", now).await;
+    ensure!(got.as_ref().is_err_and(named), "a get gave {got:?}");
+    let everything = Search::default();
+    let filtered = Search {
+        filters: vec![ItemFilter {
+            field: "n".to_owned(),
+            op: FilterOp::Eq,
+            value: json!(1),
+        }],
+        ..Search::default()
+    };
+    for search in [everything, filtered] {
+        let found = items.search(&search, now).await;
+        ensure!(found.as_ref().is_err_and(named), "a search gave {found:?}");
+    }
+    let seen = item("damaged").value;
+    let stored = items.put_if(Some(&seen), &item("damaged"), now).await;
+    ensure!(
+        !matches!(stored, Ok(true)),
+        "a damaged item was taken for the one that was seen"
+    );
+    let sound = items.get(&namespace, "sound", now).await?;
+    ensure!(sound.is_some(), "the item next to it is gone");
+    items.delete(&namespace, "damaged").await?;
+    items.put(&item("damaged"), now).await?;
+    let found = items.search(&Search::default(), now).await?;
+    ensure_eq!(
+        found.len(),
+        2,
+        "items after the damaged one was written again"
+    );
     Ok(())
 }
 

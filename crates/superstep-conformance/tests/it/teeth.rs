@@ -481,6 +481,14 @@ fn every_defect_of_a_database_is_caught() {
             &["sql::common_value_is_paged_from_the_newest_on"],
         ),
         (
+            DatabaseDefect::ItemsUnchecked,
+            &["sql::item_with_a_flipped_byte_is_not_loaded"],
+        ),
+        (
+            DatabaseDefect::DamagedItemsLeftOut,
+            &["sql::item_with_a_flipped_byte_is_not_loaded"],
+        ),
+        (
             DatabaseDefect::Bloated,
             &[
                 "sql::parked_thread_is_small",

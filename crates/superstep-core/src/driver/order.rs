@@ -137,6 +137,12 @@ pub trait Inbox: Send + Sync + 'static {
 
     /// Forgets orders that were given before this time. Gives how many.
     fn sweep(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>>;
+
+    /// Returns the time by the clock of the database that keeps the orders, which all workers share; none if it has no clock
+    /// of its own. Deadlines are decided by it, because the clock of a worker's machine may be wrong.
+    fn now(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
+        Box::pin(async { Ok(None) })
+    }
 }
 
 /// An order as it is kept.

@@ -4,9 +4,11 @@
 //! context, and prices.
 
 mod failure;
+mod gate;
 mod reading;
 mod wire;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -15,6 +17,7 @@ use futures_util::StreamExt;
 use genai::adapter::AdapterKind;
 use genai::resolver::{AuthData, Endpoint};
 use genai::{Client, ModelIden, ServiceTarget};
+use reqwest::Url;
 use serde_json::{Value as Json, json};
 
 use crate::error::ModelError;
@@ -25,17 +28,22 @@ use crate::quiet::quiet;
 use crate::reply::ReplyStream;
 use crate::request::Request;
 use crate::secret::Secret;
+use gate::{Gate, Passage};
 use reading::Reading;
 
 pub(crate) use failure::{of_status, shown};
+pub use gate::ReplyLimits;
+pub(crate) use gate::bounded;
 
 /// A model behind an HTTP server.
 pub struct Remote {
     name: ModelName,
     client: Client,
     target: ServiceTarget,
-    /// For what is asked beside answers.
+    base: Url,
+    /// What speaks to the server. The client above only reaches the gate.
     http: reqwest::Client,
+    limits: ReplyLimits,
     key: Option<Secret>,
     prices: Arc<Prices>,
     /// What the server has told once does not change while it is asked.
@@ -161,22 +169,34 @@ impl Remote {
     pub fn at(name: &ModelName, address: Address) -> Result<Self, ModelError> {
         let way = Self::way(name)?;
         let url = format!("{}/", address.url.trim_end_matches('/'));
-        let auth = address.key.as_ref().map_or("none", Secret::expose);
+        let base = Url::parse(&url).map_err(|error| ModelError::Unreachable {
+            model: name.clone(),
+            why: format!("`{url}` is not an address: {error}"),
+        })?;
         let target = ServiceTarget {
             endpoint: Endpoint::from_owned(url),
-            auth: AuthData::from_single(auth),
+            // The gate of a call has another one.
+            auth: AuthData::from_single("none"),
             model: ModelIden::new(way.adapter, name.name()),
         };
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_MAX)
             .build()
             .map_err(|error| unreachable(name, &error))?;
-        let client = Client::builder().with_reqwest(http.clone()).build();
+        // Each gate is there for one call, and on this machine whatever proxies there are.
+        let to_gate = reqwest::Client::builder()
+            .no_proxy()
+            .pool_max_idle_per_host(0)
+            .build()
+            .map_err(|error| unreachable(name, &error))?;
+        let client = Client::builder().with_reqwest(to_gate).build();
         Ok(Self {
             name: name.clone(),
             client: client.map_err(|error| unreachable(name, &error))?,
             target,
+            base,
             http,
+            limits: ReplyLimits::default(),
             key: address.key,
             prices: Arc::new(Prices::known()),
             context_size: OnceLock::new(),
@@ -190,6 +210,13 @@ impl Remote {
         self
     }
 
+    /// Bounds what the server may send for one reply.
+    #[must_use]
+    pub fn limits(mut self, limits: ReplyLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
     fn way(name: &ModelName) -> Result<Way, ModelError> {
         way(name.provider()).ok_or_else(|| ModelError::BadFile {
             model: name.clone(),
@@ -197,9 +224,16 @@ impl Remote {
         })
     }
 
-    /// What happened, in our words.
-    fn error(&self, error: &genai::Error) -> ModelError {
-        failure::failure(&self.name, error, self.key.as_ref())
+    async fn open_gate(&self) -> Result<Gate, ModelError> {
+        let passage = Passage {
+            model: self.name.clone(),
+            base: self.base.clone(),
+            http: self.http.clone(),
+            key: self.key.clone(),
+            limits: self.limits.clone(),
+        };
+        let gate = Gate::open(passage).await;
+        gate.map_err(|error| unreachable(&self.name, &error))
     }
 
     async fn get(&self, url: &str) -> Option<Json> {
@@ -208,7 +242,7 @@ impl Remote {
             request = request.bearer_auth(key.expose());
         }
         let response = request.send().await.ok()?.error_for_status().ok()?;
-        response.json().await.ok()
+        json_of(response).await
     }
 
     /// Servers that tell do so in one of three places, and those that do not are not at fault.
@@ -224,7 +258,7 @@ impl Remote {
             let url = format!("{root}/api/show");
             let body = json!({ "model": self.name.name() });
             let request = self.http.post(url).timeout(ASIDE_MAX).json(&body);
-            let told: Json = request.send().await.ok()?.json().await.ok()?;
+            let told = json_of(request.send().await.ok()?).await?;
             let info = told.get("model_info")?.as_object()?;
             let size = info
                 .iter()
@@ -266,10 +300,17 @@ impl Model for Remote {
     ) -> BoxFuture<'a, Result<ReplyStream, ModelError>> {
         Box::pin(async move {
             let (asked, options) = (self.request(request), self.options(request));
-            let target = self.target.clone();
-            let begun = quiet(self.client.exec_chat_stream(target, asked, Some(&options)))
-                .await
-                .map_err(|error| self.error(&error))?;
+            let gate = self.open_gate().await?;
+            let target = ServiceTarget {
+                endpoint: Endpoint::from_owned(gate.url.clone()),
+                auth: AuthData::from_single(gate.placeholder.clone()),
+                ..self.target.clone()
+            };
+            let begun = quiet(self.client.exec_chat_stream(target, asked, Some(&options))).await;
+            let begun = begun.map_err(|error| {
+                let verdict = gate.verdict();
+                verdict.unwrap_or_else(|| failure::failure(&self.name, &error, self.key.as_ref()))
+            })?;
             let mut reading = Reading {
                 stream: begun.stream,
                 name: self.name.clone(),
@@ -277,6 +318,10 @@ impl Model for Remote {
                 prices: self.prices.clone(),
                 tokens_max: request.tokens_max,
                 text: String::new(),
+                gate,
+                content_bytes_max: self.limits.content_bytes_max,
+                reasoning_bytes: 0,
+                call_bytes: HashMap::new(),
                 held: None,
                 is_over: false,
             };
@@ -309,6 +354,13 @@ impl fmt::Debug for Remote {
             .finish_non_exhaustive()
     }
 }
+
+/// The body of an answer to a question beside the reply, if it is JSON and not too long.
+async fn json_of(response: reqwest::Response) -> Option<Json> {
+    let body = bounded(response, ASIDE_BYTES_MAX).await.ok()?;
+    serde_json::from_slice(&body).ok()
+}
+
 fn unreachable(model: &ModelName, error: &dyn std::error::Error) -> ModelError {
     ModelError::Unreachable {
         model: model.clone(),
@@ -317,6 +369,8 @@ fn unreachable(model: &ModelName, error: &dyn std::error::Error) -> ModelError {
 }
 
 const CONNECT_MAX: Duration = Duration::from_secs(10);
+
+const ASIDE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// For questions beside the answer, such as the size of the context.
 const ASIDE_MAX: Duration = Duration::from_secs(5);

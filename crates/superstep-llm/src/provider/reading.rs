@@ -1,5 +1,6 @@
 //! An answer, as it comes in.
 
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -8,6 +9,7 @@ use futures_core::Stream;
 use genai::chat::{self as wire, ChatStreamEvent};
 
 use super::failure::failure;
+use super::gate::Gate;
 use super::wire::{call, usage};
 use crate::error::ModelError;
 use crate::message::Answer;
@@ -25,12 +27,52 @@ pub(super) struct Reading {
     pub(super) prices: Arc<Prices>,
     pub(super) tokens_max: Option<u32>,
     pub(super) text: String,
+    pub(super) gate: Gate,
+    pub(super) content_bytes_max: usize,
+    /// How long the reasoning is, and the arguments of each call: kept elsewhere, and counted here.
+    pub(super) reasoning_bytes: usize,
+    pub(super) call_bytes: HashMap<String, usize>,
     /// Read already.
     pub(super) held: Option<Result<Chunk, ModelError>>,
     pub(super) is_over: bool,
 }
 
 impl Reading {
+    /// Counts what an event adds to the reply. An error if it is too much.
+    fn count(&mut self, event: &ChatStreamEvent) -> Result<(), ModelError> {
+        match event {
+            ChatStreamEvent::ReasoningChunk(chunk)
+            | ChatStreamEvent::ThoughtSignatureChunk(chunk) => {
+                self.reasoning_bytes += chunk.content.len();
+            }
+            // Each has the arguments so far.
+            ChatStreamEvent::ToolCallChunk(chunk) => {
+                let call = &chunk.tool_call;
+                let args = call.fn_arguments.as_str().map_or(0, str::len);
+                let bytes = call.call_id.len() + call.fn_name.len() + args;
+                self.call_bytes.insert(call.call_id.clone(), bytes);
+            }
+            _ => {}
+        }
+        let calls: usize = self.call_bytes.values().sum();
+        if self.text.len() + self.reasoning_bytes + calls <= self.content_bytes_max {
+            return Ok(());
+        }
+        Err(ModelError::ReplyTooLarge {
+            model: self.name.clone(),
+            limit: format!(
+                "{} bytes of text, reasoning and arguments",
+                self.content_bytes_max
+            ),
+        })
+    }
+
+    /// The connection to the gate broke because of what the gate found, or it found nothing.
+    fn failure(&self, error: &genai::Error) -> ModelError {
+        let verdict = self.gate.verdict();
+        verdict.unwrap_or_else(|| failure(&self.name, error, self.key.as_ref()))
+    }
+
     fn chunk(&mut self, event: ChatStreamEvent) -> Option<Chunk> {
         match event {
             ChatStreamEvent::Chunk(chunk) if chunk.content.is_empty() => None,
@@ -95,14 +137,20 @@ impl Stream for Reading {
         }
         loop {
             let item = match ready!(quietly(|| Pin::new(&mut this.stream).poll_next(cx))) {
-                Some(Ok(event)) => this.chunk(event).map(Ok),
+                Some(Ok(event)) => match this.count(&event) {
+                    Ok(()) => this.chunk(event).map(Ok),
+                    Err(error) => {
+                        this.is_over = true;
+                        Some(Err(error))
+                    }
+                },
                 Some(Err(error)) => {
                     this.is_over = true;
-                    Some(Err(failure(&this.name, &error, this.key.as_ref())))
+                    Some(Err(this.failure(&error)))
                 }
                 None => {
                     this.is_over = true;
-                    Some(Err(ModelError::Cut))
+                    Some(Err(this.gate.verdict().unwrap_or(ModelError::Cut)))
                 }
             };
             if item.is_some() {

@@ -6,6 +6,7 @@
 )]
 
 mod cassettes;
+mod endless;
 mod fitting;
 mod kit;
 mod names;

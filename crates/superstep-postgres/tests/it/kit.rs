@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use superstep_conformance::sql::{Costs, Database};
 use superstep_core::checkpoint::{BoxFuture, Checkpointer};
+use superstep_core::store::Store;
 use superstep_postgres::{Options, Postgres};
 use tokio_postgres::{Client, NoTls};
 
@@ -138,6 +139,28 @@ pub(crate) fn url() -> String {
 impl Database for Db {
     fn store(&self) -> &dyn Checkpointer {
         &self.postgres
+    }
+
+    fn items(&self) -> &dyn Store {
+        &self.postgres
+    }
+
+    fn flip_byte_of_item<'a>(&'a self, key: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let client = self.schema.client().await;
+            // Without the trigger, which takes a changed value for one of an older program.
+            client
+                .batch_execute("ALTER TABLE item DISABLE TRIGGER item_unsealed")
+                .await
+                .unwrap();
+            let flip = "UPDATE item SET value = set_byte(value, 14, get_byte(value, 14) # 1) WHERE key = $1";
+            let flipped = client.execute(flip, &[&key.as_bytes()]).await.unwrap();
+            assert_eq!(flipped, 1);
+            client
+                .batch_execute("ALTER TABLE item ENABLE TRIGGER item_unsealed")
+                .await
+                .unwrap();
+        })
     }
 
     fn execute<'a>(&'a self, statement: &'a str) -> BoxFuture<'a, ()> {

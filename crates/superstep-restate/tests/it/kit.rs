@@ -14,7 +14,9 @@ use hyper_util::rt::TokioExecutor;
 use superstep::checkpoint::BoxFuture;
 use superstep::driver::Order;
 use superstep::graph::Definition;
-use superstep::{DriveError, Engine, Report, RunId, Runtime, RuntimeBuilder, ThreadId, Wire};
+use superstep::{
+    Clock, DriveError, Engine, Report, RunId, Runtime, RuntimeBuilder, ThreadId, Wire,
+};
 use superstep_conformance::services;
 use superstep_postgres::{Options, Postgres};
 use superstep_restate::{Restate, Worker};
@@ -76,6 +78,11 @@ impl Cluster {
     /// Its worker tells those who watch over this wire.
     pub(crate) async fn start_wired(wire: impl Wire) -> Self {
         Self::start_from(|runtime| runtime.wire(wire), |worker| worker).await
+    }
+
+    /// Its worker has this clock.
+    pub(crate) async fn start_at(clock: Clock) -> Self {
+        Self::start_from(|runtime| runtime.clock(clock), |worker| worker).await
     }
 
     async fn start_from(

@@ -8,5 +8,6 @@ mod draining;
 mod identity;
 mod kit;
 mod live;
+mod refusals;
 mod threads;
 mod timers;

@@ -70,7 +70,7 @@ fn a_database_of_another_program_is_refused_and_left_alone() {
     .unwrap();
     assert!(matches!(
         Sqlite::open(&path),
-        Err(CheckpointError::Store { .. })
+        Err(CheckpointError::DatabaseDamaged { .. })
     ));
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use superstep_conformance::sql::{Costs, Database};
 use superstep_core::checkpoint::{BoxFuture, Checkpointer};
+use superstep_core::store::Store;
 use superstep_sqlite::Sqlite;
 use tempfile::TempDir;
 
@@ -38,6 +39,30 @@ pub(crate) fn db() -> Db {
 impl Database for Db {
     fn store(&self) -> &dyn Checkpointer {
         &self.sqlite
+    }
+
+    fn items(&self) -> &dyn Store {
+        &self.sqlite
+    }
+
+    fn flip_byte_of_item<'a>(&'a self, key: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let connection = rusqlite::Connection::open(self.path()).unwrap();
+            // Without the trigger, which takes a changed value for one of an older program.
+            let trigger: String = connection
+                .query_row(
+                    "SELECT sql FROM sqlite_schema WHERE name = 'item_unsealed'",
+                    [],
+                    |row| row.get(0),
+                )
+                .unwrap();
+            connection
+                .execute_batch("DROP TRIGGER item_unsealed")
+                .unwrap();
+            let flip = "UPDATE item SET value = replace(value, 'api.', 'apj.') WHERE key = ?1";
+            assert_eq!(connection.execute(flip, [key]).unwrap(), 1);
+            connection.execute_batch(&trigger).unwrap();
+        })
     }
 
     fn execute<'a>(&'a self, statement: &'a str) -> BoxFuture<'a, ()> {

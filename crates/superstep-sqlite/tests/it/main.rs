@@ -9,6 +9,7 @@ mod budgets;
 mod cache;
 mod commits;
 mod conformance;
+mod damage;
 mod files;
 mod kit;
 mod questions;

@@ -1,15 +1,20 @@
 //! A database with a defect: memory that says of itself what a SQL database would.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use serde_json::Value as Json;
 use superstep_conformance::forward;
 use superstep_conformance::sql::{Costs, Database};
-use superstep_core::ThreadId;
 use superstep_core::checkpoint::{
     Answer, BoxFuture, CheckpointResult, Checkpointer, Commit, Memory, Saved, ThreadQuery,
     ThreadRow,
 };
 use superstep_core::error::CheckpointError;
+use superstep_core::store::{
+    Item, MemoryStore, Namespace, NamespaceQuery, PutItem, Search, Store, StoreError, StoreResult,
+};
+use superstep_core::{ThreadId, Timestamp};
 
 /// What is wrong with a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,11 +27,23 @@ pub(crate) enum DatabaseDefect {
     EveryFieldATerm,
     PagesWithoutEnd,
     Bloated,
+    /// A damaged item is loaded as it is.
+    ItemsUnchecked,
+    /// A damaged item is left out, as if nobody had stored it.
+    DamagedItemsLeftOut,
 }
 
 /// A database with a defect.
 pub(crate) struct BrokenDatabase {
     store: Tables,
+    items: Items,
+}
+
+/// The long-term store in it.
+struct Items {
+    inner: MemoryStore,
+    defect: DatabaseDefect,
+    damaged: Mutex<Option<String>>,
 }
 
 /// The store in it.
@@ -46,7 +63,103 @@ impl BrokenDatabase {
                 bytes: AtomicU64::new(0),
                 terms_collide: AtomicBool::new(false),
             },
+            items: Items {
+                inner: MemoryStore::new(),
+                defect,
+                damaged: Mutex::default(),
+            },
         }
+    }
+}
+
+impl Items {
+    /// What becomes of an item that is read: given, left out or refused.
+    fn read(&self, item: Item) -> StoreResult<Option<Item>> {
+        let damaged = self.damaged.lock().expect("no clause panics");
+        if damaged.as_ref() != Some(&item.key) {
+            return Ok(Some(item));
+        }
+        match self.defect {
+            DatabaseDefect::ItemsUnchecked => Ok(Some(item)),
+            DatabaseDefect::DamagedItemsLeftOut => Ok(None),
+            _ => Err(StoreError::Damaged {
+                namespace: item.namespace.segments().to_vec(),
+                key: item.key,
+            }),
+        }
+    }
+}
+
+impl Store for Items {
+    fn get<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        key: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, StoreResult<Option<Item>>> {
+        Box::pin(async move {
+            let found = self.inner.get(namespace, key, now).await?;
+            found.map_or(Ok(None), |item| self.read(item))
+        })
+    }
+
+    fn put<'a>(&'a self, put: &'a PutItem, now: Timestamp) -> BoxFuture<'a, StoreResult<()>> {
+        self.damaged
+            .lock()
+            .expect("no clause panics")
+            .take_if(|damaged| *damaged == put.key);
+        self.inner.put(put, now)
+    }
+
+    fn put_if<'a>(
+        &'a self,
+        seen: Option<&'a Json>,
+        put: &'a PutItem,
+        now: Timestamp,
+    ) -> BoxFuture<'a, StoreResult<bool>> {
+        Box::pin(async move {
+            let found = self.get(&put.namespace, &put.key, now).await?;
+            match found.map(|item| item.value).as_ref() == seen {
+                true => self.inner.put_if(seen, put, now).await,
+                false => Ok(false),
+            }
+        })
+    }
+
+    fn delete<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        key: &'a str,
+    ) -> BoxFuture<'a, StoreResult<bool>> {
+        self.inner.delete(namespace, key)
+    }
+
+    fn search<'a>(
+        &'a self,
+        search: &'a Search,
+        now: Timestamp,
+    ) -> BoxFuture<'a, StoreResult<Vec<Item>>> {
+        Box::pin(async move {
+            let found = self.inner.search(search, now).await?;
+            let read = found.into_iter().map(|item| self.read(item));
+            Ok(read
+                .collect::<StoreResult<Vec<_>>>()?
+                .into_iter()
+                .flatten()
+                .collect())
+        })
+    }
+
+    fn namespaces<'a>(
+        &'a self,
+        query: &'a NamespaceQuery,
+        now: Timestamp,
+    ) -> BoxFuture<'a, StoreResult<Vec<Namespace>>> {
+        self.inner.namespaces(query, now)
+    }
+
+    fn sweep(&self, now: Timestamp, limit: u32) -> BoxFuture<'_, StoreResult<u64>> {
+        self.inner.sweep(now, limit)
     }
 }
 
@@ -104,6 +217,15 @@ impl Checkpointer for Tables {
 impl Database for BrokenDatabase {
     fn store(&self) -> &dyn Checkpointer {
         &self.store
+    }
+
+    fn items(&self) -> &dyn Store {
+        &self.items
+    }
+
+    fn flip_byte_of_item<'a>(&'a self, key: &'a str) -> BoxFuture<'a, ()> {
+        *self.items.damaged.lock().expect("no clause panics") = Some(key.to_owned());
+        Box::pin(async {})
     }
 
     fn execute<'a>(&'a self, _: &'a str) -> BoxFuture<'a, ()> {

@@ -1,0 +1,297 @@
+//! What a worker refuses, and that each refusal is noticed when it is broken.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use superstep::checkpoint::{BoxFuture, CheckpointResult, Memory};
+use superstep::driver::{Inbox, KeptOrder, Order, Ordered};
+use superstep::prelude::*;
+use superstep::{Clock, RunId, RunOptions, Runtime, SegmentLimits, ThreadId, Timestamp};
+use tokio::task::JoinSet;
+
+use super::{Desk, Due, DueRef};
+use crate::worker::{Worker, WorkerError};
+
+/// A worker that is broken in one way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mutant {
+    /// Finds an order that another thread has cached.
+    CachesByIdAlone,
+    /// Answers a question whenever it is asked to.
+    ExpiresEarly,
+    /// Decides about deadlines by the clock of its machine.
+    TrustsItsOwnClock,
+    /// Works with any clock.
+    IgnoresSkew,
+    /// Forgets the identity key.
+    TakesUnsignedCalls,
+    /// Serves on every address without a key.
+    ServesAnywhere,
+}
+
+const HOUR_MS: i64 = 3_600_000;
+const ASKED_AT: i64 = 1_700_000_000_000;
+
+/// An inbox whose database has a clock of its own.
+#[derive(Clone, Default)]
+struct Kept {
+    orders: Arc<Mutex<HashMap<RunId, KeptOrder>>>,
+    now: Arc<AtomicI64>,
+}
+
+impl Inbox for Kept {
+    fn put<'a>(
+        &'a self,
+        id: RunId,
+        thread: &'a ThreadId,
+        order: &'a [u8],
+        _: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
+        Box::pin(async move {
+            let mut orders = self.orders.lock().unwrap();
+            let kept = orders.entry(id).or_insert_with(|| KeptOrder {
+                thread: thread.clone(),
+                order: order.to_vec(),
+                reply: None,
+            });
+            Ok(kept.order.clone())
+        })
+    }
+
+    fn get(&self, id: RunId) -> BoxFuture<'_, CheckpointResult<Option<KeptOrder>>> {
+        Box::pin(async move { Ok(self.orders.lock().unwrap().get(&id).cloned()) })
+    }
+
+    fn reply<'a>(&'a self, _: RunId, _: &'a [u8]) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn sweep(&self, _: Timestamp, _: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
+        Box::pin(async { Ok(0) })
+    }
+
+    fn now(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
+        Box::pin(async { Ok(Some(Timestamp(self.now.load(Ordering::SeqCst)))) })
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, State)]
+struct Notes {
+    text: String,
+}
+
+/// Asks a question that answers itself after half an hour.
+fn graph() -> Graph<Notes> {
+    Graph::builder("deadline")
+        .node("ask", async |_: View<Notes>, cx: NodeCx| {
+            let question = Interrupt::new("ok", "Shall I?")
+                .within(Duration::from_secs(1_800))
+                .or_answer("no");
+            let text: String = cx.interrupt(question).await?;
+            Ok::<_, NodeError>(NotesUpdate::default().text(text))
+        })
+        .edge(START, "ask")
+        .edge("ask", END)
+        .build()
+        .unwrap()
+}
+
+/// A worker with a clock that a test sets, and a database with another one.
+struct Bench {
+    desk: Desk,
+    kept: Kept,
+    worker_clock: Arc<AtomicI64>,
+}
+
+impl Bench {
+    fn new(mutant: Option<Mutant>) -> Self {
+        let worker_clock = Arc::new(AtomicI64::new(ASKED_AT));
+        let told = worker_clock.clone();
+        let clock = Clock::new(move || Timestamp(told.load(Ordering::SeqCst)));
+        let kept = Kept::default();
+        kept.now.store(ASKED_AT, Ordering::SeqCst);
+        let runtime = Runtime::builder(Memory::new()).clock(clock).build();
+        let mut desk = Desk::new(runtime, Arc::new(kept.clone()), SegmentLimits::default());
+        desk.mutant = mutant;
+        Self {
+            desk,
+            kept,
+            worker_clock,
+        }
+    }
+
+    fn set(&self, database: i64, worker: i64) {
+        self.kept.now.store(database, Ordering::SeqCst);
+        self.worker_clock.store(worker, Ordering::SeqCst);
+    }
+
+    async fn give(&self, thread: &ThreadId) -> RunId {
+        let order = Order::new("deadline", Ordered::Resume, &RunOptions::default()).unwrap();
+        let id = RunId::from_bytes([7; 16]);
+        let bytes = order.to_bytes(thread);
+        self.kept
+            .put(id, thread, &bytes, Timestamp(ASKED_AT))
+            .await
+            .unwrap();
+        id
+    }
+
+    /// A thread that asks at `ASKED_AT`, and what its timer says.
+    async fn ask(&self) -> (ThreadId, DueRef) {
+        let thread = self.desk.runtime.thread(&graph(), "acme/asks").unwrap();
+        let stopped = thread.start(NotesUpdate::default()).await.unwrap();
+        let Outcome::Paused(asked) = stopped.outcome else {
+            panic!("{:?}", stopped.outcome)
+        };
+        let id: ThreadId = "acme/asks".parse().unwrap();
+        let due = DueRef {
+            order: self.give(&id).await,
+            question: asked[0].id,
+            put_back: 0,
+        };
+        (id, due)
+    }
+}
+
+async fn refuses_a_foreign_thread(mutant: Option<Mutant>) -> bool {
+    let bench = Bench::new(mutant);
+    let (ours, theirs) = (
+        "acme/ours".parse().unwrap(),
+        "mallory/stolen".parse().unwrap(),
+    );
+    let id = bench.give(&ours).await;
+    let cold = bench.desk.order(&theirs, id).await.is_err();
+    assert!(bench.desk.order(&ours, id).await.is_ok());
+    cold && bench.desk.order(&theirs, id).await.is_err()
+}
+
+async fn puts_an_early_expiry_back(mutant: Option<Mutant>) -> bool {
+    let bench = Bench::new(mutant);
+    let (thread, due) = bench.ask().await;
+    let found = bench.desk.answer_at_deadline(&thread, &due).await.unwrap();
+    found == Due::Early(1_800_000) && bench.kept.orders.lock().unwrap().len() == 1
+}
+
+async fn decides_by_the_clock_of_the_database(mutant: Option<Mutant>) -> bool {
+    let bench = Bench::new(mutant);
+    let (thread, due) = bench.ask().await;
+    let mut is_right = true;
+    // An hour ahead the deadline seems to have passed; an hour behind it seems far away.
+    for skew in [HOUR_MS, -HOUR_MS] {
+        bench.set(ASKED_AT + 60_000, ASKED_AT + 60_000 + skew);
+        let found = bench.desk.answer_at_deadline(&thread, &due).await.unwrap();
+        is_right &= found == Due::Early(1_740_000);
+    }
+    let late = ASKED_AT + 1_800_000 + 5_000;
+    bench.set(late, late - HOUR_MS);
+    let found = bench.desk.answer_at_deadline(&thread, &due).await.unwrap();
+    let Due::Answer(id) = found else { return false };
+    let order = bench.desk.order(&thread, id).await.unwrap();
+    let Ordered::Answer(answers) = &order.what else {
+        return false;
+    };
+    is_right && answers[0].at == Timestamp(late)
+}
+
+async fn refuses_to_work_with_a_wrong_clock(mutant: Option<Mutant>) -> bool {
+    let bench = Bench::new(mutant);
+    let mut is_right = bench.desk.check_clock().await.is_ok();
+    for skew in [HOUR_MS, -HOUR_MS] {
+        bench.set(ASKED_AT, ASKED_AT + skew);
+        is_right &= bench.desk.check_clock().await.is_err() && bench.desk.refuse_unfit().is_err();
+        let runtime = bench.desk.runtime.clone();
+        let worker = Worker::new(runtime, bench.kept.clone()).mutant(mutant);
+        let listener = Worker::listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let served = worker.serve(listener, std::future::ready(())).await;
+        is_right &= matches!(served, Err(WorkerError::ClockSkew { by_ms }) if by_ms == skew);
+    }
+    bench.set(ASKED_AT, ASKED_AT + 50);
+    is_right && bench.desk.check_clock().await.is_ok() && bench.desk.refuse_unfit().is_ok()
+}
+
+async fn refuses_unsigned_calls(mutant: Option<Mutant>) -> bool {
+    let bench = Bench::new(None);
+    let worker = Worker::new(bench.desk.runtime.clone(), bench.kept.clone());
+    // The public key of nobody: 32 bytes of 1.
+    let key = "publickeyv1_4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi";
+    let worker = worker.identity_key(key).mutant(mutant);
+    let listener = Worker::listen("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut serving = JoinSet::new();
+    serving.spawn(async move { worker.serve(listener, std::future::pending()).await });
+    let client = Client::builder(TokioExecutor::new())
+        .http2_only(true)
+        .build_http();
+    let request = hyper::Request::get(format!("http://{address}/discover"))
+        .header("accept", "application/vnd.restate.endpointmanifest.v3+json")
+        .body(Full::new(Bytes::new()))
+        .unwrap();
+    let response = client.request(request).await.unwrap();
+    response.status() == 401
+}
+
+async fn refuses_a_public_address_without_a_key(mutant: Option<Mutant>) -> bool {
+    let bench = Bench::new(None);
+    let serve = async |change: fn(Worker) -> Worker| {
+        let worker = Worker::new(bench.desk.runtime.clone(), bench.kept.clone());
+        let listener = Worker::listen("0.0.0.0:0".parse().unwrap()).unwrap();
+        let worker = change(worker).mutant(mutant);
+        worker.serve(listener, std::future::ready(())).await
+    };
+    let refused = serve(|worker| worker).await;
+    matches!(refused, Err(WorkerError::NoIdentityKey { .. }))
+        && serve(Worker::take_unsigned_calls).await.is_ok()
+}
+
+/// The refusals that do not hold, by name.
+async fn broken(mutant: Option<Mutant>) -> BTreeSet<&'static str> {
+    let mut broken = BTreeSet::new();
+    for (name, holds) in [
+        ("foreign thread", refuses_a_foreign_thread(mutant).await),
+        ("early expiry", puts_an_early_expiry_back(mutant).await),
+        (
+            "clock of the database",
+            decides_by_the_clock_of_the_database(mutant).await,
+        ),
+        (
+            "wrong clock",
+            refuses_to_work_with_a_wrong_clock(mutant).await,
+        ),
+        ("unsigned call", refuses_unsigned_calls(mutant).await),
+        (
+            "public address",
+            refuses_a_public_address_without_a_key(mutant).await,
+        ),
+    ] {
+        if !holds {
+            broken.insert(name);
+        }
+    }
+    broken
+}
+
+#[tokio::test]
+async fn everything_that_is_to_be_refused_is_refused() {
+    assert_eq!(broken(None).await, BTreeSet::new());
+}
+
+#[tokio::test]
+async fn every_broken_refusal_is_noticed_by_name() {
+    for (mutant, name) in [
+        (Mutant::CachesByIdAlone, "foreign thread"),
+        (Mutant::ExpiresEarly, "early expiry"),
+        (Mutant::TrustsItsOwnClock, "clock of the database"),
+        (Mutant::IgnoresSkew, "wrong clock"),
+        (Mutant::TakesUnsignedCalls, "unsigned call"),
+        (Mutant::ServesAnywhere, "public address"),
+    ] {
+        let broken = broken(Some(mutant)).await;
+        assert!(broken.contains(name), "{mutant:?} got past: {broken:?}");
+    }
+}
