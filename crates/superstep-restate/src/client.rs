@@ -27,7 +27,9 @@ pub enum RestateError {
     #[error("give the address of at least one ingress, such as http://127.0.0.1:8080")]
     NoAddress,
     /// Not an address of an ingress.
-    #[error("`{address}` is not an address of an ingress; they look like http://127.0.0.1:8080")]
+    #[error(
+        "`{address}` is not an address of an ingress; they look like http://127.0.0.1:8080 (TLS is for a proxy next to the program: `https://` is not spoken)"
+    )]
     BadAddress {
         /// What was given.
         address: String,

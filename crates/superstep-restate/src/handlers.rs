@@ -425,11 +425,9 @@ impl Desk {
             theirs if theirs > after => after - theirs,
             _ => 0,
         };
-        let mut is_skewed = by_ms.abs() > SKEW_MAX_MS;
+        let is_skewed = by_ms.abs() > SKEW_MAX_MS;
         #[cfg(test)]
-        {
-            is_skewed &= self.mutant != Some(tests::Mutant::IgnoresSkew);
-        }
+        let is_skewed = is_skewed && self.mutant != Some(tests::Mutant::IgnoresSkew);
         self.counts.skew_ms.store(by_ms, Ordering::SeqCst);
         self.skewed.store(is_skewed, Ordering::SeqCst);
         match is_skewed {
@@ -516,11 +514,12 @@ impl Desk {
             return Ok(Due::Nothing);
         };
         let now = self.authority_now().await?;
-        let mut early = wait_ms(now, deadline);
+        let early = wait_ms(now, deadline);
         #[cfg(test)]
-        if self.mutant == Some(tests::Mutant::ExpiresEarly) {
-            early = 0;
-        }
+        let early = match self.mutant {
+            Some(tests::Mutant::ExpiresEarly) => 0,
+            _ => early,
+        };
         if early > 0 {
             return Ok(Due::Early(early));
         }

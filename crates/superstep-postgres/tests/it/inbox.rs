@@ -37,6 +37,17 @@ async fn the_first_order_under_an_id_is_kept() {
 }
 
 #[tokio::test]
+async fn the_clock_is_the_servers_and_goes_on() {
+    let db = kit::db().await;
+    let first = Inbox::now(&*db).await.unwrap().unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    let second = Inbox::now(&*db).await.unwrap().unwrap();
+    assert!((15..10_000).contains(&(second.0 - first.0)), "{first:?} {second:?}");
+    // A year after this was written, at least, and in milliseconds.
+    assert!((1_700_000_000_000..10_000_000_000_000).contains(&first.0));
+}
+
+#[tokio::test]
 async fn racing_orders_agree() {
     let db = kit::db().await;
     let postgres = &*db;

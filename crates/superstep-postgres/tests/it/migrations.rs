@@ -1,8 +1,11 @@
 //! How a database comes to have its tables.
 
+use serde_json::json;
 use superstep_conformance::sample::Owner;
+use superstep_core::Timestamp;
 use superstep_core::checkpoint::Checkpointer;
 use superstep_core::error::CheckpointError;
+use superstep_core::store::{Namespace, PutItem, Store};
 use superstep_postgres::Postgres;
 use tokio::task::JoinSet;
 
@@ -47,7 +50,65 @@ async fn one_that_is_killed_in_the_middle_leaves_the_schema_before() {
         .query_one("SELECT version, partitions FROM meta", &[])
         .await
         .unwrap();
-    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (4, 5));
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (5, 5));
+}
+
+fn item(n: usize) -> PutItem {
+    PutItem {
+        namespace: Namespace::new(["apis"]).unwrap(),
+        key: format!("api-{n}"),
+        value: json!({ "origin": format!("https://api-{n}.example") }),
+        ttl: None,
+    }
+}
+
+#[tokio::test]
+async fn items_of_an_older_schema_get_checksums_and_stay_readable() {
+    let schema = Schema::new();
+    let postgres = schema.connect().await;
+    // More than are filled in at a time.
+    for n in 0..1_100 {
+        Store::put(&postgres, &item(n), Timestamp(1)).await.unwrap();
+    }
+    drop(postgres);
+    let client = schema.client().await;
+    client
+        .batch_execute(
+            "DROP TRIGGER item_unsealed ON item; DROP FUNCTION item_unsealed;
+             ALTER TABLE item DROP COLUMN checksum; ALTER TABLE cache DROP COLUMN checksum;
+             UPDATE meta SET version = 4",
+        )
+        .await
+        .unwrap();
+    let postgres = schema.connect().await;
+    let sql = "SELECT count(*) FROM item WHERE checksum IS NULL";
+    let without = client.query_one(sql, &[]).await.unwrap();
+    assert_eq!(without.get::<_, i64>(0), 0);
+    let found = Store::get(&postgres, &item(7).namespace, "api-7", Timestamp(2)).await;
+    assert_eq!(found.unwrap().unwrap().value, item(7).value);
+}
+
+/// Workers are replaced one by one: one of the version before writes without checksums for a while.
+#[tokio::test]
+async fn an_item_that_an_older_worker_changes_is_not_taken_for_damaged() {
+    let schema = Schema::new();
+    let postgres = schema.connect().await;
+    Store::put(&postgres, &item(1), Timestamp(1)).await.unwrap();
+    let client = schema.client().await;
+    client
+        .batch_execute("UPDATE item SET value = '{\"by\":\"old\"}'")
+        .await
+        .unwrap();
+    let namespace = item(1).namespace;
+    let found = Store::get(&postgres, &namespace, "api-1", Timestamp(2)).await;
+    let found = found.unwrap().unwrap().value;
+    assert_eq!(found, json!({ "by": "old" }));
+    // The next write of ours has a checksum again.
+    let stored = postgres.put_if(Some(&found), &item(1), Timestamp(3)).await;
+    assert!(stored.unwrap());
+    let sql = "SELECT count(*) FROM item WHERE checksum IS NOT NULL";
+    let with = client.query_one(sql, &[]).await.unwrap();
+    assert_eq!(with.get::<_, i64>(0), 1);
 }
 
 #[tokio::test]

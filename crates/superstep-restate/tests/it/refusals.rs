@@ -24,7 +24,7 @@ fn note(line: impl Into<String>) -> NotesUpdate {
 /// Notes its input, and asks a question that answers itself after this long.
 fn graph(deadline: Duration) -> Graph<Notes> {
     Graph::builder("asks")
-        .node("ask", async move |_: View<Notes>, cx: NodeCx| {
+        .node("ask", move |_: View<Notes>, cx: NodeCx| async move {
             let question = Interrupt::new("ok", "Shall I?").within(deadline);
             let answer: String = cx.interrupt(question.or_answer("no")).await?;
             Ok::<_, NodeError>(note(answer))
