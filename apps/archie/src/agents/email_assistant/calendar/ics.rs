@@ -67,7 +67,7 @@ impl Calendar for Ics {
     }
 }
 
-fn write(event: &Event) -> String {
+pub(crate) fn write(event: &Event) -> String {
     let compact = |moment: &str| moment.replace(['-', ':'], "");
     let mut lines = vec![
         "BEGIN:VCALENDAR".to_owned(),
@@ -98,7 +98,7 @@ fn escaped(text: &str) -> String {
         .replace(';', "\\;")
 }
 
-fn read(text: &str) -> Vec<Event> {
+pub(crate) fn read(text: &str) -> Vec<Event> {
     let mut events = Vec::new();
     let mut event: Option<Event> = None;
     for line in text.lines() {
