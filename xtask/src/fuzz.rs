@@ -354,7 +354,9 @@ fn merged(old: &Json, report: &Json) -> Json {
         .collect();
     targets.extend(stays);
     targets.sort_by_key(|target| target["name"].to_string());
-    let crashes = targets.iter().filter_map(|target| target["crashes"].as_u64());
+    let crashes = targets
+        .iter()
+        .filter_map(|target| target["crashes"].as_u64());
     let violations: u64 = crashes.sum();
     json!({ "test": "fuzz", "engine": report["engine"], "targets": targets, "violations": violations })
 }
@@ -408,7 +410,8 @@ mod tests {
 
     #[test]
     fn a_new_result_replaces_the_old_one_of_its_target() {
-        let old = json!({ "targets": [{ "name": "a", "crashes": 1 }, { "name": "b", "crashes": 0 }] });
+        let old =
+            json!({ "targets": [{ "name": "a", "crashes": 1 }, { "name": "b", "crashes": 0 }] });
         let new = json!({ "engine": "libfuzzer", "targets": [{ "name": "a", "crashes": 0 }] });
         let merged = merged(&old, &new);
         assert_eq!(merged["violations"], 0);

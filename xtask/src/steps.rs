@@ -88,13 +88,19 @@ pub(crate) const STEPS: &[Step] = &[
     ),
     short("features", Action::EachFeature),
     short("wasm", Action::Wasm),
+    short("deny", cargo(&["xtask", "deny", "--json"])),
     short("tests", Action::Tests),
     short("doctests", cargo(&["test", "--workspace", "--doc"])),
-    short("deny", cargo(&["xtask", "deny", "--json"])),
     short(
         "fuzz",
         cargo(&[
-            "xtask", "fuzz", "--seconds", "2", "--seed", "{seed}", "--json",
+            "xtask",
+            "fuzz",
+            "--seconds",
+            "2",
+            "--seed",
+            "{seed}",
+            "--json",
         ]),
     ),
     // Each crash test notices its mutants among the tests above; here are the trials.
@@ -136,7 +142,15 @@ pub(crate) const STEPS: &[Step] = &[
     long(
         "fuzz, guided",
         cargo(&[
-            "xtask", "fuzz", "--guided", "--seconds", "120", "--jobs", "2", "--seed", "{seed}",
+            "xtask",
+            "fuzz",
+            "--guided",
+            "--seconds",
+            "120",
+            "--jobs",
+            "2",
+            "--seed",
+            "{seed}",
             "--json",
         ]),
     ),

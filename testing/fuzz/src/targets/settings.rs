@@ -17,7 +17,9 @@ pub(super) fn run(bytes: &[u8]) {
     if let Engine::Restate(url) = &settings.engine {
         assert!(url.starts_with("http://") || url.starts_with("https://"));
     }
-    let dollars = settings.budget.and_then(|limits| limits.get(Meter::NanoDollars));
+    let dollars = settings
+        .budget
+        .and_then(|limits| limits.get(Meter::NanoDollars));
     // A million, in billionths.
     assert!(dollars.is_none_or(|dollars| dollars <= 1_000_000_000_000_000));
 }
