@@ -166,13 +166,14 @@ fn check(deny: &Path, database: &Database, folder: &Path) -> anyhow::Result<Comm
     let config = folder.join("deny.toml");
     fs::write(&config, with_database(&rules, &databases)?)?;
     let mut command = program(&deny.display().to_string());
-    command.args(["--all-features", "--locked"]);
-    if *database != Database::Public {
-        command.arg("--offline");
-    }
     command
-        .args(["check", "--hide-inclusion-graph", "--config"])
+        .args(["--all-features", "--locked", "check"])
+        .args(["--hide-inclusion-graph", "--config"])
         .arg(&config);
+    // The registry is asked in any case: cargo reads the manifests of all platforms' packages.
+    if *database != Database::Public {
+        command.arg("--disable-fetch");
+    }
     Ok(command)
 }
 
