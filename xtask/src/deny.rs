@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use serde_json::{Value as Json, json};
 
 use crate::advisories::{self, Advisory};
-use crate::workspace::{cache, cargo, in_words, program, root};
+use crate::workspace::{cache, cargo, in_words, output_of, program, root};
 
 /// What was typed.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -167,14 +167,27 @@ fn check(deny: &Path, database: &Database, folder: &Path) -> anyhow::Result<Comm
     fs::write(&config, with_database(&rules, &databases)?)?;
     let mut command = program(&deny.display().to_string());
     command
-        .args(["--all-features", "--locked", "check"])
-        .args(["--hide-inclusion-graph", "--config"])
+        .arg("--metadata-path")
+        .arg(metadata(folder)?)
+        .arg("--config")
         .arg(&config);
-    // The registry is asked in any case: cargo reads the manifests of all platforms' packages.
     if *database != Database::Public {
-        command.arg("--disable-fetch");
+        command.arg("--offline");
     }
+    // Two versions of one crate are many warnings and no error; `cargo deny check bans` lists them.
+    command.args(["--log-level", "error", "check", "--hide-inclusion-graph"]);
     Ok(command)
+}
+
+/// Writes down what cargo knows of the tree. Cargo may ask the registry for packages of other platforms, whether or not
+/// cargo-deny may ask for advisories.
+fn metadata(folder: &Path) -> anyhow::Result<PathBuf> {
+    let mut command = cargo();
+    command.args(["metadata", "--format-version", "1"]);
+    let text = output_of(command.args(["--all-features", "--locked"]))?;
+    let path = folder.join("metadata.json");
+    fs::write(&path, text)?;
+    Ok(path)
 }
 
 /// An advisory against a package that we have must be refused, and one against other versions of it must not: a check that
