@@ -3,9 +3,12 @@
 //! It owns the list of checks ([`steps`]), the tidy rules (ordinary tests in `tidy`) and the files
 //! that are written by a program. It is never shipped, so it may reach any crate.
 
+mod advisories;
 mod bench;
 mod crash;
+mod deny;
 mod error_index;
+mod fuzz;
 mod metadata;
 mod pictures;
 mod prng;
@@ -45,6 +48,14 @@ commands:
         leaders                 questions that are answered while leaders move
         upgrade                 workers that are replaced by another version and back
         fanout                  wide supersteps on two workers, one of them killed
+  fuzz [TARGET...] [--seconds N] [--seed N] [--guided [--jobs N] [--record]] [--json]
+                                run the fuzz targets of testing/fuzz from their corpus, each for N seconds (default: 2)
+                                --guided  with coverage counters and libFuzzer (default: 60 seconds; builds for minutes)
+                                --record  put what was found into results/fuzz.json
+  deny [--offline] [--json]     check licences, sources and security advisories of all dependencies
+                                --offline  use a snapshot of the advisories without trying the public database
+  advisories --from PATH [--into FOLDER]
+                                make a snapshot of the advisories from a clone of the RustSec database
   bench chain|loop|fanout|resume|parked|threads|restate|archie|all [--against peers] [--quick] [--json]
                                 measure in release, beside bare floors
                                 --against peers  also beside other runtimes, installed if they are missing
@@ -92,6 +103,9 @@ enum Command {
         seed: Option<u64>,
     },
     Crash(crash::CrashArgs),
+    Fuzz(fuzz::FuzzArgs),
+    Deny(deny::DenyArgs),
+    Advisories(advisories::AdvisoriesArgs),
     Bench(bench::BenchArgs),
     /// Started by a bench, not by people.
     BenchSide(Vec<String>),
@@ -112,6 +126,9 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         "help" => Ok(Command::Help),
         "verify" => parse_verify(parser),
         "crash" => parse_crash(parser),
+        "fuzz" => parse_fuzz(parser),
+        "deny" => parse_deny(parser),
+        "advisories" => parse_advisories(parser),
         "bench" => parse_bench(parser),
         "bench-side" => {
             let words = parser.raw_args()?.map(|word| word.string());
@@ -168,6 +185,53 @@ fn parse_crash(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         return Err(format!("`crash` takes {}", crash::NAMES).into());
     }
     Ok(Command::Crash(args))
+}
+
+fn parse_fuzz(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut args = fuzz::FuzzArgs::default();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Value(name) => args.targets.push(name.string()?),
+            Long("seconds") => args.seconds = Some(parser.value()?.parse()?),
+            Long("seed") => args.seed = Some(parser.value()?.parse()?),
+            Long("jobs") => args.jobs = Some(parser.value()?.parse()?),
+            Long("guided") => args.guided = true,
+            Long("record") => args.record = true,
+            Long("json") => args.json = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Command::Fuzz(args))
+}
+
+fn parse_deny(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut args = deny::DenyArgs::default();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("offline") => args.offline = true,
+            Long("json") => args.json = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Command::Deny(args))
+}
+
+fn parse_advisories(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut args = advisories::AdvisoriesArgs::default();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("from") => args.from = parser.value()?.into(),
+            Long("into") => args.into = Some(parser.value()?.into()),
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    match args.from.as_os_str().is_empty() {
+        true => Err("`advisories` needs `--from PATH`, a clone of the RustSec database".into()),
+        false => Ok(Command::Advisories(args)),
+    }
 }
 
 /// `5-40`, the smaller number first.
@@ -256,6 +320,9 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Help => print_usage(),
         Command::Verify { profile, seed } => verify::run(profile, seed)?,
         Command::Crash(args) => crash::run(&args)?,
+        Command::Fuzz(args) => fuzz::run(&args)?,
+        Command::Deny(args) => deny::run(&args)?,
+        Command::Advisories(args) => advisories::run(&args)?,
         Command::Bench(args) => bench::run(&args)?,
         Command::BenchSide(words) => bench::serve_side(words)?,
         Command::Services(action) => services::run(action)?,
@@ -304,6 +371,15 @@ mod tests {
             }))
         );
         assert_eq!(parse_line("verify --help"), Ok(Command::Help));
+        assert_eq!(
+            parse_line("fuzz mail --seconds 600 --guided"),
+            Ok(Command::Fuzz(fuzz::FuzzArgs {
+                targets: vec!["mail".to_owned()],
+                seconds: Some(600),
+                guided: true,
+                ..fuzz::FuzzArgs::default()
+            }))
+        );
         let restarts = crash::CrashArgs {
             name: "restarts".to_owned(),
             runs: Some(9),
@@ -376,6 +452,9 @@ mod tests {
             "bench",
             "bench chain --against everybody",
             "error-index x",
+            "advisories",
+            "deny advisories",
+            "fuzz --seconds soon",
         ] {
             assert!(parse_line(line).is_err(), "{line:?} was taken");
         }

@@ -88,8 +88,21 @@ pub(crate) const STEPS: &[Step] = &[
     ),
     short("features", Action::EachFeature),
     short("wasm", Action::Wasm),
+    short("deny", cargo(&["xtask", "deny", "--json"])),
     short("tests", Action::Tests),
     short("doctests", cargo(&["test", "--workspace", "--doc"])),
+    short(
+        "fuzz",
+        cargo(&[
+            "xtask",
+            "fuzz",
+            "--seconds",
+            "2",
+            "--seed",
+            "{seed}",
+            "--json",
+        ]),
+    ),
     // Each crash test notices its mutants among the tests above; here are the trials.
     short("crash sim", cargo(&crash("sim", "2000"))),
     short("crash kill", cargo(&crash("kill", "80"))),
@@ -125,6 +138,21 @@ pub(crate) const STEPS: &[Step] = &[
     short(
         "bench parked",
         cargo(&["xtask", "bench", "parked", "--quick", "--json"]),
+    ),
+    long(
+        "fuzz, guided",
+        cargo(&[
+            "xtask",
+            "fuzz",
+            "--guided",
+            "--seconds",
+            "120",
+            "--jobs",
+            "2",
+            "--seed",
+            "{seed}",
+            "--json",
+        ]),
     ),
     long("template", cargo(&["xtask", "template"])),
     long(

@@ -46,6 +46,8 @@ mod clock;
 pub mod commands;
 pub mod connector;
 pub mod exit;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod home;
 pub mod inbox;
 pub mod models;

@@ -39,6 +39,8 @@
 
 mod client;
 mod cron;
+#[doc(hidden)]
+pub mod fuzzing;
 mod handlers;
 mod ingress;
 mod live;

@@ -194,8 +194,23 @@ impl Settings {
             Some(home) => PathBuf::from(home),
             None => usual_home(&variable)?,
         };
+        let written = read_file(&home.join("settings.json"))?;
+        Self::resolve(given, variable, home, written)
+    }
+
+    /// From the text of a file alone, as if nothing else were set.
+    pub(crate) fn from_text(text: &str) -> anyhow::Result<Self> {
+        let written = serde_json::from_str(text)?;
+        Self::resolve(&Given::default(), |_| None, PathBuf::new(), written)
+    }
+
+    fn resolve(
+        given: &Given,
+        variable: impl Fn(&str) -> Option<String>,
+        home: PathBuf,
+        written: Written,
+    ) -> anyhow::Result<Self> {
         let file = home.join("settings.json");
-        let written = read_file(&file)?;
         let store = given
             .store
             .clone()

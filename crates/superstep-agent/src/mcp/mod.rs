@@ -23,6 +23,8 @@
 //! ```
 
 mod answer;
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg(test)]
 mod tests;
 
@@ -183,18 +185,23 @@ impl Server {
     }
 
     fn tool(&self, tool: &rmcp::model::Tool) -> Tool {
-        let described = tool.description.as_deref().or(tool.title.as_deref());
-        let spec = ToolSpec {
-            name: provider_name(&self.name, &tool.name),
-            description: described.unwrap_or(&tool.name).to_owned(),
-            schema: Json::Object((*tool.input_schema).clone()),
-        };
+        let spec = spec_of(&self.name, tool);
         let (client, name) = (self.client.clone(), tool.name.to_string());
         let call = move |args: Json, cx: ToolCx| -> BoxFuture<'static, _> {
             let (client, name) = (client.clone(), name.clone());
             Box::pin(async move { call(&client, name, args, &cx).await })
         };
         Tool::raw(spec, call).gives(Label::UNTRUSTED)
+    }
+}
+
+/// A tool of a server, as a model is told of it.
+fn spec_of(server: &str, tool: &rmcp::model::Tool) -> ToolSpec {
+    let described = tool.description.as_deref().or(tool.title.as_deref());
+    ToolSpec {
+        name: provider_name(server, &tool.name),
+        description: described.unwrap_or(&tool.name).to_owned(),
+        schema: Json::Object((*tool.input_schema).clone()),
     }
 }
 

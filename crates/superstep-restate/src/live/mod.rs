@@ -6,7 +6,7 @@
 
 mod inbound;
 mod outbound;
-mod packet;
+pub(crate) mod packet;
 
 use std::sync::Arc;
 use std::time::Duration;

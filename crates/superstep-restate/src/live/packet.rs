@@ -29,7 +29,7 @@ struct Live {
     payload: Value,
 }
 
-pub(super) fn encode(notice: &Notice) -> Vec<u8> {
+pub(crate) fn encode(notice: &Notice) -> Vec<u8> {
     let packet = match notice {
         Notice::Entry(seq) => Packet::Entry(*seq),
         Notice::Live(event) => Packet::Live(Live {
@@ -49,7 +49,7 @@ pub(super) fn encode(notice: &Notice) -> Vec<u8> {
 }
 
 /// None for what this version does not know.
-pub(super) fn decode(bytes: &[u8]) -> Option<Notice> {
+pub(crate) fn decode(bytes: &[u8]) -> Option<Notice> {
     let (&VERSION, packet) = bytes.split_first()? else {
         return None;
     };

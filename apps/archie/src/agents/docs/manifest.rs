@@ -188,7 +188,7 @@ impl Manifest {
     /// How often an agent has been at it.
     pub fn times(&self, agent: &str) -> u64 {
         let last = self.agents.get(agent).and_then(|made| made.history.last());
-        last.map_or(0, |fared| fared.number)
+        last.map_or(0, |fared| fared.number.min(TIMES_MAX))
     }
 
     /// Notes a new page, made after the agent had been at it so many times: noted twice, it is the same.
@@ -255,3 +255,5 @@ const LEARNED_FROM: usize = 3;
 const LEARNED_DOWN: u32 = 20;
 const LEARNED_UP: u32 = 15;
 const HISTORY_MAX: u64 = 20;
+/// The file comes with the repository, and the next number must exist.
+const TIMES_MAX: u64 = 1 << 32;

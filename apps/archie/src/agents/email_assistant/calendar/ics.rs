@@ -67,73 +67,129 @@ impl Calendar for Ics {
     }
 }
 
-fn write(event: &Event) -> String {
-    let compact = |moment: &str| moment.replace(['-', ':'], "");
+/// Writes an event. [`read`] gives the same one again.
+pub(crate) fn write(event: &Event) -> String {
     let mut lines = vec![
         "BEGIN:VCALENDAR".to_owned(),
         "VERSION:2.0".to_owned(),
         "PRODID:-//archie//mail//EN".to_owned(),
         "BEGIN:VEVENT".to_owned(),
-        format!("UID:{}", event.id),
+        format!("UID:{}", escaped(&event.id)),
         format!("DTSTAMP:{}", compact(&event.start)),
         format!("DTSTART:{}", compact(&event.start)),
         format!("DTEND:{}", compact(&event.end)),
         format!("SUMMARY:{}", escaped(&event.title)),
     ];
     if !event.organizer.is_empty() {
-        lines.push(format!("ORGANIZER:mailto:{}", escaped(&event.organizer)));
+        lines.push(format!("ORGANIZER:mailto:{}", one_line(&event.organizer)));
     }
     for attendee in &event.attendees {
-        lines.push(format!("ATTENDEE:mailto:{}", escaped(attendee)));
+        lines.push(format!("ATTENDEE:mailto:{}", one_line(attendee)));
     }
     lines.push("END:VEVENT".to_owned());
     lines.push("END:VCALENDAR\r\n".to_owned());
     lines.join("\r\n")
 }
 
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\")
-        .replace(['\n', '\r'], " ")
-        .replace(',', "\\,")
-        .replace(';', "\\;")
-}
-
-fn read(text: &str) -> Vec<Event> {
+/// Reads the events of a file. What is not understood is passed over.
+pub(crate) fn read(text: &str) -> Vec<Event> {
     let mut events = Vec::new();
     let mut event: Option<Event> = None;
-    for line in text.lines() {
-        let (name, value) = line.split_once(':').unwrap_or((line, ""));
-        let name = name.split(';').next().unwrap_or_default();
+    // A line that begins with white space continues the one before it.
+    let unfolded = text.replace("\r\n", "\n");
+    let unfolded = unfolded.replace("\n ", "").replace("\n\t", "");
+    for line in unfolded.lines() {
+        let (name, value) = name_and_value(line);
         match (name, &mut event) {
             ("BEGIN", _) if value == "VEVENT" => event = Some(Event::default()),
             ("END", _) if value == "VEVENT" => events.extend(event.take()),
-            ("UID", Some(event)) => event.id = value.to_owned(),
-            ("SUMMARY", Some(event)) => event.title = value.replace("\\,", ",").replace("\\;", ";"),
+            ("UID", Some(event)) => event.id = unescaped(value),
+            ("SUMMARY", Some(event)) => event.title = unescaped(value),
             ("DTSTART", Some(event)) => event.start = spread(value),
             ("DTEND", Some(event)) => event.end = spread(value),
-            ("ORGANIZER", Some(event)) => {
-                event.organizer = value.trim_start_matches("mailto:").to_owned()
-            }
-            ("ATTENDEE", Some(event)) => {
-                event
-                    .attendees
-                    .push(value.trim_start_matches("mailto:").to_owned());
-            }
+            ("ORGANIZER", Some(event)) => event.organizer = address(value),
+            ("ATTENDEE", Some(event)) => event.attendees.push(address(value)),
             _ => {}
         }
     }
     events
 }
 
-/// `20250110T100000Z` as `2025-01-10T10:00:00Z`.
+/// The name of a property without its parameters, and its value. A quoted parameter may hold a colon.
+fn name_and_value(line: &str) -> (&str, &str) {
+    let mut is_quoted = false;
+    let colon = line.find(|c| {
+        is_quoted ^= c == '"';
+        c == ':' && !is_quoted
+    });
+    let (name, value) = colon.map_or((line, ""), |at| (&line[..at], &line[at + 1..]));
+    (name.split(';').next().unwrap_or_default(), value)
+}
+
+/// No value may begin a line of its own.
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
+fn escaped(text: &str) -> String {
+    one_line(text)
+        .replace('\\', "\\\\")
+        .replace(',', "\\,")
+        .replace(';', "\\;")
+}
+
+/// What [`escaped`] wrote. A line break inside of a value becomes a blank, as when it is written.
+fn unescaped(value: &str) -> String {
+    let mut text = String::with_capacity(value.len());
+    let mut chars = value.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some('n' | 'N') => text.push(' '),
+                Some(c @ ('\\' | ',' | ';')) => text.push(c),
+                // Not an escape that there is.
+                other => {
+                    text.push('\\');
+                    text.extend(other);
+                }
+            },
+            c => text.push(c),
+        }
+    }
+    one_line(&text)
+}
+
+fn address(value: &str) -> String {
+    let mut rest = value;
+    while let Some((scheme, after)) = rest.split_at_checked(MAILTO.len())
+        && scheme.eq_ignore_ascii_case(MAILTO)
+    {
+        rest = after;
+    }
+    one_line(rest)
+}
+
+/// `20250110T100000Z` as `2025-01-10T10:00:00Z`; anything else as it is.
 fn spread(text: &str) -> String {
-    let form = "%Y%m%dT%H%M%S";
-    let moment = chrono::NaiveDateTime::parse_from_str(text.trim_end_matches('Z'), form);
+    let moment = chrono::NaiveDateTime::parse_from_str(text.trim_end_matches('Z'), COMPACT);
     moment.map_or_else(
-        |_| text.to_owned(),
-        |moment| moment.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        |_| one_line(text),
+        |moment| moment.format(SPREAD).to_string(),
     )
 }
+
+/// The other way round.
+fn compact(text: &str) -> String {
+    let moment = chrono::NaiveDateTime::parse_from_str(text, SPREAD);
+    moment.map_or_else(
+        |_| one_line(text),
+        |moment| format!("{}Z", moment.format(COMPACT)),
+    )
+}
+
+const MAILTO: &str = "mailto:";
+const COMPACT: &str = "%Y%m%dT%H%M%S";
+const SPREAD: &str = "%Y-%m-%dT%H:%M:%SZ";
 
 #[cfg(test)]
 mod tests {
@@ -167,6 +223,33 @@ mod tests {
                 .unwrap()
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let event = Event {
+            id: "abc1".to_owned(),
+            title: "C:\\new; a, b \\, \r\nEND:VEVENT".to_owned(),
+            start: "2025-01-10T10:00:00Z".to_owned(),
+            end: "one day".to_owned(),
+            attendees: vec!["\"Lovelace, Ada\" <ada@example.com>".to_owned()],
+            organizer: "x\rATTENDEE:mailto:eve@example.com".to_owned(),
+        };
+        let written = write(&event);
+        let read = read(&written);
+        assert_eq!(read.len(), 1, "{written}");
+        assert_eq!(read[0].title, "C:\\new; a, b \\,   END:VEVENT");
+        assert_eq!(read[0].attendees, event.attendees);
+        assert_eq!(read[0].organizer, "x ATTENDEE:mailto:eve@example.com");
+        assert_eq!(write(&read[0]), written);
+    }
+
+    #[test]
+    fn lines_that_are_folded_and_parameters_with_colons_are_read() {
+        let text = "BEGIN:VEVENT\r\nSUMMARY;ALTREP=\"cid:1\":a long\r\n  ti\r\n\ttle\r\nORGANIZER:MAILTO:a@example.com\r\nEND:VEVENT\r\n";
+        let read = read(text);
+        assert_eq!(read[0].title, "a long title");
+        assert_eq!(read[0].organizer, "a@example.com");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Calendars behind one trait: files on this machine, and Google's.
 
 mod google;
-mod ics;
+pub(crate) mod ics;
 
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@ use calamine::{DataRef, Reader, Xlsx};
 use xxhash_rust::xxh3::Xxh3;
 use zip::ZipArchive;
 
-use super::{Book, BookError, Content, Place, Sheet, guard};
+use super::{Book, BookError, COLUMNS_MAX, Content, Place, ROWS_MAX, Sheet, guard};
 
 /// Reads a workbook that [`guard::look`] has nothing against.
 pub fn read(bytes: &[u8]) -> Result<Book, BookError> {
@@ -18,7 +18,9 @@ pub fn read(bytes: &[u8]) -> Result<Book, BookError> {
     for name in book.sheet_names() {
         // A sheet that is a chart has no cells, and so none that are merged.
         let merged = book.merge_cells_by_sheet_name(&name).unwrap_or_default();
-        let merged = merged.iter().map(|at| (place(at.start), place(at.end)));
+        let merged = merged
+            .iter()
+            .filter_map(|at| Some((place(at.start)?, place(at.end)?)));
         let mut sheet = Sheet {
             merged: merged.collect(),
             name,
@@ -29,7 +31,9 @@ pub fn read(bytes: &[u8]) -> Result<Book, BookError> {
                 .next_cell_with_formula()
                 .map_err(BookError::unreadable)?
             {
-                let place = place(cell.pos);
+                let place = place(cell.pos).ok_or_else(|| {
+                    BookError::unreadable("a cell lies outside of what a sheet can hold")
+                })?;
                 if let Some(formula) = cell.formula.filter(|formula| !formula.is_empty()) {
                     sheet.formulas.insert(place, formula);
                 }
@@ -46,11 +50,13 @@ pub fn read(bytes: &[u8]) -> Result<Book, BookError> {
     Ok(read)
 }
 
-fn place((row, column): (u32, u32)) -> Place {
-    Place {
+/// A cell that is counted from 0; none if no sheet has it.
+fn place((row, column): (u32, u32)) -> Option<Place> {
+    let is_there = row < ROWS_MAX && column < COLUMNS_MAX;
+    is_there.then(|| Place {
         row: row + 1,
         column: column + 1,
-    }
+    })
 }
 
 fn content(value: &DataRef<'_>, is_1904: bool) -> Option<Content> {

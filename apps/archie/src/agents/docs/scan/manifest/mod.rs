@@ -106,17 +106,7 @@ pub(super) fn packages(root: &Path, files: &[SourceFile]) -> Vec<Package> {
         let Some(text) = super::read_text(root, &file.path) else {
             continue;
         };
-        let found = match file.name() {
-            "Cargo.toml" => cargo::cargo(&text, file.folder(), files),
-            "pyproject.toml" => python::pyproject(&text),
-            "setup.cfg" => python::setup_cfg(&text),
-            "package.json" => npm::npm(&text, file.folder()),
-            "go.mod" => go::go(&text),
-            "pom.xml" => java::maven(&text),
-            "build.gradle" | "build.gradle.kts" => java::gradle(&text),
-            _ => Some(python::requirements(&text, file.name())),
-        };
-        if let Some(mut package) = found {
+        if let Some(mut package) = package(file, &text, files) {
             package.manifest = file.path.clone();
             package.dependencies.sort();
             package.dependencies.dedup();
@@ -133,6 +123,20 @@ pub(super) fn packages(root: &Path, files: &[SourceFile]) -> Vec<Package> {
         }
     }
     packages
+}
+
+/// The package that a manifest of this text describes.
+pub(crate) fn package(file: &SourceFile, text: &str, files: &[SourceFile]) -> Option<Package> {
+    match file.name() {
+        "Cargo.toml" => cargo::cargo(text, file.folder(), files),
+        "pyproject.toml" => python::pyproject(text),
+        "setup.cfg" => python::setup_cfg(text),
+        "package.json" => npm::npm(text, file.folder()),
+        "go.mod" => go::go(text),
+        "pom.xml" => java::maven(text),
+        "build.gradle" | "build.gradle.kts" => java::gradle(text),
+        _ => Some(python::requirements(text, file.name())),
+    }
 }
 
 fn dependency(name: &str, requirement: &str, kind: DependencyKind) -> Dependency {

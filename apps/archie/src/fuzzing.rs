@@ -1,0 +1,52 @@
+//! Readers of foreign bytes, for `testing/fuzz`. Not part of the public interface.
+
+use serde_json::Value as Json;
+use superstep::InterruptId;
+
+use crate::agents::docs::scan::{Package, SourceFile, manifest};
+use crate::agents::email_assistant::calendar::{Event, ics};
+use crate::cli::settings::Settings;
+use crate::questions::Asked;
+
+/// Reads the text of `settings.json`, as if nothing else were set.
+pub fn read_settings(text: &str) -> anyhow::Result<Settings> {
+    Settings::from_text(text)
+}
+
+/// Reads the events of an iCalendar file.
+pub fn read_events(text: &str) -> Vec<Event> {
+    ics::read(text)
+}
+
+/// Writes an event as an iCalendar file.
+pub fn write_event(event: &Event) -> String {
+    ics::write(event)
+}
+
+/// Reads a manifest such as `Cargo.toml` or `pom.xml`, by its file name.
+pub fn read_package(name: &str, text: &str) -> Option<Package> {
+    let file = SourceFile {
+        path: name.to_owned(),
+        ..SourceFile::default()
+    };
+    manifest::package(&file, text, &[])
+}
+
+/// Reads a typed line as the answer to a question of this kind.
+pub fn read_answer(
+    kind: &str,
+    request: &Json,
+    schema: Option<&Json>,
+    line: &str,
+) -> Result<Json, String> {
+    let asked = Asked {
+        id: InterruptId::from_bytes([1; 16]),
+        node: "node".to_owned(),
+        kind: kind.to_owned(),
+        request: request.clone(),
+        schema: schema.cloned(),
+    };
+    asked.words();
+    asked.prompt();
+    asked.read(line)
+}
