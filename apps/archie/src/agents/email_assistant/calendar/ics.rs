@@ -34,7 +34,7 @@ impl Ics {
         for entry in entries {
             let path = entry?.path();
             if path.extension().is_some_and(|extension| extension == "ics") {
-                events.extend(read(&fs::read_to_string(path)?));
+                events.extend(read_events(&fs::read_to_string(path)?));
             }
         }
         events.sort_by(|one, other| one.start.cmp(&other.start));
@@ -98,7 +98,8 @@ fn escaped(text: &str) -> String {
         .replace(';', "\\;")
 }
 
-fn read(text: &str) -> Vec<Event> {
+/// Reads the events of an iCalendar text.
+pub fn read_events(text: &str) -> Vec<Event> {
     let mut events = Vec::new();
     let mut event: Option<Event> = None;
     for line in text.lines() {
