@@ -102,10 +102,18 @@ fn forms(secret: &str) -> Vec<String> {
         secret.to_owned(),
         utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string(),
         utf8_percent_encode(secret, ADDRESS).to_string(),
-        utf8_percent_encode(secret, ADDRESS).to_string().replace("%20", "+"),
+        utf8_percent_encode(secret, ADDRESS)
+            .to_string()
+            .replace("%20", "+"),
         secret.replace('/', "\\/"),
-        secret.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"),
-        serde_json::json!(secret).to_string().trim_matches('"').to_owned(),
+        secret
+            .replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('>', "&gt;"),
+        serde_json::json!(secret)
+            .to_string()
+            .trim_matches('"')
+            .to_owned(),
         hex,
     ];
     for alphabet in [&alphabet::STANDARD, &alphabet::URL_SAFE] {
@@ -156,15 +164,26 @@ mod tests {
 
     #[test]
     fn a_secret_is_taken_out_in_every_form_that_servers_repeat() {
-        let escaped: String = SECRET.chars().map(|c| format!("\\u{:04x}", c as u32)).collect();
+        let escaped: String = SECRET
+            .chars()
+            .map(|c| format!("\\u{:04x}", c as u32))
+            .collect();
         for repeated in [
             format!("no such token: {SECRET}"),
             format!("NO SUCH TOKEN: {}", SECRET.to_uppercase()),
-            format!("{{\"error\": \"bad token {}\"}}", SECRET.replace('/', "\\/")),
+            format!(
+                "{{\"error\": \"bad token {}\"}}",
+                SECRET.replace('/', "\\/")
+            ),
             format!("{{\"error\": \"bad token {escaped}\"}}"),
             format!("{{\"{escaped}\": 1}}"),
             format!("?token={}", utf8_percent_encode(SECRET, NON_ALPHANUMERIC)),
-            format!("?token={}", utf8_percent_encode(SECRET, NON_ALPHANUMERIC).to_string().to_lowercase()),
+            format!(
+                "?token={}",
+                utf8_percent_encode(SECRET, NON_ALPHANUMERIC)
+                    .to_string()
+                    .to_lowercase()
+            ),
             format!("Basic {}", STANDARD.encode(SECRET)),
             format!("Basic {}", STANDARD.encode(format!("u:{SECRET}"))),
             format!("Basic {}", STANDARD.encode(format!("me:{SECRET}:x"))),
@@ -176,14 +195,20 @@ mod tests {
             };
             let body = String::from_utf8(redaction().apply(answer).body).unwrap();
             assert!(body.contains(REDACTED), "{repeated}: {body}");
-            assert!(!body.to_lowercase().contains(&SECRET.to_lowercase()), "{body}");
+            assert!(
+                !body.to_lowercase().contains(&SECRET.to_lowercase()),
+                "{body}"
+            );
         }
     }
 
     #[test]
     fn another_text_stays_as_it_is() {
         let body = br#"{"name": "a \u0041 token", "n": 1.50}"#.to_vec();
-        let answer = Answer { body: body.clone(), ..Answer::default() };
+        let answer = Answer {
+            body: body.clone(),
+            ..Answer::default()
+        };
         assert_eq!(redaction().apply(answer).body, body);
     }
 }

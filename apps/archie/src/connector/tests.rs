@@ -425,8 +425,15 @@ async fn a_token_that_a_server_repeats_is_taken_out_of_its_answer() {
         }),
         ..Call::get("https://api.example.com/a")
     };
-    let answer = connector.send(call, &reach(&["https://api.example.com"])).await.unwrap();
+    let answer = connector
+        .send(call, &reach(&["https://api.example.com"]))
+        .await
+        .unwrap();
     let body = String::from_utf8(answer.body).unwrap();
     assert_eq!(body, r#"{"error": {"message": "bad token [redacted]"}}"#);
-    assert!(!wire.sent()[1].1.url.contains("s3cret"), "{}", wire.sent()[1].1.url);
+    assert!(
+        !wire.sent()[1].1.url.contains("s3cret"),
+        "{}",
+        wire.sent()[1].1.url
+    );
 }

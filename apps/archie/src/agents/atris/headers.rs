@@ -88,7 +88,12 @@ const PREFIXES: &[&str] = &[
 ];
 
 /// A read that asks the server to delete is a delete.
-const OVERRIDES: &[&str] = &["method-override", "methodoverride", "http-method", "httpmethod"];
+const OVERRIDES: &[&str] = &[
+    "method-override",
+    "methodoverride",
+    "http-method",
+    "httpmethod",
+];
 
 #[cfg(test)]
 mod tests {
@@ -129,7 +134,13 @@ mod tests {
         ] {
             assert!(!may_be_a_parameter(name), "{name}");
         }
-        for name in ["X-Request-Id", "If-None-Match", "Accept-Language", "X-Api-Version", "Notion-Version"] {
+        for name in [
+            "X-Request-Id",
+            "If-None-Match",
+            "Accept-Language",
+            "X-Api-Version",
+            "Notion-Version",
+        ] {
             assert!(may_be_a_parameter(name), "{name}");
         }
     }

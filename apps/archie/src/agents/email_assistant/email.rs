@@ -100,12 +100,19 @@ impl Email {
         if !stored.fingerprint.is_empty() && !self.fingerprint.is_empty() {
             return stored.fingerprint == self.fingerprint;
         }
-        let is_numbered = |email: &Self| !email.id.is_empty() && !email.id.starts_with(&email.message_id);
+        let is_numbered =
+            |email: &Self| !email.id.is_empty() && !email.id.starts_with(&email.message_id);
         if is_numbered(self) && is_numbered(stored) && self.id == stored.id {
             return true;
         }
         let head = |email: &Self| {
-            let head = [&email.message_id, &email.from, &email.subject, &email.date, &email.reply_to];
+            let head = [
+                &email.message_id,
+                &email.from,
+                &email.subject,
+                &email.date,
+                &email.reply_to,
+            ];
             head.map(|text| html::plain(text).trim().to_owned())
         };
         let is_numbered_otherwise = is_numbered(self)
@@ -174,7 +181,10 @@ pub fn parse_gmail(input: &Json) -> Email {
         date: text(&["send_time", "date"]),
         account,
         body: seen.text,
-        attachments: list("attachments").iter().map(|name| html::plain(name)).collect(),
+        attachments: list("attachments")
+            .iter()
+            .map(|name| html::plain(name))
+            .collect(),
         hidden,
         fingerprint: text(&["fingerprint"]),
     }

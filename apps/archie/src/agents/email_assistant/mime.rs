@@ -3,7 +3,9 @@
 use anyhow::Context;
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::message::{Attachment as Attached, Mailbox, MultiPart, SinglePart};
-use mail_parser::{Address, HeaderName as Name, HeaderValue as Parsed, Message, MessageParser, MimeHeaders};
+use mail_parser::{
+    Address, HeaderName as Name, HeaderValue as Parsed, Message, MessageParser, MimeHeaders,
+};
 use sha2::{Digest, Sha256};
 
 use super::email::{Email, addresses, bare_id};
@@ -29,7 +31,10 @@ pub fn read(bytes: &[u8]) -> Option<Email> {
         hidden.push(format!("{} further recipients", to_left_out + cc_left_out));
     }
     if is_cut {
-        hidden.push(format!("everything after the first {} MiB", MAIL_BYTES_MAX >> 20));
+        hidden.push(format!(
+            "everything after the first {} MiB",
+            MAIL_BYTES_MAX >> 20
+        ));
     }
     let attachments = message
         .attachments()
@@ -74,12 +79,19 @@ fn fingerprint(message: &Message<'_>) -> String {
     let begin = message.root_part().raw_body_offset();
     let body = raw.get(usize::try_from(begin).unwrap_or_default()..);
     // Ends of lines are what the way it came made of them.
-    for line in body.unwrap_or_default().trim_ascii().split(|byte| *byte == b'\n') {
+    for line in body
+        .unwrap_or_default()
+        .trim_ascii()
+        .split(|byte| *byte == b'\n')
+    {
         hasher.update(line.trim_ascii_end());
         hasher.update(b"\n");
     }
     let hash = hasher.finalize();
-    hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    hash.iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// The headers that do not change while a mail lies in a mailbox, and that somebody who answers it goes by.

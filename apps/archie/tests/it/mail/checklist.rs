@@ -566,7 +566,10 @@ async fn one_s_own_mails_are_left_out_unless_asked_for() {
     let home = world.home();
     // That it claims to answer the other proves nothing: see `identity`.
     let came = world.ingest(&home).await;
-    assert_eq!((came.len(), came[0].email.subject.as_str()), (1, "Q4 report?"));
+    assert_eq!(
+        (came.len(), came[0].email.subject.as_str()),
+        (1, "Q4 report?")
+    );
     let mut all = world.ingest_of();
     all.skip_filters = true;
     assert_eq!(world.ingest_with(&home, all).await.len(), 2);

@@ -9,7 +9,12 @@ use serde_json::json;
 use super::kit::*;
 
 fn real() -> String {
-    mail("real@x", "bob@example.com", "the real mail", "When is it ready?")
+    mail(
+        "real@x",
+        "bob@example.com",
+        "the real mail",
+        "When is it ready?",
+    )
 }
 
 #[tokio::test]
@@ -30,8 +35,12 @@ async fn a_mail_that_claims_to_be_from_the_account_makes_no_other_vanish() {
 #[tokio::test]
 async fn a_mail_that_reuses_a_message_id_neither_hides_nor_takes_over_another() {
     let forged = mail("real@x", "mallory@example.com", "something else", "Pay me.");
-    let world = World::new(&json!([triage("notify"), triage("notify"), triage("notify")]))
-        .with_mails(std::slice::from_ref(&forged));
+    let world = World::new(&json!([
+        triage("notify"),
+        triage("notify"),
+        triage("notify")
+    ]))
+    .with_mails(std::slice::from_ref(&forged));
     let home = world.home();
     let first = world.ingest(&home).await;
     answer(&home, &first[0].thread, ignore()).await;
@@ -39,7 +48,10 @@ async fn a_mail_that_reuses_a_message_id_neither_hides_nor_takes_over_another() 
     for mails in [[forged.clone(), real()], [real(), forged]] {
         fs::write(world.mbox(), mbox(&mails)).unwrap();
         let came = world.ingest(&home).await;
-        let came: Vec<_> = came.iter().filter(|one| one.email.subject == "the real mail").collect();
+        let came: Vec<_> = came
+            .iter()
+            .filter(|one| one.email.subject == "the real mail")
+            .collect();
         assert_eq!(came.len(), 1);
         assert_ne!(came[0].thread, first[0].thread);
         let state = state(&home, &came[0].thread).await;
@@ -51,7 +63,13 @@ async fn a_mail_that_reuses_a_message_id_neither_hides_nor_takes_over_another() 
 async fn what_was_sent_from_here_counts_as_answered() {
     let world = World::new(&json!([triage("notify")])).with_mails(&[real()]);
     fs::create_dir_all(world.outbox()).unwrap();
-    let reply = mail_with("sent@x", ACCOUNT, "Re: the real mail", "Friday.", "In-Reply-To: <real@x>\n");
+    let reply = mail_with(
+        "sent@x",
+        ACCOUNT,
+        "Re: the real mail",
+        "Friday.",
+        "In-Reply-To: <real@x>\n",
+    );
     fs::write(world.outbox().join("sent@x.eml"), reply).unwrap();
     assert!(world.ingest(&world.home()).await.is_empty());
 }
@@ -69,9 +87,12 @@ async fn a_mail_that_an_older_version_took_in_is_not_taken_in_again() {
         ..email
     };
     let id = old.thread(0);
-    let input = json!({ "email_input": old.to_input(), "source": world.source(), "model_name": MODEL });
+    let input =
+        json!({ "email_input": old.to_input(), "source": world.source(), "model_name": MODEL });
     let agent = home.agent(NAME).unwrap();
-    let thread = agent.thread(&home.runtime, &id, Default::default()).unwrap();
+    let thread = agent
+        .thread(&home.runtime, &id, Default::default())
+        .unwrap();
     thread.start(input).await.unwrap();
     let came = world.ingest(&home).await;
     assert_eq!((came.len(), came[0].thread.as_str()), (1, id.as_str()));
@@ -90,7 +111,11 @@ fn a_mail_is_the_same_whatever_its_way_made_of_it() {
     assert_eq!(print(&mail), print(&marked));
     assert_eq!(print(&mail), print(&mail.replace('\n', "\r\n")));
     for other in ["ready", "bob@", "the real", "10:00", "real@x"] {
-        assert_ne!(print(&mail), print(&mail.replace(other, "other")), "{other}");
+        assert_ne!(
+            print(&mail),
+            print(&mail.replace(other, "other")),
+            "{other}"
+        );
     }
 }
 

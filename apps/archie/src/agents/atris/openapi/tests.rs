@@ -205,7 +205,8 @@ fn a_schema_that_is_all_of_itself_many_times_is_read_at_once() {
     let itself: Vec<Json> = (0..40)
         .map(|_| json!({ "$ref": "#/components/schemas/pet" }))
         .collect();
-    let schemas = json!({ "schemas": { "pet": { "allOf": itself, "properties": { "name": {} } } } });
+    let schemas =
+        json!({ "schemas": { "pet": { "allOf": itself, "properties": { "name": {} } } } });
     let mut document = document(json!({}));
     document["components"]["schemas"] = schemas["schemas"].clone();
     let read = in_time(document.to_string().into_bytes()).unwrap();
@@ -225,7 +226,11 @@ fn documents_that_are_nested_without_end_are_refused_at_once() {
         "{".to_owned() + &"\"a\":{".repeat(deep),
         "{\"a\":".to_owned() + &"[".repeat(deep),
     ] {
-        assert!(in_time(hostile.clone().into_bytes()).is_err(), "{}", &hostile[..20]);
+        assert!(
+            in_time(hostile.clone().into_bytes()).is_err(),
+            "{}",
+            &hostile[..20]
+        );
     }
 }
 
@@ -244,10 +249,20 @@ fn variables_of_a_server_that_double_each_other_are_left_out() {
     let names: Vec<String> = (b'a'..=b'z').map(|c| char::from(c).to_string()).collect();
     let variables: Map<String, Json> = names
         .windows(2)
-        .map(|pair| (pair[0].clone(), json!({ "default": format!("{{{0}}}{{{0}}}", pair[1]) })))
+        .map(|pair| {
+            (
+                pair[0].clone(),
+                json!({ "default": format!("{{{0}}}{{{0}}}", pair[1]) }),
+            )
+        })
         .collect();
-    let servers = json!([{ "url": "https://{a}", "variables": variables }, { "url": "https://b.example" }]);
-    let read = in_time(document(json!({ "servers": servers })).to_string().into_bytes());
+    let servers =
+        json!([{ "url": "https://{a}", "variables": variables }, { "url": "https://b.example" }]);
+    let read = in_time(
+        document(json!({ "servers": servers }))
+            .to_string()
+            .into_bytes(),
+    );
     assert_eq!(read.unwrap().servers, ["https://b.example"]);
 }
 
@@ -259,8 +274,16 @@ fn headers_that_steer_the_connection_are_not_parameters() {
     let mut document = document(json!({}));
     document["paths"]["/pets/{id}"]["get"]["parameters"] = json!(parameters);
     let read = read_json(&document).unwrap();
-    let names: Vec<_> = read.apis[0].optional_parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+    let names: Vec<_> = read.apis[0]
+        .optional_parameters
+        .iter()
+        .map(|parameter| parameter.name.as_str())
+        .collect();
     assert_eq!(names, ["X-Trace"]);
     let found = crate::agents::atris::params::find("get pet 7", &read.apis[0], None);
-    assert_eq!(found["X-Trace"], Json::Null, "a default header is not sent unasked");
+    assert_eq!(
+        found["X-Trace"],
+        Json::Null,
+        "a default header is not sent unasked"
+    );
 }

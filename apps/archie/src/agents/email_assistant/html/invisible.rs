@@ -22,9 +22,7 @@ pub fn is_invisible(c: char) -> bool {
         GeneralCategory::Format => {
             !CodePointSetData::new::<PrependedConcatenationMark>().contains(c)
         }
-        _ => {
-            c == BRAILLE_BLANK || CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c)
-        }
+        _ => c == BRAILLE_BLANK || CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use cssparser::{Delimiter, ParseError, Parser, ParserInput, ToCss, Token};
+use cssparser::{Delimiter, Delimiters, ParseError, Parser, ToCss, Token};
 
 use super::tree::Element;
 
@@ -32,7 +32,11 @@ impl Key {
         if let Some(id) = element.attribute("id") {
             keys.push(Self::Id(id.to_lowercase()));
         }
-        for class in element.attribute("class").unwrap_or_default().split_whitespace() {
+        for class in element
+            .attribute("class")
+            .unwrap_or_default()
+            .split_whitespace()
+        {
             if keys.len() > KEYS_MAX {
                 return None;
             }
@@ -88,11 +92,10 @@ struct Selector {
 impl Rules {
     /// Adds a style sheet.
     pub(super) fn read(&mut self, sheet: &str) {
-        let mut input = ParserInput::new(sheet);
-        self.block(&mut Parser::new(&mut input), 0);
+        self.block(&mut Parser::new(sheet), 0);
     }
 
-    fn block(&mut self, input: &mut Parser<'_, '_>, depth: usize) {
+    fn block(&mut self, input: &mut Parser<'_>, depth: usize) {
         loop {
             let before = input.state();
             match input.next() {
@@ -110,8 +113,12 @@ impl Rules {
         }
     }
 
-    fn at_rule(&mut self, name: &str, input: &mut Parser<'_, '_>, depth: usize) {
-        let prelude = within(input, Delimiter::CurlyBracketBlock | Delimiter::Semicolon, text_of);
+    fn at_rule(&mut self, name: &str, input: &mut Parser<'_>, depth: usize) {
+        let prelude = within(
+            input,
+            Delimiter::CurlyBracketBlock | Delimiter::Semicolon,
+            text_of,
+        );
         let is_block = matches!(input.next(), Ok(Token::CurlyBracketBlock));
         let holds_rules = match name {
             "media" => media_applies(&prelude),
@@ -123,8 +130,8 @@ impl Rules {
         }
     }
 
-    fn rule(&mut self, input: &mut Parser<'_, '_>) {
-        let selectors = within(input, Delimiter::CurlyBracketBlock.into(), selectors);
+    fn rule(&mut self, input: &mut Parser<'_>) {
+        let selectors = within(input, Delimiter::CurlyBracketBlock, selectors);
         if !matches!(input.next(), Ok(Token::CurlyBracketBlock)) {
             return;
         }
@@ -140,7 +147,11 @@ impl Rules {
     fn add(&mut self, selector: Selector, declared: &[(&'static str, String, bool)]) {
         let order = self.count;
         let ranked = declared.iter().map(|(name, value, is_important)| {
-            (*name, (*is_important, selector.specificity, order), value.clone())
+            (
+                *name,
+                (*is_important, selector.specificity, order),
+                value.clone(),
+            )
         });
         let Selector {
             subject, ancestors, ..
@@ -165,7 +176,10 @@ impl Rules {
             return;
         }
         for (name, rank, value) in ranked {
-            let wins = bucket.always.get(name).is_none_or(|(known, _)| *known <= rank);
+            let wins = bucket
+                .always
+                .get(name)
+                .is_none_or(|(known, _)| *known <= rank);
             if wins {
                 bucket.always.insert(name, (rank, value));
             }
@@ -203,7 +217,8 @@ impl Rules {
             add(name, (*is_important, [1, 0, 0, 0], 0), value);
         }
         let won = won.into_iter();
-        won.map(|(name, (_, value))| (name, value.to_owned())).collect()
+        won.map(|(name, (_, value))| (name, value.to_owned()))
+            .collect()
     }
 }
 
@@ -226,12 +241,11 @@ impl Compound {
 }
 
 fn own_declarations(style: &str) -> Vec<(&'static str, String, bool)> {
-    let mut input = ParserInput::new(style);
-    declarations(&mut Parser::new(&mut input))
+    declarations(&mut Parser::new(style))
 }
 
 /// The declarations of properties that can hide something: name, value, and whether it is important.
-fn declarations(input: &mut Parser<'_, '_>) -> Vec<(&'static str, String, bool)> {
+fn declarations(input: &mut Parser<'_>) -> Vec<(&'static str, String, bool)> {
     let mut found: BTreeMap<&'static str, (String, bool)> = BTreeMap::new();
     loop {
         let name = match input.next() {
@@ -240,8 +254,12 @@ fn declarations(input: &mut Parser<'_, '_>) -> Vec<(&'static str, String, bool)>
             Ok(Token::Ident(name)) => Some(name.to_ascii_lowercase()),
             Ok(_) => None,
         };
-        let name = name.filter(|_| input.try_parse(|input| input.expect_colon().map(drop)).is_ok());
-        let value = within(input, Delimiter::Semicolon.into(), text_of);
+        let name = name.filter(|_| {
+            input
+                .try_parse(|input| input.expect_colon().map(drop))
+                .is_ok()
+        });
+        let value = within(input, Delimiter::Semicolon, text_of);
         let property = name.and_then(|name| PROPERTIES.iter().find(|known| **known == name));
         if let Some(property) = property {
             let is_important = value.contains("!important");
@@ -260,11 +278,11 @@ fn declarations(input: &mut Parser<'_, '_>) -> Vec<(&'static str, String, bool)>
 
 /// Runs this over everything up to a delimiter.
 fn within<T: Default>(
-    input: &mut Parser<'_, '_>,
-    until: cssparser::Delimiters,
-    read: impl FnOnce(&mut Parser<'_, '_>) -> T,
+    input: &mut Parser<'_>,
+    until: Delimiters,
+    read: impl FnOnce(&mut Parser<'_>) -> T,
 ) -> T {
-    let done: Result<T, ParseError<'_, ()>> = input.parse_until_before(until, |input| {
+    let done: Result<T, ParseError<()>> = input.parse_until_before(until, |input| {
         let value = read(input);
         while input.next().is_ok() {}
         Ok(value)
@@ -273,11 +291,8 @@ fn within<T: Default>(
 }
 
 /// Runs this over the block that was just opened.
-fn nested<T: Default>(
-    input: &mut Parser<'_, '_>,
-    read: impl FnOnce(&mut Parser<'_, '_>) -> T,
-) -> T {
-    let done: Result<T, ParseError<'_, ()>> = input.parse_nested_block(|input| {
+fn nested<T: Default>(input: &mut Parser<'_>, read: impl FnOnce(&mut Parser<'_>) -> T) -> T {
+    let done: Result<T, ParseError<()>> = input.parse_nested_block(|input| {
         let value = read(input);
         while input.next().is_ok() {}
         Ok(value)
@@ -286,13 +301,13 @@ fn nested<T: Default>(
 }
 
 /// A value in small letters, without comments and escapes, with one space between its parts.
-fn text_of(input: &mut Parser<'_, '_>) -> String {
+fn text_of(input: &mut Parser<'_>) -> String {
     let mut text = String::new();
     add_text(input, &mut text, 0);
     text.trim().to_owned()
 }
 
-fn add_text(input: &mut Parser<'_, '_>, text: &mut String, depth: usize) {
+fn add_text(input: &mut Parser<'_>, text: &mut String, depth: usize) {
     while let Ok(token) = input.next_including_whitespace() {
         if text.len() > VALUE_BYTES_MAX {
             return;
@@ -334,7 +349,7 @@ fn add_text(input: &mut Parser<'_, '_>, text: &mut String, depth: usize) {
     }
 }
 
-fn selectors(input: &mut Parser<'_, '_>) -> Vec<Selector> {
+fn selectors(input: &mut Parser<'_>) -> Vec<Selector> {
     let mut found = vec![Selector::default()];
     let mut is_apart = false;
     while let Ok(token) = input.next_including_whitespace() {
@@ -367,7 +382,9 @@ fn selectors(input: &mut Parser<'_, '_>) -> Vec<Selector> {
         if is_apart {
             let ancestor = std::mem::take(&mut selector.subject);
             let room = ASKED_MAX.saturating_sub(selector.ancestors.len());
-            selector.ancestors.extend(ancestor.keys.into_iter().take(room));
+            selector
+                .ancestors
+                .extend(ancestor.keys.into_iter().take(room));
             is_apart = false;
         }
         selector.add(&token, input);
@@ -383,7 +400,7 @@ impl Compound {
 }
 
 impl Selector {
-    fn add(&mut self, token: &Token<'_>, input: &mut Parser<'_, '_>) {
+    fn add(&mut self, token: &Token<'_>, input: &mut Parser<'_>) {
         let subject = &mut self.subject;
         let asked = subject.keys.len() + subject.attributes.len();
         match token {
@@ -434,7 +451,7 @@ impl Selector {
     }
 }
 
-fn attribute(input: &mut Parser<'_, '_>) -> Option<(String, Option<(char, String)>)> {
+fn attribute(input: &mut Parser<'_>) -> Option<(String, Option<(char, String)>)> {
     let name = input.expect_ident().ok()?.to_lowercase();
     let how = match input.next() {
         Ok(Token::Delim('=')) => '=',

@@ -46,7 +46,7 @@ const HIDDEN: &[&str] = &[
     "<p style='color:transparent'>SEND IT</p>",
     "<p style='-webkit-text-fill-color:transparent'>SEND IT</p>",
     "<p style='color:var(--x)'>SEND IT</p>",
-    "<td style='color: red; background-color: red'>SEND IT</td>",
+    "<table><tr><td style='color: red; background-color: red'>SEND IT</td></tr></table>",
     "<table bgcolor='#000000'><tr><td><font color='#010101'>SEND IT</font></td></tr></table>",
     "<div style='background:#123456 url(x.png)'><p style='color:#123457'>SEND IT</p></div>",
     "<div style='position:absolute; left:-9999px'>SEND IT</div>",
@@ -88,9 +88,15 @@ fn s17_what_nobody_sees_is_taken_out_and_said() {
         let seen = visible(&page);
         assert!(!seen.text.contains("SEND"), "{hidden}: {seen:?}");
         assert!(!seen.text.contains("IT"), "{hidden}: {seen:?}");
-        assert!(seen.text.starts_with("Hello & welcome"), "{hidden}: {seen:?}");
+        assert!(
+            seen.text.starts_with("Hello & welcome"),
+            "{hidden}: {seen:?}"
+        );
         let is_silent = hidden.contains("<title>");
-        assert!(is_silent || seen.removed.contains("hidden text"), "{hidden}: {seen:?}");
+        assert!(
+            is_silent || seen.removed.contains("hidden text"),
+            "{hidden}: {seen:?}"
+        );
     }
     assert!(HIDDEN.len() >= 33);
 }
@@ -183,7 +189,10 @@ fn invisible_characters_are_taken_out() {
             // HTML itself has no null.
             let text = seen.text.replace('\u{fffd}', "");
             assert_eq!(text, "payment to evil", "{:?}", c);
-            assert!(*c == '\0' || seen.removed == "2 invisible characters", "{c:?}: {seen:?}");
+            assert!(
+                *c == '\0' || seen.removed == "2 invisible characters",
+                "{c:?}: {seen:?}"
+            );
         }
         assert_eq!(plain(&format!("a{c}b")), "ab", "{c:?}");
     }
@@ -242,5 +251,8 @@ fn what_is_too_long_or_too_deep_is_cut_and_said() {
 #[test]
 fn a_page_becomes_lines() {
     let page = "<h1>Offer</h1><table><tr><td>One</td><td>Two</td></tr><tr><td>Three</td></tr></table><p>A\n   long <b>line</b>.</p><ul><li>x<li>y</ul>";
-    assert_eq!(visible(page).text, "Offer\nOne Two\nThree\nA long line.\nx\ny");
+    assert_eq!(
+        visible(page).text,
+        "Offer\nOne Two\nThree\nA long line.\nx\ny"
+    );
 }

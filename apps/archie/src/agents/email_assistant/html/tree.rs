@@ -139,7 +139,9 @@ fn end_of_tag(html: &[u8], begin: usize) -> Option<usize> {
             .position(|byte| stop(*byte))
             .map_or(html.len(), |found| from + found)
     };
-    let mut at = skip(begin + 1, &|byte| is_space(byte) || byte == b'/' || byte == b'>');
+    let mut at = skip(begin + 1, &|byte| {
+        is_space(byte) || byte == b'/' || byte == b'>'
+    });
     let mut attributes = 0;
     loop {
         at = skip(at, &|byte| !is_space(byte) && byte != b'/');
@@ -151,7 +153,9 @@ fn end_of_tag(html: &[u8], begin: usize) -> Option<usize> {
             return None;
         }
         // An attribute may begin with `=`.
-        at = skip(at + 1, &|byte| is_space(byte) || matches!(byte, b'/' | b'>' | b'='));
+        at = skip(at + 1, &|byte| {
+            is_space(byte) || matches!(byte, b'/' | b'>' | b'=')
+        });
         let value = skip(at, &|byte| !is_space(byte));
         if html.get(value) != Some(&b'=') {
             continue;
@@ -310,9 +314,12 @@ impl TreeSink for Sink {
         _: ElementFlags,
     ) -> Handle {
         let name = Rc::new(name);
-        let attributes = attributes
-            .into_iter()
-            .map(|attribute| (attribute.name.local.to_string(), attribute.value.to_string()));
+        let attributes = attributes.into_iter().map(|attribute| {
+            (
+                attribute.name.local.to_string(),
+                attribute.value.to_string(),
+            )
+        });
         let at = self.add(Data::Element(Element {
             name: name.clone(),
             attributes: attributes.collect(),

@@ -311,13 +311,23 @@ fn replied_to(thread: &Json) -> BTreeSet<String> {
     let messages = thread["messages"].as_array().into_iter().flatten();
     let headers = messages
         .filter(|message| is_sent(message))
-        .flat_map(|message| message["payload"]["headers"].as_array().into_iter().flatten());
+        .flat_map(|message| {
+            message["payload"]["headers"]
+                .as_array()
+                .into_iter()
+                .flatten()
+        });
     headers
         .filter(|header| {
             let name = header["name"].as_str().unwrap_or_default();
             name.eq_ignore_ascii_case("in-reply-to") || name.eq_ignore_ascii_case("references")
         })
-        .flat_map(|header| header["value"].as_str().unwrap_or_default().split_whitespace())
+        .flat_map(|header| {
+            header["value"]
+                .as_str()
+                .unwrap_or_default()
+                .split_whitespace()
+        })
         .map(bare_id)
         .collect()
 }

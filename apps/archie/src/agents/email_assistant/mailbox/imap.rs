@@ -215,7 +215,10 @@ impl Imap {
         let validity = inbox.uid_validity.unwrap_or_default();
         let uids = session.uid_search("ANSWERED").await?;
         session.logout().await?;
-        Ok(uids.into_iter().map(|uid| format!("{validity}-{uid}")).collect())
+        Ok(uids
+            .into_iter()
+            .map(|uid| format!("{validity}-{uid}"))
+            .collect())
     }
 
     /// A session in which this mail is chosen, and its number.
@@ -340,10 +343,7 @@ impl Mailbox for Imap {
         Box::pin(self.list_now(which))
     }
 
-    fn answered<'a>(
-        &'a self,
-        _: &'a [Email],
-    ) -> BoxFuture<'a, anyhow::Result<BTreeSet<String>>> {
+    fn answered<'a>(&'a self, _: &'a [Email]) -> BoxFuture<'a, anyhow::Result<BTreeSet<String>>> {
         Box::pin(self.answered_now())
     }
 

@@ -83,7 +83,8 @@ impl Local {
         let mails = split_mbox(&bytes).into_iter().map(|bytes| {
             let (message_id, id) = mbox_id(&bytes);
             let is_first = claimed.insert(message_id.clone());
-            let read = seen.contains(id.as_str()) || (is_first && seen.contains(message_id.as_str()));
+            let read =
+                seen.contains(id.as_str()) || (is_first && seen.contains(message_id.as_str()));
             (id, bytes, read)
         });
         Ok(mails.collect())
@@ -212,7 +213,9 @@ impl Mailbox for Local {
     fn raw<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Vec<u8>>> {
         Box::pin(async move {
             // A thread of an older version knows a mail of an mbox file by its Message-ID.
-            let is_it = |known: &str| known == id || known.rsplit_once('#').is_some_and(|(known, _)| known == id);
+            let is_it = |known: &str| {
+                known == id || known.rsplit_once('#').is_some_and(|(known, _)| known == id)
+            };
             let found = self.all()?.into_iter().find(|(known, ..)| is_it(known));
             let (_, bytes, _) = found.with_context(|| format!("there is no mail `{id}`"))?;
             Ok(bytes)

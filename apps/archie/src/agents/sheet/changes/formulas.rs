@@ -119,7 +119,10 @@ fn is_name(c: char) -> bool {
 fn is_harmless(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let mut bare = name.as_str();
-    while let Some(rest) = bare.strip_prefix("_XLFN.").or_else(|| bare.strip_prefix("_XLWS.")) {
+    while let Some(rest) = bare
+        .strip_prefix("_XLFN.")
+        .or_else(|| bare.strip_prefix("_XLWS."))
+    {
         bare = rest;
     }
     HARMLESS.contains(bare)

@@ -55,7 +55,9 @@ fn of_process(pid: u32, file_bytes_max: u64, files: &mut BTreeSet<(u64, u64)>) -
     for line in maps.lines().filter(|line| line.ends_with(" (deleted)")) {
         let mut fields = line.split_whitespace().skip(3);
         let (device, inode) = (fields.next().unwrap_or_default(), fields.next());
-        let inode: u64 = inode.and_then(|inode| inode.parse().ok()).unwrap_or_default();
+        let inode: u64 = inode
+            .and_then(|inode| inode.parse().ok())
+            .unwrap_or_default();
         let is_memory = line.contains(" /dev/zero (deleted)");
         let is_open = files.iter().any(|(_, known)| *known == inode);
         if !is_memory && !is_open && files.insert((number(device), inode)) {
