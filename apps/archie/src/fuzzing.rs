@@ -15,7 +15,7 @@ pub fn read_settings(text: &str) -> anyhow::Result<Settings> {
 
 /// Reads the events of an iCalendar file.
 pub fn read_events(text: &str) -> Vec<Event> {
-    ics::read(text)
+    ics::read_events(text)
 }
 
 /// Writes an event as an iCalendar file.

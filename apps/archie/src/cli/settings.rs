@@ -272,11 +272,21 @@ fn usual_home(variable: &impl Fn(&str) -> Option<String>) -> anyhow::Result<Path
 
 fn read_file(path: &Path) -> anyhow::Result<Written> {
     match std::fs::read_to_string(path) {
-        Ok(text) => serde_json::from_str(&text)
+        Ok(text) => parse(&text)
             .with_context(|| format!("the settings in {} cannot be read", path.display())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Written::default()),
         Err(error) => Err(error).with_context(|| format!("{} cannot be read", path.display())),
     }
+}
+
+fn parse(text: &str) -> serde_json::Result<Written> {
+    serde_json::from_str(text)
+}
+
+/// Checks the text of a settings file, without taking anything from it.
+#[doc(hidden)]
+pub fn check_text(text: &str) -> anyhow::Result<()> {
+    parse(text).map(drop).map_err(Into::into)
 }
 
 fn store_of(text: &str) -> anyhow::Result<Store> {

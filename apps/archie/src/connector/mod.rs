@@ -3,10 +3,12 @@
 //! A name is resolved once, every address it has is vetted, and the connection is made to a vetted address and to no other.
 //! An address written as a number never meets a resolver, so it is vetted as it stands. A redirect is a new call and is vetted
 //! like one. Proxies are off: they would connect to something else than what was vetted. What may be called at all is a list of
-//! origins that a person wrote down; a private address is called only if it is written in that list as a number.
+//! origins that a person wrote down; a private address is called only if it is written in that list as a number. A secret that a
+//! server repeats in its answer is taken out of it here.
 
 mod address;
 mod origin;
+mod redact;
 mod wire;
 
 use std::fmt;
@@ -19,6 +21,8 @@ use superstep_llm::{BoxFuture, Secret};
 
 pub use address::denied;
 pub use origin::{NotAnOrigin, Origin};
+pub use redact::REDACTED;
+use redact::Redaction;
 pub use wire::{Answer, Http, Wire};
 
 /// Resolves names.
@@ -160,10 +164,16 @@ impl Connector {
     /// Makes a call within a reach. A read follows redirects that stay in it.
     pub async fn send(&self, call: Call, reach: &Reach) -> Result<Answer, Fault> {
         let mut call = call;
+        let redaction = call.credential.as_ref().and_then(Redaction::of);
         for _ in 0..=REDIRECTS_MAX {
             let vetted = self.vet(call.clone(), reach).await?;
             let base = vetted.url.clone();
             let answer = self.wire.send(vetted).await?;
+            // Before anybody sees it, and before a redirect carries it on.
+            let answer = match &redaction {
+                Some(redaction) => redaction.apply(answer),
+                None => answer,
+            };
             let Some(next) = answer.redirect().filter(|_| call.method == "GET") else {
                 return Ok(answer);
             };

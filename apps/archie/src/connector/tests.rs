@@ -403,3 +403,37 @@ async fn an_answer_is_read_so_far_and_so_long() {
     let slow = connector.send(Call::get(&origin), &reach(&[&origin])).await;
     assert_eq!(slow, Err(Fault::Unknown("nothing came in time".to_owned())));
 }
+
+#[tokio::test]
+async fn a_token_that_a_server_repeats_is_taken_out_of_its_answer() {
+    let says = |body: &str| Answer {
+        status: 401,
+        body: body.as_bytes().to_vec(),
+        ..Answer::default()
+    };
+    let wire = Ledger::saying([
+        moved("https://api.example.com/b?token=s3cret-t0ken"),
+        says(r#"{"error": {"message": "bad token s3cret-t0ken"}}"#),
+    ]);
+    let connector = Connector::over(Flipping::new(&["93.184.216.34"]), wire.clone());
+    let call = Call {
+        credential: Some(Credential {
+            origin: "https://api.example.com".parse().unwrap(),
+            header: "authorization".to_owned(),
+            prefix: "Bearer ".to_owned(),
+            secret: Secret::new("s3cret-t0ken"),
+        }),
+        ..Call::get("https://api.example.com/a")
+    };
+    let answer = connector
+        .send(call, &reach(&["https://api.example.com"]))
+        .await
+        .unwrap();
+    let body = String::from_utf8(answer.body).unwrap();
+    assert_eq!(body, r#"{"error": {"message": "bad token [redacted]"}}"#);
+    assert!(
+        !wire.sent()[1].1.url.contains("s3cret"),
+        "{}",
+        wire.sent()[1].1.url
+    );
+}

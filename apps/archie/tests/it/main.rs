@@ -16,6 +16,7 @@ mod deaths;
 mod docs;
 mod evil;
 mod kit;
+mod linear;
 mod local_model;
 mod mail;
 mod many;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use super::catalogue::{Api, Body, Place};
-use super::params;
+use super::{headers, params};
 use crate::connector::Call;
 
 /// A call as it goes out.
@@ -33,7 +33,7 @@ impl Exact {
     pub(super) fn new(api: &Api, parameters: &BTreeMap<String, Json>) -> Result<Self, String> {
         let mut path = api.api_url.clone();
         let mut query = Vec::new();
-        let mut headers = BTreeMap::new();
+        let mut named = BTreeMap::new();
         let mut body = Map::new();
         let mut whole = Json::Null;
         for parameter in api.parameters() {
@@ -51,9 +51,11 @@ impl Exact {
                     path = path.replace(&format!("{{{}}}", parameter.name), &encoded);
                 }
                 Place::Query => pairs(&parameter.name, value, Lists::Repeated, &mut query),
-                Place::Header => {
-                    headers.insert(parameter.name.clone(), plain(value));
+                // Catalogues that were stored by an older version may still have others.
+                Place::Header if headers::may_be_a_parameter(&parameter.name) => {
+                    named.insert(parameter.name.clone(), plain(value));
                 }
+                Place::Header => {}
                 Place::Body => {
                     body.insert(parameter.name.clone(), value.clone());
                 }
@@ -71,7 +73,7 @@ impl Exact {
         Ok(Self {
             method: api.method.clone(),
             path,
-            headers,
+            headers: named,
             body,
             written: api.body,
         })

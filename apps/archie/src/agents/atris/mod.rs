@@ -10,6 +10,7 @@ mod call;
 pub mod catalogue;
 mod choose;
 pub mod command;
+mod headers;
 mod log;
 mod nodes;
 pub mod openapi;

@@ -3,11 +3,14 @@
 
 mod references;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use serde_json::{Map, Value as Json};
+use serde_saphyr::{Budget, DuplicateKeyPolicy, Options};
 
 use super::catalogue::{Api, Body, Parameter, Place};
+use super::headers;
 
 /// What a document says.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,6 +68,8 @@ pub fn read(bytes: &[u8]) -> Result<Document, Unfit> {
     Reader {
         document: &document,
         ids: BTreeSet::new(),
+        numbers: BTreeMap::new(),
+        fields: BTreeMap::new(),
         skipped: Vec::new(),
     }
     .read()
@@ -73,15 +78,70 @@ pub fn read(bytes: &[u8]) -> Result<Document, Unfit> {
 fn parse(bytes: &[u8]) -> Result<Json, Unfit> {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     if first == Some(&b'{') {
+        // Nested deeper than 128 levels is an error of the parser.
         return serde_json::from_slice(bytes).map_err(|error| Unfit::NotText(error.to_string()));
     }
-    serde_norway::from_slice(bytes).map_err(|error| Unfit::NotText(error.to_string()))
+    serde_saphyr::from_slice_with_options(bytes, yaml_limits())
+        .map_err(|error| Unfit::NotText(first_line(&error.to_string())))
+}
+
+/// What a YAML document may take. Aliases count as what they stand for, so a few lines cannot become gigabytes.
+fn yaml_limits() -> Options {
+    let mut options = Options::default();
+    let mut budget = Budget::default();
+    budget.flow_nesting_limit = YAML_DEPTH_MAX;
+    budget.max_depth = YAML_DEPTH_MAX;
+    budget.max_nodes = YAML_NODES_MAX;
+    budget.max_events = 2 * YAML_NODES_MAX;
+    budget.max_aliases = YAML_ALIASES_MAX;
+    budget.max_anchors = YAML_ALIASES_MAX;
+    budget.max_documents = 1;
+    budget.max_total_scalar_bytes = BYTES_MAX;
+    budget.max_merge_keys = YAML_ALIASES_MAX;
+    options.budget = Some(budget);
+    options.alias_limits.max_total_replayed_events = YAML_REPLAYED_MAX;
+    // As JSON has it: the last one counts.
+    options.duplicate_keys = DuplicateKeyPolicy::LastWins;
+    options
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
 }
 
 struct Reader<'a> {
     document: &'a Json,
     ids: BTreeSet<String>,
+    /// The last number that was put behind an id, by the id.
+    numbers: BTreeMap<String, usize>,
+    /// The fields of every schema that was looked at, by where it is in memory and how deep it was met. A schema that is used a
+    /// thousand times, also by itself, is looked at once.
+    fields: BTreeMap<(usize, usize), Rc<Fields<'a>>>,
     skipped: Vec<String>,
+}
+
+/// The fields of an object.
+#[derive(Debug, Default)]
+struct Fields<'a> {
+    by_name: BTreeMap<&'a str, &'a Json>,
+    required: BTreeSet<&'a str>,
+}
+
+impl<'a> Fields<'a> {
+    fn add(&mut self, name: &'a str, field: &'a Json) {
+        if self.by_name.len() < PARAMETERS_MAX {
+            self.by_name.entry(name).or_insert(field);
+        }
+    }
+
+    fn require(&mut self, names: impl Iterator<Item = &'a str>) {
+        for name in names {
+            if self.required.len() >= REQUIRED_MAX {
+                return;
+            }
+            self.required.insert(name);
+        }
+    }
 }
 
 impl<'a> Reader<'a> {
@@ -126,8 +186,8 @@ impl<'a> Reader<'a> {
         &mut self,
         path: &str,
         method: &str,
-        item: &Json,
-        operation: &Map<String, Json>,
+        item: &'a Json,
+        operation: &'a Map<String, Json>,
     ) -> Result<Option<Api>, Unfit> {
         let text = |name: &str| {
             operation
@@ -137,7 +197,11 @@ impl<'a> Reader<'a> {
                 .trim()
         };
         let mut parameters = self.parameters(item, operation)?;
-        for name in path_names(path) {
+        let names = path_names(path);
+        if names.len() > PARAMETERS_MAX {
+            return Err(Unfit::TooMuch("400 parameters of one call"));
+        }
+        for name in names {
             if !parameters
                 .iter()
                 .any(|(parameter, _)| parameter.place == Place::Path && parameter.name == name)
@@ -197,17 +261,20 @@ impl<'a> Reader<'a> {
 
     fn parameters(
         &self,
-        item: &Json,
-        operation: &Map<String, Json>,
+        item: &'a Json,
+        operation: &'a Map<String, Json>,
     ) -> Result<Vec<(Parameter, bool)>, Unfit> {
         let mut found: Vec<(Parameter, bool)> = Vec::new();
         let lists = [item.get("parameters"), operation.get("parameters")];
-        for given in lists
-            .into_iter()
-            .flatten()
-            .filter_map(Json::as_array)
-            .flatten()
-        {
+        let given = || {
+            let lists = lists.into_iter().flatten();
+            lists.filter_map(Json::as_array).flatten()
+        };
+        // Before each is compared with every other.
+        if given().nth(2 * PARAMETERS_MAX).is_some() {
+            return Err(Unfit::TooMuch("400 parameters of one call"));
+        }
+        for given in given() {
             let given = self.resolved(given)?;
             let place = match given["in"].as_str() {
                 Some("query") => Place::Query,
@@ -219,11 +286,7 @@ impl<'a> Reader<'a> {
                 .get("schema")
                 .or_else(|| given.pointer("/content/application~1json/schema"));
             let name = given["name"].as_str().unwrap_or_default();
-            // What the connection itself says is not for a document to set.
-            let is_ours = OUR_HEADERS
-                .iter()
-                .any(|ours| name.eq_ignore_ascii_case(ours));
-            if name.is_empty() || (place == Place::Header && is_ours) {
+            if name.is_empty() || (place == Place::Header && !headers::may_be_a_parameter(name)) {
                 continue;
             }
             let description = given["description"].as_str().unwrap_or_default();
@@ -238,8 +301,8 @@ impl<'a> Reader<'a> {
 
     /// How what is sent along is written, with its fields among the parameters. None if we cannot write it.
     fn body(
-        &self,
-        operation: &Map<String, Json>,
+        &mut self,
+        operation: &'a Map<String, Json>,
         parameters: &mut Vec<(Parameter, bool)>,
     ) -> Result<Option<Body>, Unfit> {
         let Some(body) = operation.get("requestBody") else {
@@ -265,10 +328,8 @@ impl<'a> Reader<'a> {
             }
             (None, None) => return Ok(Some(Body::None)),
         };
-        let mut fields = Vec::new();
-        let mut required = BTreeSet::new();
-        self.fields(&media["schema"], 0, &mut fields, &mut required)?;
-        if fields.is_empty() {
+        let fields = self.fields(&media["schema"], 0)?;
+        if fields.by_name.is_empty() {
             let kind = self.kind(&media["schema"])?;
             let description = body["description"].as_str().unwrap_or("what is sent along");
             let parameter = Parameter {
@@ -285,8 +346,7 @@ impl<'a> Reader<'a> {
             parameters.push((parameter, is_needed && written == Body::Json));
             return Ok(Some(written));
         }
-        fields.sort_by_key(|(name, _)| *name);
-        for (name, schema) in fields {
+        for (name, schema) in &fields.by_name {
             let description = schema["description"].as_str().unwrap_or_default();
             let parameter = self.parameter(name, description, schema, Place::Body)?;
             // A field of a part of the address has the name already.
@@ -296,7 +356,7 @@ impl<'a> Reader<'a> {
             {
                 parameters.push((
                     parameter,
-                    required.contains(name) && schema["readOnly"] != true,
+                    fields.required.contains(name) && schema["readOnly"] != true,
                 ));
             }
         }
@@ -304,33 +364,29 @@ impl<'a> Reader<'a> {
     }
 
     /// The fields of an object, also of one that is put together from several.
-    fn fields(
-        &self,
-        schema: &'a Json,
-        depth: usize,
-        fields: &mut Vec<(&'a str, &'a Json)>,
-        required: &mut BTreeSet<&'a str>,
-    ) -> Result<(), Unfit> {
-        if depth > DEPTH_MAX {
-            return Ok(());
-        }
+    fn fields(&mut self, schema: &'a Json, depth: usize) -> Result<Rc<Fields<'a>>, Unfit> {
         let schema = self.resolved(schema)?;
-        required.extend(
-            schema["required"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(Json::as_str),
-        );
+        let key = (std::ptr::from_ref(schema).addr(), depth);
+        if let Some(known) = self.fields.get(&key) {
+            return Ok(known.clone());
+        }
+        let mut fields = Fields::default();
+        let required = schema["required"].as_array().into_iter().flatten();
+        fields.require(required.filter_map(Json::as_str));
         for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-            if fields.len() < PARAMETERS_MAX && !fields.iter().any(|(other, _)| other == name) {
-                fields.push((name, self.resolved(field)?));
+            fields.add(name, self.resolved(field)?);
+        }
+        let parts = schema["allOf"].as_array().into_iter().flatten();
+        for part in parts.filter(|_| depth < DEPTH_MAX) {
+            let part = self.fields(part, depth + 1)?;
+            fields.require(part.required.iter().copied());
+            for (name, field) in &part.by_name {
+                fields.add(name, field);
             }
         }
-        for part in schema["allOf"].as_array().into_iter().flatten() {
-            self.fields(part, depth + 1, fields, required)?;
-        }
-        Ok(())
+        let fields = Rc::new(fields);
+        self.fields.insert(key, fields.clone());
+        Ok(fields)
     }
 
     fn parameter(
@@ -341,17 +397,18 @@ impl<'a> Reader<'a> {
         place: Place,
     ) -> Result<Parameter, Unfit> {
         let schema = self.resolved(schema)?;
-        let choices = schema["enum"].as_array().cloned().unwrap_or_default();
+        let choices = schema["enum"].as_array().into_iter().flatten();
+        let default = schema.get("default").filter(|value| is_small(value));
         Ok(Parameter {
             name: name.to_owned(),
             description: cut(description, DESCRIPTION_CHARS),
             kind: self.kind(schema)?,
-            default: schema.get("default").cloned().unwrap_or_default(),
+            default: default.cloned().unwrap_or_default(),
             place,
             choices: choices
-                .into_iter()
-                .filter(|choice| !choice.is_null())
                 .take(CHOICES_MAX)
+                .filter(|choice| !choice.is_null() && is_small(choice))
+                .cloned()
                 .collect(),
         })
     }
@@ -394,11 +451,19 @@ impl<'a> Reader<'a> {
         let servers = self.document["servers"].as_array();
         let with_defaults = |server: &Json| {
             let mut url = server["url"].as_str()?.to_owned();
-            for (name, variable) in server["variables"].as_object().into_iter().flatten() {
+            let variables = server["variables"].as_object().into_iter().flatten();
+            for (name, variable) in variables.take(CHOICES_MAX) {
+                // A default may name other variables, several times over: it could double with each of them.
+                if url.len() > SERVER_BYTES_MAX {
+                    return None;
+                }
                 let value = variable["default"].as_str().unwrap_or_default();
+                if value.len() > SERVER_BYTES_MAX {
+                    return None;
+                }
                 url = url.replace(&format!("{{{name}}}"), value);
             }
-            Some(url)
+            (url.len() <= SERVER_BYTES_MAX).then_some(url)
         };
         servers
             .into_iter()
@@ -421,10 +486,11 @@ impl<'a> Reader<'a> {
             .collect();
         let plain = cut(plain.trim_matches('_'), NAME_CHARS);
         let mut unique = plain.clone();
-        let mut number = 2;
+        // Counted on from the last one: a thousand calls of one name are not a million looks.
+        let number = self.numbers.entry(plain.clone()).or_insert(1);
         while !self.ids.insert(unique.clone()) {
+            *number += 1;
             unique = format!("{plain}_{number}");
-            number += 1;
         }
         unique
     }
@@ -464,31 +530,57 @@ fn words_of(id: &str) -> String {
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The first so many characters, on one line.
+/// The first so many characters, on one line. Of a text that is used a thousand times, no more is looked at than is kept.
 fn cut(text: &str, chars_max: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let looked_at = text.char_indices().nth(4 * chars_max);
+    let head = looked_at.map_or(text, |(end, _)| &text[..end]);
+    let line = head.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(chars_max) {
         Some((end, _)) => format!("{}…", &line[..end]),
+        None if looked_at.is_some() => format!("{line}…"),
         None => line,
     }
+}
+
+/// Whether a value is one that a person could have written into a call: it is copied for each call that takes it.
+fn is_small(value: &Json) -> bool {
+    let mut room = SMALL_BYTES_MAX;
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        let bytes = match value {
+            Json::String(text) => text.len(),
+            Json::Array(items) => items.len(),
+            Json::Object(fields) => fields.len(),
+            _ => 0,
+        };
+        let Some(left) = room.checked_sub(bytes + 1) else {
+            return false;
+        };
+        room = left;
+        match value {
+            Json::Array(items) => open.extend(items),
+            Json::Object(fields) => open.extend(fields.values()),
+            _ => {}
+        }
+    }
+    true
 }
 
 /// The longest document that is read.
 pub const BYTES_MAX: usize = 32 * 1024 * 1024;
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
-const OUR_HEADERS: [&str; 9] = [
-    "accept",
-    "authorization",
-    "connection",
-    "content-length",
-    "content-type",
-    "cookie",
-    "host",
-    "idempotency-key",
-    "transfer-encoding",
-];
 const CALLS_MAX: usize = 5_000;
 const PARAMETERS_MAX: usize = 400;
+const REQUIRED_MAX: usize = 4 * PARAMETERS_MAX;
+/// Of a default or a choice.
+const SMALL_BYTES_MAX: usize = 4_000;
+const SERVER_BYTES_MAX: usize = 2_000;
+/// As deep as the JSON parser goes.
+const YAML_DEPTH_MAX: usize = 128;
+/// With what aliases stand for.
+const YAML_NODES_MAX: usize = 4_000_000;
+const YAML_ALIASES_MAX: usize = 50_000;
+const YAML_REPLAYED_MAX: usize = 1_000_000;
 const CHOICES_MAX: usize = 200;
 const DEPTH_MAX: usize = 8;
 const NAME_CHARS: usize = 120;

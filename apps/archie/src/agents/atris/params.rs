@@ -35,7 +35,10 @@ pub(super) fn find(query: &str, api: &Api, entity_name: Option<&str>) -> BTreeMa
             });
         let said = said.filter(|value| check(parameter, value).is_ok());
         let is_needed = api.required_parameters.contains(parameter);
-        match said.or_else(|| Some(parameter.default.clone()).filter(|value| !value.is_null())) {
+        // A header is sent only if the question or the person says so: what it does is not to be seen in the answer.
+        let default = Some(&parameter.default)
+            .filter(|value| !value.is_null() && parameter.place != Place::Header);
+        match said.or_else(|| default.cloned()) {
             Some(value) => {
                 found.insert(parameter.name.clone(), value);
             }

@@ -12,6 +12,7 @@ use superstep_llm::ToolSpec;
 use super::answer::{self, is_hidden};
 use super::call::Exact;
 use super::catalogue::{Api, Body, Catalogue};
+use super::headers;
 use super::outside::{self, Outside};
 use crate::connector::{Fault, Origin};
 
@@ -105,6 +106,16 @@ async fn make(
         return Err(ToolError::failed(format!(
             "{} is not an address of this call, {template}",
             answer::shown(path)
+        )));
+    }
+    if let Some(name) = approved
+        .headers
+        .keys()
+        .find(|name| !headers::may_be_a_parameter(name))
+    {
+        return Err(ToolError::failed(format!(
+            "the header `{}` cannot be set here; leave it out",
+            answer::shown(name)
         )));
     }
     let exact = Exact {

@@ -2,6 +2,8 @@
 //!
 //! Everything in it was written by a stranger. What a person would not see is taken out here; what is left is data.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
@@ -40,12 +42,15 @@ pub struct Email {
     pub attachments: Vec<String>,
     /// What was taken out because a person would not have seen it, in words; empty if nothing.
     pub hidden: String,
+    /// A hash of its head and body, by which it is told from another that claims the same `Message-ID`. Empty if it did not come
+    /// as bytes, or was stored before there was one.
+    pub fingerprint: String,
 }
 
 impl Email {
     /// The form that Gmail's assistants have as their input.
     pub fn to_input(&self) -> Json {
-        json!({
+        let mut input = json!({
             "id": self.id,
             "thread_id": self.thread_id,
             "message_id": self.message_id,
@@ -60,11 +65,28 @@ impl Email {
             "page_content": self.body,
             "attachments": self.attachments,
             "hidden": self.hidden,
-        })
+        });
+        if !self.fingerprint.is_empty() {
+            input["fingerprint"] = json!(self.fingerprint);
+        }
+        input
     }
 
-    /// The thread of this mail: the same for the same mail of the same account, however often it is ingested.
+    /// The thread of this mail: the same for the same mail of the same account, however often it is ingested, and another for
+    /// another mail that claims the same `Message-ID`.
     pub fn thread(&self, rerun: u32) -> String {
+        match self.fingerprint.is_empty() {
+            true => self.thread_by_message_id(rerun),
+            false => {
+                let id = format!("{}\n{}", self.message_id, self.fingerprint);
+                thread_id(&self.account, &id, rerun)
+            }
+        }
+    }
+
+    /// The thread that this mail has if it was taken in by a version that went by the `Message-ID` alone. It may be another
+    /// mail's: see [`Email::is_same`].
+    pub fn thread_by_message_id(&self, rerun: u32) -> String {
         let id = match self.message_id.is_empty() {
             true => &self.id,
             false => &self.message_id,
@@ -72,17 +94,50 @@ impl Email {
         thread_id(&self.account, id, rerun)
     }
 
+    /// Whether a mail that was stored is this one. What the mailbox itself numbers is believed; else everything that a person
+    /// sees of the head must be the same.
+    pub fn is_same(&self, stored: &Self) -> bool {
+        if !stored.fingerprint.is_empty() && !self.fingerprint.is_empty() {
+            return stored.fingerprint == self.fingerprint;
+        }
+        let is_numbered =
+            |email: &Self| !email.id.is_empty() && !email.id.starts_with(&email.message_id);
+        if is_numbered(self) && is_numbered(stored) && self.id == stored.id {
+            return true;
+        }
+        let head = |email: &Self| {
+            let head = [
+                &email.message_id,
+                &email.from,
+                &email.subject,
+                &email.date,
+                &email.reply_to,
+            ];
+            head.map(|text| html::plain(text).trim().to_owned())
+        };
+        let is_numbered_otherwise = is_numbered(self)
+            && is_numbered(stored)
+            && numbering(&self.id).is_some()
+            && numbering(&self.id) == numbering(&stored.id);
+        !is_numbered_otherwise && head(self) == head(stored)
+    }
+
     /// Everybody who is in the conversation already, but for the account itself.
     pub fn participants(&self) -> Vec<String> {
-        let mut found = Vec::new();
+        let own = address(&self.account);
+        let mut known = BTreeSet::new();
         let all = std::iter::once(&self.from).chain(&self.to).chain(&self.cc);
-        for who in all.map(|who| address(who)) {
-            if !who.is_empty() && who != address(&self.account) && !found.contains(&who) {
-                found.push(who);
-            }
-        }
-        found
+        all.map(|who| address(who))
+            .filter(|who| !who.is_empty() && *who != own && known.insert(who.clone()))
+            .collect()
     }
+}
+
+/// What an IMAP server calls its present numbering: of two mails in the same, the number tells them apart.
+fn numbering(id: &str) -> Option<&str> {
+    let (validity, uid) = id.split_once('-')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(validity) && is_number(uid)).then_some(validity)
 }
 
 /// Reads a mail in Gmail's form, or in the form of a studio (`author`, `to`, `subject`, `email_thread`).
@@ -118,16 +173,20 @@ pub fn parse_gmail(input: &Json) -> Email {
         thread_id: text(&["thread_id", "threadId"]),
         message_id: bare_id(&text(&["message_id"])),
         references: list("references"),
-        from: text(&["from", "author", "from_email"]),
-        reply_to: text(&["reply_to"]),
+        from: html::plain(&text(&["from", "author", "from_email"])),
+        reply_to: html::plain(&text(&["reply_to"])),
         to,
         cc: list("cc"),
         subject: html::plain(&text(&["subject"])),
         date: text(&["send_time", "date"]),
         account,
         body: seen.text,
-        attachments: list("attachments"),
+        attachments: list("attachments")
+            .iter()
+            .map(|name| html::plain(name))
+            .collect(),
         hidden,
+        fingerprint: text(&["fingerprint"]),
     }
 }
 

@@ -7,7 +7,7 @@ use superstep::checkpoint::{InterruptQuery, Metadata, Page, Status};
 use superstep::{Outcome, ThreadId};
 
 use super::NAME;
-use super::email::{Email, address};
+use super::email::{Email, address, parse_gmail};
 use super::mailbox::{Mailbox, Mailboxes, Which};
 use super::state::{Classification, MailState, MailStateUpdate};
 use crate::agents::{AnyThread, state_of};
@@ -87,12 +87,10 @@ impl Ingest {
             });
         }
         if !self.skip_filters {
-            let answered: Vec<String> = mails
-                .iter()
-                .filter(|email| is_own(email))
-                .flat_map(|email| email.references.clone())
-                .collect();
-            mails.retain(|email| !is_own(email) && !answered.contains(&email.message_id));
+            mails.retain(|email| !is_own(email));
+            // The mailbox knows what its owner sent. Who a mail says it is from, anybody can write.
+            let answered = mailbox.answered(&mails).await?;
+            mails.retain(|email| !answered.contains(&email.id));
         }
         Ok(mails)
     }
@@ -133,8 +131,12 @@ impl Ingest {
         email: &Email,
     ) -> anyhow::Result<(String, Option<Status>)> {
         let mut rerun = 0;
+        let is_by_message_id = is_known_by_message_id(home, email).await?;
         loop {
-            let id = email.thread(rerun);
+            let id = match is_by_message_id {
+                true => email.thread_by_message_id(rerun),
+                false => email.thread(rerun),
+            };
             let glance = home.store().glance(&ThreadId::new(&id)?, None).await?;
             let status = glance.map(|glance| glance.status);
             // One that was not finished is gone on with, also when it shall be begun anew.
@@ -144,6 +146,22 @@ impl Ingest {
             }
         }
     }
+}
+
+/// Whether a mail was taken in by a version that knew mails by their `Message-ID` alone. A thread under that id may be another
+/// mail's that claimed the same, so what it holds is looked at.
+pub(super) async fn is_known_by_message_id(home: &Home, email: &Email) -> anyhow::Result<bool> {
+    let id = email.thread_by_message_id(0);
+    let glance = home.store().glance(&ThreadId::new(&id)?, None).await?;
+    if glance.is_none() {
+        return Ok(email.fingerprint.is_empty());
+    }
+    let thread = home
+        .agent(NAME)?
+        .thread(&home.runtime, &id, Metadata::new())?;
+    let stored = state_of::<MailState>(&*thread).await.ok();
+    let stored = stored.filter(|state| !state.email_input.is_null());
+    Ok(stored.is_none_or(|state| email.is_same(&parse_gmail(&state.email_input))))
 }
 
 fn rest_of(rest: anyhow::Result<crate::agents::Rest>) -> Stands {

@@ -3,52 +3,134 @@
 use anyhow::Context;
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::message::{Attachment as Attached, Mailbox, MultiPart, SinglePart};
-use mail_parser::{Address, HeaderValue as Parsed, Message, MessageParser, MimeHeaders};
+use mail_parser::{
+    Address, HeaderName as Name, HeaderValue as Parsed, Message, MessageParser, MimeHeaders,
+};
+use sha2::{Digest, Sha256};
 
 use super::email::{Email, addresses, bare_id};
 use super::html;
 use super::mailbox::Outgoing;
 
-/// Reads a mail. None if the bytes are no mail.
+/// Reads a mail. None if the bytes are not a mail.
 pub fn read(bytes: &[u8]) -> Option<Email> {
+    let is_cut = bytes.len() > MAIL_BYTES_MAX;
+    let bytes = &bytes[..bytes.len().min(MAIL_BYTES_MAX)];
     let message = MessageParser::default().parse(bytes)?;
-    // The words as they are, for mail-parser's own text of HTML shows what is hidden.
-    let body = match message
-        .text_body
-        .first()
-        .map(|_| ())
-        .and(plain_text(&message))
-    {
-        Some(text) => text,
-        None => message
-            .body_html(0)
-            .map(|html| html.into_owned())
-            .unwrap_or_default(),
+    // As HTML if there is any, for that is what mail programs show; and never mail-parser's own text of it, which shows what is
+    // hidden.
+    let seen = match html_text(&message) {
+        Some(html) => html::visible_html(&html),
+        None => html::visible(&plain_text(&message).unwrap_or_default()),
     };
-    let seen = html::visible(&body);
+    let mut hidden: Vec<String> = Vec::new();
+    hidden.extend(Some(seen.removed).filter(|removed| !removed.is_empty()));
+    let (to, to_left_out) = limited(list(message.to()));
+    let (cc, cc_left_out) = limited(list(message.cc()));
+    if to_left_out + cc_left_out > 0 {
+        hidden.push(format!("{} further recipients", to_left_out + cc_left_out));
+    }
+    if is_cut {
+        hidden.push(format!(
+            "everything after the first {} MiB",
+            MAIL_BYTES_MAX >> 20
+        ));
+    }
     let attachments = message
         .attachments()
         .filter_map(|part| part.attachment_name())
-        .map(str::to_owned);
+        .map(html::plain)
+        .take(ATTACHMENTS_MAX);
     Some(Email {
-        message_id: message.message_id().unwrap_or_default().to_owned(),
+        message_id: message.message_id().map(html::plain).unwrap_or_default(),
         references: ids(message.references()),
-        from: list(message.from()).into_iter().next().unwrap_or_default(),
-        reply_to: list(message.reply_to())
-            .into_iter()
-            .next()
-            .unwrap_or_default(),
-        to: list(message.to()),
-        cc: list(message.cc()),
+        from: first(message.from()),
+        reply_to: first(message.reply_to()),
+        to,
+        cc,
         subject: html::plain(message.subject().unwrap_or_default()),
         date: message
             .date()
             .map(|date| date.to_rfc3339())
             .unwrap_or_default(),
         body: seen.text,
-        hidden: seen.removed,
+        hidden: hidden.join(", "),
         attachments: attachments.collect(),
+        fingerprint: fingerprint(&message),
         ..Email::default()
+    })
+}
+
+/// A hash of what makes a mail this mail: what a person reads of its head, and its body byte for byte. Whoever reuses a
+/// `Message-ID` has another one; a mail whose marks were changed by a mail program has the same.
+fn fingerprint(message: &Message<'_>) -> String {
+    let mut hasher = Sha256::new();
+    let raw = message.raw_message();
+    for header in message.headers() {
+        if !IDENTIFYING.contains(&header.name) {
+            continue;
+        }
+        let value = usize::try_from(header.offset_start).unwrap_or_default()
+            ..usize::try_from(header.offset_end).unwrap_or_default();
+        hasher.update(header.name.as_str().to_ascii_lowercase());
+        hasher.update(raw.get(value).unwrap_or_default().trim_ascii());
+        hasher.update([0]);
+    }
+    let begin = message.root_part().raw_body_offset();
+    let body = raw.get(usize::try_from(begin).unwrap_or_default()..);
+    // Ends of lines are what the way it came made of them.
+    for line in body
+        .unwrap_or_default()
+        .trim_ascii()
+        .split(|byte| *byte == b'\n')
+    {
+        hasher.update(line.trim_ascii_end());
+        hasher.update(b"\n");
+    }
+    let hash = hasher.finalize();
+    hash.iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// The headers that do not change while a mail lies in a mailbox, and that somebody who answers it goes by.
+const IDENTIFYING: [Name<'static>; 9] = [
+    Name::From,
+    Name::To,
+    Name::Cc,
+    Name::ReplyTo,
+    Name::Subject,
+    Name::Date,
+    Name::MessageId,
+    Name::InReplyTo,
+    Name::References,
+];
+
+/// So many recipients of one header are read; it is said how many are left out.
+pub const RECIPIENTS_MAX: usize = 1_000;
+/// The longest mail that is read.
+pub const MAIL_BYTES_MAX: usize = 64 << 20;
+const ATTACHMENTS_MAX: usize = 1_000;
+const REFERENCES_MAX: usize = 1_000;
+
+fn limited(mut all: Vec<String>) -> (Vec<String>, usize) {
+    let left_out = all.len().saturating_sub(RECIPIENTS_MAX);
+    all.truncate(RECIPIENTS_MAX);
+    (all, left_out)
+}
+
+fn first(address: Option<&Address<'_>>) -> String {
+    list(address).into_iter().next().unwrap_or_default()
+}
+
+/// The `Message-ID`s of what a mail answers.
+pub fn replied_to(bytes: &[u8]) -> Vec<String> {
+    let message = MessageParser::default().parse_headers(bytes);
+    message.map_or_else(Vec::new, |message| {
+        let mut all = ids(message.in_reply_to());
+        all.extend(ids(message.references()));
+        all
     })
 }
 
@@ -77,7 +159,10 @@ pub fn attached(bytes: &[u8], names: &[String]) -> anyhow::Result<Vec<Carried>> 
         .iter()
         .map(|name| {
             let mut parts = message.attachments();
-            let part = parts.find(|part| part.attachment_name() == Some(name));
+            let part = parts.find(|part| {
+                let known = part.attachment_name();
+                known.is_some_and(|known| known == name || html::plain(known) == *name)
+            });
             let part = part.with_context(|| format!("the mail has no attachment `{name}`"))?;
             let kind = part.content_type().map(|kind| match kind.subtype() {
                 Some(subtype) => format!("{}/{subtype}", kind.ctype()),
@@ -144,19 +229,26 @@ fn mailbox(who: &str) -> anyhow::Result<Mailbox> {
 }
 
 fn plain_text(message: &Message<'_>) -> Option<String> {
-    let id = message.text_body.first()?;
-    let part = message.part(*id)?;
-    // What mail-parser would make of HTML is not what a person sees.
+    let part = message.part(*message.text_body.first()?)?;
     match &part.body {
         mail_parser::PartType::Text(text) => Some(text.to_string()),
         _ => None,
     }
 }
 
+/// The HTML of a mail; none if it only has text.
+fn html_text(message: &Message<'_>) -> Option<String> {
+    let part = message.part(*message.html_body.first()?)?;
+    match &part.body {
+        mail_parser::PartType::Html(html) => Some(html.to_string()),
+        _ => None,
+    }
+}
+
 fn list(address: Option<&Address<'_>>) -> Vec<String> {
     let one = |name: Option<&str>, at: &str| match name {
-        Some(name) if !name.is_empty() => format!("{} <{at}>", html::plain(name)),
-        _ => at.to_owned(),
+        Some(name) if !name.is_empty() => format!("{} <{}>", html::plain(name), html::plain(at)),
+        _ => html::plain(at),
     };
     let Some(address) = address else {
         return Vec::new();
@@ -173,8 +265,12 @@ fn list(address: Option<&Address<'_>>) -> Vec<String> {
 
 fn ids(value: &Parsed<'_>) -> Vec<String> {
     match value {
-        Parsed::Text(id) => vec![bare_id(id)],
-        Parsed::TextList(ids) => ids.iter().map(|id| bare_id(id)).collect(),
+        Parsed::Text(id) => vec![bare_id(&html::plain(id))],
+        // The last ones: they are the nearest.
+        Parsed::TextList(ids) => ids[ids.len().saturating_sub(REFERENCES_MAX)..]
+            .iter()
+            .map(|id| bare_id(&html::plain(id)))
+            .collect(),
         _ => Vec::new(),
     }
 }

@@ -7,7 +7,7 @@ pub mod calendar;
 pub mod command;
 pub mod email;
 pub mod google;
-mod html;
+pub mod html;
 mod ingest;
 mod interrupt_handler;
 mod learn;

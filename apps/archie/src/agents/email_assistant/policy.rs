@@ -3,6 +3,8 @@
 //! No model takes part in this. Recipients come from the mail that is answered and from the arguments that a person saw;
 //! whoever is not in the conversation, whatever is attached, and every forward is confirmed a second time.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::email::{Email, address};
@@ -47,16 +49,13 @@ impl Envelope {
         };
         to.retain(|who| *who != own && !who.is_empty());
         to.dedup();
-        let mut cc = Vec::new();
+        let mut known: BTreeSet<String> = to.iter().cloned().collect();
         let others = email.to.iter().chain(&email.cc);
-        for who in others
+        let cc = others
             .chain(&reply.additional_recipients)
             .map(|who| address(who))
-        {
-            if !who.is_empty() && who != own && !to.contains(&who) && !cc.contains(&who) {
-                cc.push(who);
-            }
-        }
+            .filter(|who| !who.is_empty() && *who != own && known.insert(who.clone()))
+            .collect();
         let mut references = email.references.clone();
         if !email.message_id.is_empty() && !references.contains(&email.message_id) {
             references.push(email.message_id.clone());
@@ -109,6 +108,7 @@ pub fn meeting_beyond(email: &Email, meeting: &Meeting) -> Vec<String> {
 }
 
 fn outsiders<'a>(who: impl Iterator<Item = &'a String>, known: &[String]) -> Vec<String> {
+    let known: BTreeSet<&String> = known.iter().collect();
     who.map(|who| address(who))
         .filter(|who| !known.contains(who))
         .map(|who| format!("`{who}` is not in the conversation"))

@@ -7,6 +7,7 @@ use superstep_llm::structured;
 
 use super::NAME;
 use super::email::Email;
+use super::ingest::is_known_by_message_id;
 use super::mailbox::{Mailboxes, Which};
 use super::prompts::Prompts;
 use super::state::{Classification, MailState};
@@ -65,8 +66,12 @@ pub async fn time_machine(
 async fn before(home: &Home, email: &Email) -> anyhow::Result<Option<Classification>> {
     let agent = home.agent(NAME)?;
     let mut then = None;
+    let is_by_message_id = is_known_by_message_id(home, email).await?;
     for rerun in 0.. {
-        let id = email.thread(rerun);
+        let id = match is_by_message_id {
+            true => email.thread_by_message_id(rerun),
+            false => email.thread(rerun),
+        };
         let glance = home
             .store()
             .glance(&superstep::ThreadId::new(&id)?, None)

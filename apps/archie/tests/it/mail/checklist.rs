@@ -553,7 +553,7 @@ async fn the_same_ingest_twice_is_one_thread_and_one_mail() {
 }
 
 #[tokio::test]
-async fn one_s_own_mails_and_answered_ones_are_left_out_unless_asked_for() {
+async fn one_s_own_mails_are_left_out_unless_asked_for() {
     let own = mail_with(
         "own@x",
         ACCOUNT,
@@ -564,7 +564,12 @@ async fn one_s_own_mails_and_answered_ones_are_left_out_unless_asked_for() {
     let world =
         World::new(&json!([triage("ignore"), triage("ignore")])).with_mails(&[request(), own]);
     let home = world.home();
-    assert!(world.ingest(&home).await.is_empty());
+    // That it claims to answer the other proves nothing: see `identity`.
+    let came = world.ingest(&home).await;
+    assert_eq!(
+        (came.len(), came[0].email.subject.as_str()),
+        (1, "Q4 report?")
+    );
     let mut all = world.ingest_of();
     all.skip_filters = true;
     assert_eq!(world.ingest_with(&home, all).await.len(), 2);

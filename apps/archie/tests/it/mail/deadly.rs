@@ -51,6 +51,13 @@ impl Mailbox for Deadly {
         self.mailbox.list(which)
     }
 
+    fn answered<'a>(
+        &'a self,
+        mails: &'a [Email],
+    ) -> BoxFuture<'a, anyhow::Result<std::collections::BTreeSet<String>>> {
+        self.mailbox.answered(mails)
+    }
+
     fn raw<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Vec<u8>>> {
         self.mailbox.raw(id)
     }

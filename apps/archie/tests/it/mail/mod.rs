@@ -5,6 +5,7 @@ mod checklist;
 mod crashes;
 mod deadly;
 mod evil;
+mod identity;
 mod killed;
 mod kit;
 mod local_model;

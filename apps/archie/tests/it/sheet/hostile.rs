@@ -81,6 +81,26 @@ fn a_billion_laughs_are_refused() {
 }
 
 #[test]
+fn entities_are_found_behind_any_number_of_comments() {
+    let laughs = r#"<!DOCTYPE l [<!ENTITY a "ha">]><sst>&a;</sst>"#;
+    for before in [0, 65_531, 65_536, 200_000, 1_000_000] {
+        let text = format!("<?xml version=\"1.0\"?><!--{}-->{laughs}", noise(before));
+        let why = refused(&with_part("xl/sharedStrings.xml", text.into_bytes()));
+        assert!(why.contains("declares entities"), "{before}: {why}");
+    }
+}
+
+/// Text that does not pack so well that it would be refused for that.
+fn noise(bytes: usize) -> String {
+    let mut state = 1_u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from(b'a' + (state >> 24) as u8 % 26)
+    };
+    (0..bytes).map(|_| next()).collect()
+}
+
+#[test]
 fn a_sheet_of_two_cells_at_its_ends_costs_two_cells() {
     let before = memory_peak();
     let edits = SheetEdits {

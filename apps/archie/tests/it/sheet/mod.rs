@@ -11,3 +11,4 @@ mod local;
 mod workbooks;
 
 pub(crate) use acceptance::{killed_in_a_plan, with_sales};
+pub(crate) use kit::{empty_parts, package};

@@ -225,6 +225,29 @@ at = 0
 while True:
     with open(f"/data/{at}", "wb") as file: file.write(b"x" * (8 << 20))
     at += 1
+#: files that are deleted and still open [disk]
+held = []
+for at in range(40):
+    file = open("/data/x", "wb"); os.unlink("/data/x"); held.append(file)
+    for _ in range(30): file.write(b"x" * (1 << 20))
+    file.flush()
+time.sleep(1)
+won("unlinked")
+#: files that never had a name [disk]
+held = []
+for at in range(40):
+    held.append(os.open("/data", os.O_TMPFILE | os.O_RDWR))
+    for _ in range(30): os.write(held[-1], b"x" * (1 << 20))
+time.sleep(1)
+won("unnamed")
+#: files that are deleted and still mapped [disk]
+held = []
+for at in range(40):
+    file = open("/data/x", "w+b")
+    for _ in range(30): file.write(b"x" * (1 << 20))
+    file.flush(); held.append(mmap.mmap(file.fileno(), 4096)); file.close(); os.unlink("/data/x")
+time.sleep(1)
+won("mapped")
 #: many small files [disk]
 at = 0
 while True:

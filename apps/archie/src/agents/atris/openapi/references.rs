@@ -31,6 +31,10 @@ pub(super) fn check(document: &Json) -> Result<(), Unfit> {
 pub(super) fn follow<'a>(document: &'a Json, reference: &str) -> Result<&'a Json, Unfit> {
     let mut next = reference.to_owned();
     for _ in 0..HOPS_MAX {
+        // Each is followed for every call that uses it.
+        if next.len() > REFERENCE_BYTES_MAX {
+            return Err(Unfit::TooMuch("2000 bytes in a reference"));
+        }
         let Some(pointer) = next.strip_prefix('#') else {
             return Err(Unfit::Remote(next));
         };
@@ -48,3 +52,4 @@ pub(super) fn follow<'a>(document: &'a Json, reference: &str) -> Result<&'a Json
 }
 
 const HOPS_MAX: usize = 32;
+const REFERENCE_BYTES_MAX: usize = 2_000;

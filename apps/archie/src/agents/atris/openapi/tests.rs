@@ -191,3 +191,99 @@ fn what_the_connection_says_is_not_for_a_document_to_set() {
         .collect();
     assert_eq!(names, ["X-Fine"]);
 }
+
+/// The thread of a test has a deadline: what hangs fails.
+fn in_time(bytes: Vec<u8>) -> Result<Document, Unfit> {
+    let (done, wait) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(read(&bytes)));
+    wait.recv_timeout(std::time::Duration::from_secs(10))
+        .expect("it hangs")
+}
+
+#[test]
+fn a_schema_that_is_all_of_itself_many_times_is_read_at_once() {
+    let itself: Vec<Json> = (0..40)
+        .map(|_| json!({ "$ref": "#/components/schemas/pet" }))
+        .collect();
+    let schemas =
+        json!({ "schemas": { "pet": { "allOf": itself, "properties": { "name": {} } } } });
+    let mut document = document(json!({}));
+    document["components"]["schemas"] = schemas["schemas"].clone();
+    let read = in_time(document.to_string().into_bytes()).unwrap();
+    assert_eq!(read.apis[1].optional_parameters[0].name, "name");
+}
+
+#[test]
+fn documents_that_are_nested_without_end_are_refused_at_once() {
+    let deep = 200_000;
+    for hostile in [
+        "[".repeat(deep),
+        "{a: ".repeat(deep),
+        "- ".repeat(deep),
+        "? ".repeat(deep),
+        "[\n".repeat(deep),
+        "a: [".to_owned() + &"[{".repeat(deep),
+        "{".to_owned() + &"\"a\":{".repeat(deep),
+        "{\"a\":".to_owned() + &"[".repeat(deep),
+    ] {
+        assert!(
+            in_time(hostile.clone().into_bytes()).is_err(),
+            "{}",
+            &hostile[..20]
+        );
+    }
+}
+
+#[test]
+fn a_billion_laughs_are_refused_at_once() {
+    let mut laughs = "a0: &a0 [ha, ha, ha, ha, ha, ha, ha, ha, ha, ha]\n".to_owned();
+    for level in 1..12 {
+        let before = format!("*a{}", level - 1);
+        laughs += &format!("a{level}: &a{level} [{}]\n", vec![before; 10].join(", "));
+    }
+    assert!(in_time(laughs.into_bytes()).is_err());
+}
+
+#[test]
+fn variables_of_a_server_that_double_each_other_are_left_out() {
+    let names: Vec<String> = (b'a'..=b'z').map(|c| char::from(c).to_string()).collect();
+    let variables: Map<String, Json> = names
+        .windows(2)
+        .map(|pair| {
+            (
+                pair[0].clone(),
+                json!({ "default": format!("{{{0}}}{{{0}}}", pair[1]) }),
+            )
+        })
+        .collect();
+    let servers =
+        json!([{ "url": "https://{a}", "variables": variables }, { "url": "https://b.example" }]);
+    let read = in_time(
+        document(json!({ "servers": servers }))
+            .to_string()
+            .into_bytes(),
+    );
+    assert_eq!(read.unwrap().servers, ["https://b.example"]);
+}
+
+#[test]
+fn headers_that_steer_the_connection_are_not_parameters() {
+    let parameters: Vec<Json> = ["X-HTTP-Method-Override", "Proxy-Authorization", "TE", "Upgrade", "X-Forwarded-For", "X-Trace"]
+        .map(|name| json!({ "name": name, "in": "header", "schema": { "type": "string", "default": "DELETE" } }))
+        .into();
+    let mut document = document(json!({}));
+    document["paths"]["/pets/{id}"]["get"]["parameters"] = json!(parameters);
+    let read = read_json(&document).unwrap();
+    let names: Vec<_> = read.apis[0]
+        .optional_parameters
+        .iter()
+        .map(|parameter| parameter.name.as_str())
+        .collect();
+    assert_eq!(names, ["X-Trace"]);
+    let found = crate::agents::atris::params::find("get pet 7", &read.apis[0], None);
+    assert_eq!(
+        found["X-Trace"],
+        Json::Null,
+        "a default header is not sent unasked"
+    );
+}

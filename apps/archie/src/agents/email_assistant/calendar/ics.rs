@@ -34,7 +34,7 @@ impl Ics {
         for entry in entries {
             let path = entry?.path();
             if path.extension().is_some_and(|extension| extension == "ics") {
-                events.extend(read(&fs::read_to_string(path)?));
+                events.extend(read_events(&fs::read_to_string(path)?));
             }
         }
         events.sort_by(|one, other| one.start.cmp(&other.start));
@@ -91,8 +91,8 @@ pub(crate) fn write(event: &Event) -> String {
     lines.join("\r\n")
 }
 
-/// Reads the events of a file. What is not understood is passed over.
-pub(crate) fn read(text: &str) -> Vec<Event> {
+/// Reads the events of an iCalendar text. What is not understood is passed over.
+pub fn read_events(text: &str) -> Vec<Event> {
     let mut events = Vec::new();
     let mut event: Option<Event> = None;
     // A line that begins with white space continues the one before it.
@@ -236,7 +236,7 @@ mod tests {
             organizer: "x\rATTENDEE:mailto:eve@example.com".to_owned(),
         };
         let written = write(&event);
-        let read = read(&written);
+        let read = read_events(&written);
         assert_eq!(read.len(), 1, "{written}");
         assert_eq!(read[0].title, "C:\\new; a, b \\,   END:VEVENT");
         assert_eq!(read[0].attendees, event.attendees);
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn lines_that_are_folded_and_parameters_with_colons_are_read() {
         let text = "BEGIN:VEVENT\r\nSUMMARY;ALTREP=\"cid:1\":a long\r\n  ti\r\n\ttle\r\nORGANIZER:MAILTO:a@example.com\r\nEND:VEVENT\r\n";
-        let read = read(text);
+        let read = read_events(text);
         assert_eq!(read[0].title, "a long title");
         assert_eq!(read[0].organizer, "a@example.com");
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::agents::BoxFuture;
 
 pub use google::GoogleCalendar;
-pub use ics::Ics;
+pub use ics::{Ics, read_events};
 
 /// Where meetings are.
 pub trait Calendar: Send + Sync {

@@ -84,6 +84,8 @@ fn summary(state: &MailState) -> Vec<String> {
     }
     if state.marked_as_read {
         let id = state.email_input["id"].as_str().unwrap_or_default();
+        // Behind this is what tells apart mails of an mbox file that claim the same id.
+        let id = id.split('#').next().unwrap_or_default();
         lines.push(format!("marked read {id}"));
     }
     lines

@@ -4,6 +4,7 @@
 //! a draft, its id is recorded, and that draft is sent. After a lost answer the conversation is looked at; a draft that is still
 //! there was not sent.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::Context;
@@ -92,6 +93,25 @@ impl Gmail {
         }
         emails.sort_by_key(|email| mime::sent_at(email).unwrap_or_default());
         Ok(emails)
+    }
+
+    /// Looks into the conversations for what was sent in answer. What is sent Gmail knows itself.
+    async fn answered_now(&self, mails: &[Email]) -> anyhow::Result<BTreeSet<String>> {
+        let mut conversations: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+        let mut answered = BTreeSet::new();
+        for email in mails.iter().filter(|email| !email.thread_id.is_empty()) {
+            if !conversations.contains_key(email.thread_id.as_str()) {
+                let url = self.google.gmail(&format!("threads/{}", email.thread_id));
+                let thread = self.google.find(&url, &[("format", "metadata")]).await?;
+                let replied = thread.map(|thread| replied_to(&thread)).unwrap_or_default();
+                conversations.insert(&email.thread_id, replied);
+            }
+            let replied = conversations.get(email.thread_id.as_str());
+            if replied.is_some_and(|replied| replied.contains(&email.message_id)) {
+                answered.insert(email.id.clone());
+            }
+        }
+        Ok(answered)
     }
 
     /// A mail and its conversation, if it is there.
@@ -231,6 +251,13 @@ impl Mailbox for Gmail {
         Box::pin(self.list_now(which))
     }
 
+    fn answered<'a>(
+        &'a self,
+        mails: &'a [Email],
+    ) -> BoxFuture<'a, anyhow::Result<BTreeSet<String>>> {
+        Box::pin(self.answered_now(mails))
+    }
+
     fn raw<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Vec<u8>>> {
         Box::pin(async move {
             let (_, bytes) = self.fetch(id).await?.context("the mail is gone")?;
@@ -277,6 +304,32 @@ impl Mailbox for Gmail {
     fn calendar(&self) -> &dyn Calendar {
         &self.calendar
     }
+}
+
+/// What the sent mails of a conversation answer.
+fn replied_to(thread: &Json) -> BTreeSet<String> {
+    let messages = thread["messages"].as_array().into_iter().flatten();
+    let headers = messages
+        .filter(|message| is_sent(message))
+        .flat_map(|message| {
+            message["payload"]["headers"]
+                .as_array()
+                .into_iter()
+                .flatten()
+        });
+    headers
+        .filter(|header| {
+            let name = header["name"].as_str().unwrap_or_default();
+            name.eq_ignore_ascii_case("in-reply-to") || name.eq_ignore_ascii_case("references")
+        })
+        .flat_map(|header| {
+            header["value"]
+                .as_str()
+                .unwrap_or_default()
+                .split_whitespace()
+        })
+        .map(bare_id)
+        .collect()
 }
 
 fn is_sent(message: &Json) -> bool {

@@ -3,6 +3,7 @@
 //! SMTP knows no keys and keeps nothing that can be looked up. A copy of each mail goes to the folder of sent mails afterwards: if it
 //! is there, the mail went out; if it is not, nobody can tell, and a person is asked.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -207,6 +208,19 @@ impl Imap {
         Ok(emails)
     }
 
+    /// The server marks what was answered, whichever program did it.
+    async fn answered_now(&self) -> anyhow::Result<BTreeSet<String>> {
+        let mut session = self.session().await?;
+        let inbox = session.examine("INBOX").await?;
+        let validity = inbox.uid_validity.unwrap_or_default();
+        let uids = session.uid_search("ANSWERED").await?;
+        session.logout().await?;
+        Ok(uids
+            .into_iter()
+            .map(|uid| format!("{validity}-{uid}"))
+            .collect())
+    }
+
     /// A session in which this mail is chosen, and its number.
     async fn at(&self, id: &str) -> anyhow::Result<(Session<Box<dyn Line>>, u32)> {
         let mut session = self.session().await?;
@@ -327,6 +341,10 @@ impl Mailbox for Imap {
 
     fn list<'a>(&'a self, which: &'a Which) -> BoxFuture<'a, anyhow::Result<Vec<Email>>> {
         Box::pin(self.list_now(which))
+    }
+
+    fn answered<'a>(&'a self, _: &'a [Email]) -> BoxFuture<'a, anyhow::Result<BTreeSet<String>>> {
+        Box::pin(self.answered_now())
     }
 
     fn raw<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Vec<u8>>> {

@@ -3,6 +3,7 @@
 //! The outbox is the receiver: a mail is there whole or not at all, under the name of its `Message-ID`, and a second one of the
 //! same name is dropped. What takes it from there to the world is up to its owner.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -76,15 +77,14 @@ impl Local {
     fn mbox(&self, path: &Path) -> anyhow::Result<Vec<(String, Vec<u8>, bool)>> {
         let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
         let seen = self.seen()?;
+        let seen: BTreeSet<&str> = seen.lines().collect();
+        // What older versions wrote down was the Message-ID alone: of several mails that claim it, the first one was meant.
+        let mut claimed = BTreeSet::new();
         let mails = split_mbox(&bytes).into_iter().map(|bytes| {
-            let id = mime::read(&bytes)
-                .map(|email| email.message_id)
-                .unwrap_or_default();
-            let id = match id.is_empty() {
-                true => short_hash(&bytes),
-                false => id,
-            };
-            let read = seen.lines().any(|line| line == id);
+            let (message_id, id) = mbox_id(&bytes);
+            let is_first = claimed.insert(message_id.clone());
+            let read =
+                seen.contains(id.as_str()) || (is_first && seen.contains(message_id.as_str()));
             (id, bytes, read)
         });
         Ok(mails.collect())
@@ -148,6 +148,33 @@ impl Local {
         whole(&self.seen_path()?, seen.as_bytes())
     }
 
+    /// Reads from the outbox which mails were answered. Of mails that claim the same id nobody knows which was.
+    fn answered_now(&self, mails: &[Email]) -> anyhow::Result<BTreeSet<String>> {
+        let entries = match fs::read_dir(&self.outbox) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(BTreeSet::new());
+            }
+            entries => entries?,
+        };
+        let mut answered = BTreeSet::new();
+        for entry in entries {
+            let path = entry?.path();
+            if path.extension().is_some_and(|kind| kind == "eml") {
+                answered.extend(mime::replied_to(&fs::read(path)?));
+            }
+        }
+        let mut claims: BTreeMap<&str, usize> = BTreeMap::new();
+        for email in mails {
+            *claims.entry(&email.message_id).or_default() += 1;
+        }
+        let is_answered = |email: &&Email| {
+            claims.get(email.message_id.as_str()) == Some(&1)
+                && answered.contains(&email.message_id)
+        };
+        let ids = mails.iter().filter(is_answered);
+        Ok(ids.map(|email| email.id.clone()).collect())
+    }
+
     fn send_now(&self, mail: &Outgoing) -> Result<Sent, NotSent> {
         let bytes = mime::write(mail).map_err(NotSent::Refused)?.formatted();
         let sent = Sent {
@@ -176,9 +203,20 @@ impl Mailbox for Local {
         Box::pin(async move { self.list_now(which) })
     }
 
+    fn answered<'a>(
+        &'a self,
+        mails: &'a [Email],
+    ) -> BoxFuture<'a, anyhow::Result<BTreeSet<String>>> {
+        Box::pin(async move { self.answered_now(mails) })
+    }
+
     fn raw<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Vec<u8>>> {
         Box::pin(async move {
-            let found = self.all()?.into_iter().find(|(known, ..)| known == id);
+            // A thread of an older version knows a mail of an mbox file by its Message-ID.
+            let is_it = |known: &str| {
+                known == id || known.rsplit_once('#').is_some_and(|(known, _)| known == id)
+            };
+            let found = self.all()?.into_iter().find(|(known, ..)| is_it(known));
             let (_, bytes, _) = found.with_context(|| format!("there is no mail `{id}`"))?;
             Ok(bytes)
         })
@@ -294,6 +332,22 @@ fn begins_mail(line: &[u8]) -> bool {
     let line = String::from_utf8_lossy(line);
     let year = line.split_whitespace().last().unwrap_or_default();
     line.starts_with("From ") && year.len() == 4 && year.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// A mail's `Message-ID`, or a hash if it has none, and with its fingerprint what is its alone.
+fn mbox_id(bytes: &[u8]) -> (String, String) {
+    let email = mime::read(bytes).unwrap_or_default();
+    match email.message_id.is_empty() {
+        true => {
+            let hash = short_hash(bytes);
+            (hash.clone(), hash)
+        }
+        false => {
+            let short = email.fingerprint.get(..16).unwrap_or_default();
+            let id = format!("{}#{short}", email.message_id);
+            (email.message_id, id)
+        }
+    }
 }
 
 fn short_hash(bytes: &[u8]) -> String {

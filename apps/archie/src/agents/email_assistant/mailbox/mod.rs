@@ -7,7 +7,7 @@ mod gmail;
 mod imap;
 mod local;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -32,6 +32,16 @@ pub trait Mailbox: Send + Sync {
 
     /// The mails that are in it, oldest first.
     fn list<'a>(&'a self, which: &'a Which) -> BoxFuture<'a, anyhow::Result<Vec<Email>>>;
+
+    /// The ids of those among these mails that the owner has answered, as the mailbox itself knows it: by what lies among the
+    /// sent mails, or by a mark of the server. Nothing in a mail that came in counts for it.
+    fn answered<'a>(
+        &'a self,
+        mails: &'a [Email],
+    ) -> BoxFuture<'a, anyhow::Result<BTreeSet<String>>> {
+        let _ = mails;
+        Box::pin(async { Ok(BTreeSet::new()) })
+    }
 
     /// A mail as it came, byte for byte.
     fn raw<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Vec<u8>>>;

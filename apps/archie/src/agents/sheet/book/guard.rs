@@ -77,20 +77,19 @@ pub fn look(bytes: &[u8]) -> Result<Seen, BookError> {
 fn count(mut part: impl Read, name: &str, room: u64) -> Result<u64, BookError> {
     let mut piece = vec![0; 64 << 10];
     let mut seen = 0_u64;
-    let mut is_head = true;
     let is_xml = name.ends_with(".xml") || name.ends_with(".rels") || name.ends_with(".vml");
+    let mut doctype = Doctype::default();
     loop {
         let read = part.read(&mut piece).map_err(BookError::unreadable)?;
         if read == 0 {
             return Ok(seen);
         }
-        // Declarations of entities stand before the first element.
-        if is_head && is_xml && has_doctype(&piece[..read]) {
+        // Anywhere: before the first element there may be as many comments as somebody likes.
+        if is_xml && doctype.is_in(&piece[..read]) {
             return Err(BookError::refused(format!(
                 "`{name}` declares entities, which no workbook needs"
             )));
         }
-        is_head = false;
         seen += read as u64;
         if seen > room {
             return Err(BookError::refused(format!(
@@ -101,13 +100,30 @@ fn count(mut part: impl Read, name: &str, room: u64) -> Result<u64, BookError> {
     }
 }
 
-fn has_doctype(head: &[u8]) -> bool {
-    let without_zeros: Vec<u8> = head.iter().copied().filter(|byte| *byte != 0).collect();
-    without_zeros
-        .windows(9)
-        .any(|window| window.eq_ignore_ascii_case(b"<!DOCTYPE"))
+/// Looks for a declaration in a part that comes in pieces, in letters of one byte or of two.
+#[derive(Default)]
+struct Doctype {
+    /// How many of its letters came last.
+    matched: usize,
 }
 
+impl Doctype {
+    fn is_in(&mut self, piece: &[u8]) -> bool {
+        for byte in piece.iter().filter(|byte| **byte != 0) {
+            self.matched = match byte.eq_ignore_ascii_case(&DOCTYPE[self.matched]) {
+                true => self.matched + 1,
+                // No letter of it but the first is `<`.
+                false => usize::from(*byte == DOCTYPE[0]),
+            };
+            if self.matched == DOCTYPE.len() {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+const DOCTYPE: &[u8] = b"<!DOCTYPE";
 const PACKED_MAX: u64 = 200 << 20;
 const PARTS_BYTES_MAX: u64 = 1 << 30;
 const PARTS_MAX: usize = 10_000;

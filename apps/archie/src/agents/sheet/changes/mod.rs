@@ -1,6 +1,7 @@
 //! The change set: what is shown before anything is saved, what the person says to it, and what is saved of it.
 
 mod edits;
+mod formulas;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -10,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::book::diff::{Change, Diff};
 use super::book::patch::range_text;
 use super::book::{Content, Place};
-pub use edits::{edits, reaches_out};
+pub use edits::edits;
+pub use formulas::reaches_out;
 pub use verdict::{BadVerdict, SetCell, Verdict, VerdictKind};
 
 /// Cells that were changed together: a rectangle, written by the same line.

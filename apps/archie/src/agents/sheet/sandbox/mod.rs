@@ -7,6 +7,7 @@ mod bubblewrap;
 mod process;
 mod python;
 mod seccomp;
+mod unlinked;
 mod unsandboxed;
 
 use std::path::{Path, PathBuf};

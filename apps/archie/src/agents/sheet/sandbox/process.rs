@@ -8,7 +8,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 use tokio::time::{Duration, interval_at};
 
-use super::{End, Job, Outcome};
+use super::{End, Job, Outcome, unlinked};
 
 /// Starts it without an environment, and ends it at a limit. If the future is dropped, the process is killed.
 pub(super) async fn watch(mut command: Command, job: &Job) -> std::io::Result<Outcome> {
@@ -39,12 +39,17 @@ pub(super) async fn watch(mut command: Command, job: &Job) -> std::io::Result<Ou
 async fn wait(child: &mut Child, job: &Job, begun: Instant) -> std::io::Result<End> {
     let deadline = tokio::time::Instant::from_std(begun + job.limits.time());
     let mut looks = interval_at(tokio::time::Instant::now() + LOOK, LOOK);
+    let mut unseen = 0;
     let end = loop {
         tokio::select! {
             status = child.wait() => return Ok(end_of(status?)),
             () = tokio::time::sleep_until(deadline) => break End::Time,
             _ = looks.tick() => {
-                if exceeds(&job.writable, job.limits.folder_bytes) {
+                let unlinked = child.id().and_then(|pid| unlinked::bytes(pid, job.limits.file_bytes));
+                // A process that hides what it has open is ended; one that only starts or ends is not.
+                unseen = if unlinked.is_none() { unseen + 1 } else { 0 };
+                let room = job.limits.folder_bytes.checked_sub(unlinked.unwrap_or_default());
+                if unseen > UNSEEN_MAX || room.is_none_or(|room| exceeds(&job.writable, room)) {
                     break End::Disk;
                 }
             }
@@ -108,6 +113,8 @@ async fn read_all(mut from: impl tokio::io::AsyncRead + Unpin) -> String {
     }
 }
 
-const LOOK: Duration = Duration::from_millis(100);
+/// Short, for what is written between two looks is written beyond the limit.
+const LOOK: Duration = Duration::from_millis(20);
+const UNSEEN_MAX: u32 = 50;
 const SAID_MAX: usize = 16_384;
 const FILES_MAX: u64 = 10_000;

@@ -1,0 +1,214 @@
+//! A secret that a server repeats: taken out of what it answered before anybody prints, stores or logs it.
+//!
+//! A server can repeat a token as it was sent, or as part of an address, of JSON or of a header that it decoded. What it could
+//! do beyond that (encrypt it, spell it backwards) it can do without being asked.
+
+use aho_corasick::AhoCorasick;
+use base64::Engine;
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value as Json;
+
+use super::{Answer, Credential};
+
+/// What stands in the place of a secret.
+pub const REDACTED: &str = "[redacted]";
+
+/// Finds one secret in the forms in which servers repeat it.
+pub(super) struct Redaction(AhoCorasick);
+
+impl Redaction {
+    /// None if the secret is too short to be told from other text.
+    pub(super) fn of(credential: &Credential) -> Option<Self> {
+        let forms = forms(credential.secret.expose());
+        if forms.is_empty() {
+            return None;
+        }
+        let built = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .match_kind(aho_corasick::MatchKind::LeftmostLongest)
+            .build(forms);
+        built.ok().map(Self)
+    }
+
+    /// An answer without the secret.
+    pub(super) fn apply(&self, answer: Answer) -> Answer {
+        Answer {
+            status: answer.status,
+            content_type: self.text(&answer.content_type),
+            location: answer.location.map(|location| self.text(&location)),
+            body: self.body(answer.body),
+        }
+    }
+
+    fn body(&self, body: Vec<u8>) -> Vec<u8> {
+        let body = match self.0.is_match(&body) {
+            true => self.0.replace_all_bytes(&body, &self.replacements()),
+            false => body,
+        };
+        // JSON may spell every character as an escape.
+        if !body.contains(&b'\\') {
+            return body;
+        }
+        let Ok(mut json) = serde_json::from_slice::<Json>(&body) else {
+            return body;
+        };
+        match self.json(&mut json) {
+            true => json.to_string().into_bytes(),
+            false => body,
+        }
+    }
+
+    /// Whether anything was taken out.
+    fn json(&self, value: &mut Json) -> bool {
+        match value {
+            Json::String(text) if self.0.is_match(text.as_str()) => {
+                *text = self.text(text);
+                true
+            }
+            Json::Array(items) => items
+                .iter_mut()
+                .fold(false, |found, item| self.json(item) || found),
+            Json::Object(fields) => {
+                let named = fields.keys().any(|name| self.0.is_match(name.as_str()));
+                if named {
+                    let all = std::mem::take(fields).into_iter();
+                    *fields = all.map(|(name, value)| (self.text(&name), value)).collect();
+                }
+                fields
+                    .values_mut()
+                    .fold(named, |found, value| self.json(value) || found)
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn text(&self, text: &str) -> String {
+        self.0.replace_all(text, &self.replacements())
+    }
+
+    fn replacements(&self) -> Vec<&'static str> {
+        vec![REDACTED; self.0.patterns_len()]
+    }
+}
+
+fn forms(secret: &str) -> Vec<String> {
+    if secret.len() < SECRET_BYTES_MIN {
+        return Vec::new();
+    }
+    let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let mut forms = vec![
+        secret.to_owned(),
+        utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string(),
+        utf8_percent_encode(secret, ADDRESS).to_string(),
+        utf8_percent_encode(secret, ADDRESS)
+            .to_string()
+            .replace("%20", "+"),
+        secret.replace('/', "\\/"),
+        secret
+            .replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('>', "&gt;"),
+        serde_json::json!(secret)
+            .to_string()
+            .trim_matches('"')
+            .to_owned(),
+        hex,
+    ];
+    for alphabet in [&alphabet::STANDARD, &alphabet::URL_SAFE] {
+        forms.extend((0..3).map(|before| in_base64(secret, before, alphabet)));
+    }
+    forms.retain(|form| form.len() >= SECRET_BYTES_MIN);
+    forms.sort();
+    forms.dedup();
+    forms
+}
+
+/// What of the base64 of a longer text depends on the secret alone, if so many bytes (modulo three) stand before it.
+fn in_base64(secret: &str, before: usize, alphabet: &alphabet::Alphabet) -> String {
+    let bytes = [&vec![0; before][..], secret.as_bytes()].concat();
+    let text = GeneralPurpose::new(alphabet, NO_PAD).encode(&bytes);
+    let begin = (before * 8).div_ceil(6);
+    let end = bytes.len() * 8 / 6;
+    text.get(begin..end).unwrap_or_default().to_owned()
+}
+
+/// What an address leaves as it is.
+const ADDRESS: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
+/// Shorter ones stand in any text.
+const SECRET_BYTES_MIN: usize = 6;
+
+#[cfg(test)]
+mod tests {
+    use base64::engine::general_purpose::STANDARD;
+    use superstep_llm::Secret;
+
+    use super::*;
+
+    const SECRET: &str = "tok/en+7 f3&Zq==";
+
+    fn redaction() -> Redaction {
+        let credential = Credential {
+            origin: "https://api.example.com".parse().unwrap(),
+            header: "authorization".to_owned(),
+            prefix: "Bearer ".to_owned(),
+            secret: Secret::new(SECRET),
+        };
+        Redaction::of(&credential).unwrap()
+    }
+
+    #[test]
+    fn a_secret_is_taken_out_in_every_form_that_servers_repeat() {
+        let escaped: String = SECRET
+            .chars()
+            .map(|c| format!("\\u{:04x}", c as u32))
+            .collect();
+        for repeated in [
+            format!("no such token: {SECRET}"),
+            format!("NO SUCH TOKEN: {}", SECRET.to_uppercase()),
+            format!(
+                "{{\"error\": \"bad token {}\"}}",
+                SECRET.replace('/', "\\/")
+            ),
+            format!("{{\"error\": \"bad token {escaped}\"}}"),
+            format!("{{\"{escaped}\": 1}}"),
+            format!("?token={}", utf8_percent_encode(SECRET, NON_ALPHANUMERIC)),
+            format!(
+                "?token={}",
+                utf8_percent_encode(SECRET, NON_ALPHANUMERIC)
+                    .to_string()
+                    .to_lowercase()
+            ),
+            format!("Basic {}", STANDARD.encode(SECRET)),
+            format!("Basic {}", STANDARD.encode(format!("u:{SECRET}"))),
+            format!("Basic {}", STANDARD.encode(format!("me:{SECRET}:x"))),
+            SECRET.bytes().map(|byte| format!("{byte:02X}")).collect(),
+        ] {
+            let answer = Answer {
+                body: repeated.clone().into_bytes(),
+                ..Answer::default()
+            };
+            let body = String::from_utf8(redaction().apply(answer).body).unwrap();
+            assert!(body.contains(REDACTED), "{repeated}: {body}");
+            assert!(
+                !body.to_lowercase().contains(&SECRET.to_lowercase()),
+                "{body}"
+            );
+        }
+    }
+
+    #[test]
+    fn another_text_stays_as_it_is() {
+        let body = br#"{"name": "a \u0041 token", "n": 1.50}"#.to_vec();
+        let answer = Answer {
+            body: body.clone(),
+            ..Answer::default()
+        };
+        assert_eq!(redaction().apply(answer).body, body);
+    }
+}
