@@ -108,7 +108,8 @@ fn has_doctype(head: &[u8]) -> bool {
         .any(|window| window.eq_ignore_ascii_case(b"<!DOCTYPE"))
 }
 
-const PACKED_MAX: u64 = 200 << 20;
+/// How large a package may be.
+pub const PACKED_MAX: u64 = 200 << 20;
 const PARTS_BYTES_MAX: u64 = 1 << 30;
 const PARTS_MAX: usize = 10_000;
 
