@@ -8,8 +8,7 @@ use anyhow::{Context, ensure};
 use superstep::ThreadId;
 
 use crate::home::Home;
-use crate::private;
-use crate::user_folder::{EntryKind, UserFolder};
+use crate::user_folder::{Access, EntryKind, RelativePath, UserFolder};
 
 /// Its folder, if the agent has one and something is there.
 pub(super) fn of(home: &Home, agent: &str, thread: &ThreadId) -> anyhow::Result<Option<PathBuf>> {
@@ -28,7 +27,10 @@ pub(super) fn beside(file: &Path) -> PathBuf {
 /// ours.
 pub(super) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     let failed = || format!("{} cannot be copied to {}", from.display(), to.display());
-    let folder = UserFolder::open(from).with_context(failed)?;
+    let Some(folder) = UserFolder::open_unlinked(from).with_context(failed)? else {
+        return Ok(());
+    };
+    let copied = UserFolder::create_unlinked(to, Access::Private).with_context(failed)?;
     let listing = folder.entries(FILES_MAX).with_context(failed)?;
     ensure!(
         !listing.is_cut,
@@ -37,9 +39,10 @@ pub(super) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     );
     for entry in listing.entries {
         if entry.kind == EntryKind::File {
-            let to = to.join(entry.name.as_os_str());
-            let bytes = folder.read(&entry.name.into(), FILE_BYTES_MAX);
-            private::write(&to, &bytes.with_context(failed)?).with_context(failed)?;
+            let name = RelativePath::from(entry.name);
+            let bytes = folder.read(&name, FILE_BYTES_MAX).with_context(failed)?;
+            let written = copied.write(&name, &bytes, Access::Private);
+            written.with_context(failed)?;
         }
     }
     Ok(())

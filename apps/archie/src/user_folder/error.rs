@@ -68,7 +68,7 @@ pub enum FolderError {
         kind: EntryKind,
     },
     /// Something else is where a folder is expected.
-    #[error("`{path}` is {kind} where a folder is expected; links are not followed, so name the folder itself", path = path.display())]
+    #[error("`{path}` is {kind} where a folder is expected{hint}", path = path.display(), hint = hint(*kind))]
     NotAFolder {
         /// Which.
         path: PathBuf,
@@ -93,7 +93,7 @@ pub enum FolderError {
     #[error(transparent)]
     Name(#[from] super::BadName),
     /// The system.
-    #[error("`{path}` cannot be read or written: {source}", path = path.display())]
+    #[error("`{path}` cannot be read or written", path = path.display())]
     Io {
         /// Which.
         path: PathBuf,
@@ -127,6 +127,13 @@ impl FolderError {
             Self::Name(error) => error.to_string(),
             Self::Io { source, .. } => source.to_string(),
         }
+    }
+}
+
+fn hint(kind: EntryKind) -> &'static str {
+    match kind {
+        EntryKind::Link => "; links are not followed here, so name the folder that it leads to",
+        _ => "",
     }
 }
 

@@ -22,9 +22,10 @@ mod name;
 mod named;
 mod place;
 
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -80,8 +81,10 @@ impl UserFolder {
     }
 
     /// Opens a folder that the person named, and creates it and what is missing above it.
-    pub fn create(path: &Path) -> Result<Self> {
-        std::fs::create_dir_all(path).map_err(|source| FolderError::Io {
+    pub fn create(path: &Path, access: Access) -> Result<Self> {
+        let mode = access.folder_mode().as_raw_mode();
+        let created = DirBuilder::new().recursive(true).mode(mode).create(path);
+        created.map_err(|source| FolderError::Io {
             path: path.to_owned(),
             source,
         })?;
@@ -92,7 +95,7 @@ impl UserFolder {
     /// above it may be reached through links; a link in its place is refused. Creates it if it is missing.
     pub fn create_unlinked(path: &Path, access: Access) -> Result<Self> {
         let (above, name) = named::split(path)?;
-        Self::create(&above)?.create_folder(&name.into(), access)
+        Self::create(&above, access)?.create_folder(&name.into(), access)
     }
 
     /// Like [`UserFolder::create_unlinked`], but gives none if the folder is missing.

@@ -34,7 +34,7 @@ pub fn read_named_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
 /// refused, so that neither `/dev/stdout` is replaced nor anything is written elsewhere.
 pub fn write_named_file(path: &Path, bytes: &[u8], access: Access) -> Result<()> {
     let (above, name) = split(path)?;
-    let above = UserFolder::create(&above)?;
+    let above = UserFolder::create(&above, Access::Shared)?;
     match above.kind_of(&name)? {
         None | Some(EntryKind::File) => above.write(&name.into(), bytes, access),
         Some(kind) => Err(FolderError::NotAFile {

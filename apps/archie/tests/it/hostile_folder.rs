@@ -29,6 +29,8 @@ struct Hostile {
     desk: Desk,
     /// Sockets are gone with who made them.
     sockets: Vec<UnixListener>,
+    /// A folder with so many files that they are not read again after each run.
+    large: Option<&'static str>,
 }
 
 struct Ended {
@@ -46,6 +48,7 @@ impl Hostile {
         Self {
             desk,
             sockets: Vec::new(),
+            large: None,
         }
     }
 
@@ -99,7 +102,7 @@ impl Hostile {
 
     /// Runs the program, ends it at the limit, and looks at what it did: to the outside, to the model, to its memory.
     fn run(&self, what: &str, args: &[&str], input: &str) -> Ended {
-        let before = contents(&self.path("outside"));
+        let before = contents(&self.path("outside"), None);
         let begun = Instant::now();
         let mut command = self.desk.command();
         command
@@ -121,24 +124,28 @@ impl Hostile {
             if let Some(status) = process.try_wait().unwrap() {
                 break status.code();
             }
-            if begun.elapsed() > TIME_MAX {
+            let took = begun.elapsed();
+            if took > TIME_MAX || memory >= MEMORY_MAX_MB {
                 process.kill().unwrap();
                 process.wait().unwrap();
-                panic!("{what}: still at it after {TIME_MAX:?}");
+                panic!("{what}: stopped after {took:?} with {memory} MB");
             }
             std::thread::sleep(Duration::from_millis(2));
         };
         let [out, err] = reading.map(|reading| reading.join().unwrap());
         let took = begun.elapsed();
         eprintln!("{what}: status {code:?}, {took:?}, peak memory {memory} MB");
-        assert!(memory < MEMORY_MAX_MB, "{what}: {memory} MB");
-        assert_eq!(contents(&self.path("outside")), before, "{what}: outside");
+        assert_eq!(
+            contents(&self.path("outside"), None),
+            before,
+            "{what}: outside"
+        );
         for (place, text) in [("stdout", &out), ("stderr", &err)] {
             assert!(!text.contains(SECRET), "{what}: {place}: {text}");
         }
         let ledger = fs::read_to_string(self.path("ledger")).unwrap_or_default();
         assert!(!ledger.contains(SECRET), "{what}: the model saw it");
-        for (name, bytes) in contents(&self.path("")) {
+        for (name, bytes) in contents(&self.path(""), self.large) {
             let is_ours = name.starts_with("outside/") || name.starts_with("home/");
             let text = String::from_utf8_lossy(&bytes);
             assert!(is_ours || !text.contains(SECRET), "{what}: {name}");
@@ -162,8 +169,9 @@ fn peak_mb(status: &str) -> Option<u64> {
     Some(kb / 1024)
 }
 
-/// Every regular file below a folder that is not too large to look at; links are named by where they lead.
-fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+/// Every regular file below a folder that is not too large to look at, but not in the one that is left out; links are named by where
+/// they lead.
+fn contents(folder: &Path, left_out: Option<&str>) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(next) = folders.pop() {
@@ -174,7 +182,9 @@ fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
             let name = name.display().to_string();
             let kind = metadata.file_type();
             if kind.is_dir() {
-                folders.push(entry.path());
+                if Some(&*name) != left_out {
+                    folders.push(entry.path());
+                }
             } else if kind.is_symlink() {
                 let target = fs::read_link(entry.path()).unwrap();
                 found.insert(name, target.into_os_string().into_encoded_bytes());
@@ -249,7 +259,8 @@ fn analyze_reads_notes_and_nothing_else() {
 
 #[test]
 fn a_hundred_thousand_notes_are_bounded() {
-    let lab = Hostile::new(&interview());
+    let mut lab = Hostile::new(&interview());
+    lab.large = Some("notes");
     for number in 0..100_000 {
         fs::write(lab.path("notes").join(format!("{number:06}.md")), "Note.\n").unwrap();
     }
@@ -284,19 +295,13 @@ fn docs_reads_the_tree_and_nothing_else() {
     pipe(&lab.path("repo/tests/.gitignore"));
     lab.link("/dev/zero", "repo/src/.gitignore");
     // A repository within the repository, with a password in its address.
-    lab.write(
-        "repo/vendor/lib/.git/config",
-        &format!("[remote \"origin\"]\n\turl = https://x:{SECRET}@example.com/\n"),
-    );
+    let config = "[remote \"origin\"]\n\turl = https://x:the-password@example.com/\n";
+    lab.write("repo/vendor/lib/.git/config", config);
     lab.write("repo/vendor/lib/lib.rs", "pub fn lib() {}\n");
-    fs::remove_dir_all(lab.path("notes")).unwrap();
-    let git = lab.path("repo/vendor/lib/.git");
-    let ran = lab.desk.run(&DOCS, "");
+    let ran = lab.run("docs", &DOCS, "");
+    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
     let ledger = fs::read_to_string(lab.path("ledger")).unwrap();
-    assert!(!ledger.contains(SECRET) && !ledger.contains(".git/config"));
-    assert_eq!(ran.code(), Some(0), "{ran:?}");
-    fs::remove_dir_all(git).unwrap();
-    let ran = lab.run("docs", &["docs", "repo", "--check"], "");
+    assert!(!ledger.contains("the-password") && !ledger.contains(".git/config"));
     for said in [
         "not read: hole.rs: larger than 8 MiB",
         "not read: pipe.rs: a named pipe",
@@ -306,7 +311,7 @@ fn docs_reads_the_tree_and_nothing_else() {
     ] {
         assert!(ran.err.contains(said), "{said}: {}", ran.err);
     }
-    let pages = contents(&lab.path("repo/.arch-docs"));
+    let pages = contents(&lab.path("repo/.arch-docs"), None);
     assert!(pages.contains_key("file-structure.md"));
     let index = String::from_utf8_lossy(&pages["index.md"]).into_owned();
     assert!(index.starts_with("# shop: architecture"), "{index}");
@@ -348,7 +353,7 @@ fn docs_writes_pages_and_nothing_else() {
     );
     let ran = lab.run("docs with links for pages", &DOCS, "");
     assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
-    let pages = contents(&lab.path("repo/.arch-docs"));
+    let pages = contents(&lab.path("repo/.arch-docs"), None);
     let index = String::from_utf8_lossy(&pages["index.md"]).into_owned();
     assert!(index.starts_with("# shop touch pwned: "), "{index}");
     let viewer = String::from_utf8_lossy(&pages["index.html"]).into_owned();
@@ -464,18 +469,13 @@ fn since_runs_nothing_that_the_repository_names() {
     for entry in fs::read_dir(&mark).unwrap() {
         fs::remove_file(entry.unwrap().path()).unwrap();
     }
-    let since = [
-        "docs",
-        "repo",
-        "--since",
-        "HEAD",
-        "--agents",
-        "file-structure",
-    ];
-    let ran = lab.run("docs --since", &[&since[..], &["--check"]].concat(), "");
-    let made: Vec<_> = contents(&mark).into_keys().collect();
+    let since = [&DOCS[..], &["--since", "HEAD"]].concat();
+    let ran = lab.run("docs --since", &since, "");
+    let made: Vec<_> = contents(&mark, None).into_keys().collect();
     assert_eq!(made, [] as [&str; 0], "{}{}", ran.out, ran.err);
-    assert!(ran.code.is_some_and(|code| code <= 1), "{}", ran.err);
+    // What cannot be had is not there, so that the page is made again.
+    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("its facts have changed"), "{}", ran.out);
 }
 
 #[test]
@@ -586,6 +586,7 @@ fn mail_reads_mails_and_nothing_else() {
         fs::create_dir_all(lab.path(folder)).unwrap();
     }
     lab.fill("maildir/cur", "x:2,S");
+    lab.large = Some("maildir/cur");
     for number in 0..100_000 {
         let name = format!("maildir/cur/{number}.y:2,S");
         fs::write(lab.path(&name), "From: a@x.org\nSubject: Read\n\nRead.\n").unwrap();

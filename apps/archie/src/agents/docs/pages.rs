@@ -52,7 +52,7 @@ pub fn open(root: &Path, output: &Path, is_created: bool) -> anyhow::Result<Opti
                 false => root.folder(&below),
             }
         }
-        None if is_created => UserFolder::create(output),
+        None if is_created => UserFolder::create(output, Access::Shared),
         None => UserFolder::open(output),
     };
     match opened {

@@ -34,7 +34,7 @@ pub enum OutputError {
         steps: u32,
     },
     /// A file, or the folder of the results.
-    #[error("the results cannot be written: {0}")]
+    #[error("the results cannot be written")]
     Write(#[from] FolderError),
 }
 

@@ -439,4 +439,57 @@ mod tests {
         assert!(local.list(&Which::default()).await.unwrap().is_empty());
         assert!(local.mark_as_read("2.x").await.is_err());
     }
+
+    #[tokio::test]
+    async fn nothing_beside_a_mailbox_is_reached_through_a_link() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mbox");
+        let outside = folder.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("secret"), "boss@example.com").unwrap();
+        fs::write(&path, "").unwrap();
+        symlink("outside", folder.path().join("mbox.outbox")).unwrap();
+        symlink("outside", folder.path().join("mbox.calendar")).unwrap();
+        for name in ["account", "seen"] {
+            symlink("outside/secret", folder.path().join(format!("mbox.{name}"))).unwrap();
+        }
+        let local = Local::open(&path);
+        assert_eq!(local.account(), "");
+        assert!(local.list(&Which::default()).await.is_err());
+        let mail = Outgoing {
+            message_id: "archie.1@x".to_owned(),
+            envelope: crate::agents::email_assistant::policy::Envelope {
+                from: "a@example.com".to_owned(),
+                to: vec!["b@example.com".to_owned()],
+                ..Default::default()
+            },
+            text: "Hello.".to_owned(),
+            carried: Vec::new(),
+        };
+        let refused = local.send(&mail, None).await.unwrap_err();
+        assert!(
+            matches!(&refused, NotSent::Refused(why) if why.to_string().contains("symbolic link")),
+            "{refused}"
+        );
+        assert!(
+            local
+                .calendar()
+                .on(&["2025-01-10".to_owned()])
+                .await
+                .is_err()
+        );
+        // A link in the place of the mail itself is not the mail.
+        fs::remove_file(folder.path().join("mbox.outbox")).unwrap();
+        fs::create_dir(folder.path().join("mbox.outbox")).unwrap();
+        let place = folder.path().join("mbox.outbox/archie.1@x.eml");
+        symlink("../outside/secret", &place).unwrap();
+        assert!(local.send(&mail, None).await.is_err());
+        fs::remove_file(&place).unwrap();
+        local.send(&mail, None).await.unwrap();
+        assert_eq!(fs::read_dir(place.parent().unwrap()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+        let secret = fs::read_to_string(outside.join("secret")).unwrap();
+        assert_eq!(secret, "boss@example.com");
+    }
 }
