@@ -14,6 +14,7 @@ mod names;
 mod orphans;
 mod rust_code;
 mod skipped_tests;
+mod user_folders;
 
 /// Fails with every fault at once.
 #[track_caller]

@@ -59,6 +59,7 @@ pub mod say;
 pub mod shell;
 pub mod spent;
 pub mod talk;
+pub mod user_folder;
 
 pub(crate) use program::complain;
 pub use program::run;

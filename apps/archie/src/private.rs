@@ -2,7 +2,7 @@
 
 use std::fs::DirBuilder;
 use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
 /// Writes a file, whole or not at all. Makes its folder if it is not there.
@@ -22,5 +22,24 @@ pub(crate) fn folder(path: &Path) -> io::Result<()> {
     match path.is_dir() {
         true => Ok(()),
         false => DirBuilder::new().recursive(true).mode(0o700).create(path),
+    }
+}
+
+/// Reads a file of our own.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    std::fs::read(path)
+}
+
+/// Whether a file of our own is there.
+pub(crate) fn is_file(path: &Path) -> bool {
+    path.is_file()
+}
+
+/// Reads a file that only its owner may read; none if others may, too.
+pub(crate) fn read_secret(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let mode = std::fs::metadata(path)?.permissions().mode();
+    match mode & 0o077 {
+        0 => read(path).map(Some),
+        _ => Ok(None),
     }
 }

@@ -1,10 +1,9 @@
 //! Prompts: Markdown files that come with the program, and that a person can put their own in the place of.
 
-use std::io::ErrorKind;
-
 use anyhow::Context;
 
 use crate::cli::settings::Settings;
+use crate::user_folder::read_named_file;
 
 /// The prompts of an agent, as they come with it.
 pub trait Texts: Default {
@@ -19,13 +18,11 @@ pub trait Texts: Default {
         };
         for (name, text) in prompts.files() {
             let path = folder.join(agent).join(name);
-            match std::fs::read_to_string(&path) {
-                Ok(own) => *text = own,
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => {
-                    return Err(error)
-                        .with_context(|| format!("the prompt {} cannot be read", path.display()));
-                }
+            let unread = || format!("the prompt {} cannot be read", path.display());
+            match read_named_file(&path, PROMPT_BYTES_MAX) {
+                Ok(own) => *text = String::from_utf8(own).with_context(unread)?,
+                Err(error) if error.is_missing() => {}
+                Err(error) => return Err(error).with_context(unread),
             }
         }
         Ok(prompts)
@@ -56,6 +53,9 @@ pub(crate) fn filled(prompt: &str, places: &[(&str, &str)]) -> String {
     out.push_str(rest);
     out
 }
+
+/// How large a prompt may be.
+const PROMPT_BYTES_MAX: u64 = 1 << 20;
 
 #[test]
 fn what_is_filled_in_cannot_bring_places_of_its_own() {

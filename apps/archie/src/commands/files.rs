@@ -4,11 +4,11 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use superstep::ThreadId;
 
 use crate::home::Home;
-use crate::private;
+use crate::user_folder::{Access, EntryKind, RelativePath, UserFolder};
 
 /// Its folder, if the agent has one and something is there.
 pub(super) fn of(home: &Home, agent: &str, thread: &ThreadId) -> anyhow::Result<Option<PathBuf>> {
@@ -23,14 +23,26 @@ pub(super) fn beside(file: &Path) -> PathBuf {
     name.into()
 }
 
-/// Copies the files of a folder, for their owner only. A link is no file of ours.
+/// Copies the files of a folder, for their owner only. What came with an archive may hold anything: a link or a pipe is no file of
+/// ours.
 pub(super) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     let failed = || format!("{} cannot be copied to {}", from.display(), to.display());
-    for entry in fs::read_dir(from).with_context(failed)? {
-        let entry = entry.with_context(failed)?;
-        if entry.file_type().with_context(failed)?.is_file() {
-            let bytes = fs::read(entry.path()).with_context(failed)?;
-            private::write(&to.join(entry.file_name()), &bytes).with_context(failed)?;
+    let Some(folder) = UserFolder::open_unlinked(from).with_context(failed)? else {
+        return Ok(());
+    };
+    let copied = UserFolder::create_unlinked(to, Access::Private).with_context(failed)?;
+    let listing = folder.entries(FILES_MAX).with_context(failed)?;
+    ensure!(
+        !listing.is_cut,
+        "{} holds more than {FILES_MAX} files",
+        from.display()
+    );
+    for entry in listing.entries {
+        if entry.kind == EntryKind::File {
+            let name = RelativePath::from(entry.name);
+            let bytes = folder.read(&name, FILE_BYTES_MAX).with_context(failed)?;
+            let written = copied.write(&name, &bytes, Access::Private);
+            written.with_context(failed)?;
         }
     }
     Ok(())
@@ -45,3 +57,9 @@ pub(super) fn remove(folder: &Path) -> anyhow::Result<()> {
         _ => Ok(()),
     }
 }
+
+/// How many files a thread may have.
+const FILES_MAX: usize = 100_000;
+
+/// How large each may be.
+const FILE_BYTES_MAX: u64 = 512 << 20;

@@ -1,7 +1,5 @@
 //! Threads as things that a person can hold: list, show, take out, put in, delete.
 
-use std::fs;
-
 use anyhow::{Context, bail};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::{Status, ThreadQuery, ThreadRow};
@@ -13,6 +11,7 @@ use crate::cli::args::{DeleteArgs, FileArgs, ImportArgs, ThreadArgs, ThreadsArgs
 use crate::exit::Exit;
 use crate::home::Home;
 use crate::say::Say;
+use crate::user_folder::{Access, read_named_file, write_named_file};
 
 pub(super) async fn list(args: &ThreadsArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
     let query = ThreadQuery {
@@ -152,7 +151,8 @@ pub(super) async fn export(args: &FileArgs, home: &Home, say: &dyn Say) -> anyho
     let (_, row) = home.find(&args.thread).await?;
     let archive = home.runtime.export(&row.thread).await?;
     let bytes = archive.to_bytes();
-    fs::write(&args.file, &bytes)
+    // Everything that was said to an agent is in it, so that it is for its owner only.
+    write_named_file(&args.file, &bytes, Access::Private)
         .with_context(|| format!("{} cannot be written", args.file.display()))?;
     say.line(&format!(
         "{} is in {} ({} bytes)",
@@ -172,8 +172,8 @@ pub(super) async fn export(args: &FileArgs, home: &Home, say: &dyn Say) -> anyho
 }
 
 pub(super) async fn import(args: &ImportArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
-    let bytes =
-        fs::read(&args.file).with_context(|| format!("{} cannot be read", args.file.display()))?;
+    let bytes = read_named_file(&args.file, ARCHIVE_BYTES_MAX)
+        .with_context(|| format!("{} cannot be read", args.file.display()))?;
     let archive = Archive::from_bytes(&bytes).with_context(|| {
         format!(
             "{} is no thread that `archie export` wrote",
@@ -287,6 +287,9 @@ pub(super) fn time(at: Timestamp) -> String {
 }
 
 const SHORT_CHARS: usize = 100;
+
+/// How large an exported thread may be.
+const ARCHIVE_BYTES_MAX: u64 = 2 << 30;
 
 #[test]
 fn times_are_dates() {

@@ -15,6 +15,7 @@ mod crashes;
 mod deaths;
 mod docs;
 mod evil;
+mod hostile_folder;
 mod kit;
 mod linear;
 mod local_model;

@@ -164,23 +164,39 @@ fn spent(calls: &[Call]) -> Spent {
 }
 
 fn tell_inputs(id: &str, read: &Read, talk: &Talk<'_>) {
-    let names: Vec<_> = read.contents.keys().cloned().collect();
+    let mut names: Vec<_> = read.contents.keys().take(NAMES_SHOWN).cloned().collect();
+    if read.contents.len() > NAMES_SHOWN {
+        names.push(format!("and {} more", read.contents.len() - NAMES_SHOWN));
+    }
     let names = match names.is_empty() {
         true => "no notes".to_owned(),
         false => names.join(", "),
     };
-    let skipped: Vec<_> = read
-        .inputs
-        .skipped
+    let all = &read.inputs.skipped;
+    let mut skipped: Vec<_> = all
         .iter()
+        .take(SKIPPED_SHOWN)
         .map(|skipped| skipped.name.clone())
         .collect();
+    if all.len() > SKIPPED_SHOWN {
+        skipped.push(format!("and {} more", all.len() - SKIPPED_SHOWN));
+    }
     let skipped = match skipped.is_empty() {
         true => String::new(),
         false => format!(" (skipped {})", skipped.join(", ")),
     };
     talk.tell(&format!("thread {id}  read {names}{skipped}"));
+    for skipped in &read.inputs.skipped {
+        if !inputs::is_ordinary(skipped) {
+            talk.say
+                .aside(&format!("skipped {}: {}", skipped.name, skipped.why));
+        }
+    }
 }
+
+/// How many names go into the line that says what was read.
+const NAMES_SHOWN: usize = 100;
+const SKIPPED_SHOWN: usize = 20;
 
 /// Reads the notes again. What they no longer support is taken up with the person once more.
 async fn recheck(prefix: &str, talk: &Talk<'_>) -> anyhow::Result<Exit> {

@@ -1,15 +1,28 @@
 //! The folder of notes: what is read, what is not, and why.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use super::state::{Inputs, Skipped};
+use crate::user_folder::{
+    Allowance, Entry, EntryKind, FileName, FolderError, FolderLimits, RelativePath, UserFolder,
+};
 
 /// The name of the result, which is never an input.
 pub const RESULT: &str = "analysis_result.md";
+
+/// How much of a folder is read: 1 MiB a note, 16 MiB in all, 200,000 entries, 32 folders deep.
+pub const LIMITS: FolderLimits = FolderLimits {
+    file_bytes_max: 1 << 20,
+    total_bytes_max: 16 << 20,
+    entries_max: 200_000,
+    depth_max: 32,
+};
+
+/// How many notes are read.
+pub const NOTES_MAX: usize = 1_000;
 
 /// What was read.
 #[derive(Debug, Default, PartialEq)]
@@ -20,95 +33,146 @@ pub struct Read {
     pub inputs: Inputs,
 }
 
-/// Reads the `.txt` and `.md` files of a folder. Links that lead out of it, results of earlier analyses and what is no text are
-/// skipped, and said to be.
+/// Reads the `.txt` and `.md` files of a folder. Links, pipes, devices, results of earlier analyses, what is not text and
+/// what is over a limit are skipped, each with the reason.
 pub fn read_files(folder: &Path, recursive: bool) -> anyhow::Result<Read> {
-    let root = fs::canonicalize(folder).with_context(|| {
-        format!(
-            "there is no folder `{}`; give one with --inputs",
-            folder.display()
-        )
-    })?;
-    if !root.is_dir() {
-        bail!(
+    let root = UserFolder::open(folder).map_err(|error| match &error {
+        FolderError::NotAFolder { .. } => anyhow::anyhow!(
             "`{}` is not a folder; give the folder that holds your notes",
             folder.display()
-        );
-    }
-    let mut read = Read::default();
-    read.inputs.folder = folder.display().to_string();
-    read.inputs.recursive = recursive;
-    walk(&root, &root, recursive, &mut read)?;
-    Ok(read)
+        ),
+        FolderError::Io { .. } => anyhow::Error::new(error).context(format!(
+            "there is no folder `{}`; give one with --inputs",
+            folder.display()
+        )),
+        _ => anyhow::Error::new(error).context("the notes cannot be read"),
+    })?;
+    let mut reading = Reading {
+        allowance: Allowance::new(LIMITS),
+        recursive,
+        read: Read::default(),
+        skipped_more: 0,
+    };
+    reading.read.inputs.folder = folder.display().to_string();
+    reading.read.inputs.recursive = recursive;
+    reading.folder(&root, &RelativePath::root())?;
+    Ok(reading.finished())
 }
 
-fn walk(root: &Path, folder: &Path, recursive: bool, read: &mut Read) -> anyhow::Result<()> {
-    let entries =
-        fs::read_dir(folder).with_context(|| format!("`{}` cannot be read", folder.display()))?;
-    let mut paths: Vec<PathBuf> = Vec::new();
-    for entry in entries {
-        paths.push(entry?.path());
+/// A folder that is being read.
+struct Reading {
+    allowance: Allowance,
+    recursive: bool,
+    read: Read,
+    skipped_more: usize,
+}
+
+impl Reading {
+    fn folder(&mut self, folder: &UserFolder, at: &RelativePath) -> anyhow::Result<()> {
+        let listing = folder.entries(self.allowance.entries());
+        let listing =
+            listing.with_context(|| format!("`{}` cannot be read", folder.path().display()))?;
+        self.allowance.take_entries(listing.entries.len());
+        for entry in &listing.entries {
+            self.entry(folder, &at.join(&entry.name), entry)?;
+        }
+        if listing.is_cut {
+            let why = format!("holds more than {} entries; the rest", LIMITS.entries_max);
+            self.skip(&at.to_string(), &format!("{why} is not read"));
+        }
+        Ok(())
     }
-    paths.sort();
-    for path in paths {
-        let name = name_of(root, &path);
-        let mut skip = |why: &str| {
-            read.inputs.skipped.push(Skipped {
-                name: name.clone(),
+
+    fn entry(
+        &mut self,
+        folder: &UserFolder,
+        path: &RelativePath,
+        entry: &Entry,
+    ) -> anyhow::Result<()> {
+        let Some(name) = path.as_line() else {
+            self.skip(
+                &path.to_string(),
+                "its name is not text, or holds control characters",
+            );
+            return Ok(());
+        };
+        match entry.kind {
+            EntryKind::Folder if self.recursive && !name.starts_with('.') => {
+                if path.names().len() > LIMITS.depth_max {
+                    self.skip(&name, "too many folders deep");
+                    return Ok(());
+                }
+                match folder.folder(&entry.name.clone().into()) {
+                    Ok(below) => return self.folder(&below, path),
+                    Err(error) => self.skip(&name, &error.reason()),
+                }
+            }
+            EntryKind::Folder => self.skip(&name, FOLDER),
+            EntryKind::File if is_result(&entry.name) => self.skip(&name, EARLIER),
+            EntryKind::File if !is_note(&entry.name) => self.skip(&name, NO_NOTE),
+            EntryKind::File => match self.note(folder, &entry.name) {
+                Ok((hash, text)) => {
+                    self.read.inputs.hashes.insert(name.clone(), hash);
+                    self.read.contents.insert(name, text);
+                }
+                Err(why) => self.skip(&name, &why),
+            },
+            kind => self.skip(&name, &format!("{kind}, which is not followed or read")),
+        }
+        Ok(())
+    }
+
+    /// The checksum and the text of a note, or why it is not read.
+    fn note(&mut self, folder: &UserFolder, name: &FileName) -> Result<(String, String), String> {
+        if self.read.contents.len() >= NOTES_MAX {
+            return Err(format!("more than {NOTES_MAX} notes"));
+        }
+        let path = RelativePath::from(name.clone());
+        let bytes = folder.file_bytes(&path).map_err(|error| error.reason())?;
+        self.allowance.take_file(bytes)?;
+        let bytes = folder.read(&path, bytes.max(GROWTH_BYTES_MAX));
+        let bytes = bytes.map_err(|error| error.reason())?;
+        let text = decoded(&bytes).ok_or("not text in UTF-8 or UTF-16")?;
+        Ok((hash(&bytes), text))
+    }
+
+    /// Names an entry that is not read. Beyond a number they are counted.
+    fn skip(&mut self, name: &str, why: &str) {
+        let skipped = &mut self.read.inputs.skipped;
+        match skipped.len() < SKIPPED_MAX {
+            true => skipped.push(Skipped {
+                name: name.to_owned(),
                 why: why.to_owned(),
-            });
-        };
-        let Ok(real) = fs::canonicalize(&path) else {
-            skip("a link that leads nowhere");
-            continue;
-        };
-        if !real.starts_with(root) {
-            skip("a link that leaves the folder");
-            continue;
-        }
-        if real.is_dir() {
-            match recursive && !name.starts_with('.') {
-                true => walk(root, &path, recursive, read)?,
-                false => skip("a folder; --recursive reads those, too"),
-            }
-            continue;
-        }
-        if is_result(&path) {
-            skip("the result of an earlier analysis");
-            continue;
-        }
-        if !is_note(&path) {
-            skip("neither .txt nor .md");
-            continue;
-        }
-        let bytes = fs::read(&path).with_context(|| format!("`{name}` cannot be read"))?;
-        match decoded(&bytes) {
-            Some(text) => {
-                read.inputs.hashes.insert(name.clone(), hash(&bytes));
-                read.contents.insert(name, text);
-            }
-            None => skip("not text in UTF-8 or UTF-16"),
+            }),
+            false => self.skipped_more += 1,
         }
     }
-    Ok(())
+
+    fn finished(mut self) -> Read {
+        if self.skipped_more > 0 {
+            self.read.inputs.skipped.push(Skipped {
+                name: format!("{} more", self.skipped_more),
+                why: "not named one by one".to_owned(),
+            });
+        }
+        self.read
+    }
 }
 
-fn name_of(root: &Path, path: &Path) -> String {
-    let below = path.strip_prefix(root).unwrap_or(path);
-    below.display().to_string()
+/// Whether a person expects that it is skipped, so that its name is enough.
+pub fn is_ordinary(skipped: &Skipped) -> bool {
+    [FOLDER, EARLIER, NO_NOTE].contains(&&*skipped.why)
 }
 
-fn is_note(path: &Path) -> bool {
-    let ending = path.extension().and_then(|ending| ending.to_str());
+fn is_note(name: &FileName) -> bool {
+    let ending = Path::new(name.as_os_str()).extension();
+    let ending = ending.and_then(|ending| ending.to_str());
     ending.is_some_and(|ending| ["txt", "md"].contains(&ending.to_lowercase().as_str()))
 }
 
 /// The result, and those before it that were kept.
-fn is_result(path: &Path) -> bool {
-    let name = path
-        .file_name()
-        .and_then(|name| name.to_str())
-        .unwrap_or("");
+fn is_result(name: &FileName) -> bool {
+    let name = name.as_os_str().to_str().unwrap_or("");
     name == RESULT || (name.starts_with("analysis_result.") && name.ends_with(".md"))
 }
 
@@ -136,8 +200,20 @@ pub fn hash(bytes: &[u8]) -> String {
     format!("{:032x}", xxhash_rust::xxh3::xxh3_128(bytes))
 }
 
+const FOLDER: &str = "a folder; --recursive reads those, too";
+const EARLIER: &str = "the result of an earlier analysis";
+const NO_NOTE: &str = "neither .txt nor .md";
+
+/// How many entries that are not read are named.
+const SKIPPED_MAX: usize = 200;
+
+/// A note that grows while it is read may become as large as this, whatever it was before.
+const GROWTH_BYTES_MAX: u64 = 64 << 10;
+
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

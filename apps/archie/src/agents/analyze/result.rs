@@ -1,6 +1,5 @@
 //! The result as people read it. Its headings come from here, so that they are there whatever the model says.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -8,6 +7,7 @@ use anyhow::Context;
 use super::inputs::RESULT;
 use super::prompts::QUERY;
 use super::state::{AppState, Finding, Role, Section, Support};
+use crate::user_folder::{Access, EntryKind, FileName, FolderError, RelativePath, UserFolder};
 
 /// The result as Markdown.
 pub fn markdown(state: &AppState, findings: &[Finding], degraded: Option<&str>) -> String {
@@ -87,20 +87,20 @@ fn inputs(state: &AppState) -> String {
     text
 }
 
-/// One change to the folder of a result.
+/// One change to the folder of a result, whole or not made at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// A file is moved, whole or not at all.
-    Move {
+    /// What is where the result goes is moved out of the way, whatever it is.
+    Keep {
         /// What.
-        from: PathBuf,
+        from: String,
         /// Where to.
-        to: PathBuf,
+        to: String,
     },
-    /// A file is written. Who is killed meanwhile leaves a part of it.
+    /// The result is written.
     Write {
-        /// Which.
-        to: PathBuf,
+        /// Which file.
+        to: String,
         /// What is to be in it.
         text: String,
     },
@@ -108,56 +108,69 @@ pub enum Change {
 
 impl Change {
     /// Makes it.
-    pub fn make(&self) -> std::io::Result<()> {
+    pub fn make(&self, folder: &UserFolder) -> Result<(), FolderError> {
+        let path = |name: &String| Ok::<_, FolderError>(FileName::new(name)?.into());
         match self {
-            Self::Move { from, to } => fs::rename(from, to),
-            Self::Write { to, text } => fs::write(to, text),
+            Self::Keep { from, to } => folder.rename_new(&path(from)?, &path(to)?).map(drop),
+            Self::Write { to, text } => folder.write(&path(to)?, text.as_bytes(), Access::Shared),
         }
     }
 }
 
-/// What is to be done, in order, until a result is in its folder. Whoever is killed on the way begins anew, and comes to the
-/// same. What was there before is kept under a number, and a result that is there already is left alone.
-pub fn changes(output: &str, folder: &Path) -> std::io::Result<Vec<Change>> {
-    let path = folder.join(RESULT);
+/// What is to be done, in order, until a result is in its folder. A process that was killed on the way begins again and comes to
+/// the same. What was there before is kept under a number, and a result that is there already is left alone.
+pub fn changes(output: &str, folder: &UserFolder) -> Result<Vec<Change>, FolderError> {
+    let path = |name: &str| Ok::<RelativePath, FolderError>(FileName::new(name)?.into());
+    let result = path(RESULT)?;
     let mut changes = Vec::new();
-    match fs::read_to_string(&path) {
-        Ok(before) if before == output => return Ok(changes),
-        Ok(_) => {
-            let kept = (1..).map(|number: u64| folder.join(format!("analysis_result.{number}.md")));
-            let kept = kept.into_iter().find(|kept| !kept.exists());
-            changes.push(Change::Move {
-                from: path.clone(),
-                to: kept.unwrap_or_else(|| path.clone()),
-            });
+    if let Some(kind) = folder.kind(&result)? {
+        // A link is moved and not read: what it leads to may be anything. So is a file that is larger than ours.
+        let is_same = kind == EntryKind::File
+            && match folder.read(&result, output.len() as u64) {
+                Ok(before) => before == output.as_bytes(),
+                Err(FolderError::TooLarge { .. }) => false,
+                Err(error) => return Err(error),
+            };
+        if is_same {
+            return Ok(changes);
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
+        let mut number: u64 = 1;
+        let kept = loop {
+            let kept = format!("analysis_result.{number}.md");
+            match folder.kind(&path(&kept)?)? {
+                None => break kept,
+                Some(_) => number += 1,
+            }
+        };
+        changes.push(Change::Keep {
+            from: RESULT.to_owned(),
+            to: kept,
+        });
     }
-    // Under another name first: the result is there as a whole or not at all.
-    let partial = folder.join(format!(".{RESULT}.partial"));
     changes.push(Change::Write {
-        to: partial.clone(),
+        to: RESULT.to_owned(),
         text: output.to_owned(),
-    });
-    changes.push(Change::Move {
-        from: partial,
-        to: path,
     });
     Ok(changes)
 }
 
-/// Writes the result beside the inputs, by these [`changes`].
+/// Writes the result next to the inputs, by these [`changes`].
 pub fn persist_final_output(output: &str, folder: &Path) -> anyhow::Result<PathBuf> {
     let path = folder.join(RESULT);
-    let made =
-        changes(output, folder).and_then(|changes| changes.iter().try_for_each(Change::make));
-    made.with_context(|| format!("{} cannot be written", path.display()))?;
+    let write = || {
+        let folder = UserFolder::open(folder)?;
+        changes(output, &folder)?
+            .iter()
+            .try_for_each(|change| change.make(&folder))
+    };
+    write().with_context(|| format!("{} cannot be written", path.display()))?;
     Ok(path)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -170,5 +183,24 @@ mod tests {
         let kept = folder.path().join("analysis_result.1.md");
         assert_eq!(fs::read_to_string(kept).unwrap(), "one");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_result_is_never_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let notes = folder.path().join("notes");
+        fs::create_dir(&notes).unwrap();
+        let victim = folder.path().join("victim");
+        for name in [".analysis_result.md.partial", "analysis_result.md"] {
+            fs::write(&victim, "mine").unwrap();
+            std::os::unix::fs::symlink(&victim, notes.join(name)).unwrap();
+            persist_final_output("the model's words", &notes).unwrap();
+            assert_eq!(fs::read_to_string(&victim).unwrap(), "mine", "{name}");
+            let result = notes.join(RESULT);
+            assert_eq!(fs::read_to_string(&result).unwrap(), "the model's words");
+            assert!(!result.is_symlink());
+            fs::remove_file(result).unwrap();
+        }
+        assert!(notes.join("analysis_result.1.md").is_symlink());
     }
 }

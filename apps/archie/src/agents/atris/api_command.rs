@@ -1,5 +1,6 @@
 //! `archie api`: which APIs can be asked, and where their calls may go.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -14,6 +15,7 @@ use crate::connector::{Call, Connector, Origin, Reach, denied};
 use crate::exit::Exit;
 use crate::home::Home;
 use crate::say::Say;
+use crate::user_folder::read_named_file;
 
 /// What to do with APIs.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
@@ -166,15 +168,8 @@ async fn add(args: &AddArgs, shelf: &Shelf, say: &dyn Say) -> anyhow::Result<Exi
 
 async fn read(source: &str, allowed: &[String]) -> anyhow::Result<Vec<u8>> {
     if !source.contains("://") {
-        let length = std::fs::metadata(source)
-            .with_context(|| format!("{source} cannot be read"))?
-            .len();
-        if length > BYTES_MAX as u64 {
-            bail!(
-                "{source} is not taken: it has {length} bytes; documents of up to {BYTES_MAX} are read"
-            );
-        }
-        return std::fs::read(source).with_context(|| format!("{source} cannot be read"));
+        return read_named_file(Path::new(source), BYTES_MAX as u64)
+            .with_context(|| format!("{source} is not taken"));
     }
     let origin: Origin = source.parse()?;
     let is_said = allowed.iter().any(|host| {

@@ -1,7 +1,7 @@
 //! The command: looks at the tree, says what has to be done and what it may cost, lets the agents do it, and writes the pages.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -21,6 +21,7 @@ use crate::agents::{AnyThread, BoxFuture, state_of};
 use crate::exit::Exit;
 use crate::questions::Asked;
 use crate::talk::{Manner, Talk};
+use crate::user_folder::{UserFolder, resolve_named};
 
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
@@ -164,11 +165,12 @@ struct Places {
 
 impl Places {
     fn of(args: &DocsArgs) -> anyhow::Result<Self> {
-        let root = args.folder.canonicalize();
-        let root =
-            root.with_context(|| format!("there is no folder `{}`", args.folder.display()))?;
+        let no_folder = || format!("there is no folder `{}`", args.folder.display());
+        // Opened here only to see that it is one that can be read.
+        UserFolder::open(&args.folder).with_context(no_folder)?;
+        let root = resolve_named(&args.folder).with_context(no_folder)?;
         let output = match &args.output {
-            Some(output) => std::path::absolute(output)?,
+            Some(output) => beside_root(output, &root)?,
             None => root.join(OUTPUT),
         };
         let below = output
@@ -185,6 +187,24 @@ impl Places {
             output,
             options,
         })
+    }
+}
+
+/// Where the pages go that the person named. Links on the way are followed, but not those of the folder that is described: whoever
+/// wrote it may have put them there.
+fn beside_root(output: &Path, root: &Path) -> anyhow::Result<PathBuf> {
+    let full = std::path::absolute(output)?;
+    let is_root = |above: &&Path| resolve_named(above).is_ok_and(|above| above == root);
+    let below = full.ancestors().find(is_root);
+    match below.and_then(|above| full.strip_prefix(above).ok()) {
+        Some(below)
+            if below
+                .components()
+                .all(|part| matches!(part, Component::Normal(_))) =>
+        {
+            Ok(root.join(below))
+        }
+        _ => Ok(resolve_named(output)?),
     }
 }
 
@@ -248,7 +268,8 @@ impl Writing {
         args: &DocsArgs,
         model: &str,
     ) -> anyhow::Result<DocsStateUpdate> {
-        let made = Manifest::read(&places.output)?;
+        let folder = pages::open(Path::new(&places.root), &places.output, false)?;
+        let made = Manifest::read(folder.as_ref())?;
         let wanted: Vec<String> = plan.wanted.iter().map(|(agent, _)| agent.clone()).collect();
         let times: BTreeMap<String, u64> = wanted
             .iter()
@@ -300,8 +321,11 @@ impl Writing {
             tree.directories.len(),
             languages.join(", ")
         ));
-        for unread in &tree.unread {
+        for unread in tree.unread.iter().take(UNREAD_SHOWN) {
             talk.say.aside(&format!("not read: {unread}"));
+        }
+        if let Some(more @ 1..) = tree.unread.len().checked_sub(UNREAD_SHOWN) {
+            talk.say.aside(&format!("not read: {more} more"));
         }
         Ok(tree)
     }
@@ -470,4 +494,6 @@ impl Manner for Writing {
 
 /// Where the pages go if it is not said.
 const OUTPUT: &str = ".arch-docs";
+/// How many files that could not be read are named.
+const UNREAD_SHOWN: usize = 50;
 const SHOWN_EVERY: Duration = Duration::from_millis(500);

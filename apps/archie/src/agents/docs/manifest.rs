@@ -1,7 +1,6 @@
 //! What the pages were made from: the checksums by which it is known whether they still describe the tree.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
@@ -10,6 +9,7 @@ use super::accuracy::Claim;
 use super::scan::Tree;
 use super::state::{AgentContext, AgentResult, AgentWorkflowConfig};
 use super::workflow::BaseAgentWorkflow;
+use crate::user_folder::{FileName, UserFolder};
 
 /// The name of its file, in the folder of the pages.
 pub const FILE: &str = "manifest.json";
@@ -100,24 +100,33 @@ impl std::fmt::Display for Stale {
 }
 
 impl Manifest {
-    /// Reads it; an empty one if there is none.
-    pub fn read(folder: &Path) -> anyhow::Result<Self> {
-        let path = folder.join(FILE);
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Self::default());
-            }
-            Err(error) => {
-                return Err(error).with_context(|| format!("{} cannot be read", path.display()));
-            }
+    /// Reads it; an empty one if there is none. Whoever wrote the folder may have written it, so that an agent whose page is not
+    /// the one that it would write itself is left out, as if it had never been made.
+    pub fn read(folder: Option<&UserFolder>) -> anyhow::Result<Self> {
+        let Some(folder) = folder else {
+            return Ok(Self::default());
         };
-        serde_json::from_str(&text).with_context(|| {
+        let path = folder.path().join(FILE);
+        let bytes = folder.read_if_present(&FileName::new(FILE)?.into(), MANIFEST_BYTES_MAX)?;
+        let Some(bytes) = bytes else {
+            return Ok(Self::default());
+        };
+        let mut manifest: Self = serde_json::from_slice(&bytes).with_context(|| {
             format!(
-                "{} is no manifest of this program; delete it to begin anew",
+                "{} is not a manifest of this program; delete it to start over",
                 path.display()
             )
-        })
+        })?;
+        manifest
+            .agents
+            .retain(|name, made| is_agent_name(name) && made.page == page_name(name));
+        Ok(manifest)
+    }
+
+    /// Keeps only the pages of these agents.
+    pub fn retain<'a>(&mut self, known: impl Iterator<Item = &'a str>) {
+        let known: BTreeSet<&str> = known.collect();
+        self.agents.retain(|name, _| known.contains(&**name));
     }
 
     /// Why the page of an agent does not describe the tree any more; none if it does.
@@ -126,7 +135,7 @@ impl Manifest {
         agent: &dyn BaseAgentWorkflow,
         context: &AgentContext,
         tree: &Tree,
-        folder: &Path,
+        folder: Option<&UserFolder>,
     ) -> Option<Stale> {
         let Some(made) = self.agents.get(agent.get_agent_name()) else {
             return Some(Stale::New);
@@ -151,10 +160,10 @@ impl Manifest {
         if let Some(claim) = broken {
             return Some(Stale::Claim(claim.clone()));
         }
-        match std::fs::read(folder.join(&made.page)) {
-            Err(_) => Some(Stale::Gone),
-            Ok(page) if hash(&page) != made.page_hash => Some(Stale::Edited),
-            Ok(_) => None,
+        match folder.and_then(|folder| page(folder, agent.get_agent_name())) {
+            None => Some(Stale::Gone),
+            Some(page) if hash(page.as_bytes()) != made.page_hash => Some(Stale::Edited),
+            Some(_) => None,
         }
     }
 
@@ -215,6 +224,24 @@ impl Manifest {
     }
 }
 
+/// The file of an agent's page.
+pub fn page_name(agent: &str) -> String {
+    format!("{agent}.md")
+}
+
+/// The page of an agent as it is in its folder; none if it is not there, or is not a file with text.
+pub(super) fn page(folder: &UserFolder, agent: &str) -> Option<String> {
+    let name = FileName::new(page_name(agent)).ok()?;
+    let bytes = folder.read(&name.into(), PAGE_BYTES_MAX).ok()?;
+    String::from_utf8(bytes).ok()
+}
+
+/// Whether an agent can be called so: a plain word, as it stands in commands and file names.
+fn is_agent_name(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    !name.is_empty() && name.len() <= 64 && name.chars().all(is_part)
+}
+
 /// A page that was made.
 #[derive(Debug)]
 pub struct NewPage<'a> {
@@ -249,6 +276,12 @@ pub fn settings(config: &AgentWorkflowConfig, model: &str) -> String {
 pub fn hash(bytes: &[u8]) -> String {
     format!("{:032x}", xxhash_rust::xxh3::xxh3_128(bytes))
 }
+
+/// How large a manifest may be.
+const MANIFEST_BYTES_MAX: u64 = 16 << 20;
+
+/// How large a page may be.
+const PAGE_BYTES_MAX: u64 = 8 << 20;
 
 /// How often an agent must have tried before its past counts.
 const LEARNED_FROM: usize = 3;

@@ -9,6 +9,7 @@ pub mod command;
 mod desk;
 mod evidence;
 mod gate;
+mod git;
 pub mod manifest;
 pub mod mermaid;
 mod nodes;

@@ -1,6 +1,5 @@
 //! The folder of pages: one for each agent, an index, a viewer, and the manifest last.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -8,7 +7,8 @@ use anyhow::Context;
 use super::manifest::{self, Manifest, NewPage};
 use super::scan::Tree;
 use super::state::{AgentResult, DocsState};
-use super::viewer;
+use super::{viewer, writers};
+use crate::user_folder::{Access, FileName, RelativePath, UserFolder, resolve_named};
 
 /// The name of the index.
 pub const INDEX: &str = "index.md";
@@ -18,34 +18,65 @@ pub const VIEWER: &str = "index.html";
 /// One change to the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Which file.
-    pub to: PathBuf,
+    /// Which file of it.
+    pub to: FileName,
     /// What is in it then.
     pub text: String,
 }
 
 impl Change {
-    /// Makes it, all or nothing.
-    pub fn make(&self) -> anyhow::Result<()> {
-        let failed = || format!("{} cannot be written", self.to.display());
-        let mut beside = self.to.as_os_str().to_owned();
-        beside.push(".new");
-        fs::write(&beside, &self.text).with_context(failed)?;
-        fs::rename(&beside, &self.to).with_context(failed)
+    /// Makes it, all or nothing. A link in its place is replaced, and never written through.
+    pub fn make(&self, folder: &UserFolder) -> anyhow::Result<()> {
+        let path = RelativePath::from(self.to.clone());
+        folder
+            .write(&path, self.text.as_bytes(), Access::Shared)
+            .with_context(|| {
+                format!(
+                    "{} cannot be written",
+                    folder.path().join(self.to.as_os_str()).display()
+                )
+            })
+    }
+}
+
+/// The folder of the pages. Below the folder that is described no link is followed, for who wrote that folder may have put one in
+/// its place; a folder elsewhere is one that the person named.
+pub fn open(root: &Path, output: &Path, is_created: bool) -> anyhow::Result<Option<UserFolder>> {
+    let below = output.strip_prefix(root).ok();
+    let opened = match below.filter(|below| !below.as_os_str().is_empty()) {
+        Some(below) => {
+            let root = UserFolder::open(root)?;
+            let below = RelativePath::parse(below)?;
+            match is_created {
+                true => root.create_folder(&below, Access::Shared),
+                false => root.folder(&below),
+            }
+        }
+        None if is_created => UserFolder::create(output, Access::Shared),
+        None => UserFolder::open(output),
+    };
+    match opened {
+        Ok(folder) => Ok(Some(folder)),
+        Err(error) if error.is_missing() && !is_created => Ok(None),
+        Err(error) => Err(error).context("the pages cannot be read or written"),
     }
 }
 
 /// What is to be written for what the agents gave. Made twice, it is the same.
-pub fn changes(state: &DocsState, tree: &Tree, folder: &Path) -> anyhow::Result<Vec<Change>> {
-    let mut kept = Manifest::read(folder)?;
+pub fn changes(state: &DocsState, tree: &Tree, folder: &UserFolder) -> anyhow::Result<Vec<Change>> {
+    let writers = writers::all();
+    let known = writers.iter().map(|agent| agent.get_agent_name());
+    let known = known.chain(state.results.iter().map(|result| &*result.agent_name));
+    let mut kept = Manifest::read(Some(folder))?;
+    kept.retain(known);
     kept.version = 1;
     kept.project.clone_from(&state.scan.project);
     kept.file_count = state.scan.file_count;
     kept.directory_count = state.scan.directory_count;
     let mut pages: Vec<(String, String)> = Vec::new();
     for result in &state.results {
-        let page = format!("{}.md", result.agent_name);
-        let text = page_text(result, tree, folder);
+        let page = manifest::page_name(&result.agent_name);
+        let text = page_text(result, tree, folder.path());
         let settings = manifest::settings(&state.config, &state.model_name);
         let new = NewPage {
             name: &page,
@@ -63,9 +94,9 @@ pub fn changes(state: &DocsState, tree: &Tree, folder: &Path) -> anyhow::Result<
         let text = match new {
             Some((_, text)) => text.clone(),
             // A page that is neither new nor there is left out of the viewer; `--check` tells of it.
-            None => match fs::read_to_string(folder.join(&made.page)) {
-                Ok(text) => text,
-                Err(_) => continue,
+            None => match manifest::page(folder, name) {
+                Some(text) => text,
+                None => continue,
             },
         };
         all.push((name.clone(), text));
@@ -78,21 +109,26 @@ pub fn changes(state: &DocsState, tree: &Tree, folder: &Path) -> anyhow::Result<
     let mut json = serde_json::to_string_pretty(&kept)?;
     json.push('\n');
     written.push((manifest::FILE.to_owned(), json));
-    let change = |(name, text): (String, String)| Change {
-        to: folder.join(name),
-        text,
+    let change = |(name, text): (String, String)| {
+        Ok(Change {
+            to: FileName::new(name)?,
+            text,
+        })
     };
-    Ok(written.into_iter().map(change).collect())
+    written.into_iter().map(change).collect()
 }
 
 /// Writes what the agents gave.
-pub fn write(state: &DocsState, tree: &Tree, folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
-    let changes = changes(state, tree, folder)?;
+pub fn write(state: &DocsState, tree: &Tree, output: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let folder = open(Path::new(&state.root), output, true)?;
+    let folder = folder.context("the folder of the pages cannot be made")?;
+    let changes = changes(state, tree, &folder)?;
+    let mut written = Vec::new();
     for change in &changes {
-        change.make()?;
+        change.make(&folder)?;
+        written.push(output.join(change.to.as_os_str()));
     }
-    Ok(changes.into_iter().map(|change| change.to).collect())
+    Ok(written)
 }
 
 /// The page of an agent, with links to the files it names, and to the index.
@@ -127,7 +163,7 @@ fn capitalised(text: &str) -> String {
 
 /// From the folder of the pages up to the root; none if it is not below it.
 fn way_up(root: &Path, folder: &Path) -> Option<String> {
-    let (root, folder) = (root.canonicalize().ok()?, folder.canonicalize().ok()?);
+    let (root, folder) = (resolve_named(root).ok()?, resolve_named(folder).ok()?);
     let below = folder.strip_prefix(&root).ok()?;
     Some("../".repeat(below.components().count()))
 }
@@ -171,11 +207,25 @@ fn code(part: &str, tree: &Tree, up: &str) -> String {
     format!("[`{part}`]({up}{path}{anchor})")
 }
 
+/// A name that a repository gave itself, as text on one line of Markdown.
+fn one_line(name: &str) -> String {
+    let mut text = String::new();
+    for c in super::scan::one_line(name).chars() {
+        if c.is_ascii_punctuation() && !matches!(c, '-' | '.' | '/' | '@' | ',' | ':') {
+            text.push('\\');
+        }
+        text.push(c);
+    }
+    text
+}
+
 /// The index: what there is, in a line each.
 fn index(manifest: &Manifest) -> String {
     let mut text = format!(
         "# {}: architecture documentation\n\n{} files in {} directories.\n\n| Page | Summary | Confidence |\n| --- | --- | --- |\n",
-        manifest.project, manifest.file_count, manifest.directory_count
+        one_line(&manifest.project),
+        manifest.file_count,
+        manifest.directory_count
     );
     for (name, made) in &manifest.agents {
         let confidence = match made.result.metadata.scores.is_empty() {

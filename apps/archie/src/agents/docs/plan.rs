@@ -1,17 +1,20 @@
 //! What has to be done: which pages no longer describe the tree, and what it may cost to make them anew.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::ensure;
 use superstep_llm::{Cost, ModelName, Prices, Usage};
+use tempfile::TempDir;
 
 use super::desk::Desk;
+use super::git;
 use super::manifest::{self, Manifest, Stale};
 use super::nodes::context;
+use super::pages;
 use super::scan::{Progress, ScanOptions, Tree, scan};
 use super::state::{AgentContext, AgentWorkflowConfig};
+use crate::user_folder::UserFolder;
 
 /// How it is decided which pages are made anew.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +63,8 @@ pub struct Asked<'a> {
 
 /// Looks at the tree and at the pages.
 pub fn plan(desk: &Desk, tree: Arc<Tree>, asked: &Asked<'_>) -> anyhow::Result<Plan> {
-    let made = Manifest::read(asked.folder)?;
+    let folder = pages::open(Path::new(asked.root), asked.folder, false)?;
+    let made = Manifest::read(folder.as_ref())?;
     let context = context(asked.root, asked.options, &tree);
     let settings = manifest::settings(asked.config, asked.model);
     let before = match &asked.redo {
@@ -75,7 +79,7 @@ pub fn plan(desk: &Desk, tree: Arc<Tree>, asked: &Asked<'_>) -> anyhow::Result<P
     };
     for name in asked.agents {
         let agent = &**desk.agent(name)?;
-        let stale = || made.stale(agent, &plan.context, &plan.tree, asked.folder);
+        let stale = || made.stale(agent, &plan.context, &plan.tree, folder.as_ref());
         let why = match &asked.redo {
             Redo::Everything => Some(Stale::Forced),
             Redo::Incremental => stale(),
@@ -83,7 +87,7 @@ pub fn plan(desk: &Desk, tree: Arc<Tree>, asked: &Asked<'_>) -> anyhow::Result<P
                 made.has_other_settings(name, &settings)
                     .then_some(Stale::Settings)
             }),
-            Redo::Since(_) => before.as_ref().and_then(|before| {
+            Redo::Since(_) => before.as_ref().and_then(|(before, _)| {
                 let then = super::nodes::context(asked.root, asked.options, before);
                 let is_same = manifest::inputs(agent, &then, before)
                     == manifest::inputs(agent, &plan.context, &plan.tree);
@@ -98,58 +102,15 @@ pub fn plan(desk: &Desk, tree: Arc<Tree>, asked: &Asked<'_>) -> anyhow::Result<P
     Ok(plan)
 }
 
-/// The tree as it was at a commit.
-fn tree_at(commit: &str, asked: &Asked<'_>, now: &Tree) -> anyhow::Result<Tree> {
-    ensure!(!commit.starts_with('-'), "`{commit}` is no commit");
-    let folder = Unpacked::new()?;
-    let mut archive = Command::new("git")
-        .args(["-C", asked.root, "archive", "--format=tar", commit])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("git cannot be started, which --since needs")?;
-    let stdout = archive.stdout.take().context("git gives nothing")?;
-    let unpacked = Command::new("tar")
-        .arg("-xf")
-        .arg("-")
-        .arg("-C")
-        .arg(&folder.0)
-        .stdin(stdout)
-        .output();
-    let unpacked = unpacked.context("tar cannot be started, which --since needs")?;
-    let told = archive.wait_with_output()?;
-    if !told.status.success() {
-        bail!(
-            "git knows no `{commit}`: {}",
-            String::from_utf8_lossy(&told.stderr).trim()
-        );
-    }
-    ensure!(
-        unpacked.status.success(),
-        "what git gave cannot be unpacked"
-    );
-    let mut tree = scan(&folder.0, asked.options, &Progress::default())?;
+/// The tree as it was at a commit, in a folder that is removed with it.
+fn tree_at(commit: &str, asked: &Asked<'_>, now: &Tree) -> anyhow::Result<(Tree, TempDir)> {
+    ensure!(!commit.starts_with('-'), "`{commit}` is not a commit");
+    let folder = tempfile::Builder::new().prefix("archie-docs-").tempdir()?;
+    git::unpack(asked.root, commit, &UserFolder::open(folder.path())?)?;
+    let mut tree = scan(folder.path(), asked.options, &Progress::default())?;
     // A folder without a name in a manifest is named as it is now.
     tree.project.clone_from(&now.project);
-    Ok(tree)
-}
-
-/// A folder that is gone when nobody needs it.
-struct Unpacked(PathBuf);
-
-impl Unpacked {
-    fn new() -> anyhow::Result<Self> {
-        let folder = std::env::temp_dir().join(format!("archie-docs-{}", uuid::Uuid::now_v7()));
-        std::fs::create_dir(&folder)?;
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for Unpacked {
-    fn drop(&mut self) {
-        // What is left of it is the system's to clear.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+    Ok((tree, folder))
 }
 
 /// What a run may take.

@@ -17,8 +17,8 @@ use super::service::{self, Order};
 use super::state::{Actions, GraphState, InformerSpec};
 use crate::agents::{AnyThread, state_of};
 use crate::exit::Exit;
-use crate::private;
 use crate::talk::Talk;
+use crate::user_folder::{Access, read_named_file, resolve_named, write_named_file};
 
 /// What was asked for.
 #[derive(Debug, Clone, clap::Args)]
@@ -60,7 +60,7 @@ pub struct SheetArgs {
 #[derive(Debug, Clone, clap::Args)]
 pub struct CommonArgs {
     /// Where the results go.
-    #[arg(long, default_value = "out", value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    #[arg(long, default_value = OUTPUT, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub output_dir: PathBuf,
     /// Save all changes without asking.
     #[arg(long)]
@@ -136,8 +136,9 @@ pub async fn handle_sheet_command(args: &SheetArgs, talk: &Talk<'_>) -> anyhow::
     match &args.other {
         None => analyse(args, talk).await,
         Some(SheetCommand::Replay { recipe, on, common }) => {
-            let text = std::fs::read_to_string(recipe)
-                .with_context(|| format!("{} cannot be read", recipe.display()))?;
+            let bytes = read_named_file(recipe, RECIPE_BYTES_MAX)?;
+            let text = String::from_utf8(bytes)
+                .with_context(|| format!("{} is not text", recipe.display()))?;
             let read = Recipe::read(&text)?;
             if !read.approved {
                 bail!(
@@ -241,10 +242,14 @@ fn order(common: &CommonArgs) -> Order {
     }
 }
 
-/// So that `resume` from another folder finds it.
+/// So that `resume` from another folder finds it, and that it means the same then: what the person named is known by where it leads
+/// now. The folder that is taken by default was named by nobody, so that a link in its place is refused when it is written to.
 fn absolute(folder: &Path) -> String {
-    std::path::absolute(folder)
-        .unwrap_or_else(|_| folder.to_owned())
+    let full = match folder == Path::new(OUTPUT) {
+        true => resolve_named(Path::new(".")).map(|here| here.join(OUTPUT)),
+        false => resolve_named(folder),
+    };
+    full.unwrap_or_else(|_| folder.to_owned())
         .display()
         .to_string()
 }
@@ -321,7 +326,7 @@ fn keep(talk: &Talk<'_>) -> Keep {
 
 async fn at(prefix: &str, step: u32, output: &Path, talk: &Talk<'_>) -> anyhow::Result<Exit> {
     let bytes = workbook_at(prefix, step, talk).await?;
-    private::write(output, &bytes)
+    write_named_file(output, &bytes, Access::Private)
         .with_context(|| format!("{} cannot be written", output.display()))?;
     talk.say.line(&format!(
         "{} is the workbook after step {step}",
@@ -342,3 +347,9 @@ async fn workbook_at(prefix: &str, step: u32, talk: &Talk<'_>) -> anyhow::Result
     let state: GraphState = state_of(&*thread).await?;
     Ok(output::at_step(&keep(talk), &row.thread, &state, step)?)
 }
+
+/// Where the results go by default.
+const OUTPUT: &str = "out";
+
+/// How large a recipe may be.
+const RECIPE_BYTES_MAX: u64 = 16 << 20;

@@ -11,6 +11,7 @@ use superstep::ThreadId;
 
 use super::book::{Book, BookError, read, snapshot_id};
 use crate::private;
+use crate::user_folder::FolderError;
 
 /// The folders of all threads.
 #[derive(Debug, Clone)]
@@ -39,6 +40,9 @@ pub enum KeepError {
     /// It is no workbook.
     #[error(transparent)]
     Book(#[from] BookError),
+    /// What the person named is not a file, or is too large.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
 }
 
 impl Keep {
@@ -96,7 +100,7 @@ impl Keep {
 
     fn put(&self, thread: &ThreadId, name: &str, bytes: &[u8]) -> Result<(), KeepError> {
         let path = self.path(thread, name);
-        if path.is_file() {
+        if private::is_file(&path) {
             return Ok(());
         }
         private::write(&path, bytes).map_err(|source| KeepError::Io { path, source })
@@ -104,7 +108,7 @@ impl Keep {
 
     fn get(&self, thread: &ThreadId, name: &str) -> Result<Vec<u8>, KeepError> {
         let path = self.path(thread, name);
-        std::fs::read(&path).map_err(|source| KeepError::Io { path, source })
+        private::read(&path).map_err(|source| KeepError::Io { path, source })
     }
 
     fn path(&self, thread: &ThreadId, name: &str) -> PathBuf {

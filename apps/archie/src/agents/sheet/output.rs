@@ -13,7 +13,7 @@ use super::proof::Check;
 use super::recipe::Recipe;
 use super::review::{self, Review};
 use super::state::{GraphState, Stopped};
-use crate::private;
+use crate::user_folder::{Access, FileName, FolderError, UserFolder};
 
 /// What went wrong with the files of a result.
 #[derive(Debug, thiserror::Error)]
@@ -33,15 +33,9 @@ pub enum OutputError {
         /// How many there are.
         steps: u32,
     },
-    /// A file.
-    #[error("`{path}` cannot be written", path = path.display())]
-    Write {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
+    /// A file, or the folder of the results.
+    #[error("the results cannot be written")]
+    Write(#[from] FolderError),
 }
 
 impl From<super::book::BookError> for OutputError {
@@ -92,19 +86,18 @@ pub fn files(
     Ok(files)
 }
 
-/// Writes them into their folder, each whole or not at all.
+/// Writes them into their folder, each whole or not at all. A link in the place of the folder is refused, one in the place of a file
+/// is replaced.
 pub fn write(
     files: &BTreeMap<String, Vec<u8>>,
-    folder: &Path,
+    output: &Path,
 ) -> Result<Vec<PathBuf>, OutputError> {
+    let folder = UserFolder::create_unlinked(output, Access::Private)?;
     let mut written = Vec::new();
     for (name, bytes) in files {
-        let path = folder.join(name);
-        private::write(&path, bytes).map_err(|source| OutputError::Write {
-            path: path.clone(),
-            source,
-        })?;
-        written.push(path);
+        let path = FileName::new(name).map_err(FolderError::from)?;
+        folder.write(&path.into(), bytes, Access::Private)?;
+        written.push(output.join(name));
     }
     Ok(written)
 }

@@ -15,6 +15,7 @@ use super::state::{
     WorkbookHandle, WorkbookState,
 };
 use super::tools;
+use crate::user_folder::read_named_file;
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -54,10 +55,7 @@ pub struct Opened {
 
 /// Reads a workbook and keeps a copy of it. The file itself is never written.
 pub fn open(path: &Path, keep: &Keep, thread: &ThreadId) -> Result<Opened, KeepError> {
-    let bytes = std::fs::read(path).map_err(|source| KeepError::Io {
-        path: path.to_owned(),
-        source,
-    })?;
+    let bytes = read_named_file(path, guard::PACKED_MAX)?;
     open_bytes(&path.display().to_string(), &bytes, keep, thread)
 }
 

@@ -14,6 +14,8 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use crate::user_folder::{FolderError, FolderLimits, RelativePath, UserFolder, resolve_named};
+
 pub use imports::{Parts, parts};
 pub use language::Language;
 pub use manifest::{Dependency, DependencyKind, Package};
@@ -47,6 +49,8 @@ pub struct Tree {
     pub unread: Vec<String>,
     /// A checksum of all paths and contents.
     pub hash: String,
+    /// Held open, so that what is read later is of the folder that was scanned.
+    folder: Option<UserFolder>,
     by_path: BTreeMap<String, usize>,
     symbols: BTreeMap<String, Vec<(usize, usize)>>,
     words: HashSet<u64>,
@@ -151,23 +155,47 @@ pub enum ScanError {
         /// Why.
         why: String,
     },
+    /// It cannot be one of a person.
+    #[error(transparent)]
+    Refused(FolderError),
     /// Nobody waits any more.
     #[error("the scan was abandoned")]
     Abandoned,
 }
 
+/// How much of a folder is scanned: 8 MiB a file, 1 GiB in all, 500,000 entries, 64 folders deep.
+pub const LIMITS: FolderLimits = FolderLimits {
+    file_bytes_max: 8 << 20,
+    total_bytes_max: 1 << 30,
+    entries_max: 500_000,
+    depth_max: 64,
+};
+
 /// Scans a folder.
 pub fn scan(root: &Path, options: &ScanOptions, progress: &Progress) -> Result<Tree, ScanError> {
-    let (files, words, unread) = walk::files(root, options, progress)?;
-    Ok(Tree::of(root, files, words, unread))
+    let folder = UserFolder::open(root).map_err(|error| match error {
+        FolderError::Kernel { .. } => ScanError::Refused(error),
+        _ => ScanError::NoFolder(root.display().to_string()),
+    })?;
+    let (files, words, unread) = walk::files(&folder, options, progress)?;
+    Ok(Tree::of(folder, files, words, unread))
 }
 
-/// The text of a file below a root. A link is no file: it may lead anywhere.
-pub(super) fn read_text(root: &Path, path: &str) -> Option<String> {
-    let file = root.join(path);
-    let kind = std::fs::symlink_metadata(&file).ok()?.file_type();
-    let bytes = kind.is_file().then(|| std::fs::read(&file))?.ok()?;
+/// The text of a file below a root; none if it is not text, is over the limit, or is not a regular file.
+pub(super) fn read_text(folder: &UserFolder, path: &str) -> Option<String> {
+    let path = RelativePath::parse(path).ok()?;
+    let bytes = folder.read(&path, LIMITS.file_bytes_max).ok()?;
     String::from_utf8(bytes).ok()
+}
+
+/// A name on one line: whitespace and control characters become one blank, and what is too long is cut.
+pub(super) fn one_line(name: &str) -> String {
+    let is_blank = |c: char| c.is_whitespace() || c.is_control();
+    let words: Vec<&str> = name
+        .split(is_blank)
+        .filter(|word| !word.is_empty())
+        .collect();
+    words.join(" ").chars().take(NAME_CHARS_MAX).collect()
 }
 
 impl Tree {
@@ -186,9 +214,14 @@ impl Tree {
             .max_by_key(|package| package.folder().len())
     }
 
-    fn of(root: &Path, files: Vec<SourceFile>, words: HashSet<u64>, unread: Vec<String>) -> Self {
+    fn of(
+        folder: UserFolder,
+        files: Vec<SourceFile>,
+        words: HashSet<u64>,
+        unread: Vec<String>,
+    ) -> Self {
         let mut tree = Self {
-            root: root.to_owned(),
+            root: folder.path().to_owned(),
             files,
             words,
             unread,
@@ -208,7 +241,8 @@ impl Tree {
             }
         }
         tree.hash = format!("{:032x}", sum.digest128());
-        tree.packages = manifest::packages(root, &tree.files);
+        tree.packages = manifest::packages(&folder, &tree.files);
+        tree.folder = Some(folder);
         tree.project = tree.name();
         tree
     }
@@ -219,18 +253,16 @@ impl Tree {
             .iter()
             .find(|package| package.folder().is_empty());
         let folder = || {
-            let full = self
-                .root
-                .canonicalize()
-                .unwrap_or_else(|_| self.root.clone());
+            let full = resolve_named(&self.root).unwrap_or_else(|_| self.root.clone());
             full.file_name()
                 .map(|name| name.to_string_lossy().into_owned())
         };
         let named = own
             .map(|package| package.name.clone())
             .filter(|name| !name.is_empty());
+        let named = named.or_else(folder).map(|name| one_line(&name));
         named
-            .or_else(folder)
+            .filter(|name| !name.is_empty())
             .unwrap_or_else(|| "project".to_owned())
     }
 
@@ -294,7 +326,7 @@ impl Tree {
     /// The text of a file, if it is text and is still there.
     pub fn read(&self, path: &str) -> Option<String> {
         self.file(path)?;
-        read_text(&self.root, path)
+        read_text(self.folder.as_ref()?, path)
     }
 }
 
@@ -406,6 +438,9 @@ impl Drop for Abandon {
             .store(true, std::sync::atomic::Ordering::Relaxed);
     }
 }
+
+/// How long the name of a project may be.
+const NAME_CHARS_MAX: usize = 100;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! What is in one file: definitions, imports, the beginning of a program, and places to look at.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 
 use tree_sitter::{Node, Parser};
 
@@ -25,25 +26,47 @@ pub(super) fn source(
     words: &mut HashSet<u64>,
 ) -> Option<Found> {
     let grammar = language.grammar(name)?;
+    let unread = || Found {
+        is_partial: true,
+        ..Found::default()
+    };
+    if parser.set_language(&grammar).is_err() {
+        return Some(unread());
+    }
+    let Some(tree) = parsed(parser, text) else {
+        // What it has read so far would be taken up with the next file.
+        parser.reset();
+        return Some(unread());
+    };
     let mut reading = Reading {
         language,
         text,
         words,
         owners: Vec::new(),
+        around: Vec::new(),
+        is_main_package: language == Language::Go && text.contains("package main"),
         found: Found::default(),
     };
-    if parser.set_language(&grammar).is_err() {
-        reading.found.is_partial = true;
-        return Some(reading.found);
-    }
-    match parser.parse(text, None) {
-        Some(tree) => {
-            reading.found.is_partial = tree.root_node().has_error();
-            reading.walk(tree.root_node());
-        }
-        None => reading.found.is_partial = true,
-    }
+    reading.found.is_partial = tree.root_node().has_error();
+    reading.walk(tree.root_node());
     Some(reading.found)
+}
+
+/// The tree of a text; none if the parser takes more steps for it than any honest text needs. Steps are counted and not timed, so
+/// that the same text gives the same on every machine.
+fn parsed(parser: &mut Parser, text: &str) -> Option<tree_sitter::Tree> {
+    let mut left = text.len() + CHECKS_MIN;
+    let mut check = |_: &tree_sitter::ParseState| {
+        left = left.saturating_sub(1);
+        match left {
+            0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    };
+    let options = tree_sitter::ParseOptions::new().progress_callback(&mut check);
+    let bytes = text.as_bytes();
+    let mut input = |at: usize, _| bytes.get(at..).unwrap_or_default();
+    parser.parse_with_options(&mut input, None, Some(options))
 }
 
 /// The words of settings, which a text may name.
@@ -56,35 +79,63 @@ pub(super) fn settings(text: &str, words: &mut HashSet<u64>) {
     }
 }
 
-struct Reading<'a> {
+struct Reading<'a, 't> {
     language: Language,
     text: &'a str,
     words: &'a mut HashSet<u64>,
     /// The types around what is read, by the byte at which they end.
     owners: Vec<(usize, Option<String>)>,
+    /// The nodes around what is read, the nearest last. Asking a node for its parent begins at the root each time.
+    around: Vec<Around<'t>>,
+    is_main_package: bool,
     found: Found,
 }
 
-impl Reading<'_> {
+#[derive(Clone, Copy)]
+struct Around<'t> {
+    node: Node<'t>,
+    /// Whether it is the body of a function, or in one.
+    is_in_body: bool,
+}
+
+impl<'t> Reading<'_, 't> {
     /// In the order of the text, without recursion: sources may be nested deeply.
-    fn walk(&mut self, root: Node<'_>) {
+    fn walk(&mut self, root: Node<'t>) {
         let mut cursor = root.walk();
         loop {
             let node = cursor.node();
             self.visit(node);
-            let goes_down = cursor.goto_first_child();
-            if goes_down {
+            let is_deep = self.around.len() >= DEPTH_MAX;
+            self.found.is_partial |= is_deep && node.child_count() > 0;
+            if !is_deep && cursor.goto_first_child() {
+                self.enter(node);
                 continue;
             }
             while !cursor.goto_next_sibling() {
                 if !cursor.goto_parent() {
                     return;
                 }
+                self.around.pop();
             }
         }
     }
 
-    fn visit(&mut self, node: Node<'_>) {
+    fn enter(&mut self, node: Node<'t>) {
+        let is_body = matches!(
+            node.kind(),
+            "block" | "statement_block" | "function_body" | "for_statement"
+        );
+        let is_in_body = is_body || self.around.last().is_some_and(|around| around.is_in_body);
+        self.around.push(Around { node, is_in_body });
+    }
+
+    /// The kind of the node so many levels up; 1 is the parent.
+    fn kind_above(&self, levels: usize) -> &'t str {
+        let at = self.around.len().checked_sub(levels);
+        at.map_or("", |at| self.around[at].node.kind())
+    }
+
+    fn visit(&mut self, node: Node<'t>) {
         while self
             .owners
             .last()
@@ -139,7 +190,7 @@ impl Reading<'_> {
         let owner = self.owners.last().and_then(|(_, owner)| owner.clone());
         let kind = match (kind, &owner) {
             (SymbolKind::Function, Some(_)) => SymbolKind::Method,
-            (SymbolKind::Value, _) if !self.is_of_module(node) => return,
+            (SymbolKind::Value, _) if self.is_in_body() => return,
             (SymbolKind::Value, _) if is_function_value(node) => SymbolKind::Function,
             _ => kind,
         };
@@ -165,47 +216,26 @@ impl Reading<'_> {
             let text = self.of(receiver).trim_matches(['(', ')']);
             return text.split([' ', '*']).next_back().map(bare);
         }
-        let mut up = node.parent();
-        for _ in 0..LEVELS_AROUND {
-            let around = up?;
+        for around in self.around.iter().rev().take(LEVELS_AROUND) {
             if let Some(SymbolKind::Type | SymbolKind::Enum | SymbolKind::Interface) =
-                self.language.defines(around.kind())
+                self.language.defines(around.node.kind())
             {
-                return around
-                    .child_by_field_name("name")
-                    .map(|name| self.of(name).to_owned());
+                let name = around.node.child_by_field_name("name");
+                return name.map(|name| short(self.of(name)));
             }
-            up = around.parent();
         }
         None
     }
 
-    /// Whether a value is of the module, and not of a function's body.
-    fn is_of_module(&self, node: Node<'_>) -> bool {
-        let mut up = node.parent();
-        while let Some(around) = up {
-            let kind = around.kind();
-            if matches!(
-                kind,
-                "block" | "statement_block" | "function_body" | "for_statement"
-            ) {
-                return false;
-            }
-            up = around.parent();
-        }
-        true
+    /// Whether what is read is in the body of a function, and so not a value of the module.
+    fn is_in_body(&self) -> bool {
+        self.around.last().is_some_and(|around| around.is_in_body)
     }
 
     fn python_value(&mut self, node: Node<'_>) {
-        let is_of_module = node
-            .parent()
-            .and_then(|statement| statement.parent())
-            .is_some_and(|module| module.kind() == "module");
-        let in_class = node
-            .parent()
-            .and_then(|statement| statement.parent())
-            .and_then(|block| block.parent())
-            .is_some_and(|class| class.kind() == "class_definition");
+        // Above an assignment are its statement, then the module, or the block of a class.
+        let is_of_module = self.kind_above(2) == "module";
+        let in_class = self.kind_above(3) == "class_definition";
         let Some(left) = node.child_by_field_name("left") else {
             return;
         };
@@ -338,22 +368,20 @@ impl Reading<'_> {
     fn entry(&mut self, node: Node<'_>) {
         let is_entry = match (self.language, node.kind()) {
             (Language::Go, "function_declaration") => {
-                self.called(node, "name") == "main" && self.text.contains("package main")
+                self.is_main_package && self.called(node, "name") == "main"
             }
             (Language::Java, "method_declaration") => {
-                let text = self.of(node);
+                let head = self.of(node).split('{').next().unwrap_or_default();
                 self.called(node, "name") == "main"
-                    && text.contains("static")
-                    && text.contains("String")
+                    && head.contains("static")
+                    && head.contains("String")
             }
             (Language::Python, "if_statement") => {
                 let condition = self.called(node, "condition");
                 condition.contains("__name__") && condition.contains("__main__")
             }
             (Language::Rust, "function_item") => {
-                let is_top = node
-                    .parent()
-                    .is_some_and(|parent| parent.kind() == "source_file");
+                let is_top = self.kind_above(1) == "source_file";
                 is_top && self.called(node, "name") == "main"
             }
             _ => false,
@@ -386,6 +414,9 @@ fn line_of(node: Node<'_>) -> u32 {
 }
 
 fn is_name(name: &str) -> bool {
+    if name.len() > NAME_BYTES_MAX {
+        return false;
+    }
     let mut chars = name.chars();
     chars
         .next()
@@ -396,11 +427,28 @@ fn is_name(name: &str) -> bool {
 /// `Vec<T>` and `a::Vec` are both `Vec`.
 fn bare(name: &str) -> String {
     let name = name.split(['<', '[']).next().unwrap_or(name);
-    name.rsplit("::").next().unwrap_or(name).trim().to_owned()
+    short(name.rsplit("::").next().unwrap_or(name).trim())
+}
+
+/// A name, cut if it is none: every field of a type repeats the name of its type.
+fn short(name: &str) -> String {
+    name.get(..name.floor_char_boundary(NAME_BYTES_MAX))
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// A word that is longer is none.
 const WORD_BYTES_MAX: usize = 120;
+
+/// A name that is longer is none.
+const NAME_BYTES_MAX: usize = 200;
+
+/// How deep a source is followed.
+const DEPTH_MAX: usize = 2_000;
+
+/// The parser asks after every 100 steps whether it is to go on. An honest text takes a few steps for
+/// each word; this many questions, and one more for each byte, are a hundred times as many as it needs.
+const CHECKS_MIN: usize = 10_000;
 
 /// How far above a field its type may be.
 const LEVELS_AROUND: usize = 4;

@@ -223,3 +223,88 @@ fn manifests_of_six_managers_are_read() {
         .collect();
     assert_eq!(entries, ["src/lib.rs", "js/index.js", "shop = shop:main"]);
 }
+
+/// The best of three, for other programs take their time, too.
+fn parsed_in(text: &str) -> std::time::Duration {
+    let once = || {
+        let begun = std::time::Instant::now();
+        let mut parser = tree_sitter::Parser::new();
+        let mut words = std::collections::HashSet::new();
+        let found = super::parse::source(&mut parser, Language::Rust, "a.rs", text, &mut words);
+        assert!(found.is_some());
+        begun.elapsed()
+    };
+    (0..3).map(|_| once()).min().unwrap()
+}
+
+#[test]
+fn nested_code_takes_time_in_proportion() {
+    for nested in [
+        "mod a{",
+        "fn a(){ const X: u32 = 1; ",
+        "impl A { fn a() {",
+        "struct A<T>{ a: A<",
+    ] {
+        let took = [2_000, 4_000, 8_000].map(|times| parsed_in(&nested.repeat(times)));
+        eprintln!("{nested:?}: {took:?}");
+        for pair in took.windows(2) {
+            let times = pair[1].as_secs_f64() / pair[0].as_secs_f64();
+            assert!(times < 3.5, "{nested:?}: {took:?}");
+        }
+    }
+}
+
+#[test]
+fn a_name_with_newlines_is_one_line() {
+    let (_folder, tree) = tree(&[(
+        "Cargo.toml",
+        "[package]\nname = \"shop\\n\\u001b[2Jtouch x\\n\"\nversion = \"0.1.0\"\n",
+    )]);
+    assert_eq!(tree.project, "shop [2Jtouch x");
+}
+
+#[test]
+fn what_git_keeps_is_not_of_the_tree_at_any_depth() {
+    let (_folder, tree) = tree(&[
+        ("a.rs", ""),
+        (".git/config", "token"),
+        ("sub/.git/config", "token"),
+        ("sub/lib/.git", "gitdir: elsewhere"),
+        ("sub/lib/b.rs", ""),
+    ]);
+    let paths: Vec<&str> = tree.files.iter().map(|file| &*file.path).collect();
+    assert_eq!(paths, ["a.rs", "sub/lib/b.rs"]);
+}
+
+#[test]
+fn rules_of_git_count_where_git_would_count_them() {
+    let (_folder, tree) = tree(&[
+        (".gitignore", "*.log\n/out/\n!keep.log\nsub/deep/*\n"),
+        (".git/info/exclude", "*.tmp\n"),
+        ("a.rs", ""),
+        ("a.log", ""),
+        ("a.tmp", ""),
+        ("keep.log", ""),
+        ("out/b.rs", ""),
+        ("sub/out/b.rs", ""),
+        ("sub/deep/c.rs", ""),
+        ("sub/.gitignore", "!a.log\nown\n"),
+        ("sub/a.log", ""),
+        ("sub/own/d.rs", ""),
+        ("vendor/.git/HEAD", ""),
+        ("vendor/b.log", ""),
+    ]);
+    let paths: Vec<&str> = tree.files.iter().map(|file| &*file.path).collect();
+    assert_eq!(
+        paths,
+        [
+            ".gitignore",
+            "a.rs",
+            "keep.log",
+            "sub/.gitignore",
+            "sub/a.log",
+            "sub/out/b.rs",
+            "vendor/b.log",
+        ]
+    );
+}

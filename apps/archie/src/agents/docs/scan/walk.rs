@@ -1,59 +1,58 @@
 //! Which files there are, and what is in them, on all cores.
+//!
+//! First one thread lists the folder, by handles and without following anything ([`UserFolder`]); then several read and parse what
+//! was listed. The rules of `.gitignore` files are matched by the `ignore` crate, but read here: its own walker opens them by path,
+//! and would wait for a pipe or follow a link that is called so.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
-use ignore::{DirEntry, WalkBuilder, WalkState};
 
-use super::{Language, Progress, ScanError, ScanOptions, SourceFile, parse, word_hash};
+use super::{LIMITS, Language, Progress, ScanError, ScanOptions, SourceFile, parse, word_hash};
+use crate::user_folder::{
+    Allowance, Entry, EntryKind, FileName, Listing, RelativePath, UserFolder,
+};
 
 /// The files, the words of code and settings, and what could not be read.
 type Walked = (Vec<SourceFile>, HashSet<u64>, Vec<String>);
 
 pub(super) fn files(
-    root: &Path,
+    folder: &UserFolder,
     options: &ScanOptions,
     progress: &Progress,
 ) -> Result<Walked, ScanError> {
-    if !root.is_dir() {
-        return Err(ScanError::NoFolder(root.display().to_string()));
-    }
-    let output = options.output.as_ref().map(|output| root.join(output));
-    let walk = WalkBuilder::new(root)
-        .hidden(false)
-        .ignore(false)
-        // An archive that was unpacked has no `.git`, but its authors said what does not belong to it.
-        .require_git(false)
-        .overrides(overrides(root, options)?)
-        .filter_entry(move |entry| {
-            let is_git = entry.depth() == 1 && entry.file_name() == ".git";
-            let is_output = entry.depth() > 0
-                && output
-                    .as_deref()
-                    .is_some_and(|output| entry.path() == output);
-            !is_git && !is_output
-        })
-        .threads(std::thread::available_parallelism().map_or(2, usize::from))
-        .build_parallel();
+    let listed = List::of(folder, options, progress)?;
     let all: Mutex<Walked> = Mutex::default();
-    walk.run(|| {
-        let mut own = Own {
-            root,
-            progress,
-            parser: tree_sitter::Parser::new(),
-            found: Walked::default(),
-            all: &all,
-        };
-        Box::new(move |entry| own.take(entry))
+    let next = AtomicUsize::new(0);
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let mut own = Own {
+                    folder,
+                    parser: tree_sitter::Parser::new(),
+                    found: Walked::default(),
+                    all: &all,
+                };
+                while let Some(listed) = listed.files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if progress.is_abandoned.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    own.file(listed);
+                }
+            });
+        }
     });
     if progress.is_abandoned.load(Ordering::Relaxed) {
         return Err(ScanError::Abandoned);
     }
     let (mut files, words, mut unread) = all.into_inner().unwrap_or_default();
     files.sort_by(|one, other| one.path.cmp(&other.path));
+    unread.extend(listed.unread);
     unread.sort();
     Ok((files, words, unread))
 }
@@ -74,54 +73,286 @@ fn overrides(root: &Path, options: &ScanOptions) -> Result<Override, ScanError> 
     builder.build().map_err(|error| bad("", error))
 }
 
+/// A file or a link that belongs to the tree.
+struct Listed {
+    path: RelativePath,
+    shown: String,
+    content: Content,
+}
+
+/// What is known of a file before it is read.
+enum Content {
+    /// It is a link.
+    Link,
+    /// It is read.
+    Read,
+    /// It is not read, and is known by its size.
+    Bytes(u64),
+}
+
+/// What a folder holds that git does not ignore.
+struct List<'a> {
+    root: PathBuf,
+    output: Option<PathBuf>,
+    overrides: Override,
+    /// The person's own rules for all their repositories.
+    global: Gitignore,
+    /// Those of the folders around, the innermost last.
+    rules: Vec<Rules>,
+    rule_bytes: u64,
+    allowance: Allowance,
+    progress: &'a Progress,
+    files: Vec<Listed>,
+    unread: Vec<String>,
+}
+
+/// What the `.gitignore` of a folder says.
+struct Rules {
+    ignored: Gitignore,
+    excluded: Gitignore,
+    /// Whether a repository begins here, for which the rules around it do not count.
+    is_repository: bool,
+}
+
+impl<'a> List<'a> {
+    fn of(
+        folder: &UserFolder,
+        options: &ScanOptions,
+        progress: &'a Progress,
+    ) -> Result<Self, ScanError> {
+        let root = folder.path().to_owned();
+        let mut list = Self {
+            output: options.output.as_ref().map(|output| root.join(output)),
+            overrides: overrides(&root, options)?,
+            global: GitignoreBuilder::new(&root).build_global().0,
+            rules: Vec::new(),
+            rule_bytes: RULE_BYTES_MAX,
+            allowance: Allowance::new(LIMITS),
+            progress,
+            files: Vec::new(),
+            unread: Vec::new(),
+            root,
+        };
+        list.rules_above(folder);
+        list.folder(folder, &RelativePath::root());
+        Ok(list)
+    }
+
+    /// If the folder is a part of a repository, the rules of the folders above it count, too.
+    fn rules_above(&mut self, folder: &UserFolder) {
+        let git = FileName::new(GIT).map(RelativePath::from);
+        let has_git = |folder: &UserFolder| {
+            let kind = git.as_ref().ok().map(|git| folder.kind(git));
+            matches!(kind, Some(Ok(Some(_))))
+        };
+        if has_git(folder) {
+            return;
+        }
+        let mut above = Vec::new();
+        for path in self.root.ancestors().skip(1).take(LIMITS.depth_max) {
+            let Ok(opened) = UserFolder::open(path) else {
+                return;
+            };
+            let is_repository = has_git(&opened);
+            above.push((opened, is_repository));
+            if is_repository {
+                for (folder, is_repository) in above.into_iter().rev() {
+                    let rules = self.rules_of(&folder, is_repository);
+                    self.rules.push(rules);
+                }
+                return;
+            }
+        }
+    }
+
+    fn folder(&mut self, folder: &UserFolder, at: &RelativePath) {
+        let listing = match folder.entries(self.allowance.entries()) {
+            Ok(listing) => listing,
+            Err(error) => return self.unread.push(format!("{at}: {}", error.reason())),
+        };
+        self.allowance.take_entries(listing.entries.len());
+        if listing.is_cut {
+            let limit = LIMITS.entries_max;
+            self.unread.push(format!(
+                "{at}/: more than {limit} entries in all; the rest is left out"
+            ));
+        }
+        let rules = self.rules_of(folder, has(&listing, GIT));
+        self.rules.push(rules);
+        for entry in &listing.entries {
+            if self.progress.is_abandoned.load(Ordering::Relaxed) {
+                break;
+            }
+            self.entry(folder, at.join(&entry.name), entry);
+        }
+        self.rules.pop();
+    }
+
+    fn entry(&mut self, folder: &UserFolder, path: RelativePath, entry: &Entry) {
+        // Of every repository, also of one within: it holds what was checked out before, and addresses with passwords.
+        if entry.name.as_os_str() == GIT {
+            return;
+        }
+        let full = path
+            .names()
+            .iter()
+            .fold(self.root.clone(), |full, name| full.join(name.as_os_str()));
+        let is_folder = entry.kind == EntryKind::Folder;
+        if self.output.as_ref() == Some(&full) || self.is_ignored(&full, is_folder) {
+            return;
+        }
+        let Some(shown) = path.as_line() else {
+            let why = "its name is not text, or holds control characters";
+            return self.unread.push(format!("{path}: {why}"));
+        };
+        match entry.kind {
+            EntryKind::Folder if path.names().len() > LIMITS.depth_max => {
+                let limit = LIMITS.depth_max;
+                self.unread
+                    .push(format!("{shown}/: more than {limit} folders deep"));
+            }
+            EntryKind::Folder => match folder.folder(&entry.name.clone().into()) {
+                Ok(below) => self.folder(&below, &path),
+                Err(error) => self.unread.push(format!("{shown}: {}", error.reason())),
+            },
+            EntryKind::File | EntryKind::Link => {
+                self.progress.files.fetch_add(1, Ordering::Relaxed);
+                let content = match entry.kind {
+                    EntryKind::Link => Content::Link,
+                    _ => self.content(folder, &entry.name, &shown),
+                };
+                self.files.push(Listed {
+                    path,
+                    shown,
+                    content,
+                });
+            }
+            kind => self.unread.push(format!("{shown}: {kind}")),
+        }
+    }
+
+    /// Whether a file is read. Decided here, in the order of the names, so that the same tree gives the same every time.
+    fn content(&mut self, folder: &UserFolder, name: &FileName, shown: &str) -> Content {
+        let bytes = match folder.file_bytes(&name.clone().into()) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                self.unread.push(format!("{shown}: {}", error.reason()));
+                return Content::Bytes(0);
+            }
+        };
+        match self.allowance.take_file(bytes) {
+            Ok(()) => Content::Read,
+            Err(why) => {
+                self.unread.push(format!("{shown}: {why}"));
+                Content::Bytes(bytes)
+            }
+        }
+    }
+
+    /// The order in which git asks: what the person said, the folders from the innermost out, then their own rules for all.
+    fn is_ignored(&self, path: &Path, is_folder: bool) -> bool {
+        let said = self.overrides.matched(path, is_folder);
+        if !said.is_none() {
+            return said.is_ignore();
+        }
+        let mut excluded = ignore::Match::None;
+        for rules in self.rules.iter().rev() {
+            let matched = rules.ignored.matched(path, is_folder);
+            if !matched.is_none() {
+                return matched.is_ignore();
+            }
+            if excluded.is_none() {
+                excluded = rules.excluded.matched(path, is_folder);
+            }
+            if rules.is_repository {
+                break;
+            }
+        }
+        if !excluded.is_none() {
+            return excluded.is_ignore();
+        }
+        self.global.matched(path, is_folder).is_ignore()
+    }
+
+    fn rules_of(&mut self, folder: &UserFolder, is_repository: bool) -> Rules {
+        let excluded = match is_repository {
+            true => self.rule_file(folder, ".git/info/exclude"),
+            false => Gitignore::empty(),
+        };
+        Rules {
+            ignored: self.rule_file(folder, ".gitignore"),
+            excluded,
+            is_repository,
+        }
+    }
+
+    fn rule_file(&mut self, folder: &UserFolder, name: &str) -> Gitignore {
+        let Ok(path) = RelativePath::parse(name) else {
+            return Gitignore::empty();
+        };
+        let text = match folder.read_if_present(&path, RULE_FILE_BYTES_MAX.min(self.rule_bytes)) {
+            Ok(None) => return Gitignore::empty(),
+            Ok(Some(bytes)) => bytes,
+            Err(error) => {
+                // `.git` may be a file itself, which says where the repository is.
+                if name == ".gitignore" {
+                    let place = folder.path().join(name);
+                    let shown = place.strip_prefix(&self.root).unwrap_or(&place);
+                    self.unread.push(format!(
+                        "{}: its rules do not count: {}",
+                        shown.display(),
+                        error.reason()
+                    ));
+                }
+                return Gitignore::empty();
+            }
+        };
+        self.rule_bytes -= text.len() as u64;
+        let mut builder = GitignoreBuilder::new(folder.path());
+        for line in String::from_utf8_lossy(&text).lines() {
+            // A line that is not a pattern matches nothing, as for git.
+            let _ = builder.add_line(None, line);
+        }
+        builder.build().unwrap_or_else(|_| Gitignore::empty())
+    }
+}
+
+fn has(listing: &Listing, name: &str) -> bool {
+    let mut entries = listing.entries.iter();
+    entries.any(|entry| entry.name.as_os_str() == name)
+}
+
 /// What one thread has found; handed in when it ends.
 struct Own<'a> {
-    root: &'a Path,
-    progress: &'a Progress,
+    folder: &'a UserFolder,
     parser: tree_sitter::Parser,
     found: Walked,
     all: &'a Mutex<Walked>,
 }
 
 impl Own<'_> {
-    fn take(&mut self, entry: Result<DirEntry, ignore::Error>) -> WalkState {
-        if self.progress.is_abandoned.load(Ordering::Relaxed) {
-            return WalkState::Quit;
-        }
-        match entry {
-            Ok(entry) => {
-                if entry.file_type().is_some_and(|kind| !kind.is_dir()) {
-                    self.file(&entry);
-                }
-            }
-            Err(error) => self.found.2.push(error.to_string()),
-        }
-        WalkState::Continue
-    }
-
-    fn file(&mut self, entry: &DirEntry) {
-        let below = entry.path().strip_prefix(self.root).unwrap_or(entry.path());
-        let Some(path) = below.to_str().map(|path| path.replace('\\', "/")) else {
-            self.found
-                .2
-                .push(format!("{}: its name is not text", below.display()));
-            return;
-        };
-        self.progress.files.fetch_add(1, Ordering::Relaxed);
+    fn file(&mut self, listed: &Listed) {
         let mut file = SourceFile {
-            path,
+            path: listed.shown.clone(),
             ..SourceFile::default()
         };
-        // A link is named and not followed: it may lead anywhere.
-        if entry.path_is_symlink() {
-            let target = std::fs::read_link(entry.path()).unwrap_or_default();
-            file.hash = xxhash_rust::xxh3::xxh3_128(target.as_os_str().as_encoded_bytes());
-            self.found.0.push(file);
-            return;
-        }
-        match std::fs::read(entry.path()) {
-            Ok(bytes) => self.content(&mut file, &bytes),
-            Err(error) => self.found.2.push(format!("{}: {error}", file.path)),
+        match listed.content {
+            // A link is named and not followed: it may lead anywhere.
+            Content::Link => {
+                let target = self.folder.link_target(&listed.path).unwrap_or_default();
+                file.hash = xxhash_rust::xxh3::xxh3_128(&target);
+            }
+            Content::Bytes(bytes) => {
+                file.bytes = bytes;
+                file.hash = xxhash_rust::xxh3::xxh3_128(format!("{bytes} bytes").as_bytes());
+            }
+            Content::Read => match self.folder.read(&listed.path, LIMITS.file_bytes_max) {
+                Ok(bytes) => self.content(&mut file, &bytes),
+                Err(error) => self
+                    .found
+                    .2
+                    .push(format!("{}: {}", file.path, error.reason())),
+            },
         }
         self.found.0.push(file);
     }
@@ -175,8 +406,15 @@ impl Drop for Own<'_> {
     }
 }
 
+/// Where git keeps everything.
+const GIT: &str = ".git";
+
 /// Whether a file is text is told by its beginning, as git does.
 const HEAD_BYTES: usize = 8_000;
 
 /// What is larger was written by a machine.
 const PARSED_BYTES_MAX: usize = 2_000_000;
+
+/// How large one `.gitignore` may be, and all of them together: every line becomes a pattern that is tried on every path.
+const RULE_FILE_BYTES_MAX: u64 = 64 << 10;
+const RULE_BYTES_MAX: u64 = 4 << 20;

@@ -1,11 +1,12 @@
 //! A folder of `.ics` files, one for each event, named after its id.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+
+use anyhow::bail;
 
 use super::{Calendar, Event, NotMade};
 use crate::agents::BoxFuture;
-use crate::agents::email_assistant::mailbox::whole;
+use crate::user_folder::{Access, FileName, RelativePath, UserFolder};
 
 /// Events in files.
 #[derive(Debug)]
@@ -21,25 +22,34 @@ impl Ics {
         }
     }
 
-    fn path_of(&self, event: &Event) -> PathBuf {
-        self.folder.join(format!("{}.ics", event.id))
-    }
-
     fn all(&self) -> anyhow::Result<Vec<Event>> {
-        let entries = match fs::read_dir(&self.folder) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries?,
+        let Some(folder) = UserFolder::open_unlinked(&self.folder)? else {
+            return Ok(Vec::new());
         };
+        let listing = folder.entries(EVENTS_MAX)?;
+        if listing.is_cut {
+            bail!(
+                "{} holds more than {EVENTS_MAX} files; move old events elsewhere",
+                self.folder.display()
+            );
+        }
         let mut events = Vec::new();
-        for entry in entries {
-            let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "ics") {
-                events.extend(read_events(&fs::read_to_string(path)?));
+        for entry in listing.entries {
+            let name = Path::new(entry.name.as_os_str());
+            if name.extension().is_some_and(|extension| extension == "ics") {
+                // An event that cannot be read is an hour that looks free, so that it is an error.
+                let bytes = folder.read(&entry.name.into(), EVENT_BYTES_MAX)?;
+                events.extend(read_events(&String::from_utf8_lossy(&bytes)));
             }
         }
         events.sort_by(|one, other| one.start.cmp(&other.start));
         Ok(events)
     }
+}
+
+/// The file of an event.
+fn name_of(event: &Event) -> anyhow::Result<RelativePath> {
+    Ok(FileName::new(format!("{}.ics", event.id))?.into())
 }
 
 impl Calendar for Ics {
@@ -53,17 +63,22 @@ impl Calendar for Ics {
 
     fn create<'a>(&'a self, event: &'a Event) -> BoxFuture<'a, Result<(), NotMade>> {
         Box::pin(async move {
-            let path = self.path_of(event);
-            if path.exists() {
-                return Ok(());
-            }
-            fs::create_dir_all(&self.folder).map_err(|error| NotMade::Refused(error.into()))?;
-            whole(&path, write(event).as_bytes()).map_err(NotMade::Unknown)
+            let name = name_of(event).map_err(NotMade::Refused)?;
+            let folder = UserFolder::create_unlinked(&self.folder, Access::Private);
+            let folder = folder.map_err(|error| NotMade::Refused(error.into()))?;
+            let written = folder.write_new(&name, write(event).as_bytes(), Access::Private);
+            written.map_err(|error| NotMade::Unknown(error.into()))?;
+            Ok(())
         })
     }
 
     fn find<'a>(&'a self, event: &'a Event) -> BoxFuture<'a, anyhow::Result<bool>> {
-        Box::pin(async move { Ok(self.path_of(event).try_exists()?) })
+        Box::pin(async move {
+            Ok(match UserFolder::open_unlinked(&self.folder)? {
+                Some(folder) => folder.kind(&name_of(event)?)?.is_some(),
+                None => false,
+            })
+        })
     }
 }
 
@@ -190,6 +205,12 @@ fn compact(text: &str) -> String {
 const MAILTO: &str = "mailto:";
 const COMPACT: &str = "%Y%m%dT%H%M%S";
 const SPREAD: &str = "%Y-%m-%dT%H:%M:%SZ";
+
+/// How many events are looked through.
+const EVENTS_MAX: usize = 10_000;
+
+/// How large one event may be.
+const EVENT_BYTES_MAX: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {

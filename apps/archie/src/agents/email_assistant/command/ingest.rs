@@ -74,6 +74,9 @@ async fn ingest_once(
             }
         })
         .await?;
+    for skipped in mailboxes.get(&ingest.source)?.skipped() {
+        say.aside(&format!("not read: {skipped}"));
+    }
     if args.json {
         say.json(
             &came

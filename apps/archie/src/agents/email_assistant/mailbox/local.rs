@@ -4,8 +4,8 @@
 //! same name is dropped. What takes it from there to the world is up to its owner.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
 use sha2::{Digest, Sha256};
@@ -15,7 +15,18 @@ use crate::agents::BoxFuture;
 use crate::agents::email_assistant::calendar::{Calendar, Ics};
 use crate::agents::email_assistant::email::{Email, address};
 use crate::agents::email_assistant::mime;
-use crate::private;
+use crate::user_folder::{
+    Access, Allowance, EntryKind, FileName, FolderError, FolderLimits, Listing, RelativePath,
+    UserFolder, read_named_file,
+};
+
+/// How much of a mailbox is read: 64 MiB a mail, 512 MiB in all, 200,000 mails. The folders of a Maildir are not nested.
+const LIMITS: FolderLimits = FolderLimits {
+    file_bytes_max: 64 << 20,
+    total_bytes_max: 512 << 20,
+    entries_max: 200_000,
+    depth_max: 1,
+};
 
 /// Mails in files.
 #[derive(Debug)]
@@ -25,18 +36,22 @@ pub struct Local {
     outbox: PathBuf,
     account: String,
     calendar: Ics,
+    /// What was not read when it was listed last, and why.
+    skipped: Mutex<Vec<String>>,
 }
 
 impl Local {
     /// A Maildir, or an mbox file. Its outbox, calendar and list of what was read are beside it.
     pub fn open(path: &Path) -> Self {
         let beside = |what: &str| PathBuf::from(format!("{}.{what}", path.display()));
-        let account = fs::read_to_string(beside("account")).unwrap_or_default();
+        let account = read_beside(&beside("account")).ok().flatten();
+        let account = account.unwrap_or_default();
         Self {
             mails: Some(path.to_owned()),
             outbox: beside("outbox"),
             account: address(&account),
             calendar: Ics::new(&beside("calendar")),
+            skipped: Mutex::default(),
         }
     }
 
@@ -47,6 +62,7 @@ impl Local {
             outbox: home.join("outbox"),
             account: String::new(),
             calendar: Ics::new(&home.join("calendar")),
+            skipped: Mutex::default(),
         }
     }
 
@@ -61,21 +77,32 @@ impl Local {
             .context("this mailbox only has an outbox")
     }
 
-    fn is_maildir(path: &Path) -> bool {
-        path.join("cur").is_dir() || path.join("new").is_dir()
+    /// The folder, if it is a Maildir and not an mbox file.
+    fn maildir(path: &Path) -> Option<UserFolder> {
+        let folder = UserFolder::open(path).ok()?;
+        let is_folder = |name: &str| {
+            let kind = RelativePath::parse(name).map(|name| folder.kind(&name));
+            matches!(kind, Ok(Ok(Some(EntryKind::Folder))))
+        };
+        (is_folder("cur") || is_folder("new")).then_some(folder)
     }
 
     /// Every mail with its id, its bytes and whether it was read.
     fn all(&self) -> anyhow::Result<Vec<(String, Vec<u8>, bool)>> {
         let path = self.mails()?;
-        match Self::is_maildir(path) {
-            true => maildir(path),
-            false => self.mbox(path),
+        match Self::maildir(path) {
+            Some(folder) => {
+                let (found, skipped) = maildir(&folder)?;
+                *self.skipped.lock().unwrap_or_else(PoisonError::into_inner) = skipped;
+                Ok(found)
+            }
+            None => self.mbox(path),
         }
     }
 
     fn mbox(&self, path: &Path) -> anyhow::Result<Vec<(String, Vec<u8>, bool)>> {
-        let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
+        let bytes = read_named_file(path, LIMITS.total_bytes_max);
+        let bytes = bytes.with_context(|| format!("{} cannot be read", path.display()))?;
         let seen = self.seen()?;
         let seen: BTreeSet<&str> = seen.lines().collect();
         // What older versions wrote down was the Message-ID alone: of several mails that claim it, the first one was meant.
@@ -92,11 +119,7 @@ impl Local {
 
     /// An mbox file is written by others at the same time, so what was read is kept beside it.
     fn seen(&self) -> anyhow::Result<String> {
-        match fs::read_to_string(self.seen_path()?) {
-            Ok(text) => Ok(text),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
-            Err(error) => Err(error.into()),
-        }
+        Ok(read_beside(&self.seen_path()?)?.unwrap_or_default())
     }
 
     fn seen_path(&self) -> anyhow::Result<PathBuf> {
@@ -136,8 +159,8 @@ impl Local {
         let Some(path) = &self.mails else {
             return Ok(());
         };
-        if Self::is_maildir(path) {
-            return mark_in_maildir(path, id);
+        if let Some(folder) = Self::maildir(path) {
+            return mark_in_maildir(&folder, id);
         }
         let mut seen = self.seen()?;
         if seen.lines().any(|line| line == id) {
@@ -180,18 +203,37 @@ impl Local {
         let sent = Sent {
             message_id: mail.message_id.clone(),
         };
-        let path = self.path_of(mail);
-        if path.exists() {
-            return Ok(sent);
+        let name = name_of(mail).map_err(NotSent::Refused)?;
+        let outbox = UserFolder::create_unlinked(&self.outbox, Access::Private);
+        let outbox = outbox.map_err(|error| NotSent::Refused(error.into()))?;
+        // A file of that name is this mail. Anything else is not, and nothing is written through it.
+        match outbox.kind(&name) {
+            Ok(None) => {}
+            Ok(Some(EntryKind::File)) => return Ok(sent),
+            Ok(Some(kind)) => {
+                let path = self.outbox.display();
+                let why = anyhow::anyhow!("`{path}/{name}` is {kind}; remove it");
+                return Err(NotSent::Refused(why));
+            }
+            Err(error) => return Err(NotSent::Refused(error.into())),
         }
-        fs::create_dir_all(&self.outbox).map_err(|error| NotSent::Refused(error.into()))?;
-        whole(&path, &bytes).map_err(NotSent::Unknown)?;
+        let written = outbox.write_new(&name, &bytes, Access::Private);
+        written.map_err(|error| NotSent::Unknown(error.into()))?;
         Ok(sent)
     }
+}
 
-    fn path_of(&self, mail: &Outgoing) -> PathBuf {
-        self.outbox.join(format!("{}.eml", mail.message_id))
-    }
+/// The file of a mail in the outbox.
+fn name_of(mail: &Outgoing) -> anyhow::Result<RelativePath> {
+    Ok(FileName::new(format!("{}.eml", mail.message_id))?.into())
+}
+
+/// A small file beside a mailbox; none if it is not there. A link in its place is refused.
+fn read_beside(path: &Path) -> anyhow::Result<Option<String>> {
+    let folder = UserFolder::open(path.parent().unwrap_or(Path::new(".")))?;
+    let name = FileName::new(path.file_name().unwrap_or_default())?;
+    let bytes = folder.read_if_present(&name.into(), BESIDE_BYTES_MAX)?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 impl Mailbox for Local {
@@ -240,11 +282,16 @@ impl Mailbox for Local {
         _: Option<&'a str>,
     ) -> BoxFuture<'a, anyhow::Result<Found>> {
         Box::pin(async move {
-            Ok(match self.path_of(mail).try_exists()? {
-                true => Found::Sent(Sent {
+            let outbox = UserFolder::open_unlinked(&self.outbox)?;
+            let kind = match outbox {
+                Some(outbox) => outbox.kind(&name_of(mail)?)?,
+                None => None,
+            };
+            Ok(match kind {
+                Some(EntryKind::File) => Found::Sent(Sent {
                     message_id: mail.message_id.clone(),
                 }),
-                false => Found::NotSent,
+                _ => Found::NotSent,
             })
         })
     }
@@ -252,62 +299,108 @@ impl Mailbox for Local {
     fn calendar(&self) -> &dyn Calendar {
         &self.calendar
     }
+
+    fn skipped(&self) -> Vec<String> {
+        let skipped = self.skipped.lock().unwrap_or_else(PoisonError::into_inner);
+        skipped.clone()
+    }
 }
 
-/// Writes a file that is there whole or not at all, for its owner only.
-pub(in crate::agents::email_assistant) fn whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    private::write(path, bytes).with_context(|| format!("{} cannot be written", path.display()))
+/// Writes a file beside a mailbox, whole or not at all, for its owner only. A link in its place is replaced, and not followed.
+fn whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let folder = UserFolder::open(path.parent().unwrap_or(Path::new(".")))?;
+    let name = FileName::new(path.file_name().unwrap_or_default())?;
+    folder
+        .write(&name.into(), bytes, Access::Private)
+        .with_context(|| format!("{} cannot be written", path.display()))
 }
 
-fn maildir(path: &Path) -> anyhow::Result<Vec<(String, Vec<u8>, bool)>> {
+/// A mail of a Maildir: its id, its bytes and whether it was read.
+type Stored = (String, Vec<u8>, bool);
+
+/// The mails of a Maildir, and what in it was not read.
+fn maildir(folder: &UserFolder) -> anyhow::Result<(Vec<Stored>, Vec<String>)> {
     let mut found = Vec::new();
-    for (folder, is_new) in [("cur", false), ("new", true)] {
-        let folder = path.join(folder);
-        if !folder.is_dir() {
+    let mut skipped = Vec::new();
+    let mut allowance = Allowance::new(LIMITS);
+    for (name, is_new) in [("cur", false), ("new", true)] {
+        let Some(listed) = entries(folder, name, allowance.entries())? else {
             continue;
+        };
+        let (folder, listing) = listed;
+        allowance.take_entries(listing.entries.len());
+        if listing.is_cut {
+            skipped.push(format!("{name}: more than {} mails", LIMITS.entries_max));
         }
-        for entry in fs::read_dir(folder)? {
-            let entry = entry?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if name.starts_with('.') {
+        for entry in listing.entries {
+            let path = RelativePath::from(entry.name.clone());
+            let shown = entry.name.as_os_str().to_string_lossy().into_owned();
+            if shown.starts_with('.') {
                 continue;
             }
-            let (id, flags) = name.split_once(":2,").unwrap_or((&name, ""));
-            let read = !is_new && flags.contains('S');
-            found.push((id.to_owned(), fs::read(entry.path())?, read));
+            let bytes = folder.file_bytes(&path).map_err(|error| error.reason());
+            let bytes = bytes.and_then(|bytes| {
+                allowance.take_file(bytes)?;
+                let read = folder.read(&path, LIMITS.file_bytes_max);
+                read.map_err(|error| error.reason())
+            });
+            match bytes {
+                Ok(bytes) => {
+                    let (id, flags) = shown.split_once(":2,").unwrap_or((&shown, ""));
+                    let read = !is_new && flags.contains('S');
+                    found.push((id.to_owned(), bytes, read));
+                }
+                Err(why) => skipped.push(format!("{name}/{}: {why}", entry.name)),
+            }
         }
     }
     found.sort();
-    Ok(found)
+    Ok((found, skipped))
 }
 
-fn mark_in_maildir(path: &Path, id: &str) -> anyhow::Result<()> {
-    for folder in ["new", "cur"] {
-        let Ok(entries) = fs::read_dir(path.join(folder)) else {
+/// A folder of a Maildir and what is in it; none if it is not there.
+fn entries(
+    folder: &UserFolder,
+    name: &str,
+    entries_max: usize,
+) -> Result<Option<(UserFolder, Listing)>, FolderError> {
+    match folder.folder(&FileName::new(name)?.into()) {
+        Ok(folder) => {
+            let listing = folder.entries(entries_max)?;
+            Ok(Some((folder, listing)))
+        }
+        Err(error) if error.is_missing() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn mark_in_maildir(folder: &UserFolder, id: &str) -> anyhow::Result<()> {
+    let entries_max = Allowance::new(LIMITS).entries();
+    for name in ["new", "cur"] {
+        let Some((_, listing)) = entries(folder, name, entries_max)? else {
             continue;
         };
-        for entry in entries {
-            let entry = entry?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let (known, flags) = name.split_once(":2,").unwrap_or((&name, ""));
+        for entry in listing.entries {
+            let shown = entry.name.as_os_str().to_string_lossy().into_owned();
+            let (known, flags) = shown.split_once(":2,").unwrap_or((&shown, ""));
             if known != id {
                 continue;
             }
-            if folder == "cur" && flags.contains('S') {
+            if name == "cur" && flags.contains('S') {
                 return Ok(());
             }
             let mut flags: Vec<char> = flags.chars().chain(['S']).collect();
             flags.sort_unstable();
             let flags: String = flags.into_iter().collect();
-            fs::create_dir_all(path.join("cur"))?;
-            fs::rename(
-                entry.path(),
-                path.join("cur").join(format!("{id}:2,{flags}")),
-            )?;
+            let cur = RelativePath::parse("cur")?;
+            folder.create_folder(&cur, Access::Private)?;
+            let from = RelativePath::from(FileName::new(name)?).join(&entry.name);
+            let to = cur.join(&FileName::new(format!("{id}:2,{flags}"))?);
+            folder.rename(&from, &to)?;
             return Ok(());
         }
     }
-    anyhow::bail!("there is no mail `{id}` in {}", path.display())
+    anyhow::bail!("there is no mail `{id}` in {}", folder.path().display())
 }
 
 /// The mails of an mbox file, with `>From ` as it was.
@@ -358,8 +451,13 @@ fn short_hash(bytes: &[u8]) -> String {
         .collect()
 }
 
+/// How large the small files beside a mailbox may be.
+const BESIDE_BYTES_MAX: u64 = 16 << 20;
+
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -394,5 +492,58 @@ mod tests {
         }
         assert!(local.list(&Which::default()).await.unwrap().is_empty());
         assert!(local.mark_as_read("2.x").await.is_err());
+    }
+
+    #[tokio::test]
+    async fn nothing_beside_a_mailbox_is_reached_through_a_link() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mbox");
+        let outside = folder.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("secret"), "boss@example.com").unwrap();
+        fs::write(&path, "").unwrap();
+        symlink("outside", folder.path().join("mbox.outbox")).unwrap();
+        symlink("outside", folder.path().join("mbox.calendar")).unwrap();
+        for name in ["account", "seen"] {
+            symlink("outside/secret", folder.path().join(format!("mbox.{name}"))).unwrap();
+        }
+        let local = Local::open(&path);
+        assert_eq!(local.account(), "");
+        assert!(local.list(&Which::default()).await.is_err());
+        let mail = Outgoing {
+            message_id: "archie.1@x".to_owned(),
+            envelope: crate::agents::email_assistant::policy::Envelope {
+                from: "a@example.com".to_owned(),
+                to: vec!["b@example.com".to_owned()],
+                ..Default::default()
+            },
+            text: "Hello.".to_owned(),
+            carried: Vec::new(),
+        };
+        let refused = local.send(&mail, None).await.unwrap_err();
+        assert!(
+            matches!(&refused, NotSent::Refused(why) if why.to_string().contains("symbolic link")),
+            "{refused}"
+        );
+        assert!(
+            local
+                .calendar()
+                .on(&["2025-01-10".to_owned()])
+                .await
+                .is_err()
+        );
+        // A link in the place of the mail itself is not the mail.
+        fs::remove_file(folder.path().join("mbox.outbox")).unwrap();
+        fs::create_dir(folder.path().join("mbox.outbox")).unwrap();
+        let place = folder.path().join("mbox.outbox/archie.1@x.eml");
+        symlink("../outside/secret", &place).unwrap();
+        assert!(local.send(&mail, None).await.is_err());
+        fs::remove_file(&place).unwrap();
+        local.send(&mail, None).await.unwrap();
+        assert_eq!(fs::read_dir(place.parent().unwrap()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+        let secret = fs::read_to_string(outside.join("secret")).unwrap();
+        assert_eq!(secret, "boss@example.com");
     }
 }

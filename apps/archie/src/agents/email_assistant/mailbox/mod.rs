@@ -19,11 +19,12 @@ use super::email::Email;
 use super::mime::{self, Carried};
 use super::policy::Envelope;
 use crate::agents::BoxFuture;
+use crate::private;
+use crate::user_folder::{exists_named, resolve_named};
 
 pub use gmail::Gmail;
 pub use imap::{Access, Imap, Place};
 pub use local::Local;
-pub(super) use local::whole;
 
 /// Where mails come from and go out.
 pub trait Mailbox: Send + Sync {
@@ -72,6 +73,11 @@ pub trait Mailbox: Send + Sync {
 
     /// The calendar of its owner.
     fn calendar(&self) -> &dyn Calendar;
+
+    /// What was not read when mails were listed last, such as links and mails over the limit, each with the reason.
+    fn skipped(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Which mails.
@@ -178,14 +184,12 @@ impl Mailboxes {
             return Ok(Arc::new(Local::outbox_only(&self.home)));
         }
         let path = Path::new(source);
-        if !path.exists() {
+        if !exists_named(path) {
             bail!(
                 "`{source}` is no mailbox: give the path of a Maildir or an mbox file, gmail:ACCOUNT or imap://USER@HOST"
             );
         }
-        let path = path
-            .canonicalize()
-            .with_context(|| format!("{source} cannot be opened"))?;
+        let path = resolve_named(path).with_context(|| format!("{source} cannot be opened"))?;
         Ok(Arc::new(Local::open(&path)))
     }
 
@@ -194,13 +198,8 @@ impl Mailboxes {
         if source.is_empty() || source.contains("://") || source.starts_with("gmail:") {
             return source.to_owned();
         }
-        let path = Path::new(source);
-        let known = path.canonicalize().or_else(|error| {
-            // It may be away for a while, and is the same mailbox when it is back.
-            let folder = std::path::absolute(path)?.parent().map(Path::canonicalize);
-            let name = path.file_name().ok_or(error)?;
-            Ok::<_, std::io::Error>(folder.unwrap_or_else(|| Ok(PathBuf::from("/")))?.join(name))
-        });
+        // It may be away for a while, and is the same mailbox when it is back.
+        let known = resolve_named(Path::new(source));
         known.map_or_else(|_| source.to_owned(), |path| path.display().to_string())
     }
 }
@@ -213,25 +212,24 @@ impl std::fmt::Debug for Mailboxes {
     }
 }
 
+/// Writes a file of credentials, whole or not at all, for its owner only.
+pub(super) fn whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    private::write(path, bytes).with_context(|| format!("{} cannot be written", path.display()))
+}
+
 /// Reads a file of credentials that only its owner may read, or says what to do.
 pub(super) fn credentials<T: serde::de::DeserializeOwned>(
     path: &Path,
     what_to_do: &str,
 ) -> anyhow::Result<T> {
-    use std::os::unix::fs::PermissionsExt;
     let about = || {
         format!(
             "there are no credentials in {}; {what_to_do}",
             path.display()
         )
     };
-    let mode = std::fs::metadata(path)
-        .with_context(about)?
-        .permissions()
-        .mode();
-    if mode & 0o077 != 0 {
+    let Some(bytes) = private::read_secret(path).with_context(about)? else {
         bail!("others may read {}; run `chmod 600` on it", path.display());
-    }
-    let text = std::fs::read_to_string(path)?;
-    serde_json::from_str(&text).with_context(|| format!("{} cannot be read", path.display()))
+    };
+    serde_json::from_slice(&bytes).with_context(|| format!("{} cannot be read", path.display()))
 }

@@ -124,7 +124,8 @@ impl Doctype {
 }
 
 const DOCTYPE: &[u8] = b"<!DOCTYPE";
-const PACKED_MAX: u64 = 200 << 20;
+/// How large a package may be.
+pub const PACKED_MAX: u64 = 200 << 20;
 const PARTS_BYTES_MAX: u64 = 1 << 30;
 const PARTS_MAX: usize = 10_000;
 

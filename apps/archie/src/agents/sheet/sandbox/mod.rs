@@ -16,6 +16,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::agents::BoxFuture;
+use crate::user_folder::{FileName, FolderError, UserFolder};
 
 pub use bubblewrap::Bubblewrap;
 pub use python::{MODULES, NoPython, Python, VARIABLE};
@@ -81,26 +82,29 @@ impl Job {
 
     /// A file that it left. A link or a pipe is none: what the code made of it could lead anywhere.
     pub fn left(&self, name: &str) -> std::io::Result<Option<Vec<u8>>> {
-        let path = self.writable.join(name);
-        match std::fs::symlink_metadata(&path) {
-            Ok(found) if found.is_file() && found.len() <= self.limits.file_bytes => {
-                Ok(Some(std::fs::read(path)?))
-            }
-            Ok(_) => Ok(None),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
+        let name = FileName::new(name).map_err(FolderError::from)?;
+        let read = self.written()?.read(&name.into(), self.limits.file_bytes);
+        match read {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(FolderError::NotAFile { .. } | FolderError::TooLarge { .. }) => Ok(None),
+            Err(error) if error.is_missing() => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 
     /// The names of the files that it left, in order.
     pub fn names(&self) -> std::io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in std::fs::read_dir(&self.writable)?.take(NAMES_MAX) {
+        for entry in self.written()?.entries(NAMES_MAX)?.entries {
             // A name that is no text is nothing that we asked for.
-            names.extend(entry?.file_name().into_string());
+            names.extend(entry.name.as_os_str().to_str().map(str::to_owned));
         }
-        names.sort();
         Ok(names)
+    }
+
+    /// The folder that strange code has written, so that nothing in it is followed.
+    fn written(&self) -> Result<UserFolder, FolderError> {
+        UserFolder::open(&self.writable)
     }
 
     fn folder(&self) -> &Path {

@@ -7,12 +7,12 @@ mod npm;
 mod python;
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use serde::Serialize;
 use toml::{Table, Value as Toml};
 
 use super::SourceFile;
+use crate::user_folder::UserFolder;
 
 /// A package whose manifest is in the tree.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -100,10 +100,10 @@ pub(crate) fn is_manifest(path: &str) -> bool {
 }
 
 /// The packages of a tree, by the path of their manifests.
-pub(super) fn packages(root: &Path, files: &[SourceFile]) -> Vec<Package> {
+pub(super) fn packages(folder: &UserFolder, files: &[SourceFile]) -> Vec<Package> {
     let mut packages = Vec::new();
     for file in files.iter().filter(|file| is_manifest(&file.path)) {
-        let Some(text) = super::read_text(root, &file.path) else {
+        let Some(text) = super::read_text(folder, &file.path) else {
             continue;
         };
         if let Some(mut package) = package(file, &text, files) {

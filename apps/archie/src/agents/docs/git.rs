@@ -1,0 +1,298 @@
+//! What a commit holds, asked of git without letting the repository run anything.
+//!
+//! A repository that came as an archive brings a `.git/config` of its own, which can name programs: filters, hooks, a file
+//! system monitor, remotes whose transport is a command. Only commands are used here that read objects as they are stored
+//! (`ls-tree`, `cat-file`), with everything turned off that could start something or fetch something, and with an end in time.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+use super::scan::LIMITS;
+use crate::user_folder::{Access, RelativePath, UserFolder};
+
+/// Writes the files of a commit into an empty folder: those below `root`, if that is a part of the repository.
+pub(super) fn unpack(root: &str, commit: &str, folder: &UserFolder) -> anyhow::Result<()> {
+    let mut stored = listed(root, commit)?;
+    let sizes = sizes(root, &stored)?;
+    let mut total = 0;
+    stored.retain(|file| {
+        let bytes = sizes.get(&file.object).copied();
+        // An object that is not here would have to be fetched from wherever the repository says.
+        let Some(bytes) = bytes else {
+            return false;
+        };
+        let is_read = bytes <= LIMITS.file_bytes_max && total + bytes <= LIMITS.total_bytes_max;
+        if is_read {
+            total += bytes;
+        } else {
+            // What is too large for the scan is known by its size there, too.
+            let _ =
+                above(folder, &file.path).and_then(|_| Ok(folder.write_hole(&file.path, bytes)?));
+        }
+        is_read
+    });
+    let objects: Vec<&str> = stored.iter().map(|file| &*file.object).collect();
+    let mut contents = Asked::new(root, &["cat-file", "--batch", "--buffer"], &objects)?;
+    for file in &stored {
+        let (object, bytes) = header(&contents.line()?)
+            .with_context(|| format!("git gives no content for `{}`", file.path))?;
+        anyhow::ensure!(object == file.object, "git answers out of order");
+        let content = contents.bytes(bytes)?;
+        // A commit that was made by hand can name one path twice, or a file below a file. The first counts.
+        let Ok(()) = above(folder, &file.path) else {
+            continue;
+        };
+        let _ = match file.is_link {
+            true => folder.write_link(&file.path, &content),
+            false => folder.write_scratch(&file.path, &content),
+        };
+    }
+    contents.end()
+}
+
+fn above(folder: &UserFolder, path: &RelativePath) -> anyhow::Result<()> {
+    if let Some((above, _)) = path.split_last() {
+        folder.create_folder(&above, Access::Private)?;
+    }
+    Ok(())
+}
+
+/// A file of a commit.
+struct Stored {
+    path: RelativePath,
+    object: String,
+    is_link: bool,
+}
+
+fn listed(root: &str, commit: &str) -> anyhow::Result<Vec<Stored>> {
+    let mut asked = Asked::new(root, &["ls-tree", "-r", "-z", commit], &[])?;
+    let mut stored = Vec::new();
+    while let Some(line) = asked.until(0)? {
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let Some((about, path)) = line.split_once('\t') else {
+            bail!(
+                "git says `{}`, which is not understood",
+                line.escape_debug()
+            );
+        };
+        let mut about = about.split(' ');
+        let (mode, _, object) = (about.next(), about.next(), about.next());
+        let is_link = match mode {
+            Some("120000") => true,
+            Some("100644" | "100755" | "100664") => false,
+            // Another repository within this one has no content here.
+            _ => continue,
+        };
+        if stored.len() as u64 >= LIMITS.entries_max {
+            asked.stop();
+            return Ok(stored);
+        }
+        // A path that leads out of the folder is not written anywhere.
+        if let (Ok(path), Some(object)) = (RelativePath::parse(path), object) {
+            stored.push(Stored {
+                path,
+                object: object.to_owned(),
+                is_link,
+            });
+        }
+    }
+    asked
+        .end()
+        .with_context(|| format!("git knows no `{commit}`"))?;
+    Ok(stored)
+}
+
+fn sizes(root: &str, stored: &[Stored]) -> anyhow::Result<std::collections::HashMap<String, u64>> {
+    let objects: Vec<&str> = stored.iter().map(|file| &*file.object).collect();
+    let mut asked = Asked::new(root, &["cat-file", "--batch-check", "--buffer"], &objects)?;
+    let mut sizes = std::collections::HashMap::new();
+    for _ in stored {
+        if let Some((object, bytes)) = header(&asked.line()?) {
+            sizes.insert(object, bytes);
+        }
+    }
+    asked.end()?;
+    Ok(sizes)
+}
+
+/// `OBJECT blob SIZE`; none for `OBJECT missing`.
+fn header(line: &str) -> Option<(String, u64)> {
+    let mut parts = line.trim_end().split(' ');
+    let (object, kind, size) = (parts.next()?, parts.next()?, parts.next()?);
+    (kind == "blob").then_some(())?;
+    Some((object.to_owned(), size.parse().ok()?))
+}
+
+/// A git that was asked something, and what it answers.
+struct Asked {
+    answers: BufReader<std::process::ChildStdout>,
+    errors: std::thread::JoinHandle<String>,
+    git: Git,
+}
+
+impl Asked {
+    fn new(root: &str, args: &[&str], objects: &[&str]) -> anyhow::Result<Self> {
+        let mut command = command(Path::new(root));
+        let spawned = command.args(args).spawn();
+        let mut child = spawned.context("git cannot be started, which --since needs")?;
+        let stdout = child.stdout.take().context("git gives nothing")?;
+        let stderr = child.stderr.take().context("git gives nothing")?;
+        let mut stdin = child.stdin.take().context("git takes nothing")?;
+        let questions: String = objects.iter().map(|object| format!("{object}\n")).collect();
+        // Beside the reading: it answers while it is asked. If it stops early, the answers say so.
+        std::thread::spawn(move || stdin.write_all(questions.as_bytes()));
+        let errors = std::thread::spawn(move || {
+            let mut text = Vec::new();
+            let _ = stderr.take(ERROR_BYTES_MAX).read_to_end(&mut text);
+            String::from_utf8_lossy(&text).trim().to_owned()
+        });
+        Ok(Self {
+            answers: BufReader::new(stdout),
+            errors,
+            git: Git::watch(child),
+        })
+    }
+
+    /// The next answer that ends with this byte, without it; none at the end.
+    fn until(&mut self, end: u8) -> anyhow::Result<Option<Vec<u8>>> {
+        let mut answer = Vec::new();
+        let mut limited = (&mut self.answers).take(LINE_BYTES_MAX);
+        limited.read_until(end, &mut answer)?;
+        Ok(match answer.pop() {
+            Some(last) if last == end => Some(answer),
+            Some(_) => bail!("git stopped within an answer"),
+            None => None,
+        })
+    }
+
+    fn line(&mut self) -> anyhow::Result<String> {
+        let line = self.until(b'\n')?;
+        let line = line.with_context(|| "git stopped before its last answer")?;
+        Ok(String::from_utf8_lossy(&line).into_owned())
+    }
+
+    /// So many bytes, and the end of line behind them.
+    fn bytes(&mut self, count: u64) -> anyhow::Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(count)? + 1];
+        self.answers.read_exact(&mut bytes)?;
+        bytes.pop();
+        Ok(bytes)
+    }
+
+    /// Waits for its end, which is to be a good one.
+    fn end(self) -> anyhow::Result<()> {
+        drop(self.answers);
+        let is_good = self.git.wait()?;
+        let said = self.errors.join().unwrap_or_default();
+        match is_good {
+            true => Ok(()),
+            false => bail!(
+                "{}",
+                if said.is_empty() {
+                    "git failed or took too long"
+                } else {
+                    &said
+                }
+            ),
+        }
+    }
+
+    fn stop(self) {
+        drop(self.answers);
+        let _ = self.git.wait();
+    }
+}
+
+/// A process that is killed if it takes too long: its repository may hold a pipe where git expects a file.
+struct Git {
+    ended: mpsc::Receiver<std::io::Result<std::process::ExitStatus>>,
+    is_wanted: mpsc::Sender<()>,
+}
+
+impl Git {
+    fn watch(mut child: Child) -> Self {
+        let (is_wanted, until) = mpsc::channel::<()>();
+        let (tell, ended) = mpsc::channel();
+        std::thread::spawn(move || {
+            let begun = std::time::Instant::now();
+            let status = loop {
+                match child.try_wait() {
+                    Ok(None) if begun.elapsed() < TIME_MAX => {
+                        // Sooner if it is asked for, and at once if nobody is left who asks.
+                        if let Err(mpsc::RecvTimeoutError::Disconnected) = until.recv_timeout(LOOK)
+                        {
+                            let _ = child.kill();
+                        }
+                    }
+                    Ok(None) => {
+                        let _ = child.kill();
+                        break child.wait();
+                    }
+                    Ok(Some(status)) => break Ok(status),
+                    Err(error) => break Err(error),
+                }
+            };
+            let _ = tell.send(status);
+        });
+        Self { ended, is_wanted }
+    }
+
+    fn wait(self) -> anyhow::Result<bool> {
+        let _ = self.is_wanted.send(());
+        Ok(self.ended.recv()??.success())
+    }
+}
+
+fn command(root: &Path) -> Command {
+    let mut command = Command::new("git");
+    // Nothing of the caller's own repository, and only what git needs to find itself and its owner's settings.
+    command.env_clear();
+    for name in ["PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR"] {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    command
+        .env("LC_ALL", "C")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        // An object that is missing is not fetched, and no transport is allowed, whatever the repository says.
+        .env("GIT_NO_LAZY_FETCH", "1")
+        .env("GIT_ALLOW_PROTOCOL", "none")
+        .arg("--no-pager")
+        .arg("--no-replace-objects")
+        .arg("--literal-pathspecs");
+    for setting in SETTINGS {
+        command.args(["-c", setting]);
+    }
+    command
+        .arg("-C")
+        .arg(root)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// What a repository could name a program by; said on the command line it counts before the repository's own.
+const SETTINGS: [&str; 8] = [
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.attributesFile=/dev/null",
+    "core.sshCommand=false",
+    "core.gitProxy=none",
+    "core.askPass=false",
+    "credential.helper=",
+    "protocol.allow=never",
+];
+
+/// How long one question to git may take.
+const TIME_MAX: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(10);
+const LINE_BYTES_MAX: u64 = 64 << 10;
+const ERROR_BYTES_MAX: u64 = 4 << 10;
