@@ -19,6 +19,7 @@ use super::state::{AgentWorkflowConfig, DocsState, DocsStateUpdate};
 use super::{NAME, nodes};
 use crate::agents::{AnyThread, BoxFuture, state_of};
 use crate::exit::Exit;
+use crate::printable::one_line;
 use crate::questions::Asked;
 use crate::talk::{Manner, Talk};
 
@@ -295,13 +296,13 @@ impl Writing {
             .collect();
         talk.tell(&format!(
             "{}: {} files in {} directories ({})",
-            tree.project,
+            one_line(&tree.project),
             tree.files.len(),
             tree.directories.len(),
             languages.join(", ")
         ));
         for unread in &tree.unread {
-            talk.say.aside(&format!("not read: {unread}"));
+            talk.say.aside(&format!("not read: {}", one_line(unread)));
         }
         Ok(tree)
     }
@@ -314,7 +315,7 @@ impl Writing {
         talk: &Talk<'_>,
     ) -> anyhow::Result<()> {
         for (agent, why) in &plan.wanted {
-            talk.tell(&format!("{agent}: {why}"));
+            talk.tell(&one_line(&format!("{agent}: {why}")));
         }
         if !plan.kept.is_empty() {
             talk.tell(&format!("kept: {}", plan.kept.join(", ")));
@@ -343,7 +344,7 @@ impl Writing {
         for result in &state.results {
             talk.tell(&nodes::line(result));
             for warning in &result.warnings {
-                talk.say.aside(&format!("  {warning}"));
+                talk.say.aside(&format!("  {}", one_line(warning)));
             }
         }
         let report = state.report.clone().unwrap_or_default();
@@ -386,7 +387,7 @@ pub async fn handle_docs_command(
 
 fn tell_check(plan: &Plan, talk: &Talk<'_>) -> Exit {
     for (agent, why) in &plan.wanted {
-        talk.tell(&format!("stale: {agent}: {why}"));
+        talk.tell(&one_line(&format!("stale: {agent}: {why}")));
     }
     if talk.json {
         let stale = plan

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::book::diff::{Change, Diff};
 use super::book::patch::range_text;
 use super::book::{Content, Place};
+use crate::printable::one_line;
 pub use edits::{edits, reaches_out};
 pub use verdict::{BadVerdict, SetCell, Verdict, VerdictKind};
 
@@ -49,13 +50,14 @@ pub fn line(change: &Change) -> String {
         0 => String::new(),
         step => format!(" (step {step}, line {})", change.line),
     };
-    format!(
+    // A line break in a cell must not look like another change.
+    one_line(&format!(
         "{}!{}: {} → {}{by}",
         change.sheet,
         change.cell.0,
         told(&change.old),
         told(&change.new)
-    )
+    ))
 }
 
 fn shortened(text: &str) -> String {
