@@ -120,11 +120,21 @@ pub(crate) fn tame(markdown: &str) -> Option<Vec<Event<'_>>> {
         }
         match event {
             Event::Start(Tag::HtmlBlock) => tame.push(Event::Start(Tag::Paragraph)),
+            Event::End(TagEnd::HtmlBlock) if is_left_empty(&tame, TagEnd::Paragraph) => {
+                tame.pop();
+            }
             Event::End(TagEnd::HtmlBlock) => tame.push(Event::End(TagEnd::Paragraph)),
-            Event::Html(html) | Event::InlineHtml(html) => {
-                for (at, line) in html.trim_end_matches('\n').split('\n').enumerate() {
-                    if at > 0 || matches!(tame.last(), Some(Event::Text(_)) if html.ends_with('\n'))
-                    {
+            // A block comes line by line.
+            Event::Html(html) if !html.trim().is_empty() => {
+                if matches!(tame.last(), Some(Event::Text(_))) {
+                    tame.push(Event::SoftBreak);
+                }
+                tame.push(Event::Text(printable(html.trim()).into()));
+            }
+            Event::Html(_) => {}
+            Event::InlineHtml(html) => {
+                for (at, line) in html.lines().enumerate() {
+                    if at > 0 {
                         tame.push(Event::SoftBreak);
                     }
                     tame.push(Event::Text(printable(line.trim()).into()));
@@ -143,10 +153,32 @@ pub(crate) fn tame(markdown: &str) -> Option<Vec<Event<'_>>> {
                 let kind = CodeBlockKind::Fenced(language.into());
                 tame.push(Event::Start(Tag::CodeBlock(kind)));
             }
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Indented)) => {
+                let kind = CodeBlockKind::Fenced("".into());
+                tame.push(Event::Start(Tag::CodeBlock(kind)));
+            }
+            // What held nothing but a picture or a link is gone with it.
+            Event::End(end) if is_left_empty(&tame, end) => {
+                tame.pop();
+            }
             other => tame.push(other),
         }
     }
     Some(tame)
+}
+
+fn is_left_empty(events: &[Event<'_>], end: TagEnd) -> bool {
+    matches!(
+        (events.last(), end),
+        (Some(Event::Start(Tag::Paragraph)), TagEnd::Paragraph)
+            | (Some(Event::Start(Tag::Emphasis)), TagEnd::Emphasis)
+            | (Some(Event::Start(Tag::Strong)), TagEnd::Strong)
+            | (
+                Some(Event::Start(Tag::Strikethrough)),
+                TagEnd::Strikethrough
+            )
+            | (Some(Event::Start(Tag::Heading { .. })), TagEnd::Heading(_))
+    )
 }
 
 /// Returns events as Markdown; none if that would mean something else than they do.
