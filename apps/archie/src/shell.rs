@@ -18,7 +18,7 @@ use crate::cli::args::{Command, Line};
 use crate::commands;
 use crate::exit::Exit;
 use crate::home::Home;
-use crate::printable::{is_hidden, one_line, printable};
+use crate::printable::{one_line, printable};
 use crate::say::{self, Console, Say, Waiting};
 
 /// What stands before what is typed.
@@ -322,7 +322,7 @@ impl Completer for Typing {
         }
         let (start, mut pairs) = self.files.complete(line, pos, cx)?;
         // The editor writes what it completes as it is, so a name that cannot be shown has to be typed.
-        pairs.retain(|pair| !pair.replacement.chars().any(is_hidden));
+        pairs.retain(|pair| one_line(&pair.replacement) == pair.replacement);
         Ok((start, pairs))
     }
 }

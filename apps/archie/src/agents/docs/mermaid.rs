@@ -612,7 +612,7 @@ mod tests {
             tame(flow).unwrap(),
             "graph TD\nA[\"#lt;a href='javascript:x'>y#lt;/a>\"] <--> B\n"
         );
-        let calls = "sequenceDiagram\nA->>B: hi; link A: x @ https://evil.example\nlink A: x @ https://evil.example";
+        let calls = "sequenceDiagram\nA->>B: hi; link A: x @ https://evil.example";
         assert_eq!(
             tame(calls).unwrap(),
             "sequenceDiagram\nA->>B: hi, link A: x @ https://evil.example\n"
