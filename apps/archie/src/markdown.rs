@@ -35,8 +35,9 @@ pub(crate) fn text(words: &str) -> String {
             '\\' | '`' | '*' | '[' | ']' | '<' | '~' => out.extend(['\\', c]),
             '_' if !(before.is_alphanumeric() && next.is_alphanumeric()) => out.push_str("\\_"),
             // What would begin a heading, a list, a quotation or a line below a heading.
-            '#' | '-' | '+' | '=' | '>' | ':' if at == 0 => out.extend(['\\', c]),
-            '.' | ')' if at == digits && at > 0 => out.extend(['\\', c]),
+            '#' | '=' | '>' if at == 0 => out.extend(['\\', c]),
+            '-' | '+' | ':' if at == 0 && (next == ' ' || next == c) => out.extend(['\\', c]),
+            '.' | ')' if at == digits && at > 0 && next == ' ' => out.extend(['\\', c]),
             c => out.push(c),
         }
         before = c;
