@@ -33,10 +33,19 @@ fn escape(text: &str, mut escaper: Escaper) -> String {
 /// JSON requires that only for the characters below U+0020, but a terminal also obeys the C1 controls.
 pub fn json_text(value: &Json) -> String {
     let text = value.to_string();
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match is_hidden(c) {
-            // Outside of its strings a document is plain ASCII, so this is always inside of one.
+    let spelled = spell(&text, is_hidden);
+    match printable(&spelled) == spelled {
+        true => spelled,
+        // Whatever else would be escaped, such as marks without end, is not ASCII.
+        false => spell(&text, |c| !c.is_ascii()),
+    }
+}
+
+/// Writes these characters as JSON's escapes. Outside of its strings a document is plain ASCII, so each is inside of one.
+fn spell(json: &str, is_spelled: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match is_spelled(c) || c == '\u{7f}' {
             true => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     out.push_str(&format!("\\u{unit:04x}"));
@@ -233,5 +242,9 @@ mod tests {
         let text = json_text(&value);
         assert_eq!(text, r#"{"a\u009b":["\u001b\u007f\u202e\udb40\udc41é"]}"#);
         assert_eq!(serde_json::from_str::<Json>(&text).unwrap(), value);
+        let zalgo = serde_json::json!(format!("ü{}\u{7f}", "\u{301}".repeat(40)));
+        let text = json_text(&zalgo);
+        assert_eq!(printable(&text), text, "printing it leaves it as it is");
+        assert_eq!(serde_json::from_str::<Json>(&text).unwrap(), zalgo);
     }
 }
