@@ -12,6 +12,7 @@ mod machine_paths;
 mod module_docs;
 mod names;
 mod orphans;
+mod printing;
 mod rust_code;
 mod skipped_tests;
 mod user_folders;

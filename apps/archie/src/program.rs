@@ -1,6 +1,5 @@
 //! Parses, builds, runs, and maps to an exit code.
 
-use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -10,12 +9,14 @@ use crate::cli::args::Args;
 use crate::cli::settings::Settings;
 use crate::exit::Exit;
 use crate::home::Home;
-use crate::say::Console;
+use crate::printable::is_hidden;
+use crate::say::{self, Console};
 use crate::{commands, shell};
 
 /// The whole program, with agents of one's own beside those that come with it.
 pub fn run(own: &[MakeAgent]) -> ExitCode {
-    let args = Args::parse();
+    std::panic::set_hook(Box::new(|panic| say::print_error(&panic.to_string())));
+    let args = Args::try_parse().unwrap_or_else(|error| refuse(&error));
     log();
     let makers: Vec<MakeAgent> = AGENTS.iter().chain(own).copied().collect();
     match obey(&args, &makers) {
@@ -55,14 +56,25 @@ fn log() {
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
+        // Colours would have to be told apart from those that a field brings.
+        .with_ansi(false)
+        .with_writer(|| say::LogWriter)
         .init();
+}
+
+/// Ends the program with what is wrong with the command line, or with the help that it asks for.
+fn refuse(error: &clap::Error) -> ! {
+    let is_plain = std::env::args_os().all(|arg| !arg.to_string_lossy().chars().any(is_hidden));
+    if is_plain {
+        error.exit();
+    }
+    // The name of a file may be among the arguments, and clap repeats them as they are.
+    say::print_error(&error.to_string());
+    std::process::exit(error.exit_code());
 }
 
 /// Says what went wrong: what, why, and what to do, one below the other, on stderr.
 pub(crate) fn complain(error: &anyhow::Error) {
-    let mut err = std::io::stderr().lock();
     let mut said = String::new();
     for cause in error.chain() {
         let cause = cause.to_string();
@@ -75,8 +87,7 @@ pub(crate) fn complain(error: &anyhow::Error) {
         } else {
             "  because: "
         };
-        // Nobody is left to tell if this fails.
-        let _ = writeln!(err, "{begin}{cause}");
+        say::print_error(&format!("{begin}{cause}"));
         said.push_str(&cause);
     }
 }

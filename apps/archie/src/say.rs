@@ -1,4 +1,7 @@
 //! The one way to talk to the person: everything that is shown goes through here, and every question.
+//!
+//! Text may come from strangers, so every way out of here makes it [`printable`]; what colours it, is added after that.
+//! A tidy test keeps `print!`, `stdout` and `stderr` out of the rest of the program.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::sync::Mutex;
@@ -6,6 +9,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+
+use crate::printable::{Escaper, json_text, one_line, printable};
 
 /// Shows and asks.
 pub trait Say: Send + Sync {
@@ -40,7 +45,7 @@ pub trait Say: Send + Sync {
 
     /// Data for programs.
     fn json(&self, value: &serde_json::Value) {
-        self.line(&value.to_string());
+        self.line(&json_text(value));
     }
 }
 
@@ -77,12 +82,19 @@ struct Pieces {
     column: usize,
     /// The beginning of a word, whose line is chosen when it is whole.
     word: String,
+    /// Makes the answer printable across its pieces.
+    escaper: Escaper,
 }
 
 impl Pieces {
     /// What can be shown now, with lines of this width that break between words.
     fn add(&mut self, text: &str, width: usize) -> String {
         self.is_open = true;
+        let text = self.escaper.push(text);
+        self.lay_out(&text, width)
+    }
+
+    fn lay_out(&mut self, text: &str, width: usize) -> String {
         let mut shown = String::new();
         for letter in text.chars() {
             match letter {
@@ -113,7 +125,8 @@ impl Pieces {
     }
 
     fn end(&mut self, width: usize) -> String {
-        let mut shown = String::new();
+        let held = self.escaper.finish();
+        let mut shown = self.lay_out(&held, width);
         self.flush(&mut shown, width);
         if std::mem::take(&mut self.is_open) {
             shown.push('\n');
@@ -133,6 +146,7 @@ impl Console {
         }
     }
 
+    /// Writes text as it is: it must be printable.
     fn print(&self, text: &str) {
         let mut out = std::io::stdout().lock();
         // Whoever closed the pipe has seen enough.
@@ -153,6 +167,36 @@ impl Console {
     }
 }
 
+/// Writes lines to stderr, printable.
+pub(crate) fn print_error(text: &str) {
+    let mut err = std::io::stderr().lock();
+    // Nobody is left to tell if this fails.
+    let _ = writeln!(err, "{}", printable(text.trim_end()));
+}
+
+/// Returns whether a person sits at both ends: types the input and reads the output.
+pub(crate) fn is_interactive() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// Where log lines go: to stderr, each event on one line and printable, whatever its fields hold.
+#[derive(Debug)]
+pub(crate) struct LogWriter;
+
+impl Write for LogWriter {
+    /// Takes one event, with the line end that closes it.
+    fn write(&mut self, event: &[u8]) -> std::io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        let line = one_line(text.strip_suffix('\n').unwrap_or(&text));
+        writeln!(std::io::stderr().lock(), "{line}")?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// How wide the terminal is.
 fn width() -> usize {
     usize::from(termimad::terminal_size().0)
@@ -167,11 +211,12 @@ impl Default for Console {
 impl Say for Console {
     fn line(&self, text: &str) {
         self.close();
-        self.print(&format!("{text}\n"));
+        self.print(&format!("{}\n", printable(text)));
     }
 
     fn markdown(&self, text: &str) {
         self.close();
+        let text = &printable(text);
         match self.is_terminal && self.has_colours {
             true => self.print(&termimad::MadSkin::default().term_text(text).to_string()),
             false => self.print(&format!("{}\n", text.trim_end())),
@@ -191,6 +236,7 @@ impl Say for Console {
 
     fn aside(&self, text: &str) {
         self.close();
+        let text = printable(text);
         let mut err = std::io::stderr().lock();
         // Nobody is left to tell if this fails.
         let _ = match err.is_terminal() && self.has_colours {
@@ -201,7 +247,7 @@ impl Say for Console {
 
     fn ask(&self, prompt: &str) -> anyhow::Result<Option<String>> {
         self.close();
-        self.print(prompt);
+        self.print(&printable(prompt));
         let mut line = String::new();
         let read = std::io::stdin().lock().read_line(&mut line)?;
         if read == 0 {
@@ -210,7 +256,7 @@ impl Say for Console {
         }
         if !std::io::stdin().is_terminal() {
             // So that what was piped in reads like a conversation.
-            self.print(&format!("{}\n", line.trim_end()));
+            self.print(&format!("{}\n", printable(line.trim_end())));
         }
         Ok(Some(line.trim_end_matches(['\n', '\r']).to_owned()))
     }
@@ -223,7 +269,7 @@ impl Say for Console {
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
             bar.set_style(style);
         }
-        bar.set_message(what.to_owned());
+        bar.set_message(one_line(what));
         bar.enable_steady_tick(Duration::from_millis(120));
         Waiting(Some(bar))
     }
@@ -253,4 +299,15 @@ fn an_answer_breaks_between_words_as_it_comes() {
         "Agent: I see \nnothing that \nneeds Kafka.\nReally.\n"
     );
     assert_eq!(pieces.end(16), "", "nothing is open any more");
+}
+
+#[test]
+fn pieces_of_an_escape_sequence_are_shown_and_take_their_room() {
+    let mut pieces = Pieces::default();
+    let mut shown = String::new();
+    for piece in ["ab \u{1b}", "[2J\u{9b}", "6n\r", "\nnext", "\r"] {
+        shown.push_str(&pieces.add(piece, 12));
+    }
+    shown.push_str(&pieces.end(12));
+    assert_eq!(shown, "ab \n\\u{1b}[2J\\u{9b}6n\nnext\\r\n");
 }

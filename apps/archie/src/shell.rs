@@ -1,7 +1,6 @@
 //! The shell: lines with editing, history and completion, one command after the other.
 
 use std::borrow::Cow;
-use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{CommandFactory, Parser};
@@ -19,7 +18,8 @@ use crate::cli::args::{Command, Line};
 use crate::commands;
 use crate::exit::Exit;
 use crate::home::Home;
-use crate::say::{Console, Say, Waiting};
+use crate::printable::{one_line, printable};
+use crate::say::{self, Console, Say, Waiting};
 
 /// What stands before what is typed.
 pub const PROMPT: &str = "archie> ";
@@ -30,7 +30,7 @@ pub fn start_shell(
     makers: &[MakeAgent],
     runtime: &tokio::runtime::Runtime,
 ) -> anyhow::Result<Exit> {
-    let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let is_terminal = say::is_interactive();
     let ids = Arc::new(Mutex::new(Vec::new()));
     let say: Box<dyn Say> = match is_terminal {
         true => Box::new(Terminal::new(&home, ids.clone())?),
@@ -229,9 +229,10 @@ impl Say for Terminal {
 
     fn ask(&self, prompt: &str) -> anyhow::Result<Option<String>> {
         self.console.pieces_end();
+        let shown = printable(prompt);
         let mut editor = self.editor.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            match editor.readline(prompt) {
+            match editor.readline(&shown) {
                 Ok(line) => {
                     // A history that cannot be written is no reason to stop.
                     let _ = editor.append_history(&self.history);
@@ -296,7 +297,7 @@ impl Completer for Typing {
         let start = typed.rfind(' ').map_or(0, |at| at + 1);
         let word = &typed[start..];
         let pair = |text: String| Pair {
-            display: text.clone(),
+            display: one_line(&text),
             replacement: text,
         };
         if start == 0 {
@@ -319,7 +320,10 @@ impl Completer for Typing {
             let fitting = ids.iter().filter(|id| id.starts_with(word)).cloned();
             return Ok((start, fitting.map(pair).collect()));
         }
-        self.files.complete(line, pos, cx)
+        let (start, mut pairs) = self.files.complete(line, pos, cx)?;
+        // The editor writes what it completes as it is, so a name that cannot be shown has to be typed.
+        pairs.retain(|pair| one_line(&pair.replacement) == pair.replacement);
+        Ok((start, pairs))
     }
 }
 

@@ -104,8 +104,9 @@ pub fn without_home(
         Command::New(args) => new::run(args, &Console::new()),
         Command::Worker(args) => worker::run(args, settings, makers, &Console::new()),
         Command::Completions { shell } => {
-            let mut out = std::io::stdout().lock();
-            clap_complete::generate(*shell, &mut Args::command(), "archie", &mut out);
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Args::command(), "archie", &mut script);
+            Console::new().line(String::from_utf8_lossy(&script).trim_end());
             Ok(Exit::Done)
         }
         _ => anyhow::bail!("this command needs the store"),

@@ -10,6 +10,7 @@ use crate::agents::each_entry;
 use crate::cli::args::{DeleteArgs, FileArgs, ImportArgs, ThreadArgs, ThreadsArgs};
 use crate::exit::Exit;
 use crate::home::Home;
+use crate::printable::one_line;
 use crate::say::Say;
 use crate::user_folder::{Access, read_named_file, write_named_file};
 
@@ -34,11 +35,12 @@ pub(super) async fn list(args: &ThreadsArgs, home: &Home, say: &dyn Say) -> anyh
             .and_then(Json::as_str)
             .unwrap_or_default();
         say.line(&format!(
-            "{}  {:<8} {:<9} {}  {title}",
+            "{}  {:<8} {:<9} {}  {}",
             row.thread,
             row.graph,
             row.head.status.as_str(),
-            time(row.updated)
+            time(row.updated),
+            one_line(title)
         ));
     }
     Ok(Exit::Done)

@@ -56,12 +56,12 @@ fn a4_the_interview_goes_to_its_end_and_the_file_is_written() {
         assert!(result.contains(&format!("## {heading}\n")), "{result}");
     }
     assert!(
-        result.contains("(`a.md:3`: \"Ten thousand orders a day\")"),
+        result.contains("  - checked: `a.md:3` says \"Ten thousand orders a day\"\n"),
         "{result}"
     );
     assert!(result.contains("**unsupported**: `b.txt:1`"), "{result}");
     assert!(
-        result.contains("(`b.txt:1`: \"We have one machine\")"),
+        result.contains("  - checked: `b.txt:1` says \"We have one machine\"\n"),
         "the line is mended: {result}"
     );
     let shown = desk.json(&["show", &desk.thread(), "--json"]);

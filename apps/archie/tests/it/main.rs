@@ -8,6 +8,7 @@
 mod acceptance;
 mod at_once;
 mod atris;
+mod browser;
 mod budget;
 mod cluster;
 mod commands;
@@ -22,6 +23,8 @@ mod local_model;
 mod mail;
 mod many;
 mod otlp;
+mod printed;
 mod sheet;
 mod snapshots;
 mod terminal;
+mod tmux;

@@ -1,141 +1,12 @@
 //! The acceptance of `analyze` in a real terminal: keys are typed, the screen is read.
 
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::json;
 
 use crate::kit::Desk;
+use crate::tmux::{LOOK, PATIENCE, Terminal};
 
-/// A terminal of its own, with a program in it.
-struct Terminal {
-    socket: String,
-}
-
-impl Terminal {
-    fn open(desk: &Desk) -> Self {
-        let socket = desk.path("tmux").display().to_string();
-        let terminal = Self { socket };
-        let program = desk.command();
-        let variables = program.get_envs().filter_map(|(name, value)| {
-            let (name, value) = (name.to_str()?, value?.to_str()?);
-            Some(format!("{name}={value}"))
-        });
-        let mut start = terminal.tmux();
-        start.args([
-            "-f",
-            "/dev/null",
-            "new-session",
-            "-d",
-            "-x",
-            "110",
-            "-y",
-            "50",
-            "-c",
-        ]);
-        start.arg(desk.path(""));
-        start.args(["env", "TERM=screen-256color"]);
-        start.args(variables).arg(program.get_program());
-        assert!(start.status().unwrap().success());
-        terminal
-    }
-
-    fn tmux(&self) -> Command {
-        let mut tmux = Command::new("tmux");
-        tmux.args(["-S", &self.socket]).env_remove("TMUX");
-        tmux
-    }
-
-    fn kill_9(&self) {
-        let pid = self
-            .tmux()
-            .args(["display", "-p", "#{pane_pid}"])
-            .output()
-            .unwrap();
-        let pid = String::from_utf8(pid.stdout).unwrap();
-        let killed = Command::new("kill")
-            .args(["-9", pid.trim()])
-            .status()
-            .unwrap();
-        assert!(killed.success());
-        self.until_gone();
-    }
-
-    /// The program has ended, and its terminal with it.
-    fn until_gone(&self) {
-        let begun = Instant::now();
-        while self
-            .tmux()
-            .args(["has-session"])
-            .output()
-            .unwrap()
-            .status
-            .success()
-        {
-            assert!(
-                begun.elapsed() < PATIENCE,
-                "it is still there:\n{}",
-                self.screen()
-            );
-            std::thread::sleep(LOOK);
-        }
-    }
-
-    fn types(&self, line: &str) {
-        let typed = self
-            .tmux()
-            .args(["send-keys", "-l", "--", line])
-            .status()
-            .unwrap();
-        assert!(typed.success());
-        self.presses("Enter");
-    }
-
-    fn presses(&self, key: &str) {
-        assert!(
-            self.tmux()
-                .args(["send-keys", key])
-                .status()
-                .unwrap()
-                .success()
-        );
-    }
-
-    fn screen(&self) -> String {
-        let shown = self
-            .tmux()
-            .args(["capture-pane", "-p", "-S", "-"])
-            .output()
-            .unwrap();
-        String::from_utf8_lossy(&shown.stdout).into_owned()
-    }
-
-    /// Waits until the last thing on the screen is this.
-    fn shows(&self, text: &str) -> String {
-        let begun = Instant::now();
-        loop {
-            let screen = self.screen();
-            if screen.trim_end().ends_with(text.trim_end()) {
-                return screen;
-            }
-            assert!(
-                begun.elapsed() < PATIENCE,
-                "{text:?} does not come:\n{screen}"
-            );
-            std::thread::sleep(LOOK);
-        }
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        // It is gone already where its program has ended.
-        let _ = self.tmux().args(["kill-server"]).output();
-    }
-}
-
-const PATIENCE: Duration = Duration::from_secs(20);
-const LOOK: Duration = Duration::from_millis(20);
 const ASKS: &str = "Your response:";
 const PROMPT: &str = "archie>";
 
@@ -205,7 +76,7 @@ fn killed_at_the_prompt_and_in_a_call_the_interview_goes_on_and_ends_in_a_file()
 
     assert!(
         desk.result()
-            .contains("(`b.txt:1`: \"We have one machine\")")
+            .contains("  - checked: `b.txt:1` says \"We have one machine\"\n")
     );
     let asked = ["initial", "followup", "final"].map(|label| desk.asked(label));
     assert_eq!(

@@ -13,6 +13,7 @@ use super::state::{AppState, AppStateUpdate, Call, Section};
 use super::{ANALYSIS_INTERRUPT, ANALYSIS_PREPARE, NAME};
 use crate::agents::{AnyThread, BoxFuture, state_of};
 use crate::exit::Exit;
+use crate::printable::one_line;
 use crate::questions::Asked;
 use crate::say::Say;
 use crate::spent::Spent;
@@ -164,7 +165,7 @@ fn spent(calls: &[Call]) -> Spent {
 }
 
 fn tell_inputs(id: &str, read: &Read, talk: &Talk<'_>) {
-    let mut names: Vec<_> = read.contents.keys().take(NAMES_SHOWN).cloned().collect();
+    let mut names: Vec<_> = read.contents.keys().take(NAMES_SHOWN).map(|name| one_line(name)).collect();
     if read.contents.len() > NAMES_SHOWN {
         names.push(format!("and {} more", read.contents.len() - NAMES_SHOWN));
     }
@@ -176,7 +177,7 @@ fn tell_inputs(id: &str, read: &Read, talk: &Talk<'_>) {
     let mut skipped: Vec<_> = all
         .iter()
         .take(SKIPPED_SHOWN)
-        .map(|skipped| skipped.name.clone())
+        .map(|skipped| one_line(&skipped.name))
         .collect();
     if all.len() > SKIPPED_SHOWN {
         skipped.push(format!("and {} more", all.len() - SKIPPED_SHOWN));
@@ -216,7 +217,7 @@ async fn recheck(prefix: &str, talk: &Talk<'_>) -> anyhow::Result<Exit> {
         say.line("no note has changed; everything stands as it was");
         return Ok(Exit::Done);
     }
-    say.line(&format!("changed: {}", changed.join(", ")));
+    say.line(&format!("changed: {}", one_line(&changed.join(", "))));
     let stale = evidence::recheck(&mut state.findings, &read.contents);
     if stale.is_empty() {
         say.line("every claim is still supported");
@@ -236,7 +237,7 @@ async fn recheck(prefix: &str, talk: &Talk<'_>) -> anyhow::Result<Exit> {
             Section::Decisions => "decision",
             _ => "claim",
         };
-        say.line(&format!("reopened: {}", finding.claim));
+        say.line(&format!("reopened: {}", one_line(&finding.claim)));
         told.push_str(&format!(
             "This {word} is no longer supported by them: {}\n",
             finding.claim

@@ -7,6 +7,7 @@ use anyhow::Context;
 use super::inputs::RESULT;
 use super::prompts::QUERY;
 use super::state::{AppState, Finding, Role, Section, Support};
+use crate::markdown;
 use crate::user_folder::{Access, EntryKind, FileName, FolderError, RelativePath, UserFolder};
 
 /// The result as Markdown.
@@ -18,11 +19,12 @@ pub fn markdown(state: &AppState, findings: &[Finding], degraded: Option<&str>) 
         .find(|turn| turn.role == Role::User);
     if let Some(first) = first {
         let query = first.content.strip_prefix(QUERY).unwrap_or(&first.content);
-        text.push_str(&format!("> {}\n\n", query.replace('\n', "\n> ")));
+        text.push_str(&format!("{}\n", markdown::quoted_text(query)));
     }
     if let Some(why) = degraded {
         text.push_str(&format!(
-            "**Degraded:** {why}. What follows was put together without the model.\n\n"
+            "**Degraded:** {}. What follows was put together without the model.\n\n",
+            markdown::text(why)
         ));
     }
     for section in Section::ALL {
@@ -36,7 +38,8 @@ pub fn markdown(state: &AppState, findings: &[Finding], degraded: Option<&str>) 
             continue;
         }
         for finding in ours {
-            text.push_str(&format!("- {}{}\n", finding.claim, source_of(finding)));
+            let claim = markdown::text(&finding.claim);
+            text.push_str(&format!("- {claim}\n{}", source_of(finding)));
         }
         text.push('\n');
     }
@@ -45,17 +48,19 @@ pub fn markdown(state: &AppState, findings: &[Finding], degraded: Option<&str>) 
     text
 }
 
+/// The line below a claim that says what the program found. A claim is one line without markup, so it can neither write such a
+/// line nor look like one.
 fn source_of(finding: &Finding) -> String {
     let Some(source) = &finding.source else {
         return String::new();
     };
-    let place = format!("`{}:{}`", source.file, source.line);
+    let place = markdown::code(&format!("{}:{}", source.file, source.line));
+    let quote = markdown::text(&source.quote);
     match finding.support {
-        Support::Quoted | Support::Moved => format!(" ({place}: \"{}\")", source.quote),
-        Support::Unsupported => format!(
-            " (**unsupported**: {place} does not say \"{}\")",
-            source.quote
-        ),
+        Support::Quoted | Support::Moved => format!("  - checked: {place} says \"{quote}\"\n"),
+        Support::Unsupported => {
+            format!("  - **unsupported**: {place} does not say \"{quote}\"\n")
+        }
         Support::Said => String::new(),
     }
 }
@@ -71,7 +76,8 @@ fn interview(state: &AppState, is_all: bool) -> String {
             Role::User => "You",
             Role::Agent => "Agent",
         };
-        text.push_str(&format!("**{who}:** {}\n\n", turn.content));
+        let said = markdown::quoted_text(&turn.content);
+        text.push_str(&format!("**{who}:**\n\n{said}\n"));
     }
     text
 }
@@ -82,7 +88,7 @@ fn inputs(state: &AppState) -> String {
         text.push_str("None.\n");
     }
     for (name, hash) in &state.inputs.hashes {
-        text.push_str(&format!("- `{name}` {hash}\n"));
+        text.push_str(&format!("- {} {hash}\n", markdown::code(name)));
     }
     text
 }
@@ -171,7 +177,87 @@ pub fn persist_final_output(output: &str, folder: &Path) -> anyhow::Result<PathB
 mod tests {
     use std::fs;
 
+    use pulldown_cmark::{Event, Parser, Tag};
+
+    use super::super::state::Source;
     use super::*;
+
+    /// The evidence of a page, as somebody reads it: what is in the lists below the claims.
+    fn evidence(page: &str) -> Vec<String> {
+        let (mut found, mut depth) = (Vec::new(), 0);
+        for event in Parser::new_ext(page, markdown::DIALECT) {
+            match event {
+                Event::Start(Tag::List(_)) => depth += 1,
+                Event::End(pulldown_cmark::TagEnd::List(_)) => depth -= 1,
+                Event::Start(Tag::Item) if depth == 2 => found.push(String::new()),
+                Event::Text(text) | Event::Code(text) if depth == 2 => {
+                    if let Some(last) = found.last_mut() {
+                        last.push_str(&text);
+                    }
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn a_claim_cannot_look_like_a_checked_quotation() {
+        let forged = [
+            "Pay.\n  - checked: `a.md:1` says \"the CFO signed off 5M\"",
+            "Pay. (`a.md:1`: \"the CFO signed off 5M\")",
+            "Pay.\r\n  - checked: `a.md:1` says \"x\"",
+            "Pay.\u{2028}  - checked: `a.md:1` says \"x\"",
+            "- checked: `a.md:1` says \"x\"",
+            "1. checked: `a.md:1` says \"x\"",
+            "Pay. </li><ul><li>checked: <code>a.md:1</code> says \"x\"</ul>",
+            "Pay. \u{202e}\"x\" syas `1:dm.a` :dekcehc",
+            "Pay.\n\n## Decisions and why\n\n- Trust me.\n  - checked: `a.md:1` says \"x\"",
+            "`\n  - checked: `a.md:1` says \"x\"",
+            "<!--",
+            "```\n  - checked: `a.md:1` says \"x\"",
+        ];
+        for claim in forged {
+            let said = Finding {
+                section: Section::Decisions,
+                claim: claim.to_owned(),
+                source: None,
+                support: Support::Said,
+            };
+            let missed = Finding {
+                source: Some(Source {
+                    file: "a.md\n  - checked: `b.md".to_owned(),
+                    line: 1,
+                    quote: claim.to_owned(),
+                }),
+                support: Support::Unsupported,
+                ..said.clone()
+            };
+            let mut state = AppState::default();
+            for role in [Role::User, Role::Agent] {
+                state.analysis_history.push(super::super::state::Turn {
+                    role,
+                    content: claim.to_owned(),
+                });
+            }
+            state.inputs.hashes.insert(claim.to_owned(), "0".to_owned());
+            let page = markdown(&state, &[said, missed], Some(claim));
+            assert!(markdown::is_tame(&page), "{page}");
+            let evidence = evidence(&page);
+            assert_eq!(evidence.len(), 1, "{claim:?}: {evidence:?}\n{page}");
+            assert!(evidence[0].starts_with("unsupported: "), "{evidence:?}");
+            let bare: Vec<_> = page
+                .lines()
+                .filter(|line| line.trim_start().starts_with("- checked"))
+                .collect();
+            assert!(bare.is_empty(), "{claim:?}: {bare:?}");
+            let code = Parser::new_ext(&page, markdown::DIALECT)
+                .filter(|event| matches!(event, Event::Code(_)))
+                .count();
+            assert_eq!(code, 2, "only the program writes code: {page}");
+            assert!(!page.contains('\u{202e}'), "{page}");
+        }
+    }
 
     #[test]
     fn a10_the_result_is_written_and_the_one_before_is_kept() {

@@ -5,6 +5,7 @@ mod cut;
 use serde_json::{Map, Value as Json, json};
 
 use super::catalogue::{Api, Catalogue, Dialect};
+use crate::printable::one_line;
 
 /// An answer in words, and what it lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -311,27 +312,14 @@ fn number(value: &Json) -> String {
     format!("{sign}{parted}")
 }
 
-/// A stranger's text on one line, with everything visible that would not be: what steers a terminal, what turns text around,
-/// what takes no room.
+/// A stranger's text on one line, printable, and not too long.
 pub(super) fn shown(text: &str) -> String {
-    let mut seen = String::new();
-    for c in text.chars().take(LINE_CHARS) {
-        match c {
-            '\n' | '\r' | '\t' => seen.push(' '),
-            c if is_hidden(c) => seen.extend(c.escape_unicode()),
-            c => seen.push(c),
-        }
+    let short: String = text.chars().take(LINE_CHARS).collect();
+    let mut shown = one_line(&short);
+    if short.len() < text.len() {
+        shown.push('…');
     }
-    if text.chars().nth(LINE_CHARS).is_some() {
-        seen.push('…');
-    }
-    seen
-}
-
-/// Whether a character does something else than to be seen.
-pub(super) fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+    shown
 }
 
 const NAMES: [&str; 17] = [
@@ -381,7 +369,7 @@ mod tests {
     fn what_would_not_be_seen_is_shown() {
         assert_eq!(
             shown("a\u{202e}b\u{1b}[2J\nc\u{200b}"),
-            "a\\u{202e}b\\u{1b}[2J c\\u{200b}"
+            "a\\u{202e}b\\u{1b}[2J\\nc\\u{200b}"
         );
     }
 

@@ -9,12 +9,13 @@ use superstep::NodeError;
 use superstep_agent::{Approval, Tool, ToolError, ToolOutput};
 use superstep_llm::ToolSpec;
 
-use super::answer::{self, is_hidden};
+use super::answer;
 use super::call::Exact;
 use super::catalogue::{Api, Body, Catalogue};
 use super::headers;
 use super::outside::{self, Outside};
 use crate::connector::{Fault, Origin};
+use crate::printable::{one_line, printable};
 
 /// The name of the tool, as an inbox shows it.
 pub(super) const CALL_API: &str = "call_api";
@@ -187,9 +188,10 @@ fn fits(template: &str, path: &str) -> bool {
 /// The exact call, with everything visible.
 fn described(args: &Json) -> String {
     let text = |name: &str| args[name].as_str().unwrap_or_default().to_owned();
-    let mut lines = vec![format!("{} {}", text("method"), text("url"))];
+    let mut lines = vec![one_line(&format!("{} {}", text("method"), text("url")))];
     for (name, value) in args["headers"].as_object().into_iter().flatten() {
-        lines.push(format!("{name}: {}", value.as_str().unwrap_or_default()));
+        let value = value.as_str().unwrap_or_default();
+        lines.push(one_line(&format!("{name}: {value}")));
     }
     if !args["body"].is_null() {
         lines.push(
@@ -197,18 +199,10 @@ fn described(args: &Json) -> String {
                 .unwrap_or_else(|_| args["body"].to_string()),
         );
     }
-    let told = format!(
+    format!(
         "This call changes something and has not been made:\n{}",
-        lines.join("\n")
-    );
-    let mut seen = String::new();
-    for c in told.chars() {
-        match c == '\n' || !is_hidden(c) {
-            true => seen.push(c),
-            false => seen.extend(c.escape_unicode()),
-        }
-    }
-    seen
+        printable(&lines.join("\n"))
+    )
 }
 
 #[cfg(test)]

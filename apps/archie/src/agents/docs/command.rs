@@ -19,6 +19,7 @@ use super::state::{AgentWorkflowConfig, DocsState, DocsStateUpdate};
 use super::{NAME, nodes};
 use crate::agents::{AnyThread, BoxFuture, state_of};
 use crate::exit::Exit;
+use crate::printable::one_line;
 use crate::questions::Asked;
 use crate::talk::{Manner, Talk};
 use crate::user_folder::{UserFolder, resolve_named};
@@ -316,13 +317,13 @@ impl Writing {
             .collect();
         talk.tell(&format!(
             "{}: {} files in {} directories ({})",
-            tree.project,
+            one_line(&tree.project),
             tree.files.len(),
             tree.directories.len(),
             languages.join(", ")
         ));
         for unread in tree.unread.iter().take(UNREAD_SHOWN) {
-            talk.say.aside(&format!("not read: {unread}"));
+            talk.say.aside(&format!("not read: {}", one_line(unread)));
         }
         if let Some(more @ 1..) = tree.unread.len().checked_sub(UNREAD_SHOWN) {
             talk.say.aside(&format!("not read: {more} more"));
@@ -338,7 +339,7 @@ impl Writing {
         talk: &Talk<'_>,
     ) -> anyhow::Result<()> {
         for (agent, why) in &plan.wanted {
-            talk.tell(&format!("{agent}: {why}"));
+            talk.tell(&one_line(&format!("{agent}: {why}")));
         }
         if !plan.kept.is_empty() {
             talk.tell(&format!("kept: {}", plan.kept.join(", ")));
@@ -367,7 +368,7 @@ impl Writing {
         for result in &state.results {
             talk.tell(&nodes::line(result));
             for warning in &result.warnings {
-                talk.say.aside(&format!("  {warning}"));
+                talk.say.aside(&format!("  {}", one_line(warning)));
             }
         }
         let report = state.report.clone().unwrap_or_default();
@@ -410,7 +411,7 @@ pub async fn handle_docs_command(
 
 fn tell_check(plan: &Plan, talk: &Talk<'_>) -> Exit {
     for (agent, why) in &plan.wanted {
-        talk.tell(&format!("stale: {agent}: {why}"));
+        talk.tell(&one_line(&format!("stale: {agent}: {why}")));
     }
     if talk.json {
         let stale = plan

@@ -2,8 +2,10 @@
 //!
 //! Five kinds are known: flowcharts, sequences, classes, entities and states. A flowchart is also drawn, simply, for the viewer.
 
+use maud::{Markup, html};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+
+use crate::printable::one_line;
 
 /// A diagram that can be drawn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,6 +107,103 @@ pub fn parse(text: &str) -> Result<Diagram, NoDiagram> {
         }),
     }
 }
+
+/// Reads a diagram, and returns its text without what acts: comments and directives, links, callbacks, and tags in labels.
+pub fn tame(text: &str) -> Result<String, NoDiagram> {
+    let diagram = parse(text)?;
+    let mut out = String::new();
+    for line in text.lines() {
+        let line = line.split("%%").next().unwrap_or(line).trim_end();
+        let first = line.split_whitespace().next().unwrap_or_default();
+        if first.is_empty() || ACTING.contains(&first.to_ascii_lowercase().as_str()) {
+            continue;
+        }
+        let mut line = without_tags(line);
+        if diagram.kind != Kind::Flowchart {
+            // Another statement could follow on the line, which nobody read.
+            line = line.replace(';', ",");
+        }
+        out.push_str(&line.replace(LESS_THAN, "#lt;"));
+        out.push('\n');
+    }
+    parse(&out).map(|_| out)
+}
+
+/// The line with [`LESS_THAN`] wherever a tag could begin; arrows and `<<word>>` stay.
+fn without_tags(line: &str) -> String {
+    let mut out = String::new();
+    let mut rest = line;
+    while let Some(at) = rest.find('<') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let word = rest
+            .strip_prefix("<<")
+            .and_then(|inner| inner.split_once(">>"))
+            .map(|(word, _)| word)
+            .filter(|word| word.chars().all(char::is_alphanumeric));
+        let kept = match word {
+            Some(word) => word.len() + 4,
+            None if rest[1..].starts_with(['|', '-', '.', '=', ' ']) => 1,
+            None => {
+                out.push(LESS_THAN);
+                rest = &rest[1..];
+                continue;
+            }
+        };
+        out.push_str(&rest[..kept]);
+        rest = &rest[kept..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// A name as a label between quotes: what would end it or draw something else is spelled in Mermaid's codes.
+pub fn label(name: &str) -> String {
+    let line = one_line(&name.split_whitespace().collect::<Vec<_>>().join(" "));
+    let mut out = String::new();
+    for c in line.chars() {
+        match CODES.iter().find(|(plain, _)| *plain == c) {
+            Some((_, code)) => out.push_str(code),
+            None => out.push(c),
+        }
+    }
+    out
+}
+
+/// What a label shows.
+fn unlabelled(label: &str) -> String {
+    let mut shown = label.to_owned();
+    for (plain, code) in CODES.iter().rev() {
+        shown = shown.replace(code, &plain.to_string());
+    }
+    shown
+}
+
+/// Characters that mean something in a label, and how Mermaid spells them otherwise. The first is in the others.
+const CODES: [(char, &str); 7] = [
+    ('#', "#35;"),
+    ('"', "#quot;"),
+    ('<', "#lt;"),
+    ('>', "#gt;"),
+    ('&', "#amp;"),
+    ('`', "#96;"),
+    ('%', "#37;"),
+];
+
+/// Stands for a `<` until semicolons have been dealt with.
+const LESS_THAN: char = '\u{1}';
+
+/// First words of lines that make a part of a diagram do something, or look like something else.
+const ACTING: [&str; 8] = [
+    "click",
+    "link",
+    "links",
+    "callback",
+    "href",
+    "properties",
+    "style",
+    "linkstyle",
+];
 
 struct Reading {
     diagram: Diagram,
@@ -357,7 +456,7 @@ const SHAPES: [(&str, &str); 9] = [
 const SEQUENCE_ARROWS: [&str; 8] = ["-->>", "->>", "-->", "->", "--x", "-x", "--)", "-)"];
 
 /// A flowchart as a picture: rows from top to bottom. None for other kinds.
-pub fn svg(diagram: &Diagram) -> Option<String> {
+pub fn svg(diagram: &Diagram) -> Option<Markup> {
     if diagram.kind != Kind::Flowchart || diagram.nodes.is_empty() {
         return None;
     }
@@ -380,35 +479,29 @@ pub fn svg(diagram: &Diagram) -> Option<String> {
         let x = GAP + indent + column * (BOX_WIDTH + GAP) + BOX_WIDTH / 2;
         (x, GAP + row * (BOX_HEIGHT + GAP) + BOX_HEIGHT / 2)
     };
-    let mut out = format!("<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" role=\"img\">");
-    for (from, to, label) in &diagram.edges {
+    let edges = diagram.edges.iter().map(|(from, to, label)| {
         let ((x1, y1), (x2, y2)) = (centre(*from), centre(*to));
-        let _ = write!(
-            out,
-            "<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>"
-        );
-        if !label.is_empty() {
-            let (x, y) = ((x1 + x2) / 2, (y1 + y2) / 2);
-            let _ = write!(
-                out,
-                "<text x=\"{x}\" y=\"{y}\" class=\"edge\">{}</text>",
-                escaped(label)
-            );
+        html! {
+            line x1=(x1) y1=(y1) x2=(x2) y2=(y2) {}
+            @if !label.is_empty() {
+                text x=((x1 + x2) / 2) y=((y1 + y2) / 2) class="edge" { (unlabelled(label)) }
+            }
         }
-    }
-    for (at, (_, label)) in diagram.nodes.iter().enumerate() {
+    });
+    let nodes = diagram.nodes.iter().enumerate().map(|(at, (_, label))| {
         let (x, y) = centre(at);
-        let (left, top) = (x - BOX_WIDTH / 2, y - BOX_HEIGHT / 2);
-        let short: String = label.chars().take(26).collect();
-        let _ = write!(
-            out,
-            "<rect x=\"{left}\" y=\"{top}\" width=\"{BOX_WIDTH}\" height=\"{BOX_HEIGHT}\" rx=\"6\"/><text x=\"{x}\" y=\"{}\">{}</text>",
-            y + 5,
-            escaped(&short)
-        );
-    }
-    out.push_str("</svg>");
-    Some(out)
+        let short: String = unlabelled(label).chars().take(26).collect();
+        html! {
+            rect x=(x - BOX_WIDTH / 2) y=(y - BOX_HEIGHT / 2) width=(BOX_WIDTH) height=(BOX_HEIGHT) rx="6" {}
+            text x=(x) y=(y + 5) { (short) }
+        }
+    });
+    Some(html! {
+        svg viewBox=(format!("0 0 {width} {height}")) width=(width) role="img" {
+            @for edge in edges { (edge) }
+            @for node in nodes { (node) }
+        }
+    })
 }
 
 /// How far each node is from where nothing leads to; rings are cut where they close.
@@ -422,14 +515,6 @@ fn rows(diagram: &Diagram) -> Vec<usize> {
         }
     }
     rows
-}
-
-/// Text that is safe inside HTML.
-pub fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }
 
 const BOX_WIDTH: usize = 200;
@@ -462,7 +547,7 @@ mod tests {
                 (3, 4, "")
             ]
         );
-        assert!(svg(&diagram).unwrap().contains("ok?"));
+        assert!(svg(&diagram).unwrap().into_string().contains("ok?"));
     }
 
     #[test]
@@ -495,5 +580,47 @@ mod tests {
         ] {
             parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
         }
+    }
+
+    #[test]
+    fn a_name_stays_a_label_whatever_is_in_it() {
+        for name in [
+            "C#",
+            "a\"] --> x[\"b",
+            "<img src=x onerror=alert(1)>",
+            "a\n```\n<b>",
+            "50%% off",
+            "\u{202e}x",
+            "&lt;",
+            "#35;quot;",
+        ] {
+            let text = format!("graph TD\n  a[\"{}\"]\n  a --> b\n", label(name));
+            let diagram = parse(&text).unwrap_or_else(|error| panic!("{name:?}: {error}"));
+            assert_eq!(diagram.nodes.len(), 2, "{text}");
+            assert!(!text.contains(['<', '`', '%', '\u{202e}']), "{text}");
+            let meant = one_line(&name.split_whitespace().collect::<Vec<_>>().join(" "));
+            assert_eq!(unlabelled(&diagram.nodes[0].1), meant);
+            let drawn = svg(&diagram).unwrap().into_string();
+            assert!(!drawn.contains("<img"), "{drawn}");
+        }
+    }
+
+    #[test]
+    fn what_acts_is_taken_out_of_a_diagram() {
+        let flow = "%%{init: {'securityLevel': 'loose'}}%%\ngraph TD\nA[\"<a href='javascript:x'>y</a>\"] <--> B %% x\nclick A \"javascript:alert(1)\"\nstyle A fill:url(http://evil.example)";
+        assert_eq!(
+            tame(flow).unwrap(),
+            "graph TD\nA[\"#lt;a href='javascript:x'>y#lt;/a>\"] <--> B\n"
+        );
+        let calls = "sequenceDiagram\nA->>B: hi; link A: x @ https://evil.example";
+        assert_eq!(
+            tame(calls).unwrap(),
+            "sequenceDiagram\nA->>B: hi, link A: x @ https://evil.example\n"
+        );
+        let class = "classDiagram\nclass Cart {\n <<interface>>\n <<img src=x>>\n}\nCart <|-- Big";
+        assert_eq!(
+            tame(class).unwrap(),
+            "classDiagram\nclass Cart {\n <<interface>>\n #lt;#lt;img src=x>>\n}\nCart <|-- Big\n"
+        );
     }
 }

@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use pulldown_cmark::{Event, Parser};
 
 use super::manifest::{self, Manifest, NewPage};
 use super::scan::Tree;
 use super::state::{AgentResult, DocsState};
 use super::{viewer, writers};
+use crate::markdown;
 use crate::user_folder::{Access, FileName, RelativePath, UserFolder, resolve_named};
 
 /// The name of the index.
@@ -174,37 +176,29 @@ fn linked(text: &str, tree: &Tree, up: &Option<String>) -> String {
         return text.to_owned();
     };
     let mut out = String::new();
-    let mut in_block = false;
-    for line in text.split_inclusive('\n') {
-        if line.trim_start().starts_with("```") {
-            in_block = !in_block;
-        }
-        if in_block || line.matches('`').count() % 2 == 1 {
-            out.push_str(line);
-            continue;
-        }
-        for (at, part) in line.split('`').enumerate() {
-            match at % 2 {
-                1 => out.push_str(&code(part, tree, up)),
-                _ => out.push_str(part),
-            }
+    let mut done = 0;
+    for (event, place) in Parser::new_ext(text, markdown::DIALECT).into_offset_iter() {
+        if let Event::Code(name) = event
+            && let Some(target) = target(&name, tree, up)
+        {
+            out.push_str(&text[done..place.start]);
+            out.push_str(&format!("[{}]({target})", &text[place.clone()]));
+            done = place.end;
         }
     }
+    out.push_str(&text[done..]);
     out
 }
 
-fn code(part: &str, tree: &Tree, up: &str) -> String {
-    let (path, line) = part.split_once(':').unwrap_or((part, ""));
+/// Where `path` or `path:line` is, seen from a page.
+fn target(name: &str, tree: &Tree, up: &str) -> Option<String> {
+    let (path, line) = name.split_once(':').unwrap_or((name, ""));
     let is_place = tree.file(path).is_some() && line.chars().all(|c| c.is_ascii_digit());
-    if !is_place || path.contains(['(', ')', ' ', '[', ']']) {
-        return format!("`{part}`");
-    }
-    let anchor = if line.is_empty() {
-        String::new()
-    } else {
-        format!("#L{line}")
+    let anchor = match line {
+        "" => String::new(),
+        line => format!("#L{line}"),
     };
-    format!("[`{part}`]({up}{path}{anchor})")
+    is_place.then(|| format!("{up}{}{anchor}", markdown::target(path)))
 }
 
 /// A name that a repository gave itself, as text on one line of Markdown.
@@ -223,7 +217,7 @@ fn one_line(name: &str) -> String {
 fn index(manifest: &Manifest) -> String {
     let mut text = format!(
         "# {}: architecture documentation\n\n{} files in {} directories.\n\n| Page | Summary | Confidence |\n| --- | --- | --- |\n",
-        one_line(&manifest.project),
+        markdown::text(&manifest.project),
         manifest.file_count,
         manifest.directory_count
     );
@@ -233,8 +227,10 @@ fn index(manifest: &Manifest) -> String {
             false => format!("{:.2}", made.result.confidence),
         };
         text.push_str(&format!(
-            "| [{name}]({}) | {} | {confidence} |\n",
-            made.page, made.result.summary
+            "| [{}]({}) | {} | {confidence} |\n",
+            markdown::text(name),
+            markdown::target(&made.page),
+            markdown::text(&made.result.summary)
         ));
     }
     text.push_str("\nTo read offline, open `index.html` in a browser. Made by `archie docs`; `archie docs --check` says whether it still holds.\n");

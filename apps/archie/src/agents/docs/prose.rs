@@ -1,9 +1,12 @@
 //! What the model wrote, made fit for a page: nothing that does not hold, no links, no markup of its own, no diagram that cannot
 //! be drawn. Headings, tables and numbers of a page come from us.
 
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
+
 use super::accuracy;
 use super::mermaid;
 use super::scan::Tree;
+use crate::markdown;
 
 /// A text that is fit for a page.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -39,87 +42,64 @@ impl Tidy {
 /// Makes a text fit for a page.
 pub(super) fn tidied(text: &str, tree: &Tree) -> Tidy {
     let mut tidy = Tidy::default();
-    let mut out = String::new();
-    let mut block: Option<(String, String)> = None;
-    for line in text.lines() {
-        let fence = line.trim_start().strip_prefix("```");
-        match (&mut block, fence) {
-            (None, Some(language)) => block = Some((language.trim().to_owned(), String::new())),
-            (None, None) => {
-                out.push_str(&plain_line(line));
-                out.push('\n');
-            }
-            (Some((_, content)), None) => {
-                content.push_str(line);
-                content.push('\n');
-            }
-            (Some((language, content)), Some(_)) => {
-                if language == "mermaid" {
-                    match mermaid::parse(content) {
-                        Ok(_) => out.push_str(&format!("```mermaid\n{content}```\n")),
-                        Err(error) => tidy.broken.push(error.to_string()),
-                    }
-                }
-                // Other code is not the model's to write: what there is stands in the tree.
-                block = None;
-            }
-        }
-    }
-    if block.is_some() {
-        tidy.broken.push("it is not closed".to_owned());
-    }
-    let (kept, dropped) = accuracy::cleaned(&out, tree);
+    let written = match markdown::tame(text) {
+        Some(events) => markdown::emit(&fit(events, &mut tidy.broken)),
+        None => None,
+    };
+    let written = written.unwrap_or_else(|| markdown::sanitize(text));
+    let (kept, dropped) = accuracy::cleaned(&written, tree);
     tidy.dropped = dropped;
-    tidy.text = squeezed(&kept);
+    // A sentence that is cut out may have opened what a later one closes.
+    tidy.text = markdown::sanitize(&squeezed(&kept));
     tidy
 }
 
-/// A line without headings, links and markup.
-fn plain_line(line: &str) -> String {
-    let trimmed = line.trim_start();
-    let level = trimmed.chars().take_while(|c| *c == '#').count();
-    let is_heading = level > 0 && trimmed[level..].starts_with(' ');
-    let mut out = String::new();
-    let line = match is_heading {
-        true => {
-            out.push_str("### ");
-            trimmed[level..].trim().trim_end_matches('#')
+/// Leaves words, headings of the third level and diagrams that can be drawn.
+fn fit<'a>(events: Vec<Event<'a>>, broken: &mut Vec<String>) -> Vec<Event<'a>> {
+    let mut fit = Vec::new();
+    let mut block: Option<(bool, String)> = None;
+    for event in events {
+        match (&mut block, event) {
+            (None, Event::Start(Tag::CodeBlock(kind))) => {
+                let is_diagram =
+                    matches!(kind, CodeBlockKind::Fenced(language) if &*language == "mermaid");
+                block = Some((is_diagram, String::new()));
+            }
+            (Some((_, content)), Event::Text(text)) => content.push_str(&text),
+            (Some((is_diagram, content)), Event::End(TagEnd::CodeBlock)) => {
+                // Other code is not the model's to write: what there is stands in the tree.
+                if *is_diagram {
+                    match mermaid::tame(content) {
+                        Ok(diagram) => fit.extend(drawn(diagram)),
+                        Err(error) => broken.push(error.to_string()),
+                    }
+                }
+                block = None;
+            }
+            (_, Event::Start(Tag::Heading { .. })) => fit.push(Event::Start(Tag::Heading {
+                level: LEVEL,
+                id: None,
+                classes: Vec::new(),
+                attrs: Vec::new(),
+            })),
+            (_, Event::End(TagEnd::Heading(_))) => fit.push(Event::End(TagEnd::Heading(LEVEL))),
+            // A line across the page is how the part that is ours begins.
+            (_, Event::Rule) => {}
+            (_, other) => fit.push(other),
         }
-        false => line,
-    };
-    let mut in_code = false;
-    let mut rest = line;
-    while let Some(c) = rest.chars().next() {
-        if c == '`' {
-            in_code = !in_code;
-        } else if !in_code
-            && (c == '[' || rest.starts_with("!["))
-            && let Some((label, after)) = link(rest)
-        {
-            out.push_str(&label.replace('<', "&lt;"));
-            rest = after;
-            continue;
-        }
-        match (c, in_code) {
-            ('<', false) => out.push_str("&lt;"),
-            (c, _) => out.push(c),
-        }
-        rest = &rest[c.len_utf8()..];
     }
-    if in_code {
-        // A backquote that is never closed would swallow the rest of the page.
-        out = out.replacen('`', "", out.matches('`').count());
-    }
-    out
+    fit
 }
 
-/// `[label](target)` and `![label](target)`.
-fn link(text: &str) -> Option<(&str, &str)> {
-    let inner = text.strip_prefix("![").or_else(|| text.strip_prefix('['))?;
-    let (label, after) = inner.split_once("](")?;
-    let (_, after) = after.split_once(')')?;
-    (!label.contains('[')).then_some((label, after))
+fn drawn<'a>(diagram: String) -> [Event<'a>; 3] {
+    [
+        Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced("mermaid".into()))),
+        Event::Text(diagram.into()),
+        Event::End(TagEnd::CodeBlock),
+    ]
 }
+
+const LEVEL: HeadingLevel = HeadingLevel::H3;
 
 /// Never more than one empty line, no bullet without words, no heading without a text below it.
 fn squeezed(text: &str) -> String {
@@ -159,8 +139,29 @@ mod tests {
         let tidy = tidied(text, &Tree::default());
         assert_eq!(
             tidy.text,
-            "### Title\nSee the docs and &lt;script>alert(1)&lt;/script>.\n\n```mermaid\ngraph TD\nA --> B\n```"
+            "### Title\n\nSee the docs and \\<script>alert(1)\\</script>.\n\n```mermaid\ngraph TD\nA --> B\n```"
         );
         assert_eq!(tidy.warnings().len(), 1, "{tidy:?}");
+    }
+
+    /// Five ways that once left a link or HTML alive in a page.
+    #[test]
+    fn no_spelling_of_a_link_or_of_html_is_left_alive() {
+        for text in [
+            "[a [b](http://x.example)](http://evil.example)",
+            "[click\nhere](http://evil.example)",
+            "See [it][1].\n\n[1]: http://evil.example",
+            "\\`<img src=http://evil.example/x>\\`",
+            "a `b\n\n<script src=//evil.example></script> `",
+            "~~~html\n</code><script>\n~~~",
+            "<http://evil.example> ![x](http://evil.example/y.png)",
+            "```mermaid\ngraph TD\nA[\"<img src=x onerror=alert(1)>\"] --> B\nclick A href \"javascript:alert(1)\"\n%%{init: {\"securityLevel\": \"loose\"}}%%\n```",
+        ] {
+            let tidy = tidied(text, &Tree::default());
+            assert!(markdown::is_tame(&tidy.text), "{text:?}: {}", tidy.text);
+            for gone in ["click A", "init:", "<img src=x"] {
+                assert!(!tidy.text.contains(gone), "{text:?}: {}", tidy.text);
+            }
+        }
     }
 }

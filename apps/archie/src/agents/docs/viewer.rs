@@ -1,38 +1,151 @@
 //! The viewer: all pages in one HTML file that needs nothing else, no network and no script.
+//!
+//! Names and pages may come from a stranger's repository. Markup is written by `maud`, which escapes what it is given; what the
+//! pages bring goes through `pulldown-cmark` without raw HTML and is cleaned once more with `ammonia`; and the page forbids
+//! everything that it does not need.
 
-use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, html};
+use std::collections::{HashMap, HashSet};
 
-use super::mermaid::{self, escaped};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use pulldown_cmark::{CodeBlockKind, CowStr, Event, Parser, Tag, TagEnd};
+use sha2::{Digest, Sha256};
+
+use super::mermaid;
+use crate::markdown;
+use crate::printable::{one_line, printable};
 
 /// All pages in one file.
 pub(super) fn html(project: &str, index: &str, pages: &[(String, String)]) -> String {
-    let mut links = String::from("<a href=\"#index\">index</a>");
-    let mut sections = section("index", index);
-    for (name, text) in pages {
-        links.push_str(&format!("<a href=\"#{name}\">{name}</a>"));
-        sections.push_str(&section(name, text));
+    let mut all: Vec<Section<'_>> = vec![Section {
+        anchor: "index".to_owned(),
+        name: "index",
+        text: index,
+    }];
+    for (at, (name, text)) in pages.iter().enumerate() {
+        let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        let anchor = match is_plain && !name.is_empty() {
+            true => name.clone(),
+            false => format!("page-{}", at + 1),
+        };
+        all.push(Section { anchor, name, text });
     }
-    include_str!("viewer.html")
-        .replace("{{title}}", &escaped(project))
-        .replace("{{links}}", &links)
-        .replace("{{sections}}", &sections)
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
+        BASE64_STANDARD.encode(Sha256::digest(STYLE))
+    );
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                meta name="referrer" content="no-referrer";
+                title { (one_line(project)) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                nav {
+                    @for section in &all {
+                        a href=(format!("#{}", section.anchor)) { (one_line(section.name)) }
+                    }
+                }
+                main {
+                    @for section in &all {
+                        section id=(section.anchor) { (section.body()) }
+                    }
+                }
+            }
+        }
+    };
+    let mut page = page.into_string();
+    page.push('\n');
+    page
 }
 
-fn section(name: &str, text: &str) -> String {
-    let mut out = format!("<section id=\"{name}\">\n");
-    let events = Drawn {
-        events: Parser::new_ext(text, Options::ENABLE_TABLES),
-        diagram: None,
-    };
-    html::push_html(&mut out, events);
-    out.push_str("</section>\n");
-    out
+struct Section<'a> {
+    /// What a link within the file names.
+    anchor: String,
+    name: &'a str,
+    text: &'a str,
+}
+
+impl Section<'_> {
+    fn body(&self) -> Markup {
+        let events = Drawn {
+            events: Parser::new_ext(self.text, markdown::DIALECT),
+            diagram: None,
+            dropped: Vec::new(),
+        };
+        let mut body = String::new();
+        pulldown_cmark::html::push_html(&mut body, events);
+        PreEscaped(cleaned(&body))
+    }
+}
+
+/// The HTML with nothing in it but what pages are made of.
+fn cleaned(body: &str) -> String {
+    let tags = [
+        "p",
+        "br",
+        "hr",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "em",
+        "strong",
+        "del",
+        "code",
+        "pre",
+        "blockquote",
+        "ul",
+        "ol",
+        "li",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "a",
+        "figure",
+        "details",
+        "summary",
+        "svg",
+        "rect",
+        "line",
+        "text",
+    ];
+    let place = ["x", "y", "width", "height", "rx"];
+    let attributes = HashMap::from([
+        ("a", HashSet::from(["href"])),
+        ("ol", HashSet::from(["start"])),
+        ("svg", HashSet::from(["viewBox", "width", "role"])),
+        ("rect", HashSet::from(place)),
+        ("line", HashSet::from(["x1", "y1", "x2", "y2"])),
+        ("text", HashSet::from(["x", "y", "class"])),
+    ]);
+    ammonia::Builder::empty()
+        .tags(HashSet::from(tags))
+        .tag_attributes(attributes)
+        .url_schemes(HashSet::from(["http", "https", "mailto"]))
+        .url_relative(ammonia::UrlRelative::PassThrough)
+        .link_rel(Some("noopener noreferrer"))
+        .clean(body)
+        .to_string()
 }
 
 /// The events of a page, with diagrams drawn and links between pages turned into links within the file.
 struct Drawn<'a, I: Iterator<Item = Event<'a>>> {
     events: I,
     diagram: Option<String>,
+    /// For each link that is open, whether it was dropped.
+    dropped: Vec<bool>,
 }
 
 impl<'a, I: Iterator<Item = Event<'a>>> Iterator for Drawn<'a, I> {
@@ -47,30 +160,45 @@ impl<'a, I: Iterator<Item = Event<'a>>> Iterator for Drawn<'a, I> {
                 {
                     self.diagram = Some(String::new());
                 }
-                Event::Text(text) if self.diagram.is_some() => {
-                    if let Some(diagram) = &mut self.diagram {
-                        diagram.push_str(&text);
-                    }
-                }
+                Event::Text(text) => match &mut self.diagram {
+                    Some(diagram) => diagram.push_str(&text),
+                    None => return Some(Event::Text(printable(&text).into())),
+                },
+                Event::Code(code) => return Some(Event::Code(one_line(&code).into())),
                 Event::End(TagEnd::CodeBlock) if self.diagram.is_some() => {
                     let source = self.diagram.take().unwrap_or_default();
-                    return Some(Event::Html(picture(&source).into()));
+                    return Some(Event::Html(picture(&source).into_string().into()));
                 }
                 Event::Start(Tag::Link {
                     link_type,
                     dest_url,
-                    title,
                     id,
+                    ..
                 }) => {
-                    return Some(Event::Start(Tag::Link {
-                        link_type,
-                        dest_url: within(dest_url),
-                        title,
-                        id,
-                    }));
+                    let is_allowed = markdown::is_allowed_link(&dest_url);
+                    self.dropped.push(!is_allowed);
+                    if is_allowed {
+                        return Some(Event::Start(Tag::Link {
+                            link_type,
+                            dest_url: within(dest_url),
+                            title: "".into(),
+                            id,
+                        }));
+                    }
                 }
+                Event::End(TagEnd::Link) => {
+                    if self.dropped.pop() == Some(false) {
+                        return Some(Event::End(TagEnd::Link));
+                    }
+                }
+                // A picture would be asked for from somewhere; what it shows is said by its text.
+                Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => {}
+                Event::Start(Tag::HtmlBlock) => return Some(Event::Start(Tag::Paragraph)),
+                Event::End(TagEnd::HtmlBlock) => return Some(Event::End(TagEnd::Paragraph)),
                 // Pages hold no markup of their own; what looks like it is shown as it is.
-                Event::Html(text) | Event::InlineHtml(text) => return Some(Event::Text(text)),
+                Event::Html(text) | Event::InlineHtml(text) => {
+                    return Some(Event::Text(printable(&text).into()));
+                }
                 other => return Some(other),
             }
         }
@@ -86,15 +214,17 @@ fn within(url: CowStr<'_>) -> CowStr<'_> {
 }
 
 /// A flowchart as a picture, with its source below; other kinds as their source.
-fn picture(source: &str) -> String {
+fn picture(source: &str) -> Markup {
     let drawn = mermaid::parse(source)
         .ok()
         .and_then(|diagram| mermaid::svg(&diagram));
-    let source = escaped(source);
+    let source = printable(source);
     match drawn {
-        Some(svg) => format!(
-            "<figure>{svg}<details><summary>source</summary><pre>{source}</pre></details></figure>\n"
-        ),
-        None => format!("<pre>{source}</pre>\n"),
+        Some(svg) => html! {
+            figure { (svg) details { summary { "source" } pre { (source) } } }
+        },
+        None => html! { pre { (source) } },
     }
 }
+
+const STYLE: &str = include_str!("viewer.css");

@@ -17,6 +17,7 @@ use super::service::{self, Order};
 use super::state::{Actions, GraphState, InformerSpec};
 use crate::agents::{AnyThread, state_of};
 use crate::exit::Exit;
+use crate::printable::one_line;
 use crate::talk::Talk;
 use crate::user_folder::{Access, read_named_file, resolve_named, write_named_file};
 
@@ -271,16 +272,19 @@ async fn begin(
         talk.say
             .aside("without a sandbox: the code of the model can do whatever you can");
     }
-    talk.tell(&format!("thread {id}  read {}", opened.handle.path));
+    talk.tell(&format!(
+        "thread {id}  read {}",
+        one_line(&opened.handle.path)
+    ));
     opened
         .sheets
         .iter()
-        .for_each(|line| talk.tell(&format!("  {line}")));
+        .for_each(|line| talk.tell(&format!("  {}", one_line(line))));
     opened
         .seen
         .remarks()
         .iter()
-        .for_each(|remark| talk.tell(&format!("  {remark}")));
+        .for_each(|remark| talk.tell(&format!("  {}", one_line(remark))));
     let start = serde_json::to_value(service::initial_state(&order, &opened, &id))?;
     match common.yes {
         false => talk.begin(&**agent, &*thread, start).await,

@@ -12,6 +12,7 @@ use super::state::{GraphState, Stopped};
 use super::{CHANGE_SET_NODE, TOOL_NODE};
 use crate::agents::{AnyThread, BoxFuture, state_of};
 use crate::exit::Exit;
+use crate::printable::one_line;
 use crate::questions::Asked;
 use crate::say::{Say, Waiting};
 use crate::talk::{Manner, Talk};
@@ -171,10 +172,8 @@ async fn finish(thread: &dyn AnyThread, talk: &Talk<'_>, keep: &Keep) -> anyhow:
 /// As short as it can be told from here.
 fn shown(path: &Path) -> String {
     let here = std::env::current_dir().unwrap_or_default();
-    path.strip_prefix(&here)
-        .unwrap_or(path)
-        .display()
-        .to_string()
+    let path = path.strip_prefix(&here).unwrap_or(path);
+    one_line(&path.display().to_string())
 }
 
 /// Somebody who says yes to everything.

@@ -13,6 +13,7 @@ use super::proof::Check;
 use super::recipe::Recipe;
 use super::review::{self, Review};
 use super::state::{GraphState, Stopped};
+use crate::markdown;
 use crate::user_folder::{Access, FileName, FolderError, UserFolder};
 
 /// What went wrong with the files of a result.
@@ -147,14 +148,17 @@ fn workbook(
 }
 
 fn report(state: &GraphState, review: &Review, kept: &Diff, verdict: &Verdict) -> String {
-    let mut text = format!("# {}\n\n", one_line(&state.problem.instruction));
+    let mut text = format!("# {}\n\n", markdown::text(&state.problem.instruction));
     let stopped = state.stopped.map_or("still under way", Stopped::says);
     text.push_str(&format!(
-        "Workbook: `{}` ({stopped} after {} steps).\n\n",
-        state.problem.workbook.path, state.step
+        "Workbook: {} ({stopped} after {} steps).\n\n",
+        markdown::code(&state.problem.workbook.path),
+        state.step
     ));
     if !state.answer.is_empty() {
-        text.push_str(&format!("## Answer\n\n{}\n\n", state.answer));
+        // As a quotation: an answer must not look like the checks that follow it.
+        let answer = markdown::quoted(&markdown::sanitize(&state.answer));
+        text.push_str(&format!("## Answer\n\n{answer}\n"));
     }
     text.push_str(&changes(review, kept, verdict));
     text.push_str("## Checks\n\n");
@@ -171,16 +175,17 @@ fn report(state: &GraphState, review: &Review, kept: &Diff, verdict: &Verdict) -
         text.push_str(&format!(
             "### Step {}: {}, {how}\n\n{}\n{}\n",
             done.step,
-            done.tool,
-            fenced(&done.input),
-            fenced(&done.observation)
+            markdown::text(&done.tool),
+            markdown::fenced("", done.input.trim_end()),
+            markdown::fenced("", done.observation.trim_end())
         ));
-        done.pictures
-            .keys()
-            .for_each(|name| text.push_str(&format!("![{name}]({name})\n\n")));
+        done.pictures.keys().for_each(|name| {
+            let (words, target) = (markdown::text(name), markdown::target(name));
+            text.push_str(&format!("![{words}]({target})\n\n"));
+        });
     }
     if let Some(degraded) = &state.degraded {
-        text.push_str(&format!("**Degraded**: {degraded}\n\n"));
+        text.push_str(&format!("**Degraded**: {}\n\n", markdown::text(degraded)));
     }
     text.push_str(&format!("{}\n", spent(state)));
     text
@@ -194,10 +199,10 @@ fn changes(review: &Review, kept: &Diff, verdict: &Verdict) -> String {
     };
     let mut text = format!("## Changes\n\n{} ({told})\n\n", review.summary());
     for range in ranges(kept) {
-        text.push_str(&format!("- {range}\n"));
+        text.push_str(&format!("- {}\n", markdown::text(&range.to_string())));
     }
     for change in kept.changes.iter().take(REPORTED_MAX) {
-        text.push_str(&format!("    - {}\n", line(change)));
+        text.push_str(&format!("    - {}\n", markdown::text(&line(change))));
     }
     if kept.changes.len() > REPORTED_MAX {
         text.push_str(&format!(
@@ -215,7 +220,11 @@ fn check_line(check: &Check) -> String {
     } else {
         "**does not hold**"
     };
-    format!("- {}: {mark} ({})\n", check.name, check.found)
+    format!(
+        "- {}: {mark} ({})\n",
+        check.name,
+        markdown::text(&check.found)
+    )
 }
 
 /// What the calls of models took, in a line.
@@ -232,19 +241,6 @@ pub fn spent(state: &GraphState) -> String {
         usage.input_tokens,
         usage.output_tokens
     )
-}
-
-/// A fence that nothing inside can close.
-fn fenced(text: &str) -> String {
-    let mut fence = "```".to_owned();
-    while text.contains(&fence) {
-        fence.push('`');
-    }
-    format!("{fence}\n{}\n{fence}\n", text.trim_end())
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The name of the result.

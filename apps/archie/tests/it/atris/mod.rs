@@ -8,3 +8,5 @@ mod lab;
 mod prism;
 mod server;
 mod writes;
+
+pub(crate) use server::{Say, Server};

@@ -15,3 +15,4 @@ mod servers;
 mod tones;
 
 pub(crate) use acceptance::{sent, with_one_approval};
+pub(crate) use kit::{mail, mbox, sends, triage, wants};

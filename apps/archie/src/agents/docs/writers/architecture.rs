@@ -12,6 +12,7 @@ use super::super::state::AgentContext;
 use super::super::workflow::BaseAgentWorkflow;
 use super::table::{Cell, table};
 use super::{ROWS_MAX, list, number, page, with_prose};
+use crate::markdown;
 
 /// Describes the parts and how they fit.
 #[derive(Debug, Clone, Copy)]
@@ -92,7 +93,7 @@ impl BaseAgentWorkflow for ArchitectureAnalyzerWorkflow {
         );
         let drawn = match data.get("diagram").and_then(Json::as_str) {
             Some(diagram) if mermaid::parse(diagram).is_ok() => {
-                format!("```mermaid\n{diagram}```\n\n")
+                format!("{}\n", markdown::fenced("mermaid", diagram))
             }
             _ => String::new(),
         };
@@ -206,7 +207,7 @@ fn diagram(cut: &Parts) -> Option<String> {
     }
     let mut drawn = "graph TD\n".to_owned();
     for (name, id) in &ids {
-        let _ = writeln!(drawn, "  c{id}[\"{}\"]", name.replace('"', "'"));
+        let _ = writeln!(drawn, "  c{id}[\"{}\"]", mermaid::label(name));
     }
     for ((from, to), _) in edges {
         let _ = writeln!(drawn, "  c{} --> c{}", ids[from.as_str()], ids[to.as_str()]);

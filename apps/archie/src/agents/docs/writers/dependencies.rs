@@ -12,6 +12,7 @@ use super::super::state::AgentContext;
 use super::super::workflow::BaseAgentWorkflow;
 use super::table::{Cell, table};
 use super::{list, number, page, with_prose};
+use crate::markdown;
 
 /// Describes dependencies.
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +88,10 @@ impl BaseAgentWorkflow for DependencyAnalyzerWorkflow {
         );
         let drawn = match data.get("diagram").and_then(Json::as_str) {
             Some(diagram) if mermaid::parse(diagram).is_ok() => {
-                format!("## Between packages\n\n```mermaid\n{diagram}```\n\n")
+                format!(
+                    "## Between packages\n\n{}\n",
+                    markdown::fenced("mermaid", diagram)
+                )
             }
             _ => String::new(),
         };
@@ -190,7 +194,7 @@ fn diagram(tree: &Tree) -> Option<String> {
     let mut drawn = "graph TD\n".to_owned();
     let used: BTreeSet<usize> = edges.iter().flat_map(|(from, to)| [*from, *to]).collect();
     for at in used {
-        let _ = writeln!(drawn, "  p{at}[\"{}\"]", named[at].name.replace('"', "'"));
+        let _ = writeln!(drawn, "  p{at}[\"{}\"]", mermaid::label(&named[at].name));
     }
     for (from, to) in edges {
         let _ = writeln!(drawn, "  p{from} --> p{to}");

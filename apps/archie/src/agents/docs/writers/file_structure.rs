@@ -10,6 +10,8 @@ use super::super::state::AgentContext;
 use super::super::workflow::BaseAgentWorkflow;
 use super::table::{Cell, table};
 use super::{list, number, page, with_prose};
+use crate::markdown;
+use crate::printable::one_line;
 
 /// Describes what lies where.
 #[derive(Debug, Clone, Copy)]
@@ -66,8 +68,9 @@ impl BaseAgentWorkflow for FileStructureAgentWorkflow {
         );
         let drawn = data.get("tree").and_then(Json::as_str).unwrap_or_default();
         let facts = format!(
-            "## Counts\n\n{}.\n\n{languages}\n## Folders\n\n{folders}\n## Tree\n\n```text\n{drawn}```\n",
-            summary(data)
+            "## Counts\n\n{}.\n\n{languages}\n## Folders\n\n{folders}\n## Tree\n\n{}",
+            summary(data),
+            markdown::fenced("text", drawn)
         );
         page("File Structure", data, &facts)
     }
@@ -167,13 +170,13 @@ impl Folder {
     fn draw(&self, indent: &str, depth: usize, out: &mut String) {
         for (name, folder) in &self.folders {
             let files = super::many(folder.count() as u64, "file", "files");
-            out.push_str(&format!("{indent}{name}/  ({files})\n"));
+            out.push_str(&format!("{indent}{}/  ({files})\n", one_line(name)));
             if depth > 1 {
                 folder.draw(&format!("{indent}  "), depth - 1, out);
             }
         }
         for name in self.files.iter().take(NAMES_MAX) {
-            out.push_str(&format!("{indent}{name}\n"));
+            out.push_str(&format!("{indent}{}\n", one_line(name)));
         }
         if self.files.len() > NAMES_MAX {
             out.push_str(&format!(

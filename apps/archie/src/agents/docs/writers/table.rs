@@ -3,6 +3,7 @@
 use serde_json::Value as Json;
 
 use super::ROWS_MAX;
+use crate::markdown;
 
 /// A table of these columns from rows of the data: each column is a heading, the name of a field, and whether it is code.
 pub(super) fn table(rows: &[Json], columns: &[(&str, &str, Cell)], total: u64) -> String {
@@ -47,10 +48,9 @@ impl Cell {
             }
             other => other.to_string(),
         };
-        let text = text.replace('|', "\\|").replace('\n', " ");
         match self {
-            Self::Code if !text.is_empty() => format!("`{}`", text.replace('`', "'")),
-            _ => text.replace('<', "&lt;"),
+            Self::Code => markdown::code(&text),
+            Self::Plain => markdown::text(&text),
         }
     }
 }

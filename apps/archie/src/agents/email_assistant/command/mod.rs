@@ -171,7 +171,7 @@ pub async fn handle_mail_command(
 /// A mail in a line.
 fn one_line(email: &Email) -> String {
     match email.subject.is_empty() {
-        true => email.from.clone(),
-        false => email.subject.clone(),
+        true => crate::printable::one_line(&email.from),
+        false => crate::printable::one_line(&email.subject),
     }
 }

@@ -13,6 +13,7 @@ use super::book::patch::range_text;
 use super::book::{Content, Place};
 pub use edits::edits;
 pub use formulas::reaches_out;
+use crate::printable::one_line;
 pub use verdict::{BadVerdict, SetCell, Verdict, VerdictKind};
 
 /// Cells that were changed together: a rectangle, written by the same line.
@@ -51,13 +52,14 @@ pub fn line(change: &Change) -> String {
         0 => String::new(),
         step => format!(" (step {step}, line {})", change.line),
     };
-    format!(
+    // A line break in a cell must not look like another change.
+    one_line(&format!(
         "{}!{}: {} → {}{by}",
         change.sheet,
         change.cell.0,
         told(&change.old),
         told(&change.new)
-    )
+    ))
 }
 
 fn shortened(text: &str) -> String {

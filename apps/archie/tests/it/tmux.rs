@@ -1,0 +1,207 @@
+//! A real terminal, read back: `tmux`.
+
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::kit::Desk;
+
+/// A terminal of its own, with a program in it.
+pub(crate) struct Terminal {
+    socket: String,
+}
+
+impl Terminal {
+    pub(crate) fn open(desk: &Desk) -> Self {
+        let program = desk.command();
+        let program = program.get_program().to_str().unwrap().to_owned();
+        Self::open_with(desk, &[&program])
+    }
+
+    /// With another program, as the person of this desk would start it.
+    pub(crate) fn open_with(desk: &Desk, program: &[&str]) -> Self {
+        let socket = desk.path("tmux").display().to_string();
+        let terminal = Self { socket };
+        let person = desk.command();
+        let variables = person.get_envs().filter_map(|(name, value)| {
+            let (name, value) = (name.to_str()?, value?.to_str()?);
+            Some(format!("{name}={value}"))
+        });
+        let mut start = terminal.tmux();
+        start.args([
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            WIDTH,
+            "-y",
+            HEIGHT,
+            "-c",
+        ]);
+        start.arg(desk.path(""));
+        start.args(["env", "TERM=screen-256color"]);
+        start.args(variables).args(program);
+        assert!(start.status().unwrap().success());
+        terminal
+    }
+
+    pub(crate) fn tmux(&self) -> Command {
+        let mut tmux = Command::new("tmux");
+        tmux.args(["-S", &self.socket]).env_remove("TMUX");
+        tmux
+    }
+
+    pub(crate) fn kill_9(&self) {
+        let pid = self
+            .tmux()
+            .args(["display", "-p", "#{pane_pid}"])
+            .output()
+            .unwrap();
+        let pid = String::from_utf8(pid.stdout).unwrap();
+        let killed = Command::new("kill")
+            .args(["-9", pid.trim()])
+            .status()
+            .unwrap();
+        assert!(killed.success());
+        self.until_gone();
+    }
+
+    /// The program has ended, and its terminal with it.
+    pub(crate) fn until_gone(&self) {
+        let begun = Instant::now();
+        while self
+            .tmux()
+            .args(["has-session"])
+            .output()
+            .unwrap()
+            .status
+            .success()
+        {
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "it is still there:\n{}",
+                self.screen()
+            );
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    pub(crate) fn types(&self, line: &str) {
+        let typed = self
+            .tmux()
+            .args(["send-keys", "-l", "--", line])
+            .status()
+            .unwrap();
+        assert!(typed.success());
+        self.presses("Enter");
+    }
+
+    pub(crate) fn presses(&self, key: &str) {
+        assert!(
+            self.tmux()
+                .args(["send-keys", key])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+
+    pub(crate) fn screen(&self) -> String {
+        let shown = self
+            .tmux()
+            .args(["capture-pane", "-p", "-S", "-"])
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&shown.stdout).into_owned()
+    }
+
+    /// Waits until the last thing on the screen is this.
+    pub(crate) fn shows(&self, text: &str) -> String {
+        let begun = Instant::now();
+        loop {
+            let screen = self.screen();
+            if screen.trim_end().ends_with(text.trim_end()) {
+                return screen;
+            }
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{text:?} does not come:\n{screen}"
+            );
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // It is gone already where its program has ended.
+        let _ = self.tmux().args(["kill-server"]).output();
+    }
+}
+
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const LOOK: Duration = Duration::from_millis(20);
+const WIDTH: &str = "110";
+const HEIGHT: &str = "50";
+
+/// What a terminal got and became while a script ran in it.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    /// Every byte that was written to it.
+    pub(crate) raw: String,
+    /// What can be read on it.
+    pub(crate) screen: String,
+    /// Its title, its modes and what was copied, before and after.
+    pub(crate) states: [String; 2],
+}
+
+/// Runs lines of a shell in a terminal that grants programs everything a terminal can grant; `archie` is the program.
+pub(crate) fn record(desk: &Desk, script: &str) -> Recording {
+    let program = desk.command();
+    let program = program.get_program().to_str().unwrap().to_owned();
+    let lines = format!(
+        "archie() {{ {program} \"$@\"; }}\nwhile [ ! -e go ]; do sleep 0.02; done\n{script}\necho\necho {END}\nwhile :; do sleep 1; done\n"
+    );
+    fs::write(desk.path("script.sh"), lines).unwrap();
+    let terminal = Terminal::open_with(desk, &["sh", "script.sh"]);
+    let tmux = |args: &[&str]| {
+        let output = terminal.tmux().args(args).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    tmux(&["set", "-s", "set-clipboard", "on"]);
+    tmux(&["set", "-g", "allow-rename", "on"]);
+    tmux(&["set", "-g", "automatic-rename", "off"]);
+    tmux(&["set", "-g", "allow-passthrough", "on"]);
+    tmux(&["set", "-g", "history-limit", "100000"]);
+    let raw = desk.path("raw");
+    tmux(&["pipe-pane", &format!("cat >'{}'", raw.display())]);
+    let state = || {
+        let modes = "#{pane_title}|#{window_name}|#{alternate_on}|#{cursor_flag}|#{insert_flag}|#{keypad_flag}|#{keypad_cursor_flag}|#{mouse_any_flag}|#{origin_flag}|#{wrap_flag}|#{scroll_region_upper}|#{scroll_region_lower}|#{pane_tabs}";
+        tmux(&["display", "-p", modes]) + &tmux(&["list-buffers"])
+    };
+    let before = state();
+    fs::write(desk.path("go"), "").unwrap();
+    let begun = Instant::now();
+    let raw = loop {
+        let bytes = fs::read(&raw).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if text.contains(END) {
+            break text;
+        }
+        assert!(
+            begun.elapsed() < 6 * PATIENCE,
+            "the script does not end:\n{}",
+            terminal.screen()
+        );
+        std::thread::sleep(LOOK);
+    };
+    Recording {
+        raw,
+        screen: terminal.screen(),
+        states: [before, state()],
+    }
+}
+
+const END: &str = "the-script-has-ended";
