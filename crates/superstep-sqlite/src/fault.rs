@@ -128,13 +128,13 @@ fn damage(source: &(dyn Error + 'static)) -> Option<String> {
 fn damage_of(error: &rusqlite::Error) -> Option<String> {
     use rusqlite::Error as Sql;
     let is_damage = match error {
-        Sql::SqliteFailure(failure, why) => match failure.code {
+        Sql::SqliteFailure(failure, _) => match failure.code {
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => true,
             ErrorCode::SystemIoFailure => DAMAGED_IO.contains(&failure.extended_code),
-            // Our statements are fixed: a table that they do not find was in the file when it was opened.
-            ErrorCode::Unknown => why.as_ref().is_some_and(|why| why.starts_with("no such ")),
             _ => false,
         },
+        // Our statements are fixed: a table or column that they name was in the file when it was made.
+        Sql::SqlInputError { .. } => true,
         Sql::FromSqlConversionFailure(..)
         | Sql::IntegralValueOutOfRange(..)
         | Sql::Utf8Error(..)

@@ -45,7 +45,8 @@ async fn end_of(provider: &str, first: String, again: String) -> ModelError {
     let url = endless(first, again);
     let model = remote(provider, "x", &url);
     let (before, begun) = (peak(), Instant::now());
-    let reply = tokio::time::timeout(Duration::from_secs(20), model.reply(&ask("a", "hi")));
+    let request = ask("a", "hi");
+    let reply = tokio::time::timeout(Duration::from_secs(20), model.reply(&request));
     let error = reply.await.expect("it ends").unwrap_err();
     let grown = peak() - before;
     assert!(

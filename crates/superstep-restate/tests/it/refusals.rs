@@ -104,6 +104,7 @@ async fn a_question_is_not_answered_before_its_deadline_whoever_says_so() {
     }
     assert_eq!(answered_at(&cluster, &id).await, None);
     // It is still open to a person.
+    let thread = cluster.runtime().thread(&graph, named("early")).unwrap();
     let done = thread.answer_only("yes").await.unwrap().unwrap();
     assert_eq!(done.state.lines, ["yes"]);
 }

@@ -151,11 +151,11 @@ async fn a_damaged_page_is_named_with_its_file_and_not_asked_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.db");
     sound_file(&path).await;
+    let db = Sqlite::open(&path).unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
-    // All but the first page, which has the schema.
+    // All but the first page, which has the schema, while the file is open.
     bytes[4_096..].fill(0xa5);
     std::fs::write(&path, bytes).unwrap();
-    let db = Sqlite::open(&path).unwrap();
     let error = db.load(&ThreadId::new("thread-1").unwrap()).await;
     let error = error.unwrap_err();
     assert_eq!(error.code(), "checkpoint-database-damaged");
