@@ -141,6 +141,8 @@ impl Archive {
     pub fn is_same_thread(&self, stored: &Self) -> bool {
         let mut as_imported = self.clone();
         as_imported.head.epoch = as_imported.head.epoch.max(stored.head.epoch);
+        // No store keeps extensions that it may pass over.
+        as_imported.extensions = stored.extensions.clone();
         as_imported == *stored
     }
 

@@ -4,15 +4,16 @@ use serde_json::json;
 use superstep_core::checkpoint::format::{Body, Extensions, OnDeadline};
 use superstep_core::checkpoint::{
     AnswerBody, Archive, ArchivedAnswer, ArchivedEntry, ArchivedInterrupt, ArchivedListing, Head,
-    RecordRow, Status, StoredBody,
+    Memory, RecordRow, Status, StoredBody,
 };
 use superstep_core::error::FormatError;
-use superstep_core::{Epoch, InterruptId, Seq, ThreadId, Timestamp};
+use superstep_core::{Checkpointer, Epoch, InterruptId, Seq, ThreadId, Timestamp};
 
 use crate::format::{
     SEQ, entries, extensions, golden_bytes, question, snapshot, step_record, task, task_record,
     thread, value,
 };
+use crate::simulate::block_on;
 
 /// A paused thread, pruned up to its snapshot, with a part of every kind.
 fn archive() -> Archive {
@@ -294,4 +295,14 @@ fn the_same_thread_may_have_a_higher_epoch_and_nothing_else() {
     assert!(!stored(|stored| stored.seen = 2));
     assert!(!stored(|stored| stored.records.clear()));
     assert!(!stored(|stored| stored.listing.updated = Timestamp(0)));
+}
+
+#[test]
+fn a_second_import_of_an_archive_with_an_extension_that_was_passed_over_has_nothing_to_do() {
+    let memory = Memory::new();
+    let archive = archive();
+    assert_eq!(archive.extensions, extensions(2));
+    for _ in 0..2 {
+        block_on(memory.import(&thread(), &archive)).unwrap();
+    }
 }

@@ -5,6 +5,7 @@ use std::io::{Cursor, Read};
 use zip::ZipArchive;
 
 use super::BookError;
+use super::numbers::Numbers;
 
 /// What was found that the person should know.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -77,6 +78,7 @@ pub fn look(bytes: &[u8]) -> Result<Seen, BookError> {
 fn count(mut part: impl Read, name: &str, room: u64) -> Result<u64, BookError> {
     let mut piece = vec![0; 64 << 10];
     let mut seen = 0_u64;
+    let mut numbers = Numbers::default();
     let is_xml = name.ends_with(".xml") || name.ends_with(".rels") || name.ends_with(".vml");
     let mut doctype = Doctype::default();
     loop {
@@ -90,6 +92,7 @@ fn count(mut part: impl Read, name: &str, room: u64) -> Result<u64, BookError> {
                 "`{name}` declares entities, which no workbook needs"
             )));
         }
+        numbers.look(&piece[..read])?;
         seen += read as u64;
         if seen > room {
             return Err(BookError::refused(format!(

@@ -8,6 +8,7 @@ pub mod diff;
 pub mod guard;
 pub mod layout;
 pub mod mirror;
+mod numbers;
 pub mod patch;
 mod read;
 pub(crate) mod style;
