@@ -28,7 +28,7 @@ use crate::sheet::{empty_parts, package};
 /// What the time may grow by when the length doubles.
 const GROWTH_MAX: f64 = 2.5;
 /// Shorter times say more about the machine than about the parser.
-const MEASURABLE: Duration = Duration::from_millis(8);
+const MEASURABLE: Duration = Duration::from_millis(25);
 const TRIES: usize = 2;
 const ROUNDS: usize = 4;
 
@@ -428,7 +428,7 @@ fn openapi_documents_are_linear() {
             json!({ "schemas": { "s0": { "properties": fields, "description": "x".repeat(count * 10), "default": vec!["x"; count], "enum": vec!["x"; count] } } }),
         )
     };
-    linear("openapi one large schema for all", 4_000, shared, run);
+    linear("openapi one large schema for all", 800, shared, run);
     let references = |count: usize| {
         let chain: serde_json::Map<_, _> = (0..count)
             .map(|n| (format!("s{n}"), schema((n + 1) % count)))

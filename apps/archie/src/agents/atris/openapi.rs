@@ -575,12 +575,12 @@ const REQUIRED_MAX: usize = 4 * PARAMETERS_MAX;
 /// Of a default or a choice.
 const SMALL_BYTES_MAX: usize = 4_000;
 const SERVER_BYTES_MAX: usize = 2_000;
-/// As deep as the JSON parser goes.
-const YAML_DEPTH_MAX: usize = 128;
+/// Less than what a thread of 2 MiB has room for.
+const YAML_DEPTH_MAX: usize = 64;
 /// With what aliases stand for.
 const YAML_NODES_MAX: usize = 4_000_000;
 const YAML_ALIASES_MAX: usize = 50_000;
-const YAML_REPLAYED_MAX: usize = 1_000_000;
+const YAML_REPLAYED_MAX: usize = 100_000;
 const CHOICES_MAX: usize = 200;
 const DEPTH_MAX: usize = 8;
 const NAME_CHARS: usize = 120;
