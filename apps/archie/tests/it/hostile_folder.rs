@@ -353,6 +353,11 @@ fn docs_writes_pages_and_nothing_else() {
     );
     let ran = lab.run("docs with links for pages", &DOCS, "");
     assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+    assert!(
+        ran.err.contains("`schema-analyzer` in ") && ran.err.contains("is ignored"),
+        "{}",
+        ran.err
+    );
     let pages = contents(&lab.path("repo/.arch-docs"), None);
     let index = String::from_utf8_lossy(&pages["index.md"]).into_owned();
     assert!(index.starts_with("# shop touch pwned: "), "{index}");

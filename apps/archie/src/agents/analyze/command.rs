@@ -187,17 +187,24 @@ fn tell_inputs(id: &str, read: &Read, talk: &Talk<'_>) {
         false => format!(" (skipped {})", skipped.join(", ")),
     };
     talk.tell(&format!("thread {id}  read {names}{skipped}"));
-    for skipped in &read.inputs.skipped {
-        if !inputs::is_ordinary(skipped) {
-            talk.say
-                .aside(&format!("skipped {}: {}", skipped.name, skipped.why));
-        }
+    let unusual = || all.iter().filter(|skipped| !inputs::is_ordinary(skipped));
+    for skipped in unusual().take(REASONS_SHOWN) {
+        talk.say
+            .aside(&format!("skipped {}: {}", skipped.name, skipped.why));
+    }
+    if let Some(more @ 1..) = unusual().count().checked_sub(REASONS_SHOWN) {
+        talk.say.aside(&format!(
+            "skipped {more} more; `archie show {id} --json` has the reasons"
+        ));
     }
 }
 
 /// How many names go into the line that says what was read.
 const NAMES_SHOWN: usize = 100;
 const SKIPPED_SHOWN: usize = 20;
+
+/// How many notes that were not read are named with the reason.
+const REASONS_SHOWN: usize = 50;
 
 /// Reads the notes again. What they no longer support is taken up with the person once more.
 async fn recheck(prefix: &str, talk: &Talk<'_>) -> anyhow::Result<Exit> {

@@ -240,6 +240,9 @@ impl Writing {
             redo: args.redo(),
         };
         let plan = plan::plan(&self.desk, tree, &wanted)?;
+        for remark in plan.remarks.iter().take(UNREAD_SHOWN) {
+            talk.say.aside(remark);
+        }
         if args.check {
             return Ok(tell_check(&plan, talk));
         }

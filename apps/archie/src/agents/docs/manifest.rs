@@ -28,6 +28,9 @@ pub struct Manifest {
     pub directory_count: u64,
     /// Each agent's page, by the agent's name.
     pub agents: BTreeMap<String, Made>,
+    /// Entries that were left out when it was read, each with the reason.
+    #[serde(skip)]
+    pub ignored: Vec<String>,
 }
 
 /// A page, and what it was made from.
@@ -117,9 +120,21 @@ impl Manifest {
                 path.display()
             )
         })?;
-        manifest
-            .agents
-            .retain(|name, made| is_agent_name(name) && made.page == page_name(name));
+        let mut ignored = Vec::new();
+        manifest.agents.retain(|name, made| {
+            let is_own = is_agent_name(name) && made.page == page_name(name);
+            if !is_own {
+                ignored.push(format!(
+                    "`{}` in {} is ignored: its page is not `{}` but `{}`",
+                    name.escape_debug(),
+                    path.display(),
+                    page_name(name).escape_debug(),
+                    made.page.escape_debug()
+                ));
+            }
+            is_own
+        });
+        manifest.ignored = ignored;
         Ok(manifest)
     }
 

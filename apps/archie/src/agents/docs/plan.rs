@@ -40,6 +40,8 @@ pub struct Plan {
     pub wanted: Vec<(String, Stale)>,
     /// Those whose pages still hold.
     pub kept: Vec<String>,
+    /// What in the folder of the pages is not taken as it is, and why.
+    pub remarks: Vec<String>,
 }
 
 /// What a plan is made for.
@@ -74,6 +76,7 @@ pub fn plan(desk: &Desk, tree: Arc<Tree>, asked: &Asked<'_>) -> anyhow::Result<P
     let mut plan = Plan {
         wanted: Vec::new(),
         kept: Vec::new(),
+        remarks: made.ignored.clone(),
         context,
         tree,
     };

@@ -247,10 +247,9 @@ fn nested_code_takes_time_in_proportion() {
     ] {
         let took = [2_000, 4_000, 8_000].map(|times| parsed_in(&nested.repeat(times)));
         eprintln!("{nested:?}: {took:?}");
-        for pair in took.windows(2) {
-            let times = pair[1].as_secs_f64() / pair[0].as_secs_f64();
-            assert!(times < 3.5, "{nested:?}: {took:?}");
-        }
+        // Four times the text: 4 would be exact, 16 square and 64 cubic, as it was.
+        let times = took[2].as_secs_f64() / took[0].as_secs_f64();
+        assert!(times < 10.0, "{nested:?}: {took:?}");
     }
 }
 

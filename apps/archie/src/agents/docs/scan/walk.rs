@@ -54,6 +54,10 @@ pub(super) fn files(
     files.sort_by(|one, other| one.path.cmp(&other.path));
     unread.extend(listed.unread);
     unread.sort();
+    if let Some(more @ 1..) = unread.len().checked_sub(UNREAD_MAX) {
+        unread.truncate(UNREAD_MAX);
+        unread.push(format!("{more} more"));
+    }
     Ok((files, words, unread))
 }
 
@@ -405,6 +409,9 @@ impl Drop for Own<'_> {
         all.2.append(&mut self.found.2);
     }
 }
+
+/// How many files that could not be read are named.
+const UNREAD_MAX: usize = 1_000;
 
 /// Where git keeps everything.
 const GIT: &str = ".git";

@@ -74,8 +74,12 @@ async fn ingest_once(
             }
         })
         .await?;
-    for skipped in mailboxes.get(&ingest.source)?.skipped() {
+    let skipped = mailboxes.get(&ingest.source)?.skipped();
+    for skipped in skipped.iter().take(SKIPPED_SHOWN) {
         say.aside(&format!("not read: {skipped}"));
+    }
+    if let Some(more @ 1..) = skipped.len().checked_sub(SKIPPED_SHOWN) {
+        say.aside(&format!("not read: {more} more"));
     }
     if args.json {
         say.json(
@@ -135,3 +139,6 @@ fn came_json(came: &Came) -> Json {
         "failed": match &came.stands { Stands::Failed(why) => json!(why), _ => Json::Null },
     })
 }
+
+/// How many mails that could not be read are named.
+const SKIPPED_SHOWN: usize = 50;
