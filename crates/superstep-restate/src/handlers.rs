@@ -42,7 +42,7 @@ pub(crate) struct Desk {
     orders: Mutex<HashMap<(ThreadId, RunId), Arc<Order>>>,
     /// What is broken on purpose.
     #[cfg(test)]
-    pub(crate) mutant: Option<tests::Mutant>,
+    mutant: Option<tests::Mutant>,
 }
 
 /// What a worker has done, for those who watch it.

@@ -179,10 +179,7 @@ impl Worker {
         }
         let desk = Desk::new(this.runtime, this.inbox, this.limits);
         #[cfg(test)]
-        let desk = Desk {
-            mutant: this.mutant,
-            ..desk
-        };
+        let desk = desk.broken(this.mutant);
         let desk = Arc::new(desk);
         desk.check_clock().await.map_err(|error| match error {
             CheckClockError::Skew(skew) => WorkerError::ClockSkew { by_ms: skew.by_ms },

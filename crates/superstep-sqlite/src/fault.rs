@@ -128,9 +128,14 @@ fn damage(source: &(dyn Error + 'static)) -> Option<String> {
 fn damage_of(error: &rusqlite::Error) -> Option<String> {
     use rusqlite::Error as Sql;
     let is_damage = match error {
-        Sql::SqliteFailure(failure, _) => match failure.code {
+        Sql::SqliteFailure(failure, why) => match failure.code {
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => true,
             ErrorCode::SystemIoFailure => DAMAGED_IO.contains(&failure.extended_code),
+            // A statement, a view or an index that does not make sense any more. That a transaction is gone which SQLite took
+            // back has the same code, and passes.
+            ErrorCode::Unknown => why
+                .as_ref()
+                .is_some_and(|why| !why.contains("transaction") && !why.contains("savepoint")),
             _ => false,
         },
         // Our statements are fixed: a table or column that they name was in the file when it was made.

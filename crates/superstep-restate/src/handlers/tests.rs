@@ -35,6 +35,13 @@ pub(crate) enum Mutant {
     ServesAnywhere,
 }
 
+impl Desk {
+    pub(crate) fn broken(mut self, mutant: Option<Mutant>) -> Self {
+        self.mutant = mutant;
+        self
+    }
+}
+
 const HOUR_MS: i64 = 3_600_000;
 const ASKED_AT: i64 = 1_700_000_000_000;
 
@@ -117,10 +124,9 @@ impl Bench {
         let kept = Kept::default();
         kept.now.store(ASKED_AT, Ordering::SeqCst);
         let runtime = Runtime::builder(Memory::new()).clock(clock).build();
-        let mut desk = Desk::new(runtime, Arc::new(kept.clone()), SegmentLimits::default());
-        desk.mutant = mutant;
+        let desk = Desk::new(runtime, Arc::new(kept.clone()), SegmentLimits::default());
         Self {
-            desk,
+            desk: desk.broken(mutant),
             kept,
             worker_clock,
         }
