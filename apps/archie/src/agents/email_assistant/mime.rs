@@ -31,7 +31,7 @@ pub fn read(bytes: &[u8]) -> Option<Email> {
         .filter_map(|part| part.attachment_name())
         .map(str::to_owned);
     Some(Email {
-        message_id: message.message_id().unwrap_or_default().to_owned(),
+        message_id: bare_id(message.message_id().unwrap_or_default()),
         references: ids(message.references()),
         from: list(message.from()).into_iter().next().unwrap_or_default(),
         reply_to: list(message.reply_to())
