@@ -301,12 +301,18 @@ fn store_of(text: &str) -> anyhow::Result<Store> {
 
 fn engine_of(text: &str) -> anyhow::Result<Engine> {
     match text.strip_prefix("restate:") {
-        Some(url) if url.starts_with("http://") || url.starts_with("https://") => {
-            Ok(Engine::Restate(url.trim_end_matches('/').to_owned()))
-        }
+        Some(url) if names_host(url) => Ok(Engine::Restate(url.trim_end_matches('/').to_owned())),
         None if text == "local" => Ok(Engine::Local),
         _ => bail!("`{text}` is no engine: write local or restate:http://HOST:PORT"),
     }
+}
+
+/// Whether it is an address of a server: `http://` alone is not one.
+fn names_host(url: &str) -> bool {
+    let rest = url
+        .strip_prefix("http://")
+        .or_else(|| url.strip_prefix("https://"));
+    rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
 }
 
 /// Dollars, tokens or calls.
@@ -388,7 +394,9 @@ mod tests {
             engine_of("restate:http://127.0.0.1:8080/").unwrap(),
             cluster
         );
-        assert!(engine_of("restate:").is_err());
+        for wrong in ["restate:", "restate:http://", "restate:https:///x"] {
+            assert!(engine_of(wrong).is_err(), "{wrong}");
+        }
         assert!(engine_of("temporal").is_err());
     }
 

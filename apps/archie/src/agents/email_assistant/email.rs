@@ -250,9 +250,7 @@ pub fn addresses(header: &str) -> Vec<String> {
 
 /// A `Message-ID` without its brackets.
 pub fn bare_id(id: &str) -> String {
-    id.trim()
-        .trim_start_matches('<')
-        .trim_end_matches('>')
+    id.trim_matches(|c: char| c.is_whitespace() || matches!(c, '<' | '>'))
         .to_owned()
 }
 

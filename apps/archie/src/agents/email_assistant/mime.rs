@@ -42,7 +42,7 @@ pub fn read(bytes: &[u8]) -> Option<Email> {
         .map(html::plain)
         .take(ATTACHMENTS_MAX);
     Some(Email {
-        message_id: message.message_id().map(html::plain).unwrap_or_default(),
+        message_id: bare_id(&html::plain(message.message_id().unwrap_or_default())),
         references: ids(message.references()),
         from: first(message.from()),
         reply_to: first(message.reply_to()),

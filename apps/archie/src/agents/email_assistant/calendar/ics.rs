@@ -186,20 +186,25 @@ fn address(value: &str) -> String {
 
 /// `20250110T100000Z` as `2025-01-10T10:00:00Z`; anything else as it is.
 fn spread(text: &str) -> String {
-    let moment = chrono::NaiveDateTime::parse_from_str(text.trim_end_matches('Z'), COMPACT);
-    moment.map_or_else(
-        |_| one_line(text),
-        |moment| moment.format(SPREAD).to_string(),
-    )
+    let bare = text.trim_end_matches('Z');
+    match moment(bare, COMPACT) {
+        Some(moment) => moment.format(SPREAD).to_string(),
+        None => one_line(text),
+    }
 }
 
 /// The other way round.
 fn compact(text: &str) -> String {
-    let moment = chrono::NaiveDateTime::parse_from_str(text, SPREAD);
-    moment.map_or_else(
-        |_| one_line(text),
-        |moment| format!("{}Z", moment.format(COMPACT)),
-    )
+    match moment(text, SPREAD) {
+        Some(moment) => format!("{}Z", moment.format(COMPACT)),
+        None => one_line(text),
+    }
+}
+
+/// A moment in exactly this form: a parser of moments also takes blanks, signs and years of five digits.
+fn moment(text: &str, form: &str) -> Option<chrono::NaiveDateTime> {
+    let moment = chrono::NaiveDateTime::parse_from_str(text, form).ok()?;
+    (moment.format(form).to_string() == text).then_some(moment)
 }
 
 const MAILTO: &str = "mailto:";

@@ -2,7 +2,7 @@
 
 use std::io::{Cursor, Read};
 
-use calamine::{DataRef, Reader, Xlsx};
+use calamine::{DataRef, Reader, Xlsx, XlsxError};
 use xxhash_rust::xxh3::Xxh3;
 use zip::ZipArchive;
 
@@ -16,8 +16,8 @@ pub fn read(bytes: &[u8]) -> Result<Book, BookError> {
     let mut read = Book::default();
     let mut room = CELLS_MAX;
     for name in book.sheet_names() {
-        // A sheet that is a chart has no cells, and so none that are merged.
-        let merged = book.merge_cells_by_sheet_name(&name).unwrap_or_default();
+        let merged = book.merge_cells_by_sheet_name(&name);
+        let merged = merged.map_err(BookError::unreadable)?;
         let merged = merged
             .iter()
             .filter_map(|at| Some((place(at.start)?, place(at.end)?)));
@@ -26,7 +26,12 @@ pub fn read(bytes: &[u8]) -> Result<Book, BookError> {
             name,
             ..Sheet::default()
         };
-        if let Ok(mut cells) = book.worksheet_cells_reader(&sheet.name) {
+        let cells = match book.worksheet_cells_reader(&sheet.name) {
+            // A sheet that is a chart has no cells. One that cannot be read is not an empty one.
+            Err(XlsxError::NotAWorksheet(_)) => None,
+            cells => Some(cells.map_err(BookError::unreadable)?),
+        };
+        if let Some(mut cells) = cells {
             while let Some(cell) = cells
                 .next_cell_with_formula()
                 .map_err(BookError::unreadable)?
