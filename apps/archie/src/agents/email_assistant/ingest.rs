@@ -66,7 +66,7 @@ impl Ingest {
     ) -> anyhow::Result<Vec<Came>> {
         let mailbox = mailboxes.get(&self.source)?;
         let mut came = Vec::new();
-        for email in self.mails(&*mailbox).await? {
+        for email in self.mails(home, &*mailbox).await? {
             let one = self.take(home, email).await?;
             tell(&one);
             came.push(one);
@@ -74,7 +74,7 @@ impl Ingest {
         Ok(came)
     }
 
-    async fn mails(&self, mailbox: &dyn Mailbox) -> anyhow::Result<Vec<Email>> {
+    async fn mails(&self, home: &Home, mailbox: &dyn Mailbox) -> anyhow::Result<Vec<Email>> {
         let mut mails = mailbox.list(&self.which).await?;
         if let Some(wanted) = &self.email {
             let wanted = address(wanted);
@@ -89,7 +89,13 @@ impl Ingest {
         if !self.skip_filters {
             mails.retain(|email| !is_own(email));
             // The mailbox knows what its owner sent. Who a mail says it is from, anybody can write.
-            let answered = mailbox.answered(&mails).await?;
+            let mut answered = mailbox.answered(&mails).await?;
+            for email in &mails {
+                // What was answered from here has its thread, which may be run again.
+                if answered.contains(&email.id) && is_taken_in(home, email).await? {
+                    answered.remove(&email.id);
+                }
+            }
             mails.retain(|email| !answered.contains(&email.id));
         }
         Ok(mails)
@@ -146,6 +152,16 @@ impl Ingest {
             }
         }
     }
+}
+
+/// Whether a mail has a thread.
+async fn is_taken_in(home: &Home, email: &Email) -> anyhow::Result<bool> {
+    let id = match is_known_by_message_id(home, email).await? {
+        true => email.thread_by_message_id(0),
+        false => email.thread(0),
+    };
+    let glance = home.store().glance(&ThreadId::new(&id)?, None).await?;
+    Ok(glance.is_some())
 }
 
 /// Whether a mail was taken in by a version that knew mails by their `Message-ID` alone. A thread under that id may be another
