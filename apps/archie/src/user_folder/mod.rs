@@ -294,7 +294,7 @@ impl UserFolder {
     fn from_handle(handle: OwnedFd, shown: PathBuf) -> Result<Self> {
         let found = rustix::fs::fstatfs(&handle).map_err(|errno| FolderError::io(&shown, errno))?;
         // The type of the field differs between machines; the numbers do not.
-        let is_kernel = |kind: &u32| found.f_type == *kind as _;
+        let is_kernel = |kind: &u32| i128::from(found.f_type) == i128::from(*kind);
         if KERNEL_FILE_SYSTEMS.iter().any(is_kernel) {
             return Err(FolderError::Kernel { path: shown });
         }
