@@ -293,15 +293,9 @@ impl UserFolder {
 
     fn from_handle(handle: OwnedFd, shown: PathBuf) -> Result<Self> {
         let found = rustix::fs::fstatfs(&handle).map_err(|errno| FolderError::io(&shown, errno))?;
-        // The width of the field differs between machines; the numbers do not.
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::unnecessary_cast,
-            reason = "magic numbers have 32 bits on every machine"
-        )]
-        let kind = found.f_type as u32;
-        if KERNEL_FILE_SYSTEMS.contains(&kind) {
+        // The type of the field differs between machines; the numbers do not.
+        let is_kernel = |kind: &u32| i128::from(found.f_type) == i128::from(*kind);
+        if KERNEL_FILE_SYSTEMS.iter().any(is_kernel) {
             return Err(FolderError::Kernel { path: shown });
         }
         Ok(Self {
