@@ -173,17 +173,17 @@ impl Local {
 
     /// Reads from the outbox which mails were answered. Of mails that claim the same id nobody knows which was.
     fn answered_now(&self, mails: &[Email]) -> anyhow::Result<BTreeSet<String>> {
-        let entries = match fs::read_dir(&self.outbox) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(BTreeSet::new());
-            }
-            entries => entries?,
+        let Some(outbox) = UserFolder::open_unlinked(&self.outbox)? else {
+            return Ok(BTreeSet::new());
         };
         let mut answered = BTreeSet::new();
-        for entry in entries {
-            let path = entry?.path();
-            if path.extension().is_some_and(|kind| kind == "eml") {
-                answered.extend(mime::replied_to(&fs::read(path)?));
+        for entry in outbox.entries(SENT_MAX)?.entries {
+            let is_mail = Path::new(entry.name.as_os_str())
+                .extension()
+                .is_some_and(|kind| kind == "eml");
+            if is_mail && entry.kind == EntryKind::File {
+                let bytes = outbox.read(&entry.name.into(), LIMITS.file_bytes_max)?;
+                answered.extend(mime::replied_to(&bytes));
             }
         }
         let mut claims: BTreeMap<&str, usize> = BTreeMap::new();
@@ -453,6 +453,9 @@ fn short_hash(bytes: &[u8]) -> String {
 
 /// How large the small files beside a mailbox may be.
 const BESIDE_BYTES_MAX: u64 = 16 << 20;
+
+/// How many sent mails of the outbox are looked through.
+const SENT_MAX: usize = 200_000;
 
 #[cfg(test)]
 mod tests {
