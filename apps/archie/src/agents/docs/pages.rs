@@ -201,18 +201,6 @@ fn target(name: &str, tree: &Tree, up: &str) -> Option<String> {
     is_place.then(|| format!("{up}{}{anchor}", markdown::target(path)))
 }
 
-/// A name that a repository gave itself, as text on one line of Markdown.
-fn one_line(name: &str) -> String {
-    let mut text = String::new();
-    for c in super::scan::one_line(name).chars() {
-        if c.is_ascii_punctuation() && !matches!(c, '-' | '.' | '/' | '@' | ',' | ':') {
-            text.push('\\');
-        }
-        text.push(c);
-    }
-    text
-}
-
 /// The index: what there is, in a line each.
 fn index(manifest: &Manifest) -> String {
     let mut text = format!(
