@@ -7,6 +7,8 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+use crate::secret;
+
 /// Shows and asks.
 pub trait Say: Send + Sync {
     /// A line of words.
@@ -26,6 +28,16 @@ pub trait Say: Send + Sync {
 
     /// Asks for a line. None at the end of the input.
     fn ask(&self, prompt: &str) -> anyhow::Result<Option<String>>;
+
+    /// Asks for a secret: what is typed is neither shown nor kept anywhere. None at the end of the input.
+    fn ask_secret(&self, _prompt: &str) -> anyhow::Result<Option<String>> {
+        anyhow::bail!("a secret cannot be asked for here")
+    }
+
+    /// Returns how many columns and rows a person sees who reads and types at a terminal. None if nobody does.
+    fn page_size(&self) -> Option<(usize, usize)> {
+        None
+    }
 
     /// Shows that something is under way, until the result is dropped.
     fn waiting(&self, what: &str) -> Waiting;
@@ -213,6 +225,23 @@ impl Say for Console {
             self.print(&format!("{}\n", line.trim_end()));
         }
         Ok(Some(line.trim_end_matches(['\n', '\r']).to_owned()))
+    }
+
+    fn ask_secret(&self, prompt: &str) -> anyhow::Result<Option<String>> {
+        self.close();
+        self.print(prompt);
+        let secret = match std::io::stdin().is_terminal() {
+            true => secret::read_hidden()?,
+            false => secret::read_line()?,
+        };
+        self.print("\n");
+        Ok(secret)
+    }
+
+    fn page_size(&self) -> Option<(usize, usize)> {
+        let is_read = self.is_terminal && std::io::stdin().is_terminal();
+        let (columns, rows) = termimad::terminal_size();
+        is_read.then_some((usize::from(columns), usize::from(rows)))
     }
 
     fn waiting(&self, what: &str) -> Waiting {

@@ -8,12 +8,12 @@ use serde_json::json;
 use crate::kit::Desk;
 
 /// A terminal of its own, with a program in it.
-struct Terminal {
+pub(crate) struct Terminal {
     socket: String,
 }
 
 impl Terminal {
-    fn open(desk: &Desk) -> Self {
+    pub(crate) fn open(desk: &Desk) -> Self {
         let socket = desk.path("tmux").display().to_string();
         let terminal = Self { socket };
         let program = desk.command();
@@ -62,7 +62,7 @@ impl Terminal {
     }
 
     /// The program has ended, and its terminal with it.
-    fn until_gone(&self) {
+    pub(crate) fn until_gone(&self) {
         let begun = Instant::now();
         while self
             .tmux()
@@ -81,7 +81,7 @@ impl Terminal {
         }
     }
 
-    fn types(&self, line: &str) {
+    pub(crate) fn types(&self, line: &str) {
         let typed = self
             .tmux()
             .args(["send-keys", "-l", "--", line])
@@ -91,7 +91,7 @@ impl Terminal {
         self.presses("Enter");
     }
 
-    fn presses(&self, key: &str) {
+    pub(crate) fn presses(&self, key: &str) {
         assert!(
             self.tmux()
                 .args(["send-keys", key])
@@ -101,7 +101,7 @@ impl Terminal {
         );
     }
 
-    fn screen(&self) -> String {
+    pub(crate) fn screen(&self) -> String {
         let shown = self
             .tmux()
             .args(["capture-pane", "-p", "-S", "-"])
@@ -111,7 +111,7 @@ impl Terminal {
     }
 
     /// Waits until the last thing on the screen is this.
-    fn shows(&self, text: &str) -> String {
+    pub(crate) fn shows(&self, text: &str) -> String {
         let begun = Instant::now();
         loop {
             let screen = self.screen();
@@ -281,4 +281,31 @@ fn commands_and_threads_are_completed_and_a_line_may_go_on() {
     terminal.types("--status paused");
     let screen = terminal.shows(PROMPT);
     assert!(screen.contains("paused"), "{screen}");
+}
+
+#[test]
+fn a_yes_to_an_unseen_item_displays_it_page_by_page_and_asks() {
+    let (desk, id, ..) = crate::approvals::with_many_recipients();
+    let terminal = Terminal::open(&desk);
+    terminal.shows(PROMPT);
+    terminal.types(&format!("inbox {id} accept"));
+    terminal.shows("q: stop --");
+    // Who leaves before the end has not seen it.
+    terminal.types("q");
+    let screen = terminal.shows(PROMPT);
+    assert!(screen.contains("was not displayed to you in full"), "{screen}");
+    terminal.types(&format!("inbox {id} accept"));
+    let screen = terminal.shows("q: stop --");
+    assert!(screen.contains("mallory@evil.example"), "{screen}");
+    terminal.types("a");
+    let screen = terminal.shows("[y/N]");
+    assert!(screen.contains("Line 99 of the draft."), "{screen}");
+    terminal.types("n");
+    terminal.shows(PROMPT);
+    assert!(crate::mail::sent(&desk).is_empty());
+    // Now it was displayed.
+    terminal.types(&format!("inbox {id} accept"));
+    let screen = terminal.shows(PROMPT);
+    assert!(screen.contains("sent 1 message"), "{screen}");
+    assert_eq!(crate::mail::sent(&desk).len(), 1);
 }

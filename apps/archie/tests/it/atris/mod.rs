@@ -6,5 +6,5 @@ mod crashes;
 mod documents;
 mod lab;
 mod prism;
-mod server;
+pub(crate) mod server;
 mod writes;

@@ -6,7 +6,7 @@ mod crashes;
 mod deadly;
 mod evil;
 mod killed;
-mod kit;
+pub(crate) mod kit;
 mod local_model;
 mod login;
 mod mutations;
