@@ -97,7 +97,9 @@ impl Asked {
     pub fn is_consistent(&self) -> bool {
         let call = &self.request["action_request"];
         match (self.call_digest(), call["action"].as_str()) {
-            (Some(digest), Some(action)) => superstep_agent::digest(action, &call["args"]) == digest,
+            (Some(digest), Some(action)) => {
+                superstep_agent::digest(action, &call["args"]) == digest
+            }
             _ => true,
         }
     }
@@ -114,7 +116,8 @@ impl Asked {
         match answer["type"].as_str() {
             Some("accept" | "edit" | "call" | "raise") => true,
             Some(
-                "ignore" | "response" | "result" | "reject" | "skip" | "stop" | "happened" | "expired",
+                "ignore" | "response" | "result" | "reject" | "skip" | "stop" | "happened"
+                | "expired",
             ) => false,
             _ => self.may_permit_effect(),
         }
@@ -208,9 +211,8 @@ impl Asked {
 
     /// The call with some arguments changed.
     fn edited(&self, changes: &str) -> Result<Json, String> {
-        let changes: Json = serde_json::from_str(changes).map_err(|error| {
-            format!("{error}; usage: edit '{{\"argument\": value}}'")
-        })?;
+        let changes: Json = serde_json::from_str(changes)
+            .map_err(|error| format!("{error}; usage: edit '{{\"argument\": value}}'"))?;
         let call = &self.request["action_request"];
         let mut args = call["args"].clone();
         match (&mut args, changes) {
@@ -261,7 +263,9 @@ fn push_field(words: &mut String, name: &str, value: &Json) {
         Json::Array(items) if items.iter().all(is_one_line) && items.len() > 1 => {
             words.push_str(&format!(" ({}):", items.len()));
             for item in items {
-                let text = item.as_str().map_or_else(|| item.to_string(), str::to_owned);
+                let text = item
+                    .as_str()
+                    .map_or_else(|| item.to_string(), str::to_owned);
                 words.push_str(&format!("\n    {text}"));
             }
         }
@@ -271,7 +275,9 @@ fn push_field(words: &mut String, name: &str, value: &Json) {
 
 /// Whether a value can be an entry of a list that has one in each line. A text with line breaks could imitate several.
 fn is_one_line(value: &Json) -> bool {
-    !value.as_str().is_some_and(|text| text.contains(['\n', '\r']))
+    !value
+        .as_str()
+        .is_some_and(|text| text.contains(['\n', '\r']))
 }
 
 const BUDGET: &str = "budget";
@@ -351,10 +357,15 @@ mod tests {
     fn every_recipient_of_a_call_has_its_line_and_lists_have_their_length() {
         let mut call = approval();
         let who: Vec<_> = (0..41).map(|at| format!("p{at}@example.com")).collect();
-        call.request["action_request"]["args"] = json!({ "to": who, "text": "a\nb", "odd": ["x\ny", "z"] });
+        call.request["action_request"]["args"] =
+            json!({ "to": who, "text": "a\nb", "odd": ["x\ny", "z"] });
         let words = call.words();
         assert!(words.contains("to (41):"), "{words}");
-        assert!(who.iter().all(|who| words.contains(&format!("\n    {who}"))), "{words}");
+        assert!(
+            who.iter()
+                .all(|who| words.contains(&format!("\n    {who}"))),
+            "{words}"
+        );
         assert!(words.contains("text:\n    a\n    b"), "{words}");
         assert!(words.contains(r#"odd: ["x\ny","z"]"#), "{words}");
     }
@@ -374,7 +385,10 @@ mod tests {
         assert_ne!(call.digest(), other.digest());
         assert_eq!(call.digest(), approval().digest());
         let mut bound = call.clone();
-        bound.request["digest"] = json!(superstep_agent::digest("send", &json!({ "to": "ada", "text": "hi" })));
+        bound.request["digest"] = json!(superstep_agent::digest(
+            "send",
+            &json!({ "to": "ada", "text": "hi" })
+        ));
         assert!(call.is_consistent() && bound.is_consistent());
         bound.request["action_request"]["args"]["to"] = json!("mallory");
         assert!(!bound.is_consistent());
@@ -383,11 +397,19 @@ mod tests {
     #[test]
     fn yes_and_edits_let_something_happen_and_refusals_do_not() {
         let call = approval();
-        for (line, permits) in [("y", true), ("edit {}", true), ("n", false), ("response no", false)] {
+        for (line, permits) in [
+            ("y", true),
+            ("edit {}", true),
+            ("n", false),
+            ("response no", false),
+        ] {
             let answer = call.read(line).unwrap();
             assert_eq!(call.permits_effect(&answer), permits, "{line}");
         }
-        assert!(call.permits_effect(&json!({ "approved": true })), "an unknown form");
+        assert!(
+            call.permits_effect(&json!({ "approved": true })),
+            "an unknown form"
+        );
         let plain = asked("", json!({ "query": "How many?" }), None);
         assert!(!plain.permits_effect(&json!("accept")));
     }

@@ -86,7 +86,10 @@ const DELETE: u8 = 127;
 fn keys_are_edited_as_at_any_prompt() {
     let read = |keys: &str| read_keys(&mut keys.as_bytes()).unwrap();
     assert_eq!(read("hunter2\rrest").as_deref(), Some("hunter2"));
-    assert_eq!(read("hö\u{7f}ö\u{1b}[A\u{1b}[3~x\n").as_deref(), Some("höx"));
+    assert_eq!(
+        read("hö\u{7f}ö\u{1b}[A\u{1b}[3~x\n").as_deref(),
+        Some("höx")
+    );
     assert_eq!(read("wrong\u{15}right\r").as_deref(), Some("right"));
     assert_eq!(read("half\u{3}"), None);
     assert_eq!(read("\u{4}"), None);

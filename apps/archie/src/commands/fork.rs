@@ -57,7 +57,10 @@ pub(super) async fn run(args: &ForkArgs, home: &Home, say: &dyn Say) -> anyhow::
             };
             let agreed = approval::require(&talk, &**agent, &item, &Naming::ShortId).await;
             if let Err(refusal) = agreed {
-                let done = Err(refusal.context(format!("{to} is a copy of {}, and its question stays open", row.thread)));
+                let done = Err(refusal.context(format!(
+                    "{to} is a copy of {}, and its question stays open",
+                    row.thread
+                )));
                 return approval::exit_of_refusal(done);
             }
         }

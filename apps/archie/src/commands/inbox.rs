@@ -21,12 +21,7 @@ pub(super) async fn run(args: &InboxArgs, home: &Home, say: &dyn Say) -> anyhow:
 }
 
 /// Shows an item in full, or answers it.
-async fn one(
-    args: &InboxArgs,
-    wanted: &str,
-    home: &Home,
-    say: &dyn Say,
-) -> anyhow::Result<Exit> {
+async fn one(args: &InboxArgs, wanted: &str, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
     let (item, named) = inbox::find(home, wanted).await?;
     let naming = args.digest.clone().map_or(named, Naming::Digest);
     if !args.answer.is_empty() {
@@ -101,7 +96,9 @@ async fn list(args: &InboxArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Ex
         }
     }
     if !args.all && !items.is_empty() {
-        say.line("These are summaries. `archie inbox ID` shows an item in full and asks for an answer.");
+        say.line(
+            "These are summaries. `archie inbox ID` shows an item in full and asks for an answer.",
+        );
     }
     Ok(Exit::Done)
 }

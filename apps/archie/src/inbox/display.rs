@@ -15,11 +15,7 @@ use crate::talk::Talk;
 
 /// Displays a whole item, and records that for the person. Returns whether they saw all of it: they may leave a long text
 /// before its end, and a question of an older version may not hold everything.
-pub async fn display(
-    talk: &Talk<'_>,
-    agent: &dyn AnyAgent,
-    asked: &Asked,
-) -> anyhow::Result<bool> {
+pub async fn display(talk: &Talk<'_>, agent: &dyn AnyAgent, asked: &Asked) -> anyhow::Result<bool> {
     let mut text = agent.manner().put(asked);
     let is_long = text.lines().count() > LONG_LINES || text.len() > LONG_BYTES;
     if is_long {
@@ -56,7 +52,11 @@ fn page(talk: &Talk<'_>, text: &str) -> anyhow::Result<bool> {
     let screen = rows.saturating_sub(ROWS_KEPT).max(ROWS_KEPT);
     let lines: Vec<&str> = text.lines().collect();
     let mut shown = 0;
-    let mut screen_left = match lines.iter().map(|line| height(line, columns)).sum::<usize>() {
+    let mut screen_left = match lines
+        .iter()
+        .map(|line| height(line, columns))
+        .sum::<usize>()
+    {
         all if all <= screen => usize::MAX,
         _ => screen,
     };

@@ -265,10 +265,7 @@ pub async fn answer(
                 .iter()
                 .map(|item| format!("`archie inbox {}`", item.short_id))
                 .collect();
-            format!(
-                "answered, and there is a new question: {}",
-                next.join(", ")
-            )
+            format!("answered, and there is a new question: {}", next.join(", "))
         }
         Some(other) => format!("answered; the run ended with {other:?}"),
     });

@@ -11,7 +11,9 @@ use serde_json::{Value as Json, json};
 
 use crate::atris::server::{Say, Server};
 use crate::kit::{Desk, Ran};
-use crate::mail::kit::{World, done, learns, mail, mail_with, mbox, schedules, sends, triage, wants};
+use crate::mail::kit::{
+    World, done, learns, mail, mail_with, mbox, schedules, sends, triage, wants,
+};
 use crate::mail::sent;
 
 fn with(mut reply: Json, expect: &str) -> Json {
@@ -46,7 +48,12 @@ fn an_item_keeps_its_id_when_others_are_answered_and_numbers_name_nothing() {
     let people = ["ann", "bob", "cy"];
     let mails = people.map(|who| {
         let from = format!("{who}@example.com");
-        mail(&format!("{who}@x"), &from, &format!("Question of {who}"), "When?")
+        mail(
+            &format!("{who}@x"),
+            &from,
+            &format!("Question of {who}"),
+            "When?",
+        )
     });
     let mut replies = Vec::new();
     for who in people {
@@ -60,13 +67,20 @@ fn an_item_keeps_its_id_when_others_are_answered_and_numbers_name_nothing() {
     assert_eq!(ids.len(), 3, "{ran:?}");
     assert!(ids.iter().all(|id| id.len() >= 6), "{ids:?}");
     for number in ["1", "2", "3"] {
-        refused(&desk.run(&["inbox", number, "accept"], ""), "is not an item id");
+        refused(
+            &desk.run(&["inbox", number, "accept"], ""),
+            "is not an item id",
+        );
     }
     let first = desk.run(&["inbox", &ids[0], "ignore"], "");
     assert_eq!(first.code(), Some(0), "{first:?}");
     // What was announced as the second is the second still.
     let listed = desk.json(&["inbox", "--json"]);
-    let known = listed.as_array().unwrap().iter().map(|item| &item["short_id"]);
+    let known = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| &item["short_id"]);
     assert_eq!(known.collect::<Vec<_>>(), [&json!(ids[1]), &json!(ids[2])]);
     for number in ["1", "2"] {
         refused(&desk.run(&["inbox", number, "accept"], ""), &ids[1]);
@@ -83,7 +97,10 @@ fn an_item_keeps_its_id_when_others_are_answered_and_numbers_name_nothing() {
     let again = desk.run(&["inbox", &ids[1], "accept"], "");
     assert_eq!(again.code(), Some(1), "{again:?}");
     let out = desk.run(&["inbox"], "").out();
-    assert!(out.contains(&ids[2]) && out.contains("These are summaries"), "{out}");
+    assert!(
+        out.contains(&ids[2]) && out.contains("These are summaries"),
+        "{out}"
+    );
 }
 
 /// A mail with forty copies and an answer of a hundred lines.
@@ -93,8 +110,16 @@ pub(crate) fn with_many_recipients() -> (Desk, String, Vec<String>, String) {
     everybody.extend(copies.clone());
     everybody.push("mallory@evil.example".to_owned());
     let header = format!("Cc: {}, mallory@evil.example\n", copies.join(", "));
-    let asks = mail_with("q4@x", "Bob <bob@example.com>", "Q4 report?", "When?", &header);
-    let draft: Vec<_> = (0..100).map(|at| format!("Line {at} of the draft.")).collect();
+    let asks = mail_with(
+        "q4@x",
+        "Bob <bob@example.com>",
+        "Q4 report?",
+        "When?",
+        &header,
+    );
+    let draft: Vec<_> = (0..100)
+        .map(|at| format!("Line {at} of the draft."))
+        .collect();
     let draft = draft.join("\n");
     let replies = json!([
         triage("respond"),
@@ -112,7 +137,10 @@ fn every_recipient_and_every_line_is_displayed_before_a_mail_can_be_accepted() {
     // The list is a summary; nothing in it can be accepted.
     let accepted = desk.run(&["inbox", &id, "accept"], "");
     refused(&accepted, "was not displayed to you in full");
-    assert!(accepted.err().contains(&format!("archie inbox {id}")), "{accepted:?}");
+    assert!(
+        accepted.err().contains(&format!("archie inbox {id}")),
+        "{accepted:?}"
+    );
     let edited = desk.run(&["inbox", &id, "edit", "{\"response_text\":\"x\"}"], "");
     refused(&edited, "was not displayed to you in full");
     assert!(sent(&desk).is_empty());
@@ -126,18 +154,34 @@ fn every_recipient_and_every_line_is_displayed_before_a_mail_can_be_accepted() {
     for line in draft.lines() {
         assert!(out.contains(line), "{line}: {out}");
     }
-    assert!(out.contains("41 recipients") && out.contains("digest "), "{out}");
+    assert!(
+        out.contains("41 recipients") && out.contains("digest "),
+        "{out}"
+    );
     let item = desk.json(&["inbox", &id, "--json"]);
     let digest = item["digest"].as_str().unwrap();
     assert!(out.contains(&format!("digest {}", &digest[..16])), "{out}");
     // All of it is in a file that its owner may read.
-    let file = out.split("also in ").nth(1).unwrap().lines().next().unwrap();
-    assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+    let file = out
+        .split("also in ")
+        .nth(1)
+        .unwrap()
+        .lines()
+        .next()
+        .unwrap();
+    assert_eq!(
+        fs::metadata(file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     let kept = fs::read_to_string(file).unwrap();
     assert!(everybody.iter().all(|who| kept.contains(who)) && kept.contains("Line 99"));
 
     // Another person has not seen it.
-    let other = desk.command().env("ARCHIE_PERSON", "eve").args(["inbox", &id, "accept"]).output();
+    let other = desk
+        .command()
+        .env("ARCHIE_PERSON", "eve")
+        .args(["inbox", &id, "accept"])
+        .output();
     assert_eq!(other.unwrap().status.code(), Some(2));
     let accepted = desk.run(&["inbox", &id, "accept"], "");
     assert_eq!(accepted.code(), Some(0), "{accepted:?}");
@@ -148,7 +192,10 @@ fn every_recipient_and_every_line_is_displayed_before_a_mail_can_be_accepted() {
     let head = unfolded.split("\r\n\r\n").next().unwrap().to_owned();
     let went: BTreeSet<_> = head
         .lines()
-        .filter_map(|line| line.strip_prefix("To: ").or_else(|| line.strip_prefix("Cc: ")))
+        .filter_map(|line| {
+            line.strip_prefix("To: ")
+                .or_else(|| line.strip_prefix("Cc: "))
+        })
         .flat_map(|who| who.split(", ").map(|who| who.trim().to_owned()))
         .collect();
     assert_eq!(went, everybody.into_iter().collect());
@@ -185,7 +232,10 @@ fn what_is_asked_in_a_conversation_counts_as_displayed() {
     let out = left.out();
     assert!(everybody.iter().all(|who| out.contains(who)), "{out}");
     assert!(draft.lines().all(|line| out.contains(line)), "{out}");
-    assert!(left.err().contains(&format!("`archie inbox {id}`")), "{left:?}");
+    assert!(
+        left.err().contains(&format!("`archie inbox {id}`")),
+        "{left:?}"
+    );
     let ran = desk.run(&["inbox", &id, "accept"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     assert_eq!(sent(&desk).len(), 1);
@@ -222,7 +272,11 @@ fn every_attendee_of_a_meeting_is_displayed_and_gets_it() {
     refused(&desk.run(&["inbox", &id, "accept"], ""), "not displayed");
     let out = desk.run(&["inbox", &id], "").out();
     assert!(out.contains("40 attendees"), "{out}");
-    for shown in ["Title: Sync", "Begins: 2025-01-10T10:00:00Z", "Ends: 2025-01-10T10:30:00Z"] {
+    for shown in [
+        "Title: Sync",
+        "Begins: 2025-01-10T10:00:00Z",
+        "Ends: 2025-01-10T10:30:00Z",
+    ] {
         assert!(out.contains(shown), "{shown}: {out}");
     }
     for who in &attendees {
@@ -232,7 +286,9 @@ fn every_attendee_of_a_meeting_is_displayed_and_gets_it() {
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     let mut made = fs::read_dir(desk.path("mbox.calendar")).unwrap();
     let event = fs::read_to_string(made.next().unwrap().unwrap().path()).unwrap();
-    let invited = event.lines().filter_map(|line| line.strip_prefix("ATTENDEE:mailto:"));
+    let invited = event
+        .lines()
+        .filter_map(|line| line.strip_prefix("ATTENDEE:mailto:"));
     assert_eq!(invited.map(str::trim_end).collect::<Vec<_>>(), names);
 }
 
@@ -254,7 +310,15 @@ fn a_call_of_an_api_is_displayed_with_every_byte_that_goes_out() {
     });
     fs::write(desk.path("notes.json"), document.to_string()).unwrap();
     let host = server.host();
-    let add = ["api", "add", "notes.json", "--name", "notes", "--allow-host", &host];
+    let add = [
+        "api",
+        "add",
+        "notes.json",
+        "--name",
+        "notes",
+        "--allow-host",
+        &host,
+    ];
     let ran = desk.run(&add, "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     let words: Vec<_> = (0..600).map(|at| format!("w{at}")).collect();
@@ -265,7 +329,13 @@ fn a_call_of_an_api_is_displayed_with_every_byte_that_goes_out() {
     // Displayed by the conversation; somebody else has to look first.
     let item = desk.json(&["inbox", "--json"])[0].clone();
     let id = item["short_id"].as_str().unwrap();
-    let eve = |args: &[&str]| desk.command().env("ARCHIE_PERSON", "eve").args(args).output().unwrap();
+    let eve = |args: &[&str]| {
+        desk.command()
+            .env("ARCHIE_PERSON", "eve")
+            .args(args)
+            .output()
+            .unwrap()
+    };
     assert_eq!(eve(&["inbox", id, "accept"]).status.code(), Some(2));
     let out = String::from_utf8(eve(&["inbox", id]).stdout).unwrap();
     for shown in [
@@ -282,7 +352,10 @@ fn a_call_of_an_api_is_displayed_with_every_byte_that_goes_out() {
     let got = server.got();
     assert_eq!(got.len(), 1);
     assert_eq!(got[0].body, json!({ "text": text }).to_string());
-    assert!(out.contains(&format!("{} bytes of body", grouped(got[0].body.len()))), "{out}");
+    assert!(
+        out.contains(&format!("{} bytes of body", grouped(got[0].body.len()))),
+        "{out}"
+    );
     for name in ["accept", "content-type", "idempotency-key"] {
         assert!(got[0].header(name).is_some(), "{name}: {got:?}");
     }
@@ -291,7 +364,11 @@ fn a_call_of_an_api_is_displayed_with_every_byte_that_goes_out() {
 fn grouped(count: usize) -> String {
     let digits = count.to_string();
     match digits.len() > 3 {
-        true => format!("{},{}", &digits[..digits.len() - 3], &digits[digits.len() - 3..]),
+        true => format!(
+            "{},{}",
+            &digits[..digits.len() - 3],
+            &digits[digits.len() - 3..]
+        ),
         false => digits,
     }
 }
@@ -314,7 +391,11 @@ async fn a_request_that_changed_since_it_was_displayed_is_refused() {
     other.request["description"] = json!(described.replace("bob@", "ann@"));
     approval::record_display(&home, &other).await.unwrap();
     let say = Console::new();
-    for naming in [Naming::ShortId, Naming::FullId, Naming::Digest(other.digest())] {
+    for naming in [
+        Naming::ShortId,
+        Naming::FullId,
+        Naming::Digest(other.digest()),
+    ] {
         let done = inbox::answer(&item, &naming, "accept", &home, &say).await;
         assert!(done.unwrap_err().is::<Refusal>(), "{naming:?}");
     }
@@ -322,14 +403,22 @@ async fn a_request_that_changed_since_it_was_displayed_is_refused() {
     // A call that is not the one that the agent's digest is of is refused, whatever names it.
     let mut forged = item.clone();
     forged.asked.request["action_request"]["args"]["response_text"] = json!("Never.");
-    approval::record_display(&home, &forged.asked).await.unwrap();
-    for naming in [Naming::ShortId, Naming::FullId, Naming::Digest(forged.asked.digest())] {
+    approval::record_display(&home, &forged.asked)
+        .await
+        .unwrap();
+    for naming in [
+        Naming::ShortId,
+        Naming::FullId,
+        Naming::Digest(forged.asked.digest()),
+    ] {
         let done = inbox::answer(&forged, &naming, "accept", &home, &say).await;
         assert!(done.unwrap_err().is::<Refusal>(), "{naming:?}");
     }
     assert!(world.sent().is_empty());
     approval::record_display(&home, &item.asked).await.unwrap();
-    inbox::answer(&item, &Naming::ShortId, "accept", &home, &say).await.unwrap();
+    inbox::answer(&item, &Naming::ShortId, "accept", &home, &say)
+        .await
+        .unwrap();
     assert_eq!(world.sent().len(), 1);
 }
 

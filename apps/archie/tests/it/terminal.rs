@@ -293,7 +293,10 @@ fn a_yes_to_an_unseen_item_displays_it_page_by_page_and_asks() {
     // Who leaves before the end has not seen it.
     terminal.types("q");
     let screen = terminal.shows(PROMPT);
-    assert!(screen.contains("was not displayed to you in full"), "{screen}");
+    assert!(
+        screen.contains("was not displayed to you in full"),
+        "{screen}"
+    );
     terminal.types(&format!("inbox {id} accept"));
     let screen = terminal.shows("q: stop --");
     assert!(screen.contains("mallory@evil.example"), "{screen}");

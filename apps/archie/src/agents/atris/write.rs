@@ -78,6 +78,7 @@ pub(super) fn tool(catalogue: &Catalogue, api: &Api, outside: &Outside) -> Resul
         schema,
     };
     let (keyed, written) = (catalogue.keyed, api.body);
+    let added = added_headers(catalogue, written);
     let (catalogue, template, outside) = (catalogue.clone(), api.api_url.clone(), outside.clone());
     let tool = Tool::raw(spec, move |args, cx| {
         let (catalogue, template, outside) = (catalogue.clone(), template.clone(), outside.clone());
@@ -97,7 +98,6 @@ pub(super) fn tool(catalogue: &Catalogue, api: &Api, outside: &Outside) -> Resul
     });
     // A server that forgets our key would do it twice, so unless a person says it does not, it is asked about.
     let tool = if keyed { tool.keyed() } else { tool };
-    let added = added_headers(&catalogue, written);
     let described = move |args: &Json| described(args, &added, written);
     Ok(tool.approved_by_a_person(Approval::always().without_response().described(described)))
 }

@@ -118,8 +118,13 @@ impl Ingest {
         let mut came = Vec::new();
         for row in home.rows(query, RECOVERED_MAX).await? {
             let thread = home.thread_of(&row)?;
-            let state: MailState = state_of(&*thread).await?;
-            if state.source != self.source || !is_abandoned(home, &row) {
+            // One without a state was killed before anything happened; its mail is still listed.
+            let Ok(state) = state_of::<MailState>(&*thread).await else {
+                continue;
+            };
+            // A copy for another tone is resumed by who wants to see it.
+            let is_ours = state.source == self.source && state.redraft.is_none();
+            if !is_ours || !is_abandoned(home, &row) {
                 continue;
             }
             let running = RunningMark::set(home, &thread.id());

@@ -194,7 +194,11 @@ mod tests {
         let range = json!({ "range": "Data!A1:A30", "what": "changed", "cells": 30, "shown": ["Data!A1: 1 → 2"] });
         let old = asked(json!({ "summary": "Changes.", "cells": 30, "ranges": [range] }));
         assert!(!manner.holds_everything(&old));
-        assert!(manner.put(&old).contains("29 cells of Data!A1:A30 not shown"));
+        assert!(
+            manner
+                .put(&old)
+                .contains("29 cells of Data!A1:A30 not shown")
+        );
         let cut = asked(json!({ "summary": "Changes.", "ranges": [], "ranges_left_out": 1 }));
         assert!(!manner.holds_everything(&cut));
     }

@@ -105,7 +105,10 @@ fn three_mails_end_as_their_person_wants() {
         [
             "ignore  \"Weekly digest\"".to_owned(),
             format!("notify  \"Deploy finished\" → inbox {}", items[0]),
-            format!("respond \"Q4 report?\" → inbox {} send_email_tool", items[1]),
+            format!(
+                "respond \"Q4 report?\" → inbox {} send_email_tool",
+                items[1]
+            ),
         ]
     );
     let ran = edit(&desk, &items[1]);

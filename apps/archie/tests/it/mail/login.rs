@@ -136,14 +136,20 @@ fn a_piped_password_is_not_repeated() {
     let desk = Desk::with_model("");
     let ran = desk.run(&LOGIN, "hunter2-secret\n");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    assert!(!format!("{}{}", ran.out(), ran.err()).contains("hunter2"), "{ran:?}");
+    assert!(
+        !format!("{}{}", ran.out(), ran.err()).contains("hunter2"),
+        "{ran:?}"
+    );
     let kept = fs::read_to_string(desk.path("home/mail/imap-bob@127.0.0.1.json")).unwrap();
     assert!(kept.contains("hunter2-secret"));
     // In a shell whose input is a pipe, too.
     let lines = format!("{}\nhunter2-secret\nexit\n", LOGIN.join(" "));
     let ran = desk.run(&[], &lines);
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    assert!(ran.out().contains("kept in") && !ran.out().contains("hunter2"), "{ran:?}");
+    assert!(
+        ran.out().contains("kept in") && !ran.out().contains("hunter2"),
+        "{ran:?}"
+    );
     let none = desk.run(&LOGIN, "");
     assert_eq!(none.code(), Some(1), "{none:?}");
     assert!(none.err().contains("no password was given"), "{none:?}");
@@ -173,6 +179,9 @@ fn a_typed_password_is_neither_shown_nor_kept_in_the_history() {
     terminal.types("exit");
     terminal.until_gone();
     let history = fs::read_to_string(desk.path("home/history")).unwrap();
-    assert!(history.contains("threads") && history.contains("mail login"), "{history}");
+    assert!(
+        history.contains("threads") && history.contains("mail login"),
+        "{history}"
+    );
     assert!(!history.contains("hunter2"), "{history}");
 }
