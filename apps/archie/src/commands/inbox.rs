@@ -96,9 +96,7 @@ async fn list(args: &InboxArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Ex
         }
     }
     if !args.all && !items.is_empty() {
-        say.line(
-            "These are summaries. `archie inbox ID` shows an item in full and asks for an answer.",
-        );
+        say.line("Summaries only; `archie inbox ID` shows an item in full and takes the answer.");
     }
     Ok(Exit::Done)
 }

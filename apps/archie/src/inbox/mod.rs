@@ -54,10 +54,19 @@ impl InboxItem {
 pub struct ShortIds(Vec<String>);
 
 impl ShortIds {
-    /// Loads the ids of the oldest thousand open items. With more than that a short id may be ambiguous, and [`find`] refuses it.
+    /// Loads the ids of the oldest open items. With more than that a short id may be ambiguous, and [`find`] refuses it.
     pub async fn load(home: &Home) -> anyhow::Result<Self> {
-        let rows = home.store().interrupts(&open_page(0)).await?;
-        Ok(Self::of(rows.iter().map(|row| row.id.to_string())))
+        Self::load_with(home, &[]).await
+    }
+
+    /// The same, and those of these items.
+    async fn load_with(home: &Home, items: &[OpenQuestion]) -> anyhow::Result<Self> {
+        let mut query = open_page(0);
+        query.page.limit = COMPARED;
+        let rows = home.store().interrupts(&query).await?;
+        let ids = rows.iter().map(|row| row.id);
+        let ids = ids.chain(items.iter().map(|item| item.question.id));
+        Ok(Self::of(ids.map(|id| id.to_string())))
     }
 
     fn of(ids: impl IntoIterator<Item = String>) -> Self {
@@ -71,6 +80,7 @@ impl ShortIds {
         let at = self.0.partition_point(|other| other.as_str() < id);
         // In a sorted list, the ids that share most with this one are next to it.
         let before = at.checked_sub(1).and_then(|at| self.0.get(at));
+        // An item may be listed twice, and is not its own neighbour.
         let after = self.0[at..].iter().find(|other| *other != id);
         let neighbours = before.into_iter().chain(after);
         let shared = neighbours.map(|other| shared_chars(id, other)).max();
@@ -93,8 +103,8 @@ pub async fn items(home: &Home, open_only: bool, limit: u32) -> anyhow::Result<V
         page: Page { limit, offset: 0 },
         ..InterruptQuery::default()
     };
-    let ids = ShortIds::load(home).await?;
     let open = home.runtime.questions(&query).await?;
+    let ids = ShortIds::load_with(home, &open).await?;
     open.into_iter()
         .map(|open| InboxItem::new(open, &ids))
         .collect()
@@ -110,7 +120,7 @@ pub async fn items_of(home: &Home, thread: &str) -> anyhow::Result<Vec<InboxItem
     if open.is_empty() {
         return Ok(Vec::new());
     }
-    let ids = ShortIds::load(home).await?;
+    let ids = ShortIds::load_with(home, &open).await?;
     open.into_iter()
         .map(|open| InboxItem::new(open, &ids))
         .collect()
@@ -131,8 +141,8 @@ pub async fn find(home: &Home, wanted: &str) -> anyhow::Result<(InboxItem, Namin
     let found = match rows.is_empty() {
         true => items_of_exact_thread(home, wanted).await?,
         false => {
-            let ids = ShortIds::load(home).await?;
             let open = open_questions(rows)?;
+            let ids = ShortIds::load_with(home, &open).await?;
             let found = open.into_iter().map(|open| InboxItem::new(open, &ids));
             found.collect::<anyhow::Result<Vec<_>>>()?
         }
@@ -276,6 +286,8 @@ pub async fn answer(
 const SHORT_ID_CHARS: usize = 6;
 /// How many items a store lists at once.
 const PAGE: u32 = 1_000;
+/// How many open items a short id is compared with, at least: a list of ten thousand has to be there at once.
+const COMPARED: u32 = 200;
 /// How many items a refusal lists.
 const CANDIDATES: usize = 5;
 /// How much of an item a refusal says.

@@ -79,7 +79,7 @@ fn a_paused_thread_is_listed_shown_and_answered_from_the_inbox() {
     insta::assert_snapshot!(same(&desk.run(&["inbox"], "").out(), &home), @r"
     ITEM  DATE TIME  thread ID
             Is ordering required?
-    These are summaries. `archie inbox ID` shows an item in full and asks for an answer.
+    Summaries only; `archie inbox ID` shows an item in full and takes the answer.
     ");
     let inbox = desk.json(&["inbox", "--json"]);
     assert_eq!(

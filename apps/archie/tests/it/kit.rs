@@ -173,7 +173,7 @@ pub(crate) fn same(text: &str, home: &Path) -> String {
             && bare.chars().filter(|c| *c == '-').count() == 2;
         let is_hex = bare.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_time = bare.len() == 8 && bare.chars().filter(|c| *c == ':').count() == 2;
-        let name = if is_id || is_hex && bare.len() == 32 {
+        let name = if is_id {
             "ID"
         } else if is_hex && bare.len() == 16 {
             "DIGEST"
