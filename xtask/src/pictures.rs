@@ -21,7 +21,10 @@ pub(crate) fn run() -> anyhow::Result<()> {
         for line in scene.typed {
             let (keys, until) = line;
             if !keys.is_empty() {
-                terminal.types(keys)?;
+                match keys.contains(ITEM) {
+                    true => terminal.types(&keys.replace(ITEM, &terminal.item()?))?,
+                    false => terminal.types(keys)?,
+                }
             }
             terminal.shows(until)?;
         }
@@ -37,6 +40,9 @@ struct Scene {
     name: &'static str,
     typed: &'static [(&'static str, &'static str)],
 }
+
+/// Stands for the id of an inbox item in what is typed.
+const ITEM: &str = "ITEM";
 
 const SCENES: &[Scene] = &[
     Scene {
@@ -61,7 +67,7 @@ const SCENES: &[Scene] = &[
             ),
             ("C-d", "archie>"),
             ("inbox", "archie>"),
-            ("inbox 1 \"yes, per customer\"", "archie>"),
+            ("inbox ITEM \"yes, per customer\"", "archie>"),
             ("inbox --all", "archie>"),
             ("graph analyze", "archie>"),
         ],
@@ -137,6 +143,14 @@ impl Terminal {
         output_of(self.tmux().args(["send-keys", "-l", "--", keys]))?;
         output_of(self.tmux().args(["send-keys", "Enter"]))?;
         Ok(())
+    }
+
+    /// Returns the id of the last inbox item on the screen.
+    fn item(&self) -> anyhow::Result<String> {
+        let screen = output_of(self.tmux().args(["capture-pane", "-p"]))?;
+        let mut listed = screen.lines().filter(|line| line.contains("  thread "));
+        let item = listed.next_back().and_then(|line| line.split(' ').next());
+        Ok(item.context("no inbox item is on the screen")?.to_owned())
     }
 
     /// With the codes of its colours.

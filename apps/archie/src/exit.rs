@@ -9,6 +9,8 @@ pub enum Exit {
     Done,
     /// Something failed; it was said what.
     Failed,
+    /// The command was refused as it was typed; the message says what to type.
+    Refused,
     /// A thread waits for a person.
     Paused,
     /// A budget is used up.
@@ -20,7 +22,8 @@ impl From<Exit> for ExitCode {
         ExitCode::from(match exit {
             Exit::Done => 0,
             Exit::Failed => 1,
-            // 2 is a command line that cannot be read; the parser ends the program itself.
+            // Also the code of a command line that cannot be read; there the parser ends the program itself.
+            Exit::Refused => 2,
             Exit::Paused => 3,
             Exit::Budget => 4,
         })

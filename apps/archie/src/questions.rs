@@ -35,21 +35,91 @@ impl Asked {
         })
     }
 
-    /// What is asked, for a person.
+    /// What is asked, for a person: all of it where an answer lets something happen.
     pub fn words(&self) -> String {
-        let text = |name: &str| self.request.get(name).and_then(Json::as_str);
         if let Some(call) = self.call() {
             return call;
         }
-        match text("query")
-            .or_else(|| text("question"))
-            .or_else(|| text("description"))
-        {
-            Some(text) => text.to_owned(),
-            None => match &self.request {
+        let named = ["query", "question", "description"].into_iter();
+        let mut named = named.filter_map(|name| Some((name, self.request.get(name)?.as_str()?)));
+        let Some((name, text)) = named.next() else {
+            return match &self.request {
                 Json::String(text) => text.clone(),
                 other => other.to_string(),
-            },
+            };
+        };
+        let mut words = text.to_owned();
+        if self.may_permit_effect() && self.kind != BUDGET {
+            let fields = self.request.as_object().into_iter().flatten();
+            let others = fields.filter(|(other, _)| *other != name && *other != "config");
+            others.for_each(|(name, value)| push_field(&mut words, name, value));
+        }
+        words
+    }
+
+    /// Returns what is asked in one line, without its details.
+    pub fn summary(&self) -> String {
+        let call = self.request.get("action_request");
+        let Some(action) = call.and_then(|call| call["action"].as_str()) else {
+            return self.request["summary"]
+                .as_str()
+                .map_or_else(|| self.words(), str::to_owned);
+        };
+        let args = &self.request["action_request"]["args"];
+        let fields = args.as_object().into_iter().flatten();
+        let fields = fields.map(|(name, value)| match value {
+            Json::String(text) => format!("{name}: {text}"),
+            Json::Array(items) => format!("{name}: {}", items.len()),
+            other => format!("{name}: {other}"),
+        });
+        let fields: Vec<_> = fields.collect();
+        match fields.is_empty() {
+            // Such as a mail to know of: what it is about is in its description.
+            true => format!(
+                "{action}: {}",
+                self.request["description"].as_str().unwrap_or_default()
+            ),
+            false => format!("{action}: {}", fields.join(", ")),
+        }
+    }
+
+    /// Returns the digest of everything that is asked: SHA-256 over its kind and the canonical form of its request.
+    pub fn digest(&self) -> String {
+        superstep_agent::digest(&format!("archie.item.v1:{}", self.kind), &self.request)
+    }
+
+    /// Returns the digest by which the agent binds an answer to its call, if the request has one.
+    pub fn call_digest(&self) -> Option<&str> {
+        self.request["digest"].as_str()
+    }
+
+    /// Whether the call that is shown is the one that the agent's digest is of. True where there is none.
+    pub fn is_consistent(&self) -> bool {
+        let call = &self.request["action_request"];
+        match (self.call_digest(), call["action"].as_str()) {
+            (Some(digest), Some(action)) => {
+                superstep_agent::digest(action, &call["args"]) == digest
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether some answer lets something happen, such as a mail that is sent or money that is spent.
+    pub fn may_permit_effect(&self) -> bool {
+        let config = &self.request["config"];
+        let allows = |flag: &str| config[flag] == json!(true);
+        EFFECT_KINDS.contains(&self.kind.as_str()) || allows("allow_accept") || allows("allow_edit")
+    }
+
+    /// Whether this answer lets something happen. One of an unknown form to an approval is taken for a yes.
+    pub fn permits_effect(&self, answer: &Json) -> bool {
+        match answer["type"].as_str() {
+            Some("accept" | "edit" | "call" | "raise") => true,
+            Some(
+                "ignore" | "response" | "result" | "reject" | "skip" | "stop" | "happened"
+                | "expired",
+            ) => false,
+            _ => self.may_permit_effect(),
         }
     }
 
@@ -141,14 +211,13 @@ impl Asked {
 
     /// The call with some arguments changed.
     fn edited(&self, changes: &str) -> Result<Json, String> {
-        let changes: Json = serde_json::from_str(changes).map_err(|error| {
-            format!("behind `edit` stand the changed arguments as JSON: {error}")
-        })?;
+        let changes: Json = serde_json::from_str(changes)
+            .map_err(|error| format!("{error}; usage: edit '{{\"argument\": value}}'"))?;
         let call = &self.request["action_request"];
         let mut args = call["args"].clone();
         match (&mut args, changes) {
             (Json::Object(args), Json::Object(changes)) => args.extend(changes),
-            _ => return Err("behind `edit` stands a JSON object".to_owned()),
+            _ => return Err("not a JSON object; usage: edit '{\"argument\": value}'".to_owned()),
         }
         Ok(json!({ "action": call["action"], "args": args }))
     }
@@ -175,17 +244,52 @@ impl Asked {
         }
         words.push_str(call["action"].as_str().unwrap_or_default());
         for (name, value) in call["args"].as_object().into_iter().flatten() {
-            let value = match value {
-                Json::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            words.push_str(&format!("\n  {name}: {value}"));
+            push_field(&mut words, name, value);
         }
         Some(words)
     }
 }
 
+/// Adds a named value, whole: a text of several lines keeps them, a list has an entry in each line and its length.
+fn push_field(words: &mut String, name: &str, value: &Json) {
+    words.push_str(&format!("\n  {name}"));
+    match value {
+        Json::String(text) if text.contains('\n') => {
+            words.push(':');
+            let lines = text.split('\n');
+            lines.for_each(|line| words.push_str(&format!("\n    {line}")));
+        }
+        Json::String(text) => words.push_str(&format!(": {text}")),
+        Json::Array(items) if items.iter().all(is_one_line) && items.len() > 1 => {
+            words.push_str(&format!(" ({}):", items.len()));
+            for item in items {
+                let text = item
+                    .as_str()
+                    .map_or_else(|| item.to_string(), str::to_owned);
+                words.push_str(&format!("\n    {text}"));
+            }
+        }
+        other => words.push_str(&format!(": {other}")),
+    }
+}
+
+/// Whether a value can be an entry of a list that has one in each line. A text with line breaks could imitate several.
+fn is_one_line(value: &Json) -> bool {
+    !value
+        .as_str()
+        .is_some_and(|text| text.contains(['\n', '\r']))
+}
+
 const BUDGET: &str = "budget";
+
+/// Kinds of questions that are asked before something happens.
+const EFFECT_KINDS: [&str; 5] = [
+    "approval",
+    "confirmation",
+    "outcome_unknown",
+    "gate",
+    BUDGET,
+];
 
 #[cfg(test)]
 mod tests {
@@ -247,6 +351,67 @@ mod tests {
             .map(|(name, value)| format!("{name}: {}", value.as_str().unwrap()))
             .collect();
         lines.join("\n  ")
+    }
+
+    #[test]
+    fn every_recipient_of_a_call_has_its_line_and_lists_have_their_length() {
+        let mut call = approval();
+        let who: Vec<_> = (0..41).map(|at| format!("p{at}@example.com")).collect();
+        call.request["action_request"]["args"] =
+            json!({ "to": who, "text": "a\nb", "odd": ["x\ny", "z"] });
+        let words = call.words();
+        assert!(words.contains("to (41):"), "{words}");
+        assert!(
+            who.iter()
+                .all(|who| words.contains(&format!("\n    {who}"))),
+            "{words}"
+        );
+        assert!(words.contains("text:\n    a\n    b"), "{words}");
+        assert!(words.contains(r#"odd: ["x\ny","z"]"#), "{words}");
+    }
+
+    #[test]
+    fn an_approval_without_a_call_shows_every_field() {
+        let request = json!({ "description": "Pay?", "amount": 1_000_000, "to": "mallory" });
+        let pay = asked("approval", request, None);
+        assert_eq!(pay.words(), "Pay?\n  amount: 1000000\n  to: mallory");
+    }
+
+    #[test]
+    fn the_digest_covers_everything_that_is_asked() {
+        let call = approval();
+        let mut other = call.clone();
+        other.request["description"] = json!("harmless");
+        assert_ne!(call.digest(), other.digest());
+        assert_eq!(call.digest(), approval().digest());
+        let mut bound = call.clone();
+        bound.request["digest"] = json!(superstep_agent::digest(
+            "send",
+            &json!({ "to": "ada", "text": "hi" })
+        ));
+        assert!(call.is_consistent() && bound.is_consistent());
+        bound.request["action_request"]["args"]["to"] = json!("mallory");
+        assert!(!bound.is_consistent());
+    }
+
+    #[test]
+    fn yes_and_edits_let_something_happen_and_refusals_do_not() {
+        let call = approval();
+        for (line, permits) in [
+            ("y", true),
+            ("edit {}", true),
+            ("n", false),
+            ("response no", false),
+        ] {
+            let answer = call.read(line).unwrap();
+            assert_eq!(call.permits_effect(&answer), permits, "{line}");
+        }
+        assert!(
+            call.permits_effect(&json!({ "approved": true })),
+            "an unknown form"
+        );
+        let plain = asked("", json!({ "query": "How many?" }), None);
+        assert!(!plain.permits_effect(&json!("accept")));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::printable::{Escaper, json_text, one_line, printable};
+use crate::secret;
 
 /// Shows and asks.
 pub trait Say: Send + Sync {
@@ -31,6 +32,16 @@ pub trait Say: Send + Sync {
 
     /// Asks for a line. None at the end of the input.
     fn ask(&self, prompt: &str) -> anyhow::Result<Option<String>>;
+
+    /// Asks for a secret: what is typed is neither shown nor kept anywhere. None at the end of the input.
+    fn ask_secret(&self, _prompt: &str) -> anyhow::Result<Option<String>> {
+        anyhow::bail!("a secret cannot be asked for here")
+    }
+
+    /// Returns how many columns and rows a person sees who reads and types at a terminal. None if nobody does.
+    fn page_size(&self) -> Option<(usize, usize)> {
+        None
+    }
 
     /// Shows that something is under way, until the result is dropped.
     fn waiting(&self, what: &str) -> Waiting;
@@ -259,6 +270,23 @@ impl Say for Console {
             self.print(&format!("{}\n", printable(line.trim_end())));
         }
         Ok(Some(line.trim_end_matches(['\n', '\r']).to_owned()))
+    }
+
+    fn ask_secret(&self, prompt: &str) -> anyhow::Result<Option<String>> {
+        self.close();
+        self.print(prompt);
+        let secret = match std::io::stdin().is_terminal() {
+            true => secret::read_hidden()?,
+            false => secret::read_line()?,
+        };
+        self.print("\n");
+        Ok(secret)
+    }
+
+    fn page_size(&self) -> Option<(usize, usize)> {
+        let is_read = self.is_terminal && std::io::stdin().is_terminal();
+        let (columns, rows) = termimad::terminal_size();
+        is_read.then_some((usize::from(columns), usize::from(rows)))
     }
 
     fn waiting(&self, what: &str) -> Waiting {

@@ -1,6 +1,8 @@
 //! The shell: lines with editing, history and completion, one command after the other.
 
 use std::borrow::Cow;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{CommandFactory, Parser};
@@ -184,26 +186,36 @@ async fn recent(home: &Home) -> Vec<String> {
 struct Terminal {
     console: Console,
     editor: Mutex<Editor<Typing, DefaultHistory>>,
-    history: std::path::PathBuf,
+    history: PathBuf,
+    ids: Arc<Mutex<Vec<String>>>,
 }
 
 impl Terminal {
     fn new(home: &Home, ids: Arc<Mutex<Vec<String>>>) -> anyhow::Result<Self> {
-        let config = Config::builder().auto_add_history(true).build();
-        let mut editor = Editor::with_config(config)?;
-        editor.set_helper(Some(Typing {
-            files: FilenameCompleter::new(),
-            ids,
-        }));
         let history = home.settings.home.join("history");
-        // There is none the first time.
-        let _ = editor.load_history(&history);
         Ok(Self {
             console: Console::new(),
-            editor: Mutex::new(editor),
+            editor: Mutex::new(editor(&history, ids.clone())?),
             history,
+            ids,
         })
     }
+}
+
+fn editor(
+    history: &Path,
+    ids: Arc<Mutex<Vec<String>>>,
+) -> anyhow::Result<Editor<Typing, DefaultHistory>> {
+    // Lines are added by hand: some hold secrets.
+    let config = Config::builder().auto_add_history(false).build();
+    let mut editor = Editor::with_config(config)?;
+    editor.set_helper(Some(Typing {
+        files: FilenameCompleter::new(),
+        ids,
+    }));
+    // There is none the first time.
+    let _ = editor.load_history(history);
+    Ok(editor)
 }
 
 impl Say for Terminal {
@@ -234,8 +246,11 @@ impl Say for Terminal {
         loop {
             match editor.readline(&shown) {
                 Ok(line) => {
-                    // A history that cannot be written is no reason to stop.
-                    let _ = editor.append_history(&self.history);
+                    if !holds_secret(&line) {
+                        // A history that cannot be written is no reason to stop.
+                        let _ = editor.add_history_entry(&line);
+                        let _ = editor.append_history(&self.history);
+                    }
                     return Ok(Some(line));
                 }
                 Err(ReadlineError::Eof) => return Ok(None),
@@ -248,6 +263,17 @@ impl Say for Terminal {
         }
     }
 
+    fn ask_secret(&self, prompt: &str) -> anyhow::Result<Option<String>> {
+        // The editor may have read ahead of the command. What it read would come back as a command, and into the history.
+        let fresh = editor(&self.history, self.ids.clone())?;
+        *self.editor.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+        self.console.ask_secret(prompt)
+    }
+
+    fn page_size(&self) -> Option<(usize, usize)> {
+        self.console.page_size()
+    }
+
     fn waiting(&self, what: &str) -> Waiting {
         self.console.waiting(what)
     }
@@ -255,6 +281,21 @@ impl Say for Terminal {
     fn is_watched(&self) -> bool {
         true
     }
+}
+
+/// Returns whether a line may hold a password: an address with one in it, or a login that is more than it takes.
+fn holds_secret(line: &str) -> bool {
+    let has_password = |word: &str| {
+        let Some((_, rest)) = word.split_once("://") else {
+            return false;
+        };
+        let user = rest.rsplit_once('@').map(|(user, _)| user);
+        user.is_some_and(|user| user.contains(':'))
+    };
+    let mut words = line.split_whitespace();
+    let is_login = words.next() == Some("mail") && words.next() == Some("login");
+    let is_odd = is_login && !matches!(parse_command(line), Typed::Command(_));
+    is_odd || line.split_whitespace().any(has_password)
 }
 
 /// Completion of commands, paths and threads, and lines that go on.
@@ -351,6 +392,28 @@ const COMPLETED: u32 = 200;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_with_a_password_is_known() {
+        for secret in [
+            "mail login imaps://bob:hunter2@mail.example.com --smtp smtps://mail.example.com",
+            "mail login imaps://bob@mail.example.com --smtp smtps://bob:hunter2@mail.example.com",
+            "mail login imaps://bob@mail.example.com hunter2",
+            "mail login imaps://bob@mail.example.com --password hunter2",
+            "mail login \"hunter2",
+            "mail ingest imaps://bob:hunter/2@mail.example.com",
+        ] {
+            assert!(holds_secret(secret), "{secret}");
+        }
+        for plain in [
+            "mail login imaps://bob@mail.example.com --smtp smtps://mail.example.com:465",
+            "analyze --query \"a: b\" --inputs ./notes",
+            "api add https://example.com:8443/openapi.json --name shop",
+            "inbox 3f9a2c response write to bob@example.com: no",
+        ] {
+            assert!(!holds_secret(plain), "{plain}");
+        }
+    }
 
     #[test]
     fn a1_a_line_is_a_command_and_its_arguments_and_quotes_keep_words_together() {

@@ -16,13 +16,15 @@ use superstep::{DriveError, Event, InterruptId, Outcome, Seq, ThreadId};
 use crate::agents::{AnyAgent, AnyThread, BoxFuture, Rest, each_entry};
 use crate::exit::Exit;
 use crate::home::Home;
+use crate::inbox::display;
 use crate::questions::Asked;
+use crate::running::RunningMark;
 use crate::say::Say;
 use crate::spent::Spent;
 
 /// How an agent meets a person.
 pub trait Manner: Send + Sync {
-    /// What to show of a question.
+    /// What to show of a question: all that an answer lets happen.
     fn put(&self, asked: &Asked) -> String {
         asked.words()
     }
@@ -35,6 +37,11 @@ pub trait Manner: Send + Sync {
     /// What a typed line means as an answer. An error says what is wrong with it, and the person is asked again.
     fn read(&self, asked: &Asked, line: &str) -> Result<Json, String> {
         asked.read(line)
+    }
+
+    /// Whether the question holds everything that an answer lets happen. One that an older version asked may not.
+    fn holds_everything(&self, _asked: &Asked) -> bool {
+        true
     }
 
     /// Whether the question is nothing but the words that the model just said, so that who saw them need not see it again.
@@ -167,7 +174,7 @@ impl Talk<'_> {
         let open = thread.questions().await?;
         if let Some(first) = open.first() {
             let asked = Asked::of(&first.question)?;
-            return match self.ask(agent, thread, &asked, false)? {
+            return match self.ask(agent, thread, &asked, false).await? {
                 Some(answer) => {
                     self.converse(agent, thread, self.answered(thread, &asked, answer))
                         .await
@@ -222,7 +229,7 @@ impl Talk<'_> {
             let asked = asked
                 .first()
                 .context("the thread is paused and asks nothing")?;
-            let Some(answer) = self.ask(agent, thread, asked, shown.into_inner())? else {
+            let Some(answer) = self.ask(agent, thread, asked, shown.into_inner()).await? else {
                 return Ok(Exit::Paused);
             };
             driven = self.answered(thread, asked, answer);
@@ -230,7 +237,7 @@ impl Talk<'_> {
     }
 
     /// Puts a question to the person until they answer it. None if they go away; the question stays open.
-    fn ask(
+    async fn ask(
         &self,
         agent: &dyn AnyAgent,
         thread: &dyn AnyThread,
@@ -238,21 +245,31 @@ impl Talk<'_> {
         shown: bool,
     ) -> anyhow::Result<Option<Json>> {
         let manner = agent.manner();
-        if !(shown && manner.is_said_already(asked)) {
-            self.tell(&manner.put(asked));
+        let mut is_displayed = shown && manner.is_said_already(asked);
+        if !is_displayed {
+            is_displayed = display::display(self, agent, asked).await?;
         }
         let prompt = manner.prompt(asked);
         loop {
             let Some(line) = self.say.ask(&prompt)? else {
-                let id = thread.id();
-                self.say.aside(&format!("the question stays open; answer it with `archie resume {id}` or in `archie inbox`"));
+                display::announce(self.home, self.say, &thread.id()).await?;
                 return Ok(None);
             };
             if line.trim().is_empty() {
                 continue;
             }
             match manner.read(asked, &line) {
-                Ok(answer) => return Ok(Some(answer)),
+                Ok(answer) if is_displayed || !asked.permits_effect(&answer) => {
+                    return Ok(Some(answer));
+                }
+                Ok(_) if manner.holds_everything(asked) => {
+                    self.say.aside("read it to its end before you agree to it:");
+                    is_displayed = display::display(self, agent, asked).await?;
+                }
+                Ok(_) => self.say.aside(&format!(
+                    "this question was asked by an older version and does not hold everything; refuse it, or agree to it with `archie inbox {} …`",
+                    asked.id
+                )),
                 Err(why) => self.say.aside(&why),
             }
         }
@@ -267,6 +284,7 @@ impl Talk<'_> {
         shown: &AtomicBool,
     ) -> anyhow::Result<Ran> {
         let before = thread.state(None).await?.map_or(Seq(0), |state| state.seq);
+        let _running = RunningMark::set(self.home, &thread.id());
         let rest = tokio::select! {
             rest = driven => rest,
             never = self.show(agent, thread, before, shown) => match never {},

@@ -85,7 +85,7 @@ pub enum Command {
     Fork(ForkArgs),
     /// Compare the states of two threads, or of two entries of one.
     Diff(DiffArgs),
-    /// List every open question of every agent, answer one, or see who answered what.
+    /// List open questions, show one in full, or answer it.
     Inbox(InboxArgs),
     /// Show a thread as a tree, with times and costs, or send it to a trace backend.
     Trace(TraceArgs),
@@ -249,16 +249,19 @@ pub struct DiffArgs {
 /// What to do with questions.
 #[derive(Debug, Clone, clap::Args)]
 pub struct InboxArgs {
-    /// Answer the question of this number, id or thread.
-    #[arg(value_name = "QUESTION")]
-    pub question: Option<String>,
-    /// With this: text, or JSON for a question that wants it.
-    #[arg(requires = "question")]
+    /// Item id or unique prefix of at least 6 characters.
+    #[arg(value_name = "ID")]
+    pub item: Option<String>,
+    /// Answer: accept, edit JSON, response TEXT, ignore, text or JSON.
+    #[arg(requires = "item")]
     pub answer: Vec<String>,
-    /// Show those that were answered, too: who said what, and when.
+    /// Answer only if the item has this digest.
+    #[arg(long, value_name = "DIGEST", requires = "answer")]
+    pub digest: Option<String>,
+    /// List answered items too, with who answered what and when.
     #[arg(long)]
     pub all: bool,
-    /// How many.
+    /// Number of items to list.
     #[arg(long, default_value_t = 50)]
     pub limit: u32,
     /// Print JSON.

@@ -9,8 +9,10 @@ use super::files;
 use crate::cli::args::ForkArgs;
 use crate::exit::Exit;
 use crate::home::Home;
+use crate::inbox::{self, Naming, approval};
 use crate::questions::Asked;
 use crate::say::Say;
+use crate::talk::Talk;
 
 pub(super) async fn run(args: &ForkArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
     let (thread, row) = home.find(&args.thread).await?;
@@ -42,15 +44,33 @@ pub(super) async fn run(args: &ForkArgs, home: &Home, say: &dyn Say) -> anyhow::
         };
         let question =
             question.context("the copy does not stand at a question; leave --answer out")?;
-        let answer = agent.manner().read(&Asked::of(&question)?, answer);
+        let asked = Asked::of(&question)?;
+        let answer = agent.manner().read(&asked, answer);
         let answer = answer.map_err(anyhow::Error::msg)?;
+        if asked.permits_effect(&answer) {
+            // The copy asks under an id of its own, so nobody has read it yet.
+            let (item, _) = inbox::find(home, &asked.id.to_string()).await?;
+            let talk = Talk {
+                home,
+                say,
+                json: args.json,
+            };
+            let agreed = approval::require(&talk, &**agent, &item, &Naming::ShortId).await;
+            if let Err(refusal) = agreed {
+                let done = Err(refusal.context(format!(
+                    "{to} is a copy of {}, and its question stays open",
+                    row.thread
+                )));
+                return approval::exit_of_refusal(done);
+            }
+        }
         let by = home.settings.person.clone();
         copy.answer(by, vec![(question.id, answer)]).await?;
     }
     match args.json {
         true => say.json(&json!({ "thread": to, "of": row.thread.to_string() })),
         false => say.line(&format!(
-            "{to} is a copy of {}; go on with `archie resume {to}`",
+            "{to} is a copy of {}; resume it with `archie resume {to}`",
             row.thread
         )),
     }

@@ -1,89 +1,129 @@
 //! Every open question of every agent, in one place.
 
-use anyhow::Context;
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::AnswerBody;
-use superstep::run::OpenQuestion;
 
 use super::threads::{short, time};
 use crate::cli::args::InboxArgs;
 use crate::exit::Exit;
 use crate::home::Home;
-use crate::inbox;
-use crate::questions::Asked;
+use crate::inbox::approval::exit_of_refusal;
+use crate::inbox::display::{display, one_line};
+use crate::inbox::{self, InboxItem, Naming};
 use crate::say::Say;
+use crate::talk::Talk;
 
 pub(super) async fn run(args: &InboxArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
-    let questions = inbox::questions(home, !args.all, args.limit).await?;
-    if let Some(wanted) = &args.question {
-        let question = inbox::find(&questions, wanted)?;
-        let words = match args.answer.is_empty() {
-            false => args.answer.join(" "),
-            true => {
-                say.line(&asked(question)?);
-                say.ask("Your response: ")?
-                    .context("nothing was answered; the question stays open")?
-            }
-        };
-        return inbox::answer(question, &words, home, say).await;
+    match &args.item {
+        Some(wanted) => exit_of_refusal(one(args, wanted, home, say).await),
+        None => list(args, home, say).await,
     }
+}
+
+/// Shows an item in full, or answers it.
+async fn one(args: &InboxArgs, wanted: &str, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
+    let (item, named) = inbox::find(home, wanted).await?;
+    let naming = args.digest.clone().map_or(named, Naming::Digest);
+    if !args.answer.is_empty() {
+        return inbox::answer(&item, &naming, &args.answer.join(" "), home, say).await;
+    }
+    let (thread, row) = home.find(&item.open.row.thread.to_string()).await?;
+    let agent = home.agent(&row.graph)?;
     if args.json {
-        let shown = questions
+        let mut shown = item_json(&item)?;
+        shown["agent"] = json!(row.graph);
+        shown["text"] = json!(agent.manner().put(&item.asked));
+        say.json(&shown);
+        return Ok(Exit::Done);
+    }
+    let talk = Talk {
+        home,
+        say,
+        json: false,
+    };
+    say.line(&format!(
+        "{}  {}  thread {}  {}",
+        item.short_id,
+        row.graph,
+        thread.id(),
+        time(item.open.row.asked_at)
+    ));
+    display(&talk, &**agent, &item.asked).await?;
+    let prompt = agent.manner().prompt(&item.asked);
+    match say.ask(&prompt)?.filter(|words| !words.trim().is_empty()) {
+        Some(words) => inbox::answer(&item, &naming, &words, home, say).await,
+        None => {
+            say.aside(&format!(
+                "the question stays open; answer it with `archie inbox {} …`",
+                item.short_id
+            ));
+            Ok(Exit::Done)
+        }
+    }
+}
+
+async fn list(args: &InboxArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
+    let items = inbox::items(home, !args.all, args.limit).await?;
+    if args.json {
+        let shown = items
             .iter()
-            .map(question_json)
+            .map(item_json)
             .collect::<anyhow::Result<Vec<_>>>()?;
         say.json(&Json::Array(shown));
         return Ok(Exit::Done);
     }
-    if questions.is_empty() {
-        say.line("nobody waits for you");
+    if items.is_empty() {
+        say.line("No open questions.");
     }
-    for (number, question) in questions.iter().enumerate() {
+    for item in &items {
         say.line(&format!(
-            "{:>3}  {}  {}  {}",
-            number + 1,
-            question.row.thread,
-            time(question.row.asked_at),
-            asked(question)?
+            "{}  {}  thread {}",
+            item.short_id,
+            time(item.open.row.asked_at),
+            item.open.row.thread
         ));
-        if let Some(answer) = &question.row.answer {
-            let by = match question.row.answered_by.as_str() {
+        say.line(&format!(
+            "        {}",
+            one_line(&item.asked.summary(), SUMMARY_CHARS)
+        ));
+        if let Some(answer) = &item.open.row.answer {
+            let by = match item.open.row.answered_by.as_str() {
                 "" => "somebody",
                 by => by,
             };
-            let at = question.row.answered_at.map(time).unwrap_or_default();
-            say.line(&format!("     {by} answered {at}: {}", said(answer)?));
+            let at = item.open.row.answered_at.map(time).unwrap_or_default();
+            say.line(&format!("        {by} answered {at}: {}", said(answer)?));
         }
     }
-    if !args.all && !questions.is_empty() {
-        say.line("answer with `archie inbox NUMBER \"…\"`, or go on with `archie resume THREAD`");
+    if !args.all && !items.is_empty() {
+        say.line("Summaries only; `archie inbox ID` shows an item in full and takes the answer.");
     }
     Ok(Exit::Done)
-}
-
-fn asked(question: &OpenQuestion) -> anyhow::Result<String> {
-    Ok(short(&json!(Asked::of(&question.question)?.words())))
 }
 
 fn said(answer: &AnswerBody) -> anyhow::Result<String> {
     Ok(match answer {
         AnswerBody::Value(value) => short(&value.decode::<Json>()?),
-        AnswerBody::Expired => "(nothing, in time)".to_owned(),
+        AnswerBody::Expired => "(no answer in time)".to_owned(),
     })
 }
 
-fn question_json(question: &OpenQuestion) -> anyhow::Result<Json> {
+fn item_json(item: &InboxItem) -> anyhow::Result<Json> {
+    let question = &item.open;
     let answer = match &question.row.answer {
         Some(AnswerBody::Value(value)) => value.decode::<Json>()?,
         Some(AnswerBody::Expired) => json!("expired"),
         None => Json::Null,
     };
     Ok(json!({
-        "id": question.question.id.to_string(),
+        "id": item.id(),
+        "short_id": item.short_id,
+        "digest": item.asked.digest(),
+        "call_digest": item.asked.call_digest(),
         "thread": question.row.thread.to_string(),
         "node": question.question.node.to_string(),
         "kind": question.question.kind,
-        "request": question.question.request.decode::<Json>()?,
+        "request": item.asked.request,
         "askedAt": question.row.asked_at.0,
         "deadline": question.question.deadline.map(|deadline| deadline.0),
         "answer": answer,
@@ -91,3 +131,6 @@ fn question_json(question: &OpenQuestion) -> anyhow::Result<Json> {
         "answeredAt": question.row.answered_at.map(|at| at.0),
     }))
 }
+
+/// A summary fits into a terminal of 80 columns.
+const SUMMARY_CHARS: usize = 72;

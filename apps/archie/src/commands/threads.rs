@@ -10,6 +10,7 @@ use crate::agents::each_entry;
 use crate::cli::args::{DeleteArgs, FileArgs, ImportArgs, ThreadArgs, ThreadsArgs};
 use crate::exit::Exit;
 use crate::home::Home;
+use crate::inbox::{self, InboxItem};
 use crate::printable::one_line;
 use crate::say::Say;
 use crate::user_folder::{Access, read_named_file, write_named_file};
@@ -53,24 +54,22 @@ pub(super) async fn show(args: &ThreadArgs, home: &Home, say: &dyn Say) -> anyho
         .await?
         .context("the thread has no state yet")?;
     let values: Json = state.values.decode()?;
-    let questions = thread.questions().await?;
-    let asked = |question: &superstep::run::OpenQuestion| -> anyhow::Result<Json> {
-        Ok(json!({
-            "id": question.question.id.to_string(),
-            "node": question.question.node.to_string(),
-            "kind": question.question.kind,
-            "request": question.question.request.decode::<Json>()?,
-            "askedAt": question.row.asked_at.0,
-        }))
+    let items = inbox::items_of(home, &row.thread.to_string()).await?;
+    let asked = |item: &InboxItem| {
+        json!({
+            "id": item.id(),
+            "short_id": item.short_id,
+            "digest": item.asked.digest(),
+            "node": item.asked.node,
+            "kind": item.asked.kind,
+            "request": item.asked.request,
+            "askedAt": item.open.row.asked_at.0,
+        })
     };
-    let questions = questions
-        .iter()
-        .map(asked)
-        .collect::<anyhow::Result<Vec<_>>>()?;
     if args.json {
         let mut shown = row_json(&row);
         shown["values"] = values;
-        shown["questions"] = Json::Array(questions);
+        shown["questions"] = Json::Array(items.iter().map(asked).collect());
         shown["entry"] = json!(state.seq.0);
         say.json(&shown);
         return Ok(Exit::Done);
@@ -87,13 +86,9 @@ pub(super) async fn show(args: &ThreadArgs, home: &Home, say: &dyn Say) -> anyho
         time(row.created),
         time(row.updated)
     ));
-    for question in &questions {
-        say.line(&format!(
-            "asks: {}",
-            question["request"]["query"]
-                .as_str()
-                .unwrap_or(&question["request"].to_string())
-        ));
+    for item in &items {
+        say.line(&format!("asks: {}", short(&json!(item.asked.summary()))));
+        say.line(&format!("answer it with `archie inbox {}`", item.short_id));
     }
     if let Json::Object(fields) = &values {
         for (name, value) in fields {
@@ -101,7 +96,7 @@ pub(super) async fn show(args: &ThreadArgs, home: &Home, say: &dyn Say) -> anyho
         }
     }
     if row.head.status == Status::Paused {
-        say.line(&format!("go on with `archie resume {}`", row.thread));
+        say.line(&format!("resume with `archie resume {}`", row.thread));
     }
     Ok(Exit::Done)
 }

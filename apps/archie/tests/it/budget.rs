@@ -50,7 +50,10 @@ fn whoever_stops_there_keeps_everything_and_can_raise_it_later() {
     assert_eq!(ran.code(), Some(3), "{ran:?}");
     let inbox = desk.json(&["inbox", "--json"]);
     assert_eq!(inbox[0]["kind"], "budget", "{inbox}");
-    let ran = desk.run(&["--budget", "2c", "inbox", "1", "raise 5"], "");
+    let ran = desk.run(
+        &["--budget", "2c", "inbox", &desk.items()[0], "raise 5"],
+        "",
+    );
     assert!(ran.out().contains("there is a new question"), "{ran:?}");
     let ran = desk.run(&["--budget", "2c", "resume", &id], "DONE\n");
     assert_eq!(ran.code(), Some(0), "{ran:?}");

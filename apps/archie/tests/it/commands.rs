@@ -76,21 +76,22 @@ fn a_paused_thread_is_listed_shown_and_answered_from_the_inbox() {
     let desk = paused();
     let home = desk.path("home");
     insta::assert_snapshot!(same(&desk.run(&["threads"], "").out(), &home), @"ID  analyze  paused    DATE TIME  Choose a queue");
-    insta::assert_snapshot!(same(&desk.run(&["inbox"], "").out(), &home), @r#"
-      1  ID  DATE TIME  Is ordering required?
-    answer with `archie inbox NUMBER "…"`, or go on with `archie resume THREAD`
-    "#);
+    insta::assert_snapshot!(same(&desk.run(&["inbox"], "").out(), &home), @r"
+    ITEM  DATE TIME  thread ID
+            Is ordering required?
+    Summaries only; `archie inbox ID` shows an item in full and takes the answer.
+    ");
     let inbox = desk.json(&["inbox", "--json"]);
     assert_eq!(
         inbox[0]["request"],
         json!({"query": "Is ordering required?"})
     );
-    let ran = desk.run(&["inbox", "1", "yes"], "");
-    assert_eq!(
-        ran.out(),
-        "answered, and there is a new question\n",
-        "{ran:?}"
+    let ran = desk.run(&["inbox", &desk.items()[0], "yes"], "");
+    let next = format!(
+        "answered, and there is a new question: `archie inbox {}`\n",
+        desk.items()[0]
     );
+    assert_eq!(ran.out(), next, "{ran:?}");
     let all = desk.json(&["inbox", "--all", "--json"]);
     let first = all
         .as_array()

@@ -116,6 +116,14 @@ impl Desk {
         threads[0]["thread"].as_str().unwrap().to_owned()
     }
 
+    /// The short ids of the open items, oldest first.
+    pub(crate) fn items(&self) -> Vec<String> {
+        let items = self.json(&["inbox", "--limit", "1000", "--json"]);
+        let ids = items.as_array().unwrap().iter();
+        ids.map(|item| item["short_id"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
     /// How often the model was asked, by label.
     pub(crate) fn asked(&self, label: &str) -> usize {
         let ledger = fs::read_to_string(self.path("ledger")).unwrap_or_default();
@@ -163,9 +171,14 @@ pub(crate) fn same(text: &str, home: &Path) -> String {
         let is_date = bare.len() == 10
             && bare.starts_with("20")
             && bare.chars().filter(|c| *c == '-').count() == 2;
+        let is_hex = bare.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_time = bare.len() == 8 && bare.chars().filter(|c| *c == ':').count() == 2;
         let name = if is_id {
             "ID"
+        } else if is_hex && bare.len() == 16 {
+            "DIGEST"
+        } else if is_hex && (6..9).contains(&bare.len()) {
+            "ITEM"
         } else if is_date {
             "DATE"
         } else if is_time {

@@ -6,6 +6,7 @@
 )]
 
 mod acceptance;
+mod approvals;
 mod at_once;
 mod atris;
 mod browser;

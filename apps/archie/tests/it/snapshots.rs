@@ -142,7 +142,10 @@ fn told(json: serde_json::Value) -> String {
                 let fields: std::collections::BTreeMap<_, _> = fields.into_iter().collect();
                 let fields = fields.into_iter().map(|(name, value)| {
                     let is_time = name == "at" || name.ends_with("At");
-                    let is_id = matches!(name.as_str(), "id" | "thread" | "folder");
+                    let is_id = matches!(
+                        name.as_str(),
+                        "id" | "short_id" | "digest" | "thread" | "folder"
+                    );
                     let value = match value {
                         Json::Number(_) if is_time => json!("TIME"),
                         Json::String(_) if is_id => json!("ID"),

@@ -153,3 +153,33 @@ fn commands_and_threads_are_completed_and_a_line_may_go_on() {
     let screen = terminal.shows(PROMPT);
     assert!(screen.contains("paused"), "{screen}");
 }
+
+#[test]
+fn a_yes_to_an_unseen_item_displays_it_page_by_page_and_asks() {
+    let (desk, id, ..) = crate::approvals::with_many_recipients();
+    let terminal = Terminal::open(&desk);
+    terminal.shows(PROMPT);
+    terminal.types(&format!("inbox {id} accept"));
+    terminal.shows("q: stop --");
+    // Who leaves before the end has not seen it.
+    terminal.types("q");
+    let screen = terminal.shows(PROMPT);
+    assert!(
+        screen.contains("was not displayed to you in full"),
+        "{screen}"
+    );
+    terminal.types(&format!("inbox {id} accept"));
+    let screen = terminal.shows("q: stop --");
+    assert!(screen.contains("mallory@evil.example"), "{screen}");
+    terminal.types("a");
+    let screen = terminal.shows("[y/N]");
+    assert!(screen.contains("Line 99 of the draft."), "{screen}");
+    terminal.types("n");
+    terminal.shows(PROMPT);
+    assert!(crate::mail::sent(&desk).is_empty());
+    // Now it was displayed.
+    terminal.types(&format!("inbox {id} accept"));
+    let screen = terminal.shows(PROMPT);
+    assert!(screen.contains("sent 1 message"), "{screen}");
+    assert_eq!(crate::mail::sent(&desk).len(), 1);
+}

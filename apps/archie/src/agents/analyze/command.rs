@@ -165,7 +165,12 @@ fn spent(calls: &[Call]) -> Spent {
 }
 
 fn tell_inputs(id: &str, read: &Read, talk: &Talk<'_>) {
-    let mut names: Vec<_> = read.contents.keys().take(NAMES_SHOWN).map(|name| one_line(name)).collect();
+    let mut names: Vec<_> = read
+        .contents
+        .keys()
+        .take(NAMES_SHOWN)
+        .map(|name| one_line(name))
+        .collect();
     if read.contents.len() > NAMES_SHOWN {
         names.push(format!("and {} more", read.contents.len() - NAMES_SHOWN));
     }

@@ -94,24 +94,10 @@ impl Exact {
     pub(super) fn to(&self, base: &str) -> Call {
         let mut headers: Vec<_> = self.headers.clone().into_iter().collect();
         headers.push(("accept".to_owned(), "application/json".to_owned()));
-        let body = match (&self.body, self.written) {
-            (Json::Null, _) | (_, Body::None) => None,
-            (body, Body::Json) => {
-                headers.push(("content-type".to_owned(), "application/json".to_owned()));
-                Some(body.to_string().into_bytes())
-            }
-            (body, Body::Form) => {
-                headers.push((
-                    "content-type".to_owned(),
-                    "application/x-www-form-urlencoded".to_owned(),
-                ));
-                let mut form = Vec::new();
-                for (name, value) in body.as_object().into_iter().flatten() {
-                    pairs(name, value, Lists::Numbered, &mut form);
-                }
-                Some(form.join("&").into_bytes())
-            }
-        };
+        let body = self.written.encode(&self.body);
+        if let (Some(_), Some(kind)) = (&body, self.written.content_type()) {
+            headers.push(("content-type".to_owned(), kind.to_owned()));
+        }
         Call {
             method: self.method.clone(),
             url: self.url(base),
@@ -124,6 +110,31 @@ impl Exact {
     /// The whole address behind one of the hosts.
     pub(super) fn url(&self, base: &str) -> String {
         format!("{}{}", base.trim_end_matches('/'), self.path)
+    }
+}
+
+impl Body {
+    /// Returns what is sent along, as it goes out. None if nothing is.
+    pub(super) fn encode(self, body: &Json) -> Option<Vec<u8>> {
+        match (body, self) {
+            (Json::Null, _) | (_, Self::None) => None,
+            (body, Self::Json) => Some(body.to_string().into_bytes()),
+            (body, Self::Form) => {
+                let mut form = Vec::new();
+                for (name, value) in body.as_object().into_iter().flatten() {
+                    pairs(name, value, Lists::Numbered, &mut form);
+                }
+                Some(form.join("&").into_bytes())
+            }
+        }
+    }
+
+    pub(super) fn content_type(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::Json => Some("application/json"),
+            Self::Form => Some("application/x-www-form-urlencoded"),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 
 use super::state::{AtrisState, OFTEN};
 use super::watch::{WatchArgs, handle_watch_command};
-use super::{NAME, NO_MODEL, Options, agent_with, answer, log};
+use super::{NAME, NO_MODEL, Options, agent_with, answer, log, write};
 use crate::agents::{AnyAgent, AnyThread, BoxFuture, Workshop, state_of};
 use crate::cli::settings::Engine;
 use crate::exit::Exit;
@@ -138,6 +138,10 @@ pub(super) struct Asking {
 }
 
 impl Manner for Asking {
+    fn put(&self, asked: &Asked) -> String {
+        write::put(asked)
+    }
+
     fn read(&self, asked: &Asked, line: &str) -> Result<Json, String> {
         read_outcome(asked, line).unwrap_or_else(|| asked.read(line))
     }

@@ -17,11 +17,12 @@ use superstep::{
 use super::command::{addressed, read_outcome, refuse_offline_elsewhere, workshop};
 use super::state::{AtrisState, Said};
 use super::told::Told;
-use super::{NO_MODEL, Options, atris, create_graph};
+use super::{NO_MODEL, Options, atris, create_graph, write};
 use crate::agents::{AnyAgent, AnyThread, BoxFuture, Registered, Workshop, state_of};
 use crate::cli::interval::interval;
 use crate::clock::now;
 use crate::exit::Exit;
+use crate::inbox::display;
 use crate::questions::Asked;
 use crate::talk::{Manner, Talk};
 
@@ -263,17 +264,22 @@ pub async fn watch_with(
             thread
         }
     };
-    let watched = watch(&*thread, args, talk);
+    let watched = watch(&*agent, &*thread, args, talk);
     tokio::select! {
         exit = watched => exit,
         _ = tokio::signal::ctrl_c() => {
-            talk.say.aside(&format!("the watch is kept; go on with `archie atris watch --resume {}`", thread.id()));
+            talk.say.aside(&format!("the watch is kept; resume it with `archie atris watch --resume {}`", thread.id()));
             Ok(Exit::Paused)
         }
     }
 }
 
-async fn watch(thread: &dyn AnyThread, args: &WatchArgs, talk: &Talk<'_>) -> anyhow::Result<Exit> {
+async fn watch(
+    agent: &dyn AnyAgent,
+    thread: &dyn AnyThread,
+    args: &WatchArgs,
+    talk: &Talk<'_>,
+) -> anyhow::Result<Exit> {
     let told = Told::of(talk.home, thread);
     let first = told.looks().await?;
     let mut count = first;
@@ -300,9 +306,8 @@ async fn watch(thread: &dyn AnyThread, args: &WatchArgs, talk: &Talk<'_>) -> any
             let asked = asked.context(
                 "the watch stands still and waits for nothing; `archie resume` goes on with it",
             )?;
-            talk.tell(&asked.words());
-            talk.say
-                .aside(&format!("answer it with `archie resume {}`", thread.id()));
+            display::display(talk, agent, &asked).await?;
+            display::announce(talk.home, talk.say, &thread.id()).await?;
             return Ok(Exit::Paused);
         };
         let deadline = timer.question.deadline.map_or(0, |deadline| deadline.0);
@@ -334,6 +339,10 @@ fn tell(look: &Look, talk: &Talk<'_>) {
 struct Watching;
 
 impl Manner for Watching {
+    fn put(&self, asked: &Asked) -> String {
+        write::put(asked)
+    }
+
     fn read(&self, asked: &Asked, line: &str) -> Result<Json, String> {
         match (asked.kind.as_str(), line.trim()) {
             (TIMER, word @ ("now" | "stop")) => Ok(json!(word)),

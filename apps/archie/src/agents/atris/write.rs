@@ -15,10 +15,21 @@ use super::catalogue::{Api, Body, Catalogue};
 use super::headers;
 use super::outside::{self, Outside};
 use crate::connector::{Fault, Origin};
+use crate::inbox::display::counted;
 use crate::printable::{one_line, printable};
+use crate::questions::Asked;
 
 /// The name of the tool, as an inbox shows it.
 pub(super) const CALL_API: &str = "call_api";
+
+/// What a person is shown of a question. The description of a call has all of it, so its arguments are not shown a second time.
+pub(super) fn put(asked: &Asked) -> String {
+    let is_call = asked.kind == "approval" && asked.request["action_request"]["action"] == CALL_API;
+    match asked.request["description"].as_str() {
+        Some(described) if is_call => described.to_owned(),
+        _ => asked.words(),
+    }
+}
 
 /// What is approved: the call as it goes out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,6 +80,7 @@ pub(super) fn tool(catalogue: &Catalogue, api: &Api, outside: &Outside) -> Resul
         schema,
     };
     let (keyed, written) = (catalogue.keyed, api.body);
+    let added = added_headers(catalogue, written);
     let (catalogue, template, outside) = (catalogue.clone(), api.api_url.clone(), outside.clone());
     let tool = Tool::raw(spec, move |args, cx| {
         let (catalogue, template, outside) = (catalogue.clone(), template.clone(), outside.clone());
@@ -88,7 +100,22 @@ pub(super) fn tool(catalogue: &Catalogue, api: &Api, outside: &Outside) -> Resul
     });
     // A server that forgets our key would do it twice, so unless a person says it does not, it is asked about.
     let tool = if keyed { tool.keyed() } else { tool };
+    let described = move |args: &Json| described(args, &added, written);
     Ok(tool.approved_by_a_person(Approval::always().without_response().described(described)))
+}
+
+/// Headers that are added to a call, as a person sees them: not their secrets, and not what is only known when it is made.
+fn added_headers(catalogue: &Catalogue, written: Body) -> Vec<(String, String)> {
+    let mut added = vec![("accept".to_owned(), "application/json".to_owned())];
+    if let Some(kind) = written.content_type() {
+        added.push(("content-type".to_owned(), kind.to_owned()));
+    }
+    added.push(("idempotency-key".to_owned(), "(of this call)".to_owned()));
+    if let Some(key) = &catalogue.key {
+        let value = format!("{}(the secret in {})", key.prefix, key.variable);
+        added.push((key.header.clone(), value));
+    }
+    added
 }
 
 async fn make(
@@ -186,14 +213,22 @@ fn fits(template: &str, path: &str) -> bool {
 }
 
 /// The exact call, with everything visible.
-fn described(args: &Json) -> String {
+fn described(args: &Json, added: &[(String, String)], written: Body) -> String {
     let text = |name: &str| args[name].as_str().unwrap_or_default().to_owned();
     let mut lines = vec![one_line(&format!("{} {}", text("method"), text("url")))];
     for (name, value) in args["headers"].as_object().into_iter().flatten() {
         let value = value.as_str().unwrap_or_default();
         lines.push(one_line(&format!("{name}: {value}")));
     }
-    if !args["body"].is_null() {
+    let has_body = !args["body"].is_null();
+    for (name, value) in added {
+        if has_body || name != "content-type" {
+            lines.push(format!("{name}: {value}"));
+        }
+    }
+    if has_body {
+        let bytes = written.encode(&args["body"]).map_or(0, |body| body.len());
+        lines.push(format!("{} of body:", counted(bytes, "byte")));
         lines.push(
             serde_json::to_string_pretty(&args["body"])
                 .unwrap_or_else(|_| args["body"].to_string()),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value as Json, json};
-use superstep::checkpoint::{InterruptQuery, Metadata, Page, Status};
+use serde_json::json;
+use superstep::checkpoint::{Metadata, Status, ThreadQuery, ThreadRow};
 use superstep::{Outcome, ThreadId};
 
 use super::NAME;
@@ -11,7 +11,11 @@ use super::email::{Email, address, parse_gmail};
 use super::mailbox::{Mailbox, Mailboxes, Which};
 use super::state::{Classification, MailState, MailStateUpdate};
 use crate::agents::{AnyThread, state_of};
+use crate::cli::settings::{Engine, Store};
+use crate::clock::now;
 use crate::home::Home;
+use crate::inbox;
+use crate::running::{RunningMark, is_running_here};
 
 /// What to take in.
 #[derive(Debug, Clone, Default)]
@@ -41,8 +45,19 @@ pub struct Came {
     pub stands: Stands,
     /// What it was taken for.
     pub decision: Option<Classification>,
-    /// What it asks, and under which number of the inbox.
-    pub asks: Vec<(usize, String)>,
+    /// What it asks.
+    pub asks: Vec<Ask>,
+}
+
+/// What a mail's thread asks, as the inbox names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// The item's id.
+    pub id: String,
+    /// As much of it as tells it apart.
+    pub short_id: String,
+    /// What the model wants to call.
+    pub action: String,
 }
 
 /// How a mail stands after it was taken in.
@@ -52,7 +67,9 @@ pub enum Stands {
     Worked,
     /// It had been taken in before.
     Known,
-    /// It failed; the next ingest goes on with it.
+    /// Another process of this machine works on it.
+    Elsewhere,
+    /// It failed; the next ingest resumes it.
     Failed(String),
 }
 
@@ -66,10 +83,55 @@ impl Ingest {
     ) -> anyhow::Result<Vec<Came>> {
         let mailbox = mailboxes.get(&self.source)?;
         let mut came = Vec::new();
+        for one in self.recover(home).await? {
+            tell(&one);
+            came.push(one);
+        }
+        let recovered: Vec<String> = came.iter().map(|came| came.thread.clone()).collect();
         for email in self.mails(home, &*mailbox).await? {
+            // What was recovered is listed too, unless it was marked as read before its process died.
+            if !recovered.is_empty() {
+                let (id, _) = self.thread_of(home, &email).await?;
+                if recovered.contains(&id) {
+                    continue;
+                }
+            }
             let one = self.take(home, email).await?;
             tell(&one);
             came.push(one);
+        }
+        Ok(came)
+    }
+
+    /// Recovers threads of this mailbox whose process died. The mailbox may list their mails no more: one that was killed
+    /// between marking its mail as read and committing that would otherwise stay `running`.
+    async fn recover(&self, home: &Home) -> anyhow::Result<Vec<Came>> {
+        if home.settings.engine != Engine::Local {
+            // The cluster recovers its threads itself.
+            return Ok(Vec::new());
+        }
+        let query = ThreadQuery {
+            graph: Some(NAME.to_owned()),
+            status: Some(Status::Running),
+            ..ThreadQuery::default()
+        };
+        let mut came = Vec::new();
+        for row in home.rows(query, RECOVERED_MAX).await? {
+            let thread = home.thread_of(&row)?;
+            // One without a state was killed before anything happened; its mail is still listed.
+            let Ok(state) = state_of::<MailState>(&*thread).await else {
+                continue;
+            };
+            // A copy for another tone is resumed by who wants to see it.
+            let is_ours = state.source == self.source && state.redraft.is_none();
+            if !is_ours || !is_abandoned(home, &row) {
+                continue;
+            }
+            let running = RunningMark::set(home, &thread.id());
+            let stands = rest_of(thread.resume().await.map_err(Into::into));
+            drop(running);
+            let email = parse_gmail(&state.email_input);
+            came.push(self.came(home, &thread, email, stands).await?);
         }
         Ok(came)
     }
@@ -107,9 +169,13 @@ impl Ingest {
         let title: String = email.subject.chars().take(80).collect();
         let about = Metadata::from([("title".to_owned(), json!(title))]);
         let thread = agent.thread(&home.runtime, &id, about)?;
+        // Asked before this process sets a mark of its own.
+        let is_elsewhere = known == Some(Status::Running) && is_running_here(home, &id);
+        let running = RunningMark::set(home, &id);
         let stands = match known {
             Some(Status::Idle) => Stands::Known,
             Some(Status::Paused) if !thread.questions().await?.is_empty() => Stands::Known,
+            Some(_) if is_elsewhere => Stands::Elsewhere,
             // Its process died, perhaps right behind an answer, or something failed that may be mended.
             Some(_) => rest_of(thread.resume().await.map_err(Into::into)),
             None => {
@@ -120,10 +186,22 @@ impl Ingest {
                 rest_of(thread.start(serde_json::to_value(input)?).await)
             }
         };
-        let state: Option<MailState> = state_of(&*thread).await.ok();
+        drop(running);
+        self.came(home, &thread, email, stands).await
+    }
+
+    async fn came(
+        &self,
+        home: &Home,
+        thread: &Arc<dyn AnyThread>,
+        email: Email,
+        stands: Stands,
+    ) -> anyhow::Result<Came> {
+        let state: Option<MailState> = state_of(&**thread).await.ok();
+        let id = thread.id();
         Ok(Came {
             decision: state.and_then(|state| state.classification_decision),
-            asks: asks(home, &thread).await?,
+            asks: asks(home, &id).await?,
             email,
             thread: id,
             stands,
@@ -192,31 +270,35 @@ fn rest_of(rest: anyhow::Result<crate::agents::Rest>) -> Stands {
     }
 }
 
-/// What a thread asks, and under which numbers of the inbox.
-async fn asks(home: &Home, thread: &Arc<dyn AnyThread>) -> anyhow::Result<Vec<(usize, String)>> {
-    let query = InterruptQuery {
-        open_only: true,
-        page: Page {
-            limit: 1_000,
-            offset: 0,
-        },
-        ..InterruptQuery::default()
-    };
-    let open = home.runtime.questions(&query).await?;
-    let id = thread.id();
-    let mut asks = Vec::new();
-    for (number, question) in open.iter().enumerate() {
-        if question.row.thread.to_string() == id {
-            let request: Json = question.question.request.decode()?;
-            let action = request["action_request"]["action"]
-                .as_str()
-                .unwrap_or_default();
-            asks.push((number + 1, action.to_owned()));
+/// Lists what a thread asks.
+async fn asks(home: &Home, thread: &str) -> anyhow::Result<Vec<Ask>> {
+    let items = inbox::items_of(home, thread).await?;
+    let asks = items.into_iter().map(|item| {
+        let action = &item.asked.request["action_request"]["action"];
+        Ask {
+            id: item.id(),
+            action: action.as_str().unwrap_or_default().to_owned(),
+            short_id: item.short_id,
         }
+    });
+    Ok(asks.collect())
+}
+
+/// Whether the process that ran a thread is dead, as far as this machine can tell.
+fn is_abandoned(home: &Home, row: &ThreadRow) -> bool {
+    let is_old = now().0.saturating_sub(row.updated.0) > ABANDONED_MS;
+    match home.settings.store {
+        Store::Sqlite(_) => !is_running_here(home, &row.thread.to_string()),
+        // Another machine may run it, and its marks are not seen here.
+        Store::Postgres(_) => is_old && !is_running_here(home, &row.thread.to_string()),
     }
-    Ok(asks)
 }
 
 fn is_own(email: &Email) -> bool {
     !email.account.is_empty() && address(&email.from) == address(&email.account)
 }
+
+/// How many threads an ingest recovers.
+const RECOVERED_MAX: u32 = 1_000;
+/// How long a thread of a shared store has to be running before it counts as abandoned: an hour.
+const ABANDONED_MS: i64 = 3_600_000;

@@ -38,9 +38,12 @@ fn imap(args: &LoginArgs, home: &Path, say: &dyn Say) -> anyhow::Result<Exit> {
         .smtp
         .clone()
         .context("say where mails go out: --smtp smtps://HOST")?;
-    let password = say.ask("Password: ")?.context("no password was given")?;
+    let password = say
+        .ask_secret("Password: ")?
+        .filter(|password| !password.is_empty())
+        .context("no password was given; nothing is kept")?;
     let access = Access {
-        password: password.trim_end_matches('\n').to_owned(),
+        password,
         smtp,
         address: args.account.clone().unwrap_or_default(),
         sent: "Sent".to_owned(),

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::email::{Email, address};
 use super::html::is_invisible;
 use super::tools::{Meeting, Reply};
+use crate::inbox::display::counted;
 
 /// Where a mail goes and what comes with it, as code makes it of the mail that is answered and what was agreed on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,18 +87,41 @@ impl Envelope {
         beyond
     }
 
-    /// As a person reads it.
+    /// As a person reads it: everybody who gets the mail, and how many they are.
     pub fn words(&self) -> String {
-        let mut lines = vec![
-            format!("From: {}", self.from),
-            format!("To: {}", self.to.join(", ")),
-        ];
+        let mut lines = vec![format!("From: {}", self.from)];
+        lines.push(listed("To", &self.to));
         if !self.cc.is_empty() {
-            lines.push(format!("Cc: {}", self.cc.join(", ")));
+            lines.push(listed("Cc", &self.cc));
         }
+        lines.push(counted(self.to.len() + self.cc.len(), "recipient"));
         lines.push(format!("Subject: {}", self.subject));
+        if !self.attachments.is_empty() {
+            lines.push(listed("Attachments", &self.attachments));
+        }
+        if self.forwards {
+            lines.push("The mail below is forwarded with the answer.".to_owned());
+        }
         lines.join("\n")
     }
+}
+
+/// A list for a person: one entry in its line, several below it, each in a line of its own, with their number.
+pub(super) fn listed(name: &str, entries: &[String]) -> String {
+    match entries {
+        [only] => format!("{name}: {only}"),
+        entries => {
+            let lines = entries.iter().map(|entry| format!("\n  {entry}"));
+            format!("{name} ({}):{}", entries.len(), lines.collect::<String>())
+        }
+    }
+}
+
+/// A stranger's text for a person, with a mark before every line, so that none can pass for one of ours.
+pub(super) fn quoted(text: &str) -> String {
+    let lines = text.trim_end().lines();
+    let lines: Vec<_> = lines.map(|line| format!("> {line}")).collect();
+    lines.join("\n")
 }
 
 /// What a person must confirm a second time of a meeting.

@@ -101,7 +101,11 @@ impl Round<'_> {
         let request = json!({
             "action_request": { "action": call.name, "args": call.args },
             "config": may(&["accept", "ignore"]),
-            "description": format!("Really? {}.", beyond.join("; ")),
+            "description": format!(
+                "Really? {}.\n\n{}",
+                beyond.join("; "),
+                self.bench.describe(&call.name, &call.args)
+            ),
             "tool_call_id": call.id,
             "digest": sealed,
             "beyond": beyond,

@@ -15,7 +15,8 @@ use superstep_llm::structured::schema_of;
 use super::calendar::{self, Event, NotMade};
 use super::email::{Email, address, format_gmail_markdown};
 use super::mailbox::{Found, Mailbox, NotSent, Outgoing, Sent};
-use super::policy::Envelope;
+use super::policy::{Envelope, listed, quoted};
+use crate::inbox::display::counted;
 
 /// Sends an answer.
 pub const SEND_EMAIL: &str = "send_email_tool";
@@ -158,7 +159,7 @@ impl Bench {
         .takes(Policy::new().refuses(Label::SECRET))
         .gives(Label::PRIVATE)
         .approved_by_a_person(
-            Approval::always().described(move |args| describes.describe_reply(args)),
+            Approval::always().described(move |args| describes.describe(SEND_EMAIL, args)),
         )
     }
 
@@ -197,14 +198,37 @@ impl Bench {
         }
     }
 
-    fn describe_reply(&self, args: &Json) -> String {
-        let reply: Reply = serde_json::from_value(args.clone()).unwrap_or_default();
-        let envelope = Envelope::of_reply(&self.email, &reply);
-        format!(
-            "{}\n\nAnswers this mail:\n\n{}",
-            envelope.words(),
-            format_gmail_markdown(&self.email)
-        )
+    /// Describes a call to a person: what goes out, to whom, and the mail that it is about.
+    pub(super) fn describe(&self, tool: &str, args: &Json) -> String {
+        let (what, about) = match tool {
+            SEND_EMAIL => {
+                let reply: Reply = serde_json::from_value(args.clone()).unwrap_or_default();
+                let envelope = Envelope::of_reply(&self.email, &reply);
+                (envelope.words(), "Answers this mail:")
+            }
+            SCHEDULE_MEETING => (self.describe_meeting(args), "For this mail:"),
+            _ => (tool.to_owned(), "For this mail:"),
+        };
+        let mail = quoted(&format_gmail_markdown(&self.email));
+        format!("{what}\n\n{about}\n\n{mail}")
+    }
+
+    /// The meeting as it will be made. Its times are those of the calendar, its attendees bare addresses.
+    fn describe_meeting(&self, args: &Json) -> String {
+        let meeting: Meeting = serde_json::from_value(args.clone()).unwrap_or_default();
+        let moment = |text: &str| {
+            calendar::moment(text).unwrap_or_else(|| format!("{text} (not a valid time)"))
+        };
+        let attendees: Vec<_> = meeting.attendees.iter().map(|who| address(who)).collect();
+        [
+            format!("Title: {}", meeting.title),
+            format!("Begins: {}", moment(&meeting.start_time)),
+            format!("Ends: {}", moment(&meeting.end_time)),
+            format!("Organizer: {}", self.email.account),
+            listed("Attendees", &attendees),
+            counted(attendees.len(), "attendee"),
+        ]
+        .join("\n")
     }
 
     fn schedule_meeting(self: &Arc<Self>) -> Tool {
@@ -237,12 +261,9 @@ impl Bench {
         .reconcilable(look)
         .takes(Policy::new().refuses(Label::SECRET))
         .gives(Label::PRIVATE)
-        .approved_by_a_person(Approval::always().described(move |_| {
-            format!(
-                "For this mail:\n\n{}",
-                format_gmail_markdown(&describes.email)
-            )
-        }))
+        .approved_by_a_person(
+            Approval::always().described(move |args| describes.describe(SCHEDULE_MEETING, args)),
+        )
     }
 
     fn event(&self, meeting: &Meeting, cx: &ToolCx) -> Result<Event, ToolError> {

@@ -12,6 +12,7 @@ use super::state::{GraphState, Stopped};
 use super::{CHANGE_SET_NODE, TOOL_NODE};
 use crate::agents::{AnyThread, BoxFuture, state_of};
 use crate::exit::Exit;
+use crate::inbox::display::counted;
 use crate::printable::one_line;
 use crate::questions::Asked;
 use crate::say::{Say, Waiting};
@@ -28,25 +29,21 @@ impl Manner for Reviewing {
         if let Some(problem) = asked.request["problem"].as_str() {
             words.push_str(&format!("{problem}\n"));
         }
-        for range in asked.request["ranges"].as_array().into_iter().flatten() {
-            for line in range["shown"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .take(SHOWN_MAX)
-            {
+        for range in ranges_of(asked) {
+            for line in range["shown"].as_array().into_iter().flatten() {
                 words.push_str(&format!("  {}\n", line.as_str().unwrap_or_default()));
             }
-            let more = range["cells"]
-                .as_u64()
-                .unwrap_or_default()
-                .saturating_sub(SHOWN_MAX as u64);
-            if more > 0 {
+            let missing = missing(range);
+            if missing > 0 {
                 words.push_str(&format!(
-                    "  and {more} more cells of {}\n",
+                    "  {} of {} not shown\n",
+                    counted(missing, "cell"),
                     range["range"].as_str().unwrap_or_default()
                 ));
             }
+        }
+        if let Some(cells) = asked.request["cells"].as_u64() {
+            words.push_str(&format!("{}\n", counted(cells as usize, "changed cell")));
         }
         for check in asked.request["checks"]
             .as_array()
@@ -87,6 +84,12 @@ impl Manner for Reviewing {
         serde_json::to_value(verdict).map_err(|error| error.to_string())
     }
 
+    /// Questions used to hold twenty cells of a range, and two hundred ranges.
+    fn holds_everything(&self, asked: &Asked) -> bool {
+        let left_out = asked.request["ranges_left_out"].as_u64().unwrap_or(0);
+        left_out == 0 && ranges_of(asked).all(|range| missing(range) == 0)
+    }
+
     fn is_finished(&self, state: &Json) -> bool {
         !state["stopped"].is_null()
     }
@@ -113,6 +116,17 @@ impl Manner for Reviewing {
     ) -> BoxFuture<'a, anyhow::Result<Exit>> {
         Box::pin(finish(thread, talk, &self.keep))
     }
+}
+
+fn ranges_of(asked: &Asked) -> impl Iterator<Item = &Json> {
+    asked.request["ranges"].as_array().into_iter().flatten()
+}
+
+/// How many cells of a range a question does not hold.
+fn missing(range: &Json) -> usize {
+    let cells = range["cells"].as_u64().unwrap_or_default() as usize;
+    let shown = range["shown"].as_array().map_or(0, Vec::len);
+    cells.saturating_sub(shown)
 }
 
 async fn finish(thread: &dyn AnyThread, talk: &Talk<'_>, keep: &Keep) -> anyhow::Result<Exit> {
@@ -223,5 +237,3 @@ impl Say for Yes<'_> {
         self.talk.say.is_followed()
     }
 }
-
-const SHOWN_MAX: usize = 10;

@@ -99,15 +99,15 @@ impl Review {
         }
     }
 
-    /// What the person is asked.
+    /// What the person is asked, with every cell that changes: what is saved is what this holds.
     pub fn request(&self) -> Json {
         let ranges = ranges(&self.diff);
         json!({
             "summary": format!("Changes: {}.", self.summary()),
             "stopped": self.stopped.map(Stopped::says),
             "cells": self.diff.changes.len(),
-            "ranges": ranges.iter().take(RANGES_SENT).collect::<Vec<_>>(),
-            "ranges_left_out": ranges.len().saturating_sub(RANGES_SENT),
+            "ranges": ranges,
+            "sheets_added": self.diff.added,
             "checks": self.checks,
             "answers": { "accept": { "type": "accept" }, "reject": { "type": "reject" },
                 "edit": { "type": "edit", "reject": ["Sheet!A1:B2"], "set": [{ "cell": "Sheet!A1", "value": 12 }] } },
@@ -121,4 +121,85 @@ impl Review {
 }
 
 const RANGES_MAX: usize = 6;
-const RANGES_SENT: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::CHANGE_SET_NODE;
+    use super::super::book::Content;
+    use super::super::book::diff::{Cell, Change};
+    use super::super::manner::Reviewing;
+    use super::*;
+    use crate::questions::Asked;
+    use crate::talk::Manner;
+
+    fn review(cells: u32) -> Review {
+        let change = |row| Change {
+            sheet: "Data".to_owned(),
+            cell: Cell(Place {
+                row,
+                column: 1 + row % 3,
+            }),
+            old: Some(Content::Number(f64::from(row))),
+            new: Some(Content::Text(format!("{row}\n{}", "x".repeat(200)))),
+            step: 1,
+            line: 2,
+        };
+        let diff = Diff {
+            changes: (1..=cells).map(change).collect(),
+            ..Diff::default()
+        };
+        Review {
+            diff,
+            checks: Vec::new(),
+            stopped: Some(Stopped::Finished),
+        }
+    }
+
+    fn asked(request: Json) -> Asked {
+        Asked {
+            id: "0123456789abcdef0123456789abcdef".parse().unwrap(),
+            node: CHANGE_SET_NODE.to_owned(),
+            kind: "approval".to_owned(),
+            request,
+            schema: None,
+        }
+    }
+
+    #[test]
+    fn every_changed_cell_is_shown_whole_and_bound_by_the_digest() {
+        let manner = Reviewing {
+            keep: Keep::under(Path::new("unused")),
+        };
+        let review = review(1_000);
+        let question = asked(review.request());
+        let shown = manner.put(&question);
+        assert!(shown.contains("1,000 changed cells"));
+        for change in &review.diff.changes {
+            assert!(shown.contains(&format!("  {}\n", line(change))));
+        }
+        assert!(line(&review.diff.changes[0]).contains(&"x".repeat(200)));
+        assert!(manner.holds_everything(&question));
+        let mut other = review.clone();
+        other.diff.changes[999].new = Some(Content::Number(1.0));
+        assert_ne!(asked(other.request()).digest(), question.digest());
+    }
+
+    #[test]
+    fn a_question_of_an_older_version_is_known_to_hold_less() {
+        let manner = Reviewing {
+            keep: Keep::under(Path::new("unused")),
+        };
+        let range = json!({ "range": "Data!A1:A30", "what": "changed", "cells": 30, "shown": ["Data!A1: 1 → 2"] });
+        let old = asked(json!({ "summary": "Changes.", "cells": 30, "ranges": [range] }));
+        assert!(!manner.holds_everything(&old));
+        assert!(
+            manner
+                .put(&old)
+                .contains("29 cells of Data!A1:A30 not shown")
+        );
+        let cut = asked(json!({ "summary": "Changes.", "ranges": [], "ranges_left_out": 1 }));
+        assert!(!manner.holds_everything(&cut));
+    }
+}

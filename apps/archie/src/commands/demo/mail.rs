@@ -14,6 +14,7 @@ use crate::agents::email_assistant::mailbox::Mailboxes;
 use crate::cli::args::InboxArgs;
 use crate::commands::inbox;
 use crate::home::Home;
+use crate::inbox::items;
 use crate::say::{Console, Say};
 
 pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyhow::Result<()> {
@@ -34,16 +35,22 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
     let mailboxes = Mailboxes::new(&home.settings.home);
     handle_ingest(&args, &home, &mailboxes, &person).await?;
     let edit = "edit {\"response_text\": \"Friday noon.\"}";
-    for (number, said) in [("1", "ignore"), ("1", edit)] {
-        person.line(&format!("archie> inbox {number} {said}"));
-        let args = InboxArgs {
-            question: Some(number.to_owned()),
-            answer: vec![said.to_owned()],
-            all: false,
-            limit: 50,
-            json: false,
-        };
-        inbox::run(&args, &home, &person).await?;
+    let items = items(&home, true, 2).await?;
+    for (item, said) in items.iter().zip(["ignore", edit]) {
+        // Shown in full first; nothing is sent that was not displayed.
+        for answer in [None, Some(said.to_owned())] {
+            let typed = answer.as_deref().unwrap_or_default();
+            person.line(format!("archie> inbox {} {typed}", item.short_id).trim_end());
+            let args = InboxArgs {
+                item: Some(item.short_id.clone()),
+                answer: answer.into_iter().collect(),
+                digest: None,
+                all: false,
+                limit: 50,
+                json: false,
+            };
+            inbox::run(&args, &home, &person).await?;
+        }
     }
     let sent: Vec<_> = fs::read_dir(folder.join("mbox.outbox"))?.collect::<Result<_, _>>()?;
     ensure!(sent.len() == 1, "{} mails went out", sent.len());

@@ -134,7 +134,7 @@ fn a_write_waits_in_the_inbox_until_somebody_says_yes() {
         )),
         "{left:?}"
     );
-    let ran = desk.run(&["inbox", "1", "accept"], "");
+    let ran = desk.run(&["inbox", &desk.items()[0], "accept"], "");
     assert!(ok(&ran).contains("answered"), "{ran:?}");
     assert_eq!(
         server.lines(),

@@ -6,7 +6,7 @@ mod crashes;
 mod documents;
 mod lab;
 mod prism;
-mod server;
+pub(crate) mod server;
 mod writes;
 
 pub(crate) use server::{Say, Server};

@@ -85,7 +85,13 @@ pub(crate) fn sent(desk: &Desk) -> Vec<String> {
         .collect()
 }
 
-const EDIT: [&str; 4] = ["inbox", "2", "edit", "{\"response_text\":\"Friday noon.\"}"];
+const EDIT: [&str; 2] = ["edit", "{\"response_text\":\"Friday noon.\"}"];
+
+/// Shows an item, and changes its draft.
+fn edit(desk: &Desk, item: &str) -> crate::kit::Ran {
+    desk.run(&["inbox", item], "");
+    desk.run(&["inbox", item, EDIT[0], EDIT[1]], "")
+}
 
 #[test]
 fn three_mails_end_as_their_person_wants() {
@@ -93,15 +99,19 @@ fn three_mails_end_as_their_person_wants() {
     let ran = desk.run(&["mail", "ingest", "./mbox"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     let lines: Vec<_> = ran.out().lines().map(str::to_owned).collect();
+    let items = desk.items();
     assert_eq!(
         lines,
         [
-            "ignore  \"Weekly digest\"",
-            "notify  \"Deploy finished\" → inbox #1",
-            "respond \"Q4 report?\" → inbox #2 send_email_tool",
+            "ignore  \"Weekly digest\"".to_owned(),
+            format!("notify  \"Deploy finished\" → inbox {}", items[0]),
+            format!(
+                "respond \"Q4 report?\" → inbox {} send_email_tool",
+                items[1]
+            ),
         ]
     );
-    let ran = desk.run(&EDIT, "");
+    let ran = edit(&desk, &items[1]);
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     let out = ran.out();
     for wanted in [
@@ -113,7 +123,7 @@ fn three_mails_end_as_their_person_wants() {
     ] {
         assert!(out.contains(wanted), "{wanted}: {out}");
     }
-    let ran = desk.run(&["inbox", "1", "ignore"], "");
+    let ran = desk.run(&["inbox", &items[0], "ignore"], "");
     assert!(
         ran.out()
             .contains("triage_preferences +1 line\n  + Leave notices of deployments."),
@@ -140,7 +150,7 @@ fn three_mails_end_as_their_person_wants() {
         "{ran:?}"
     );
     assert_eq!(sent(&desk).len(), 1);
-    let second = desk.run(&EDIT, "");
+    let second = edit(&desk, &items[1]);
     assert_eq!(second.code(), Some(1), "{second:?}");
     let memory = desk.json(&["mail", "memory", "show", "--json"]);
     assert!(
@@ -164,7 +174,7 @@ fn killed_right_behind_the_answer_the_mail_is_sent_once() {
     );
     let desk = desk(&with_death);
     desk.run(&["mail", "ingest", "./mbox"], "");
-    let ran = desk.run(&EDIT, "");
+    let ran = edit(&desk, &desk.items()[1]);
     assert_eq!(ran.code(), None, "{ran:?}");
     let ran = desk.run(&["mail", "ingest", "./mbox"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
@@ -184,7 +194,7 @@ fn the_time_machine_sorts_again_and_keeps_and_sends_nothing() {
     let desk = desk(&twice);
     desk.run(&["mail", "ingest", "./mbox"], "");
     // What was learned makes it another question.
-    desk.run(&["inbox", "1", "ignore"], "");
+    desk.run(&["inbox", &desk.items()[0], "ignore"], "");
     let before = desk.json(&["threads", "--json"]);
     let shown = desk.json(&[
         "mail",
@@ -298,4 +308,34 @@ fn a_fork_with_another_model_goes_on_inside_the_answering_graph() {
     assert!(drafts.contains(&(&json!(original), &json!("Friday."))));
     assert!(drafts.contains(&(&json!(copy), &json!("Fri."))));
     assert!(sent(&desk).is_empty());
+}
+
+#[test]
+fn a_mail_that_another_process_works_on_is_left_to_it_and_recovered_when_that_dies() {
+    let desk = Desk::scripted(&json!([
+        { "at": "triage_router", "timeout": true },
+        triage("ignore"),
+    ]));
+    let one = mail("one@x", "bob@example.com", "Q4 report?", "When?");
+    fs::write(desk.path("mbox"), mbox(&[one])).unwrap();
+    let mut first = desk.command();
+    first
+        .args(["mail", "ingest", "./mbox"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut first = first.spawn().unwrap();
+    while desk.asked("triage_router") == 0 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let second = desk.run(&["mail", "ingest", "./mbox"], "");
+    assert_eq!(second.code(), Some(0), "{second:?}");
+    assert!(
+        second.out().contains("(another process works on it)"),
+        "{second:?}"
+    );
+    assert_eq!(desk.asked("triage_router"), 1, "{second:?}");
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let third = desk.run(&["mail", "ingest", "./mbox"], "");
+    assert_eq!(third.out(), "ignore  \"Q4 report?\"\n", "{third:?}");
 }

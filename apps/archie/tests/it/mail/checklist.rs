@@ -108,8 +108,10 @@ async fn e3_triage_sends_each_mail_its_way() {
             .starts_with("Respond to the email: ")
     );
     assert!(answered.messages[0].labels.has(&Label::UNTRUSTED));
-    assert_eq!(came[1].asks, [(1, "Email Assistant: notify".to_owned())]);
-    assert_eq!(came[2].asks, [(2, "send_email_tool".to_owned())]);
+    let asks = |at: usize| came[at].asks.iter().map(|ask| ask.action.as_str());
+    assert!(asks(1).eq(["Email Assistant: notify"]));
+    assert!(asks(2).eq(["send_email_tool"]));
+    assert!(came[2].asks[0].id.starts_with(&came[2].asks[0].short_id));
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use archie::agents::email_assistant::memory::Preferences;
 use archie::agents::email_assistant::state::MailState;
 use archie::home::Home;
 use serde_json::{Value as Json, json};
+use superstep::checkpoint::{Status, ThreadQuery};
 use superstep_conformance::mortal::Fate;
 
 use super::deadly;
@@ -102,6 +103,33 @@ async fn killed_at_every_point_every_effect_happens_once() {
         assert_eq!(end(&world).await, wanted, "death at {death} of {points}");
     }
     eprintln!("{points} deaths, 1 mail and 1 meeting each");
+}
+
+#[tokio::test]
+async fn killed_between_marking_a_mail_and_committing_that_the_next_ingest_finishes_it() {
+    let calm = world();
+    let points = lives(&calm, &[]).await;
+    let mut recovered = 0;
+    // The mail is marked near the end.
+    for death in points.saturating_sub(24)..=points {
+        let world = world();
+        live(&world, &Fate::at(death)).await;
+        // A new process that lists unread mails only.
+        let home = home(&world, &Fate::never());
+        let came = world.ingest(&home).await;
+        let left = home.rows(running(), 10).await.unwrap();
+        assert!(left.is_empty(), "death at {death} of {points}: {left:?}");
+        recovered += came.len();
+        assert!(world.sent().len() <= 1, "death at {death}");
+    }
+    assert!(recovered > 0, "no death left a mail to recover");
+}
+
+fn running() -> ThreadQuery {
+    ThreadQuery {
+        status: Some(Status::Running),
+        ..ThreadQuery::default()
+    }
 }
 
 #[tokio::test]

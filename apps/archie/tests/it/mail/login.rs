@@ -10,6 +10,7 @@ use serde_json::{Value as Json, json};
 use super::kit::{ACCOUNT, triage};
 use super::servers::Emulated;
 use crate::kit::Desk;
+use crate::tmux::Terminal;
 
 /// What a browser does when its person clicks on the account: the fields of the form are sent, and we are led back.
 async fn allow(url: &str, base: &str) {
@@ -120,4 +121,67 @@ async fn s19_signing_in_asks_for_little_and_keeps_what_it_got_to_its_owner() {
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     let ran = desk.run(&["mail", "ingest", &format!("gmail:{ACCOUNT}")], "");
     assert!(ran.err().contains("others may read"), "{ran:?}");
+}
+
+const LOGIN: [&str; 5] = [
+    "mail",
+    "login",
+    "imap://bob@127.0.0.1",
+    "--smtp",
+    "smtp://127.0.0.1",
+];
+
+#[test]
+fn a_piped_password_is_not_repeated() {
+    let desk = Desk::with_model("");
+    let ran = desk.run(&LOGIN, "hunter2-secret\n");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    assert!(
+        !format!("{}{}", ran.out(), ran.err()).contains("hunter2"),
+        "{ran:?}"
+    );
+    let kept = fs::read_to_string(desk.path("home/mail/imap-bob@127.0.0.1.json")).unwrap();
+    assert!(kept.contains("hunter2-secret"));
+    // In a shell whose input is a pipe, too.
+    let lines = format!("{}\nhunter2-secret\nexit\n", LOGIN.join(" "));
+    let ran = desk.run(&[], &lines);
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    assert!(
+        ran.out().contains("kept in") && !ran.out().contains("hunter2"),
+        "{ran:?}"
+    );
+    let none = desk.run(&LOGIN, "");
+    assert_eq!(none.code(), Some(1), "{none:?}");
+    assert!(none.err().contains("no password was given"), "{none:?}");
+}
+
+#[test]
+fn a_typed_password_is_neither_shown_nor_kept_in_the_history() {
+    let desk = Desk::with_model("");
+    let terminal = Terminal::open(&desk);
+    terminal.shows("archie>");
+    terminal.types(&LOGIN.join(" "));
+    terminal.shows("Password:");
+    terminal.types("hunter2-secret");
+    let screen = terminal.shows("archie>");
+    assert!(screen.contains("kept in"), "{screen}");
+    assert!(!screen.contains("hunter2"), "{screen}");
+    let kept = fs::read_to_string(desk.path("home/mail/imap-bob@127.0.0.1.json")).unwrap();
+    assert!(kept.contains("hunter2-secret"));
+    // One that was typed into the command itself is refused, and not remembered.
+    terminal.types("mail login imap://bob:hunter2-secret@127.0.0.1 --smtp smtp://127.0.0.1");
+    let screen = terminal.shows("archie>");
+    assert!(screen.contains("leave the password out"), "{screen}");
+    terminal.types("mail login imap://bob@127.0.0.1 hunter2-secret");
+    terminal.shows("archie>");
+    terminal.types("threads");
+    terminal.shows("archie>");
+    terminal.types("exit");
+    terminal.until_gone();
+    let history = fs::read_to_string(desk.path("home/history")).unwrap();
+    assert!(
+        history.contains("threads") && history.contains("mail login"),
+        "{history}"
+    );
+    assert!(!history.contains("hunter2"), "{history}");
 }

@@ -7,7 +7,7 @@ mod deadly;
 mod evil;
 mod identity;
 mod killed;
-mod kit;
+pub(crate) mod kit;
 mod local_model;
 mod login;
 mod mutations;

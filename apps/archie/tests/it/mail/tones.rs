@@ -48,12 +48,15 @@ fn threads(desk: &Desk) -> usize {
 #[test]
 fn three_tones_are_shown_and_the_picked_one_is_sent_and_learned_from() {
     let desk = desk(&replies());
-    let ran = desk.run(&["mail", "tones", "1"], "2\n");
+    let id = desk.items().remove(0);
+    let ran = desk.run(&["mail", "tones", &id], "2\n");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     let out = ran.out();
     let shown = "0  as it is\n   The report is ready on Friday.\n1  brief\n   Friday.\n2  warm\n   Dear Bob,\n\n   you have it on \
                  Friday!\n3  formal\n   The report will be available on Friday.\n";
-    assert!(out.starts_with(shown), "{out}");
+    let (item, drafts) = out.split_at(out.find("0  as it is").unwrap());
+    assert!(item.contains("To: bob@example.com"), "{out}");
+    assert!(drafts.starts_with(shown), "{out}");
     assert!(
         out.contains("response_preferences +1 line\n  + Be warm.\n"),
         "{out}"
@@ -63,29 +66,34 @@ fn three_tones_are_shown_and_the_picked_one_is_sent_and_learned_from() {
     assert_eq!(sent.len(), 1);
     assert!(sent[0].contains("you have it on Friday!"), "{}", sent[0]);
     assert_eq!(threads(&desk), 1, "the copies are gone");
-    assert_eq!(desk.run(&["inbox"], "").out(), "nobody waits for you\n");
+    assert_eq!(desk.run(&["inbox"], "").out(), "No open questions.\n");
 }
 
 #[test]
 fn what_was_written_is_not_paid_for_again_and_nothing_goes_out_unpicked() {
     let desk = desk(&replies());
-    let first = desk.run(&["mail", "tones", "1", "--json"], "");
-    let again = desk.run(&["mail", "tones", "1", "--json"], "");
+    let id = desk.items().remove(0);
+    let pick = |which| desk.run(&["mail", "tones", &id, "--pick", which], "");
+    let first = desk.run(&["mail", "tones", &id, "--json"], "");
+    let again = desk.run(&["mail", "tones", &id, "--json"], "");
     assert_eq!(first.code(), Some(0), "{first:?}");
     assert_eq!(first.out(), again.out());
     assert!(!again.err().contains("model call"), "{again:?}");
     let drafts: Json = serde_json::from_str(&first.out()).unwrap();
     assert_eq!(drafts["tones"][0]["response_text"], "Friday.");
-    let left = desk.run(&["mail", "tones", "1"], "\n");
+    // What a program was given nobody has read.
+    let unseen = pick("brief");
+    assert_eq!(unseen.code(), Some(2), "{unseen:?}");
+    let left = desk.run(&["mail", "tones", &id], "\n");
     assert!(left.err().contains("the question stays open"), "{left:?}");
     // One thread asks, however many copies there are.
     let inbox = desk.json(&["inbox", "--json"]);
     assert_eq!(inbox.as_array().unwrap().len(), 1);
     assert!(sent(&desk).is_empty());
-    let none = desk.run(&["mail", "tones", "1", "--pick", "loud"], "");
+    let none = pick("loud");
     assert_eq!(none.code(), Some(1));
     assert!(none.err().contains("no draft `loud`"), "{none:?}");
-    let picked = desk.run(&["mail", "tones", "1", "--pick", "brief"], "");
+    let picked = pick("brief");
     assert_eq!(picked.code(), Some(0), "{picked:?}");
     assert_eq!(sent(&desk).len(), 1);
 }
@@ -93,7 +101,7 @@ fn what_was_written_is_not_paid_for_again_and_nothing_goes_out_unpicked() {
 #[test]
 fn only_a_draft_has_tones() {
     let desk = desk(&json!([triage("notify")]));
-    let ran = desk.run(&["mail", "tones", "1"], "");
+    let ran = desk.run(&["mail", "tones", &desk.items()[0]], "");
     assert_eq!(ran.code(), Some(1));
     assert!(ran.err().contains("does not ask about a draft"), "{ran:?}");
 }

@@ -185,7 +185,7 @@ fn the_change_set_is_answered_in_the_inbox_with_json() {
     let ran = desk.run(&SHEET, "");
     assert_eq!(ran.code(), Some(3), "{ran:?}");
     let edit = json!({ "type": "edit", "reject": ["Counts!A5:B5"], "set": [{ "cell": "Counts!B4", "value": 22 }] }).to_string();
-    let ran = desk.run(&["inbox", "1", &edit], "");
+    let ran = desk.run(&["inbox", &desk.items()[0], &edit], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     let ran = desk.run(&["resume", &desk.thread()], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");

@@ -66,7 +66,10 @@ async fn ingest_once(
         skip_filters: args.skip_filters,
     };
     // Again and again, what is known is no news.
-    let is_news = |came: &Came| args.every.is_none() || came.stands != Stands::Known;
+    let is_news = |came: &Came| {
+        let is_old = matches!(came.stands, Stands::Known | Stands::Elsewhere);
+        args.every.is_none() || !is_old
+    };
     let came = ingest
         .run(home, mailboxes, |came| {
             if !args.json && is_news(came) {
@@ -98,7 +101,7 @@ async fn ingest_once(
         .count();
     if failed > 0 {
         say.aside(&format!(
-            "{failed} could not be worked on; run it again to go on with them"
+            "{failed} could not be worked on; run it again to resume them"
         ));
         return Ok(Exit::Failed);
     }
@@ -108,16 +111,17 @@ async fn ingest_once(
 fn line(came: &Came) -> String {
     let decision = came.decision.map_or("?", |decision| decision.word());
     let mut line = format!("{decision:<8}\"{}\"", one_line(&came.email));
-    for (number, action) in &came.asks {
-        let action = match action.starts_with("Email Assistant") {
+    for ask in &came.asks {
+        let action = match ask.action.starts_with("Email Assistant") {
             true => String::new(),
-            false => format!(" {action}"),
+            false => format!(" {}", ask.action),
         };
-        line.push_str(&format!(" → inbox #{number}{action}"));
+        line.push_str(&format!(" → inbox {}{action}", ask.short_id));
     }
     match &came.stands {
         Stands::Worked => {}
         Stands::Known => line.push_str("  (taken in before)"),
+        Stands::Elsewhere => line.push_str("  (another process works on it)"),
         Stands::Failed(why) => line.push_str(&format!("  failed: {why}")),
     }
     line
@@ -127,7 +131,7 @@ fn came_json(came: &Came) -> Json {
     let asks: Vec<_> = came
         .asks
         .iter()
-        .map(|(number, action)| json!({ "inbox": number, "action": action }))
+        .map(|ask| json!({ "inbox": ask.short_id, "id": ask.id, "action": ask.action }))
         .collect();
     json!({
         "thread": came.thread,

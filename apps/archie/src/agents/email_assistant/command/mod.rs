@@ -113,8 +113,9 @@ pub enum MemoryCommand {
 /// Which draft, in which tones.
 #[derive(Debug, Clone, Args)]
 pub struct TonesArgs {
-    /// The draft: its number in `archie inbox`, or its thread.
-    pub question: String,
+    /// Item id of the draft, as `archie inbox` shows it.
+    #[arg(value_name = "ID")]
+    pub item: String,
     /// A tone, in your words; may be given several times.
     #[arg(long = "tone", value_name = "WORDS", default_values = ["brief", "warm", "formal"])]
     pub tones: Vec<String>,

@@ -9,6 +9,7 @@ use serde_json::{Value as Json, json};
 use superstep::checkpoint::Metadata;
 use superstep::run::OpenQuestion;
 use superstep::{Outcome, Seq, ThreadId};
+use superstep_agent::digest;
 
 use super::TonesArgs;
 use crate::agents::email_assistant::NAME;
@@ -18,9 +19,15 @@ use crate::agents::email_assistant::tools::{Reply, SEND_EMAIL};
 use crate::agents::{AnyThread, each_entry, state_of};
 use crate::exit::Exit;
 use crate::home::Home;
-use crate::inbox;
+use crate::inbox::approval::exit_of_refusal;
+use crate::inbox::display::display;
+use crate::inbox::{self, Refusal};
 use crate::say::Say;
 use crate::spent::Spent;
+use crate::talk::Talk;
+
+/// Which wordings of a draft were shown, by its item.
+const SHOWN: [&str; 2] = [NAME, "tones_shown"];
 
 /// A draft in a tone.
 struct Draft {
@@ -34,11 +41,24 @@ struct Draft {
 
 /// Has a draft written in other tones, shows them, and sends the one that is picked.
 pub async fn handle_tones(args: &TonesArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
-    let questions = inbox::questions(home, true, inbox::LIMIT).await?;
-    let question = inbox::find(&questions, &args.question)?;
+    exit_of_refusal(tones(args, home, say).await)
+}
+
+async fn tones(args: &TonesArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
+    let (item, naming) = inbox::find(home, &args.item).await?;
+    let question = &item.open;
     let now = proposed(question)
-        .with_context(|| format!("`{}` does not ask about a draft of a mail", args.question))?;
-    let (thread, _) = home.find(&question.row.thread.to_string()).await?;
+        .with_context(|| format!("`{}` does not ask about a draft of a mail", args.item))?;
+    let (thread, row) = home.find(&question.row.thread.to_string()).await?;
+    if args.pick.is_none() && !args.json {
+        // Whichever wording is picked, it goes to everybody that the item names.
+        let talk = Talk {
+            home,
+            say,
+            json: false,
+        };
+        display(&talk, &**home.agent(&row.graph)?, &item.asked).await?;
+    }
     let waiting = say.waiting("writing");
     let copies = args.tones.iter();
     let drafts = try_join_all(copies.map(|tone| drafted(home, &*thread, question, tone))).await?;
@@ -48,9 +68,22 @@ pub async fn handle_tones(args: &TonesArgs, home: &Home, say: &dyn Say) -> anyho
     if spent.calls > 0 {
         say.aside(&format!("({spent})"));
     }
+    let wordings = digest("tones", &drafts_json(&now, &drafts));
+    let shown_before: String = home.recall(SHOWN, &item.id()).await?;
     match args.json {
         true => say.json(&drafts_json(&now, &drafts)),
         false => show(&now, &drafts, say),
+    }
+    if args.pick.is_some() && shown_before != wordings {
+        home.keep(SHOWN, &item.id(), &wordings).await?;
+        return Err(Refusal::new(format!(
+            "these wordings are new and were not displayed before; read them, and run the same command again, or `archie mail tones {}`",
+            item.short_id
+        ))
+        .into());
+    }
+    if !args.json {
+        home.keep(SHOWN, &item.id(), &wordings).await?;
     }
     let Some(text) = picked(args, &now, &drafts, say)? else {
         return Ok(Exit::Done);
@@ -59,7 +92,7 @@ pub async fn handle_tones(args: &TonesArgs, home: &Home, say: &dyn Say) -> anyho
         true => "accept".to_owned(),
         false => format!("edit {}", json!({ "response_text": text })),
     };
-    let exit = inbox::answer(question, &answer, home, say).await?;
+    let exit = inbox::answer(&item, &naming, &answer, home, say).await?;
     // Now that one is on its way, the others are of no use.
     for draft in &drafts {
         home.store().delete(&ThreadId::new(&draft.thread)?).await?;

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::book::diff::{Change, Diff};
 use super::book::patch::range_text;
 use super::book::{Content, Place};
+use crate::printable::one_line;
 pub use edits::edits;
 pub use formulas::reaches_out;
-use crate::printable::one_line;
 pub use verdict::{BadVerdict, SetCell, Verdict, VerdictKind};
 
 /// Cells that were changed together: a rectangle, written by the same line.
@@ -25,7 +25,7 @@ pub struct Range {
     pub what: What,
     /// How many cells.
     pub cells: usize,
-    /// Some of them, as `Sheet!A1: old → new (step 3, line 4)`.
+    /// Each of them, as `Sheet!A1: old → new (step 3, line 4)`.
     pub shown: Vec<String>,
 }
 
@@ -41,12 +41,11 @@ pub enum What {
     Emptied,
 }
 
-/// One change, in a line.
+/// One change, in a line, whole: a text has its line breaks escaped.
 pub fn line(change: &Change) -> String {
     let told = |content: &Option<Content>| {
-        content.as_ref().map_or("empty".to_owned(), |content| {
-            shortened(&content.to_string())
-        })
+        let content = content.as_ref();
+        content.map_or("empty".to_owned(), ToString::to_string)
     };
     let by = match change.step {
         0 => String::new(),
@@ -60,13 +59,6 @@ pub fn line(change: &Change) -> String {
         told(&change.old),
         told(&change.new)
     ))
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(60) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
 }
 
 /// The change set as rectangles, sheet by sheet.
@@ -159,11 +151,7 @@ fn range(what: What, changes: &[&Change]) -> Range {
         range: format!("{sheet}!{}", range_text(first, last)),
         what,
         cells: changes.len(),
-        shown: changes
-            .iter()
-            .take(SHOWN_MAX)
-            .map(|change| line(change))
-            .collect(),
+        shown: changes.iter().map(|change| line(change)).collect(),
     }
 }
 
@@ -178,8 +166,6 @@ impl std::fmt::Display for Range {
         write!(f, "{} {what} ({} {cells})", self.range, self.cells)
     }
 }
-
-const SHOWN_MAX: usize = 20;
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,311 @@
+//! The inbox: what every agent asks, each item under an id of its own, shown in full and answered.
+//!
+//! An item is named by the beginning of its interrupt id and never by its place in a list: as soon as one item is answered, a
+//! place names another one, and an approval would go to what nobody read. [`approval`] says which answers need that the item was
+//! displayed; [`display`] displays it.
+
+pub mod approval;
+pub mod display;
+
+use anyhow::bail;
+use serde_json::Value as Json;
+use superstep::checkpoint::{InterruptQuery, InterruptRow, Page};
+use superstep::run::{OpenQuestion, open_questions};
+use superstep::{Outcome, ThreadId};
+
+use crate::exit::Exit;
+use crate::home::Home;
+use crate::questions::Asked;
+use crate::running::RunningMark;
+use crate::say::Say;
+use crate::talk::{Talk, read_answer, too_late};
+pub use approval::{Naming, Refusal};
+
+/// A question that waits for a person, as the inbox names it.
+#[derive(Debug, Clone)]
+pub struct InboxItem {
+    /// The question and its stored row.
+    pub open: OpenQuestion,
+    /// The question, read.
+    pub asked: Asked,
+    /// As much of its id as tells it apart.
+    pub short_id: String,
+}
+
+impl InboxItem {
+    fn new(open: OpenQuestion, ids: &ShortIds) -> anyhow::Result<Self> {
+        let asked = Asked::of(&open.question)?;
+        let short_id = ids.shorten(&asked.id.to_string());
+        Ok(Self {
+            open,
+            asked,
+            short_id,
+        })
+    }
+
+    /// Returns its whole id.
+    pub fn id(&self) -> String {
+        self.asked.id.to_string()
+    }
+}
+
+/// The ids of the items that are open, to shorten them.
+#[derive(Debug, Default)]
+pub struct ShortIds(Vec<String>);
+
+impl ShortIds {
+    /// Loads the ids of the oldest open items. With more than that a short id may be ambiguous, and [`find`] refuses it.
+    pub async fn load(home: &Home) -> anyhow::Result<Self> {
+        Self::load_with(home, &[]).await
+    }
+
+    /// The same, and those of these items.
+    async fn load_with(home: &Home, items: &[OpenQuestion]) -> anyhow::Result<Self> {
+        let mut query = open_page(0);
+        query.page.limit = COMPARED;
+        let rows = home.store().interrupts(&query).await?;
+        let ids = rows.iter().map(|row| row.id);
+        let ids = ids.chain(items.iter().map(|item| item.question.id));
+        Ok(Self::of(ids.map(|id| id.to_string())))
+    }
+
+    fn of(ids: impl IntoIterator<Item = String>) -> Self {
+        let mut ids: Vec<_> = ids.into_iter().collect();
+        ids.sort_unstable();
+        Self(ids)
+    }
+
+    /// Returns the shortest beginning of an id, of at least six characters, that no other item has.
+    pub fn shorten(&self, id: &str) -> String {
+        let at = self.0.partition_point(|other| other.as_str() < id);
+        // In a sorted list, the ids that share most with this one are next to it.
+        let before = at.checked_sub(1).and_then(|at| self.0.get(at));
+        // An item may be listed twice, and is not its own neighbour.
+        let after = self.0[at..].iter().find(|other| *other != id);
+        let neighbours = before.into_iter().chain(after);
+        let shared = neighbours.map(|other| shared_chars(id, other)).max();
+        let length = shared.map_or(0, |shared| shared + 1).max(SHORT_ID_CHARS);
+        id.chars().take(length).collect()
+    }
+}
+
+fn shared_chars(one: &str, other: &str) -> usize {
+    one.chars()
+        .zip(other.chars())
+        .take_while(|(one, other)| one == other)
+        .count()
+}
+
+/// Lists items of every agent, oldest first.
+pub async fn items(home: &Home, open_only: bool, limit: u32) -> anyhow::Result<Vec<InboxItem>> {
+    let query = InterruptQuery {
+        open_only,
+        page: Page { limit, offset: 0 },
+        ..InterruptQuery::default()
+    };
+    let open = home.runtime.questions(&query).await?;
+    let ids = ShortIds::load_with(home, &open).await?;
+    open.into_iter()
+        .map(|open| InboxItem::new(open, &ids))
+        .collect()
+}
+
+/// Lists the open items of one thread.
+pub async fn items_of(home: &Home, thread: &str) -> anyhow::Result<Vec<InboxItem>> {
+    let query = InterruptQuery {
+        thread: Some(ThreadId::new(thread)?),
+        ..open_page(0)
+    };
+    let open = home.runtime.questions(&query).await?;
+    if open.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = ShortIds::load_with(home, &open).await?;
+    open.into_iter()
+        .map(|open| InboxItem::new(open, &ids))
+        .collect()
+}
+
+/// Finds the open item of an id or the beginning of one, or the only item of a thread.
+pub async fn find(home: &Home, wanted: &str) -> anyhow::Result<(InboxItem, Naming)> {
+    let wanted = wanted.trim();
+    let is_hex = !wanted.is_empty() && wanted.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_hex && wanted.len() < SHORT_ID_CHARS {
+        return Err(not_an_id(home, wanted).await?.into());
+    }
+    let lower = wanted.to_ascii_lowercase();
+    let rows = match is_hex {
+        true => open_rows_of(home, &lower).await?,
+        false => Vec::new(),
+    };
+    let found = match rows.is_empty() {
+        true => items_of_exact_thread(home, wanted).await?,
+        false => {
+            let open = open_questions(rows)?;
+            let ids = ShortIds::load_with(home, &open).await?;
+            let found = open.into_iter().map(|open| InboxItem::new(open, &ids));
+            found.collect::<anyhow::Result<Vec<_>>>()?
+        }
+    };
+    match found.as_slice() {
+        [] => bail!("there is no open question `{wanted}`; `archie inbox` lists them"),
+        [item] => {
+            let naming = match item.id() == lower {
+                true => Naming::FullId,
+                false => Naming::ShortId,
+            };
+            Ok((item.clone(), naming))
+        }
+        several => Err(Refusal::new(format!(
+            "`{wanted}` names {} open questions; type more of the id:\n{}",
+            several.len(),
+            candidates(several)
+        ))
+        .into()),
+    }
+}
+
+async fn not_an_id(home: &Home, wanted: &str) -> anyhow::Result<Refusal> {
+    let open = items(home, true, CANDIDATES as u32).await?;
+    let listed = match open.is_empty() {
+        true => "No open questions.".to_owned(),
+        false => candidates(&open),
+    };
+    Ok(Refusal::new(format!(
+        "`{wanted}` is not an item id. Items are named by their id, not by their place in a list:\n{listed}"
+    )))
+}
+
+fn candidates(items: &[InboxItem]) -> String {
+    let lines = items.iter().take(CANDIDATES).map(|item| {
+        let summary = display::one_line(&item.asked.summary(), SUMMARY_CHARS);
+        format!("  {}  {summary}", item.short_id)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Open rows whose id begins so, of however many there are.
+async fn open_rows_of(home: &Home, begins: &str) -> anyhow::Result<Vec<InterruptRow>> {
+    let mut found = Vec::new();
+    let mut query = open_page(0);
+    loop {
+        let rows = home.store().interrupts(&query).await?;
+        let is_last = rows.len() < PAGE as usize;
+        found.extend(
+            rows.into_iter()
+                .filter(|row| row.id.to_string().starts_with(begins)),
+        );
+        if is_last {
+            return Ok(found);
+        }
+        query.page.offset += PAGE;
+    }
+}
+
+async fn items_of_exact_thread(home: &Home, wanted: &str) -> anyhow::Result<Vec<InboxItem>> {
+    match ThreadId::new(wanted) {
+        Ok(_) => items_of(home, wanted).await,
+        // Not every text can be the id of a thread.
+        Err(_) => Ok(Vec::new()),
+    }
+}
+
+fn open_page(offset: u32) -> InterruptQuery {
+    InterruptQuery {
+        open_only: true,
+        page: Page {
+            limit: PAGE,
+            offset,
+        },
+        ..InterruptQuery::default()
+    }
+}
+
+/// Answers an item as its agent reads the words, resumes its thread, and prints what came of it.
+///
+/// An answer that lets something happen is refused unless the person was shown the whole item or names it exactly.
+pub async fn answer(
+    item: &InboxItem,
+    naming: &Naming,
+    words: &str,
+    home: &Home,
+    say: &dyn Say,
+) -> anyhow::Result<Exit> {
+    if words.trim().is_empty() {
+        bail!("an empty answer was not taken; the question stays open");
+    }
+    let (thread, row) = home.find(&item.open.row.thread.to_string()).await?;
+    let agent = home.agent(&row.graph)?;
+    let answer = read_answer(&**agent, &item.open, words)?;
+    if item.asked.permits_effect(&answer) {
+        let talk = Talk {
+            home,
+            say,
+            json: false,
+        };
+        approval::require(&talk, &**agent, item, naming).await?;
+    }
+    let waiting = say.waiting("going on");
+    let running = RunningMark::set(home, &thread.id());
+    let by = home.settings.person.clone();
+    let given = vec![(item.asked.id, answer)];
+    let rest = match thread.answer(by, given).await {
+        Ok(rest) => rest,
+        Err(error) => return Err(too_late(home, &*thread, item.asked.id, error).await),
+    };
+    drop(running);
+    drop(waiting);
+    display::remove_file(home, &item.asked);
+    let id = thread.id();
+    let state = thread.state(None).await?;
+    let values: Json = state.map_or(Ok(Json::Null), |state| state.values.decode())?;
+    let shown = agent.manner().answered(&values);
+    shown.iter().for_each(|line| say.line(line));
+    say.line(&match rest.map(|rest| rest.outcome) {
+        None => "answered; another process resumes the thread".to_owned(),
+        Some(Outcome::Finished) if !shown.is_empty() => {
+            "answered, and the thread is finished".to_owned()
+        }
+        Some(Outcome::Finished) => {
+            format!("answered, and the thread is finished; `archie resume {id}` writes its result")
+        }
+        Some(Outcome::Paused(_)) => {
+            let next = items_of(home, &id).await?;
+            let next: Vec<_> = next
+                .iter()
+                .map(|item| format!("`archie inbox {}`", item.short_id))
+                .collect();
+            format!("answered, and there is a new question: {}", next.join(", "))
+        }
+        Some(other) => format!("answered; the run ended with {other:?}"),
+    });
+    Ok(Exit::Done)
+}
+
+/// The fewest characters that name an item.
+const SHORT_ID_CHARS: usize = 6;
+/// How many items a store lists at once.
+const PAGE: u32 = 1_000;
+/// How many open items a short id is compared with, at least: a list of ten thousand has to be there at once.
+const COMPARED: u32 = 200;
+/// How many items a refusal lists.
+const CANDIDATES: usize = 5;
+/// How much of an item a refusal says.
+const SUMMARY_CHARS: usize = 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_id_has_six_characters_and_more_only_where_another_begins_alike() {
+        let ids = ["3f9a2c00aa", "3f9a2c01bb", "7700000000"].map(str::to_owned);
+        let short = ShortIds::of(ids.clone());
+        assert_eq!(short.shorten(&ids[0]), "3f9a2c00");
+        assert_eq!(short.shorten(&ids[1]), "3f9a2c01");
+        assert_eq!(short.shorten(&ids[2]), "770000");
+        // Of one that is answered and no longer among them.
+        assert_eq!(short.shorten("ffffffffff"), "ffffff");
+        assert_eq!(ShortIds::default().shorten("3f9a2c00aa"), "3f9a2c");
+    }
+}
