@@ -42,7 +42,10 @@ async fn the_clock_is_the_servers_and_goes_on() {
     let first = Inbox::now(&*db).await.unwrap().unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     let second = Inbox::now(&*db).await.unwrap().unwrap();
-    assert!((15..10_000).contains(&(second.0 - first.0)), "{first:?} {second:?}");
+    assert!(
+        (15..10_000).contains(&(second.0 - first.0)),
+        "{first:?} {second:?}"
+    );
     // A year after this was written, at least, and in milliseconds.
     assert!((1_700_000_000_000..10_000_000_000_000).contains(&first.0));
 }
