@@ -86,7 +86,7 @@ fn problems(connection: &Connection, check: &str) -> Result<Vec<String>, Fault> 
     Ok(lines.into_iter().filter(|line| line != "ok").collect())
 }
 
-/// Files up to this size are looked through when a list is first read from them: some milliseconds.
+/// Files up to this size are looked through when a list is first read from them: some tens of milliseconds at most.
 const CHECKED_BYTES_MAX: i64 = 8 * 1024 * 1024;
 
 fn checkpoint(connection: &Connection, pragma: &str) -> rusqlite::Result<()> {
