@@ -1,7 +1,6 @@
 //! The shell: lines with editing, history and completion, one command after the other.
 
 use std::borrow::Cow;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -19,6 +19,7 @@ use archie::agents::email_assistant::{html, mime};
 use archie::agents::sheet::book::{guard, read};
 use archie::agents::sheet::{changes, plan};
 use archie::cli::settings;
+use archie::user_folder::UserFolder;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value as Json, json};
 use superstep_llm::Message;
@@ -755,7 +756,10 @@ fn diagrams_manifests_and_settings_are_linear() {
         std::fs::write(folder.path().join("manifest.json"), text).unwrap();
         folder
     };
-    let read = |folder: &tempfile::TempDir| drop(Manifest::read(folder.path()));
+    let read = |folder: &tempfile::TempDir| {
+        let folder = UserFolder::open(folder.path()).unwrap();
+        drop(Manifest::read(Some(&folder)));
+    };
     linear(
         "manifest agents",
         1 << 20,
