@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 use superstep::checkpoint::format::OnDeadline;
 use superstep::checkpoint::{Answer, AnswerBody, InterruptQuery, Page};
 use superstep::driver::{Inbox, Order, Ordered};
-use superstep::run::Carried;
+use superstep::run::ResumeToken;
 use superstep::{
-    Boundary, DriveError, InterruptId, Report, RunId, Runtime, SegmentLimits, TaskId, ThreadId,
-    Timestamp,
+    DriveError, InterruptId, RunId, RunReport, Runtime, SegmentEnd, SegmentLimits, Suspension,
+    TaskId, ThreadId, Timestamp,
 };
 use tracing::Instrument;
 
@@ -52,7 +52,7 @@ pub(crate) struct Counts {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Reply {
     /// It was carried out.
-    Done(Report),
+    Done(RunReport),
     /// It was refused; why is in the inbox.
     Refused,
 }
@@ -60,7 +60,7 @@ pub(crate) enum Reply {
 /// What a segment comes to, as it is journaled.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Told {
-    Boundary(Boundary),
+    Boundary(SegmentEnd),
     Refused,
 }
 
@@ -69,7 +69,7 @@ enum Told {
 pub(crate) struct TaskRef {
     thread: String,
     order: RunId,
-    carried: Carried,
+    carried: ResumeToken,
     task: TaskId,
 }
 
@@ -158,21 +158,21 @@ impl Thread {
                 .await?;
             carried = Some(match told {
                 Told::Refused => return Ok(Json(Reply::Refused)),
-                Told::Boundary(Boundary::Stopped(report)) => {
+                Told::Boundary(SegmentEnd::Stopped(report)) => {
                     self.watch_deadlines(ctx, id, &report);
                     return Ok(Json(Reply::Done(report)));
                 }
-                Told::Boundary(Boundary::GoOn(carried)) => carried,
-                Told::Boundary(Boundary::Sleep { until, carried }) => {
+                Told::Boundary(SegmentEnd::Suspended(Suspension::Continue(token))) => token,
+                Told::Boundary(SegmentEnd::Suspended(Suspension::Sleep { until, token })) => {
                     self.sleep(ctx, &thread, until).await?;
-                    carried
+                    token
                 }
-                Told::Boundary(Boundary::HandOver { tasks, carried }) => {
+                Told::Boundary(SegmentEnd::Suspended(Suspension::Dispatch { tasks, token })) => {
                     let call = |task: &TaskId| {
                         let task = TaskRef {
                             thread: ctx.key().to_owned(),
                             order: id,
-                            carried: carried.clone(),
+                            carried: token.clone(),
                             task: *task,
                         };
                         ctx.service_client::<NodeClient<'_>>()
@@ -183,7 +183,7 @@ impl Thread {
                     while let Some((_, ended)) = calls.next().await? {
                         ended?;
                     }
-                    carried
+                    token
                 }
             });
         }
@@ -217,7 +217,7 @@ impl Thread {
         }
     }
 
-    fn watch_deadlines(&self, ctx: &ObjectContext<'_>, order: RunId, report: &Report) {
+    fn watch_deadlines(&self, ctx: &ObjectContext<'_>, order: RunId, report: &RunReport) {
         for (question, deadline) in &report.due {
             let wait = u64::try_from(deadline.0 - now().0).unwrap_or(0);
             let due = DueRef {
@@ -266,7 +266,7 @@ impl Desk {
         &self,
         thread: &ThreadId,
         id: RunId,
-        carried: Option<Carried>,
+        carried: Option<ResumeToken>,
     ) -> HandlerResult<Json<Told>> {
         self.refuse_draining()?;
         let _under_way = self.counts.enter();
@@ -280,7 +280,7 @@ impl Desk {
         self.counts.segments.fetch_add(1, Ordering::Relaxed);
         match self.refusal(id, driven).await {
             Ok(Some(boundary)) => {
-                if matches!(boundary, Boundary::Stopped(_)) {
+                if matches!(boundary, SegmentEnd::Stopped(_)) {
                     self.counts.stopped.fetch_add(1, Ordering::Relaxed);
                 }
                 Ok(Json(Told::Boundary(boundary)))

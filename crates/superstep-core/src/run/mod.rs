@@ -20,25 +20,27 @@ mod barrier;
 mod commit;
 mod edit;
 mod end;
-mod hand_over;
 mod live;
 mod open;
 mod plan;
 mod position;
 mod read;
 mod schema;
+pub mod segment;
 mod showing;
 mod start;
+mod suspend;
 mod watch;
 
 pub use edit::{Edit, EditNode, ForkFrom, fork, update_state};
-pub use hand_over::{Carried, read_outcome};
 pub use open::{Durability, RunCommand, RunOptions};
 pub use read::{
     NextTask, OpenQuestion, ThreadState, check, graph_name, open_questions, read_state,
 };
 pub use schema::check_answer;
+pub use segment::{RunReport, Segment, SegmentEnd, SegmentLimits, Suspension};
 pub use showing::{Counts, Showing};
+pub use suspend::{ResumeToken, read_outcome};
 pub use watch::{Seen, Sight, StreamMode, Watch};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -46,7 +48,7 @@ use std::fmt;
 
 use crate::channel::{Channel, ChannelKind};
 use crate::checkpoint::format::{Breakpoint, Question, Stop};
-use crate::checkpoint::{Commit, Head, Metadata, Saved};
+use crate::checkpoint::{Commit, Head, Metadata, RecordWrite, Saved};
 use crate::error::{Failure, ProtocolError};
 use crate::ids::{FramePath, InterruptId, RunId, Seq, TaskId, ThreadId, Timestamp};
 use crate::node::{Answers, Task, TaskRecords};
@@ -72,6 +74,10 @@ pub enum Step {
         /// When to call [`Run::time_passed`] at the latest.
         until: Option<Timestamp>,
     },
+    /// Persist this record, then call [`Segment::recorded`]. Only a limited [`Segment`] asks for it.
+    Record(Box<RecordWrite>),
+    /// Leave the run to the next segment. Only a limited [`Segment`] asks for it.
+    Suspend(Suspension),
     /// The run is over, or waits for a person. Neither is an error. Drop whatever still runs.
     Stop(Outcome),
 }

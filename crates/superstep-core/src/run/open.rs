@@ -16,8 +16,8 @@ use crate::graph::{AnyUpdate, Definition};
 use crate::ids::{Epoch, FramePath, Moment, NodeName, RunId, ThreadId};
 use crate::node::{RECORD_SEQ, StepKept};
 use crate::run::commit::{LogSize, Pending};
-use crate::run::hand_over::{Carried, TakenUp};
 use crate::run::position::Position;
+use crate::run::suspend::{Reopened, ResumeToken};
 use crate::run::{Run, plan};
 use crate::value::Value;
 
@@ -37,21 +37,21 @@ pub enum RunCommand {
     Resume,
     /// Go on with a thread whose owner is gone.
     Recover,
-    /// Go on with a run that its driver put down where nothing was under way. It does not count as a recovery, unless
-    /// somebody took it up since and died.
-    GoOn(Carried),
+    /// Continue a run that a segment suspended. That does not count as a recovery, unless another process resumed it since
+    /// and crashed.
+    Continue(ResumeToken),
 }
 
 impl RunCommand {
     /// Whether it goes on with a thread that is running.
     fn takes_over(&self) -> bool {
-        matches!(self, RunCommand::Recover | RunCommand::GoOn(_))
+        matches!(self, RunCommand::Recover | RunCommand::Continue(_))
     }
 
     /// Whether a run was opened with this before: the thread's last run has its id, or it is a run already.
     fn was_taken(&self, position: &Position, options: &RunOptions) -> bool {
         match self {
-            RunCommand::GoOn(_) => true,
+            RunCommand::Continue(_) => true,
             _ => options.run == Some(position.run.run),
         }
     }
@@ -132,7 +132,7 @@ impl Run {
                     });
                 }
                 match command {
-                    RunCommand::GoOn(carried) => RunCommand::GoOn(carried),
+                    RunCommand::Continue(token) => RunCommand::Continue(token),
                     _ => RunCommand::Recover,
                 }
             }
@@ -158,25 +158,25 @@ impl Run {
                 };
                 started.open(loaded, position, options, moment)
             }
-            RunCommand::Recover | RunCommand::GoOn(_) if is_running => {
+            RunCommand::Recover | RunCommand::Continue(_) if is_running => {
                 // Of a run that stores only when it stops there may be nothing but its claim.
                 let position = position.unwrap_or_else(|| {
                     Position::empty(graph, thread, lost_run(graph, thread, &loaded))
                 });
-                let taken_up = match &command {
-                    RunCommand::GoOn(carried) if carried.epoch == loaded.head.epoch => {
-                        TakenUp::WherePutDown
+                let reopened = match &command {
+                    RunCommand::Continue(token) if token.epoch == loaded.head.epoch => {
+                        Reopened::Suspended
                     }
-                    _ => TakenUp::AfterDeath,
+                    _ => Reopened::AfterCrash,
                 };
                 let mut run = Self::at(position, &loaded, options, moment);
-                run.go_on(&loaded, taken_up)?;
-                if let RunCommand::GoOn(carried) = command {
-                    run.take_carried(carried);
+                run.go_on(&loaded, reopened)?;
+                if let RunCommand::Continue(token) = command {
+                    run.restore_token(token);
                 }
                 Ok(run)
             }
-            RunCommand::Resume | RunCommand::Recover | RunCommand::GoOn(_) => {
+            RunCommand::Resume | RunCommand::Recover | RunCommand::Continue(_) => {
                 let position = position.filter(has_work);
                 let nothing = || OpenError::NothingToRun {
                     thread: thread.clone(),
@@ -186,7 +186,7 @@ impl Run {
                 run.passed = frames
                     .map(|(path, frame)| (path.clone(), frame.step))
                     .collect();
-                run.go_on(&loaded, TakenUp::AfterDeath)?;
+                run.go_on(&loaded, Reopened::AfterCrash)?;
                 if let Some(id) = run.options.run {
                     run.position.run.run = id;
                     run.pending.push(EntryKind::Resume, Change::RunResumed(id));
@@ -240,13 +240,13 @@ impl Run {
     }
 
     /// Takes in what the thread did and was told before.
-    pub(super) fn go_on(&mut self, loaded: &Loaded, taken_up: TakenUp) -> Result<(), OpenError> {
+    pub(super) fn go_on(&mut self, loaded: &Loaded, reopened: Reopened) -> Result<(), OpenError> {
         self.position.check()?;
         self.take_records(&loaded.records)?;
         self.take_interrupts(&loaded.interrupts)?;
         self.pending.recoveries = if loaded.head.status == Status::Running {
-            // Put down on purpose: that is no failed attempt to get somewhere.
-            loaded.head.recoveries + u32::from(taken_up == TakenUp::AfterDeath)
+            // A suspended run has not crashed, so resuming it is not a recovery.
+            loaded.head.recoveries + u32::from(reopened == Reopened::AfterCrash)
         } else {
             0
         };

@@ -14,7 +14,7 @@ use hyper_util::rt::TokioExecutor;
 use superstep::checkpoint::BoxFuture;
 use superstep::driver::Order;
 use superstep::graph::Definition;
-use superstep::{DriveError, Engine, Report, RunId, Runtime, RuntimeBuilder, ThreadId, Wire};
+use superstep::{DriveError, Engine, RunId, RunReport, Runtime, RuntimeBuilder, ThreadId, Wire};
 use superstep_conformance::services;
 use superstep_postgres::{Options, Postgres};
 use superstep_restate::{Restate, Worker};
@@ -144,7 +144,7 @@ impl Engine for Here {
         thread: &'a ThreadId,
         id: RunId,
         order: &'a Order,
-    ) -> BoxFuture<'a, Result<Report, DriveError>> {
+    ) -> BoxFuture<'a, Result<RunReport, DriveError>> {
         self.restate.carry_out(thread, id, order)
     }
 
