@@ -16,9 +16,10 @@ use crate::graph::{AnyUpdate, Definition};
 use crate::ids::{Epoch, FramePath, Moment, NodeName, RunId, ThreadId};
 use crate::node::{RECORD_SEQ, StepKept};
 use crate::run::commit::{LogSize, Pending};
+use crate::run::phase::Phase;
 use crate::run::position::Position;
 use crate::run::suspend::{Reopened, ResumeToken};
-use crate::run::{Run, plan};
+use crate::run::{Interrupts, Progress, Recorded, Run, plan};
 use crate::value::Value;
 
 /// What is to be done with a thread.
@@ -183,7 +184,7 @@ impl Run {
                 };
                 let mut run = Self::at(position.ok_or_else(nothing)?, &loaded, options, moment);
                 let frames = run.position.frames.iter();
-                run.passed = frames
+                run.progress.passed = frames
                     .map(|(path, frame)| (path.clone(), frame.step))
                     .collect();
                 run.go_on(&loaded, Reopened::AfterCrash)?;
@@ -212,30 +213,20 @@ impl Run {
             metadata: None,
             live: BTreeMap::new(),
             ready: BTreeSet::from([FramePath::root()]),
-            steps: BTreeMap::new(),
-            limited: BTreeSet::new(),
-            passed: BTreeMap::new(),
-            held: None,
+            progress: Progress::default(),
             places: BTreeMap::new(),
-            records: BTreeMap::new(),
-            results: BTreeMap::new(),
-            ends: BTreeSet::new(),
-            untold: BTreeSet::new(),
-            answers: BTreeMap::new(),
-            unanswered: BTreeMap::new(),
-            asked: BTreeMap::new(),
+            recorded: Recorded::default(),
+            interrupts: Interrupts::default(),
             pending: Pending {
                 claim: Some(loaded.head.epoch.claimed(moment.dice)),
                 ..Pending::default()
             },
             saving: None,
-            stop: None,
-            halting: None,
-            over: None,
+            phase: Phase::Running,
             queue: VecDeque::new(),
             size,
             draining: false,
-            goes: moment.dice,
+            last_execution: moment.dice,
         }
     }
 
@@ -253,9 +244,9 @@ impl Run {
         if !has_work(&self.position) {
             // Its owner died between the last superstep and saying so, or had stored nothing.
             self.ready.clear();
-            self.stop = Some(Stop::Finished);
+            self.phase = Phase::Stopping(Stop::Finished);
         } else if self.pending.recoveries > self.options.recoveries_max {
-            self.stop = Some(Stop::Failed(vec![self.poisoned()]));
+            self.phase = Phase::Stopping(Stop::Failed(vec![self.poisoned()]));
         }
         Ok(())
     }
@@ -287,7 +278,7 @@ impl Run {
                 message: crate::error::chain(&error),
                 ..self.poisoned()
             };
-            self.stop = Some(Stop::Failed(vec![failure]));
+            self.phase = Phase::Stopping(Stop::Failed(vec![failure]));
         }
     }
 
@@ -295,13 +286,14 @@ impl Run {
         let thread = self.position.thread.clone();
         for row in rows {
             if row.key == RESULT_KEY {
-                self.results.insert(row.task, row.body.clone());
+                self.recorded.results.insert(row.task, row.body.clone());
                 continue;
             }
             let record = Record::unseal(&row.body, &thread, RECORD_SEQ)?;
             let read = record.labels()?;
             if let RecordContent::Step(step) = record.content {
-                self.records
+                self.recorded
+                    .steps
                     .entry(row.task)
                     .or_default()
                     .insert(row.key.clone(), StepKept { step, read });
@@ -313,16 +305,19 @@ impl Run {
     fn take_interrupts(&mut self, rows: &[InterruptRow]) -> Result<(), OpenError> {
         for row in rows {
             let question = Question::unseal(&row.body, &row.thread, row.seq)?;
-            self.asked
+            self.interrupts
+                .asked
                 .insert(row.id, (question.task, question.key.clone()));
             match &row.answer {
                 Some(answer) => drop(
-                    self.answers
+                    self.interrupts
+                        .answers
                         .entry(question.task)
                         .or_default()
                         .insert(question.key, answer.clone()),
                 ),
                 None => self
+                    .interrupts
                     .unanswered
                     .entry(question.task)
                     .or_default()
@@ -409,7 +404,7 @@ impl Started<'_> {
         );
         if run.position.root().is_some_and(|root| root.next.is_done()) {
             run.ready.clear();
-            run.stop = Some(Stop::Finished);
+            run.phase = Phase::Stopping(Stop::Finished);
         }
         Ok(run)
     }

@@ -21,6 +21,7 @@ use crate::graph::Definition;
 use crate::ids::{Epoch, FramePath, Moment, TaskId, ThreadId, Timestamp};
 use crate::node::Task;
 use crate::run::live::Doing;
+use crate::run::phase::Phase;
 use crate::run::position::{Frame, Position};
 use crate::run::{Outcome, Run, RunOptions, Step, open_questions};
 
@@ -94,7 +95,11 @@ impl Run {
         self.saving.is_none()
             && self.pending.claim.is_none()
             && !self.pending.has_entry()
-            && !self.untold.iter().any(|task| self.is_down(*task))
+            && !self
+                .recorded
+                .unpersisted_ends
+                .iter()
+                .any(|task| self.is_down(*task))
             && self.position.frames.values().all(is_stored)
     }
 
@@ -102,23 +107,33 @@ impl Run {
     pub fn resume_token(&self) -> ResumeToken {
         ResumeToken {
             epoch: self.head.epoch,
-            steps: (self.steps.iter())
+            steps: (self.progress.steps.iter())
                 .map(|(path, steps)| (path.clone(), *steps))
                 .collect(),
-            limited: self.limited.clone(),
+            limited: self.progress.limited.clone(),
             passed: (self.live.keys())
                 .map(|path| (path.clone(), self.position.frame(path).step))
-                .chain(self.passed.iter().map(|(path, step)| (path.clone(), *step)))
+                .chain(
+                    self.progress
+                        .passed
+                        .iter()
+                        .map(|(path, step)| (path.clone(), *step)),
+                )
                 .collect(),
-            halting: self.halting.as_ref().and_then(Halting::of),
+            halting: match &self.phase {
+                Phase::Held(stop) | Phase::Halting(stop) => Halting::of(stop),
+                _ => None,
+            },
         }
     }
 
     pub(super) fn restore_token(&mut self, token: ResumeToken) {
-        self.steps = token.steps.into_iter().collect();
-        self.limited = token.limited;
-        self.passed = token.passed.into_iter().collect();
-        self.held = token.halting.map(Halting::stop);
+        self.progress.steps = token.steps.into_iter().collect();
+        self.progress.limited = token.limited;
+        self.progress.passed = token.passed.into_iter().collect();
+        if let (Phase::Running, Some(halting)) = (&self.phase, token.halting) {
+            self.phase = Phase::Held(halting.stop());
+        }
     }
 
     /// Builds the tasks that a suspended run would start, to be executed on its behalf: their records count until another
@@ -143,7 +158,9 @@ impl Run {
         run.restore_token(token);
         run.pending.claim = None;
         // Nothing begins that had not.
-        run.held.get_or_insert(Stop::Drained);
+        if let Phase::Running = run.phase {
+            run.phase = Phase::Held(Stop::Drained);
+        }
         run.start_supersteps();
         // Those that are tried again were due by the clock of whoever handed them over.
         run.now = Timestamp(i64::MAX);
@@ -169,10 +186,10 @@ impl Run {
         live.set(index, Doing::Running { handling });
         let told = self.task_ended(task, end.how.into(), self.now);
         debug_assert!(told.is_ok(), "the task was just set to run");
-        self.untold.remove(&task);
+        self.recorded.unpersisted_ends.remove(&task);
         // That it is tried again is in the thread's history; any other end is found again until the run stops.
         match self.is_down(task) {
-            true => drop(self.ends.insert(task)),
+            true => drop(self.recorded.ends.insert(task)),
             false => self.take_back_result(task),
         }
     }
@@ -187,7 +204,9 @@ impl Run {
 
     /// Whether a task ended with a question that has an answer by now.
     pub(super) fn is_answered(&self, task: TaskId, end: &EndRecord) -> bool {
-        let (EndedHow::Paused(drafts), Some(answers)) = (&end.how, self.answers.get(&task)) else {
+        let (EndedHow::Paused(drafts), Some(answers)) =
+            (&end.how, self.interrupts.answers.get(&task))
+        else {
             return false;
         };
         drafts.iter().any(|draft| answers.contains_key(&draft.key))
@@ -202,8 +221,8 @@ impl Run {
 
     /// Forgets what is recorded as a task's result; its steps stay.
     pub(super) fn take_back_result(&mut self, task: TaskId) {
-        self.results.remove(&task);
-        self.ends.remove(&task);
+        self.recorded.results.remove(&task);
+        self.recorded.ends.remove(&task);
         self.pending.released.push(Released {
             task,
             which: ReleasedRecords::Result,
