@@ -33,6 +33,12 @@ impl Run {
         }
     }
 
+    /// Ends one superstep: applies the writes of its tasks in task order and plans the next.
+    ///
+    /// All or nothing. Conflicting writes, and a reducer that panics, are found before or while the writes are applied to a
+    /// copy of the state; then nothing of the superstep counts and its tasks run again on resume. The plan is made from the
+    /// state *after* the writes, because routes read it. A breakpoint after this superstep is noted first but takes effect
+    /// last, so that the commit already holds the plan that a resume continues with.
     fn end_superstep(&mut self, path: &FramePath, live: LiveFrame) {
         let graph = self.position.frame(path).graph.clone();
         let mut tasks = Vec::with_capacity(live.slots.len());

@@ -118,6 +118,10 @@ impl Run {
     }
 
     /// Hands the driver one commit with everything that is pending.
+    ///
+    /// The commit names the head it expects (`epoch` and `seq`), and the store compares both inside the write, so a process
+    /// that lost the thread cannot commit, whatever it believes. A claim without an entry raises the epoch alone: it fences
+    /// the former owner before this run acts, and leaves no trace in the log.
     pub(super) fn save(&mut self) {
         // Whoever gave the run an id finds it by that, whatever becomes of it.
         let begins_by_id = self.pending.claim.is_some() && self.options.run.is_some();

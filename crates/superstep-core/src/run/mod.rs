@@ -209,6 +209,12 @@ impl Run {
     }
 
     /// Decides one thing; false if there is nothing to decide until news come.
+    ///
+    /// The order is the durability guarantee. Supersteps that ended are applied first, because their writes are what the next
+    /// commit persists. With `Sync`, that commit comes before anything it planned may start, so an acknowledged superstep
+    /// never runs again. The other modes start first and persist meanwhile, except where the commit claims the thread or
+    /// frees a record that a task is about to write again: those must be durable before any task acts on them. Only when
+    /// nothing is left to start or persist, and no task will report by itself, does the run stop.
     fn decide(&mut self) -> bool {
         if !self.phase.is_stopping() {
             self.end_supersteps();

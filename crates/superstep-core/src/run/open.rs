@@ -49,6 +49,14 @@ impl RunCommand {
         matches!(self, RunCommand::Recover | RunCommand::Continue(_))
     }
 
+    /// The command that takes over the run which an earlier call of this one began.
+    fn into_takeover(self) -> Self {
+        match self {
+            RunCommand::Continue(token) => RunCommand::Continue(token),
+            _ => RunCommand::Recover,
+        }
+    }
+
     /// Whether a run was opened with this before: the thread's last run has its id, or it is a run already.
     fn was_taken(&self, position: &Position, options: &RunOptions) -> bool {
         match self {
@@ -108,6 +116,15 @@ impl Default for RunOptions {
 
 impl Run {
     /// Opens a thread. Nothing runs and nothing is written before the first [`Run::next_step`].
+    ///
+    /// Whether a command may proceed depends on two facts: whether the thread is running, and whether the thread's last run
+    /// is the one that this command began earlier, which only a command with a run id (or a token) can know. A caller that
+    /// lost the reply to its start or resume repeats it under the same id:
+    ///
+    /// | | its own run | another run, or none |
+    /// |---|---|---|
+    /// | running | recover it: its owner may be gone | busy, unless the command takes over |
+    /// | stopped | taken: it was carried out before | proceed |
     pub fn open(
         graph: &Arc<Definition>,
         thread: &ThreadId,
@@ -118,31 +135,25 @@ impl Run {
     ) -> Result<Self, OpenError> {
         let loaded = loaded.unwrap_or_default();
         let is_running = loaded.head.status == Status::Running;
+        let busy = || OpenError::Busy {
+            thread: thread.clone(),
+        };
+        // Without an id it cannot be its own run, so a busy thread is refused before its history is read.
         if is_running && !command.takes_over() && options.run.is_none() {
-            return Err(OpenError::Busy {
-                thread: thread.clone(),
-            });
+            return Err(busy());
         }
         let position = Position::read(graph, thread, &loaded.history)?;
-        let command = match &position {
-            Some(position) if command.was_taken(position, &options) => {
-                if !is_running {
-                    return Err(OpenError::Taken {
-                        thread: thread.clone(),
-                        run: position.run.run,
-                    });
-                }
-                match command {
-                    RunCommand::Continue(token) => RunCommand::Continue(token),
-                    _ => RunCommand::Recover,
-                }
-            }
-            _ if is_running && !command.takes_over() => {
-                return Err(OpenError::Busy {
+        let own = (position.as_ref()).filter(|position| command.was_taken(position, &options));
+        let command = match (is_running, own) {
+            (true, Some(_)) => command.into_takeover(),
+            (true, None) if !command.takes_over() => return Err(busy()),
+            (false, Some(own)) => {
+                return Err(OpenError::Taken {
                     thread: thread.clone(),
+                    run: own.run.run,
                 });
             }
-            _ => command,
+            (true | false, None) => command,
         };
         match command {
             RunCommand::Start {

@@ -19,6 +19,11 @@ use crate::value::Value;
 
 impl Run {
     /// Begins what is planned and due. True if there is something new for the driver, or the run stops.
+    ///
+    /// A run that was resumed in order to stop ([`Phase::Held`]: it was suspended at a breakpoint, say, while tasks of another
+    /// graph were still out) must first start those supersteps again that were under way, or their tasks would be lost to the
+    /// stop. The resume token says which: a graph whose superstep is in `passed` had begun it. All others stay `ready`, and
+    /// once the loop is through, the run halts.
     pub(super) fn start_supersteps(&mut self) -> bool {
         let (mut tasks, mut held_back) = (Vec::new(), Vec::new());
         let changes = self.pending.changes.len();
