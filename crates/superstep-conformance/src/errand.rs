@@ -87,6 +87,7 @@ pub(crate) async fn drive(
                 let (id, end) = ended.pop().ok_or_else(none)?;
                 run.task_ended(id, end, now)?;
             }
+            Step::Record(_) | Step::Suspend(_) => unreachable!("only a limited segment does"),
             Step::Stop(outcome) => return Ok(outcome),
         }
     }

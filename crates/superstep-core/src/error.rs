@@ -727,10 +727,14 @@ pub enum ProtocolError {
     /// Nothing was to be saved.
     #[error("`saved` was called and nothing was being saved")]
     NothingSaved,
+    /// Nothing was to be recorded.
+    #[error("`recorded` was called and nothing was being recorded")]
+    NothingRecorded,
 }
 
 error_codes!(ProtocolError {
     UnknownTask => "protocol-unknown-task",
     EndedTwice => "protocol-ended-twice",
     NothingSaved => "protocol-nothing-saved",
+    NothingRecorded => "protocol-nothing-recorded",
 });

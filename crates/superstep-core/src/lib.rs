@@ -67,6 +67,7 @@
 //!             let (id, end) = ended.pop().unwrap();
 //!             run.task_ended(id, end, Timestamp(0)).unwrap();
 //!         }
+//!         Step::Record(_) | Step::Suspend(_) => unreachable!("only a limited segment does"),
 //!         Step::Stop(outcome) => break outcome,
 //!     }
 //! };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use superstep::checkpoint::BoxFuture;
 use superstep::driver::{Inbox, Order, Ordered};
-use superstep::{DriveError, Engine, Report, RunId, ThreadId};
+use superstep::{DriveError, Engine, RunId, RunReport, ThreadId};
 
 use crate::handlers::{Reply, now};
 use crate::ingress::Ingress;
@@ -146,7 +146,12 @@ impl Restate {
         }
     }
 
-    async fn ask(&self, thread: &ThreadId, id: RunId, order: &Order) -> Result<Report, DriveError> {
+    async fn ask(
+        &self,
+        thread: &ThreadId,
+        id: RunId,
+        order: &Order,
+    ) -> Result<RunReport, DriveError> {
         self.keep(thread, id, order).await?;
         let path = path_of(thread, order);
         let answer = self
@@ -184,7 +189,7 @@ impl Engine for Restate {
         thread: &'a ThreadId,
         id: RunId,
         order: &'a Order,
-    ) -> BoxFuture<'a, Result<Report, DriveError>> {
+    ) -> BoxFuture<'a, Result<RunReport, DriveError>> {
         Box::pin(self.ask(thread, id, order))
     }
 

@@ -13,13 +13,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use restate_sdk::prelude::*;
 use serde::{Deserialize, Serialize};
-use superstep::checkpoint::format::OnDeadline;
-use superstep::checkpoint::{Answer, AnswerBody, InterruptQuery, Page};
+use superstep::checkpoint::{Answer, InterruptQuery, Page};
 use superstep::driver::{Inbox, Order, Ordered};
-use superstep::run::Carried;
+use superstep::run::ResumeToken;
 use superstep::{
-    Boundary, DriveError, InterruptId, Report, RunId, Runtime, SegmentLimits, TaskId, ThreadId,
-    Timestamp,
+    DriveError, InterruptId, RunId, RunReport, Runtime, SegmentEnd, SegmentLimits, Suspension,
+    TaskId, ThreadId, Timestamp,
 };
 use tracing::Instrument;
 
@@ -63,7 +62,7 @@ pub(crate) struct Counts {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Reply {
     /// It was carried out.
-    Done(Report),
+    Done(RunReport),
     /// It was refused; why is in the inbox.
     Refused,
 }
@@ -71,7 +70,7 @@ pub(crate) enum Reply {
 /// What a segment comes to, as it is journaled.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Told {
-    Boundary(Boundary),
+    Boundary(SegmentEnd),
     Refused,
 }
 
@@ -80,7 +79,7 @@ enum Told {
 pub(crate) struct TaskRef {
     thread: String,
     order: RunId,
-    carried: Carried,
+    carried: ResumeToken,
     task: TaskId,
 }
 
@@ -202,21 +201,21 @@ impl Thread {
                 .await?;
             carried = Some(match told {
                 Told::Refused => return Ok(Json(Reply::Refused)),
-                Told::Boundary(Boundary::Stopped(report)) => {
+                Told::Boundary(SegmentEnd::Stopped(report)) => {
                     self.watch_deadlines(ctx, id, &report).await?;
                     return Ok(Json(Reply::Done(report)));
                 }
-                Told::Boundary(Boundary::GoOn(carried)) => carried,
-                Told::Boundary(Boundary::Sleep { until, carried }) => {
+                Told::Boundary(SegmentEnd::Suspended(Suspension::Continue(token))) => token,
+                Told::Boundary(SegmentEnd::Suspended(Suspension::Sleep { until, token })) => {
                     self.sleep(ctx, &thread, until).await?;
-                    carried
+                    token
                 }
-                Told::Boundary(Boundary::HandOver { tasks, carried }) => {
+                Told::Boundary(SegmentEnd::Suspended(Suspension::Dispatch { tasks, token })) => {
                     let call = |task: &TaskId| {
                         let task = TaskRef {
                             thread: ctx.key().to_owned(),
                             order: id,
-                            carried: carried.clone(),
+                            carried: token.clone(),
                             task: *task,
                         };
                         ctx.service_client::<NodeClient<'_>>()
@@ -227,7 +226,7 @@ impl Thread {
                     while let Some((_, ended)) = calls.next().await? {
                         ended?;
                     }
-                    carried
+                    token
                 }
             });
         }
@@ -265,7 +264,7 @@ impl Thread {
         &self,
         ctx: &ObjectContext<'_>,
         order: RunId,
-        report: &Report,
+        report: &RunReport,
     ) -> HandlerResult<()> {
         if report.due.is_empty() {
             return Ok(());
@@ -336,7 +335,7 @@ impl Desk {
         &self,
         thread: &ThreadId,
         id: RunId,
-        carried: Option<Carried>,
+        carried: Option<ResumeToken>,
     ) -> HandlerResult<Json<Told>> {
         self.refuse_unfit()?;
         let _under_way = self.counts.enter();
@@ -350,7 +349,7 @@ impl Desk {
         self.counts.segments.fetch_add(1, Ordering::Relaxed);
         match self.refusal(id, driven).await {
             Ok(Some(boundary)) => {
-                if matches!(boundary, Boundary::Stopped(_)) {
+                if matches!(boundary, SegmentEnd::Stopped(_)) {
                     self.counts.stopped.fetch_add(1, Ordering::Relaxed);
                 }
                 Ok(Json(Told::Boundary(boundary)))
@@ -505,10 +504,8 @@ impl Desk {
         let Some(open) = open.iter().find(|open| open.question.id == due.question) else {
             return Ok(Due::Nothing);
         };
-        let body = match &open.question.on_deadline {
-            OnDeadline::Wait => return Ok(Due::Nothing),
-            OnDeadline::Answer(value) => AnswerBody::Value(value.clone()),
-            OnDeadline::Fail => AnswerBody::Expired,
+        let Some(body) = open.question.answer_at_deadline() else {
+            return Ok(Due::Nothing);
         };
         let Some(deadline) = open.question.deadline else {
             return Ok(Due::Nothing);

@@ -8,7 +8,7 @@ use superstep_core::graph::Definition;
 use superstep_core::{RunId, ThreadId};
 
 use crate::drive_error::DriveError;
-use crate::segment::Report;
+use superstep_core::run::RunReport;
 
 /// Carries out orders somewhere else: a cluster whose workers have the same graphs and the same store.
 ///
@@ -26,7 +26,7 @@ pub trait Engine: Send + Sync + 'static {
         thread: &'a ThreadId,
         id: RunId,
         order: &'a Order,
-    ) -> BoxFuture<'a, Result<Report, DriveError>>;
+    ) -> BoxFuture<'a, Result<RunReport, DriveError>>;
 
     /// Gives an order that is carried out when its turn comes, and does not wait for it.
     fn send<'a>(

@@ -68,14 +68,15 @@ pub use drive_error::DriveError;
 pub use engine::Engine;
 pub use events::{Event, Events};
 pub use runtime::{Runtime, RuntimeBuilder};
-pub use segment::{Boundary, Report, SegmentLimits};
 pub use thread::{Past, Stopped, Thread};
 pub use wire::{Heard, Notice, Subscription, Wire};
 
 #[doc(hidden)]
 pub use superstep_core::__private;
 pub use superstep_core::checkpoint::{Archive, Memory};
-pub use superstep_core::run::{Durability, RunOptions};
+pub use superstep_core::run::{
+    Durability, RunOptions, RunReport, SegmentEnd, SegmentLimits, Suspension,
+};
 pub use superstep_core::{
     Channel, ChannelKind, ChannelSet, Checkpointer, Command, END, Epoch, Failed, FramePath, Goto,
     Gotos, Graph, GraphBuilder, Interrupt, InterruptId, Message, MessageWrite, Node, NodeCx,

@@ -7,19 +7,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use superstep_core::checkpoint::format::{OnDeadline, Question};
 use superstep_core::checkpoint::{
-    Answer, AnswerBody, Commit, InterruptQuery, Loaded, Status, ThreadQuery, ThreadRow,
+    Answer, Commit, InterruptQuery, Loaded, Status, ThreadQuery, ThreadRow,
 };
 use superstep_core::driver::NodeCache;
 use superstep_core::error::{CheckpointError, OpenError};
 use superstep_core::graph::Definition;
-use superstep_core::node::TaskEnd;
-use superstep_core::run::{OpenQuestion, RunCommand, RunOptions, graph_name, open_questions};
+use superstep_core::run::{
+    OpenQuestion, RunCommand, RunOptions, Segment, Suspension, graph_name, open_questions,
+};
 use superstep_core::{
-    Checkpointer, Graph, Moment, Outcome, Run, RunId, Seq, State, Step, TaskId, ThreadId,
+    Checkpointer, Graph, Moment, Outcome, Run, RunId, Seq, State, Step, ThreadId,
 };
 use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::cache::MemoryCache;
@@ -29,7 +30,7 @@ use crate::engine::Engine;
 use crate::notices::Notices;
 use crate::patient::Patient;
 use crate::running::{Running, Surroundings, lost};
-use crate::segment::{Boundary, Desk, Driven, Stretch};
+use crate::segment::Desk;
 use crate::spans;
 use crate::thread::Thread;
 use crate::wire::{Notice, Wire};
@@ -289,7 +290,7 @@ impl Runtime {
         let due = open_questions(due).map_err(CheckpointError::from)?;
         let mut expired = 0;
         for OpenQuestion { question, row } in due {
-            let Some(body) = answer_at_deadline(&question) else {
+            let Some(body) = question.answer_at_deadline() else {
                 continue;
             };
             let answer = Answer {
@@ -408,128 +409,103 @@ impl Runtime {
 
     /// Drives a run until it stops.
     pub(crate) async fn drive(&self, run: Run) -> Result<(Outcome, Run), DriveError> {
-        match self.drive_stretch(run, None).await? {
-            Driven::Stopped(outcome, run) => Ok((outcome, run)),
-            Driven::PutDown(_) => unreachable!("only a stretch puts its run down"),
+        match self.drive_segment(Segment::whole(run), None).await? {
+            (SegmentOutcome::Stopped(outcome), run) => Ok((outcome, run)),
+            (SegmentOutcome::Suspended(_), _) => {
+                unreachable!("a segment without limits never suspends")
+            }
         }
     }
 
-    /// Drives a run until it stops or its stretch is over.
-    pub(crate) async fn drive_stretch(
+    /// Drives a segment until its run stops or suspends. With a `cancel_poll`, it checks that often whether another process
+    /// requested a cancel.
+    pub(crate) async fn drive_segment(
         &self,
-        run: Run,
-        stretch: Option<&mut Stretch<'_>>,
-    ) -> Result<Driven, DriveError> {
+        segment: Segment,
+        cancel_poll: Option<Duration>,
+    ) -> Result<(SegmentOutcome, Run), DriveError> {
         if !spans::are_wanted() {
-            return self.drive_quietly(run, stretch).await;
+            return self.drive_untraced(segment, cancel_poll).await;
         }
-        let span = spans::of_run(&run);
-        Box::pin(self.drive_quietly(run, stretch))
+        let span = spans::of_run(segment.run());
+        Box::pin(self.drive_untraced(segment, cancel_poll))
             .instrument(span)
             .await
     }
 
     /// The whole driver: if it grows a rule of its own, the rule belongs in core.
-    async fn drive_quietly(
+    async fn drive_untraced(
         &self,
-        mut run: Run,
-        mut stretch: Option<&mut Stretch<'_>>,
-    ) -> Result<Driven, DriveError> {
-        let (registered, mut wish) = Registered::new(&self.inner, run.thread());
+        mut segment: Segment,
+        cancel_poll: Option<Duration>,
+    ) -> Result<(SegmentOutcome, Run), DriveError> {
+        let (registered, mut wish) = Registered::new(&self.inner, segment.run().thread());
         // Looked at after the run is known, so that none slips past whoever drains.
         if self.inner.draining.load(Ordering::SeqCst) {
             return Err(DriveError::Draining);
         }
-        let surroundings = Arc::new(self.surroundings(run.thread()));
+        let surroundings = Arc::new(self.surroundings(segment.run().thread()));
         let mut is_lost = surroundings.lost.subscribe();
         let mut running = Running::new(surroundings);
+        let mut cancel_checks = CancelChecks::every(cancel_poll);
         let outcome = loop {
-            match run.next_step() {
-                Step::Start(tasks) => {
-                    let is_draining = self.inner.draining.load(Ordering::SeqCst);
-                    let tasks = match &mut stretch {
-                        Some(stretch)
-                            if running.is_idle() && stretch.is_over(&run, is_draining) =>
-                        {
-                            return Ok(Driven::PutDown(Boundary::GoOn(run.carried())));
-                        }
-                        Some(stretch) => stretch.hand_over(&mut run, tasks),
-                        None => tasks,
-                    };
-                    running.start(tasks);
-                }
+            match segment.next_step() {
+                Step::Start(tasks) => running.start(tasks),
                 Step::Drop(tasks) => running.drop_tasks(&tasks),
                 Step::Save(commit) => {
                     let saved = match self.inner.store.save(&commit).await {
-                        // Somebody else was quicker to take the thread, and nothing of this run has begun.
+                        // Another process claimed the thread first, and nothing of this run has begun.
                         Err(CheckpointError::Fenced { thread, .. }) if commit.is_claim() => {
                             return Err(OpenError::Busy { thread }.into());
                         }
                         saved => saved?,
                     };
                     registered.tell(commit.head.seq);
-                    run.saved(saved, self.now())?;
-                }
-                // A task has ended already: nothing but a wish comes before it.
-                Step::Wait { .. } if running.has_ended() && !is_wished(&wish) => {
-                    if let Some((task, end)) = running.next_ended_already().await {
-                        self.task_ended(&mut run, &mut stretch, task, end).await?;
+                    segment.saved(saved, self.now())?;
+                    if self.inner.draining.load(Ordering::SeqCst) {
+                        segment.suspend_soon();
                     }
                 }
-                Step::Wait { until }
-                    if running.is_idle()
-                        && let Some(boundary) = (stretch.as_ref())
-                            .and_then(|stretch| stretch.boundary(&run, until, self.now())) =>
-                {
-                    return Ok(Driven::PutDown(boundary));
+                Step::Record(record) => {
+                    self.inner.store.record(&record).await?;
+                    segment.recorded()?;
+                }
+                // A task has ended already: only a signal comes before it.
+                Step::Wait { .. } if running.has_ended() && !is_wished(&wish) => {
+                    if let Some((task, end)) = running.next_ended_already().await {
+                        segment.task_ended(task, end, self.now())?;
+                    }
                 }
                 Step::Wait { until } => tokio::select! {
-                    // Wishes first: a chain of tasks that never wait must not outrun them.
+                    // Signals first: a chain of tasks that never wait must not outrun them.
                     biased;
                     wish = changed(&mut wish) => match wish {
                         Wish::GoOn => {}
-                        Wish::Drain => run.drain(),
-                        Wish::Cancel => run.cancel(),
+                        Wish::Drain => segment.drain(),
+                        Wish::Cancel => segment.cancel(),
                     },
                     epoch = lost(&mut is_lost) => {
                         running.stop().await;
-                        let thread = run.thread().clone();
+                        let thread = segment.run().thread().clone();
                         return Err(CheckpointError::Fenced { thread, epoch }.into());
                     }
                     news = running.next_until(until) => match news {
-                        Some((task, end)) => self.task_ended(&mut run, &mut stretch, task, end).await?,
-                        None => run.time_passed(self.now()),
+                        Some((task, end)) => segment.task_ended(task, end, self.now())?,
+                        None => segment.time_passed(self.now()),
                     },
-                    () = time_to_look(&mut stretch) => {
-                        let glance = self.inner.store.glance(run.thread(), None).await?;
+                    () = cancel_checks.next() => {
+                        let glance = self.inner.store.glance(segment.run().thread(), None).await?;
                         if glance.is_some_and(|glance| glance.cancel) {
-                            run.cancel();
+                            segment.cancel();
                         }
                     }
                 },
-                Step::Stop(outcome) => break outcome,
+                Step::Suspend(suspension) => break SegmentOutcome::Suspended(suspension),
+                Step::Stop(outcome) => break SegmentOutcome::Stopped(outcome),
             }
         };
         running.stop().await;
-        Ok(Driven::Stopped(outcome, run))
-    }
-
-    /// Tells the machine of a task, unless that is to be told later.
-    async fn task_ended(
-        &self,
-        run: &mut Run,
-        stretch: &mut Option<&mut Stretch<'_>>,
-        task: TaskId,
-        end: TaskEnd,
-    ) -> Result<(), DriveError> {
-        let record = stretch
-            .as_mut()
-            .and_then(|stretch| stretch.written(task, &end));
-        match record {
-            Some(record) => drop(self.inner.store.record(&record).await?),
-            None => run.task_ended(task, end, self.now())?,
-        }
-        Ok(())
+        Ok((outcome, segment.into_run()))
     }
 
     /// Makes a change durable that is not part of a run.
@@ -570,18 +546,31 @@ fn dice() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
-fn answer_at_deadline(question: &Question) -> Option<AnswerBody> {
-    match &question.on_deadline {
-        OnDeadline::Wait => None,
-        OnDeadline::Answer(value) => Some(AnswerBody::Value(value.clone())),
-        OnDeadline::Fail => Some(AnswerBody::Expired),
-    }
+/// How the driver left a run.
+pub(crate) enum SegmentOutcome {
+    Stopped(Outcome),
+    Suspended(Suspension),
 }
 
-async fn time_to_look(stretch: &mut Option<&mut Stretch<'_>>) {
-    match stretch {
-        Some(stretch) => stretch.time_to_look().await,
-        None => std::future::pending().await,
+/// Says when to check for a cancel request of another process.
+struct CancelChecks {
+    interval: Option<Duration>,
+    next: Instant,
+}
+
+impl CancelChecks {
+    fn every(interval: Option<Duration>) -> Self {
+        let next = Instant::now() + interval.unwrap_or_default();
+        Self { interval, next }
+    }
+
+    /// Returns when it is time for the next check; never without an interval.
+    async fn next(&mut self) {
+        let Some(interval) = self.interval else {
+            return std::future::pending().await;
+        };
+        tokio::time::sleep_until(self.next).await;
+        self.next = Instant::now() + interval;
     }
 }
 

@@ -1,190 +1,31 @@
-//! Runs in segments, for a driver that spreads them over processes.
+//! What workers of a cluster do for an engine: drive segments of runs, and execute dispatched tasks.
 //!
-//! A segment opens a thread, claims it, makes many supersteps, each stored before the next, and puts the run down at a
-//! [`Boundary`]: a small fact that an engine can journal. Whatever happens between two segments, the next one finds in
-//! the store how far the last one came. Tasks of a wide superstep are not run by the segment but handed over: each is
-//! run by whoever is asked to, with [`Runtime::run_task`], and told of in the store.
+//! The rules of segments are in core ([`superstep_core::run::segment`]); here a thread is loaded and opened for one. Whatever
+//! happens between two segments, the next one finds in the store how far the last one came. Tasks of a wide superstep are
+//! dispatched: any worker executes them with [`Runtime::run_task`] and persists how they ended.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use superstep_core::checkpoint::format::OnDeadline;
-use superstep_core::checkpoint::{Loaded, RESULT_KEY, RecordWrite, Status};
+use superstep_core::checkpoint::{Loaded, Status};
 use superstep_core::driver::{Order, Ordered};
 use superstep_core::error::{CheckpointError, OpenError};
 use superstep_core::graph::Definition;
-use superstep_core::node::{Receipt, Task, TaskEnd};
-use superstep_core::run::{self, Carried, Durability, Edit, ForkFrom, RunCommand, RunOptions};
-use superstep_core::{Epoch, InterruptId, Outcome, Run, RunId, Seq, TaskId, ThreadId, Timestamp};
+use superstep_core::node::{Task, TaskEnd};
+use superstep_core::run::{
+    self, Edit, ForkFrom, ResumeToken, RunCommand, RunOptions, RunReport, Segment, SegmentEnd,
+    SegmentLimits,
+};
+use superstep_core::{Epoch, Outcome, Run, RunId, Seq, TaskId, ThreadId};
 use tokio::sync::OnceCell;
-use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
 use crate::drive_error::DriveError;
-use crate::runtime::{Runtime, lock};
+use crate::runtime::{Runtime, SegmentOutcome, lock};
 use crate::spans;
 
-/// How far a segment goes.
-#[derive(Debug, Clone)]
-pub struct SegmentLimits {
-    /// How many supersteps it makes at most.
-    pub supersteps: u32,
-    /// After how long it begins no further one.
-    pub time: Duration,
-    /// How long it waits itself; a longer wait is left to the engine.
-    pub longest_wait: Duration,
-    /// How often it looks whether the run is to be cancelled while a node runs.
-    pub cancel_poll: Duration,
-    /// From how many tasks on a superstep is handed over.
-    pub hand_over: usize,
-}
-
-impl Default for SegmentLimits {
-    fn default() -> Self {
-        Self {
-            supersteps: 64,
-            time: Duration::from_secs(30),
-            longest_wait: Duration::from_secs(2),
-            cancel_poll: Duration::from_secs(1),
-            hand_over: 2,
-        }
-    }
-}
-
-/// Where a segment put its run down. Holds nothing of the user's.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Boundary {
-    /// The run has stopped; how is in the store.
-    Stopped(Report),
-    /// It goes on with another segment.
-    GoOn(Carried),
-    /// Nothing is to be done before this time.
-    Sleep {
-        /// When it goes on.
-        until: Timestamp,
-        /// For the next segment.
-        carried: Carried,
-    },
-    /// These tasks are to be run, anywhere, in any order; it goes on when every one was.
-    HandOver {
-        /// Which.
-        tasks: Vec<TaskId>,
-        /// For [`Runtime::run_task`], and for the next segment.
-        carried: Carried,
-    },
-}
-
-/// What became of an order. How a run stopped is read from its thread.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
-    /// The run.
-    pub run: RunId,
-    /// The entry that tells of it.
-    pub seq: Seq,
-    /// Questions that answer themselves when their time has passed, and when that is.
-    pub due: Vec<(InterruptId, Timestamp)>,
-}
-
-/// What ends a segment before its run stops.
-pub(crate) struct Stretch<'a> {
-    limits: &'a SegmentLimits,
-    begun: Instant,
-    supersteps: u32,
-    /// Whether tasks may be run elsewhere: then all that happens is stored at once.
-    hands_over: bool,
-    /// Tasks that others are to run.
-    abroad: Vec<TaskId>,
-    /// For those that are run here.
-    receipts: BTreeMap<TaskId, Receipt>,
-    next_look: Instant,
-}
-
-impl<'a> Stretch<'a> {
-    fn new(limits: &'a SegmentLimits, durability: Durability) -> Self {
-        let now = Instant::now();
-        Self {
-            limits,
-            begun: now,
-            supersteps: 0,
-            hands_over: durability == Durability::Sync,
-            abroad: Vec::new(),
-            receipts: BTreeMap::new(),
-            next_look: now + limits.cancel_poll,
-        }
-    }
-
-    /// Whether the run is put down instead of starting these.
-    pub(crate) fn is_over(&self, run: &Run, is_draining: bool) -> bool {
-        let far = self.supersteps >= self.limits.supersteps
-            || self.begun.elapsed() >= self.limits.time
-            || is_draining;
-        far && self.abroad.is_empty() && run.is_stored()
-    }
-
-    /// Takes out the tasks that others are to run. Gives those that are to be run here.
-    pub(crate) fn hand_over(&mut self, run: &mut Run, tasks: Vec<Task>) -> Vec<Task> {
-        self.supersteps += 1;
-        if !self.hands_over {
-            return tasks;
-        }
-        let can_move = tasks.iter().filter(|task| task.can_move()).count();
-        let (abroad, here): (Vec<_>, Vec<_>) =
-            match can_move >= self.limits.hand_over && run.is_stored() {
-                true => tasks.into_iter().partition(Task::can_move),
-                false => (Vec::new(), tasks),
-            };
-        if !abroad.is_empty() {
-            self.abroad.extend(abroad.iter().map(Task::id));
-            // Nothing else begins before they are back: what happens meanwhile would not be seen by them.
-            run.drain();
-        }
-        let receipts = here.iter().map(|task| (task.id(), task.receipt()));
-        self.receipts.extend(receipts);
-        here
-    }
-
-    /// The record that tells of a task that ended here without a result, while others are abroad: the run is put down
-    /// before it could take that in.
-    pub(crate) fn written(&mut self, task: TaskId, end: &TaskEnd) -> Option<RecordWrite> {
-        let receipt = self.receipts.remove(&task)?;
-        match self.abroad.is_empty() {
-            true => None,
-            false => receipt.record(end),
-        }
-    }
-
-    /// Where the run is put down when nothing of it is under way here.
-    pub(crate) fn boundary(
-        &self,
-        run: &Run,
-        until: Option<Timestamp>,
-        now: Timestamp,
-    ) -> Option<Boundary> {
-        if !run.is_stored() {
-            return None;
-        }
-        let carried = run.carried();
-        if !self.abroad.is_empty() {
-            let tasks = self.abroad.clone();
-            return Some(Boundary::HandOver { tasks, carried });
-        }
-        let until = until?;
-        let wait = u64::try_from(until.0.saturating_sub(now.0)).unwrap_or(0);
-        let is_long = Duration::from_millis(wait) > self.limits.longest_wait;
-        is_long.then_some(Boundary::Sleep { until, carried })
-    }
-
-    /// Returns when it is time to look whether the run is to be cancelled.
-    pub(crate) async fn time_to_look(&mut self) {
-        tokio::time::sleep_until(self.next_look).await;
-        self.next_look = Instant::now() + self.limits.cancel_poll;
-    }
-}
-
 impl Runtime {
-    /// Carries out a part of an order: its first segment, or the next one with what the last one [carried](Boundary).
+    /// Carries out a part of an order: its first segment, or the next one with the token of the [last one](run::Suspension).
     ///
     /// An error is final for the order only if [`DriveError::is_refusal`] says so; any other means that the same call may be
     /// made again, here or in another process.
@@ -193,16 +34,15 @@ impl Runtime {
         thread: &ThreadId,
         id: RunId,
         order: &Order,
-        carried: Option<Carried>,
+        token: Option<ResumeToken>,
         limits: &SegmentLimits,
-    ) -> Result<Boundary, DriveError> {
+    ) -> Result<SegmentEnd, DriveError> {
         let graph = self.graph_named(&order.graph, thread)?;
         let options = order.options(id)?;
-        let mut stretch = Stretch::new(limits, options.durability);
         let is_answer = matches!(order.what, Ordered::Answer(_));
-        let is_first = carried.is_none();
-        let command = match carried {
-            Some(carried) => RunCommand::GoOn(carried),
+        let is_first = token.is_none();
+        let command = match token {
+            Some(token) => RunCommand::Continue(token),
             None => self.command_of(thread, &graph, order, &options).await?,
         };
         // Both at once: an answer waits for nothing that it need not wait for.
@@ -236,7 +76,7 @@ impl Runtime {
             Err(OpenError::NothingToRun { .. } | OpenError::Busy { .. }) if is_answer => {
                 let (run, seq) = (id, head.seq);
                 let due = Vec::new();
-                return Ok(Boundary::Stopped(Report { run, seq, due }));
+                return Ok(SegmentEnd::Stopped(RunReport { run, seq, due }));
             }
             Err(error @ OpenError::Busy { .. }) => return Err(error.into()),
             // A run that is under way is not given up: another version of this program may know what to do with it.
@@ -245,9 +85,12 @@ impl Runtime {
             }
             Err(error) => return Err(error.into()),
         };
-        match self.drive_stretch(run, Some(&mut stretch)).await {
-            Ok(Driven::Stopped(outcome, run)) => Ok(stopped(run.id(), run.seq(), &outcome)),
-            Ok(Driven::PutDown(boundary)) => Ok(boundary),
+        let segment = Segment::limited(run, limits.clone());
+        match self.drive_segment(segment, Some(limits.cancel_poll)).await {
+            Ok((SegmentOutcome::Stopped(outcome), run)) => {
+                Ok(stopped(run.id(), run.seq(), &outcome))
+            }
+            Ok((SegmentOutcome::Suspended(suspension), _)) => Ok(SegmentEnd::Suspended(suspension)),
             // Somebody wrote between the look and the claim: an earlier call of this very order that is not gone yet, as far
             // as can be known here. Whose thread it is shows when it is looked at again.
             Err(DriveError::Open(OpenError::Busy { thread })) => {
@@ -326,7 +169,7 @@ impl Runtime {
         id: RunId,
         order: &Order,
         epoch: Epoch,
-    ) -> Result<Report, DriveError> {
+    ) -> Result<RunReport, DriveError> {
         let graph = self.graph_named(&order.graph, thread)?;
         let loaded = self.inner.store.load(thread).await?;
         let head = loaded
@@ -340,7 +183,7 @@ impl Runtime {
                 .await?
         };
         let due = Vec::new();
-        Ok(Report { run: id, seq, due })
+        Ok(RunReport { run: id, seq, due })
     }
 
     pub(crate) async fn change_once(
@@ -418,7 +261,7 @@ impl Runtime {
         thread: &ThreadId,
         id: RunId,
         order: &Order,
-        carried: &Carried,
+        token: &ResumeToken,
         task: TaskId,
         limits: &SegmentLimits,
     ) -> Result<(), DriveError> {
@@ -426,15 +269,13 @@ impl Runtime {
         let Some(glance) = store.glance(thread, Some(task)).await? else {
             return Ok(());
         };
-        let is_over = glance.epoch != carried.epoch || glance.status != Status::Running;
-        let is_told = glance.records.iter().any(|row| row.key == RESULT_KEY);
-        if is_over || is_told || glance.cancel {
+        if !token.awaits_task(&glance) {
             return Ok(());
         }
         let graph = self.graph_named(&order.graph, thread)?;
         let options = order.options(id)?;
         let Some(task) = self
-            .handed_over(thread, &graph, options, carried, task)
+            .dispatched_task(thread, &graph, options, token, task)
             .await?
         else {
             return Ok(());
@@ -457,7 +298,7 @@ impl Runtime {
                 _ = crate::running::lost(&mut is_lost) => return Ok(()),
                 () = tokio::time::sleep(limits.cancel_poll) => {
                     let glance = store.glance(thread, None).await?;
-                    if glance.is_none_or(|glance| glance.cancel || glance.epoch != carried.epoch) {
+                    if !glance.is_some_and(|glance| token.is_current(&glance)) {
                         return Ok(());
                     }
                 }
@@ -475,23 +316,23 @@ impl Runtime {
     }
 
     /// A task of a run that was put down; none if the run has no such task any more.
-    async fn handed_over(
+    async fn dispatched_task(
         &self,
         thread: &ThreadId,
         graph: &Arc<Definition>,
         options: RunOptions,
-        carried: &Carried,
+        token: &ResumeToken,
         task: TaskId,
     ) -> Result<Option<Task>, DriveError> {
-        let tasks = self.inner.desk.tasks_of(thread, carried.epoch);
+        let tasks = self.inner.desk.tasks_of(thread, token.epoch);
         let made = tasks
-            .get_or_try_init(|| self.make_tasks(thread, graph, options.clone(), carried))
+            .get_or_try_init(|| self.make_tasks(thread, graph, options.clone(), token))
             .await?;
         if let Some(task) = lock(made).remove(&task) {
             return Ok(Some(task));
         }
         // Taken before, by a call that did not come to its end.
-        let again = self.make_tasks(thread, graph, options, carried).await?;
+        let again = self.make_tasks(thread, graph, options, token).await?;
         let found = lock(&again).remove(&task);
         Ok(found)
     }
@@ -501,7 +342,7 @@ impl Runtime {
         thread: &ThreadId,
         graph: &Arc<Definition>,
         options: RunOptions,
-        carried: &Carried,
+        token: &ResumeToken,
     ) -> Result<Tasks, DriveError> {
         let loaded = self.inner.store.load(thread).await?.unwrap_or_default();
         let made = Run::tasks(
@@ -509,7 +350,7 @@ impl Runtime {
             thread,
             &loaded,
             options,
-            carried.clone(),
+            token.clone(),
             self.moment(),
         );
         let tasks = match made {
@@ -520,16 +361,6 @@ impl Runtime {
         let by_id = tasks.into_iter().map(|task| (task.id(), task)).collect();
         Ok(std::sync::Mutex::new(by_id))
     }
-}
-
-/// How a stretch of a run ended.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "taken apart by whoever is given it"
-)]
-pub(crate) enum Driven {
-    Stopped(Outcome, Run),
-    PutDown(Boundary),
 }
 
 type Tasks = std::sync::Mutex<BTreeMap<TaskId, Task>>;
@@ -564,14 +395,6 @@ impl Desk {
 /// Of how many threads tasks are kept.
 const HANDED_MAX: usize = 256;
 
-fn stopped(run: RunId, seq: Seq, outcome: &Outcome) -> Boundary {
-    let due = match outcome {
-        Outcome::Paused(questions) => questions
-            .iter()
-            .filter(|question| question.on_deadline != OnDeadline::Wait)
-            .filter_map(|question| Some((question.id, question.deadline?)))
-            .collect(),
-        _ => Vec::new(),
-    };
-    Boundary::Stopped(Report { run, seq, due })
+fn stopped(run: RunId, seq: Seq, outcome: &Outcome) -> SegmentEnd {
+    SegmentEnd::Stopped(RunReport::new(run, seq, outcome))
 }

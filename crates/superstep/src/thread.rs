@@ -21,7 +21,7 @@ use crate::drive_error::DriveError;
 use crate::engine::Engine;
 use crate::events::Events;
 use crate::runtime::Runtime;
-use crate::segment::Report;
+use superstep_core::run::RunReport;
 
 /// A thread of a graph over `S`. A handle: it holds nothing, and there may be many.
 pub struct Thread<S: State> {
@@ -147,7 +147,7 @@ impl<S: State> Thread<S> {
 
     /// Has an order carried out elsewhere, and reads what became of it.
     async fn order(&self, engine: &dyn Engine, what: Ordered) -> Result<Stopped<S>, DriveError> {
-        let Report { run, seq, .. } = self.report(engine, what).await?;
+        let RunReport { run, seq, .. } = self.report(engine, what).await?;
         let loaded = self.loaded().await?;
         let outcome = self.runtime.outcome_at(&self.id, seq, &loaded).await?;
         let history = match loaded.head.seq == seq {
@@ -187,7 +187,7 @@ impl<S: State> Thread<S> {
         Ok(None)
     }
 
-    async fn report(&self, engine: &dyn Engine, what: Ordered) -> Result<Report, DriveError> {
+    async fn report(&self, engine: &dyn Engine, what: Ordered) -> Result<RunReport, DriveError> {
         let (id, order) = self.new_order(what)?;
         engine.carry_out(&self.id, id, &order).await
     }
@@ -501,7 +501,7 @@ fn ordered(command: RunCommand) -> Result<Ordered, DriveError> {
             metadata: metadata.as_ref().map(Value::plain).transpose()?,
         },
         RunCommand::Resume => Ordered::Resume,
-        RunCommand::Recover | RunCommand::GoOn(_) => Ordered::Recover,
+        RunCommand::Recover | RunCommand::Continue(_) => Ordered::Recover,
     })
 }
 

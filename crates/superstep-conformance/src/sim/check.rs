@@ -49,6 +49,8 @@ pub enum Check {
     Recoveries,
     /// A run stops where it is told to, wherever it is taken up.
     Breakpoints,
+    /// A segment keeps its limits, executes a task here or dispatches it, and suspends only when all is persisted.
+    Segments,
     /// Nothing fails that was not made to fail.
     Unexpected,
 }
@@ -74,6 +76,7 @@ impl Check {
             Check::OrderOnce => "order-once",
             Check::Recoveries => "recoveries",
             Check::Breakpoints => "breakpoints",
+            Check::Segments => "segments",
             Check::Unexpected => "unexpected",
         }
     }

@@ -1,24 +1,29 @@
-//! One simulated process: drives a real [`Run`] by hand, one small act at a time.
+//! One simulated process: drives a real [`Segment`] by hand, one small act at a time.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use superstep_core::checkpoint::{Commit, RecordWrite};
 use superstep_core::error::CheckpointError;
 use superstep_core::node::{Task, TaskEnd};
-use superstep_core::run::Durability;
+use superstep_core::run::{Durability, Segment, SegmentLimits, Suspension};
 use superstep_core::{Epoch, Outcome, Run, Step, TaskId, Timestamp, Value};
 
 use super::check::Check;
 use super::lab::{Lab, ProcId, Reply};
+use super::limits;
 use super::running::{Running, end_word};
-use super::stretch::{Boundary, Stretch};
 
 /// A process that drives a thread.
 pub(super) struct Proc {
     pub(super) id: ProcId,
     lab: Arc<Lab>,
-    run: Run,
+    segment: Segment,
+    limits: SegmentLimits,
+    /// How often it started tasks.
+    starts: u32,
+    /// The tasks it started.
+    started: BTreeSet<TaskId>,
     /// The epoch it holds, once its claim was acknowledged.
     epoch: Option<Epoch>,
     tasks: Vec<Running>,
@@ -27,7 +32,6 @@ pub(super) struct Proc {
     saving: Option<(Box<Commit>, Value)>,
     /// Ends that are to be written down.
     telling: VecDeque<RecordWrite>,
-    stretch: Stretch,
     /// It took up what was put down on purpose.
     on_purpose: bool,
     /// Supersteps are stored at once.
@@ -42,8 +46,8 @@ pub(super) struct Proc {
 pub(super) enum Act {
     Went,
     Stopped(Outcome),
-    /// It put its run down.
-    PutDown(Boundary),
+    /// It suspended its run.
+    Suspended(Suspension),
     /// It died.
     Died,
     /// Somebody else has the thread.
@@ -54,16 +58,19 @@ pub(super) enum Act {
 
 impl Proc {
     pub(super) fn new(id: ProcId, lab: &Arc<Lab>, run: Run, durability: Durability) -> Self {
+        let (segment, limits) = limits::segment(run, &mut lab.get());
         Self {
             id,
             lab: lab.clone(),
-            run,
+            segment,
+            limits,
+            starts: 0,
+            started: BTreeSet::new(),
             epoch: None,
             tasks: Vec::new(),
             orphans: Vec::new(),
             saving: None,
             telling: VecDeque::new(),
-            stretch: Stretch::new(durability),
             on_purpose: false,
             is_sync: durability == Durability::Sync,
             waited: false,
@@ -100,10 +107,15 @@ impl Proc {
             }
             return self.save();
         }
-        if let Some(write) = self.telling.pop_front() {
+        let asks_early = {
+            let mut lab = self.lab.get();
+            // A driver may ask for the next step while a record is on its way to the store.
+            !lab.calm && lab.dice.chance(300)
+        };
+        if let Some(write) = self.telling.pop_front_if(|_| !asks_early) {
             return self.tell(write);
         }
-        let step = self.run.next_step();
+        let step = self.segment.next_step();
         if std::mem::take(&mut self.waited) && self.is_sync && matches!(step, Step::Save(_)) {
             let what = "what happened before a wait is stored after it".to_owned();
             self.lab.get().fail(Check::Attempts, what);
@@ -117,19 +129,16 @@ impl Proc {
         }
         match step {
             Step::Start(tasks) => {
-                let mut lab = self.lab.get();
-                if self.tasks.is_empty() && self.stretch.is_over(&self.run, &mut lab) {
-                    return Act::PutDown(Boundary::GoOn(self.run.carried()));
-                }
-                let here = self.stretch.hand_over(&mut self.run, tasks, &mut lab);
-                drop(lab);
-                self.start(here);
+                self.check_limit();
+                self.start(tasks);
             }
             Step::Drop(tasks) => self.drop_tasks(&tasks),
             Step::Save(commit) => {
                 self.lab.get().kept.compare(&commit);
-                self.saving = Some((commit, self.run.values()));
+                self.saving = Some((commit, self.segment.run().values()));
             }
+            Step::Record(write) => self.telling.push_back(*write),
+            Step::Suspend(suspension) => return self.suspend(suspension),
             Step::Wait { until } => return self.wait(until),
             Step::Stop(outcome) => {
                 self.stop();
@@ -162,7 +171,7 @@ impl Proc {
             Reply::Answer(Ok(saved)) => {
                 self.epoch = Some(commit.head.epoch);
                 let now = self.lab.get().now;
-                match self.run.saved(saved, now) {
+                match self.segment.saved(saved, now) {
                     Ok(()) => Act::Went,
                     Err(error) => self.unexpected(error.to_string()),
                 }
@@ -195,7 +204,10 @@ impl Proc {
             Reply::Died => Act::Died,
             Reply::Answer(Ok(_)) => {
                 self.lab.get().counts.told_later += 1;
-                Act::Went
+                match self.segment.recorded() {
+                    Ok(()) => Act::Went,
+                    Err(error) => self.unexpected(error.to_string()),
+                }
             }
             Reply::Answer(Err(error)) if error.is_transient() => {
                 self.telling.push_front(write);
@@ -206,8 +218,42 @@ impl Proc {
         }
     }
 
+    /// A segment at its limit starts nothing, unless it cannot suspend.
+    fn check_limit(&mut self) {
+        let may_suspend = self.tasks.is_empty()
+            && self.telling.is_empty()
+            && !self.segment.has_dispatched()
+            && self.segment.run().is_stored();
+        if may_suspend && self.starts >= self.limits.supersteps {
+            let what = format!("superstep {} is over the limit", self.starts + 1);
+            self.lab.get().fail(Check::Segments, what);
+        }
+        self.starts += 1;
+    }
+
+    /// It leaves its run to the next process.
+    fn suspend(&mut self, suspension: Suspension) -> Act {
+        let mut lab = self.lab.get();
+        if !self.telling.is_empty() {
+            let what = "suspended before a record was durable".to_owned();
+            lab.fail(Check::Segments, what);
+        }
+        if let Suspension::Dispatch { tasks, .. } = &suspension {
+            lab.counts.handed_over += tasks.len() as u64;
+            lab.trace.add(format_args!("  dispatch {}", tasks.len()));
+            if let Some(task) = tasks.iter().find(|task| self.started.contains(task)) {
+                lab.fail(
+                    Check::Segments,
+                    format!("{task} is dispatched and ran here"),
+                );
+            }
+        }
+        Act::Suspended(suspension)
+    }
+
     fn start(&mut self, tasks: Vec<Task>) {
         for task in tasks {
+            self.started.insert(task.id());
             let running = Running::start(&self.lab, self.id, task, self.epoch);
             self.tasks.push(running);
         }
@@ -249,21 +295,23 @@ impl Proc {
             return self.alive();
         }
         let mut lab = self.lab.get();
-        if self.tasks.is_empty() && self.telling.is_empty() {
-            let boundary = self.stretch.boundary(&self.run, until, &mut lab);
-            if let Some(boundary) = boundary {
-                return Act::PutDown(boundary);
-            }
-            if self.stretch.is_abroad() && !lab.cancel_wanted {
-                let what = "tasks are to be run by others, and the run cannot be put down";
-                lab.fail(Check::Live, what.to_owned());
-                return Act::Died;
-            }
+        if self.tasks.is_empty()
+            && self.telling.is_empty()
+            && self.segment.has_dispatched()
+            && !lab.cancel_wanted
+        {
+            let what = "tasks are dispatched, and the run cannot suspend";
+            lab.fail(Check::Live, what.to_owned());
+            return Act::Died;
+        }
+        // The record that is on its way comes next.
+        if !self.telling.is_empty() {
+            return Act::Went;
         }
         match until {
             Some(until) => {
                 lab.now = lab.now.max(until);
-                self.run.time_passed(lab.now);
+                self.segment.time_passed(lab.now);
                 self.waited = self.tasks.is_empty();
                 Act::Went
             }
@@ -284,13 +332,13 @@ impl Proc {
             if lab.dice.chance(500) {
                 lab.kept.request_cancel(&lab.thread);
             } else {
-                self.run.cancel();
+                self.segment.cancel();
             }
         } else if lab.mishap(drain) {
             lab.counts.drains += 1;
             lab.drain_wanted = true;
             lab.trace.add(format_args!("p{} drain", self.id));
-            self.run.drain();
+            self.segment.drain();
         }
     }
 
@@ -310,20 +358,17 @@ impl Proc {
         true
     }
 
-    /// Tells the machine of a task, unless that is to be told later.
+    /// Reports the end of a task.
     fn ended(&mut self, task: TaskId, attempt: u32, end: TaskEnd) {
         let mut lab = self.lab.get();
-        let record = self.stretch.written(task, &end);
-        if let Some(record) = record.filter(|_| !lab.kept.tells_at_once()) {
-            self.telling.push_back(record);
-            return;
-        }
-        if lab.owns(self.epoch) {
+        // The end of a task next to dispatched ones is persisted and applied by the process that resumes.
+        let is_applied = !self.segment.has_dispatched() || is_stored_by_itself(&end);
+        if is_applied && lab.owns(self.epoch) {
             lab.told(task, attempt, &end);
         }
         let now = lab.now;
         drop(lab);
-        if let Err(error) = self.run.task_ended(task, end, now) {
+        if let Err(error) = self.segment.task_ended(task, end, now) {
             self.lab.get().fail(Check::Unexpected, error.to_string());
         }
     }
@@ -409,12 +454,22 @@ impl Drop for Proc {
     }
 }
 
+/// Whether how a task ended is in the store already, as every result is.
+fn is_stored_by_itself(end: &TaskEnd) -> bool {
+    matches!(
+        end,
+        TaskEnd::Done(_) | TaskEnd::Stored(_) | TaskEnd::Cached(_)
+    )
+}
+
 fn word(step: &Step) -> String {
     match step {
         Step::Start(tasks) => format!("start {}", tasks.len()),
         Step::Drop(tasks) => format!("drop {}", tasks.len()),
         Step::Save(commit) => format!("save {}", commit.head.seq),
+        Step::Record(_) => "record".to_owned(),
         Step::Wait { .. } => "wait".to_owned(),
+        Step::Suspend(_) => "suspend".to_owned(),
         Step::Stop(outcome) => format!("stop {}", outcome_word(outcome)),
     }
 }

@@ -1,12 +1,11 @@
 //! The engine of a cluster, as far as a run sees it: it journals where the run was put down, has the tasks run that
 //! were handed over, and tries again whatever it did not hear of.
 
-use superstep_core::run::{Carried, RunCommand};
+use superstep_core::run::{ResumeToken, RunCommand, Suspension};
 use superstep_core::{Epoch, RunId, TaskId, Timestamp};
 
 use super::check::Check;
 use super::life::Life;
-use super::stretch::Boundary;
 use super::worker::{CallId, Did, Worker};
 
 /// A start or resume that is carried out once.
@@ -27,7 +26,7 @@ pub(super) enum What {
 /// What is journaled of a run that was put down.
 pub(super) struct Parked {
     /// As an engine keeps it: text.
-    carried: String,
+    token: String,
     pub(super) epoch: Epoch,
     until: Option<Timestamp>,
     calls: Vec<Call>,
@@ -43,11 +42,11 @@ struct Call {
 }
 
 impl Parked {
-    fn new(boundary: Boundary) -> Self {
-        let (carried, until, tasks) = match boundary {
-            Boundary::GoOn(carried) => (carried, None, Vec::new()),
-            Boundary::Sleep { until, carried } => (carried, Some(until), Vec::new()),
-            Boundary::HandOver { tasks, carried } => (carried, None, tasks),
+    fn new(suspension: Suspension) -> Self {
+        let (token, until, tasks) = match suspension {
+            Suspension::Continue(token) => (token, None, Vec::new()),
+            Suspension::Sleep { until, token } => (token, Some(until), Vec::new()),
+            Suspension::Dispatch { tasks, token } => (token, None, tasks),
         };
         let call = |task| Call {
             task,
@@ -55,8 +54,8 @@ impl Parked {
             by: None,
         };
         Self {
-            epoch: carried.epoch,
-            carried: serde_json::to_string(&carried).expect("plain data"),
+            epoch: token.epoch,
+            token: serde_json::to_string(&token).expect("plain data"),
             until,
             calls: tasks.into_iter().map(call).collect(),
             taken_up: 0,
@@ -68,12 +67,12 @@ impl Parked {
 const WORKERS_MAX: usize = 3;
 
 impl Life<'_> {
-    /// The process in charge has put its run down.
-    pub(super) fn put_down(&mut self, boundary: Boundary) {
+    /// The process in charge has suspended its run.
+    pub(super) fn suspended(&mut self, suspension: Suspension) {
         self.current = None;
         let mut lab = self.lab.get();
         lab.counts.put_down += 1;
-        lab.counts.sleeps += u64::from(matches!(boundary, Boundary::Sleep { .. }));
+        lab.counts.sleeps += u64::from(matches!(suspension, Suspension::Sleep { .. }));
         let unjournaled = lab.weather.unjournaled;
         if lab.mishap(unjournaled) {
             lab.counts.unjournaled += 1;
@@ -82,8 +81,8 @@ impl Life<'_> {
             self.resumed = false;
             return;
         }
-        let parked = Parked::new(boundary);
-        lab.trace.add(format_args!("put down {}", parked.carried));
+        let parked = Parked::new(suspension);
+        lab.trace.add(format_args!("put down {}", parked.token));
         drop(lab);
         self.parked = Some(parked);
     }
@@ -102,10 +101,17 @@ impl Life<'_> {
         lab.counts.taken_up_twice += u64::from(parked.taken_up > 0);
         parked.taken_up += 1;
         let forgets = lab.kept.forgets_put_down();
+        let stale = lab.kept.accepts_stale_tokens();
+        let epoch = (lab.kept.peek(&lab.thread)).map(|loaded| loaded.head.epoch);
         drop(lab);
-        let command = match serde_json::from_str::<Carried>(&parked.carried) {
+        let command = match serde_json::from_str::<ResumeToken>(&parked.token) {
             Ok(_) if forgets => RunCommand::Recover,
-            Ok(carried) => RunCommand::GoOn(carried),
+            Ok(mut token) => {
+                if let Some(epoch) = epoch.filter(|_| stale) {
+                    token.epoch = epoch;
+                }
+                RunCommand::Continue(token)
+            }
             Err(error) => {
                 self.lab.get().fail(Check::Unexpected, error.to_string());
                 RunCommand::Recover
@@ -130,7 +136,7 @@ impl Life<'_> {
         let Some(call) = parked.calls.iter_mut().find(open) else {
             return;
         };
-        let carried = serde_json::from_str(&parked.carried).expect("it was written by us");
+        let token = serde_json::from_str(&parked.token).expect("it was written by us");
         self.next_call += 1;
         call.by = Some(self.next_call);
         let (id, task) = (self.next_call, call.task);
@@ -147,7 +153,7 @@ impl Life<'_> {
             self.workers.push(worker);
         }
         let at = at.min(self.workers.len() - 1);
-        self.workers[at].take(id, task, carried);
+        self.workers[at].take(id, task, token);
     }
 
     /// Something is taken for lost that is not, or asked for although it was done.

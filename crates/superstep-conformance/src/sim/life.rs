@@ -142,7 +142,7 @@ impl<'a> Life<'a> {
             let at = self.lab.get().dice.below(self.zombies.len());
             match self.zombies[at].act() {
                 Act::Went => {}
-                Act::Stopped(_) | Act::PutDown(_) | Act::Died | Act::Fenced | Act::Stuck => {
+                Act::Stopped(_) | Act::Suspended(_) | Act::Died | Act::Fenced | Act::Stuck => {
                     self.zombies.swap_remove(at);
                 }
             }
@@ -171,7 +171,7 @@ impl<'a> Life<'a> {
     fn after(&mut self, act: Act) {
         match act {
             Act::Went => {}
-            Act::PutDown(boundary) => self.put_down(boundary),
+            Act::Suspended(suspension) => self.suspended(suspension),
             Act::Died => {
                 let proc = self.current.take();
                 self.resumed = false;
@@ -304,7 +304,7 @@ impl<'a> Life<'a> {
         });
         let resumed = match command {
             RunCommand::Resume => is_new,
-            RunCommand::GoOn(_) => self.resumed,
+            RunCommand::Continue(_) => self.resumed,
             RunCommand::Start { .. } | RunCommand::Recover => false,
         };
         let mut options = self.options();

@@ -1,7 +1,7 @@
 //! Faults that are not faults of the world but of an implementation: each must be caught by its check.
 //!
-//! They are switched at run time and live in what surrounds the machine (the store, the door, the
-//! driver), so that one build can be sound and broken in every way.
+//! They are switched at run time, so that one build can be sound and broken in every way. Most live in what surrounds the
+//! machine (the store, the node host, the driver); those of the segment rules live in core, behind its feature `mutants`.
 
 use super::check::Check;
 
@@ -64,13 +64,21 @@ pub enum Mutant {
     RunForgotten,
     /// Whoever takes a run up does not know that it was put down.
     PutDownForgotten,
-    /// The driver tells its machine of ends while tasks of it are away, and puts it down.
+    /// The segment applies the end of a task although others are dispatched and it is about to suspend.
     EndToldAtOnce,
+    /// The segment executes a task itself that it dispatches.
+    DispatchedTwice,
+    /// The segment suspends while a record of it is not durable.
+    SuspendedBeforeRecorded,
+    /// The segment ignores its limits.
+    LimitIgnored,
+    /// A resume token of an older epoch is accepted, as if nobody had resumed the run since.
+    StaleTokenAccepted,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 29] = [
+    pub const ALL: [Mutant; 33] = [
         Mutant::FenceSkipped,
         Mutant::CheckThenWrite,
         Mutant::AckBeforeWrite,
@@ -100,6 +108,10 @@ impl Mutant {
         Mutant::RunForgotten,
         Mutant::PutDownForgotten,
         Mutant::EndToldAtOnce,
+        Mutant::DispatchedTwice,
+        Mutant::SuspendedBeforeRecorded,
+        Mutant::LimitIgnored,
+        Mutant::StaleTokenAccepted,
     ];
 
     /// Its name.
@@ -134,6 +146,10 @@ impl Mutant {
             Mutant::RunForgotten => "run-forgotten",
             Mutant::PutDownForgotten => "put-down-forgotten",
             Mutant::EndToldAtOnce => "end-told-at-once",
+            Mutant::DispatchedTwice => "dispatched-twice",
+            Mutant::SuspendedBeforeRecorded => "suspended-before-recorded",
+            Mutant::LimitIgnored => "limit-ignored",
+            Mutant::StaleTokenAccepted => "stale-token-accepted",
         }
     }
 
@@ -164,7 +180,10 @@ impl Mutant {
                 Check::SiblingsKept
             }
             Mutant::RunForgotten => Check::OrderOnce,
-            Mutant::PutDownForgotten => Check::Recoveries,
+            Mutant::PutDownForgotten | Mutant::StaleTokenAccepted => Check::Recoveries,
+            Mutant::DispatchedTwice | Mutant::SuspendedBeforeRecorded | Mutant::LimitIgnored => {
+                Check::Segments
+            }
             Mutant::RetryCountForgotten => Check::Attempts,
             Mutant::DeltaSkipped => Check::TaskOnce,
             Mutant::StaleSnapshot => Check::Replay,

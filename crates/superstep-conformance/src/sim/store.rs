@@ -70,9 +70,14 @@ impl Kept {
         self.is(Mutant::PutDownForgotten)
     }
 
-    /// Whether the process that drives is this mutant.
-    pub(super) fn tells_at_once(&self) -> bool {
-        self.is(Mutant::EndToldAtOnce)
+    /// Whether the process that resumes a run is this mutant.
+    pub(super) fn accepts_stale_tokens(&self) -> bool {
+        self.is(Mutant::StaleTokenAccepted)
+    }
+
+    /// The mutant that is being tried.
+    pub(super) fn mutant(&self) -> Option<Mutant> {
+        self.mutant
     }
 
     /// What somebody who is to run a task is shown.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use superstep_core::checkpoint::{RESULT_KEY, RecordRow, RecordWrite, Status};
+use superstep_core::checkpoint::{RecordRow, RecordWrite};
 use superstep_core::error::{CheckpointError, OpenError};
 use superstep_core::node::{Receipt, Task, TaskEnd};
-use superstep_core::run::{Carried, RunOptions};
+use superstep_core::run::{ResumeToken, RunOptions};
 use superstep_core::{Epoch, Moment, Run, TaskId};
 
 use super::check::Check;
@@ -30,7 +30,7 @@ struct Errand {
     /// None if nobody waits for it any more, and it does not know.
     call: Option<CallId>,
     task: TaskId,
-    carried: Carried,
+    token: ResumeToken,
     generation: u32,
     stage: Stage,
 }
@@ -74,13 +74,13 @@ impl Worker {
     }
 
     /// Asks it to run a task.
-    pub(super) fn take(&mut self, call: CallId, task: TaskId, carried: Carried) {
+    pub(super) fn take(&mut self, call: CallId, task: TaskId, token: ResumeToken) {
         let mut lab = self.lab.get();
         lab.trace.add(format_args!("p{} is to run {task}", self.id));
         self.errands.push(Errand {
             call: Some(call),
             task,
-            carried,
+            token,
             generation: lab.generation,
             stage: Stage::Asked,
         });
@@ -155,9 +155,7 @@ impl Worker {
             Reply::Answer(Ok(None)) => return self.returns(at),
             Reply::Answer(Ok(Some(glance))) => glance,
         };
-        let is_over = glance.epoch != errand.carried.epoch || glance.status != Status::Running;
-        let is_told = glance.records.iter().any(|row| row.key == RESULT_KEY);
-        if is_over || is_told || glance.cancel {
+        if !errand.token.awaits_task(&glance) {
             return self.returns(at);
         }
         self.goes_on(at, Stage::Glanced(glance.records))
@@ -168,9 +166,9 @@ impl Worker {
             return Did::Died;
         }
         let errand = &self.errands[at];
-        let (carried, task, is_waited_for) =
-            (errand.carried.clone(), errand.task, errand.call.is_some());
-        let task = match self.handed_over(&carried, task) {
+        let (token, task, is_waited_for) =
+            (errand.token.clone(), errand.task, errand.call.is_some());
+        let task = match self.dispatched_task(&token, task) {
             Made::Task(task) => task,
             Made::Nothing => return self.returns(at),
             Made::Again => return self.goes_on(at, Stage::Glanced(rows)),
@@ -185,16 +183,16 @@ impl Worker {
             }
         };
         let receipt = task.receipt();
-        let epoch = is_waited_for.then_some(carried.epoch);
+        let epoch = is_waited_for.then_some(token.epoch);
         let running = Running::start(&self.lab, self.id, task, epoch);
         self.goes_on(at, Stage::Running(Box::new(running), receipt))
     }
 
     /// A task of a run that was put down: one that was made with its siblings, or made anew.
-    fn handed_over(&mut self, carried: &Carried, task: TaskId) -> Made {
+    fn dispatched_task(&mut self, token: &ResumeToken, task: TaskId) -> Made {
         let mut lab = self.lab.get();
         let forgets = lab.dice.chance(150);
-        if forgets || (self.desk.as_ref()).is_none_or(|(epoch, _)| *epoch != carried.epoch) {
+        if forgets || (self.desk.as_ref()).is_none_or(|(epoch, _)| *epoch != token.epoch) {
             self.desk = None;
         }
         if let Some(made) = (self.desk.as_mut()).and_then(|(_, tasks)| tasks.remove(&task)) {
@@ -213,7 +211,7 @@ impl Worker {
         };
         drop(lab);
         let options = self.options.clone();
-        let tasks = match Run::tasks(&graph, &thread, &loaded, options, carried.clone(), moment) {
+        let tasks = match Run::tasks(&graph, &thread, &loaded, options, token.clone(), moment) {
             Ok(tasks) => tasks,
             Err(OpenError::NothingToRun { .. }) => Vec::new(),
             Err(error) => {
@@ -225,7 +223,7 @@ impl Worker {
         let mut tasks: BTreeMap<_, _> = tasks.into_iter().map(|task| (task.id(), task)).collect();
         let found = tasks.remove(&task);
         // One that was made before and taken is made for this call alone.
-        self.desk.get_or_insert((carried.epoch, tasks));
+        self.desk.get_or_insert((token.epoch, tasks));
         found.map_or(Made::Nothing, |task| Made::Task(Box::new(task)))
     }
 

@@ -106,4 +106,8 @@ mutants! {
     run_forgotten_is_caught => RunForgotten,
     put_down_forgotten_is_caught => PutDownForgotten,
     end_told_at_once_is_caught => EndToldAtOnce,
+    dispatched_twice_is_caught => DispatchedTwice,
+    suspended_before_recorded_is_caught => SuspendedBeforeRecorded,
+    limit_ignored_is_caught => LimitIgnored,
+    stale_token_accepted_is_caught => StaleTokenAccepted,
 }

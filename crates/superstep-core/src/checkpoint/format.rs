@@ -12,6 +12,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoint::AnswerBody;
 use crate::checkpoint::seal::Seal;
 use crate::error::{Failure, FailureKind, FormatError};
 use crate::ids::{FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId, Timestamp};
@@ -371,6 +372,17 @@ pub struct Question {
     pub on_deadline: OnDeadline,
     /// What comes later.
     pub extensions: Extensions,
+}
+
+impl Question {
+    /// Returns the answer that the interrupt gives itself when its deadline passes; none if it stays open.
+    pub fn answer_at_deadline(&self) -> Option<AnswerBody> {
+        match &self.on_deadline {
+            OnDeadline::Wait => None,
+            OnDeadline::Answer(value) => Some(AnswerBody::Value(value.clone())),
+            OnDeadline::Fail => Some(AnswerBody::Expired),
+        }
+    }
 }
 
 /// What happens when nobody answers in time.

@@ -9,6 +9,7 @@ use crate::error::{FailureKind, NodeError};
 use crate::graph::{Mapping, ReadError, RefusedUpdate};
 use crate::ids::{FramePath, NodeName, TaskId};
 use crate::run::live::{Doing, Ending, LiveFrame, Updates};
+use crate::run::phase::Phase;
 use crate::run::position::{Conflict, TaskUpdate, conflict, try_writes};
 use crate::run::{Run, plan};
 use crate::value::Value;
@@ -16,7 +17,7 @@ use crate::value::Value;
 impl Run {
     /// Ends every superstep whose tasks have all ended. One may end the one around it.
     pub(super) fn end_supersteps(&mut self) {
-        while self.stop.is_none() {
+        while !self.phase.is_stopping() {
             // The deepest first: a child's end may be the last its parent waited for.
             let Some(path) = self
                 .live
@@ -32,6 +33,12 @@ impl Run {
         }
     }
 
+    /// Ends one superstep: applies the writes of its tasks in task order and plans the next.
+    ///
+    /// All or nothing. Conflicting writes, and a reducer that panics, are found before or while the writes are applied to a
+    /// copy of the state; then nothing of the superstep counts and its tasks run again on resume. The plan is made from the
+    /// state *after* the writes, because routes read it. A breakpoint after this superstep is noted first but takes effect
+    /// last, so that the commit already holds the plan that a resume continues with.
     fn end_superstep(&mut self, path: &FramePath, live: LiveFrame) {
         let graph = self.position.frame(path).graph.clone();
         let mut tasks = Vec::with_capacity(live.slots.len());
@@ -104,7 +111,7 @@ impl Run {
         } else if !self.limit(path) {
             self.ready.insert(path.clone());
         }
-        if let (None, Some(after)) = (&self.stop, after) {
+        if let (false, Some(after)) = (self.phase.is_stopping(), after) {
             self.halt(after);
         }
     }
@@ -137,13 +144,13 @@ impl Run {
         let several = tasks.len() > 1;
         for &EndedTask { id, recorded, .. } in tasks {
             self.places.remove(&id);
-            if several || recorded || self.results.contains_key(&id) {
+            if several || recorded || self.recorded.results.contains_key(&id) {
                 self.release(id);
             }
             self.close_questions(id);
-            self.answers.remove(&id);
+            self.interrupts.answers.remove(&id);
         }
-        *self.steps.entry(path.clone()).or_default() += 1;
+        *self.progress.steps.entry(path.clone()).or_default() += 1;
         let advanced = FrameAdvanced {
             frame: path.clone(),
             writes,
@@ -158,7 +165,7 @@ impl Run {
             self.pending
                 .push(EntryKind::Step, Change::FrameAdvanced(advanced));
         }
-        self.steps.retain(|below, _| !below.is_below(path));
+        self.progress.steps.retain(|below, _| !below.is_below(path));
     }
 
     /// The entry tells that a subgraph was entered before it tells what it did.
@@ -179,8 +186,8 @@ impl Run {
     }
 
     pub(super) fn release(&mut self, task: TaskId) {
-        self.results.remove(&task);
-        self.ends.remove(&task);
+        self.recorded.results.remove(&task);
+        self.recorded.ends.remove(&task);
         self.pending.released.push(Released {
             task,
             which: ReleasedRecords::All,
@@ -188,17 +195,18 @@ impl Run {
     }
 
     pub(super) fn close_questions(&mut self, task: TaskId) {
-        if self.answers.is_empty() && self.asked.is_empty() {
+        if self.interrupts.answers.is_empty() && self.interrupts.asked.is_empty() {
             return;
         }
         let closed: Vec<_> = self
+            .interrupts
             .asked
             .iter()
             .filter(|(_, (of, _))| *of == task)
             .map(|(id, _)| *id)
             .collect();
         for id in closed {
-            self.asked.remove(&id);
+            self.interrupts.asked.remove(&id);
             self.pending.closed.push(id);
         }
     }
@@ -226,14 +234,14 @@ impl Run {
 
     /// At the step limit the graph goes to the node that is named for it, once, or the run stops.
     fn limit(&mut self, path: &FramePath) -> bool {
-        let made = self.steps.get(path).copied().unwrap_or(0);
+        let made = self.progress.steps.get(path).copied().unwrap_or(0);
         let graph = self.position.frame(path).graph.clone();
-        let allowed = self.options.step_limit + u64::from(self.limited.contains(path));
+        let allowed = self.options.step_limit + u64::from(self.progress.limited.contains(path));
         if made < allowed {
             return false;
         }
         match &graph.at_limit {
-            Some(node) if self.limited.insert(path.clone()) => {
+            Some(node) if self.progress.limited.insert(path.clone()) => {
                 let next = Next {
                     tasks: vec![PlannedTask {
                         node: node.clone(),
@@ -271,7 +279,7 @@ impl Run {
     /// A graph has nothing left to run: the run is finished, or its parent's task has ended.
     pub(super) fn finish_frame(&mut self, path: &FramePath) {
         let Some(parent) = path.parent() else {
-            self.stop = Some(Stop::Finished);
+            self.phase = Phase::Stopping(Stop::Finished);
             return;
         };
         let Some(index) = self.slot_of_child(&parent, path) else {

@@ -10,6 +10,7 @@ use crate::checkpoint::{
 };
 use crate::ids::{Epoch, FramePath, InterruptId};
 use crate::run::live::Doing;
+use crate::run::phase::Phase;
 use crate::run::{Durability, Outcome, Run};
 
 /// What changed and is not yet in a commit.
@@ -111,17 +112,21 @@ impl LogSize {
 impl Run {
     pub(super) fn must_save(&self) -> bool {
         let waits_for_stop = self.options.durability == Durability::Exit;
-        self.stop.is_some()
+        self.phase.is_stopping()
             || self.pending.goes_first()
             || (self.pending.has_entry() && !waits_for_stop)
     }
 
     /// Hands the driver one commit with everything that is pending.
+    ///
+    /// The commit names the head it expects (`epoch` and `seq`), and the store compares both inside the write, so a process
+    /// that lost the thread cannot commit, whatever it believes. A claim without an entry raises the epoch alone: it fences
+    /// the former owner before this run acts, and leaves no trace in the log.
     pub(super) fn save(&mut self) {
         // Whoever gave the run an id finds it by that, whatever becomes of it.
         let begins_by_id = self.pending.claim.is_some() && self.options.run.is_some();
         let waits_for_stop = self.options.durability == Durability::Exit && !begins_by_id;
-        let bare_claim = self.stop.is_none()
+        let bare_claim = !self.phase.is_stopping()
             && !self.pending.frees
             && (!self.pending.has_entry() || waits_for_stop);
         let commit = if bare_claim {
@@ -129,13 +134,11 @@ impl Run {
         } else {
             self.commit()
         };
-        let outcome = self
-            .stop
-            .as_ref()
-            .filter(|_| !bare_claim)
-            .map(|stop| self.outcome(stop));
+        let stop = self.phase.stop().filter(|_| !bare_claim);
+        let outcome = stop.map(|stop| self.outcome(stop));
         if outcome.is_some() {
-            self.stop = None;
+            // Until it is known whether the store takes the stop: a cancel that arrives meanwhile still counts.
+            self.phase = Phase::Running;
         }
         self.saving = Some(Saving {
             head: commit.head,
@@ -172,28 +175,24 @@ impl Run {
     fn commit(&mut self) -> Commit {
         let claim = std::mem::take(&mut self.pending.claim);
         self.pending.frees = false;
-        if self
-            .stop
-            .as_ref()
-            .is_some_and(|stop| *stop != Stop::Drained)
-        {
-            for task in std::mem::take(&mut self.ends) {
+        if (self.phase.stop()).is_some_and(|stop| *stop != Stop::Drained) {
+            for task in std::mem::take(&mut self.recorded.ends) {
                 self.take_back_result(task);
             }
         }
-        if matches!(self.stop, Some(Stop::Failed(_))) {
+        if matches!(self.phase.stop(), Some(Stop::Failed(_))) {
             self.position.forget_attempts();
         }
         let head = Head {
             epoch: claim.unwrap_or(self.head.epoch),
             seq: self.head.seq.next(),
-            status: self.stop.as_ref().map_or(Status::Running, status_after),
+            status: self.phase.stop().map_or(Status::Running, status_after),
             recoveries: 0,
             answers: self.head.answers,
         };
         let entry = self.entry(head);
         let snapshot = self.snapshot(head, entry.len());
-        let boundary = claim.is_some() || self.stop.is_some();
+        let boundary = claim.is_some() || self.phase.is_stopping();
         Commit {
             thread: self.position.thread.clone(),
             expect: self.head,
@@ -215,14 +214,14 @@ impl Run {
                 .push(EntryKind::Step, Change::FrameOpened(opened));
         }
         let mut entry = Entry {
-            kind: self.pending.kind.take().unwrap_or(match self.stop {
+            kind: self.pending.kind.take().unwrap_or(match self.phase.stop() {
                 Some(_) => EntryKind::Stop,
                 None => EntryKind::Attempt,
             }),
             parent: self.head.seq,
             at: self.now,
             changes: std::mem::take(&mut self.pending.changes),
-            stop: self.stop.clone(),
+            stop: self.phase.stop().cloned(),
             extensions: Extensions::default(),
         };
         let sealed = entry.seal(&self.position.thread, head.seq);
@@ -246,7 +245,7 @@ impl Run {
     /// Questions that are new to the store; only a run that stops asks.
     fn questions(&mut self, head: Head) -> Vec<AskedRow> {
         if !matches!(
-            self.stop,
+            self.phase.stop(),
             Some(
                 Stop::Paused { .. }
                     | Stop::Failed(_)
@@ -259,11 +258,12 @@ impl Run {
         }
         let open: Vec<Question> = self
             .open_questions()
-            .filter(|question| !self.asked.contains_key(&question.id))
+            .filter(|question| !self.interrupts.asked.contains_key(&question.id))
             .collect();
         let thread = &self.position.thread;
         for question in &open {
-            self.asked
+            self.interrupts
+                .asked
                 .insert(question.id, (question.task, question.key.clone()));
         }
         let row = |question: Question| AskedRow {
@@ -306,10 +306,11 @@ impl Run {
         self.head.answers = unseen.answers;
         self.head.status = Status::Running;
         for (id, answer) in unseen.answered {
-            let Some((task, key)) = self.asked.get(&id).cloned() else {
+            let Some((task, key)) = self.interrupts.asked.get(&id).cloned() else {
                 continue;
             };
             let is_new = self
+                .interrupts
                 .answers
                 .entry(task)
                 .or_default()

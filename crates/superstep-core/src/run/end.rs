@@ -8,6 +8,7 @@ use crate::graph::Siblings;
 use crate::ids::{FramePath, InterruptId, NodeName, TaskId, Timestamp};
 use crate::node::{Output, Stored, TaskEnd};
 use crate::run::live::{Doing, Ending, LiveFrame, Slot};
+use crate::run::phase::Phase;
 use crate::run::{Run, Step};
 
 impl Run {
@@ -58,7 +59,7 @@ impl Run {
                     .map(|draft| self.question(&path, index, draft))
                     .collect();
                 self.live_frame(&path).set(index, Doing::Asking(questions));
-                self.untold.insert(task);
+                self.recorded.unpersisted_ends.insert(task);
                 return Ok(());
             }
             TaskEnd::Failed(error) => Err(error),
@@ -80,7 +81,7 @@ impl Run {
             Err(error) => self.fail(&path, index, error),
         }
         if self.is_down(task) {
-            self.untold.insert(task);
+            self.recorded.unpersisted_ends.insert(task);
         }
         Ok(())
     }
@@ -178,7 +179,7 @@ impl Run {
         if matches!(live.slots[index as usize].doing, Doing::Asking(_)) {
             // Not an attempt of its own: nothing failed.
             live.slots[index as usize].attempt -= 1;
-            self.untold.remove(&task);
+            self.recorded.unpersisted_ends.remove(&task);
             live.set(
                 index,
                 Doing::Waiting {
@@ -186,7 +187,7 @@ impl Run {
                     handle,
                 },
             );
-            if self.ends.contains(&task) {
+            if self.recorded.ends.contains(&task) {
                 self.free_result(task);
             }
         }
@@ -194,14 +195,15 @@ impl Run {
 
     /// Whether no news can come: nothing runs and nothing waits for its time.
     pub(super) fn is_quiet(&self) -> bool {
-        let held_back = self.draining || self.halting.is_some() || self.ready.is_empty();
+        let held_back = self.draining || self.phase.is_halting() || self.ready.is_empty();
         held_back && !self.live.values().any(LiveFrame::is_under_way)
     }
 
     /// Stops the run once nothing is under way, so that the effect of a sibling in another graph is not cut.
     /// A failure outweighs any other reason to stop.
     pub(super) fn halt(&mut self, stop: Stop) {
-        let stop = match (self.halting.take(), stop) {
+        debug_assert!(!matches!(self.phase, Phase::Stopping(_) | Phase::Over(_)));
+        let stop = match (self.phase.take_halting(), stop) {
             (Some(Stop::Failed(mut failures)), Stop::Failed(more)) => {
                 failures.extend(more);
                 Stop::Failed(failures)
@@ -212,11 +214,11 @@ impl Run {
             (Some(first), _) => first,
             (None, stop) => stop,
         };
-        if self.live.values().any(LiveFrame::is_under_way) {
-            self.halting = Some(stop);
-        } else {
-            self.stop = Some(stop);
-        }
+        let is_busy = self.live.values().any(LiveFrame::is_under_way);
+        self.phase = match is_busy {
+            true => Phase::Halting(stop),
+            false => Phase::Stopping(stop),
+        };
     }
 
     /// Every task that has begun, in task order, those of a subgraph in the place of the task that entered it.
@@ -256,15 +258,15 @@ impl Run {
         let asks = slots
             .iter()
             .any(|slot| matches!(slot.doing, Doing::Asking(_)));
-        match self.halting.take() {
+        match self.phase.take_halting() {
             Some(Stop::Failed(more)) => failures.extend(more),
             Some(stop) if failures.is_empty() => {
-                self.stop = Some(stop);
+                self.phase = Phase::Stopping(stop);
                 return;
             }
             Some(_) | None => {}
         }
-        self.stop = Some(match (failures.is_empty(), asks, self.ready.is_empty()) {
+        self.phase = Phase::Stopping(match (failures.is_empty(), asks, self.ready.is_empty()) {
             (false, _, _) => Stop::Failed(failures),
             (true, _, false) => Stop::Drained,
             (true, true, true) => Stop::Paused {

@@ -20,25 +20,28 @@ mod barrier;
 mod commit;
 mod edit;
 mod end;
-mod hand_over;
 mod live;
 mod open;
+mod phase;
 mod plan;
 mod position;
 mod read;
 mod schema;
+pub mod segment;
 mod showing;
 mod start;
+mod suspend;
 mod watch;
 
 pub use edit::{Edit, EditNode, ForkFrom, fork, update_state};
-pub use hand_over::{Carried, read_outcome};
 pub use open::{Durability, RunCommand, RunOptions};
 pub use read::{
     NextTask, OpenQuestion, ThreadState, check, graph_name, open_questions, read_state,
 };
 pub use schema::check_answer;
+pub use segment::{RunReport, Segment, SegmentEnd, SegmentLimits, Suspension};
 pub use showing::{Counts, Showing};
+pub use suspend::{ResumeToken, read_outcome};
 pub use watch::{Seen, Sight, StreamMode, Watch};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -46,7 +49,7 @@ use std::fmt;
 
 use crate::channel::{Channel, ChannelKind};
 use crate::checkpoint::format::{Breakpoint, Question, Stop};
-use crate::checkpoint::{Commit, Head, Metadata, Saved};
+use crate::checkpoint::{Commit, Head, Metadata, RecordWrite, Saved};
 use crate::error::{Failure, ProtocolError};
 use crate::ids::{FramePath, InterruptId, RunId, Seq, TaskId, ThreadId, Timestamp};
 use crate::node::{Answers, Task, TaskRecords};
@@ -54,6 +57,7 @@ use crate::state::State;
 use crate::value::Value;
 use commit::{LogSize, Pending, Saving};
 use live::LiveFrame;
+use phase::Phase;
 use position::Position;
 
 /// What the driver must do next.
@@ -72,6 +76,10 @@ pub enum Step {
         /// When to call [`Run::time_passed`] at the latest.
         until: Option<Timestamp>,
     },
+    /// Persist this record, then call [`Segment::recorded`]. Only a limited [`Segment`] asks for it.
+    Record(Box<RecordWrite>),
+    /// Leave the run to the next segment. Only a limited [`Segment`] asks for it.
+    Suspend(Suspension),
     /// The run is over, or waits for a person. Neither is an error. Drop whatever still runs.
     Stop(Outcome),
 }
@@ -110,9 +118,10 @@ impl Outcome {
     }
 }
 
-/// One go on one thread. See the module's documentation for how it is driven.
+/// One execution on one thread, from a start or resume until it stops. See the module's documentation for how it is driven.
 pub struct Run {
     options: RunOptions,
+    /// The time, as the driver reported it last.
     now: Timestamp,
     /// Where the store has the thread.
     head: Head,
@@ -122,40 +131,55 @@ pub struct Run {
     live: BTreeMap<FramePath, LiveFrame>,
     /// Graphs whose next superstep is planned and has not begun.
     ready: BTreeSet<FramePath>,
-    /// How many supersteps each graph has made in this run.
+    progress: Progress,
+    /// The frame and index of each started task.
+    places: BTreeMap<TaskId, (FramePath, u32)>,
+    recorded: Recorded,
+    interrupts: Interrupts,
+    pending: Pending,
+    /// The commit that the driver is making durable.
+    saving: Option<Saving>,
+    phase: Phase,
+    /// It was asked to start no further superstep.
+    draining: bool,
+    queue: VecDeque<Step>,
+    size: LogSize,
+    /// The id of the last execution of a task. Starts at a random value, so ids are unique across processes.
+    last_execution: u64,
+}
+
+/// How far the graphs of a run have come in this run.
+#[derive(Debug, Default)]
+struct Progress {
+    /// The supersteps each graph has executed in this run.
     steps: BTreeMap<FramePath, u64>,
     /// Graphs that went to their node for the step limit.
     limited: BTreeSet<FramePath>,
-    /// Graphs whose breakpoint before a superstep was passed by resuming, and which one that is.
+    /// The superstep at which each graph is past the breakpoints before it, because a resume passed them.
     passed: BTreeMap<FramePath, u64>,
-    /// What the run halts for once the supersteps that had begun when it was put down have begun again.
-    held: Option<Stop>,
-    /// Where each started task stands.
-    places: BTreeMap<TaskId, (FramePath, u32)>,
-    /// What tasks recorded in steps, and whole results, as the store had them. A task that begins takes its records.
-    records: BTreeMap<TaskId, TaskRecords>,
+}
+
+/// What tasks recorded. A result may be there although its superstep is not committed.
+#[derive(Debug, Default)]
+struct Recorded {
+    /// What tasks recorded in steps, as the store had it. A task that begins takes its records.
+    steps: BTreeMap<TaskId, TaskRecords>,
+    /// Results, and ends without a result, as the store has them.
     results: BTreeMap<TaskId, Vec<u8>>,
-    /// Tasks that have failed for good or ask, of which the store tells.
+    /// Tasks that failed permanently or are interrupted; already persisted.
     ends: BTreeSet<TaskId>,
-    /// And those of which only this run was told.
-    untold: BTreeSet<TaskId>,
+    /// Tasks that failed permanently or are interrupted; not persisted yet.
+    unpersisted_ends: BTreeSet<TaskId>,
+}
+
+/// The interrupts of a run's tasks.
+#[derive(Debug, Default)]
+struct Interrupts {
     answers: BTreeMap<TaskId, Answers>,
-    /// Questions that were asked before this run and have no answer, by task.
+    /// Interrupts from before this run that have no answer, by task.
     unanswered: BTreeMap<TaskId, Vec<Question>>,
-    /// Questions that the store has and that are not closed.
+    /// Interrupts that the store has and that are not closed.
     asked: BTreeMap<InterruptId, (TaskId, String)>,
-    pending: Pending,
-    saving: Option<Saving>,
-    /// The run is to stop, once this is stored.
-    stop: Option<Stop>,
-    /// The run is to stop, once nothing is under way.
-    halting: Option<Stop>,
-    over: Option<Outcome>,
-    queue: VecDeque<Step>,
-    size: LogSize,
-    draining: bool,
-    /// What the last go at a task was called: counted from a throw of the dice, so that no other process calls one so.
-    goes: u64,
 }
 
 const _: () = {
@@ -170,7 +194,7 @@ impl Run {
             if let Some(step) = self.queue.pop_front() {
                 return step;
             }
-            if let Some(outcome) = &self.over {
+            if let Phase::Over(outcome) = &self.phase {
                 return Step::Stop(outcome.clone());
             }
             if self.saving.is_some() {
@@ -185,23 +209,29 @@ impl Run {
     }
 
     /// Decides one thing; false if there is nothing to decide until news come.
+    ///
+    /// The order is the durability guarantee. Supersteps that ended are applied first, because their writes are what the next
+    /// commit persists. With `Sync`, that commit comes before anything it planned may start, so an acknowledged superstep
+    /// never runs again. The other modes start first and persist meanwhile, except where the commit claims the thread or
+    /// frees a record that a task is about to write again: those must be durable before any task acts on them. Only when
+    /// nothing is left to start or persist, and no task will report by itself, does the run stop.
     fn decide(&mut self) -> bool {
-        if self.stop.is_none() {
+        if !self.phase.is_stopping() {
             self.end_supersteps();
         }
         let starts_first =
             self.options.durability != Durability::Sync && !self.pending.goes_first();
-        if self.stop.is_none() && starts_first && self.start_supersteps() {
+        if !self.phase.is_stopping() && starts_first && self.start_supersteps() {
             return true;
         }
         if self.must_save() {
             self.save();
             return true;
         }
-        if self.stop.is_none() && self.start_supersteps() {
+        if !self.phase.is_stopping() && self.start_supersteps() {
             return true;
         }
-        if self.stop.is_none() && self.is_quiet() {
+        if !self.phase.is_stopping() && self.is_quiet() {
             self.stop_quietly();
             return true;
         }
@@ -218,7 +248,8 @@ impl Run {
         }
         match (saving.outcome, saved.unseen) {
             (Some(_), Some(unseen)) => self.go_on_with(unseen),
-            (outcome, _) => self.over = outcome,
+            (Some(outcome), None) => self.phase = Phase::Over(outcome),
+            (None, _) => {}
         }
         if saved.cancel {
             self.cancel();
@@ -233,9 +264,9 @@ impl Run {
 
     /// Stops the run as soon as it is stored that it stops. The thread can be resumed.
     pub fn cancel(&mut self) {
-        if self.over.is_none() && self.stop.is_none() {
+        if !matches!(self.phase, Phase::Stopping(_) | Phase::Over(_)) {
             self.drop_tasks(|_| true);
-            self.stop = Some(Stop::Cancelled);
+            self.phase = Phase::Stopping(Stop::Cancelled);
         }
     }
 

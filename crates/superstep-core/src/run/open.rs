@@ -16,9 +16,10 @@ use crate::graph::{AnyUpdate, Definition};
 use crate::ids::{Epoch, FramePath, Moment, NodeName, RunId, ThreadId};
 use crate::node::{RECORD_SEQ, StepKept};
 use crate::run::commit::{LogSize, Pending};
-use crate::run::hand_over::{Carried, TakenUp};
+use crate::run::phase::Phase;
 use crate::run::position::Position;
-use crate::run::{Run, plan};
+use crate::run::suspend::{Reopened, ResumeToken};
+use crate::run::{Interrupts, Progress, Recorded, Run, plan};
 use crate::value::Value;
 
 /// What is to be done with a thread.
@@ -37,21 +38,29 @@ pub enum RunCommand {
     Resume,
     /// Go on with a thread whose owner is gone.
     Recover,
-    /// Go on with a run that its driver put down where nothing was under way. It does not count as a recovery, unless
-    /// somebody took it up since and died.
-    GoOn(Carried),
+    /// Continue a run that a segment suspended. That does not count as a recovery, unless another process resumed it since
+    /// and crashed.
+    Continue(ResumeToken),
 }
 
 impl RunCommand {
     /// Whether it goes on with a thread that is running.
     fn takes_over(&self) -> bool {
-        matches!(self, RunCommand::Recover | RunCommand::GoOn(_))
+        matches!(self, RunCommand::Recover | RunCommand::Continue(_))
+    }
+
+    /// The command that takes over the run which an earlier call of this one began.
+    fn into_takeover(self) -> Self {
+        match self {
+            RunCommand::Continue(token) => RunCommand::Continue(token),
+            _ => RunCommand::Recover,
+        }
     }
 
     /// Whether a run was opened with this before: the thread's last run has its id, or it is a run already.
     fn was_taken(&self, position: &Position, options: &RunOptions) -> bool {
         match self {
-            RunCommand::GoOn(_) => true,
+            RunCommand::Continue(_) => true,
             _ => options.run == Some(position.run.run),
         }
     }
@@ -107,6 +116,15 @@ impl Default for RunOptions {
 
 impl Run {
     /// Opens a thread. Nothing runs and nothing is written before the first [`Run::next_step`].
+    ///
+    /// Whether a command may proceed depends on two facts: whether the thread is running, and whether the thread's last run
+    /// is the one that this command began earlier, which only a command with a run id (or a token) can know. A caller that
+    /// lost the reply to its start or resume repeats it under the same id:
+    ///
+    /// | | its own run | another run, or none |
+    /// |---|---|---|
+    /// | running | recover it: its owner may be gone | busy, unless the command takes over |
+    /// | stopped | taken: it was carried out before | proceed |
     pub fn open(
         graph: &Arc<Definition>,
         thread: &ThreadId,
@@ -117,31 +135,25 @@ impl Run {
     ) -> Result<Self, OpenError> {
         let loaded = loaded.unwrap_or_default();
         let is_running = loaded.head.status == Status::Running;
+        let busy = || OpenError::Busy {
+            thread: thread.clone(),
+        };
+        // Without an id it cannot be its own run, so a busy thread is refused before its history is read.
         if is_running && !command.takes_over() && options.run.is_none() {
-            return Err(OpenError::Busy {
-                thread: thread.clone(),
-            });
+            return Err(busy());
         }
         let position = Position::read(graph, thread, &loaded.history)?;
-        let command = match &position {
-            Some(position) if command.was_taken(position, &options) => {
-                if !is_running {
-                    return Err(OpenError::Taken {
-                        thread: thread.clone(),
-                        run: position.run.run,
-                    });
-                }
-                match command {
-                    RunCommand::GoOn(carried) => RunCommand::GoOn(carried),
-                    _ => RunCommand::Recover,
-                }
-            }
-            _ if is_running && !command.takes_over() => {
-                return Err(OpenError::Busy {
+        let own = (position.as_ref()).filter(|position| command.was_taken(position, &options));
+        let command = match (is_running, own) {
+            (true, Some(_)) => command.into_takeover(),
+            (true, None) if !command.takes_over() => return Err(busy()),
+            (false, Some(own)) => {
+                return Err(OpenError::Taken {
                     thread: thread.clone(),
+                    run: own.run.run,
                 });
             }
-            _ => command,
+            (true | false, None) => command,
         };
         match command {
             RunCommand::Start {
@@ -158,35 +170,35 @@ impl Run {
                 };
                 started.open(loaded, position, options, moment)
             }
-            RunCommand::Recover | RunCommand::GoOn(_) if is_running => {
+            RunCommand::Recover | RunCommand::Continue(_) if is_running => {
                 // Of a run that stores only when it stops there may be nothing but its claim.
                 let position = position.unwrap_or_else(|| {
                     Position::empty(graph, thread, lost_run(graph, thread, &loaded))
                 });
-                let taken_up = match &command {
-                    RunCommand::GoOn(carried) if carried.epoch == loaded.head.epoch => {
-                        TakenUp::WherePutDown
+                let reopened = match &command {
+                    RunCommand::Continue(token) if token.epoch == loaded.head.epoch => {
+                        Reopened::Suspended
                     }
-                    _ => TakenUp::AfterDeath,
+                    _ => Reopened::AfterCrash,
                 };
                 let mut run = Self::at(position, &loaded, options, moment);
-                run.go_on(&loaded, taken_up)?;
-                if let RunCommand::GoOn(carried) = command {
-                    run.take_carried(carried);
+                run.go_on(&loaded, reopened)?;
+                if let RunCommand::Continue(token) = command {
+                    run.restore_token(token);
                 }
                 Ok(run)
             }
-            RunCommand::Resume | RunCommand::Recover | RunCommand::GoOn(_) => {
+            RunCommand::Resume | RunCommand::Recover | RunCommand::Continue(_) => {
                 let position = position.filter(has_work);
                 let nothing = || OpenError::NothingToRun {
                     thread: thread.clone(),
                 };
                 let mut run = Self::at(position.ok_or_else(nothing)?, &loaded, options, moment);
                 let frames = run.position.frames.iter();
-                run.passed = frames
+                run.progress.passed = frames
                     .map(|(path, frame)| (path.clone(), frame.step))
                     .collect();
-                run.go_on(&loaded, TakenUp::AfterDeath)?;
+                run.go_on(&loaded, Reopened::AfterCrash)?;
                 if let Some(id) = run.options.run {
                     run.position.run.run = id;
                     run.pending.push(EntryKind::Resume, Change::RunResumed(id));
@@ -212,50 +224,40 @@ impl Run {
             metadata: None,
             live: BTreeMap::new(),
             ready: BTreeSet::from([FramePath::root()]),
-            steps: BTreeMap::new(),
-            limited: BTreeSet::new(),
-            passed: BTreeMap::new(),
-            held: None,
+            progress: Progress::default(),
             places: BTreeMap::new(),
-            records: BTreeMap::new(),
-            results: BTreeMap::new(),
-            ends: BTreeSet::new(),
-            untold: BTreeSet::new(),
-            answers: BTreeMap::new(),
-            unanswered: BTreeMap::new(),
-            asked: BTreeMap::new(),
+            recorded: Recorded::default(),
+            interrupts: Interrupts::default(),
             pending: Pending {
                 claim: Some(loaded.head.epoch.claimed(moment.dice)),
                 ..Pending::default()
             },
             saving: None,
-            stop: None,
-            halting: None,
-            over: None,
+            phase: Phase::Running,
             queue: VecDeque::new(),
             size,
             draining: false,
-            goes: moment.dice,
+            last_execution: moment.dice,
         }
     }
 
     /// Takes in what the thread did and was told before.
-    pub(super) fn go_on(&mut self, loaded: &Loaded, taken_up: TakenUp) -> Result<(), OpenError> {
+    pub(super) fn go_on(&mut self, loaded: &Loaded, reopened: Reopened) -> Result<(), OpenError> {
         self.position.check()?;
         self.take_records(&loaded.records)?;
         self.take_interrupts(&loaded.interrupts)?;
         self.pending.recoveries = if loaded.head.status == Status::Running {
-            // Put down on purpose: that is no failed attempt to get somewhere.
-            loaded.head.recoveries + u32::from(taken_up == TakenUp::AfterDeath)
+            // A suspended run has not crashed, so resuming it is not a recovery.
+            loaded.head.recoveries + u32::from(reopened == Reopened::AfterCrash)
         } else {
             0
         };
         if !has_work(&self.position) {
             // Its owner died between the last superstep and saying so, or had stored nothing.
             self.ready.clear();
-            self.stop = Some(Stop::Finished);
+            self.phase = Phase::Stopping(Stop::Finished);
         } else if self.pending.recoveries > self.options.recoveries_max {
-            self.stop = Some(Stop::Failed(vec![self.poisoned()]));
+            self.phase = Phase::Stopping(Stop::Failed(vec![self.poisoned()]));
         }
         Ok(())
     }
@@ -287,7 +289,7 @@ impl Run {
                 message: crate::error::chain(&error),
                 ..self.poisoned()
             };
-            self.stop = Some(Stop::Failed(vec![failure]));
+            self.phase = Phase::Stopping(Stop::Failed(vec![failure]));
         }
     }
 
@@ -295,13 +297,14 @@ impl Run {
         let thread = self.position.thread.clone();
         for row in rows {
             if row.key == RESULT_KEY {
-                self.results.insert(row.task, row.body.clone());
+                self.recorded.results.insert(row.task, row.body.clone());
                 continue;
             }
             let record = Record::unseal(&row.body, &thread, RECORD_SEQ)?;
             let read = record.labels()?;
             if let RecordContent::Step(step) = record.content {
-                self.records
+                self.recorded
+                    .steps
                     .entry(row.task)
                     .or_default()
                     .insert(row.key.clone(), StepKept { step, read });
@@ -313,16 +316,19 @@ impl Run {
     fn take_interrupts(&mut self, rows: &[InterruptRow]) -> Result<(), OpenError> {
         for row in rows {
             let question = Question::unseal(&row.body, &row.thread, row.seq)?;
-            self.asked
+            self.interrupts
+                .asked
                 .insert(row.id, (question.task, question.key.clone()));
             match &row.answer {
                 Some(answer) => drop(
-                    self.answers
+                    self.interrupts
+                        .answers
                         .entry(question.task)
                         .or_default()
                         .insert(question.key, answer.clone()),
                 ),
                 None => self
+                    .interrupts
                     .unanswered
                     .entry(question.task)
                     .or_default()
@@ -409,7 +415,7 @@ impl Started<'_> {
         );
         if run.position.root().is_some_and(|root| root.next.is_done()) {
             run.ready.clear();
-            run.stop = Some(Stop::Finished);
+            run.phase = Phase::Stopping(Stop::Finished);
         }
         Ok(run)
     }

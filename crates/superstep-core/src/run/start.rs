@@ -13,32 +13,37 @@ use crate::graph::{
 use crate::ids::{FramePath, NodeName, TaskId, Timestamp};
 use crate::node::{Output, Stored, Task, TaskInfo, TaskParts};
 use crate::run::live::{Doing, Ending, LiveFrame, Slot};
+use crate::run::phase::Phase;
 use crate::run::{Run, Step, plan};
 use crate::value::Value;
 
 impl Run {
     /// Begins what is planned and due. True if there is something new for the driver, or the run stops.
+    ///
+    /// A run that was resumed in order to stop ([`Phase::Held`]: it was suspended at a breakpoint, say, while tasks of another
+    /// graph were still out) must first start those supersteps again that were under way, or their tasks would be lost to the
+    /// stop. The resume token says which: a graph whose superstep is in `passed` had begun it. All others stay `ready`, and
+    /// once the loop is through, the run halts.
     pub(super) fn start_supersteps(&mut self) -> bool {
         let (mut tasks, mut held_back) = (Vec::new(), Vec::new());
         let changes = self.pending.changes.len();
         self.start_waiting(&mut tasks);
-        while !self.draining && self.halting.is_none() && self.stop.is_none() {
+        while !self.draining && matches!(self.phase, Phase::Running | Phase::Held(_)) {
             let Some(path) = self.ready.pop_first() else {
                 break;
             };
-            let had_begun = self.passed.get(&path) == Some(&self.position.frame(&path).step);
-            if self.held.is_some() && !had_begun {
+            let had_begun =
+                self.progress.passed.get(&path) == Some(&self.position.frame(&path).step);
+            if matches!(self.phase, Phase::Held(_)) && !had_begun {
                 held_back.push(path);
                 continue;
             }
             self.start_superstep(&path, &mut tasks);
         }
         self.ready.extend(held_back);
-        if let (None, Some(held)) = (&self.halting, self.held.take()) {
-            self.halting = Some(held);
-        }
+        self.phase.release_held();
         let news = !tasks.is_empty()
-            || self.stop.is_some()
+            || self.phase.is_stopping()
             || self.pending.changes.len() > changes
             || self.pending.frees
             || self.live.values().any(LiveFrame::has_ended);
@@ -80,7 +85,7 @@ impl Run {
                 task: id,
                 node: planned.node.clone(),
                 attempt,
-                records: self.records.remove(&id).unwrap_or_default(),
+                records: self.recorded.steps.remove(&id).unwrap_or_default(),
                 doing: Doing::Dropped,
             };
             self.live_frame(path).push(slot);
@@ -113,7 +118,7 @@ impl Run {
 
     fn stops_before(&mut self, path: &FramePath) -> bool {
         let step = self.position.frame(path).step;
-        if self.passed.remove(path) == Some(step) {
+        if self.progress.passed.remove(path) == Some(step) {
             return false;
         }
         let frame = self.position.frame(path);
@@ -154,7 +159,7 @@ impl Run {
         let slot = &self.live_frame(path).slots[index as usize];
         let (id, attempts) = (slot.task, slot.attempt);
         let mut waits_for_store = false;
-        if let Some(result) = self.results.get(&id) {
+        if let Some(result) = self.recorded.results.get(&id) {
             match Output::read(&*graph.ops, result, &self.position.thread) {
                 Ok(Stored::Output(output)) => {
                     // The graph may have changed since: a place that is gone is a failure of the task.
@@ -183,9 +188,10 @@ impl Run {
             }
         }
         if let Some(questions) = self
+            .interrupts
             .unanswered
             .remove(&id)
-            .filter(|_| !self.answers.contains_key(&id))
+            .filter(|_| !self.interrupts.answers.contains_key(&id))
         {
             // Nobody has answered yet: running the node again would only ask again. The attempt that asked counts,
             // for it is taken back when the answer comes.
@@ -256,8 +262,8 @@ impl Run {
         several: bool,
         handle: Option<Failure>,
     ) -> Task {
-        self.goes = self.goes.wrapping_add(1);
-        let go = self.goes;
+        self.last_execution = self.last_execution.wrapping_add(1);
+        let go = self.last_execution;
         let live = self.live_frame(path);
         let handling = handle.is_some();
         live.set(index, Doing::Running { handling });
@@ -287,7 +293,7 @@ impl Run {
             remaining_steps: self
                 .options
                 .step_limit
-                .saturating_sub(self.steps.get(path).copied().unwrap_or(0) + 1),
+                .saturating_sub(self.progress.steps.get(path).copied().unwrap_or(0) + 1),
             context: self.position.run.context.clone(),
             stateless: !frame.stored,
         };
@@ -316,7 +322,12 @@ impl Run {
             } else {
                 records
             },
-            answers: self.answers.get(&id).cloned().unwrap_or_default(),
+            answers: self
+                .interrupts
+                .answers
+                .get(&id)
+                .cloned()
+                .unwrap_or_default(),
         })
     }
 

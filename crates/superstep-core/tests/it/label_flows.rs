@@ -484,6 +484,7 @@ impl World {
                     }
                     run.task_ended(id, end, NOW).unwrap();
                 }
+                Step::Record(_) | Step::Suspend(_) => unreachable!("only a limited segment does"),
                 Step::Stop(outcome) => return Some(outcome),
             }
         }

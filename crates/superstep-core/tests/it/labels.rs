@@ -97,6 +97,7 @@ fn run(graph: &Graph<Mail>, store: &Memory, dies: impl Fn() -> bool) -> Outcome 
                     }
                     run.task_ended(id, end, Timestamp(0)).unwrap();
                 }
+                Step::Record(_) | Step::Suspend(_) => unreachable!("only a limited segment does"),
                 Step::Stop(outcome) => return outcome,
             }
         }

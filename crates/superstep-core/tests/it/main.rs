@@ -9,9 +9,9 @@
 mod archive;
 mod budgets;
 mod format;
-mod hand_over;
 mod label_flows;
 mod labels;
 mod protocol;
 mod simulate;
 mod supersteps;
+mod suspend;

@@ -166,6 +166,7 @@ impl<'a> World<'a> {
                         run.time_passed(self.now);
                     }
                 },
+                Step::Record(_) | Step::Suspend(_) => unreachable!("only a limited segment does"),
                 Step::Stop(outcome) => break outcome,
             }
         };

@@ -15,7 +15,7 @@ use superstep::checkpoint::BoxFuture;
 use superstep::driver::Order;
 use superstep::graph::Definition;
 use superstep::{
-    Clock, DriveError, Engine, Report, RunId, Runtime, RuntimeBuilder, ThreadId, Wire,
+    Clock, DriveError, Engine, RunId, RunReport, Runtime, RuntimeBuilder, ThreadId, Wire,
 };
 use superstep_conformance::services;
 use superstep_postgres::{Options, Postgres};
@@ -151,7 +151,7 @@ impl Engine for Here {
         thread: &'a ThreadId,
         id: RunId,
         order: &'a Order,
-    ) -> BoxFuture<'a, Result<Report, DriveError>> {
+    ) -> BoxFuture<'a, Result<RunReport, DriveError>> {
         self.restate.carry_out(thread, id, order)
     }
 

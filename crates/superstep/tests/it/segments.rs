@@ -9,7 +9,8 @@ use superstep::driver::{Order, Ordered};
 use superstep::error::{CheckpointError, OpenError};
 use superstep::prelude::*;
 use superstep::{
-    Boundary, Clock, DriveError, RetryPolicy, RunId, RunOptions, SegmentLimits, ThreadId, Timestamp,
+    Clock, DriveError, RetryPolicy, RunId, RunOptions, SegmentEnd, SegmentLimits, Suspension,
+    ThreadId, Timestamp,
 };
 
 use crate::kit::{Log, LogUpdate, asks, says, wrote};
@@ -27,19 +28,19 @@ async fn carry_out(
     for _ in 0..100 {
         carried = Some(
             match runtime.segment(thread, id, order, carried, &limits).await? {
-                Boundary::Stopped(_) => return Ok(()),
-                Boundary::GoOn(carried) => carried,
-                Boundary::Sleep { until, carried } => {
+                SegmentEnd::Stopped(_) => return Ok(()),
+                SegmentEnd::Suspended(Suspension::Continue(token)) => token,
+                SegmentEnd::Suspended(Suspension::Sleep { until, token }) => {
                     time.store(until.0, Ordering::SeqCst);
-                    carried
+                    token
                 }
-                Boundary::HandOver { tasks, carried } => {
+                SegmentEnd::Suspended(Suspension::Dispatch { tasks, token }) => {
                     for task in tasks {
                         runtime
-                            .run_task(thread, id, order, &carried, task, &limits)
+                            .run_task(thread, id, order, &token, task, &limits)
                             .await?;
                     }
-                    carried
+                    token
                 }
             },
         );
@@ -186,7 +187,7 @@ async fn a_call_that_is_overtaken_by_an_earlier_one_of_its_order_is_made_again_a
     );
     assert!(!overtaken.is_refusal());
     let again = runtime.segment(&thread, id, &order, None, &limits()).await;
-    assert!(matches!(again, Ok(Boundary::Stopped(_))), "{again:?}");
+    assert!(matches!(again, Ok(SegmentEnd::Stopped(_))), "{again:?}");
 }
 
 #[tokio::test]
@@ -266,7 +267,10 @@ async fn an_answer_that_an_earlier_call_takes_meanwhile_is_not_reported_as_done(
             };
             let begun = earlier.segment(&thread, id, &order, None, &limits);
             let begun = runtime.block_on(begun).unwrap();
-            assert!(matches!(begun, Boundary::GoOn(_)), "{begun:?}");
+            assert!(
+                matches!(begun, SegmentEnd::Suspended(Suspension::Continue(_))),
+                "{begun:?}"
+            );
         }
     };
     let (is_first, begins) = (AtomicBool::new(true), Arc::new(begins));

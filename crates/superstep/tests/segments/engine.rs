@@ -7,9 +7,10 @@ use std::time::Duration;
 use superstep::checkpoint::BoxFuture;
 use superstep::driver::{Order, Ordered};
 use superstep::graph::Definition;
-use superstep::run::Carried;
+use superstep::run::ResumeToken;
 use superstep::{
-    Boundary, DriveError, Engine, Memory, Report, RunId, Runtime, SegmentLimits, ThreadId,
+    DriveError, Engine, Memory, RunId, RunReport, Runtime, SegmentEnd, SegmentLimits, Suspension,
+    ThreadId,
 };
 use tokio::task::JoinSet;
 
@@ -58,7 +59,7 @@ impl Segments {
         thread: &ThreadId,
         id: RunId,
         order: &Order,
-    ) -> Result<Report, DriveError> {
+    ) -> Result<RunReport, DriveError> {
         let _turn = self.turn.lock().await;
         let order = Order::from_bytes(&order.to_bytes(thread), thread).unwrap();
         if let Ordered::Update { .. } | Ordered::Fork { .. } = order.what {
@@ -71,21 +72,21 @@ impl Segments {
         let mut carried = None;
         loop {
             carried = Some(match self.segment(thread, id, &order, carried).await? {
-                Boundary::Stopped(report) => return Ok(report),
-                Boundary::GoOn(carried) => carried,
-                Boundary::Sleep { until, carried } => {
+                SegmentEnd::Stopped(report) => return Ok(report),
+                SegmentEnd::Suspended(Suspension::Continue(token)) => token,
+                SegmentEnd::Suspended(Suspension::Sleep { until, token }) => {
                     while superstep::Clock::default().now() < until {
                         if !self.one.is_wanted(thread).await? {
                             break;
                         }
                         tokio::time::sleep(Duration::from_millis(5)).await;
                     }
-                    carried
+                    token
                 }
-                Boundary::HandOver { tasks, carried } => {
+                SegmentEnd::Suspended(Suspension::Dispatch { tasks, token }) => {
                     let run = |task| {
                         self.other
-                            .run_task(thread, id, &order, &carried, task, &self.limits)
+                            .run_task(thread, id, &order, &token, task, &self.limits)
                     };
                     for task in &tasks {
                         run(*task).await?;
@@ -94,7 +95,7 @@ impl Segments {
                     for task in &tasks {
                         run(*task).await?;
                     }
-                    carried
+                    token
                 }
             });
         }
@@ -105,8 +106,8 @@ impl Segments {
         thread: &ThreadId,
         id: RunId,
         order: &Order,
-        carried: Option<Carried>,
-    ) -> Result<Boundary, DriveError> {
+        carried: Option<ResumeToken>,
+    ) -> Result<SegmentEnd, DriveError> {
         let make = || {
             self.one
                 .segment(thread, id, order, carried.clone(), &self.limits)
@@ -132,7 +133,7 @@ impl Engine for InSegments {
         thread: &'a ThreadId,
         id: RunId,
         order: &'a Order,
-    ) -> BoxFuture<'a, Result<Report, DriveError>> {
+    ) -> BoxFuture<'a, Result<RunReport, DriveError>> {
         Box::pin(self.segments.drive(thread, id, order))
     }
 

@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use superstep_core::checkpoint::{Answer, AnswerBody, Checkpointer, Commit, Memory};
 use superstep_core::node::{Task, TaskEnd};
-use superstep_core::run::{Carried, Durability, RunCommand, RunOptions};
+use superstep_core::run::{Durability, ResumeToken, RunCommand, RunOptions};
 use superstep_core::{
     END, Graph, GraphBuilder, Interrupt, Moment, NodeCx, NodeError, Outcome, RetryPolicy, Run,
     RunId, START, State, Step, TaskId, ThreadId, Timestamp, Value, View,
@@ -119,8 +119,8 @@ impl Bench {
         run
     }
 
-    fn go_on(&mut self, carried: &Carried) -> Run {
-        let mut run = self.open(RunCommand::GoOn(carried.clone()));
+    fn go_on(&mut self, carried: &ResumeToken) -> Run {
+        let mut run = self.open(RunCommand::Continue(carried.clone()));
         self.save(&mut run);
         run
     }
@@ -149,7 +149,7 @@ impl Bench {
     }
 
     /// Somebody else runs these, and writes down what became of them.
-    fn run_elsewhere(&mut self, carried: &Carried, ids: &[TaskId]) {
+    fn run_elsewhere(&mut self, carried: &ResumeToken, ids: &[TaskId]) {
         for task in self.tasks(carried) {
             if ids.contains(&task.id()) {
                 let receipt = task.receipt();
@@ -161,7 +161,7 @@ impl Bench {
         }
     }
 
-    fn tasks(&mut self, carried: &Carried) -> Vec<Task> {
+    fn tasks(&mut self, carried: &ResumeToken) -> Vec<Task> {
         let loaded = block_on(self.store.load(&self.thread)).unwrap().unwrap();
         let (graph, options, moment) = (
             self.graph.definition().clone(),
@@ -193,6 +193,7 @@ impl Bench {
                     self.now = until.expect("something is waited for");
                     run.time_passed(self.now);
                 }
+                Step::Record(_) | Step::Suspend(_) => unreachable!("only a limited segment does"),
                 Step::Stop(outcome) => return outcome,
             }
         }
@@ -233,8 +234,8 @@ fn being_put_down_is_no_recovery_however_many_there_were() {
     let mut run = bench.open(RunCommand::Recover);
     assert_eq!(bench.save(&mut run).head.recoveries, 1);
     drop(started(&mut run));
-    let carried = run.carried();
-    let mut run = bench.open(RunCommand::GoOn(carried));
+    let carried = run.resume_token();
+    let mut run = bench.open(RunCommand::Continue(carried));
     let claim = bench.save(&mut run);
     assert_eq!((claim.head.recoveries, claim.entry), (1, None));
     assert_eq!(bench.drive(&mut run), Outcome::Finished);
@@ -261,7 +262,7 @@ fn tasks_that_are_tried_again_can_be_handed_over() {
             step => panic!("{step:?}"),
         }
     }
-    let (carried, again) = (run.carried(), ids(&again));
+    let (carried, again) = (run.resume_token(), ids(&again));
     drop(run);
     // Their clock is behind.
     let made = bench.tasks(&carried);
@@ -282,7 +283,7 @@ fn an_attempt_that_failed_elsewhere_is_stored_before_its_retry_is_waited_for() {
     let mut bench = Bench::new(pair(builder, ["a", "b"]));
     let mut run = bench.start();
     let handed = ids(&started(&mut run));
-    let carried = run.carried();
+    let carried = run.resume_token();
     bench.run_elsewhere(&carried, &handed);
     let mut run = bench.go_on(&carried);
     assert!(bench.save(&mut run).entry.is_some());
@@ -313,12 +314,12 @@ fn a_task_that_failed_for_good_does_not_run_again_because_its_run_was_put_down()
     let mut bench = Bench::new(graph);
     let mut run = bench.start();
     let handed = ids(&started(&mut run));
-    let carried = run.carried();
+    let carried = run.resume_token();
     bench.run_elsewhere(&carried, &handed);
     let mut run = bench.go_on(&carried);
     bench.save(&mut run);
     assert!(run.is_stored());
-    let carried = run.carried();
+    let carried = run.resume_token();
     bench.now = Timestamp(3_600_000);
     let mut run = bench.go_on(&carried);
     assert!(matches!(run.next_step(), Step::Wait { until: Some(_) }));
@@ -359,7 +360,7 @@ fn a_breakpoint_is_not_lost_while_tasks_of_another_graph_are_away() {
         .for_each(|task| bench.run_here(&mut run, task));
     bench.save(&mut run);
     assert!(matches!(run.next_step(), Step::Wait { .. }));
-    let (carried, away) = (run.carried(), ids(&away));
+    let (carried, away) = (run.resume_token(), ids(&away));
     drop(run);
     bench.run_elsewhere(&carried, &away);
     let mut run = bench.go_on(&carried);
@@ -382,7 +383,7 @@ fn a_breakpoint_that_nobody_came_to_is_not_passed() {
     let mut bench = Bench::new(graph);
     let mut run = bench.start();
     drop(started(&mut run));
-    let carried = run.carried();
+    let carried = run.resume_token();
     let mut run = bench.go_on(&carried);
     started(&mut run)
         .into_iter()
@@ -408,7 +409,7 @@ fn a_task_whose_answer_came_while_it_asked_elsewhere_runs_again() {
     let mut run = bench.open(RunCommand::Resume);
     bench.save(&mut run);
     let handed = ids(&started(&mut run));
-    let carried = run.carried();
+    let carried = run.resume_token();
     bench.run_elsewhere(&carried, &handed);
     bench.answer("second", &questions);
     let mut run = bench.go_on(&carried);

@@ -1,10 +1,10 @@
-//! Puts a run down where nothing is under way, takes it up again, and lets others run its tasks.
+//! Suspends a run where nothing is under way, resumes it elsewhere, and lets other workers execute its tasks.
 //!
-//! A driver that spreads one run over many processes needs three things that one process does not. A run is put
-//! down at a boundary and taken up elsewhere without that counting as a crash: what is not stored goes along as
-//! [`Carried`]. Tasks of a wide superstep are run by whoever has room: each is named by its id, and made again from what
-//! is stored ([`Run::tasks`]). And what became of such a task is written down, because nobody is there to be told: a result
-//! is recorded anyway, and any other end by its [`Receipt`](crate::node::Receipt).
+//! A driver that spreads one run over many processes needs three things that one process does not. A run suspends and
+//! resumes elsewhere without that counting as a crash: what the store does not know travels in a [`ResumeToken`]. Tasks of
+//! a wide superstep are executed by any worker: each is named by its id, and built again from the store ([`Run::tasks`]).
+//! And how such a task ended is persisted, because its run is not there to be told: a result is recorded anyway, and any
+//! other end by its [`Receipt`](crate::node::Receipt). The rules of when to suspend are in [`segment`](super::segment).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,19 +15,20 @@ use crate::channel::{Channel, ChannelKind};
 use crate::checkpoint::format::{
     AfterFailure, Breakpoint, EndRecord, EndedHow, Entry, Question, Stop,
 };
-use crate::checkpoint::{Loaded, RESULT_KEY, Released, ReleasedRecords, Status};
+use crate::checkpoint::{Glance, Loaded, RESULT_KEY, Released, ReleasedRecords, Status};
 use crate::error::{FormatError, OpenError};
 use crate::graph::Definition;
 use crate::ids::{Epoch, FramePath, Moment, TaskId, ThreadId, Timestamp};
 use crate::node::Task;
 use crate::run::live::Doing;
+use crate::run::phase::Phase;
 use crate::run::position::{Frame, Position};
 use crate::run::{Outcome, Run, RunOptions, Step, open_questions};
 
-/// What a run takes along when it is put down: whatever the store does not know. It holds nothing of the user's.
+/// What a suspended run needs to resume besides the store. Holds no user data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Carried {
-    /// Its last epoch. If the thread is at another one by then, somebody took the run up and did not get far.
+pub struct ResumeToken {
+    /// The run's epoch. If the thread is at another one when it resumes, another process resumed it since and crashed.
     pub epoch: Epoch,
     /// How many supersteps each graph has made, for the step limit. Pairs, for a path is no key of JSON.
     pub(super) steps: Vec<(FramePath, u64)>,
@@ -40,7 +41,20 @@ pub struct Carried {
     pub(super) halting: Option<Halting>,
 }
 
-/// Why a run that was put down is to stop. A failure is not carried: whoever takes the run up meets it again.
+impl ResumeToken {
+    /// Whether a dispatched task of the suspended run must still be executed, given what the store says of it.
+    pub fn awaits_task(&self, glance: &Glance) -> bool {
+        let is_ended = glance.records.iter().any(|row| row.key == RESULT_KEY);
+        self.is_current(glance) && !is_ended
+    }
+
+    /// Whether the suspended run still waits: no other process claimed the thread, and nobody requested a cancel.
+    pub fn is_current(&self, glance: &Glance) -> bool {
+        glance.epoch == self.epoch && glance.status == Status::Running && !glance.cancel
+    }
+}
+
+/// Why a suspended run must stop. A failure is not part of it: the process that resumes the run meets it again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Halting {
     Breakpoint(Breakpoint),
@@ -81,56 +95,72 @@ impl Run {
         self.saving.is_none()
             && self.pending.claim.is_none()
             && !self.pending.has_entry()
-            && !self.untold.iter().any(|task| self.is_down(*task))
+            && !self
+                .recorded
+                .unpersisted_ends
+                .iter()
+                .any(|task| self.is_down(*task))
             && self.position.frames.values().all(is_stored)
     }
 
-    /// What is to be given to [`RunCommand::GoOn`](crate::run::RunCommand::GoOn) once this run is dropped.
-    pub fn carried(&self) -> Carried {
-        Carried {
+    /// Returns what [`RunCommand::Continue`](crate::run::RunCommand::Continue) needs once this run is dropped.
+    pub fn resume_token(&self) -> ResumeToken {
+        ResumeToken {
             epoch: self.head.epoch,
-            steps: (self.steps.iter())
+            steps: (self.progress.steps.iter())
                 .map(|(path, steps)| (path.clone(), *steps))
                 .collect(),
-            limited: self.limited.clone(),
+            limited: self.progress.limited.clone(),
             passed: (self.live.keys())
                 .map(|path| (path.clone(), self.position.frame(path).step))
-                .chain(self.passed.iter().map(|(path, step)| (path.clone(), *step)))
+                .chain(
+                    self.progress
+                        .passed
+                        .iter()
+                        .map(|(path, step)| (path.clone(), *step)),
+                )
                 .collect(),
-            halting: self.halting.as_ref().and_then(Halting::of),
+            halting: match &self.phase {
+                Phase::Held(stop) | Phase::Halting(stop) => Halting::of(stop),
+                _ => None,
+            },
         }
     }
 
-    pub(super) fn take_carried(&mut self, carried: Carried) {
-        self.steps = carried.steps.into_iter().collect();
-        self.limited = carried.limited;
-        self.passed = carried.passed.into_iter().collect();
-        self.held = carried.halting.map(Halting::stop);
+    pub(super) fn restore_token(&mut self, token: ResumeToken) {
+        self.progress.steps = token.steps.into_iter().collect();
+        self.progress.limited = token.limited;
+        self.progress.passed = token.passed.into_iter().collect();
+        if let (Phase::Running, Some(halting)) = (&self.phase, token.halting) {
+            self.phase = Phase::Held(halting.stop());
+        }
     }
 
-    /// The tasks that a run which was put down would start, made to be run in its name: what they record counts for as
-    /// long as nobody else takes the thread up. Nothing is claimed.
+    /// Builds the tasks that a suspended run would start, to be executed on its behalf: their records count until another
+    /// process claims the thread. Claims nothing itself.
     pub fn tasks(
         graph: &Arc<Definition>,
         thread: &ThreadId,
         loaded: &Loaded,
         options: RunOptions,
-        carried: Carried,
+        token: ResumeToken,
         moment: Moment,
     ) -> Result<Vec<Task>, OpenError> {
         let nothing = || OpenError::NothingToRun {
             thread: thread.clone(),
         };
-        if loaded.head.status != Status::Running || loaded.head.epoch != carried.epoch {
+        if loaded.head.status != Status::Running || loaded.head.epoch != token.epoch {
             return Err(nothing());
         }
         let position = Position::read(graph, thread, &loaded.history)?.ok_or_else(nothing)?;
         let mut run = Self::at(position, loaded, options, moment);
-        run.go_on(loaded, TakenUp::WherePutDown)?;
-        run.take_carried(carried);
+        run.go_on(loaded, Reopened::Suspended)?;
+        run.restore_token(token);
         run.pending.claim = None;
         // Nothing begins that had not.
-        run.held.get_or_insert(Stop::Drained);
+        if let Phase::Running = run.phase {
+            run.phase = Phase::Held(Stop::Drained);
+        }
         run.start_supersteps();
         // Those that are tried again were due by the clock of whoever handed them over.
         run.now = Timestamp(i64::MAX);
@@ -156,10 +186,10 @@ impl Run {
         live.set(index, Doing::Running { handling });
         let told = self.task_ended(task, end.how.into(), self.now);
         debug_assert!(told.is_ok(), "the task was just set to run");
-        self.untold.remove(&task);
+        self.recorded.unpersisted_ends.remove(&task);
         // That it is tried again is in the thread's history; any other end is found again until the run stops.
         match self.is_down(task) {
-            true => drop(self.ends.insert(task)),
+            true => drop(self.recorded.ends.insert(task)),
             false => self.take_back_result(task),
         }
     }
@@ -174,7 +204,9 @@ impl Run {
 
     /// Whether a task ended with a question that has an answer by now.
     pub(super) fn is_answered(&self, task: TaskId, end: &EndRecord) -> bool {
-        let (EndedHow::Paused(drafts), Some(answers)) = (&end.how, self.answers.get(&task)) else {
+        let (EndedHow::Paused(drafts), Some(answers)) =
+            (&end.how, self.interrupts.answers.get(&task))
+        else {
             return false;
         };
         drafts.iter().any(|draft| answers.contains_key(&draft.key))
@@ -189,8 +221,8 @@ impl Run {
 
     /// Forgets what is recorded as a task's result; its steps stay.
     pub(super) fn take_back_result(&mut self, task: TaskId) {
-        self.results.remove(&task);
-        self.ends.remove(&task);
+        self.recorded.results.remove(&task);
+        self.recorded.ends.remove(&task);
         self.pending.released.push(Released {
             task,
             which: ReleasedRecords::Result,
@@ -198,11 +230,13 @@ impl Run {
     }
 }
 
-/// Whether a run is taken up where it was put down on purpose.
+/// How a run that is under way came to be opened again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TakenUp {
-    WherePutDown,
-    AfterDeath,
+pub(super) enum Reopened {
+    /// From where it was suspended on purpose.
+    Suspended,
+    /// Its owner crashed.
+    AfterCrash,
 }
 
 /// How a run stopped, from the entry that says so and the questions of its thread; none if it has not stopped there.
