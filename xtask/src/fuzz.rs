@@ -131,13 +131,13 @@ fn artifact(command: &mut Command) -> anyhow::Result<PathBuf> {
         bail!("`{}` failed", in_words(command));
     }
     let messages = String::from_utf8_lossy(&output.stdout);
-    let built = messages.lines().filter_map(|line| {
+    let mut built = messages.lines().filter_map(|line| {
         let message: Json = serde_json::from_str(line).ok()?;
         let is_ours = message["target"]["name"] == PACKAGE && message["target"]["kind"][0] == "bin";
         let path = message["executable"].as_str().filter(|_| is_ours)?;
         Some(PathBuf::from(path))
     });
-    built.last().context("cargo built no fuzzer")
+    built.next_back().context("cargo built no fuzzer")
 }
 
 impl Fuzzer {
