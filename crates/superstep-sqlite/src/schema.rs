@@ -40,8 +40,11 @@ const MIGRATIONS: &[Migration] = &[
 /// Statements, and what has to be computed for rows that are there already.
 struct Migration {
     sql: &'static str,
-    fill: Option<fn(&Connection) -> Result<(), Fault>>,
+    fill: Option<FillRows>,
 }
+
+/// Computes what a migration adds to rows that are there already.
+type FillRows = fn(&Connection) -> Result<(), Fault>;
 
 impl Migration {
     const fn sql(sql: &'static str) -> Self {
