@@ -8,6 +8,7 @@ use crate::agents::AnyAgent;
 use crate::home::Home;
 use crate::inbox::ShortIds;
 use crate::inbox::approval::{record_display, short_digest};
+use crate::printable::printable;
 use crate::private;
 use crate::questions::Asked;
 use crate::say::Say;
@@ -20,7 +21,7 @@ pub async fn display(talk: &Talk<'_>, agent: &dyn AnyAgent, asked: &Asked) -> an
     let is_long = text.lines().count() > LONG_LINES || text.len() > LONG_BYTES;
     if is_long {
         let file = file(talk.home, asked);
-        let written = private::write(&file, visible(&format!("{text}\n")).as_bytes());
+        let written = private::write(&file, format!("{}\n", printable(&text)).as_bytes());
         text.push_str(&match written {
             Ok(()) => format!("\nThe whole text is also in {}", file.display()),
             Err(error) => format!("\n`{}` cannot be written: {error}", file.display()),
@@ -102,18 +103,6 @@ fn file(home: &Home, asked: &Asked) -> PathBuf {
 pub fn remove_file(home: &Home, asked: &Asked) {
     // Most items have none.
     let _ = std::fs::remove_file(file(home, asked));
-}
-
-/// Text for a file that people look at in a terminal: control characters are escaped.
-fn visible(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c.is_control() && !matches!(c, '\n' | '\t') {
-            true => out.extend(c.escape_unicode()),
-            false => out.push(c),
-        }
-    }
-    out
 }
 
 /// Returns a text in one line of so many characters at most.
