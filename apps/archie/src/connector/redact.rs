@@ -60,6 +60,14 @@ impl Redaction {
         }
     }
 
+    /// Goes through all of them, also behind the first in which something was taken out.
+    fn every<'a>(&self, mut found: bool, values: impl Iterator<Item = &'a mut Json>) -> bool {
+        for value in values {
+            found |= self.json(value);
+        }
+        found
+    }
+
     /// Whether anything was taken out.
     fn json(&self, value: &mut Json) -> bool {
         match value {
@@ -67,18 +75,14 @@ impl Redaction {
                 *text = self.text(text);
                 true
             }
-            Json::Array(items) => items
-                .iter_mut()
-                .fold(false, |found, item| self.json(item) || found),
+            Json::Array(items) => self.every(false, items.iter_mut()),
             Json::Object(fields) => {
                 let named = fields.keys().any(|name| self.0.is_match(name.as_str()));
                 if named {
                     let all = std::mem::take(fields).into_iter();
                     *fields = all.map(|(name, value)| (self.text(&name), value)).collect();
                 }
-                fields
-                    .values_mut()
-                    .fold(named, |found, value| self.json(value) || found)
+                self.every(named, fields.values_mut())
             }
             _ => false,
         }

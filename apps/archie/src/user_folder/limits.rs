@@ -76,7 +76,7 @@ impl Allowance {
 /// A size as people write it: `1 MiB`, `700 bytes`.
 pub fn spell_bytes(bytes: u64) -> String {
     for (unit, name) in [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
-        if bytes >= unit && bytes % unit == 0 {
+        if bytes >= unit && bytes.is_multiple_of(unit) {
             return format!("{} {name}", bytes / unit);
         }
     }

@@ -13,6 +13,7 @@ use superstep_core::error::CheckpointError;
 use superstep_core::store::{Namespace, PutItem, Search, Store, StoreError};
 use superstep_core::{ThreadId, Timestamp, Value};
 use superstep_sqlite::Sqlite;
+use tokio::task::JoinSet;
 
 const THREADS: usize = 12;
 const ITEMS: usize = 8;
@@ -67,8 +68,10 @@ async fn read_everything(path: &Path) -> Result<(), String> {
         limit: 100,
         offset: 0,
     };
-    let mut query = ThreadQuery::default();
-    query.page = page;
+    let mut query = ThreadQuery {
+        page,
+        ..ThreadQuery::default()
+    };
     let mut ids: Vec<_> = db.threads(&query).await.map_err(named)?;
     ids.sort_by(|a, b| a.thread.cmp(&b.thread));
     ids.dedup_by(|a, b| a.thread == b.thread);
@@ -129,11 +132,10 @@ async fn a_damaged_file_is_read_right_or_refused_by_name_and_at_once() {
         std::fs::write(&path, damaged).unwrap();
         let begun = Instant::now();
         // A panic inside says what was wrong; this says where.
-        let read = tokio::spawn({
-            let path = path.clone();
-            async move { read_everything(&path).await }
-        })
-        .await;
+        let mut reads = JoinSet::new();
+        let file = path.clone();
+        reads.spawn(async move { read_everything(&file).await });
+        let read = reads.join_next().await.unwrap();
         let read = read.unwrap_or_else(|wrong| panic!("bit {bit} of byte {at}: {wrong}"));
         assert!(
             begun.elapsed() < Duration::from_secs(2),
