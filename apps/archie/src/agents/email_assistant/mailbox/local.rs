@@ -173,8 +173,11 @@ impl Local {
 
     /// Reads from the outbox which mails were answered. Of mails that claim the same id nobody knows which was.
     fn answered_now(&self, mails: &[Email]) -> anyhow::Result<BTreeSet<String>> {
-        let Some(outbox) = UserFolder::open_unlinked(&self.outbox)? else {
-            return Ok(BTreeSet::new());
+        let outbox = match UserFolder::open_unlinked(&self.outbox) {
+            Ok(Some(outbox)) => outbox,
+            // Nothing was ever sent through a link: sending refuses it, and says so.
+            Ok(None) | Err(FolderError::NotAFolder { .. }) => return Ok(BTreeSet::new()),
+            Err(error) => return Err(error.into()),
         };
         let mut answered = BTreeSet::new();
         for entry in outbox.entries(SENT_MAX)?.entries {
