@@ -32,8 +32,10 @@ The helper of this workspace.
 usage: cargo xtask <command>
 
 commands:
-  verify [--long] [--seed N]    run every check that CI runs, stop at the first that fails
+  verify [--long] [--from STEP] [--seed N]
+                                run every check that CI runs, stop at the first that fails
                                 --long  also what does not fit CI, and write results/verify-long.json
+                                --from  begin at this step, to continue after one that failed
                                 --seed  the seed of the randomised checks; default: taken from the commit
   crash NAME [--backend sqlite|postgres|cluster] [--trials N] [--seed N] [--mutant NAME] [--json]
                                 break things on purpose and count what must never happen
@@ -100,6 +102,7 @@ enum Command {
     Help,
     Verify {
         profile: steps::Profile,
+        from: Option<String>,
         seed: Option<u64>,
     },
     Crash(crash::CrashArgs),
@@ -152,16 +155,21 @@ fn parse_alone(mut parser: lexopt::Parser, command: Command) -> Result<Command, 
 }
 
 fn parse_verify(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let (mut profile, mut seed) = (steps::Profile::Short, None);
+    let (mut profile, mut from, mut seed) = (steps::Profile::Short, None, None);
     while let Some(arg) = parser.next()? {
         match arg {
             Long("long") => profile = steps::Profile::Long,
+            Long("from") => from = Some(parser.value()?.string()?),
             Long("seed") => seed = Some(parser.value()?.parse()?),
             Long("help") | Short('h') => return Ok(Command::Help),
             other => return Err(other.unexpected()),
         }
     }
-    Ok(Command::Verify { profile, seed })
+    Ok(Command::Verify {
+        profile,
+        from,
+        seed,
+    })
 }
 
 fn parse_crash(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
@@ -318,7 +326,11 @@ fn parse_service(name: String) -> Result<String, String> {
 fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Help => print_usage(),
-        Command::Verify { profile, seed } => verify::run(profile, seed)?,
+        Command::Verify {
+            profile,
+            from,
+            seed,
+        } => verify::run(profile, from.as_deref(), seed)?,
         Command::Crash(args) => crash::run(&args)?,
         Command::Fuzz(args) => fuzz::run(&args)?,
         Command::Deny(args) => deny::run(&args)?,
@@ -352,13 +364,15 @@ mod tests {
             parse_line("verify"),
             Ok(Command::Verify {
                 profile: steps::Profile::Short,
+                from: None,
                 seed: None
             })
         );
         assert_eq!(
-            parse_line("verify --long --seed 7"),
+            parse_line("verify --long --from wasm --seed 7"),
             Ok(Command::Verify {
                 profile: steps::Profile::Long,
+                from: Some("wasm".to_owned()),
                 seed: Some(7)
             })
         );

@@ -14,7 +14,8 @@ use crate::workspace::{cargo, in_words, output_of, program, root};
 
 const WASM: &str = "wasm32-unknown-unknown";
 
-pub(crate) fn run(profile: Profile, seed: Option<u64>) -> anyhow::Result<()> {
+pub(crate) fn run(profile: Profile, from: Option<&str>, seed: Option<u64>) -> anyhow::Result<()> {
+    let steps = steps_from(from)?;
     let commit = commit();
     let seed = seed.unwrap_or_else(|| seed_of(commit.as_deref()));
     eprintln!(
@@ -30,13 +31,28 @@ pub(crate) fn run(profile: Profile, seed: Option<u64>) -> anyhow::Result<()> {
         seed,
         steps: Vec::new(),
     };
-    let outcome = run_steps(STEPS, &mut results);
+    let outcome = run_steps(steps, &mut results);
     if profile == Profile::Long {
         let path = results.write()?;
         eprintln!("verify: results are in {}", path.display());
     }
     report(&results.steps);
     outcome
+}
+
+/// The steps from the one with this name on. A run that does not begin at the first proves only its own steps.
+fn steps_from(name: Option<&str>) -> anyhow::Result<&'static [Step]> {
+    let Some(name) = name else { return Ok(STEPS) };
+    match STEPS.iter().position(|step| step.name == name) {
+        Some(first) => Ok(&STEPS[first..]),
+        None => {
+            let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+            bail!(
+                "no step is called `{name}`; the steps are: {}",
+                names.join("; ")
+            )
+        }
+    }
 }
 
 fn run_steps(steps: &'static [Step], results: &mut Results) -> anyhow::Result<()> {

@@ -2,14 +2,20 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 use anyhow::{Context, bail};
 
 /// The folder of the workspace's `Cargo.toml`.
 pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("xtask is a folder of the workspace")
+    static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
+        // Asked of cargo when it runs us, not when it built us: two checkouts that share a target folder share our binary.
+        let ours = std::env::var_os("CARGO_MANIFEST_DIR")
+            .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+        let root = ours.parent().expect("xtask is a folder of the workspace");
+        root.to_owned()
+    });
+    &ROOT
 }
 
 /// Our folder in the user's cache, where what is installed beside us goes.

@@ -22,8 +22,8 @@ pub(super) struct Proc {
     limits: SegmentLimits,
     /// How often it started tasks.
     starts: u32,
-    /// The tasks it started.
-    started: BTreeSet<TaskId>,
+    /// The tasks it started after it had dispatched some.
+    started_beside: BTreeSet<TaskId>,
     /// The epoch it holds, once its claim was acknowledged.
     epoch: Option<Epoch>,
     tasks: Vec<Running>,
@@ -65,7 +65,7 @@ impl Proc {
             segment,
             limits,
             starts: 0,
-            started: BTreeSet::new(),
+            started_beside: BTreeSet::new(),
             epoch: None,
             tasks: Vec::new(),
             orphans: Vec::new(),
@@ -241,11 +241,10 @@ impl Proc {
         if let Suspension::Dispatch { tasks, .. } = &suspension {
             lab.counts.handed_over += tasks.len() as u64;
             lab.trace.add(format_args!("  dispatch {}", tasks.len()));
-            if let Some(task) = tasks.iter().find(|task| self.started.contains(task)) {
-                lab.fail(
-                    Check::Segments,
-                    format!("{task} is dispatched and ran here"),
-                );
+            let twice = |task: &&TaskId| self.started_beside.contains(task);
+            if let Some(task) = tasks.iter().find(twice) {
+                let what = format!("{task} is dispatched and ran here");
+                lab.fail(Check::Segments, what);
             }
         }
         Act::Suspended(suspension)
@@ -253,7 +252,10 @@ impl Proc {
 
     fn start(&mut self, tasks: Vec<Task>) {
         for task in tasks {
-            self.started.insert(task.id());
+            // An attempt that failed here before the task was dispatched is no second execution of it.
+            if self.segment.has_dispatched() {
+                self.started_beside.insert(task.id());
+            }
             let running = Running::start(&self.lab, self.id, task, self.epoch);
             self.tasks.push(running);
         }

@@ -152,8 +152,8 @@ struct Limited {
     running: BTreeMap<TaskId, Receipt>,
     /// Ends of tasks that must be persisted before the run suspends.
     unrecorded: Vec<RecordWrite>,
-    /// A record was given to the driver and is not known to be durable.
-    recording: bool,
+    /// How many records were given to the driver and are not known to be durable: a driver may write several at once.
+    recording: usize,
     suspended: Option<Suspension>,
     #[cfg(feature = "mutants")]
     flaw: Option<SegmentFlaw>,
@@ -191,7 +191,7 @@ impl Segment {
             dispatched: Vec::new(),
             running: BTreeMap::new(),
             unrecorded: Vec::new(),
-            recording: false,
+            recording: 0,
             suspended: None,
             #[cfg(feature = "mutants")]
             flaw: None,
@@ -247,8 +247,8 @@ impl Segment {
     /// Reports that the record of [`Step::Record`] is durable.
     pub fn recorded(&mut self) -> Result<(), ProtocolError> {
         match &mut self.limited {
-            Some(limited) if limited.recording => {
-                limited.recording = false;
+            Some(limited) if limited.recording > 0 => {
+                limited.recording -= 1;
                 Ok(())
             }
             _ => Err(ProtocolError::NothingRecorded),
@@ -297,7 +297,7 @@ impl Segment {
 impl Limited {
     fn next_step(&mut self, run: &mut Run) -> Step {
         if let Some(record) = self.unrecorded.pop() {
-            self.recording = true;
+            self.recording += 1;
             return Step::Record(Box::new(record));
         }
         if self.suspended.is_none() {
@@ -384,7 +384,9 @@ impl Limited {
 
     /// Whether nothing would be lost if this process forgot the run now.
     fn may_suspend(&self, run: &Run) -> bool {
-        self.running.is_empty() && (!self.recording || self.ignores_records()) && run.is_stored()
+        self.running.is_empty()
+            && (self.recording == 0 || self.ignores_records())
+            && run.is_stored()
     }
 }
 

@@ -7,7 +7,9 @@ use std::task::Poll;
 
 use superstep_core::checkpoint::{Answer, AnswerBody, Checkpointer, Commit, Memory};
 use superstep_core::node::{Task, TaskEnd};
-use superstep_core::run::{Durability, ResumeToken, RunCommand, RunOptions};
+use superstep_core::run::{
+    Durability, ResumeToken, RunCommand, RunOptions, Segment, SegmentLimits, Suspension,
+};
 use superstep_core::{
     END, Graph, GraphBuilder, Interrupt, Moment, NodeCx, NodeError, Outcome, RetryPolicy, Run,
     RunId, START, State, Step, TaskId, ThreadId, Timestamp, Value, View,
@@ -432,4 +434,48 @@ fn an_order_that_stores_only_when_it_stops_is_not_in_its_own_way() {
     // It dies, and the same order is tried again.
     let mut run = bench.start();
     assert_eq!(bench.drive(&mut run), Outcome::Finished);
+}
+
+#[test]
+fn a_segment_suspends_only_after_every_record_is_durable() {
+    let single = |name: &str| {
+        let builder = Graph::<Log>::builder(name).node("bad", bad);
+        builder.edge(START, "bad").edge("bad", END).build().unwrap()
+    };
+    let wide = pair(
+        Graph::builder("wide").node("x", good).node("y", good),
+        ["x", "y"],
+    );
+    let builder = Graph::<Log>::builder("g")
+        .shared_subgraph("one", single("one"))
+        .shared_subgraph("two", single("two"))
+        .shared_subgraph("wide", wide);
+    let lead = |builder: GraphBuilder<Log>, node| builder.edge(START, node).edge(node, END);
+    let nodes = ["one", "two", "wide"];
+    let graph = nodes.into_iter().fold(builder, lead).build().unwrap();
+
+    let mut bench = Bench::new(graph);
+    let run = bench.start();
+    let mut segment = Segment::limited(run, SegmentLimits::default());
+    let Step::Start(here) = segment.next_step() else {
+        panic!("nothing to start")
+    };
+    assert_eq!(here.len(), 2);
+    for task in here {
+        let (id, end) = bench.execute(task);
+        segment.task_ended(id, end, bench.now).unwrap();
+    }
+    // The driver writes both at once, and hears of one before the other.
+    for _ in 0..2 {
+        assert!(matches!(segment.next_step(), Step::Record(_)));
+    }
+    segment.recorded().unwrap();
+    assert!(matches!(segment.next_step(), Step::Wait { .. }));
+    segment.recorded().unwrap();
+    let Step::Suspend(Suspension::Dispatch { tasks, .. }) = segment.next_step() else {
+        panic!("it runs on")
+    };
+    assert_eq!(tasks.len(), 2);
+    let early = segment.recorded().unwrap_err();
+    assert_eq!(early.code(), "protocol-nothing-recorded");
 }
