@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use superstep_core::checkpoint::{BoxFuture, CheckpointResult, Checkpointer, Memory, RecordWrite};
-use superstep_core::driver::{Door, LiveEvent};
+use superstep_core::driver::{Door, LiveEvent, ThreadRequest};
 use superstep_core::error::CheckpointError;
-use superstep_core::run::{RunCommand, RunOptions};
+use superstep_core::run::RunOptions;
 use superstep_core::{
     END, Graph, Interrupt, Moment, NodeCx, NodeError, Outcome, Run, START, State, Step, ThreadId,
     Timestamp, View,
@@ -65,7 +65,7 @@ pub(crate) async fn drive(
     db: &dyn Checkpointer,
     graph: &Graph<Errand>,
     thread: &ThreadId,
-    command: RunCommand,
+    command: ThreadRequest,
     door: Arc<Pen>,
 ) -> Result<Outcome, Fault> {
     let now = Timestamp(4_000);

@@ -1,8 +1,8 @@
 //! The seams between the machine, its drivers and those who use a driver.
 
-mod order;
+mod request;
 
-pub use order::{Inbox, KeptOrder, Order, Ordered};
+pub use request::{QueuedRequest, RequestQueue, RequestRow, ThreadRequest};
 
 use crate::checkpoint::{BoxFuture, CheckpointResult, RecordWrite};
 use crate::ids::{Epoch, FramePath, NodeName, TaskId, Timestamp};

@@ -16,8 +16,8 @@
 //! use std::task::{Context, Poll, Waker};
 //!
 //! use superstep_core::checkpoint::{Checkpointer, Memory, RecordWrite, BoxFuture, CheckpointResult};
-//! use superstep_core::driver::{Door, LiveEvent};
-//! use superstep_core::run::{RunCommand, RunOptions};
+//! use superstep_core::driver::{Door, LiveEvent, ThreadRequest};
+//! use superstep_core::run::RunOptions;
 //! use superstep_core::{END, Graph, Moment, NodeCx, NodeError, Outcome, Run, START, State, Step, ThreadId, Timestamp, Value, View};
 //!
 //! #[derive(Clone, Debug, Default, State)]
@@ -47,10 +47,10 @@
 //!
 //! let graph = Graph::builder("count").node("add", add).edge(START, "add").edge("add", END).build().unwrap();
 //! let (store, thread) = (Memory::default(), ThreadId::new("t").unwrap());
-//! let command = RunCommand::Start { input: Value::encode(&CountUpdate::default().n(41)).unwrap(), context: None, metadata: None };
+//! let request = ThreadRequest::Start { input: Value::encode(&CountUpdate::default().n(41)).unwrap(), context: None, metadata: None };
 //! let moment = Moment { now: Timestamp(0), dice: 7 };
 //! let loaded = now(store.load(&thread)).unwrap();
-//! let mut run = Run::open(graph.definition(), &thread, loaded, command, RunOptions::default(), moment).unwrap();
+//! let mut run = Run::open(graph.definition(), &thread, loaded, request, RunOptions::default(), moment).unwrap();
 //! let mut ended = Vec::new();
 //! let outcome = loop {
 //!     match run.next_step() {

@@ -45,13 +45,13 @@ mod cache;
 mod commit;
 mod fault;
 mod id;
-mod inbox;
 mod list;
 mod owner;
 mod place;
 mod pool;
 mod read;
 mod records;
+mod request_queue;
 mod schema;
 mod store;
 mod terms;
@@ -66,7 +66,7 @@ use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, Glance, History,
     InterruptQuery, InterruptRow, Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
 };
-use superstep_core::driver::{Inbox, KeptOrder, NodeCache};
+use superstep_core::driver::{NodeCache, RequestQueue, RequestRow};
 use superstep_core::error::CheckpointError;
 #[cfg(doc)]
 use superstep_core::store::Store;
@@ -189,31 +189,31 @@ impl NodeCache for Postgres {
     }
 }
 
-impl Inbox for Postgres {
+impl RequestQueue for Postgres {
     fn put<'a>(
         &'a self,
         id: RunId,
         thread: &'a ThreadId,
-        order: &'a [u8],
+        request: &'a [u8],
         at: Timestamp,
     ) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
-        Box::pin(async move { Ok(inbox::put(&self.pool, id, thread, order, at).await?) })
+        Box::pin(async move { Ok(request_queue::put(&self.pool, id, thread, request, at).await?) })
     }
 
-    fn get(&self, id: RunId) -> BoxFuture<'_, CheckpointResult<Option<KeptOrder>>> {
-        Box::pin(async move { Ok(inbox::get(&self.pool, id).await?) })
+    fn get(&self, id: RunId) -> BoxFuture<'_, CheckpointResult<Option<RequestRow>>> {
+        Box::pin(async move { Ok(request_queue::get(&self.pool, id).await?) })
     }
 
     fn reply<'a>(&'a self, id: RunId, reply: &'a [u8]) -> BoxFuture<'a, CheckpointResult<()>> {
-        Box::pin(async move { Ok(inbox::reply(&self.pool, id, reply).await?) })
+        Box::pin(async move { Ok(request_queue::reply(&self.pool, id, reply).await?) })
     }
 
     fn sweep(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
-        Box::pin(async move { Ok(inbox::sweep(&self.pool, before, limit).await?) })
+        Box::pin(async move { Ok(request_queue::sweep(&self.pool, before, limit).await?) })
     }
 
     fn now(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
-        Box::pin(async move { Ok(Some(inbox::now(&self.pool).await?)) })
+        Box::pin(async move { Ok(Some(request_queue::now(&self.pool).await?)) })
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use superstep::checkpoint::BoxFuture;
-use superstep::driver::{Inbox, Order, Ordered};
+use superstep::driver::{QueuedRequest, RequestQueue, ThreadRequest};
 use superstep::{DriveError, Engine, RunId, RunReport, ThreadId};
 
 use crate::handlers::{Reply, now};
@@ -16,7 +16,7 @@ use crate::refusal::{Refusal, chain};
 #[derive(Clone)]
 pub struct Restate {
     pub(crate) ingress: Ingress,
-    pub(crate) inbox: Arc<dyn Inbox>,
+    pub(crate) queue: Arc<dyn RequestQueue>,
 }
 
 /// Why the cluster could not be asked.
@@ -95,14 +95,14 @@ impl From<RestateError> for DriveError {
 }
 
 impl Restate {
-    /// A cluster by the addresses of its ingresses, and the inbox that its workers read.
+    /// Creates a client of a cluster from the addresses of its ingresses and the queue that its workers read.
     pub fn new<T: Into<String>>(
         ingresses: impl IntoIterator<Item = T>,
-        inbox: impl Inbox,
+        queue: impl RequestQueue,
     ) -> Result<Self, RestateError> {
         Ok(Self {
             ingress: Ingress::new(ingresses)?,
-            inbox: Arc::new(inbox),
+            queue: Arc::new(queue),
         })
     }
 
@@ -113,33 +113,38 @@ impl Restate {
         self
     }
 
-    /// Gives an order that is to be carried out after a delay, and does not wait for it. It is accepted when this returns: it
+    /// Sends a request that is executed after a delay, and does not wait for it. It is accepted when this returns: it
     /// outlives every process but the store and the cluster.
     pub async fn send_after(
         &self,
         thread: &ThreadId,
         id: RunId,
-        order: &Order,
+        request: &QueuedRequest,
         delay: Duration,
     ) -> Result<(), DriveError> {
-        self.keep(thread, id, order).await?;
+        self.keep(thread, id, request).await?;
         let delay = match delay.as_millis() {
             0 => String::new(),
             ms => format!("?delay={ms}ms"),
         };
-        let path = format!("{}/send{delay}", path_of(thread, order));
+        let path = format!("{}/send{delay}", path_of(thread, request));
         self.ingress
             .call(&path, &id.to_string(), body_of(id))
             .await?;
         Ok(())
     }
 
-    async fn keep(&self, thread: &ThreadId, id: RunId, order: &Order) -> Result<(), DriveError> {
-        let bytes = order.to_bytes(thread);
-        let kept = self.inbox.put(id, thread, &bytes, now()).await?;
+    async fn keep(
+        &self,
+        thread: &ThreadId,
+        id: RunId,
+        request: &QueuedRequest,
+    ) -> Result<(), DriveError> {
+        let bytes = request.to_bytes(thread);
+        let kept = self.queue.put(id, thread, &bytes, now()).await?;
         // What is carried out is what was kept first.
         let is_same = kept == bytes
-            || Order::from_bytes(&kept, thread).is_ok_and(|kept| kept.asks_the_same(order));
+            || QueuedRequest::from_bytes(&kept, thread).is_ok_and(|kept| kept.is_same_as(request));
         match is_same {
             true => Ok(()),
             false => Err(DriveError::IdReused { run: id }),
@@ -150,10 +155,10 @@ impl Restate {
         &self,
         thread: &ThreadId,
         id: RunId,
-        order: &Order,
+        request: &QueuedRequest,
     ) -> Result<RunReport, DriveError> {
-        self.keep(thread, id, order).await?;
-        let path = path_of(thread, order);
+        self.keep(thread, id, request).await?;
+        let path = path_of(thread, request);
         let answer = self
             .ingress
             .call(&path, &id.to_string(), body_of(id))
@@ -167,7 +172,7 @@ impl Restate {
     }
 
     async fn refusal(&self, thread: &ThreadId, id: RunId) -> Result<DriveError, DriveError> {
-        let kept = self.inbox.get(id).await?.and_then(|kept| kept.reply);
+        let kept = self.queue.get(id).await?.and_then(|kept| kept.reply);
         let refusal: Option<Refusal> = kept
             .map(|reply| serde_json::from_slice(&reply))
             .transpose()
@@ -176,7 +181,7 @@ impl Restate {
             Some(refusal) => refusal.into_error(thread),
             None => DriveError::Engine {
                 code: "restate-refused".to_owned(),
-                message: "the order was refused, and why is not kept any more".to_owned(),
+                message: "the request was refused, and the reason is no longer stored".to_owned(),
                 is_refusal: true,
             },
         })
@@ -184,22 +189,22 @@ impl Restate {
 }
 
 impl Engine for Restate {
-    fn carry_out<'a>(
+    fn execute<'a>(
         &'a self,
         thread: &'a ThreadId,
         id: RunId,
-        order: &'a Order,
+        request: &'a QueuedRequest,
     ) -> BoxFuture<'a, Result<RunReport, DriveError>> {
-        Box::pin(self.ask(thread, id, order))
+        Box::pin(self.ask(thread, id, request))
     }
 
     fn send<'a>(
         &'a self,
         thread: &'a ThreadId,
         id: RunId,
-        order: &'a Order,
+        request: &'a QueuedRequest,
     ) -> BoxFuture<'a, Result<(), DriveError>> {
-        Box::pin(self.send_after(thread, id, order, Duration::ZERO))
+        Box::pin(self.send_after(thread, id, request, Duration::ZERO))
     }
 }
 
@@ -211,9 +216,9 @@ impl std::fmt::Debug for Restate {
     }
 }
 
-fn path_of(thread: &ThreadId, order: &Order) -> String {
-    let handler = match order.what {
-        Ordered::Update { .. } | Ordered::Fork { .. } => "change",
+fn path_of(thread: &ThreadId, request: &QueuedRequest) -> String {
+    let handler = match request.request {
+        ThreadRequest::Update { .. } | ThreadRequest::Fork { .. } => "change",
         _ => "run",
     };
     let thread = thread.to_string();

@@ -1,6 +1,6 @@
 //! Orders that are given again and again, by the clock.
 //!
-//! A cron is an object that calls itself with a delay. What it orders is kept in the inbox, under its own id and for
+//! A cron is an object that calls itself with a delay. Its request is stored in the queue, under its own id and for
 //! ever; every tick puts a copy of it under an id that follows from the tick, so a tick that is tried again orders nothing
 //! twice. A cron that is stopped has a reply, and its next tick is its last.
 
@@ -10,13 +10,13 @@ use std::time::Duration;
 use croner::Cron as Pattern;
 use restate_sdk::prelude::*;
 use serde::{Deserialize, Serialize};
-use superstep::driver::Order;
+use superstep::driver::QueuedRequest;
 use superstep::{DriveError, RunId, ThreadId, Timestamp};
 
 use crate::client::Restate;
 use crate::handlers::{Desk, ThreadClient, derived, now};
 
-/// When an order is given, and to which thread.
+/// When a request is made, and to which thread.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Cron {
     /// Five fields as crontab has them, or six with seconds first; in UTC.
@@ -84,12 +84,17 @@ pub(crate) struct Tick {
 }
 
 impl Restate {
-    /// Gives an order again and again. The same id again changes nothing.
-    pub async fn start_cron(&self, id: RunId, cron: &Cron, order: &Order) -> Result<(), CronError> {
+    /// Makes a request again and again. Repeating the call under the same id changes nothing.
+    pub async fn start_cron(
+        &self,
+        id: RunId,
+        cron: &Cron,
+        request: &QueuedRequest,
+    ) -> Result<(), CronError> {
         let first = cron.next_after(now())?;
-        let bytes = order.to_bytes(&cron.thread);
+        let bytes = request.to_bytes(&cron.thread);
         let kept = self
-            .inbox
+            .queue
             .put(id, &cron.thread, &bytes, KEPT_FOR_EVER)
             .await
             .map_err(DriveError::from)?;
@@ -113,7 +118,7 @@ impl Restate {
 
     /// Stops a cron. What it has ordered goes on.
     pub async fn stop_cron(&self, id: RunId) -> Result<(), DriveError> {
-        Ok(self.inbox.reply(id, b"stopped").await?)
+        Ok(self.queue.reply(id, b"stopped").await?)
     }
 }
 
@@ -122,7 +127,7 @@ pub(crate) struct CronObject(pub(crate) Arc<Desk>);
 
 #[object(name = "SuperstepCron", client_visibility = "pub(crate)")]
 impl CronObject {
-    /// Gives the order, and calls itself for the next time.
+    /// Makes the request, and calls itself for the next time.
     #[handler]
     async fn tick(&self, ctx: ObjectContext<'_>, Json(tick): Json<Tick>) -> HandlerResult<()> {
         let desk = &self.0;
@@ -131,15 +136,15 @@ impl CronObject {
             .parse()
             .map_err(|_| TerminalError::new_with_code(400, "not the id of a cron"))?;
         let Json(next) = ctx
-            .run(|| async { Ok(Json(desk.give_order(cron, &tick).await?)) })
+            .run(|| async { Ok(Json(desk.queue_request(cron, &tick).await?)) })
             .name("order")
             .await?;
-        let Some((order, next)) = next else {
+        let Some((request, next)) = next else {
             return Ok(());
         };
         ctx.object_client::<ThreadClient<'_>>(tick.cron.thread.to_string())
-            .run(Json(order))
-            .idempotency_key(order.to_string())
+            .run(Json(request))
+            .idempotency_key(request.to_string())
             .send();
         let wait = Duration::from_millis(wait_ms(next));
         let tick = Tick {
@@ -155,21 +160,21 @@ impl CronObject {
 }
 
 impl Desk {
-    /// Keeps this tick's order, and gives it with the time of the next; none if the cron was stopped.
-    async fn give_order(
+    /// Stores this tick's request, and returns its id with the time of the next; none if the cron was stopped.
+    async fn queue_request(
         &self,
         cron: RunId,
         tick: &Tick,
     ) -> HandlerResult<Option<(RunId, Timestamp)>> {
-        let Some(kept) = self.inbox.get(cron).await? else {
+        let Some(kept) = self.queue.get(cron).await? else {
             return Ok(None);
         };
         if kept.reply.is_some() {
             return Ok(None);
         }
         let id = derived(&[&cron.to_bytes(), &tick.at.0.to_be_bytes()]);
-        self.inbox
-            .put(id, &tick.cron.thread, &kept.order, now())
+        self.queue
+            .put(id, &tick.cron.thread, &kept.request, now())
             .await?;
         // Ticks that nobody was there for are not made up for.
         let after = Timestamp(tick.at.0.max(now().0));

@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use restate_sdk::prelude::*;
 use serde::{Deserialize, Serialize};
 use superstep::checkpoint::{Answer, InterruptQuery, Page};
-use superstep::driver::{Inbox, Order, Ordered};
+use superstep::driver::{QueuedRequest, RequestQueue, ThreadRequest};
 use superstep::run::ResumeToken;
 use superstep::{
     DriveError, InterruptId, RunId, RunReport, Runtime, SegmentEnd, SegmentLimits, Suspension,
@@ -30,15 +30,15 @@ pub(crate) mod tests;
 /// What every handler of a worker works with.
 pub(crate) struct Desk {
     pub(crate) runtime: Runtime,
-    pub(crate) inbox: Arc<dyn Inbox>,
+    pub(crate) queue: Arc<dyn RequestQueue>,
     pub(crate) limits: SegmentLimits,
     pub(crate) counts: Counts,
     pub(crate) draining: AtomicBool,
     /// Whether the clock of this machine was found wrong.
     pub(crate) skewed: AtomicBool,
-    /// Orders that were read, for they are read again by every segment and every task. Kept by thread and id: an order
+    /// Requests that were read, because every segment and every task reads them again. By thread and id: a request
     /// that was read for one thread is not there for another one, whoever names its id.
-    orders: Mutex<HashMap<(ThreadId, RunId), Arc<Order>>>,
+    requests: Mutex<HashMap<(ThreadId, RunId), Arc<QueuedRequest>>>,
     /// What is broken on purpose.
     #[cfg(test)]
     mutant: Option<tests::Mutant>,
@@ -58,12 +58,12 @@ pub(crate) struct Counts {
     pub(crate) skew_ms: AtomicI64,
 }
 
-/// What an order comes to, as far as the journal is to know.
+/// The end of a request, as far as the journal needs to know.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Reply {
     /// It was carried out.
     Done(RunReport),
-    /// It was refused; why is in the inbox.
+    /// It was refused; the reason is in the queue.
     Refused,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct TaskRef {
 /// A question whose time passes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct DueRef {
-    /// The order after which it was open.
+    /// The request after which it was open.
     order: RunId,
     question: InterruptId,
     /// How often it was put back because its time had not come.
@@ -99,7 +99,7 @@ pub(crate) struct DueRef {
 enum Due {
     /// It is answered, waits without end, or is not asked any more.
     Nothing,
-    /// This order answers it.
+    /// This request answers it.
     Answer(RunId),
     /// Its time comes in so many milliseconds.
     Early(u64),
@@ -126,17 +126,17 @@ pub(crate) struct Thread(pub(crate) Arc<Desk>);
     abort_timeout = "30m"
 )]
 impl Thread {
-    /// Carries out an order that runs the thread.
+    /// Executes a request that runs the thread.
     #[handler]
     async fn run(
         &self,
         ctx: ObjectContext<'_>,
         Json(id): Json<RunId>,
     ) -> HandlerResult<Json<Reply>> {
-        self.carry_out(&ctx, id).await
+        self.execute(&ctx, id).await
     }
 
-    /// Carries out an order that changes the thread without running it.
+    /// Executes a request that changes the thread without running it.
     #[handler]
     async fn change(
         &self,
@@ -146,13 +146,17 @@ impl Thread {
         let (desk, thread) = (&self.0, thread_of(ctx.key())?);
         // Journaled first: by it, a change that is tried again knows that it was made.
         let Json(epoch) = ctx
-            .run(|| async { Ok(Json(desk.runtime.epoch_of(&thread).await?)) })
+            .run(|| async { Ok(Json(desk.runtime.local().epoch_of(&thread).await?)) })
             .name("look")
             .await?;
         let Json(reply) = ctx
             .run(|| async {
-                let order = desk.order(&thread, id).await?;
-                let changed = desk.runtime.change(&thread, id, &order, epoch).await;
+                let request = desk.request(&thread, id).await?;
+                let changed = desk
+                    .runtime
+                    .local()
+                    .change(&thread, id, &request, epoch)
+                    .await;
                 match desk.refusal(id, changed).await? {
                     Some(report) => Ok(Json(Reply::Done(report))),
                     None => Ok(Json(Reply::Refused)),
@@ -176,7 +180,7 @@ impl Thread {
             .name("expire")
             .await?;
         match found {
-            Due::Answer(id) => Ok(Json(Some(self.carry_out(&ctx, id).await?.into_inner()))),
+            Due::Answer(id) => Ok(Json(Some(self.execute(&ctx, id).await?.into_inner()))),
             Due::Nothing => Ok(Json(None)),
             Due::Early(wait) => {
                 let again = DueRef {
@@ -191,7 +195,7 @@ impl Thread {
 }
 
 impl Thread {
-    async fn carry_out(&self, ctx: &ObjectContext<'_>, id: RunId) -> HandlerResult<Json<Reply>> {
+    async fn execute(&self, ctx: &ObjectContext<'_>, id: RunId) -> HandlerResult<Json<Reply>> {
         let (desk, thread) = (&self.0, thread_of(ctx.key())?);
         let mut carried = None;
         loop {
@@ -245,7 +249,7 @@ impl Thread {
             let Json(left) = ctx
                 .run(|| async {
                     let left = u64::try_from(until.0 - now().0).unwrap_or(0);
-                    match desk.runtime.is_wanted(thread).await? {
+                    match desk.runtime.local().is_wanted(thread).await? {
                         true => Ok(Json(left)),
                         false => Ok(Json(0)),
                     }
@@ -317,15 +321,19 @@ impl Node {
 }
 
 impl Desk {
-    pub(crate) fn new(runtime: Runtime, inbox: Arc<dyn Inbox>, limits: SegmentLimits) -> Self {
+    pub(crate) fn new(
+        runtime: Runtime,
+        queue: Arc<dyn RequestQueue>,
+        limits: SegmentLimits,
+    ) -> Self {
         Self {
             runtime,
-            inbox,
+            queue,
             limits,
             counts: Counts::default(),
             draining: AtomicBool::new(false),
             skewed: AtomicBool::new(false),
-            orders: Mutex::default(),
+            requests: Mutex::default(),
             #[cfg(test)]
             mutant: None,
         }
@@ -339,11 +347,12 @@ impl Desk {
     ) -> HandlerResult<Json<Told>> {
         self.refuse_unfit()?;
         let _under_way = self.counts.enter();
-        let order = self.order(thread, id).await?;
+        let request = self.request(thread, id).await?;
         let span = tracing::info_span!("segment", %thread, run = %id);
         let driven = self
             .runtime
-            .segment(thread, id, &order, carried, &self.limits)
+            .local()
+            .segment(thread, id, &request, carried, &self.limits)
             .instrument(span)
             .await;
         self.counts.segments.fetch_add(1, Ordering::Relaxed);
@@ -367,13 +376,14 @@ impl Desk {
         self.refuse_unfit()?;
         let _under_way = self.counts.enter();
         let thread = thread_of(&task.thread)?;
-        let order = self.order(&thread, task.order).await?;
+        let request = self.request(&thread, task.order).await?;
         let span = tracing::info_span!("task", %thread, run = %task.order, task = %task.task);
         self.counts.tasks.fetch_add(1, Ordering::Relaxed);
-        let (order_id, carried) = (task.order, &task.carried);
+        let (id, carried) = (task.order, &task.carried);
         let ran = self
             .runtime
-            .run_task(&thread, order_id, &order, carried, task.task, &self.limits)
+            .local()
+            .run_task(&thread, id, &request, carried, task.task, &self.limits)
             .instrument(span)
             .await;
         ran.map_err(|error| {
@@ -408,7 +418,7 @@ impl Desk {
         if self.mutant == Some(tests::Mutant::TrustsItsOwnClock) {
             return Ok(self.runtime.now());
         }
-        Ok(self.inbox.now().await?.unwrap_or(self.runtime.now()))
+        Ok(self.queue.now().await?.unwrap_or(self.runtime.now()))
     }
 
     /// Compares the clock of this machine with the database's, and remembers the result.
@@ -447,48 +457,48 @@ impl Desk {
                 self.counts.refused.fetch_add(1, Ordering::Relaxed);
                 let refusal =
                     serde_json::to_vec(&Refusal::of(&error)).expect("text always encodes");
-                self.inbox.reply(id, &refusal).await?;
+                self.queue.reply(id, &refusal).await?;
                 Ok(None)
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Returns an order that was given for this thread. The only way to an order, cached or not.
-    async fn order(&self, thread: &ThreadId, id: RunId) -> HandlerResult<Arc<Order>> {
-        if let Some(order) = self.cached_order(thread, id) {
-            return Ok(order);
+    /// Returns a request that was made to this thread. The only way to a request, cached or not.
+    async fn request(&self, thread: &ThreadId, id: RunId) -> HandlerResult<Arc<QueuedRequest>> {
+        if let Some(request) = self.cached_request(thread, id) {
+            return Ok(request);
         }
-        let Some(kept) = self.inbox.get(id).await? else {
-            let why = format!("order `{id}` is not in the inbox any more; give it again");
+        let Some(kept) = self.queue.get(id).await? else {
+            let why = format!("request `{id}` is no longer in the queue; make it again");
             return Err(TerminalError::new_with_code(410, why).into());
         };
         if kept.thread != *thread {
-            let why = format!("order `{id}` is for another thread");
+            let why = format!("request `{id}` is for another thread");
             return Err(TerminalError::new_with_code(400, why).into());
         }
-        let order = Order::from_bytes(&kept.order, thread)
+        let request = QueuedRequest::from_bytes(&kept.request, thread)
             .map_err(|error| TerminalError::new_with_code(400, chain(&error)))?;
-        let order = Arc::new(order);
-        let mut orders = lock(&self.orders);
-        if orders.len() >= ORDERS_MAX {
-            orders.clear();
+        let request = Arc::new(request);
+        let mut requests = lock(&self.requests);
+        if requests.len() >= ORDERS_MAX {
+            requests.clear();
         }
-        orders.insert((thread.clone(), id), order.clone());
-        Ok(order)
+        requests.insert((thread.clone(), id), request.clone());
+        Ok(request)
     }
 
-    fn cached_order(&self, thread: &ThreadId, id: RunId) -> Option<Arc<Order>> {
-        let orders = lock(&self.orders);
+    fn cached_request(&self, thread: &ThreadId, id: RunId) -> Option<Arc<QueuedRequest>> {
+        let requests = lock(&self.requests);
         #[cfg(test)]
         if self.mutant == Some(tests::Mutant::CachesByIdAlone) {
-            let mut of_any_thread = orders.iter().filter(|((_, cached), _)| *cached == id);
-            return of_any_thread.next().map(|(_, order)| order.clone());
+            let mut of_any_thread = requests.iter().filter(|((_, cached), _)| *cached == id);
+            return of_any_thread.next().map(|(_, request)| request.clone());
         }
-        orders.get(&(thread.clone(), id)).cloned()
+        requests.get(&(thread.clone(), id)).cloned()
     }
 
-    /// Gives the order by which a question answers itself, unless somebody was quicker or its time has not come.
+    /// Queues the request by which a question answers itself, unless a person was quicker or its time has not come.
     async fn answer_at_deadline(&self, thread: &ThreadId, due: &DueRef) -> HandlerResult<Due> {
         let query = InterruptQuery {
             tenant: thread.tenant().to_owned(),
@@ -524,18 +534,18 @@ impl Desk {
             interrupt: due.question,
             body,
             by: "deadline".to_owned(),
-            // Asked again, this is another time. The inbox keeps the first order under this id, and so the first time.
+            // Asked again, this is another time. The queue keeps the first request under this id, and so the first time.
             at: now,
         };
-        let of = self.order(thread, due.order).await?;
-        let order = Order::new(
+        let of = self.request(thread, due.order).await?;
+        let request = QueuedRequest::new(
             &of.graph,
-            Ordered::Answer(vec![answer]),
+            ThreadRequest::Answer(vec![answer]),
             &of.options(due.order)?,
         )?;
         let id = derived(&[&due.order.to_bytes(), &due.question.to_bytes()]);
-        self.inbox
-            .put(id, thread, &order.to_bytes(thread), now)
+        self.queue
+            .put(id, thread, &request.to_bytes(thread), now)
             .await?;
         Ok(Due::Answer(id))
     }
@@ -598,7 +608,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many orders a worker remembers.
+/// How many requests a worker remembers.
 const ORDERS_MAX: usize = 4_096;
 /// How far the clock of a worker may be off. Clocks that NTP keeps are within a few milliseconds; this leaves room for one that
 /// is being slewed.

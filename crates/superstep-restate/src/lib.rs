@@ -1,7 +1,7 @@
 //! Runs the graphs of Superstep on a cluster, with [Restate] as its engine.
 //!
 //! Distribution, one writer for each thread, timers, retries and failover are Restate's; this crate writes none of them.
-//! A thread is a virtual object of Restate's, an order to it is an invocation, and what an invocation does is journaled in
+//! A thread is a virtual object of Restate's, a request to it is an invocation, and what an invocation does is journaled in
 //! segments of many supersteps. A pause ends the invocation: nothing waits in memory, and the thread goes on with
 //! whatever version of the program is deployed when the answer comes. The store, which several processes share, is the only
 //! truth; Restate's journal holds ids and numbers, and nothing of the user's.
@@ -14,9 +14,9 @@
 //!
 //! ```no_run
 //! # use std::sync::Arc;
-//! # use superstep::driver::Inbox;
+//! # use superstep::driver::RequestQueue;
 //! # use superstep::prelude::*;
-//! # async fn example<P: superstep::Checkpointer + Inbox + Clone>(
+//! # async fn example<P: superstep::Checkpointer + RequestQueue + Clone>(
 //! #     postgres: P, graph: Graph<impl State>,
 //! # ) -> Result<(), Box<dyn std::error::Error>> {
 //! use superstep_restate::{Redis, Restate, Worker};

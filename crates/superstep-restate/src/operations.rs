@@ -39,7 +39,7 @@ impl Health {
             return false;
         }
         let probe = ThreadId::new("ready").expect("a thread name");
-        self.desk.runtime.epoch_of(&probe).await.is_ok()
+        self.desk.runtime.local().epoch_of(&probe).await.is_ok()
     }
 
     /// Its figures, as Prometheus reads them.

@@ -1,12 +1,12 @@
-//! Refusals: why an order was not carried out, on their way back to whoever gave it.
+//! Refusals: why a request was not executed, on their way back to its caller.
 //!
-//! They may quote what the user wrote, so they go through the inbox and not through the journal.
+//! They may quote what the user wrote, so they go through the queue and not through the journal.
 
 use serde::{Deserialize, Serialize};
 use superstep::error::{CheckpointError, OpenError};
 use superstep::{DriveError, InterruptId, ThreadId};
 
-/// Why an order was not carried out.
+/// Why a request was not executed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Refusal {
     code: String,

@@ -12,7 +12,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use restate_sdk::endpoint::{Endpoint, ServiceOptions};
 use restate_sdk::hyper::HyperEndpoint;
 use restate_sdk::service::IntoServiceDefinition;
-use superstep::driver::Inbox;
+use superstep::driver::RequestQueue;
 use superstep::{DriveError, Runtime, SegmentLimits};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
@@ -26,7 +26,7 @@ use crate::operations::{self, Health};
 /// A process that runs graphs for a cluster.
 pub struct Worker {
     runtime: Runtime,
-    inbox: Arc<dyn Inbox>,
+    queue: Arc<dyn RequestQueue>,
     limits: SegmentLimits,
     identity_key: Option<String>,
     takes_unsigned: bool,
@@ -96,12 +96,12 @@ impl WorkerError {
 }
 
 impl Worker {
-    /// A worker for the graphs that are [registered](Runtime::register) with this runtime, and the inbox that orders come
+    /// A worker for the graphs that are [registered](Runtime::register) with this runtime, and the queue that orders come
     /// through.
-    pub fn new(runtime: Runtime, inbox: impl Inbox) -> Self {
+    pub fn new(runtime: Runtime, queue: impl RequestQueue) -> Self {
         Self {
             runtime,
-            inbox: Arc::new(inbox),
+            queue: Arc::new(queue),
             limits: SegmentLimits::default(),
             identity_key: None,
             takes_unsigned: false,
@@ -177,7 +177,7 @@ impl Worker {
         if this.identity_key.is_none() && !this.takes_unsigned && !address.ip().is_loopback() {
             return Err(WorkerError::NoIdentityKey { address });
         }
-        let desk = Desk::new(this.runtime, this.inbox, this.limits);
+        let desk = Desk::new(this.runtime, this.queue, this.limits);
         #[cfg(test)]
         let desk = desk.broken(this.mutant);
         let desk = Arc::new(desk);

@@ -15,9 +15,9 @@ use superstep_core::graph::Definition;
 use superstep_core::run::{Counts, Seen, Showing, StreamMode, Watch};
 use superstep_core::{Seq, TaskId, ThreadId};
 
-use crate::drive_error::DriveError;
+use crate::drive::DriveError;
+use crate::drive::LocalDriver;
 use crate::patient::Patient;
-use crate::runtime::Inner;
 use crate::wire::{Heard, Notice, Subscription};
 
 /// Something that happened on a thread.
@@ -52,7 +52,7 @@ pub struct Events {
     before: Option<Vec<LiveEvent>>,
     showing: Showing,
     notices: Box<dyn Subscription>,
-    runtime: Arc<Inner>,
+    driver: LocalDriver,
 }
 
 /// How many entries are read at once.
@@ -64,14 +64,14 @@ const POLL_RARELY: Duration = Duration::from_secs(2);
 
 impl Events {
     pub(crate) fn new(
-        runtime: Arc<Inner>,
+        driver: LocalDriver,
         graph: Arc<Definition>,
         thread: ThreadId,
         after: Seq,
     ) -> Self {
-        let notices = runtime.wire.subscribe(&thread);
+        let notices = driver.wire().subscribe(&thread);
         Self {
-            runtime,
+            driver,
             graph,
             thread,
             after,
@@ -86,7 +86,7 @@ impl Events {
     }
 
     fn store(&self) -> &Patient {
-        &self.runtime.store
+        self.driver.store()
     }
 
     /// Only these modes, and the stops of runs.

@@ -49,7 +49,7 @@ extern crate self as superstep;
 
 mod cache;
 mod clock;
-mod drive_error;
+mod drive;
 mod engine;
 mod events;
 mod moving;
@@ -57,14 +57,13 @@ mod notices;
 mod patient;
 mod running;
 mod runtime;
-mod segment;
 mod spans;
 mod thread;
 mod wire;
 
 pub use cache::MemoryCache;
 pub use clock::Clock;
-pub use drive_error::DriveError;
+pub use drive::{DriveError, Driver, LocalDriver, RemoteDriver, RequestEnd};
 pub use engine::Engine;
 pub use events::{Event, Events};
 pub use runtime::{Runtime, RuntimeBuilder};

@@ -3,7 +3,7 @@
 use superstep_core::ThreadId;
 use superstep_core::checkpoint::Archive;
 
-use crate::drive_error::DriveError;
+use crate::drive::DriveError;
 use crate::runtime::Runtime;
 
 impl Runtime {
@@ -12,7 +12,7 @@ impl Runtime {
     /// The thread stays where it is and may go on there. Whoever moves it stops those who run it first, for instance with
     /// [`Runtime::drain`].
     pub async fn export(&self, thread: &ThreadId) -> Result<Archive, DriveError> {
-        Ok(self.inner.store.export(thread).await?)
+        Ok(self.local.store().export(thread).await?)
     }
 
     /// Makes a thread out of an archive. It is called as before, waits for the same answers, and goes on with the next
@@ -23,6 +23,6 @@ impl Runtime {
     /// `&archive.thread`. A thread of that name that is there is not changed: if it is the very same, that is fine, and any
     /// other is refused.
     pub async fn import(&self, thread: &ThreadId, archive: &Archive) -> Result<(), DriveError> {
-        Ok(self.inner.store.import(thread, archive).await?)
+        Ok(self.local.store().import(thread, archive).await?)
     }
 }

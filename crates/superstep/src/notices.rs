@@ -11,7 +11,7 @@ use superstep_core::ThreadId;
 use superstep_core::checkpoint::BoxFuture;
 use tokio::sync::broadcast;
 
-use crate::runtime::lock;
+use crate::drive::lock;
 use crate::wire::{Heard, Notice, Subscription, Wire};
 
 /// Tells those who watch in this process.

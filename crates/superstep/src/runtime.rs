@@ -1,71 +1,38 @@
-//! The local driver: one process, tokio, any checkpointer.
+//! The runtime: a checkpointer, a driver, and the graphs whose threads they hold.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use superstep_core::checkpoint::{
-    Answer, Commit, InterruptQuery, Loaded, Status, ThreadQuery, ThreadRow,
+    Answer, InterruptQuery, InterruptRow, Loaded, ThreadQuery, ThreadRow,
 };
-use superstep_core::driver::NodeCache;
-use superstep_core::error::{CheckpointError, OpenError};
+use superstep_core::driver::{NodeCache, ThreadRequest};
+use superstep_core::error::CheckpointError;
 use superstep_core::graph::Definition;
-use superstep_core::run::{
-    OpenQuestion, RunCommand, RunOptions, Segment, Suspension, graph_name, open_questions,
-};
-use superstep_core::{
-    Checkpointer, Graph, Moment, Outcome, Run, RunId, Seq, State, Step, ThreadId,
-};
-use tokio::sync::{Semaphore, watch};
-use tokio::time::Instant;
-use tracing::Instrument;
+use superstep_core::run::{OpenQuestion, RunOptions, graph_name, open_questions};
+use superstep_core::{Checkpointer, Graph, Outcome, State, ThreadId, Timestamp};
 
 use crate::cache::MemoryCache;
 use crate::clock::Clock;
-use crate::drive_error::DriveError;
+use crate::drive::LocalDriver;
+use crate::drive::RemoteDriver;
+use crate::drive::{DriveError, Driver, RequestEnd};
 use crate::engine::Engine;
 use crate::notices::Notices;
 use crate::patient::Patient;
-use crate::running::{Running, Surroundings, lost};
-use crate::segment::Desk;
-use crate::spans;
 use crate::thread::Thread;
-use crate::wire::{Notice, Wire};
+use crate::wire::Wire;
 
-/// Drives threads in this process. Cheap to clone.
+/// Runs threads of graphs. Cheap to clone.
 #[derive(Clone)]
 pub struct Runtime {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) local: LocalDriver,
+    /// What executes requests: the local driver itself, or one that sends them to a cluster.
+    driver: Arc<dyn Driver>,
 }
 
-pub(crate) struct Inner {
-    pub(crate) store: Patient,
-    pub(crate) clock: Clock,
-    cache: Arc<dyn NodeCache>,
-    permits: Arc<Semaphore>,
-    /// Graphs by name, for threads that are taken up without their type at hand.
-    graphs: Mutex<BTreeMap<String, Arc<Definition>>>,
-    /// Runs under way in this process.
-    runs: Mutex<BTreeMap<ThreadId, watch::Sender<Wish>>>,
-    pub(crate) wire: Arc<dyn Wire>,
-    /// Where runs are made, if not here.
-    pub(crate) engine: Option<Arc<dyn Engine>>,
-    pub(crate) desk: Desk,
-    draining: AtomicBool,
-}
-
-/// What is wished of a run from outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Wish {
-    GoOn,
-    Drain,
-    Cancel,
-}
-
-/// How a runtime is made.
+/// Configures a [`Runtime`].
 pub struct RuntimeBuilder {
     store: Arc<dyn Checkpointer>,
     clock: Clock,
@@ -77,70 +44,62 @@ pub struct RuntimeBuilder {
 }
 
 impl RuntimeBuilder {
-    /// How many tasks may run at once, over all threads. 1,000 unless said.
+    /// How many tasks may run at once, over all threads. Default: 1,000.
     #[must_use]
     pub fn concurrent_tasks(mut self, tasks_max: usize) -> Self {
         self.tasks_max = tasks_max.max(1);
         self
     }
 
-    /// How long a checkpointer that does not answer is asked again. 30 seconds unless said.
+    /// How long calls of a checkpointer that does not answer are retried. Default: 30 seconds.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Where results of cached nodes are kept. In memory unless said.
+    /// Where results of cached nodes are stored. Default: in memory.
     #[must_use]
     pub fn cache(mut self, cache: impl NodeCache) -> Self {
         self.cache = Arc::new(cache);
         self
     }
 
-    /// Where runs are made. In this process unless said; with an engine, by its workers, which need the same graphs and
-    /// the same checkpointer.
+    /// The cluster that executes runs. Its workers need the same graphs and the same checkpointer. Default: none, this process
+    /// executes them.
     #[must_use]
     pub fn engine(mut self, engine: impl Engine) -> Self {
         self.engine = Some(Arc::new(engine));
         self
     }
 
-    /// How those who watch are told what happens. In this process unless said. Runtimes that run threads and runtimes that
-    /// watch them, in whatever processes, need wires that meet.
+    /// Carries live events to those who watch. Runtimes that run threads and runtimes that watch them, in whatever processes,
+    /// need wires that are connected. Default: within this process.
     #[must_use]
     pub fn wire(mut self, wire: impl Wire) -> Self {
         self.wire = Arc::new(wire);
         self
     }
 
-    /// What tells the time. The system's clock unless said.
+    /// Tells the time. Default: the system's clock.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// The runtime.
+    /// Creates the runtime.
     pub fn build(self) -> Runtime {
-        let inner = Inner {
-            store: Patient {
-                store: self.store,
-                patience: self.patience,
-            },
-            clock: self.clock,
-            cache: self.cache,
-            permits: Arc::new(Semaphore::new(self.tasks_max.min(Semaphore::MAX_PERMITS))),
-            graphs: Mutex::default(),
-            runs: Mutex::default(),
-            wire: self.wire,
-            engine: self.engine,
-            desk: Desk::default(),
-            draining: AtomicBool::new(false),
+        let store = Patient {
+            store: self.store,
+            patience: self.patience,
         };
-        Runtime {
-            inner: Arc::new(inner),
-        }
+        let local = LocalDriver::new(store, self.clock, self.cache, self.tasks_max, self.wire);
+        let driver: Arc<dyn Driver> = match self.engine {
+            Some(engine) => Arc::new(RemoteDriver::new(engine, local.clone())),
+            None => Arc::new(local.clone()),
+        };
+        Runtime { local, driver }
     }
 }
 
@@ -153,12 +112,12 @@ impl fmt::Debug for RuntimeBuilder {
 }
 
 impl Runtime {
-    /// A runtime over a checkpointer, with defaults for everything else.
+    /// Creates a runtime over a checkpointer, with defaults for everything else.
     pub fn new(store: impl Checkpointer) -> Self {
         Self::builder(store).build()
     }
 
-    /// Begins a runtime.
+    /// Configures a runtime over a checkpointer.
     pub fn builder(store: impl Checkpointer) -> RuntimeBuilder {
         RuntimeBuilder {
             store: Arc::new(store),
@@ -171,7 +130,7 @@ impl Runtime {
         }
     }
 
-    /// A thread of a graph. It need not exist yet; the first run makes it.
+    /// Returns a thread of a graph. It need not exist yet; the first run creates it.
     pub fn thread<S: State>(
         &self,
         graph: &Graph<S>,
@@ -182,53 +141,61 @@ impl Runtime {
         Ok(Thread::new(self.clone(), graph.clone(), id))
     }
 
-    /// Makes a graph known by its name, so that its threads can be taken up by [`Runtime::recover`].
+    /// Makes a graph known by its name, so that [`Runtime::recover`] can resume its threads.
     pub fn register<S: State>(&self, graph: &Graph<S>) {
         self.register_definition(graph.definition());
     }
 
     /// Makes a graph known whose type is not at hand.
     pub fn register_definition(&self, graph: &Arc<Definition>) {
-        if let Some(engine) = &self.inner.engine {
-            engine.register(graph);
-        }
-        lock(&self.inner.graphs).insert(graph.name().to_owned(), graph.clone());
+        self.driver.register(graph);
     }
 
-    /// The checkpointer itself, which is asked once: what the driver does with it, it asks again.
+    /// What executes requests to this runtime's threads.
+    pub fn driver(&self) -> &Arc<dyn Driver> {
+        &self.driver
+    }
+
+    /// The driver of this process, which a worker of a cluster calls in segments. Without an engine it is the
+    /// [driver](Runtime::driver).
+    pub fn local(&self) -> &LocalDriver {
+        &self.local
+    }
+
+    /// The checkpointer itself. Unlike the runtime's own calls, calls of it are not retried.
     pub fn checkpointer(&self) -> &Arc<dyn Checkpointer> {
-        &self.inner.store.store
+        &self.local.store().store
     }
 
-    /// Where results of cached nodes are kept, for instance to clear them.
+    /// Where results of cached nodes are stored, for instance to clear them.
     pub fn cache(&self) -> &Arc<dyn NodeCache> {
-        &self.inner.cache
+        self.local.cache()
     }
 
-    /// How those who watch are told what happens.
+    /// What carries live events to those who watch.
     pub fn wire(&self) -> &Arc<dyn Wire> {
-        &self.inner.wire
+        self.local.wire()
     }
 
     /// Lists threads.
     pub async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRow>, DriveError> {
-        Ok(self.inner.store.threads(query).await?)
+        Ok(self.local.store().threads(query).await?)
     }
 
     /// Lists questions.
     pub async fn questions(&self, query: &InterruptQuery) -> Result<Vec<OpenQuestion>, DriveError> {
-        let rows = self.inner.store.interrupts(query).await?;
-        Ok(open_questions(rows).map_err(CheckpointError::from)?)
+        let rows = self.local.store().interrupts(query).await?;
+        read_questions(rows)
     }
 
-    /// Takes up every thread whose run did not stop, because its process died or was drained. Their graphs must
-    /// be registered. Gives each thread with how it went.
+    /// Recovers every thread whose run did not stop, because its process died or was drained. Their graphs must be
+    /// registered. Returns each thread with its outcome.
     pub async fn recover(
         &self,
     ) -> Result<Vec<(ThreadId, Result<Outcome, DriveError>)>, DriveError> {
         let mut done = Vec::new();
-        for thread in self.inner.store.unfinished(RECOVERED_AT_ONCE).await? {
-            if lock(&self.inner.runs).contains_key(&thread) {
+        for thread in self.local.store().unfinished(BATCH).await? {
+            if self.local.is_driving(&thread) {
                 continue;
             }
             let outcome = self.recover_thread(&thread).await;
@@ -238,56 +205,43 @@ impl Runtime {
     }
 
     async fn recover_thread(&self, thread: &ThreadId) -> Result<Outcome, DriveError> {
-        let loaded = self.inner.store.load(thread).await?;
-        let graph = self.graph_of(thread, loaded.as_ref())?;
-        let run = Run::open(
-            &graph,
-            thread,
-            loaded,
-            RunCommand::Recover,
-            RunOptions::default(),
-            self.moment(),
-        )?;
-        Ok(self.drive(run).await?.0)
-    }
-
-    fn graph_of(
-        &self,
-        thread: &ThreadId,
-        loaded: Option<&Loaded>,
-    ) -> Result<Arc<Definition>, DriveError> {
-        let name = match loaded {
-            Some(loaded) => graph_name(thread, &loaded.history)
-                .map_err(CheckpointError::from)?
-                .unwrap_or_default(),
-            None => {
-                return Err(CheckpointError::NoThread {
-                    thread: thread.clone(),
-                }
-                .into());
+        let graph = self.graph_of(thread).await?;
+        let (request, options) = (ThreadRequest::Recover, RunOptions::default());
+        let end = self.driver.execute(thread, &graph, request, &options).await;
+        match end? {
+            Some(RequestEnd {
+                driven: Some(driven),
+                ..
+            }) => Ok(driven.0),
+            end => {
+                let loaded = self.loaded(thread).await?;
+                let seq = end.map_or(loaded.head.seq, |end| end.seq);
+                self.local.outcome_at(thread, seq, &loaded).await
             }
-        };
-        self.graph_named(&name, thread)
+        }
     }
 
-    pub(crate) fn graph_named(
-        &self,
-        name: &str,
-        thread: &ThreadId,
-    ) -> Result<Arc<Definition>, DriveError> {
-        let graph = lock(&self.inner.graphs).get(name).cloned();
-        graph.ok_or_else(|| DriveError::UnknownGraph {
-            thread: thread.clone(),
-            graph: name.to_owned(),
+    async fn graph_of(&self, thread: &ThreadId) -> Result<Arc<Definition>, DriveError> {
+        let loaded = self.loaded(thread).await?;
+        let name = graph_name(thread, &loaded.history).map_err(CheckpointError::from)?;
+        self.local.graph(&name.unwrap_or_default(), thread)
+    }
+
+    pub(crate) async fn loaded(&self, thread: &ThreadId) -> Result<Loaded, DriveError> {
+        let loaded = self.local.store().load(thread).await?;
+        loaded.ok_or_else(|| {
+            CheckpointError::NoThread {
+                thread: thread.clone(),
+            }
+            .into()
         })
     }
 
-    /// Answers every question whose deadline has passed as it says itself, and goes on with the threads.
-    /// Gives how many there were.
+    /// Answers every question whose deadline has passed with the answer it specifies, and resumes the threads. Returns how
+    /// many there were.
     pub async fn expire_questions(&self) -> Result<usize, DriveError> {
         let now = self.now();
-        let due = self.inner.store.overdue(now, RECOVERED_AT_ONCE).await?;
-        let due = open_questions(due).map_err(CheckpointError::from)?;
+        let due = read_questions(self.local.store().overdue(now, BATCH).await?)?;
         let mut expired = 0;
         for OpenQuestion { question, row } in due {
             let Some(body) = question.answer_at_deadline() else {
@@ -299,332 +253,56 @@ impl Runtime {
                 by: "deadline".to_owned(),
                 at: now,
             };
-            match self.inner.store.answer(&row.thread, &[answer]).await {
-                Ok(()) => expired += 1,
+            let graph = self.graph_of(&row.thread).await?;
+            let (request, options) = (ThreadRequest::Answer(vec![answer]), RunOptions::default());
+            match self
+                .driver
+                .execute(&row.thread, &graph, request, &options)
+                .await
+            {
+                Ok(_) => expired += 1,
                 // A person was quicker.
-                Err(CheckpointError::NotOpen { .. }) => continue,
-                Err(error) => return Err(error.into()),
+                Err(DriveError::Checkpoint(CheckpointError::NotOpen { .. })) => {}
+                Err(error) => return Err(error),
             }
-            self.go_on_after_answer(&row.thread, RunOptions::default())
-                .await?;
         }
         Ok(expired)
     }
 
-    /// An answer is stored: goes on with its thread, unless it is running and its owner will find the answer.
-    pub(crate) async fn go_on_after_answer(
-        &self,
-        thread: &ThreadId,
-        options: RunOptions,
-    ) -> Result<Option<(Outcome, Run)>, DriveError> {
-        let loaded = self.inner.store.load(thread).await?;
-        let graph = self.graph_of(thread, loaded.as_ref())?;
-        let run = match Run::open(
-            &graph,
-            thread,
-            loaded,
-            RunCommand::Resume,
-            options,
-            self.moment(),
-        ) {
-            Ok(run) => run,
-            Err(OpenError::Busy { .. } | OpenError::NothingToRun { .. }) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        match self.drive(run).await {
-            Ok(driven) => Ok(Some(driven)),
-            // Somebody else goes on with it, and has seen the answer.
-            Err(DriveError::Open(OpenError::Busy { .. })) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Cancels the run of a thread and returns when it has stopped. If another process runs it, that one is asked to.
     pub async fn cancel(&self, thread: &ThreadId) -> Result<(), DriveError> {
-        if self.inner.engine.is_some() {
-            return self.cancel_elsewhere(thread).await;
-        }
-        let wish = lock(&self.inner.runs).get(thread).cloned();
-        match wish {
-            Some(wish) => {
-                wish.send_if_modified(|is| std::mem::replace(is, Wish::Cancel) != Wish::Cancel);
-                wish.closed().await;
-            }
-            None => self.inner.store.request_cancel(thread).await?,
-        }
-        Ok(())
+        self.driver.cancel(thread).await
     }
 
-    /// A worker looks for the wish while it runs the thread; one that takes it up puts the wish aside, so it is made again.
-    async fn cancel_elsewhere(&self, thread: &ThreadId) -> Result<(), DriveError> {
-        let store = &self.inner.store;
-        loop {
-            match store.glance(thread, None).await? {
-                Some(glance) if glance.status == Status::Running => {
-                    if !glance.cancel {
-                        store.request_cancel(thread).await?;
-                    }
-                    tokio::time::sleep(CANCEL_POLL).await;
-                }
-                _ => return Ok(()),
-            }
-        }
-    }
-
-    /// The id of a run that is to be made: no other has it.
-    pub(crate) fn new_run(&self) -> RunId {
-        RunId::from_bytes((u128::from(dice()) << 64 | u128::from(dice())).to_be_bytes())
-    }
-
-    /// Begins no further runs. A [segment](Runtime::segment) that is under way is put down before its next superstep; any other
-    /// run goes on.
+    /// Starts no further runs. A [segment](LocalDriver::segment) that is under way suspends before its next superstep; any
+    /// other run continues.
     pub fn refuse_runs(&self) {
-        self.inner.draining.store(true, Ordering::SeqCst);
+        self.local.refuse_runs();
     }
 
-    /// Begins no further runs, lets every run stop at the end of its superstep, and returns when all have. Their
-    /// threads are taken up by the next [`Runtime::recover`], here or elsewhere.
+    /// Starts no further runs, lets every run of this process stop at the end of its superstep, and returns when all have. The
+    /// next [`Runtime::recover`], here or elsewhere, resumes their threads.
     pub async fn drain(&self) {
-        self.refuse_runs();
-        let wishes: Vec<_> = lock(&self.inner.runs).values().cloned().collect();
-        for wish in wishes {
-            wish.send_if_modified(|is| {
-                *is < Wish::Drain && std::mem::replace(is, Wish::Drain) != Wish::Drain
-            });
-            wish.closed().await;
-        }
-    }
-
-    pub(crate) fn moment(&self) -> Moment {
-        Moment {
-            now: self.now(),
-            dice: dice(),
-        }
+        self.local.drain().await;
     }
 
     /// Returns what this runtime's [clock](RuntimeBuilder::clock) says.
-    pub fn now(&self) -> superstep_core::Timestamp {
-        self.inner.clock.now()
-    }
-
-    /// Drives a run until it stops.
-    pub(crate) async fn drive(&self, run: Run) -> Result<(Outcome, Run), DriveError> {
-        match self.drive_segment(Segment::whole(run), None).await? {
-            (SegmentOutcome::Stopped(outcome), run) => Ok((outcome, run)),
-            (SegmentOutcome::Suspended(_), _) => {
-                unreachable!("a segment without limits never suspends")
-            }
-        }
-    }
-
-    /// Drives a segment until its run stops or suspends. With a `cancel_poll`, it checks that often whether another process
-    /// requested a cancel.
-    pub(crate) async fn drive_segment(
-        &self,
-        segment: Segment,
-        cancel_poll: Option<Duration>,
-    ) -> Result<(SegmentOutcome, Run), DriveError> {
-        if !spans::are_wanted() {
-            return self.drive_untraced(segment, cancel_poll).await;
-        }
-        let span = spans::of_run(segment.run());
-        Box::pin(self.drive_untraced(segment, cancel_poll))
-            .instrument(span)
-            .await
-    }
-
-    /// The whole driver: if it grows a rule of its own, the rule belongs in core.
-    async fn drive_untraced(
-        &self,
-        mut segment: Segment,
-        cancel_poll: Option<Duration>,
-    ) -> Result<(SegmentOutcome, Run), DriveError> {
-        let (registered, mut wish) = Registered::new(&self.inner, segment.run().thread());
-        // Looked at after the run is known, so that none slips past whoever drains.
-        if self.inner.draining.load(Ordering::SeqCst) {
-            return Err(DriveError::Draining);
-        }
-        let surroundings = Arc::new(self.surroundings(segment.run().thread()));
-        let mut is_lost = surroundings.lost.subscribe();
-        let mut running = Running::new(surroundings);
-        let mut cancel_checks = CancelChecks::every(cancel_poll);
-        let outcome = loop {
-            match segment.next_step() {
-                Step::Start(tasks) => running.start(tasks),
-                Step::Drop(tasks) => running.drop_tasks(&tasks),
-                Step::Save(commit) => {
-                    let saved = match self.inner.store.save(&commit).await {
-                        // Another process claimed the thread first, and nothing of this run has begun.
-                        Err(CheckpointError::Fenced { thread, .. }) if commit.is_claim() => {
-                            return Err(OpenError::Busy { thread }.into());
-                        }
-                        saved => saved?,
-                    };
-                    registered.tell(commit.head.seq);
-                    segment.saved(saved, self.now())?;
-                    if self.inner.draining.load(Ordering::SeqCst) {
-                        segment.suspend_soon();
-                    }
-                }
-                Step::Record(record) => {
-                    self.inner.store.record(&record).await?;
-                    segment.recorded()?;
-                }
-                // A task has ended already: only a signal comes before it.
-                Step::Wait { .. } if running.has_ended() && !is_wished(&wish) => {
-                    if let Some((task, end)) = running.next_ended_already().await {
-                        segment.task_ended(task, end, self.now())?;
-                    }
-                }
-                Step::Wait { until } => tokio::select! {
-                    // Signals first: a chain of tasks that never wait must not outrun them.
-                    biased;
-                    wish = changed(&mut wish) => match wish {
-                        Wish::GoOn => {}
-                        Wish::Drain => segment.drain(),
-                        Wish::Cancel => segment.cancel(),
-                    },
-                    epoch = lost(&mut is_lost) => {
-                        running.stop().await;
-                        let thread = segment.run().thread().clone();
-                        return Err(CheckpointError::Fenced { thread, epoch }.into());
-                    }
-                    news = running.next_until(until) => match news {
-                        Some((task, end)) => segment.task_ended(task, end, self.now())?,
-                        None => segment.time_passed(self.now()),
-                    },
-                    () = cancel_checks.next() => {
-                        let glance = self.inner.store.glance(segment.run().thread(), None).await?;
-                        if glance.is_some_and(|glance| glance.cancel) {
-                            segment.cancel();
-                        }
-                    }
-                },
-                Step::Suspend(suspension) => break SegmentOutcome::Suspended(suspension),
-                Step::Stop(outcome) => break SegmentOutcome::Stopped(outcome),
-            }
-        };
-        running.stop().await;
-        Ok((outcome, segment.into_run()))
-    }
-
-    /// Makes a change durable that is not part of a run.
-    pub(crate) async fn save_change(&self, commit: &Commit) -> Result<(), DriveError> {
-        self.inner.store.save(commit).await?;
-        let notice = Notice::Entry(commit.head.seq);
-        self.inner.wire.publish(&commit.thread, notice);
-        Ok(())
-    }
-
-    pub(crate) fn surroundings(&self, thread: &ThreadId) -> Surroundings {
-        Surroundings {
-            store: self.inner.store.clone(),
-            cache: self.inner.cache.clone(),
-            clock: self.inner.clock.clone(),
-            permits: self.inner.permits.clone(),
-            wire: self.inner.wire.clone(),
-            thread: thread.clone(),
-            lost: watch::Sender::new(None),
-        }
+    pub fn now(&self) -> Timestamp {
+        self.local.now()
     }
 }
 
 impl fmt::Debug for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Runtime")
-            .field("runs", &lock(&self.inner.runs).len())
+            .field("local", &self.local)
             .finish_non_exhaustive()
     }
 }
 
-/// How many threads one call of [`Runtime::recover`] or [`Runtime::expire_questions`] takes up.
-const RECOVERED_AT_ONCE: u32 = 10_000;
-/// How often it is looked whether a run elsewhere has stopped.
-const CANCEL_POLL: Duration = Duration::from_millis(200);
-/// A number that no other process has: the standard library seeds its hashers with the system's randomness.
-fn dice() -> u64 {
-    RandomState::new().hash_one(std::process::id())
+fn read_questions(rows: Vec<InterruptRow>) -> Result<Vec<OpenQuestion>, DriveError> {
+    Ok(open_questions(rows).map_err(CheckpointError::from)?)
 }
 
-/// How the driver left a run.
-pub(crate) enum SegmentOutcome {
-    Stopped(Outcome),
-    Suspended(Suspension),
-}
-
-/// Says when to check for a cancel request of another process.
-struct CancelChecks {
-    interval: Option<Duration>,
-    next: Instant,
-}
-
-impl CancelChecks {
-    fn every(interval: Option<Duration>) -> Self {
-        let next = Instant::now() + interval.unwrap_or_default();
-        Self { interval, next }
-    }
-
-    /// Returns when it is time for the next check; never without an interval.
-    async fn next(&mut self) {
-        let Some(interval) = self.interval else {
-            return std::future::pending().await;
-        };
-        tokio::time::sleep_until(self.next).await;
-        self.next = Instant::now() + interval;
-    }
-}
-
-fn is_wished(wish: &watch::Receiver<Wish>) -> bool {
-    wish.has_changed().unwrap_or(false)
-}
-
-async fn changed(wish: &mut watch::Receiver<Wish>) -> Wish {
-    match wish.changed().await {
-        Ok(()) => *wish.borrow_and_update(),
-        Err(_) => std::future::pending().await,
-    }
-}
-
-/// A run that can be wished things of, as long as this lives.
-struct Registered<'a> {
-    inner: &'a Inner,
-    thread: ThreadId,
-    wish: watch::Sender<Wish>,
-}
-
-impl<'a> Registered<'a> {
-    fn new(inner: &'a Inner, thread: &ThreadId) -> (Self, watch::Receiver<Wish>) {
-        let (sender, receiver) = watch::channel(Wish::GoOn);
-        lock(&inner.runs).insert(thread.clone(), sender.clone());
-        (
-            Self {
-                inner,
-                thread: thread.clone(),
-                wish: sender,
-            },
-            receiver,
-        )
-    }
-
-    fn tell(&self, seq: Seq) {
-        self.inner.wire.publish(&self.thread, Notice::Entry(seq));
-    }
-}
-
-impl Drop for Registered<'_> {
-    fn drop(&mut self) {
-        let mut runs = lock(&self.inner.runs);
-        // Another run may have taken the thread over, and the place with it.
-        if runs
-            .get(&self.thread)
-            .is_some_and(|wish| wish.same_channel(&self.wish))
-        {
-            runs.remove(&self.thread);
-        }
-    }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What it guards is changed by single calls, so a panic cannot have left it half changed.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// How many threads one call of [`Runtime::recover`] or [`Runtime::expire_questions`] handles.
+const BATCH: u32 = 10_000;

@@ -7,21 +7,17 @@ use superstep_core::checkpoint::format::Entry;
 use superstep_core::checkpoint::{
     Answer, AnswerBody, InterruptQuery, InterruptRow, Metadata, Page, Status, StoredBody,
 };
-use superstep_core::driver::{Order, Ordered};
-use superstep_core::error::CheckpointError;
-use superstep_core::run::{
-    self, Edit, EditNode, ForkFrom, OpenQuestion, RunCommand, RunOptions, ThreadState,
-};
+use superstep_core::driver::ThreadRequest;
+use superstep_core::error::{CheckpointError, OpenError};
+use superstep_core::run::{self, Edit, EditNode, ForkFrom, OpenQuestion, RunOptions, ThreadState};
 use superstep_core::trace::Trace;
 use superstep_core::{
-    Command, Graph, InterruptId, NodeName, Outcome, Run, RunId, Seq, State, ThreadId, Value,
+    Command, Graph, InterruptId, NodeName, Outcome, RunId, Seq, State, ThreadId, Value,
 };
 
-use crate::drive_error::DriveError;
-use crate::engine::Engine;
+use crate::drive::{DriveError, RequestEnd};
 use crate::events::Events;
 use crate::runtime::Runtime;
-use superstep_core::run::RunReport;
 
 /// A thread of a graph over `S`. A handle: it holds nothing, and there may be many.
 pub struct Thread<S: State> {
@@ -96,29 +92,28 @@ impl<S: State> Thread<S> {
     ///
     /// If the future is dropped, everything the run was doing stops, and the thread waits for [`Thread::recover`].
     pub async fn start(&self, input: S::Update) -> Result<Stopped<S>, DriveError> {
-        let input = Value::encode(&input)?;
-        self.run(RunCommand::Start {
-            input,
+        self.run(ThreadRequest::Start {
+            input: Value::encode(&input)?,
             context: self.context.clone(),
-            metadata: self.metadata.clone(),
+            metadata: self.metadata.as_ref().map(Value::plain).transpose()?,
         })
         .await
     }
 
     /// Goes on where the thread stopped.
     pub async fn resume(&self) -> Result<Stopped<S>, DriveError> {
-        self.run(RunCommand::Resume).await
+        self.run(ThreadRequest::Resume).await
     }
 
     /// Goes on with a run whose process died, or that was drained. A run that is still alive elsewhere loses the thread.
     pub async fn recover(&self) -> Result<Stopped<S>, DriveError> {
-        self.run(RunCommand::Recover).await
+        self.run(ThreadRequest::Recover).await
     }
 
     /// Goes on with whatever the thread was doing, or starts it if it was doing nothing: what a program says when it
     /// comes up. A run that failed, was cancelled or reached its limit is gone on with, too.
     pub async fn start_or_recover(&self, input: S::Update) -> Result<Stopped<S>, DriveError> {
-        let loaded = self.runtime.inner.store.load(&self.id).await?;
+        let loaded = self.runtime.local.store().load(&self.id).await?;
         match loaded.map_or(Status::Idle, |loaded| loaded.head.status) {
             Status::Running => self.recover().await,
             Status::Paused | Status::Failed | Status::Cancelled | Status::StepLimit => {
@@ -128,37 +123,38 @@ impl<S: State> Thread<S> {
         }
     }
 
-    async fn run(&self, command: RunCommand) -> Result<Stopped<S>, DriveError> {
-        if let Some(engine) = &self.runtime.inner.engine {
-            return self.order(&**engine, ordered(command)?).await;
-        }
-        let loaded = self.runtime.inner.store.load(&self.id).await?;
-        let run = Run::open(
-            self.graph.definition(),
-            &self.id,
-            loaded,
-            command,
-            self.options.clone(),
-            self.runtime.moment(),
-        )?;
-        let (outcome, run) = self.runtime.drive(run).await?;
-        stopped(outcome, &run)
+    async fn execute(&self, request: ThreadRequest) -> Result<Option<RequestEnd>, DriveError> {
+        let (driver, graph) = (self.runtime.driver(), self.graph.definition());
+        let end = driver.execute(&self.id, graph, request, &self.options);
+        end.await
     }
 
-    /// Has an order carried out elsewhere, and reads what became of it.
-    async fn order(&self, engine: &dyn Engine, what: Ordered) -> Result<Stopped<S>, DriveError> {
-        let RunReport { run, seq, .. } = self.report(engine, what).await?;
-        let loaded = self.loaded().await?;
-        let outcome = self.runtime.outcome_at(&self.id, seq, &loaded).await?;
-        let history = match loaded.head.seq == seq {
-            true => loaded.history,
-            // Somebody has gone on meanwhile.
-            false => self.runtime.inner.store.load_at(&self.id, seq).await?,
+    /// Executes a request that is done when this returns.
+    async fn completed(&self, request: ThreadRequest) -> Result<RequestEnd, DriveError> {
+        let busy = || OpenError::Busy {
+            thread: self.id.clone(),
         };
-        let state = run::read_state(self.graph.definition(), &self.id, &history)?;
-        let state = match state {
-            Some(state) => state.values.decode()?,
-            None => S::default(),
+        Ok(self.execute(request).await?.ok_or_else(busy)?)
+    }
+
+    async fn run(&self, request: ThreadRequest) -> Result<Stopped<S>, DriveError> {
+        let end = self.completed(request).await?;
+        self.stopped(end).await
+    }
+
+    /// Returns how a run stopped and the state it left: from the run itself if this process drove it, else from the store.
+    async fn stopped(&self, end: RequestEnd) -> Result<Stopped<S>, DriveError> {
+        let RequestEnd { run, seq, driven } = end;
+        let (outcome, state) = match driven.map(|driven| *driven) {
+            Some((outcome, driven)) => {
+                let state = match driven.state::<S>() {
+                    Some(state) => state.clone(),
+                    // Not all of it is stored, or it was driven with another graph of the same name.
+                    None => driven.values().decode()?,
+                };
+                (outcome, state)
+            }
+            None => self.stored_end(seq).await?,
         };
         Ok(Stopped {
             outcome,
@@ -168,34 +164,21 @@ impl<S: State> Thread<S> {
         })
     }
 
-    /// Answers are an order, so that nobody need be there to go on with them. Orders wait for their turn; so while the thread runs
-    /// the answers are also stored at once, for whoever runs it.
-    async fn order_answers(
-        &self,
-        engine: &dyn Engine,
-        answers: Vec<Answer>,
-    ) -> Result<Option<Stopped<S>>, DriveError> {
-        let store = &self.runtime.inner.store;
-        let glance = store.glance(&self.id, None).await?;
-        if glance.is_none_or(|glance| glance.status != Status::Running) {
-            let stopped = self.order(engine, Ordered::Answer(answers)).await?;
-            return Ok(Some(stopped));
-        }
-        let (id, order) = self.new_order(Ordered::Answer(answers.clone()))?;
-        engine.send(&self.id, id, &order).await?;
-        store.answer(&self.id, &answers).await?;
-        Ok(None)
-    }
-
-    async fn report(&self, engine: &dyn Engine, what: Ordered) -> Result<RunReport, DriveError> {
-        let (id, order) = self.new_order(what)?;
-        engine.carry_out(&self.id, id, &order).await
-    }
-
-    fn new_order(&self, what: Ordered) -> Result<(RunId, Order), DriveError> {
-        let order = Order::new(self.graph.name(), what, &self.options)?;
-        let id = self.options.run.unwrap_or_else(|| self.runtime.new_run());
-        Ok((id, order))
+    async fn stored_end(&self, seq: Seq) -> Result<(Outcome, S), DriveError> {
+        let loaded = self.runtime.loaded(&self.id).await?;
+        let outcome = self.runtime.local.outcome_at(&self.id, seq, &loaded);
+        let outcome = outcome.await?;
+        let history = match loaded.head.seq == seq {
+            true => loaded.history,
+            // Another run has begun since.
+            false => self.runtime.local.store().load_at(&self.id, seq).await?,
+        };
+        let state = run::read_state(self.graph.definition(), &self.id, &history)?;
+        let state = match state {
+            Some(state) => state.values.decode()?,
+            None => S::default(),
+        };
+        Ok((outcome, state))
     }
 
     /// The questions that wait for an answer.
@@ -245,17 +228,10 @@ impl<S: State> Thread<S> {
         answers: impl IntoIterator<Item = (InterruptId, A)>,
     ) -> Result<Option<Stopped<S>>, DriveError> {
         let answers = self.checked_answers(by, answers).await?;
-        if let Some(engine) = &self.runtime.inner.engine {
-            return self.order_answers(&**engine, answers).await;
+        match self.execute(ThreadRequest::Answer(answers)).await? {
+            Some(end) => Ok(Some(self.stopped(end).await?)),
+            None => Ok(None),
         }
-        self.runtime.inner.store.answer(&self.id, &answers).await?;
-        let driven = self
-            .runtime
-            .go_on_after_answer(&self.id, self.options.clone())
-            .await?;
-        driven
-            .map(|(outcome, run)| stopped(outcome, &run))
-            .transpose()
     }
 
     async fn checked_answers<A: Serialize>(
@@ -285,7 +261,7 @@ impl<S: State> Thread<S> {
 
     /// The thread as it stands now; none if there is none.
     pub async fn state(&self) -> Result<Option<ThreadState>, DriveError> {
-        match self.runtime.inner.store.load(&self.id).await? {
+        match self.runtime.local.store().load(&self.id).await? {
             Some(loaded) => Ok(run::read_state(
                 self.graph.definition(),
                 &self.id,
@@ -297,7 +273,7 @@ impl<S: State> Thread<S> {
 
     /// The thread as it stood at an entry.
     pub async fn state_at(&self, seq: Seq) -> Result<Option<ThreadState>, DriveError> {
-        let history = self.runtime.inner.store.load_at(&self.id, seq).await?;
+        let history = self.runtime.local.store().load_at(&self.id, seq).await?;
         Ok(run::read_state(
             self.graph.definition(),
             &self.id,
@@ -309,8 +285,8 @@ impl<S: State> Thread<S> {
     pub async fn history(&self, after: Seq, limit: u32) -> Result<Vec<Past>, DriveError> {
         let stored = self
             .runtime
-            .inner
-            .store
+            .local
+            .store()
             .entries(&self.id, after, limit)
             .await?;
         let read = |stored: StoredBody| {
@@ -356,7 +332,7 @@ impl<S: State> Thread<S> {
                 },
                 ..InterruptQuery::default()
             };
-            let more = self.runtime.inner.store.interrupts(&query).await?;
+            let more = self.runtime.local.store().interrupts(&query).await?;
             let is_all = more.len() < TRACE_PAGE as usize;
             found.extend(more);
             if is_all {
@@ -368,7 +344,7 @@ impl<S: State> Thread<S> {
     /// What happens on the thread, from after an entry on: first what is stored, then live.
     pub fn events(&self, after: Seq) -> Events {
         Events::new(
-            self.runtime.inner.clone(),
+            self.runtime.local.clone(),
             self.graph.definition().clone(),
             self.id.clone(),
             after,
@@ -404,23 +380,18 @@ impl<S: State> Thread<S> {
 
     async fn edit(&self, node: EditNode, command: Command<S>) -> Result<Seq, DriveError> {
         let Edit { node, update, goto } = Edit::new(node, command)?;
-        self.change(Ordered::Update { node, update, goto }).await
+        self.change(ThreadRequest::Update { node, update, goto })
+            .await
     }
 
-    async fn change(&self, what: Ordered) -> Result<Seq, DriveError> {
-        if let Some(engine) = &self.runtime.inner.engine {
-            return Ok(self.report(&**engine, what).await?.seq);
-        }
-        let loaded = self.runtime.inner.store.load(&self.id).await?;
-        self.runtime
-            .change_once(&self.id, self.graph.definition(), &what, loaded)
-            .await
+    async fn change(&self, request: ThreadRequest) -> Result<Seq, DriveError> {
+        Ok(self.completed(request).await?.seq)
     }
 
     /// Goes back to an entry: what came after stays in the history, and the thread goes on from there on a branch
     /// of its own with the next [`Thread::resume`]. Effects of that branch have keys of their own.
     pub async fn fork(&self, at: Seq) -> Result<Seq, DriveError> {
-        self.change(Ordered::Fork { at }).await
+        self.change(ThreadRequest::Fork { at }).await
     }
 
     /// Goes back to an entry and runs everything after it again.
@@ -458,7 +429,7 @@ impl<S: State> Thread<S> {
             .copy(&self.id, upto, &to)
             .await?;
         let copy = Thread::new(self.runtime.clone(), self.graph.clone(), to);
-        let loaded = copy.loaded().await?;
+        let loaded = self.runtime.loaded(&copy.id).await?;
         let history = loaded.history.clone();
         let from = ForkFrom {
             at: loaded.head.seq,
@@ -466,9 +437,9 @@ impl<S: State> Thread<S> {
             copied_from: Some(&self.id),
             write,
         };
-        let (graph, moment) = (self.graph.definition(), self.runtime.moment());
+        let (graph, moment) = (self.graph.definition(), self.runtime.local.moment());
         let commit = run::fork(graph, &copy.id, loaded, &from, moment)?;
-        self.runtime.save_change(&commit).await?;
+        self.runtime.local.save_change(&commit).await?;
         Ok(copy)
     }
 
@@ -476,47 +447,6 @@ impl<S: State> Thread<S> {
     pub async fn cancel(&self) -> Result<(), DriveError> {
         self.runtime.cancel(&self.id).await
     }
-
-    async fn loaded(&self) -> Result<superstep_core::checkpoint::Loaded, DriveError> {
-        let loaded = self.runtime.inner.store.load(&self.id).await?;
-        loaded.ok_or_else(|| {
-            CheckpointError::NoThread {
-                thread: self.id.clone(),
-            }
-            .into()
-        })
-    }
-}
-
-/// What the machine is told to do, as an order.
-fn ordered(command: RunCommand) -> Result<Ordered, DriveError> {
-    Ok(match command {
-        RunCommand::Start {
-            input,
-            context,
-            metadata,
-        } => Ordered::Start {
-            input,
-            context,
-            metadata: metadata.as_ref().map(Value::plain).transpose()?,
-        },
-        RunCommand::Resume => Ordered::Resume,
-        RunCommand::Recover | RunCommand::Continue(_) => Ordered::Recover,
-    })
-}
-
-fn stopped<S: State>(outcome: Outcome, run: &Run) -> Result<Stopped<S>, DriveError> {
-    let state = match run.state::<S>() {
-        Some(state) => state.clone(),
-        // Not all of it is stored, or it was driven with another graph of the same name.
-        None => run.values().decode()?,
-    };
-    Ok(Stopped {
-        outcome,
-        state,
-        run: run.id(),
-        seq: run.seq(),
-    })
 }
 
 impl<S: State> fmt::Debug for Thread<S> {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use superstep::Runtime;
-use superstep::driver::Order;
+use superstep::driver::QueuedRequest;
 
 use super::contest::{
     CPU_PER_RUN, MS_PER_RUN, Measured, P50, P99, POSTGRES_CPU_PER_RUN, RESTATE_CPU_PER_RUN,
@@ -197,7 +197,7 @@ fn our_answers(stage: &Stage, count: usize) -> anyhow::Result<VecDeque<Errand>> 
 /// An order of the same size for each; what it says is not read.
 fn bare_answers(stage: &mut Stage, count: usize) -> anyhow::Result<VecDeque<Errand>> {
     let open = stage.tokio.block_on(questions(&stage.ours.store, 1))?;
-    let order: Arc<Order> = answer_to(open.first().context("nobody asks")?)?.order;
+    let order: Arc<QueuedRequest> = answer_to(open.first().context("nobody asks")?)?.order;
     let count = count.min(stage.bare_parked.len());
     let threads = stage.bare_parked.drain(..count);
     Ok(threads

@@ -9,10 +9,11 @@ use superstep_core::checkpoint::{
     Answer, AnswerBody, Archive, Checkpointer, Commit, Filter, FilterValue, InterruptQuery, Memory,
     RESULT_KEY, Status, ThreadQuery,
 };
+use superstep_core::driver::ThreadRequest;
 use superstep_core::error::CheckpointError::{
     Fenced, Format, NoThread, NotOpen, OtherThread, ThreadExists,
 };
-use superstep_core::run::{RunCommand, read_state};
+use superstep_core::run::read_state;
 use superstep_core::{Epoch, Outcome, Seq, ThreadId, Timestamp};
 
 use crate::errand::{Errand, Pen, drive, errand};
@@ -244,7 +245,7 @@ pub(super) async fn imported_thread_is_unfinished_as_before(db: &dyn Checkpointe
 pub(super) async fn run_goes_on_after_an_import(db: &dyn Checkpointer) -> Verdict {
     let (from, id, paid) = (Memory::new(), thread("t"), Arc::new(AtomicU32::new(0)));
     let graph = errand(&paid)?;
-    let start = RunCommand::Start {
+    let start = ThreadRequest::Start {
         input: value(&json!({})),
         context: None,
         metadata: None,
@@ -260,7 +261,7 @@ pub(super) async fn run_goes_on_after_an_import(db: &dyn Checkpointer) -> Verdic
     };
     db.answer(&id, &[yes]).await?;
     // What was done before the move is not done again: nothing can be recorded here.
-    let outcome = drive(db, &graph, &id, RunCommand::Resume, Arc::new(Pen(None))).await?;
+    let outcome = drive(db, &graph, &id, ThreadRequest::Resume, Arc::new(Pen(None))).await?;
     ensure_eq!(outcome, Outcome::Finished, "how the run ended");
     ensure_eq!(paid.load(Ordering::SeqCst), 1, "how often it paid");
     let loaded = db.load(&id).await?.unwrap_or_default();

@@ -1,7 +1,8 @@
 //! The engine of a cluster, as far as a run sees it: it journals where the run was put down, has the tasks run that
 //! were handed over, and tries again whatever it did not hear of.
 
-use superstep_core::run::{ResumeToken, RunCommand, Suspension};
+use superstep_core::driver::ThreadRequest;
+use superstep_core::run::{ResumeToken, Suspension};
 use superstep_core::{Epoch, RunId, TaskId, Timestamp};
 
 use super::check::Check;
@@ -21,6 +22,26 @@ pub(super) struct Order {
 pub(super) enum What {
     Start,
     Resume,
+}
+
+/// How a process comes to open the thread.
+pub(super) enum Opening {
+    /// Somebody asked for it.
+    Request(ThreadRequest),
+    /// A segment suspended its run.
+    Suspended(ResumeToken),
+}
+
+impl Opening {
+    pub(super) const RECOVER: Self = Self::Request(ThreadRequest::Recover);
+
+    pub(super) fn recovers(&self) -> bool {
+        matches!(self, Self::Request(ThreadRequest::Recover))
+    }
+
+    pub(super) fn resumes(&self) -> bool {
+        matches!(self, Self::Request(ThreadRequest::Resume))
+    }
 }
 
 /// What is journaled of a run that was put down.
@@ -104,20 +125,20 @@ impl Life<'_> {
         let stale = lab.kept.accepts_stale_tokens();
         let epoch = (lab.kept.peek(&lab.thread)).map(|loaded| loaded.head.epoch);
         drop(lab);
-        let command = match serde_json::from_str::<ResumeToken>(&parked.token) {
-            Ok(_) if forgets => RunCommand::Recover,
+        let opening = match serde_json::from_str::<ResumeToken>(&parked.token) {
+            Ok(_) if forgets => Opening::RECOVER,
             Ok(mut token) => {
                 if let Some(epoch) = epoch.filter(|_| stale) {
                     token.epoch = epoch;
                 }
-                RunCommand::Continue(token)
+                Opening::Suspended(token)
             }
             Err(error) => {
                 self.lab.get().fail(Check::Unexpected, error.to_string());
-                RunCommand::Recover
+                Opening::RECOVER
             }
         };
-        self.open(command)
+        self.open(opening)
     }
 
     /// One act of whoever has tasks run.
@@ -231,9 +252,12 @@ impl Life<'_> {
     }
 
     /// Begins to carry out an order, or tries it again.
-    pub(super) fn try_order(&mut self, command: impl FnOnce(What) -> RunCommand) -> Option<String> {
+    pub(super) fn try_order(
+        &mut self,
+        request: impl FnOnce(What) -> ThreadRequest,
+    ) -> Option<String> {
         let order = self.order.as_mut()?;
-        let command = command(order.what);
+        let request = request(order.what);
         if order.tried {
             let mut lab = self.lab.get();
             lab.counts.orders_again += 1;
@@ -241,7 +265,7 @@ impl Life<'_> {
                 order.id = run_id(lab.dice.number());
             }
         }
-        self.open(command)
+        self.open(Opening::Request(request))
     }
 
     /// A start or resume is wanted: with an id, if they have ids in this world.

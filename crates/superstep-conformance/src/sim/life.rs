@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use superstep_core::checkpoint::format::{Change, Entry, EntryKind, Stop};
 use superstep_core::checkpoint::{Commit, Status};
+use superstep_core::driver::ThreadRequest;
 use superstep_core::error::{CheckpointError, FailureKind, OpenError};
 use superstep_core::graph::Definition;
-use superstep_core::run::{
-    Edit, EditNode, ForkFrom, RunCommand, RunOptions, fork, read_state, update_state,
-};
+use superstep_core::run::{Edit, EditNode, ForkFrom, RunOptions, fork, read_state, update_state};
 use superstep_core::{Command, Moment, NodeName, Outcome, Run, Seq, Value};
 
 use super::check::Check;
 use super::driver::{Act, Proc, outcome_word};
-use super::engine::{Order, Parked, What};
+use super::engine::{Opening, Order, Parked, What};
 use super::lab::{Inner, Lab, ProcId, Reply};
 use super::nodes::BY_DESIGN;
 use super::people;
@@ -248,7 +247,7 @@ impl<'a> Life<'a> {
         let what = match self.standing() {
             Standing::Finished => return Some("finished".to_owned()),
             Standing::FailedByDesign(why) => return Some(why),
-            Standing::Recover => return self.open(RunCommand::Recover),
+            Standing::Recover => return self.open(Opening::RECOVER),
             Standing::Start => What::Start,
             Standing::Resume => What::Resume,
             Standing::Asks => {
@@ -259,7 +258,7 @@ impl<'a> Life<'a> {
         self.order(what);
         match &self.order {
             Some(_) => self.try_again(deed),
-            None => self.open(self.command(what, deed)),
+            None => self.open(Opening::Request(self.request(what, deed))),
         }
     }
 
@@ -271,16 +270,16 @@ impl<'a> Life<'a> {
             && (lab.kept.peek(&thread)).is_some_and(|loaded| loaded.head.status == Status::Running);
         drop(lab);
         if is_recovered {
-            return self.open(RunCommand::Recover);
+            return self.open(Opening::RECOVER);
         }
-        let input = self.command(What::Start, deed);
+        let input = self.request(What::Start, deed);
         self.try_order(|what| match what {
             What::Start => input,
-            What::Resume => RunCommand::Resume,
+            What::Resume => ThreadRequest::Resume,
         })
     }
 
-    pub(super) fn open(&mut self, command: RunCommand) -> Option<String> {
+    pub(super) fn open(&mut self, opening: Opening) -> Option<String> {
         // Whatever comes of it, the run before was not the last that was wanted.
         let undisturbed = std::mem::take(&mut self.undisturbed);
         self.next_proc += 1;
@@ -298,21 +297,29 @@ impl<'a> Life<'a> {
         drop(lab);
         let stands = loaded.as_ref().map(|loaded| loaded.head.epoch);
         let on_purpose = (self.parked.as_ref()).is_some_and(|parked| stands == Some(parked.epoch));
-        let resumes = matches!(command, RunCommand::Resume);
-        let is_new = !self.order.as_mut().is_some_and(|order| {
-            !matches!(command, RunCommand::Recover) && std::mem::replace(&mut order.tried, true)
-        });
-        let resumed = match command {
-            RunCommand::Resume => is_new,
-            RunCommand::Continue(_) => self.resumed,
-            RunCommand::Start { .. } | RunCommand::Recover => false,
+        let resumes = opening.resumes();
+        let is_new = !self
+            .order
+            .as_mut()
+            .is_some_and(|order| !opening.recovers() && std::mem::replace(&mut order.tried, true));
+        let resumed = match opening {
+            Opening::Request(_) => resumes && is_new,
+            Opening::Suspended(_) => self.resumed,
         };
         let mut options = self.options();
-        if matches!(command, RunCommand::Recover) {
+        if opening.recovers() {
             options.run = None;
         }
         let moment = Moment { now, dice };
-        match Run::open(&self.graph, &thread, loaded, command, options, moment) {
+        let opened = match opening {
+            Opening::Request(request) => {
+                Run::open(&self.graph, &thread, loaded, request, options, moment)
+            }
+            Opening::Suspended(token) => {
+                Run::resume_suspended(&self.graph, &thread, loaded, token, options, moment)
+            }
+        };
+        match opened {
             Ok(run) => {
                 let mut lab = self.lab.get();
                 (lab.cancel_wanted, lab.drain_wanted) = (false, false);
@@ -420,9 +427,9 @@ impl<'a> Life<'a> {
         }
     }
 
-    fn command(&self, what: What, deed: &Deed) -> RunCommand {
+    fn request(&self, what: What, deed: &Deed) -> ThreadRequest {
         if what == What::Resume {
-            return RunCommand::Resume;
+            return ThreadRequest::Resume;
         }
         let number = match deed {
             Deed::Input(number) => *number,
@@ -432,7 +439,7 @@ impl<'a> Life<'a> {
             .log(format!("input {number}"))
             .total(i64::from(number))
             .turns(std::collections::BTreeMap::from([(INPUTS.to_owned(), 1)]));
-        RunCommand::Start {
+        ThreadRequest::Start {
             input: Value::encode(&update).expect("plain data"),
             context: None,
             metadata: None,

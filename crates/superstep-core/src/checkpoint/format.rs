@@ -1,5 +1,5 @@
 //! The stored form of a thread: log entries, snapshots and records. **Everything persisted is here**, in
-//! `archive.rs` what a thread is as a whole, and in `driver/order.rs` what is to be done with one.
+//! `archive.rs` what a thread is as a whole, and in `driver/request.rs` what is asked of one.
 //!
 //! A body is `format · kind · envelope · checksum · content`, sealed for its place (`seal.rs`). The content is
 //! postcard: compact, and read by position, so
@@ -36,8 +36,8 @@ pub enum BodyKind {
     Record = 4,
     /// A whole thread: a [`checkpoint::Archive`](crate::checkpoint::Archive).
     Archive = 5,
-    /// An order that waits to be carried out: a [`driver::Order`](crate::driver::Order).
-    Order = 6,
+    /// A request that waits for a worker: a [`driver::QueuedRequest`](crate::driver::QueuedRequest).
+    Request = 6,
 }
 
 /// Something that is stored as a body.

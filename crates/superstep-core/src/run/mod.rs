@@ -2,7 +2,7 @@
 //!
 //! # How a driver calls it
 //!
-//! [`Run::open`] takes a loaded thread and a [`Command`](RunCommand). Then the driver asks
+//! [`Run::open`] takes a loaded thread and a [`ThreadRequest`](crate::driver::ThreadRequest). Then the driver asks
 //! [`Run::next_step`] and does what it says, until that is [`Step::Stop`]:
 //!
 //! - news come in the past tense: [`Run::task_ended`], [`Run::saved`], [`Run::time_passed`];
@@ -34,7 +34,7 @@ mod suspend;
 mod watch;
 
 pub use edit::{Edit, EditNode, ForkFrom, fork, update_state};
-pub use open::{Durability, RunCommand, RunOptions};
+pub use open::{Durability, RunOptions};
 pub use read::{
     NextTask, OpenQuestion, ThreadState, check, graph_name, open_questions, read_state,
 };

@@ -1,4 +1,4 @@
-//! Opens a thread: reads where it stands, checks that this graph can go on, and takes in the command.
+//! Opens a thread: reads where it stopped, checks that this graph can resume it, and applies the request.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use crate::checkpoint::format::{
 use crate::checkpoint::{
     Head, InterruptRow, Loaded, Metadata, RESULT_KEY, RecordRow, Released, ReleasedRecords, Status,
 };
+use crate::driver::ThreadRequest;
 use crate::error::{Failure, FailureKind, FormatError, OpenError};
 use crate::graph::{AnyUpdate, Definition};
 use crate::ids::{Epoch, FramePath, Moment, NodeName, RunId, ThreadId};
@@ -21,50 +22,6 @@ use crate::run::position::Position;
 use crate::run::suspend::{Reopened, ResumeToken};
 use crate::run::{Interrupts, Progress, Recorded, Run, plan};
 use crate::value::Value;
-
-/// What is to be done with a thread.
-#[derive(Debug)]
-pub enum RunCommand {
-    /// Begin a run with this input, an encoded update of the graph's state. What was planned before is dropped.
-    Start {
-        /// The input.
-        input: Value,
-        /// What nodes can read beside the state.
-        context: Option<Value>,
-        /// What the thread is found by; none leaves what is there.
-        metadata: Option<Metadata>,
-    },
-    /// Go on where the thread stopped, with whatever answers there are.
-    Resume,
-    /// Go on with a thread whose owner is gone.
-    Recover,
-    /// Continue a run that a segment suspended. That does not count as a recovery, unless another process resumed it since
-    /// and crashed.
-    Continue(ResumeToken),
-}
-
-impl RunCommand {
-    /// Whether it goes on with a thread that is running.
-    fn takes_over(&self) -> bool {
-        matches!(self, RunCommand::Recover | RunCommand::Continue(_))
-    }
-
-    /// The command that takes over the run which an earlier call of this one began.
-    fn into_takeover(self) -> Self {
-        match self {
-            RunCommand::Continue(token) => RunCommand::Continue(token),
-            _ => RunCommand::Recover,
-        }
-    }
-
-    /// Whether a run was opened with this before: the thread's last run has its id, or it is a run already.
-    fn was_taken(&self, position: &Position, options: &RunOptions) -> bool {
-        match self {
-            RunCommand::Continue(_) => true,
-            _ => options.run == Some(position.run.run),
-        }
-    }
-}
 
 /// When a superstep is made durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -115,48 +72,57 @@ impl Default for RunOptions {
 }
 
 impl Run {
-    /// Opens a thread. Nothing runs and nothing is written before the first [`Run::next_step`].
+    /// Opens a thread for a request. Nothing runs and nothing is written before the first [`Run::next_step`].
     ///
-    /// Whether a command may proceed depends on two facts: whether the thread is running, and whether the thread's last run
-    /// is the one that this command began earlier, which only a command with a run id (or a token) can know. A caller that
-    /// lost the reply to its start or resume repeats it under the same id:
+    /// Whether a request may proceed depends on two facts: whether the thread is running, and whether the thread's last run
+    /// is the one that this request began earlier, which only a request with a run id can know. A caller that lost the reply
+    /// to its start or resume repeats it under the same id:
     ///
     /// | | its own run | another run, or none |
     /// |---|---|---|
-    /// | running | recover it: its owner may be gone | busy, unless the command takes over |
+    /// | running | recover it: its owner may be gone | busy, unless the request is to recover |
     /// | stopped | taken: it was carried out before | proceed |
+    ///
+    /// A request that changes the thread first (answers, an update, a fork) is opened after the driver made that change
+    /// durable, and then resumes.
     pub fn open(
         graph: &Arc<Definition>,
         thread: &ThreadId,
         loaded: Option<Loaded>,
-        command: RunCommand,
+        request: ThreadRequest,
         options: RunOptions,
         moment: Moment,
     ) -> Result<Self, OpenError> {
         let loaded = loaded.unwrap_or_default();
         let is_running = loaded.head.status == Status::Running;
+        let recovers = matches!(request, ThreadRequest::Recover);
         let busy = || OpenError::Busy {
             thread: thread.clone(),
         };
         // Without an id it cannot be its own run, so a busy thread is refused before its history is read.
-        if is_running && !command.takes_over() && options.run.is_none() {
+        if is_running && !recovers && options.run.is_none() {
             return Err(busy());
         }
         let position = Position::read(graph, thread, &loaded.history)?;
-        let own = (position.as_ref()).filter(|position| command.was_taken(position, &options));
-        let command = match (is_running, own) {
-            (true, Some(_)) => command.into_takeover(),
-            (true, None) if !command.takes_over() => return Err(busy()),
+        let own = position
+            .as_ref()
+            .filter(|position| options.run == Some(position.run.run));
+        match (is_running, own) {
+            (true, None) if !recovers => return Err(busy()),
+            (true, _) => {
+                let position = position.unwrap_or_else(|| lost_position(graph, thread, &loaded));
+                return Self::take_over(position, &loaded, options, moment, Reopened::AfterCrash);
+            }
             (false, Some(own)) => {
                 return Err(OpenError::Taken {
                     thread: thread.clone(),
                     run: own.run.run,
                 });
             }
-            (true | false, None) => command,
-        };
-        match command {
-            RunCommand::Start {
+            (false, None) => {}
+        }
+        match request {
+            ThreadRequest::Start {
                 input,
                 context,
                 metadata,
@@ -170,25 +136,11 @@ impl Run {
                 };
                 started.open(loaded, position, options, moment)
             }
-            RunCommand::Recover | RunCommand::Continue(_) if is_running => {
-                // Of a run that stores only when it stops there may be nothing but its claim.
-                let position = position.unwrap_or_else(|| {
-                    Position::empty(graph, thread, lost_run(graph, thread, &loaded))
-                });
-                let reopened = match &command {
-                    RunCommand::Continue(token) if token.epoch == loaded.head.epoch => {
-                        Reopened::Suspended
-                    }
-                    _ => Reopened::AfterCrash,
-                };
-                let mut run = Self::at(position, &loaded, options, moment);
-                run.go_on(&loaded, reopened)?;
-                if let RunCommand::Continue(token) = command {
-                    run.restore_token(token);
-                }
-                Ok(run)
-            }
-            RunCommand::Resume | RunCommand::Recover | RunCommand::Continue(_) => {
+            ThreadRequest::Resume
+            | ThreadRequest::Recover
+            | ThreadRequest::Answer(_)
+            | ThreadRequest::Update { .. }
+            | ThreadRequest::Fork { .. } => {
                 let position = position.filter(has_work);
                 let nothing = || OpenError::NothingToRun {
                     thread: thread.clone(),
@@ -206,6 +158,52 @@ impl Run {
                 Ok(run)
             }
         }
+    }
+
+    /// Opens a run that a segment suspended. That does not count as a recovery, unless another process resumed the run since
+    /// and crashed.
+    pub fn resume_suspended(
+        graph: &Arc<Definition>,
+        thread: &ThreadId,
+        loaded: Option<Loaded>,
+        token: ResumeToken,
+        options: RunOptions,
+        moment: Moment,
+    ) -> Result<Self, OpenError> {
+        let loaded = loaded.unwrap_or_default();
+        let position = Position::read(graph, thread, &loaded.history)?;
+        if loaded.head.status != Status::Running {
+            let thread = thread.clone();
+            return Err(match position {
+                // Another segment brought it to its end.
+                Some(position) => OpenError::Taken {
+                    thread,
+                    run: position.run.run,
+                },
+                None => OpenError::NothingToRun { thread },
+            });
+        }
+        let reopened = match token.epoch == loaded.head.epoch {
+            true => Reopened::Suspended,
+            false => Reopened::AfterCrash,
+        };
+        let position = position.unwrap_or_else(|| lost_position(graph, thread, &loaded));
+        let mut run = Self::take_over(position, &loaded, options, moment, reopened)?;
+        run.restore_token(token);
+        Ok(run)
+    }
+
+    /// Opens a run that is under way.
+    fn take_over(
+        position: Position,
+        loaded: &Loaded,
+        options: RunOptions,
+        moment: Moment,
+        reopened: Reopened,
+    ) -> Result<Self, OpenError> {
+        let mut run = Self::at(position, loaded, options, moment);
+        run.go_on(loaded, reopened)?;
+        Ok(run)
     }
 
     /// A machine that stands where the thread does.
@@ -339,15 +337,15 @@ impl Run {
     }
 }
 
-/// The record of a run of which nothing was stored.
-fn lost_run(graph: &Definition, thread: &ThreadId, loaded: &Loaded) -> RunRecord {
-    let run = RunId::derive(thread, loaded.head.seq, loaded.head.epoch);
-    RunRecord {
-        run,
+/// The position of a run of which nothing but its claim was stored, because it stores only when it stops.
+fn lost_position(graph: &Arc<Definition>, thread: &ThreadId, loaded: &Loaded) -> Position {
+    let record = RunRecord {
+        run: RunId::derive(thread, loaded.head.seq, loaded.head.epoch),
         graph: graph.name.clone(),
         context: None,
         step_limit: 0,
-    }
+    };
+    Position::empty(graph, thread, record)
 }
 
 fn has_work(position: &Position) -> bool {
@@ -360,7 +358,7 @@ struct Started<'a> {
     thread: &'a ThreadId,
     input: Value,
     context: Option<Value>,
-    metadata: Option<Metadata>,
+    metadata: Option<Value>,
 }
 
 impl Started<'_> {
@@ -383,6 +381,8 @@ impl Started<'_> {
             context: self.context.clone(),
             step_limit: options.step_limit,
         };
+        let metadata: Option<Metadata> = (self.metadata.as_ref().map(Value::decode).transpose())
+            .map_err(|error| self.bad_input(error))?;
         let mut position =
             position.unwrap_or_else(|| Position::empty(self.graph, self.thread, record.clone()));
         position.run = record.clone();
@@ -396,7 +396,7 @@ impl Started<'_> {
         position.frame_mut(&FramePath::root()).next = next.clone();
 
         let mut run = Run::at(position, &loaded, options, moment);
-        run.metadata = self.metadata;
+        run.metadata = metadata;
         // What was asked and recorded before belongs to tasks that are dropped.
         run.pending.closed = loaded.interrupts.iter().map(|row| row.id).collect();
         let tasks: BTreeSet<_> = loaded.records.iter().map(|row| row.task).collect();

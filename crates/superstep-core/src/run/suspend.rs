@@ -103,7 +103,7 @@ impl Run {
             && self.position.frames.values().all(is_stored)
     }
 
-    /// Returns what [`RunCommand::Continue`](crate::run::RunCommand::Continue) needs once this run is dropped.
+    /// Returns what [`Run::resume_suspended`] needs once this run is dropped.
     pub fn resume_token(&self) -> ResumeToken {
         ResumeToken {
             epoch: self.head.epoch,

@@ -10,7 +10,7 @@ use superstep_core::checkpoint::format::{
     Record, RecordContent, RunRecord, Snapshot, StepRecord, Stop, TaskRecord, TaskWrite,
 };
 use superstep_core::checkpoint::{Answer, AnswerBody};
-use superstep_core::driver::{Order, Ordered};
+use superstep_core::driver::{QueuedRequest, ThreadRequest};
 use superstep_core::error::{Failure, FailureKind, FormatError};
 use superstep_core::run::{EditNode, RunOptions};
 use superstep_core::{
@@ -284,14 +284,14 @@ fn draft() -> Draft {
 }
 
 /// Every variant of what can be ordered.
-fn orders() -> Vec<(&'static str, Order)> {
+fn orders() -> Vec<(&'static str, QueuedRequest)> {
     let answer = |body| Answer {
         interrupt: InterruptId::from_bytes([8; 16]),
         body,
         by: "ada".to_owned(),
         at: Timestamp(7),
     };
-    let update = |node| Ordered::Update {
+    let update = |node| ThreadRequest::Update {
         node,
         update: value("{\"x\":1}"),
         goto: parent().goto,
@@ -299,17 +299,17 @@ fn orders() -> Vec<(&'static str, Order)> {
     let all = [
         (
             "start",
-            Ordered::Start {
+            ThreadRequest::Start {
                 input: value("{\"x\":1}"),
                 context: Some(value("{\"user\":\"ada\"}")),
                 metadata: Some(value("{\"team\":\"a\"}")),
             },
         ),
-        ("resume", Ordered::Resume),
-        ("recover", Ordered::Recover),
+        ("resume", ThreadRequest::Resume),
+        ("recover", ThreadRequest::Recover),
         (
             "answer",
-            Ordered::Answer(vec![
+            ThreadRequest::Answer(vec![
                 answer(AnswerBody::Value(value("true"))),
                 answer(AnswerBody::Expired),
             ]),
@@ -318,10 +318,10 @@ fn orders() -> Vec<(&'static str, Order)> {
         ("update-node", update(EditNode::Node(node("a")))),
         ("update-input", update(EditNode::Input)),
         ("update-end", update(EditNode::End)),
-        ("fork", Ordered::Fork { at: Seq(3) }),
+        ("fork", ThreadRequest::Fork { at: Seq(3) }),
     ];
     let order = |(name, what)| {
-        let order = Order::new("graph", what, &RunOptions::default()).unwrap();
+        let order = QueuedRequest::new("graph", what, &RunOptions::default()).unwrap();
         (name, order)
     };
     all.into_iter().map(order).collect()
@@ -392,7 +392,7 @@ fn golden_files_of_format_1_decode_and_encode_to_the_same_bytes() {
 fn golden_files_of_orders_decode_and_encode_to_the_same_bytes() {
     for (name, order) in orders() {
         let bytes = golden_bytes(&format!("order-{name}"), &order.to_bytes(&thread()));
-        let read = Order::from_bytes(&bytes, &thread()).unwrap();
+        let read = QueuedRequest::from_bytes(&bytes, &thread()).unwrap();
         assert_eq!(read, order, "{name} decodes to something else");
     }
 }
@@ -401,7 +401,7 @@ fn golden_files_of_orders_decode_and_encode_to_the_same_bytes() {
 fn an_order_of_another_thread_is_not_read() {
     let (_, order) = &orders()[0];
     let other = ThreadId::new("another").unwrap();
-    let read = Order::from_bytes(&order.to_bytes(&thread()), &other).map(drop);
+    let read = QueuedRequest::from_bytes(&order.to_bytes(&thread()), &other).map(drop);
     assert_eq!(code(read), "format-damaged");
 }
 

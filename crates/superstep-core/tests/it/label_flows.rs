@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use superstep_core::checkpoint::format::{Body, Change, Entry, FrameAdvanced, Next, Snapshot};
 use superstep_core::checkpoint::{BoxFuture, Checkpointer, Loaded, Memory, Status};
+use superstep_core::driver::ThreadRequest;
 use superstep_core::node::Task;
-use superstep_core::run::{ForkFrom, RunCommand, RunOptions, fork};
+use superstep_core::run::{ForkFrom, RunOptions, fork};
 use superstep_core::store::{MemoryStore, Namespace, PutItem, Search, Store};
 use superstep_core::{
     Command, END, Graph, Label, Labeled, Labels, Message, Moment, NodeCx, NodeError, Outcome, Run,
@@ -392,7 +393,7 @@ impl World {
         block_on(Checkpointer::delete(&self.store, thread)).unwrap();
     }
 
-    fn start(&mut self) -> RunCommand {
+    fn start(&mut self) -> ThreadRequest {
         let mut update = FlowUpdate::default();
         for _ in 0..8 {
             let source = self.dice.below(1_000) as u32;
@@ -400,7 +401,7 @@ impl World {
             let note = Labeled::new(Note { id: None, from }, labels_of(source));
             update = written(&mut self.dice, update, note, true);
         }
-        RunCommand::Start {
+        ThreadRequest::Start {
             input: Value::encode(&update).unwrap(),
             context: None,
             metadata: None,
@@ -439,24 +440,24 @@ impl World {
         let command = if at == head.seq {
             self.start()
         } else {
-            RunCommand::Resume
+            ThreadRequest::Resume
         };
         self.run(to, command);
     }
 
     /// Until it is finished, in the hands of one process after the other.
-    fn run(&mut self, thread: &ThreadId, command: RunCommand) {
+    fn run(&mut self, thread: &ThreadId, command: ThreadRequest) {
         self.found.runs += 1;
         let mut stopped = self.process(thread, command);
         while stopped.is_none() {
             self.found.crashes += 1;
-            stopped = self.process(thread, RunCommand::Recover);
+            stopped = self.process(thread, ThreadRequest::Recover);
         }
         assert_eq!(stopped, Some(Outcome::Finished), "thread {thread}");
     }
 
     /// One process, until the run stops or the process dies.
-    fn process(&mut self, thread: &ThreadId, command: RunCommand) -> Option<Outcome> {
+    fn process(&mut self, thread: &ThreadId, command: ThreadRequest) -> Option<Outcome> {
         let mut options = RunOptions::default();
         options.recoveries_max = 1_000;
         let (loaded, moment) = (self.loaded(thread), self.moment());

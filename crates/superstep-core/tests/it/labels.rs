@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::{Value as Json, json};
 use superstep_core::checkpoint::format::{Body, Change, Entry, Extensions, Record};
 use superstep_core::checkpoint::{Archive, Checkpointer, Memory};
+use superstep_core::driver::ThreadRequest;
 use superstep_core::label::{Declassified, Policy, Verdict};
 use superstep_core::node::{Task, TaskEnd};
-use superstep_core::run::{RunCommand, RunOptions, read_state};
+use superstep_core::run::{RunOptions, read_state};
 use superstep_core::{
     Command, END, Graph, Label, Labeled, Labels, Moment, NodeCx, NodeError, Outcome, Run, START,
     SendTo, Seq, State, Step, ThreadId, Timestamp, Value, View,
@@ -55,9 +56,9 @@ fn thread() -> ThreadId {
     ThreadId::new("t").unwrap()
 }
 
-fn start() -> RunCommand {
+fn start() -> ThreadRequest {
     let body = Labeled::new("the code is 4711".to_owned(), Label::PRIVATE);
-    RunCommand::Start {
+    ThreadRequest::Start {
         input: Value::encode(&MailUpdate::default().body(body)).unwrap(),
         context: None,
         metadata: None,
@@ -92,7 +93,7 @@ fn run(graph: &Graph<Mail>, store: &Memory, dies: impl Fn() -> bool) -> Outcome 
                     let id = task.id();
                     let end: TaskEnd = block_on(task.execute(Arc::new(StoreDoor(store.clone()))));
                     if dies() {
-                        command = RunCommand::Recover;
+                        command = ThreadRequest::Recover;
                         continue 'process;
                     }
                     run.task_ended(id, end, Timestamp(0)).unwrap();
@@ -280,7 +281,7 @@ fn a_record_whose_labels_are_damaged_is_not_used() {
         now: Timestamp(0),
         dice: 9,
     };
-    let (options, recover) = (RunOptions::default(), RunCommand::Recover);
+    let (options, recover) = (RunOptions::default(), ThreadRequest::Recover);
     let opened = Run::open(
         graph.definition(),
         &thread(),

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use superstep_core::checkpoint::{Checkpointer, Commit, Memory, Saved};
+use superstep_core::driver::ThreadRequest;
 use superstep_core::node::{Task, TaskEnd};
-use superstep_core::run::{RunCommand, RunOptions};
+use superstep_core::run::RunOptions;
 use superstep_core::{
     END, Graph, Moment, NodeCx, NodeError, Outcome, Run, START, Siblings, State, Step, TaskId,
     ThreadId, Timestamp, Value, View,
@@ -43,7 +44,7 @@ fn graph(siblings: Siblings) -> Graph<Log> {
 }
 
 fn open(graph: &Graph<Log>, dice: u64) -> Run {
-    let start = RunCommand::Start {
+    let start = ThreadRequest::Start {
         input: Value::from_json_bytes(b"{}"),
         context: None,
         metadata: None,

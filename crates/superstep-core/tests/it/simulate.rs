@@ -27,9 +27,9 @@ use superstep_core::checkpoint::format::{Body, Entry, EntryKind};
 use superstep_core::checkpoint::{
     Answer, AnswerBody, BoxFuture, CheckpointResult, Checkpointer, Memory, RecordWrite,
 };
-use superstep_core::driver::{Door, LiveEvent};
+use superstep_core::driver::{Door, LiveEvent, ThreadRequest};
 use superstep_core::node::{Task, TaskEnd};
-use superstep_core::run::{RunCommand, RunOptions};
+use superstep_core::run::RunOptions;
 use superstep_core::{
     Command, END, Goto, Graph, GraphBuilder, Interrupt, Moment, NodeCx, NodeError, NodeName,
     Outcome, RetryPolicy, Run, START, SendTo, State, Step, ThreadId, Timestamp, Value, View,
@@ -48,7 +48,7 @@ pub(crate) fn simulate(script: &str) -> String {
     let script = Script::parse(script);
     let graph = script.graph();
     let mut world = World::new(&graph, &script);
-    let start = RunCommand::Start {
+    let start = ThreadRequest::Start {
         input: Value::from_json_bytes(b"{}"),
         context: None,
         metadata: None,
@@ -58,7 +58,7 @@ pub(crate) fn simulate(script: &str) -> String {
         if let Then::Answer(key) = then {
             world.answer(key);
         }
-        world.run(RunCommand::Resume);
+        world.run(ThreadRequest::Resume);
     }
     if script.show {
         let ran = world.ran.join(" ");
@@ -121,7 +121,7 @@ impl<'a> World<'a> {
         writeln!(self.log, "{line}").unwrap();
     }
 
-    fn run(&mut self, command: RunCommand) {
+    fn run(&mut self, command: ThreadRequest) {
         let loaded = block_on(self.store.load(&self.thread)).unwrap();
         let moment = Moment {
             now: self.now,

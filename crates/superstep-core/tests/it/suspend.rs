@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use superstep_core::checkpoint::{Answer, AnswerBody, Checkpointer, Commit, Memory};
+use superstep_core::driver::ThreadRequest;
 use superstep_core::node::{Task, TaskEnd};
 use superstep_core::run::{
-    Durability, ResumeToken, RunCommand, RunOptions, Segment, SegmentLimits, Suspension,
+    Durability, ResumeToken, RunOptions, Segment, SegmentLimits, Suspension,
 };
 use superstep_core::{
     END, Graph, GraphBuilder, Interrupt, Moment, NodeCx, NodeError, Outcome, RetryPolicy, Run,
@@ -101,7 +102,7 @@ impl Bench {
         }
     }
 
-    fn open(&mut self, command: RunCommand) -> Run {
+    fn open(&mut self, command: ThreadRequest) -> Run {
         let loaded = block_on(self.store.load(&self.thread)).unwrap();
         let (graph, options, moment) = (
             self.graph.definition().clone(),
@@ -111,8 +112,19 @@ impl Bench {
         Run::open(&graph, &self.thread, loaded, command, options, moment).unwrap()
     }
 
+    fn reopen(&mut self, token: &ResumeToken) -> Run {
+        let loaded = block_on(self.store.load(&self.thread)).unwrap();
+        let (graph, options, moment) = (
+            self.graph.definition().clone(),
+            self.options.clone(),
+            self.moment(),
+        );
+        let token = token.clone();
+        Run::resume_suspended(&graph, &self.thread, loaded, token, options, moment).unwrap()
+    }
+
     fn start(&mut self) -> Run {
-        let mut run = self.open(RunCommand::Start {
+        let mut run = self.open(ThreadRequest::Start {
             input: Value::from_json_bytes(b"{}"),
             context: None,
             metadata: None,
@@ -122,7 +134,7 @@ impl Bench {
     }
 
     fn go_on(&mut self, carried: &ResumeToken) -> Run {
-        let mut run = self.open(RunCommand::Continue(carried.clone()));
+        let mut run = self.reopen(carried);
         self.save(&mut run);
         run
     }
@@ -233,11 +245,11 @@ fn being_put_down_is_no_recovery_however_many_there_were() {
     let mut bench = Bench::new(graph);
     bench.options.recoveries_max = 1;
     drop(bench.start());
-    let mut run = bench.open(RunCommand::Recover);
+    let mut run = bench.open(ThreadRequest::Recover);
     assert_eq!(bench.save(&mut run).head.recoveries, 1);
     drop(started(&mut run));
     let carried = run.resume_token();
-    let mut run = bench.open(RunCommand::Continue(carried));
+    let mut run = bench.reopen(&carried);
     let claim = bench.save(&mut run);
     assert_eq!((claim.head.recoveries, claim.entry), (1, None));
     assert_eq!(bench.drive(&mut run), Outcome::Finished);
@@ -367,7 +379,7 @@ fn a_breakpoint_is_not_lost_while_tasks_of_another_graph_are_away() {
     bench.run_elsewhere(&carried, &away);
     let mut run = bench.go_on(&carried);
     assert!(matches!(bench.drive(&mut run), Outcome::Breakpoint(_)));
-    let mut run = bench.open(RunCommand::Resume);
+    let mut run = bench.open(ThreadRequest::Resume);
     assert_eq!(bench.drive(&mut run), Outcome::Finished);
 }
 
@@ -408,7 +420,7 @@ fn a_task_whose_answer_came_while_it_asked_elsewhere_runs_again() {
         panic!("nobody asks")
     };
     bench.answer("first", &questions);
-    let mut run = bench.open(RunCommand::Resume);
+    let mut run = bench.open(ThreadRequest::Resume);
     bench.save(&mut run);
     let handed = ids(&started(&mut run));
     let carried = run.resume_token();

@@ -10,7 +10,7 @@ use http_body_util::Full;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use superstep::checkpoint::{BoxFuture, CheckpointResult, Memory};
-use superstep::driver::{Inbox, KeptOrder, Order, Ordered};
+use superstep::driver::{QueuedRequest, RequestQueue, RequestRow, ThreadRequest};
 use superstep::prelude::*;
 use superstep::{Clock, RunId, RunOptions, Runtime, SegmentLimits, ThreadId, Timestamp};
 use tokio::task::JoinSet;
@@ -21,7 +21,7 @@ use crate::worker::{Worker, WorkerError};
 /// A worker that is broken in one way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mutant {
-    /// Finds an order that another thread has cached.
+    /// Finds a request that another thread has cached.
     CachesByIdAlone,
     /// Answers a question whenever it is asked to.
     ExpiresEarly,
@@ -45,34 +45,34 @@ impl Desk {
 const HOUR_MS: i64 = 3_600_000;
 const ASKED_AT: i64 = 1_700_000_000_000;
 
-/// An inbox whose database has a clock of its own.
+/// A queue whose database has a clock of its own.
 #[derive(Clone, Default)]
 struct Kept {
-    orders: Arc<Mutex<HashMap<RunId, KeptOrder>>>,
+    requests: Arc<Mutex<HashMap<RunId, RequestRow>>>,
     now: Arc<AtomicI64>,
 }
 
-impl Inbox for Kept {
+impl RequestQueue for Kept {
     fn put<'a>(
         &'a self,
         id: RunId,
         thread: &'a ThreadId,
-        order: &'a [u8],
+        request: &'a [u8],
         _: Timestamp,
     ) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
         Box::pin(async move {
-            let mut orders = self.orders.lock().unwrap();
-            let kept = orders.entry(id).or_insert_with(|| KeptOrder {
+            let mut requests = self.requests.lock().unwrap();
+            let kept = requests.entry(id).or_insert_with(|| RequestRow {
                 thread: thread.clone(),
-                order: order.to_vec(),
+                request: request.to_vec(),
                 reply: None,
             });
-            Ok(kept.order.clone())
+            Ok(kept.request.clone())
         })
     }
 
-    fn get(&self, id: RunId) -> BoxFuture<'_, CheckpointResult<Option<KeptOrder>>> {
-        Box::pin(async move { Ok(self.orders.lock().unwrap().get(&id).cloned()) })
+    fn get(&self, id: RunId) -> BoxFuture<'_, CheckpointResult<Option<RequestRow>>> {
+        Box::pin(async move { Ok(self.requests.lock().unwrap().get(&id).cloned()) })
     }
 
     fn reply<'a>(&'a self, _: RunId, _: &'a [u8]) -> BoxFuture<'a, CheckpointResult<()>> {
@@ -138,9 +138,10 @@ impl Bench {
     }
 
     async fn give(&self, thread: &ThreadId) -> RunId {
-        let order = Order::new("deadline", Ordered::Resume, &RunOptions::default()).unwrap();
+        let request =
+            QueuedRequest::new("deadline", ThreadRequest::Resume, &RunOptions::default()).unwrap();
         let id = RunId::from_bytes([7; 16]);
-        let bytes = order.to_bytes(thread);
+        let bytes = request.to_bytes(thread);
         self.kept
             .put(id, thread, &bytes, Timestamp(ASKED_AT))
             .await
@@ -172,16 +173,16 @@ async fn refuses_a_foreign_thread(mutant: Option<Mutant>) -> bool {
         "mallory/stolen".parse().unwrap(),
     );
     let id = bench.give(&ours).await;
-    let cold = bench.desk.order(&theirs, id).await.is_err();
-    assert!(bench.desk.order(&ours, id).await.is_ok());
-    cold && bench.desk.order(&theirs, id).await.is_err()
+    let cold = bench.desk.request(&theirs, id).await.is_err();
+    assert!(bench.desk.request(&ours, id).await.is_ok());
+    cold && bench.desk.request(&theirs, id).await.is_err()
 }
 
 async fn puts_an_early_expiry_back(mutant: Option<Mutant>) -> bool {
     let bench = Bench::new(mutant);
     let (thread, due) = bench.ask().await;
     let found = bench.desk.answer_at_deadline(&thread, &due).await.unwrap();
-    found == Due::Early(1_800_000) && bench.kept.orders.lock().unwrap().len() == 1
+    found == Due::Early(1_800_000) && bench.kept.requests.lock().unwrap().len() == 1
 }
 
 async fn decides_by_the_clock_of_the_database(mutant: Option<Mutant>) -> bool {
@@ -198,8 +199,8 @@ async fn decides_by_the_clock_of_the_database(mutant: Option<Mutant>) -> bool {
     bench.set(late, late - HOUR_MS);
     let found = bench.desk.answer_at_deadline(&thread, &due).await.unwrap();
     let Due::Answer(id) = found else { return false };
-    let order = bench.desk.order(&thread, id).await.unwrap();
-    let Ordered::Answer(answers) = &order.what else {
+    let request = bench.desk.request(&thread, id).await.unwrap();
+    let ThreadRequest::Answer(answers) = &request.request else {
         return false;
     };
     is_right && answers[0].at == Timestamp(late)

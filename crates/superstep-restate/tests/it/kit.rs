@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use superstep::checkpoint::BoxFuture;
-use superstep::driver::Order;
+use superstep::driver::QueuedRequest;
 use superstep::graph::Definition;
 use superstep::{
     Clock, DriveError, Engine, RunId, RunReport, Runtime, RuntimeBuilder, ThreadId, Wire,
@@ -146,22 +146,22 @@ impl Engine for Here {
         self.worker.register_definition(graph);
     }
 
-    fn carry_out<'a>(
+    fn execute<'a>(
         &'a self,
         thread: &'a ThreadId,
         id: RunId,
-        order: &'a Order,
+        request: &'a QueuedRequest,
     ) -> BoxFuture<'a, Result<RunReport, DriveError>> {
-        self.restate.carry_out(thread, id, order)
+        self.restate.execute(thread, id, request)
     }
 
     fn send<'a>(
         &'a self,
         thread: &'a ThreadId,
         id: RunId,
-        order: &'a Order,
+        request: &'a QueuedRequest,
     ) -> BoxFuture<'a, Result<(), DriveError>> {
-        self.restate.send(thread, id, order)
+        self.restate.send(thread, id, request)
     }
 }
 

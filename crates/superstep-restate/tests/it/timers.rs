@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use superstep::driver::{Order, Ordered};
+use superstep::driver::{QueuedRequest, ThreadRequest};
 use superstep::prelude::*;
 use superstep::{RunOptions, ThreadId, Value};
 use superstep_restate::Cron;
@@ -30,13 +30,13 @@ fn one_node(name: &str) -> Graph<Notes> {
         .unwrap()
 }
 
-fn start(graph: &Graph<Notes>) -> Order {
-    let what = Ordered::Start {
+fn start(graph: &Graph<Notes>) -> QueuedRequest {
+    let what = ThreadRequest::Start {
         input: Value::encode(&NotesUpdate::default()).unwrap(),
         context: None,
         metadata: None,
     };
-    Order::new(graph.name(), what, &RunOptions::default()).unwrap()
+    QueuedRequest::new(graph.name(), what, &RunOptions::default()).unwrap()
 }
 
 /// Waits until a thread has so many lines.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use superstep::driver::ThreadRequest;
 use superstep::error::BuildFault;
 use superstep::prelude::*;
-use superstep::run::RunCommand;
 use superstep::{DriveError, NodeName, Value};
 use superstep_core::{Moment, Run, ThreadId, Timestamp};
 
@@ -182,7 +182,7 @@ async fn differs_siblings_of_a_failure_finish() {
 #[test]
 fn differs_unknown_fields_are_refused() {
     let graph = crate::kit::row(&["a"]);
-    let start = RunCommand::Start {
+    let start = ThreadRequest::Start {
         input: Value::from_json_bytes(br#"{"ran": [], "rann": []}"#),
         context: None,
         metadata: None,

@@ -12,6 +12,7 @@ mod lost_replies;
 mod moving;
 mod parity;
 mod pauses;
+mod remote;
 mod segments;
 mod smoke;
 mod steps;

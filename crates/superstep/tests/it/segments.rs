@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use superstep::checkpoint::{Answer, AnswerBody};
-use superstep::driver::{Order, Ordered};
+use superstep::driver::{QueuedRequest, ThreadRequest};
 use superstep::error::{CheckpointError, OpenError};
 use superstep::prelude::*;
 use superstep::{
@@ -21,13 +21,17 @@ async fn carry_out(
     runtime: &Runtime,
     time: &AtomicI64,
     thread: &ThreadId,
-    order: &Order,
+    order: &QueuedRequest,
 ) -> Result<(), DriveError> {
     let (id, limits) = (RunId::from_bytes([1; 16]), limits());
     let mut carried = None;
     for _ in 0..100 {
         carried = Some(
-            match runtime.segment(thread, id, order, carried, &limits).await? {
+            match runtime
+                .local()
+                .segment(thread, id, order, carried, &limits)
+                .await?
+            {
                 SegmentEnd::Stopped(_) => return Ok(()),
                 SegmentEnd::Suspended(Suspension::Continue(token)) => token,
                 SegmentEnd::Suspended(Suspension::Sleep { until, token }) => {
@@ -37,6 +41,7 @@ async fn carry_out(
                 SegmentEnd::Suspended(Suspension::Dispatch { tasks, token }) => {
                     for task in tasks {
                         runtime
+                            .local()
                             .run_task(thread, id, order, &token, task, &limits)
                             .await?;
                     }
@@ -55,16 +60,16 @@ fn limits() -> SegmentLimits {
     }
 }
 
-fn start() -> Ordered {
-    Ordered::Start {
+fn start() -> ThreadRequest {
+    ThreadRequest::Start {
         input: superstep::Value::encode(&LogUpdate::default()).unwrap(),
         context: None,
         metadata: None,
     }
 }
 
-fn order(graph: &Graph<Log>, what: Ordered) -> Order {
-    Order::new(graph.name(), what, &RunOptions::default()).unwrap()
+fn order(graph: &Graph<Log>, what: ThreadRequest) -> QueuedRequest {
+    QueuedRequest::new(graph.name(), what, &RunOptions::default()).unwrap()
 }
 
 #[tokio::test]
@@ -176,7 +181,10 @@ async fn a_call_that_is_overtaken_by_an_earlier_one_of_its_order_is_made_again_a
     let runtime = Runtime::builder(memory).clock(clock).build();
     runtime.register(&graph);
     let (id, order) = (RunId::from_bytes([1; 16]), order(&graph, start()));
-    let overtaken = runtime.segment(&thread, id, &order, None, &limits()).await;
+    let overtaken = runtime
+        .local()
+        .segment(&thread, id, &order, None, &limits())
+        .await;
     let overtaken = overtaken.unwrap_err();
     assert!(
         matches!(
@@ -186,7 +194,10 @@ async fn a_call_that_is_overtaken_by_an_earlier_one_of_its_order_is_made_again_a
         "{overtaken:?}"
     );
     assert!(!overtaken.is_refusal());
-    let again = runtime.segment(&thread, id, &order, None, &limits()).await;
+    let again = runtime
+        .local()
+        .segment(&thread, id, &order, None, &limits())
+        .await;
     assert!(matches!(again, Ok(SegmentEnd::Stopped(_))), "{again:?}");
 }
 
@@ -216,7 +227,7 @@ async fn an_answer_that_no_node_is_there_for_is_refused_and_not_kept() {
     };
     let newer = Runtime::new(memory);
     newer.register(&graph("new"));
-    let order = order(&graph("new"), Ordered::Answer(vec![answer]));
+    let order = order(&graph("new"), ThreadRequest::Answer(vec![answer]));
     let refused = carry_out(&newer, &AtomicI64::new(0), thread.id(), &order).await;
     let refused = refused.unwrap_err();
     assert!(refused.is_refusal());
@@ -251,7 +262,7 @@ async fn an_answer_that_an_earlier_call_takes_meanwhile_is_not_reported_as_done(
     };
     let (id, order) = (
         RunId::from_bytes([1; 16]),
-        order(&graph, Ordered::Answer(vec![answer])),
+        order(&graph, ThreadRequest::Answer(vec![answer])),
     );
     // The earlier call claims the thread, makes one superstep, and is gone.
     let earlier = Runtime::new(memory.clone());
@@ -265,7 +276,7 @@ async fn an_answer_that_an_earlier_call_takes_meanwhile_is_not_reported_as_done(
                 supersteps: 1,
                 ..limits()
             };
-            let begun = earlier.segment(&thread, id, &order, None, &limits);
+            let begun = earlier.local().segment(&thread, id, &order, None, &limits);
             let begun = runtime.block_on(begun).unwrap();
             assert!(
                 matches!(begun, SegmentEnd::Suspended(Suspension::Continue(_))),
@@ -283,6 +294,7 @@ async fn an_answer_that_an_earlier_call_takes_meanwhile_is_not_reported_as_done(
     let runtime = Runtime::new(store);
     runtime.register(&graph);
     let overtaken = runtime
+        .local()
         .segment(thread.id(), id, &order, None, &limits())
         .await;
     assert!(

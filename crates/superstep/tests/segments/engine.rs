@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use superstep::checkpoint::BoxFuture;
-use superstep::driver::{Order, Ordered};
+use superstep::driver::{QueuedRequest, ThreadRequest};
 use superstep::graph::Definition;
 use superstep::run::ResumeToken;
 use superstep::{
@@ -58,14 +58,14 @@ impl Segments {
         &self,
         thread: &ThreadId,
         id: RunId,
-        order: &Order,
+        order: &QueuedRequest,
     ) -> Result<RunReport, DriveError> {
         let _turn = self.turn.lock().await;
-        let order = Order::from_bytes(&order.to_bytes(thread), thread).unwrap();
-        if let Ordered::Update { .. } | Ordered::Fork { .. } = order.what {
-            let epoch = self.one.epoch_of(thread).await?;
-            let first = self.one.change(thread, id, &order, epoch).await?;
-            let again = self.one.change(thread, id, &order, epoch).await?;
+        let order = QueuedRequest::from_bytes(&order.to_bytes(thread), thread).unwrap();
+        if let ThreadRequest::Update { .. } | ThreadRequest::Fork { .. } = order.request {
+            let epoch = self.one.local().epoch_of(thread).await?;
+            let first = self.one.local().change(thread, id, &order, epoch).await?;
+            let again = self.one.local().change(thread, id, &order, epoch).await?;
             assert_eq!(first, again, "a change is made once");
             return Ok(first);
         }
@@ -76,7 +76,7 @@ impl Segments {
                 SegmentEnd::Suspended(Suspension::Continue(token)) => token,
                 SegmentEnd::Suspended(Suspension::Sleep { until, token }) => {
                     while superstep::Clock::default().now() < until {
-                        if !self.one.is_wanted(thread).await? {
+                        if !self.one.local().is_wanted(thread).await? {
                             break;
                         }
                         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -86,6 +86,7 @@ impl Segments {
                 SegmentEnd::Suspended(Suspension::Dispatch { tasks, token }) => {
                     let run = |task| {
                         self.other
+                            .local()
                             .run_task(thread, id, &order, &token, task, &self.limits)
                     };
                     for task in &tasks {
@@ -105,11 +106,12 @@ impl Segments {
         &self,
         thread: &ThreadId,
         id: RunId,
-        order: &Order,
+        order: &QueuedRequest,
         carried: Option<ResumeToken>,
     ) -> Result<SegmentEnd, DriveError> {
         let make = || {
             self.one
+                .local()
                 .segment(thread, id, order, carried.clone(), &self.limits)
         };
         let mut boundary = make().await?;
@@ -128,11 +130,11 @@ impl Engine for InSegments {
         self.segments.other.register_definition(graph);
     }
 
-    fn carry_out<'a>(
+    fn execute<'a>(
         &'a self,
         thread: &'a ThreadId,
         id: RunId,
-        order: &'a Order,
+        order: &'a QueuedRequest,
     ) -> BoxFuture<'a, Result<RunReport, DriveError>> {
         Box::pin(self.segments.drive(thread, id, order))
     }
@@ -141,7 +143,7 @@ impl Engine for InSegments {
         &'a self,
         thread: &'a ThreadId,
         id: RunId,
-        order: &'a Order,
+        order: &'a QueuedRequest,
     ) -> BoxFuture<'a, Result<(), DriveError>> {
         let (segments, thread, order) = (self.segments.clone(), thread.clone(), order.clone());
         Box::pin(async move {

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use superstep_core::checkpoint::format::{
     Body, BodyKind, Entry, FORMAT, Question, Record, Snapshot,
 };
-use superstep_core::driver::Order;
+use superstep_core::driver::QueuedRequest;
 use superstep_core::{RunId, Seq, ThreadId, Value};
 
 pub(super) fn run(bytes: &[u8]) {
@@ -44,14 +44,15 @@ fn check<T: Body + PartialEq + Debug>(bytes: &[u8]) {
 
 fn check_order(bytes: &[u8]) {
     let (thread, _) = place();
-    let sealed = seal(Order::KIND, Some((&thread, Seq(0))), bytes);
-    let Ok(order) = Order::from_bytes(&sealed, &thread) else {
+    let sealed = seal(QueuedRequest::KIND, Some((&thread, Seq(0))), bytes);
+    let Ok(order) = QueuedRequest::from_bytes(&sealed, &thread) else {
         return;
     };
     // What an order says of its options may be anything; it is an error or it is not.
     let _ = order.options(RunId::from_bytes([7; 16]));
-    assert!(order.asks_the_same(&order), "an order is not itself");
-    let again = Order::from_bytes(&order.to_bytes(&thread), &thread).expect("it is read again");
+    assert!(order.is_same_as(&order), "an order is not itself");
+    let again =
+        QueuedRequest::from_bytes(&order.to_bytes(&thread), &thread).expect("it is read again");
     assert_eq!(again, order);
 }
 

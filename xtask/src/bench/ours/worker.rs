@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bench_rounds::{Task, message, serve_used};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use superstep::driver::{Order, Ordered};
+use superstep::driver::{QueuedRequest, ThreadRequest};
 use superstep::prelude::*;
 use superstep::run::RunOptions;
 use superstep::{Runtime, Value};
@@ -82,27 +82,34 @@ async fn write(page: View<Page>, _: NodeCx) -> Result<PageUpdate, NodeError> {
 }
 
 /// The order that starts a chain.
-pub(in crate::bench) fn chain_order() -> anyhow::Result<Arc<Order>> {
+pub(in crate::bench) fn chain_order() -> anyhow::Result<Arc<QueuedRequest>> {
     start("chain", PageUpdate::default().step(0))
 }
 
 /// The order that starts a thread up to its question, or to its end if nobody is asked.
-pub(in crate::bench) fn approval_order(asks: bool) -> anyhow::Result<Arc<Order>> {
+pub(in crate::bench) fn approval_order(asks: bool) -> anyhow::Result<Arc<QueuedRequest>> {
     start("approval", PageUpdate::default().asks(asks))
 }
 
 /// The order that starts a fan-out.
-pub(in crate::bench) fn fanout_order(branches: u64) -> anyhow::Result<Arc<Order>> {
+pub(in crate::bench) fn fanout_order(branches: u64) -> anyhow::Result<Arc<QueuedRequest>> {
     start("fanout", FanUpdate::default().branches(branches))
 }
 
-fn start<U: Serialize + DeserializeOwned>(graph: &str, input: U) -> anyhow::Result<Arc<Order>> {
-    let start = Ordered::Start {
+fn start<U: Serialize + DeserializeOwned>(
+    graph: &str,
+    input: U,
+) -> anyhow::Result<Arc<QueuedRequest>> {
+    let start = ThreadRequest::Start {
         input: Value::encode(&input)?,
         context: None,
         metadata: None,
     };
-    Ok(Arc::new(Order::new(graph, start, &RunOptions::default())?))
+    Ok(Arc::new(QueuedRequest::new(
+        graph,
+        start,
+        &RunOptions::default(),
+    )?))
 }
 
 pub(in crate::bench) const NODES: usize = 20;

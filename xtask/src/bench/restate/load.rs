@@ -15,7 +15,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value as Json, json};
-use superstep::driver::{Inbox, Order};
+use superstep::driver::{QueuedRequest, RequestQueue};
 use superstep::{RunId, ThreadId, Timestamp};
 use superstep_postgres::Postgres;
 use tokio::task::JoinSet;
@@ -40,13 +40,13 @@ pub(super) struct Way {
 #[derive(Clone)]
 pub(super) struct Errand {
     pub(super) thread: ThreadId,
-    pub(super) order: Arc<Order>,
+    pub(super) order: Arc<QueuedRequest>,
 }
 
 /// What is to be done, until when.
 pub(super) enum Work {
     /// New threads, for this long.
-    For(Duration, Arc<Order>),
+    For(Duration, Arc<QueuedRequest>),
     /// These, each once.
     Each(VecDeque<Errand>),
 }
@@ -139,7 +139,7 @@ fn next(work: &Mutex<Work>, begun: Instant) -> Option<Errand> {
 }
 
 /// New threads for the same order.
-pub(super) fn errands(order: &Arc<Order>, count: usize) -> VecDeque<Errand> {
+pub(super) fn errands(order: &Arc<QueuedRequest>, count: usize) -> VecDeque<Errand> {
     let errand = |_| Errand {
         thread: new_thread(),
         order: order.clone(),

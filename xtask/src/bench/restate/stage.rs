@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use free_ports::free_port;
 use serde_json::json;
 use superstep::checkpoint::{Answer, AnswerBody, Checkpointer, InterruptQuery, InterruptRow, Page};
-use superstep::driver::{Order, Ordered};
+use superstep::driver::{QueuedRequest, ThreadRequest};
 use superstep::{RunOptions, ThreadId, Timestamp, Value};
 use superstep_postgres::Postgres;
 
@@ -161,7 +161,7 @@ impl Maker<'_> {
         let _worker = self.worker(Program::Ours, wire.url())?;
         let (chain, park) = (worker::chain_order()?, worker::approval_order(true)?);
         self.tokio.block_on(async {
-            let errand = |order: Arc<Order>| Errand {
+            let errand = |order: Arc<QueuedRequest>| Errand {
                 thread: new_thread(),
                 order,
             };
@@ -245,8 +245,8 @@ pub(super) fn answer_to(asked: &InterruptRow) -> anyhow::Result<Errand> {
         by: String::new(),
         at: Timestamp(asked.asked_at.0 + 1),
     };
-    let what = Ordered::Answer(vec![answer]);
-    let order = Order::new("approval", what, &RunOptions::default())?;
+    let what = ThreadRequest::Answer(vec![answer]);
+    let order = QueuedRequest::new("approval", what, &RunOptions::default())?;
     Ok(Errand {
         thread: asked.thread.clone(),
         order: Arc::new(order),

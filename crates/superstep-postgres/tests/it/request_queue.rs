@@ -1,6 +1,6 @@
-//! The inbox: orders are kept once, read by their id, and swept.
+//! The queue of requests: each is stored once, read by its id, and swept.
 
-use superstep_core::driver::Inbox;
+use superstep_core::driver::RequestQueue;
 use superstep_core::{RunId, ThreadId, Timestamp};
 
 use crate::kit;
@@ -14,7 +14,7 @@ fn thread(name: &str) -> ThreadId {
 }
 
 #[tokio::test]
-async fn the_first_order_under_an_id_is_kept() {
+async fn the_first_request_under_an_id_is_kept() {
     let db = kit::db().await;
     let postgres = &*db;
     let at = Timestamp(5);
@@ -28,20 +28,20 @@ async fn the_first_order_under_an_id_is_kept() {
         .await
         .unwrap();
     assert_eq!(kept, b"first");
-    let found = Inbox::get(postgres, id(1)).await.unwrap().unwrap();
+    let found = RequestQueue::get(postgres, id(1)).await.unwrap().unwrap();
     assert_eq!(
-        (found.thread, found.order),
+        (found.thread, found.request),
         (thread("a"), b"first".to_vec())
     );
-    assert!(Inbox::get(postgres, id(2)).await.unwrap().is_none());
+    assert!(RequestQueue::get(postgres, id(2)).await.unwrap().is_none());
 }
 
 #[tokio::test]
 async fn the_clock_is_the_servers_and_goes_on() {
     let db = kit::db().await;
-    let first = Inbox::now(&*db).await.unwrap().unwrap();
+    let first = RequestQueue::now(&*db).await.unwrap().unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    let second = Inbox::now(&*db).await.unwrap().unwrap();
+    let second = RequestQueue::now(&*db).await.unwrap().unwrap();
     assert!(
         (15..10_000).contains(&(second.0 - first.0)),
         "{first:?} {second:?}"
@@ -51,7 +51,7 @@ async fn the_clock_is_the_servers_and_goes_on() {
 }
 
 #[tokio::test]
-async fn racing_orders_agree() {
+async fn racing_requests_agree() {
     let db = kit::db().await;
     let postgres = &*db;
     let bodies: Vec<Vec<u8>> = (0..16).map(|n| vec![n]).collect();
@@ -74,28 +74,38 @@ async fn the_first_reply_stays() {
     let db = kit::db().await;
     let postgres = &*db;
     postgres
-        .put(id(1), &thread("a"), b"order", Timestamp(5))
+        .put(id(1), &thread("a"), b"request", Timestamp(5))
         .await
         .unwrap();
     postgres.reply(id(1), b"first").await.unwrap();
     postgres.reply(id(1), b"second").await.unwrap();
-    let found = Inbox::get(postgres, id(1)).await.unwrap().unwrap();
+    let found = RequestQueue::get(postgres, id(1)).await.unwrap().unwrap();
     assert_eq!(found.reply.unwrap(), b"first");
 }
 
 #[tokio::test]
-async fn old_orders_are_swept_a_few_at_a_time() {
+async fn old_requests_are_swept_a_few_at_a_time() {
     let db = kit::db().await;
     let postgres = &*db;
     for n in 1..=5_u8 {
         let at = Timestamp(i64::from(n));
         postgres
-            .put(id(n), &thread("a"), b"order", at)
+            .put(id(n), &thread("a"), b"request", at)
             .await
             .unwrap();
     }
-    assert_eq!(Inbox::sweep(postgres, Timestamp(4), 2).await.unwrap(), 2);
-    assert_eq!(Inbox::sweep(postgres, Timestamp(4), 9).await.unwrap(), 1);
-    assert!(Inbox::get(postgres, id(3)).await.unwrap().is_none());
-    assert!(Inbox::get(postgres, id(4)).await.unwrap().is_some());
+    assert_eq!(
+        RequestQueue::sweep(postgres, Timestamp(4), 2)
+            .await
+            .unwrap(),
+        2
+    );
+    assert_eq!(
+        RequestQueue::sweep(postgres, Timestamp(4), 9)
+            .await
+            .unwrap(),
+        1
+    );
+    assert!(RequestQueue::get(postgres, id(3)).await.unwrap().is_none());
+    assert!(RequestQueue::get(postgres, id(4)).await.unwrap().is_some());
 }

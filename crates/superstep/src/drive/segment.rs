@@ -2,51 +2,50 @@
 //!
 //! The rules of segments are in core ([`superstep_core::run::segment`]); here a thread is loaded and opened for one. Whatever
 //! happens between two segments, the next one finds in the store how far the last one came. Tasks of a wide superstep are
-//! dispatched: any worker executes them with [`Runtime::run_task`] and persists how they ended.
+//! dispatched: any worker executes them with [`LocalDriver::run_task`] and persists how they ended.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use superstep_core::checkpoint::{Loaded, Status};
-use superstep_core::driver::{Order, Ordered};
+use superstep_core::driver::{QueuedRequest, ThreadRequest};
 use superstep_core::error::{CheckpointError, OpenError};
 use superstep_core::graph::Definition;
 use superstep_core::node::{Task, TaskEnd};
 use superstep_core::run::{
-    self, Edit, ForkFrom, ResumeToken, RunCommand, RunOptions, RunReport, Segment, SegmentEnd,
-    SegmentLimits,
+    self, Edit, ForkFrom, ResumeToken, RunOptions, RunReport, Segment, SegmentEnd, SegmentLimits,
 };
 use superstep_core::{Epoch, Outcome, Run, RunId, Seq, TaskId, ThreadId};
 use tokio::sync::OnceCell;
 use tracing::{Instrument, Span};
 
-use crate::drive_error::DriveError;
-use crate::runtime::{Runtime, SegmentOutcome, lock};
+use crate::drive::DriveError;
+use crate::drive::local::{LocalDriver, SegmentOutcome, lock};
 use crate::spans;
 
-impl Runtime {
-    /// Carries out a part of an order: its first segment, or the next one with the token of the [last one](run::Suspension).
+impl LocalDriver {
+    /// Executes a part of a request: its first segment, or the next one with the token of the [last one](run::Suspension).
     ///
-    /// An error is final for the order only if [`DriveError::is_refusal`] says so; any other means that the same call may be
-    /// made again, here or in another process.
+    /// An error is final for the request only if [`DriveError::is_refusal`] says so; after any other the same call may be made
+    /// again, here or in another process.
     pub async fn segment(
         &self,
         thread: &ThreadId,
         id: RunId,
-        order: &Order,
+        request: &QueuedRequest,
         token: Option<ResumeToken>,
         limits: &SegmentLimits,
     ) -> Result<SegmentEnd, DriveError> {
-        let graph = self.graph_named(&order.graph, thread)?;
-        let options = order.options(id)?;
-        let is_answer = matches!(order.what, Ordered::Answer(_));
+        let graph = self.graph(&request.graph, thread)?;
+        let options = request.options(id)?;
+        let is_answer = matches!(request.request, ThreadRequest::Answer(_));
         let is_first = token.is_none();
-        let command = match token {
-            Some(token) => RunCommand::Continue(token),
-            None => self.command_of(thread, &graph, order, &options).await?,
-        };
+        if let (ThreadRequest::Answer(answers), true) = (&request.request, is_first) {
+            self.check_resumable(thread, &graph, &options).await?;
+            self.store().answer(thread, answers).await?;
+        }
         // Both at once: an answer waits for nothing that it need not wait for.
-        let store = &self.inner.store;
+        let store = self.store();
         let (loaded, glance) = match is_answer && is_first {
             true => tokio::try_join!(store.load(thread), store.glance(thread, None))?,
             false => (store.load(thread).await?, None),
@@ -64,11 +63,19 @@ impl Runtime {
             let outcome = self.outcome_at(thread, head.seq, loaded).await?;
             return Ok(stopped(id, head.seq, &outcome));
         }
-        let run = match Run::open(&graph, thread, loaded, command, options, self.moment()) {
+        let moment = self.moment();
+        let opened = match token {
+            Some(token) => Run::resume_suspended(&graph, thread, loaded, token, options, moment),
+            None => {
+                let request = request.request.clone();
+                Run::open(&graph, thread, loaded, request, options, moment)
+            }
+        };
+        let run = match opened {
             Ok(run) => run,
             // An earlier call came to the end, and nobody was told.
             Err(OpenError::Taken { run, .. }) => {
-                let loaded = self.inner.store.load(thread).await?.unwrap_or_default();
+                let loaded = self.store().load(thread).await?.unwrap_or_default();
                 let outcome = self.outcome_at(thread, head.seq, &loaded).await?;
                 return Ok(stopped(run, head.seq, &outcome));
             }
@@ -101,34 +108,6 @@ impl Runtime {
         }
     }
 
-    /// What an order means to the machine; what it says is written first where it says something.
-    async fn command_of(
-        &self,
-        thread: &ThreadId,
-        graph: &Arc<Definition>,
-        order: &Order,
-        options: &RunOptions,
-    ) -> Result<RunCommand, DriveError> {
-        Ok(match &order.what {
-            Ordered::Start {
-                input,
-                context,
-                metadata,
-            } => RunCommand::Start {
-                input: input.clone(),
-                context: context.clone(),
-                metadata: metadata.as_ref().map(|value| value.decode()).transpose()?,
-            },
-            Ordered::Answer(answers) => {
-                self.check_resumable(thread, graph, options).await?;
-                self.inner.store.answer(thread, answers).await?;
-                RunCommand::Resume
-            }
-            Ordered::Recover => RunCommand::Recover,
-            Ordered::Resume | Ordered::Update { .. } | Ordered::Fork { .. } => RunCommand::Resume,
-        })
-    }
-
     /// Refuses an answer that this version of the program could not go on with, before it is written: then the question
     /// stays open for a version that can.
     async fn check_resumable(
@@ -137,8 +116,8 @@ impl Runtime {
         graph: &Arc<Definition>,
         options: &RunOptions,
     ) -> Result<(), DriveError> {
-        let loaded = self.inner.store.load(thread).await?;
-        let (resume, options) = (RunCommand::Resume, options.clone());
+        let loaded = self.store().load(thread).await?;
+        let (resume, options) = (ThreadRequest::Resume, options.clone());
         match Run::open(graph, thread, loaded, resume, options, self.moment()) {
             // Whether somebody else is at it, or has been, is for the store to say, which knows the question.
             Ok(_)
@@ -151,27 +130,27 @@ impl Runtime {
 
     /// Whether the run of a thread is still wanted: it is running, and nobody asked for it to be cancelled.
     pub async fn is_wanted(&self, thread: &ThreadId) -> Result<bool, DriveError> {
-        let glance = self.inner.store.glance(thread, None).await?;
+        let glance = self.store().glance(thread, None).await?;
         Ok(glance.is_some_and(|glance| glance.status == Status::Running && !glance.cancel))
     }
 
-    /// The epoch of a thread: what [`Runtime::change`] is to be given.
+    /// The epoch of a thread: what [`LocalDriver::change`] is to be given.
     pub async fn epoch_of(&self, thread: &ThreadId) -> Result<Epoch, DriveError> {
-        let glance = self.inner.store.glance(thread, None).await?;
+        let glance = self.store().glance(thread, None).await?;
         Ok(glance.map_or(Epoch(0), |glance| glance.epoch))
     }
 
-    /// Carries out an order that changes a thread without running it. `epoch` is the one the thread had before: with
-    /// another one now, the change was made by an earlier call.
+    /// Executes a request that changes a thread without running it. `epoch` is the one that the thread had before: if it has
+    /// another one now, an earlier call made the change.
     pub async fn change(
         &self,
         thread: &ThreadId,
         id: RunId,
-        order: &Order,
+        request: &QueuedRequest,
         epoch: Epoch,
     ) -> Result<RunReport, DriveError> {
-        let graph = self.graph_named(&order.graph, thread)?;
-        let loaded = self.inner.store.load(thread).await?;
+        let graph = self.graph(&request.graph, thread)?;
+        let loaded = self.store().load(thread).await?;
         let head = loaded
             .as_ref()
             .map(|loaded| loaded.head)
@@ -179,7 +158,7 @@ impl Runtime {
         let seq = if head.epoch != epoch {
             head.seq
         } else {
-            self.change_once(thread, &graph, &order.what, loaded)
+            self.change_once(thread, &graph, &request.request, loaded)
                 .await?
         };
         let due = Vec::new();
@@ -190,12 +169,12 @@ impl Runtime {
         &self,
         thread: &ThreadId,
         graph: &Arc<Definition>,
-        what: &Ordered,
+        request: &ThreadRequest,
         loaded: Option<Loaded>,
     ) -> Result<Seq, DriveError> {
         let moment = self.moment();
-        let commit = match what {
-            Ordered::Update { node, update, goto } => {
+        let commit = match request {
+            ThreadRequest::Update { node, update, goto } => {
                 let edit = Edit {
                     node: node.clone(),
                     update: update.clone(),
@@ -203,11 +182,11 @@ impl Runtime {
                 };
                 run::update_state(graph, thread, loaded, &edit, moment)?
             }
-            Ordered::Fork { at } => {
+            ThreadRequest::Fork { at } => {
                 let loaded = loaded.ok_or_else(|| CheckpointError::NoThread {
                     thread: thread.clone(),
                 })?;
-                let history = self.inner.store.load_at(thread, *at).await?;
+                let history = self.store().load_at(thread, *at).await?;
                 let from = ForkFrom {
                     at: *at,
                     history: &history,
@@ -238,7 +217,7 @@ impl Runtime {
             Some(newest) => newest.clone(),
             None => {
                 let before = Seq(seq.0.saturating_sub(1));
-                let found = self.inner.store.entries(thread, before, 1).await?;
+                let found = self.store().entries(thread, before, 1).await?;
                 found
                     .into_iter()
                     .next()
@@ -260,20 +239,20 @@ impl Runtime {
         &self,
         thread: &ThreadId,
         id: RunId,
-        order: &Order,
+        request: &QueuedRequest,
         token: &ResumeToken,
         task: TaskId,
         limits: &SegmentLimits,
     ) -> Result<(), DriveError> {
-        let store = &self.inner.store;
+        let store = self.store();
         let Some(glance) = store.glance(thread, Some(task)).await? else {
             return Ok(());
         };
         if !token.awaits_task(&glance) {
             return Ok(());
         }
-        let graph = self.graph_named(&order.graph, thread)?;
-        let options = order.options(id)?;
+        let graph = self.graph(&request.graph, thread)?;
+        let options = request.options(id)?;
         let Some(task) = self
             .dispatched_task(thread, &graph, options, token, task)
             .await?
@@ -324,7 +303,7 @@ impl Runtime {
         token: &ResumeToken,
         task: TaskId,
     ) -> Result<Option<Task>, DriveError> {
-        let tasks = self.inner.desk.tasks_of(thread, token.epoch);
+        let tasks = self.dispatched().tasks_of(thread, token.epoch);
         let made = tasks
             .get_or_try_init(|| self.make_tasks(thread, graph, options.clone(), token))
             .await?;
@@ -344,7 +323,7 @@ impl Runtime {
         options: RunOptions,
         token: &ResumeToken,
     ) -> Result<Tasks, DriveError> {
-        let loaded = self.inner.store.load(thread).await?.unwrap_or_default();
+        let loaded = self.store().load(thread).await?.unwrap_or_default();
         let made = Run::tasks(
             graph,
             thread,
@@ -365,16 +344,16 @@ impl Runtime {
 
 type Tasks = std::sync::Mutex<BTreeMap<TaskId, Task>>;
 
-/// Tasks that this process was asked to run for others. A wide superstep is read once, not once for each of its tasks.
+/// Tasks that other processes dispatched to this one. A wide superstep is read once, not once for each of its tasks.
 #[derive(Default)]
-pub(crate) struct Desk {
+pub(crate) struct DispatchedTasks {
     handed: std::sync::Mutex<BTreeMap<ThreadId, Handed>>,
 }
 
 /// The tasks of a run that was put down at this epoch, read when the first of them is asked for.
 type Handed = (Epoch, Arc<OnceCell<Tasks>>);
 
-impl Desk {
+impl DispatchedTasks {
     fn tasks_of(&self, thread: &ThreadId, epoch: Epoch) -> Arc<OnceCell<Tasks>> {
         let mut handed = lock(&self.handed);
         match handed.get(thread) {

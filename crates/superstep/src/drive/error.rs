@@ -41,30 +41,30 @@ pub enum DriveError {
     /// The runtime is shutting down.
     #[error("the runtime is draining and begins no further runs")]
     Draining,
-    /// A run that is under way cannot be gone on with by this version of the program. It stays as it is.
+    /// This version of the program cannot resume a run that is under way. The run stays as it is.
     #[error(
-        "a run that is under way cannot be gone on with by this worker; it is tried again until one can"
+        "this worker's version cannot resume the run; it will be retried on a compatible worker"
     )]
     Stuck(#[source] Box<DriveError>),
-    /// An engine was asked to change a thread with an order that runs it.
-    #[error("the order is not a change of its thread; please report this")]
+    /// An engine was asked to change a thread with a request that runs it.
+    #[error("the request does not change its thread; please report this")]
     NotAChange,
-    /// The same id was used for two different orders.
+    /// The same id was used for two different requests.
     #[error(
-        "run `{run}` was ordered before, and it was something else; use another id for another order"
+        "run `{run}` was requested before with different content; use a new id for a new request"
     )]
     IdReused {
         /// The id.
         run: RunId,
     },
-    /// An engine refused an order, or could not be reached.
+    /// An engine refused a request, or could not be reached.
     #[error("the engine says `{code}`: {message}")]
     Engine {
         /// The code of the error there.
         code: String,
         /// In words.
         message: String,
-        /// Whether the order was looked at and will never be carried out.
+        /// Whether the request was refused and will never be executed.
         is_refusal: bool,
     },
     /// A thread of a graph that was not registered.

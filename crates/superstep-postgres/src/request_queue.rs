@@ -1,8 +1,8 @@
-//! The inbox: orders on their way to whoever carries them out.
+//! The queue of requests on their way to the workers of a cluster: the table `inbox`.
 //!
 //! A row is written once, read by its id and swept when it is old; nothing of a thread depends on it.
 
-use superstep_core::driver::KeptOrder;
+use superstep_core::driver::RequestRow;
 use superstep_core::error::CheckpointError;
 use superstep_core::{RunId, ThreadId, Timestamp};
 
@@ -10,12 +10,12 @@ use crate::fault::Fault;
 use crate::id::Id;
 use crate::pool::Pool;
 
-/// Keeps an order unless there is one under its id, and gives what is kept.
+/// Stores a request unless there is one under its id, and returns what is stored.
 pub(crate) async fn put(
     pool: &Pool,
     id: RunId,
     thread: &ThreadId,
-    order: &[u8],
+    request: &[u8],
     at: Timestamp,
 ) -> Result<Vec<u8>, Fault> {
     let sql = "INSERT INTO inbox (id, at, tenant, name, body) VALUES ($1, $2, $3, $4, $5)
@@ -23,15 +23,15 @@ pub(crate) async fn put(
     let (tenant, name) = (thread.tenant(), thread.name());
     let id = Id(id.to_bytes());
     let rows = pool
-        .write(sql, &[&id, &at.0, &tenant, &name, &order])
+        .write(sql, &[&id, &at.0, &tenant, &name, &request])
         .await?;
     if !rows.is_empty() {
-        return Ok(order.to_vec());
+        return Ok(request.to_vec());
     }
     let rows = pool
         .read("SELECT body FROM inbox WHERE id = $1", &[&id])
         .await?;
-    // Swept in between: whoever asks again finds no row, and makes one.
+    // Swept in between: a caller that tries again finds no row, and inserts one.
     let gone = || {
         Fault::from(CheckpointError::NoThread {
             thread: thread.clone(),
@@ -40,28 +40,28 @@ pub(crate) async fn put(
     rows.first().map(|row| row.get(0)).ok_or_else(gone)
 }
 
-/// An order and its reply.
-pub(crate) async fn get(pool: &Pool, id: RunId) -> Result<Option<KeptOrder>, Fault> {
+/// Returns a request and its reply.
+pub(crate) async fn get(pool: &Pool, id: RunId) -> Result<Option<RequestRow>, Fault> {
     let sql = "SELECT tenant, name, body, reply FROM inbox WHERE id = $1";
     let rows = pool.read(sql, &[&Id(id.to_bytes())]).await?;
     let Some(row) = rows.first() else {
         return Ok(None);
     };
-    Ok(Some(KeptOrder {
+    Ok(Some(RequestRow {
         thread: ThreadId::of_tenant(row.get(0), row.get(1))?,
-        order: row.get(2),
+        request: row.get(2),
         reply: row.get(3),
     }))
 }
 
-/// Keeps a reply. The first one stays.
+/// Stores a reply. The first one stays.
 pub(crate) async fn reply(pool: &Pool, id: RunId, reply: &[u8]) -> Result<(), Fault> {
     let sql = "UPDATE inbox SET reply = $2 WHERE id = $1 AND reply IS NULL";
     pool.write(sql, &[&Id(id.to_bytes()), &reply]).await?;
     Ok(())
 }
 
-/// Forgets orders that were given before this time.
+/// Deletes requests that were made before this time.
 pub(crate) async fn sweep(pool: &Pool, before: Timestamp, limit: u32) -> Result<u64, Fault> {
     let sql = "WITH old AS (SELECT id FROM inbox WHERE at < $1 ORDER BY at LIMIT $2),
          swept AS (DELETE FROM inbox WHERE id IN (SELECT id FROM old) RETURNING 1)

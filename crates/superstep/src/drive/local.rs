@@ -1,0 +1,451 @@
+//! The local driver: one process, tokio, any checkpointer.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use superstep_core::checkpoint::{Answer, BoxFuture, Commit};
+use superstep_core::driver::{NodeCache, ThreadRequest};
+use superstep_core::error::{CheckpointError, OpenError};
+use superstep_core::graph::Definition;
+use superstep_core::run::{RunOptions, RunReport, Segment, Suspension};
+use superstep_core::{Moment, Outcome, Run, RunId, Seq, Step, ThreadId, Timestamp};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use crate::clock::Clock;
+use crate::drive::segment::DispatchedTasks;
+use crate::drive::{DriveError, Driver, RequestEnd};
+use crate::patient::Patient;
+use crate::running::{Running, Surroundings, lost};
+use crate::spans;
+use crate::wire::{Notice, Wire};
+
+/// Drives threads in this process: whole runs, or [segments](LocalDriver::segment) of them for a cluster. Cheap to clone.
+#[derive(Clone)]
+pub struct LocalDriver {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Patient,
+    clock: Clock,
+    cache: Arc<dyn NodeCache>,
+    permits: Arc<Semaphore>,
+    /// Graphs by name, for threads that are resumed without their type at hand.
+    graphs: Mutex<BTreeMap<String, Arc<Definition>>>,
+    /// How to signal each run that this process drives.
+    runs: Mutex<BTreeMap<ThreadId, watch::Sender<Signal>>>,
+    wire: Arc<dyn Wire>,
+    dispatched: DispatchedTasks,
+    draining: AtomicBool,
+}
+
+/// What a run is asked to do from outside. A later one replaces those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Signal {
+    Continue,
+    Drain,
+    Cancel,
+}
+
+impl LocalDriver {
+    pub(crate) fn new(
+        store: Patient,
+        clock: Clock,
+        cache: Arc<dyn NodeCache>,
+        tasks_max: usize,
+        wire: Arc<dyn Wire>,
+    ) -> Self {
+        let inner = Inner {
+            store,
+            clock,
+            cache,
+            permits: Arc::new(Semaphore::new(tasks_max.min(Semaphore::MAX_PERMITS))),
+            graphs: Mutex::default(),
+            runs: Mutex::default(),
+            wire,
+            dispatched: DispatchedTasks::default(),
+            draining: AtomicBool::new(false),
+        };
+        Self {
+            inner: Arc::new(inner),
+        }
+    }
+
+    pub(crate) fn store(&self) -> &Patient {
+        &self.inner.store
+    }
+
+    pub(crate) fn cache(&self) -> &Arc<dyn NodeCache> {
+        &self.inner.cache
+    }
+
+    pub(crate) fn wire(&self) -> &Arc<dyn Wire> {
+        &self.inner.wire
+    }
+
+    pub(crate) fn dispatched(&self) -> &DispatchedTasks {
+        &self.inner.dispatched
+    }
+
+    /// Returns the graph of this name. The thread is named in the error if there is none.
+    pub(crate) fn graph(
+        &self,
+        name: &str,
+        thread: &ThreadId,
+    ) -> Result<Arc<Definition>, DriveError> {
+        let graph = lock(&self.inner.graphs).get(name).cloned();
+        graph.ok_or_else(|| DriveError::UnknownGraph {
+            thread: thread.clone(),
+            graph: name.to_owned(),
+        })
+    }
+
+    /// Whether this process drives a run of the thread.
+    pub(crate) fn is_driving(&self, thread: &ThreadId) -> bool {
+        lock(&self.inner.runs).contains_key(thread)
+    }
+
+    pub(crate) fn refuse_runs(&self) {
+        self.inner.draining.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) async fn drain(&self) {
+        self.refuse_runs();
+        let signals: Vec<_> = lock(&self.inner.runs).values().cloned().collect();
+        for signal in signals {
+            signal.send_if_modified(|is| {
+                *is < Signal::Drain && std::mem::replace(is, Signal::Drain) != Signal::Drain
+            });
+            signal.closed().await;
+        }
+    }
+
+    pub(crate) fn moment(&self) -> Moment {
+        Moment {
+            now: self.now(),
+            dice: entropy(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
+    async fn execute(
+        &self,
+        thread: &ThreadId,
+        graph: &Arc<Definition>,
+        request: ThreadRequest,
+        options: &RunOptions,
+    ) -> Result<Option<RequestEnd>, DriveError> {
+        match request {
+            ThreadRequest::Answer(answers) => self.answer(thread, graph, &answers, options).await,
+            ThreadRequest::Update { .. } | ThreadRequest::Fork { .. } => {
+                let loaded = self.store().load(thread).await?;
+                let seq = self.change_once(thread, graph, &request, loaded).await?;
+                let run = options.run.unwrap_or_else(new_run_id);
+                let due = Vec::new();
+                Ok(Some(RunReport { run, seq, due }.into()))
+            }
+            ThreadRequest::Start { .. } | ThreadRequest::Resume | ThreadRequest::Recover => {
+                self.run(thread, graph, request, options).await.map(Some)
+            }
+        }
+    }
+
+    async fn run(
+        &self,
+        thread: &ThreadId,
+        graph: &Arc<Definition>,
+        request: ThreadRequest,
+        options: &RunOptions,
+    ) -> Result<RequestEnd, DriveError> {
+        let loaded = self.store().load(thread).await?;
+        let (options, moment) = (options.clone(), self.moment());
+        let run = Run::open(graph, thread, loaded, request, options, moment)?;
+        let (outcome, run) = self.drive(run).await?;
+        Ok(RequestEnd::driven(outcome, run))
+    }
+
+    /// Stores answers and resumes their thread, unless it is running and its owner finds them.
+    async fn answer(
+        &self,
+        thread: &ThreadId,
+        graph: &Arc<Definition>,
+        answers: &[Answer],
+        options: &RunOptions,
+    ) -> Result<Option<RequestEnd>, DriveError> {
+        self.store().answer(thread, answers).await?;
+        match self
+            .run(thread, graph, ThreadRequest::Resume, options)
+            .await
+        {
+            // Its owner has seen the answers, or will; or the thread is finished and needs none.
+            Err(DriveError::Open(OpenError::Busy { .. } | OpenError::NothingToRun { .. })) => {
+                Ok(None)
+            }
+            end => end.map(Some),
+        }
+    }
+
+    async fn cancel(&self, thread: &ThreadId) -> Result<(), DriveError> {
+        let signal = lock(&self.inner.runs).get(thread).cloned();
+        match signal {
+            Some(signal) => {
+                signal
+                    .send_if_modified(|is| std::mem::replace(is, Signal::Cancel) != Signal::Cancel);
+                signal.closed().await;
+            }
+            None => self.store().request_cancel(thread).await?,
+        }
+        Ok(())
+    }
+
+    /// Drives a run until it stops.
+    pub(crate) async fn drive(&self, run: Run) -> Result<(Outcome, Run), DriveError> {
+        match self.drive_segment(Segment::whole(run), None).await? {
+            (SegmentOutcome::Stopped(outcome), run) => Ok((outcome, run)),
+            (SegmentOutcome::Suspended(_), _) => {
+                unreachable!("a segment without limits never suspends")
+            }
+        }
+    }
+
+    /// Drives a segment until its run stops or suspends. With a `cancel_poll`, it checks that often whether another process
+    /// requested a cancel.
+    pub(crate) async fn drive_segment(
+        &self,
+        segment: Segment,
+        cancel_poll: Option<Duration>,
+    ) -> Result<(SegmentOutcome, Run), DriveError> {
+        if !spans::are_wanted() {
+            return self.drive_untraced(segment, cancel_poll).await;
+        }
+        let span = spans::of_run(segment.run());
+        Box::pin(self.drive_untraced(segment, cancel_poll))
+            .instrument(span)
+            .await
+    }
+
+    /// The whole driver: if it grows a rule of its own, the rule belongs in core.
+    async fn drive_untraced(
+        &self,
+        mut segment: Segment,
+        cancel_poll: Option<Duration>,
+    ) -> Result<(SegmentOutcome, Run), DriveError> {
+        let (registration, mut signals) = RunRegistration::new(&self.inner, segment.run().thread());
+        // Checked after the run is registered, so that none slips past a drain.
+        if self.inner.draining.load(Ordering::SeqCst) {
+            return Err(DriveError::Draining);
+        }
+        let surroundings = Arc::new(self.surroundings(segment.run().thread()));
+        let mut is_lost = surroundings.lost.subscribe();
+        let mut running = Running::new(surroundings);
+        let mut cancel_checks = CancelChecks::every(cancel_poll);
+        let outcome = loop {
+            match segment.next_step() {
+                Step::Start(tasks) => running.start(tasks),
+                Step::Drop(tasks) => running.drop_tasks(&tasks),
+                Step::Save(commit) => {
+                    let saved = match self.inner.store.save(&commit).await {
+                        // Another process claimed the thread first, and nothing of this run has begun.
+                        Err(CheckpointError::Fenced { thread, .. }) if commit.is_claim() => {
+                            return Err(OpenError::Busy { thread }.into());
+                        }
+                        saved => saved?,
+                    };
+                    registration.notify(commit.head.seq);
+                    segment.saved(saved, self.now())?;
+                    if self.inner.draining.load(Ordering::SeqCst) {
+                        segment.suspend_soon();
+                    }
+                }
+                Step::Record(record) => {
+                    self.inner.store.record(&record).await?;
+                    segment.recorded()?;
+                }
+                // A task has ended already: only a signal comes before it.
+                Step::Wait { .. } if running.has_ended() && !is_signaled(&signals) => {
+                    if let Some((task, end)) = running.next_ended_already().await {
+                        segment.task_ended(task, end, self.now())?;
+                    }
+                }
+                Step::Wait { until } => tokio::select! {
+                    // Signals first: a chain of tasks that never wait must not outrun them.
+                    biased;
+                    signal = next_signal(&mut signals) => match signal {
+                        Signal::Continue => {}
+                        Signal::Drain => segment.drain(),
+                        Signal::Cancel => segment.cancel(),
+                    },
+                    epoch = lost(&mut is_lost) => {
+                        running.stop().await;
+                        let thread = segment.run().thread().clone();
+                        return Err(CheckpointError::Fenced { thread, epoch }.into());
+                    }
+                    news = running.next_until(until) => match news {
+                        Some((task, end)) => segment.task_ended(task, end, self.now())?,
+                        None => segment.time_passed(self.now()),
+                    },
+                    () = cancel_checks.next() => {
+                        let glance = self.inner.store.glance(segment.run().thread(), None).await?;
+                        if glance.is_some_and(|glance| glance.cancel) {
+                            segment.cancel();
+                        }
+                    }
+                },
+                Step::Suspend(suspension) => break SegmentOutcome::Suspended(suspension),
+                Step::Stop(outcome) => break SegmentOutcome::Stopped(outcome),
+            }
+        };
+        running.stop().await;
+        Ok((outcome, segment.into_run()))
+    }
+
+    /// Makes a change durable that is not part of a run.
+    pub(crate) async fn save_change(&self, commit: &Commit) -> Result<(), DriveError> {
+        self.inner.store.save(commit).await?;
+        let notice = Notice::Entry(commit.head.seq);
+        self.inner.wire.publish(&commit.thread, notice);
+        Ok(())
+    }
+
+    pub(crate) fn surroundings(&self, thread: &ThreadId) -> Surroundings {
+        Surroundings {
+            store: self.inner.store.clone(),
+            cache: self.inner.cache.clone(),
+            clock: self.inner.clock.clone(),
+            permits: self.inner.permits.clone(),
+            wire: self.inner.wire.clone(),
+            thread: thread.clone(),
+            lost: watch::Sender::new(None),
+        }
+    }
+}
+
+impl Driver for LocalDriver {
+    fn register(&self, graph: &Arc<Definition>) {
+        lock(&self.inner.graphs).insert(graph.name().to_owned(), graph.clone());
+    }
+
+    fn execute<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        graph: &'a Arc<Definition>,
+        request: ThreadRequest,
+        options: &'a RunOptions,
+    ) -> BoxFuture<'a, Result<Option<RequestEnd>, DriveError>> {
+        Box::pin(self.execute(thread, graph, request, options))
+    }
+
+    fn cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<(), DriveError>> {
+        Box::pin(self.cancel(thread))
+    }
+}
+
+impl fmt::Debug for LocalDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalDriver")
+            .field("runs", &lock(&self.inner.runs).len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns an id that no other run has.
+pub(crate) fn new_run_id() -> RunId {
+    RunId::from_bytes((u128::from(entropy()) << 64 | u128::from(entropy())).to_be_bytes())
+}
+
+/// Returns a random number: the standard library seeds its hashers with the system's randomness.
+fn entropy() -> u64 {
+    RandomState::new().hash_one(std::process::id())
+}
+
+/// How the driver left a run.
+pub(crate) enum SegmentOutcome {
+    Stopped(Outcome),
+    Suspended(Suspension),
+}
+
+/// Says when to check for a cancel request of another process.
+struct CancelChecks {
+    interval: Option<Duration>,
+    next: Instant,
+}
+
+impl CancelChecks {
+    fn every(interval: Option<Duration>) -> Self {
+        let next = Instant::now() + interval.unwrap_or_default();
+        Self { interval, next }
+    }
+
+    /// Returns when it is time for the next check; never without an interval.
+    async fn next(&mut self) {
+        let Some(interval) = self.interval else {
+            return std::future::pending().await;
+        };
+        tokio::time::sleep_until(self.next).await;
+        self.next = Instant::now() + interval;
+    }
+}
+
+fn is_signaled(signals: &watch::Receiver<Signal>) -> bool {
+    signals.has_changed().unwrap_or(false)
+}
+
+async fn next_signal(signals: &mut watch::Receiver<Signal>) -> Signal {
+    match signals.changed().await {
+        Ok(()) => *signals.borrow_and_update(),
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// A run that can be signaled, as long as this lives.
+struct RunRegistration<'a> {
+    inner: &'a Inner,
+    thread: ThreadId,
+    signal: watch::Sender<Signal>,
+}
+
+impl<'a> RunRegistration<'a> {
+    fn new(inner: &'a Inner, thread: &ThreadId) -> (Self, watch::Receiver<Signal>) {
+        let (sender, receiver) = watch::channel(Signal::Continue);
+        lock(&inner.runs).insert(thread.clone(), sender.clone());
+        (
+            Self {
+                inner,
+                thread: thread.clone(),
+                signal: sender,
+            },
+            receiver,
+        )
+    }
+
+    fn notify(&self, seq: Seq) {
+        self.inner.wire.publish(&self.thread, Notice::Entry(seq));
+    }
+}
+
+impl Drop for RunRegistration<'_> {
+    fn drop(&mut self) {
+        let mut runs = lock(&self.inner.runs);
+        // Another run may have taken over the thread, and the registration with it.
+        if runs
+            .get(&self.thread)
+            .is_some_and(|signal| signal.same_channel(&self.signal))
+        {
+            runs.remove(&self.thread);
+        }
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What it guards is changed by single calls, so a panic cannot have left it half changed.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

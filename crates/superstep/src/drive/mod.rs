@@ -1,0 +1,84 @@
+//! Drivers: what executes the requests to a runtime's threads.
+
+mod error;
+mod local;
+mod remote;
+mod segment;
+
+use std::fmt;
+use std::sync::Arc;
+
+use superstep_core::checkpoint::BoxFuture;
+use superstep_core::driver::ThreadRequest;
+use superstep_core::graph::Definition;
+use superstep_core::run::{RunOptions, RunReport};
+use superstep_core::{Outcome, Run, RunId, Seq, ThreadId};
+
+pub use error::DriveError;
+pub use local::LocalDriver;
+pub use remote::RemoteDriver;
+
+pub(crate) use local::lock;
+
+/// Executes requests to threads: in this process ([`LocalDriver`](crate::LocalDriver)) or on the workers of a cluster
+/// ([`RemoteDriver`](crate::RemoteDriver)).
+///
+/// Object-safe, so that a host of many graphs can hold an `Arc<dyn Driver>` and need not know which of the two it is.
+pub trait Driver: Send + Sync + 'static {
+    /// Makes a graph known by its name, so that a thread of it can be resumed without its type at hand.
+    fn register(&self, graph: &Arc<Definition>);
+
+    /// Executes a request and returns when its run stopped, or at once if the request does not run the thread.
+    ///
+    /// Returns none if the request delivers answers to a thread that is running: the process that runs it continues with
+    /// them. A request whose options name a run is executed once, however often it is repeated.
+    fn execute<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        graph: &'a Arc<Definition>,
+        request: ThreadRequest,
+        options: &'a RunOptions,
+    ) -> BoxFuture<'a, Result<Option<RequestEnd>, DriveError>>;
+
+    /// Cancels the run of a thread and returns when it stopped. If another process runs it, that one is asked to.
+    fn cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<(), DriveError>>;
+}
+
+/// Where a request left its thread.
+pub struct RequestEnd {
+    /// The run, or the id of the request if it changed the thread without running it.
+    pub run: RunId,
+    /// The newest entry of the thread.
+    pub seq: Seq,
+    /// The run itself if this process drove it, so that its state need not be read again.
+    pub(crate) driven: Option<Box<(Outcome, Run)>>,
+}
+
+impl RequestEnd {
+    pub(crate) fn driven(outcome: Outcome, run: Run) -> Self {
+        Self {
+            run: run.id(),
+            seq: run.seq(),
+            driven: Some(Box::new((outcome, run))),
+        }
+    }
+}
+
+impl From<RunReport> for RequestEnd {
+    fn from(report: RunReport) -> Self {
+        Self {
+            run: report.run,
+            seq: report.seq,
+            driven: None,
+        }
+    }
+}
+
+impl fmt::Debug for RequestEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestEnd")
+            .field("run", &self.run)
+            .field("seq", &self.seq)
+            .finish_non_exhaustive()
+    }
+}

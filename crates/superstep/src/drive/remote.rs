@@ -1,0 +1,113 @@
+//! The remote driver: requests are executed by the workers of a cluster.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use superstep_core::checkpoint::{Answer, BoxFuture, Status};
+use superstep_core::driver::{QueuedRequest, ThreadRequest};
+use superstep_core::graph::Definition;
+use superstep_core::run::RunOptions;
+use superstep_core::{RunId, ThreadId};
+
+use crate::drive::local::{LocalDriver, new_run_id};
+use crate::drive::{DriveError, Driver, RequestEnd};
+use crate::engine::Engine;
+
+/// Sends requests to an [`Engine`], whose workers execute them.
+pub struct RemoteDriver {
+    engine: Arc<dyn Engine>,
+    /// Knows the graphs and the checkpointer that the workers share.
+    local: LocalDriver,
+}
+
+/// How often it checks whether a run on a worker has stopped.
+const CANCEL_POLL: Duration = Duration::from_millis(200);
+
+impl RemoteDriver {
+    pub(crate) fn new(engine: Arc<dyn Engine>, local: LocalDriver) -> Self {
+        Self { engine, local }
+    }
+
+    async fn execute(
+        &self,
+        thread: &ThreadId,
+        graph: &Definition,
+        request: ThreadRequest,
+        options: &RunOptions,
+    ) -> Result<Option<RequestEnd>, DriveError> {
+        let id = options.run.unwrap_or_else(new_run_id);
+        let answers = match &request {
+            ThreadRequest::Answer(answers) => answers.clone(),
+            _ => Vec::new(),
+        };
+        let request = QueuedRequest::new(graph.name(), request, options)?;
+        if !answers.is_empty() && self.is_running(thread).await? {
+            self.deliver(thread, id, &request, &answers).await?;
+            return Ok(None);
+        }
+        let report = self.engine.execute(thread, id, &request).await?;
+        Ok(Some(report.into()))
+    }
+
+    /// Stores answers to a running thread at once: its owner takes them in before the request's turn comes. The request is
+    /// sent all the same, so that the thread resumes if its owner stops before it looks.
+    async fn deliver(
+        &self,
+        thread: &ThreadId,
+        id: RunId,
+        request: &QueuedRequest,
+        answers: &[Answer],
+    ) -> Result<(), DriveError> {
+        self.engine.send(thread, id, request).await?;
+        Ok(self.local.store().answer(thread, answers).await?)
+    }
+
+    async fn is_running(&self, thread: &ThreadId) -> Result<bool, DriveError> {
+        let glance = self.local.store().glance(thread, None).await?;
+        Ok(glance.is_some_and(|glance| glance.status == Status::Running))
+    }
+
+    /// A worker checks for the request while it runs the thread. One that resumes the thread clears it, so it is made again.
+    async fn cancel(&self, thread: &ThreadId) -> Result<(), DriveError> {
+        let store = self.local.store();
+        loop {
+            match store.glance(thread, None).await? {
+                Some(glance) if glance.status == Status::Running => {
+                    if !glance.cancel {
+                        store.request_cancel(thread).await?;
+                    }
+                    tokio::time::sleep(CANCEL_POLL).await;
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+}
+
+impl Driver for RemoteDriver {
+    fn register(&self, graph: &Arc<Definition>) {
+        self.engine.register(graph);
+        self.local.register(graph);
+    }
+
+    fn execute<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        graph: &'a Arc<Definition>,
+        request: ThreadRequest,
+        options: &'a RunOptions,
+    ) -> BoxFuture<'a, Result<Option<RequestEnd>, DriveError>> {
+        Box::pin(self.execute(thread, graph, request, options))
+    }
+
+    fn cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<(), DriveError>> {
+        Box::pin(self.cancel(thread))
+    }
+}
+
+impl fmt::Debug for RemoteDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteDriver").finish_non_exhaustive()
+    }
+}
