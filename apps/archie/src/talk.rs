@@ -12,6 +12,7 @@ use serde_json::{Value as Json, json};
 use superstep::checkpoint::{AnswerBody, InterruptQuery, Metadata};
 use superstep::run::{OpenQuestion, StreamMode};
 use superstep::{DriveError, Event, InterruptId, Outcome, Seq, ThreadId};
+use superstep_agent::AgentEvent;
 
 use crate::agents::{AnyAgent, AnyThread, BoxFuture, Rest, each_entry};
 use crate::exit::Exit;
@@ -347,26 +348,32 @@ impl Talk<'_> {
         let mut events = thread.events(after).only([StreamMode::Custom]);
         while say.is_followed() {
             match events.next().await {
-                Ok(Event::Live(event)) => {
-                    let payload: Json = event.payload.decode().unwrap_or_default();
-                    let text = payload["text"].as_str().unwrap_or_default();
-                    match payload["event"].as_str() {
-                        Some("token") if say.is_watched() && agent.manner().shows_words() => {
-                            if waiting.take().is_some() {
-                                say.piece("Agent: ");
-                            }
-                            shown.store(true, Ordering::Relaxed);
-                            say.piece(text);
+                Ok(Event::Live(event)) => match event.payload.decode() {
+                    Ok(AgentEvent::Token { text })
+                        if say.is_watched() && agent.manner().shows_words() =>
+                    {
+                        if waiting.take().is_some() {
+                            say.piece("Agent: ");
                         }
-                        Some("progress") => {
-                            // The line would be drawn over by the spinner.
-                            drop(waiting.take());
-                            self.tell(text);
-                            waiting = Some(say.waiting("working"));
-                        }
-                        _ => {}
+                        shown.store(true, Ordering::Relaxed);
+                        say.piece(&text);
                     }
-                }
+                    // The next tokens begin the answer from the start, on a line of their own.
+                    Ok(AgentEvent::Again { why }) => {
+                        drop(waiting.take());
+                        say.aside(&format!("({why}; asking again)"));
+                        shown.store(false, Ordering::Relaxed);
+                        waiting = Some(say.waiting("thinking again"));
+                    }
+                    Ok(AgentEvent::Progress { text }) => {
+                        // The line would be drawn over by the spinner.
+                        drop(waiting.take());
+                        self.tell(&text);
+                        waiting = Some(say.waiting("working"));
+                    }
+                    // Nothing to print, or an event of a node's own.
+                    Ok(_) | Err(_) => {}
+                },
                 Ok(Event::Replaced { .. }) => {
                     say.pieces_end();
                     shown.store(false, Ordering::Relaxed);

@@ -14,7 +14,7 @@ use superstep_core::{NodeCx, NodeError};
 use superstep_llm::structured::{Form, Structured};
 use superstep_llm::{Chunk, Model, ModelError, Reply, Request};
 
-use crate::agent::Live;
+use crate::agent::AgentEvent;
 use crate::agent::spending::{Over, Spending, Stop};
 use crate::call::Asking;
 use crate::spans::{Took, live_model_call, model_call};
@@ -255,13 +255,15 @@ async fn shown(model: &dyn Model, request: &Request, cx: &NodeCx) -> Result<Repl
     let mut chunks = model.stream(request).await.map_err(failure)?;
     while let Some(chunk) = chunks.next().await {
         match chunk.map_err(failure)? {
-            Chunk::Text(text) => cx.emit_live(Live::Token { text: &text })?,
-            Chunk::Reasoning(text) => cx.emit_live(Live::Reasoning { text: &text })?,
-            Chunk::ToolCall { id, name } => cx.emit_live(Live::ToolCall {
-                id: &id,
-                name: &name,
+            Chunk::Text(text) => cx.emit_live(AgentEvent::Token { text: text.into() })?,
+            Chunk::Reasoning(text) => {
+                cx.emit_live(AgentEvent::Reasoning { text: text.into() })?;
+            }
+            Chunk::ToolCall { id, name } => cx.emit_live(AgentEvent::ToolCall {
+                id: id.into(),
+                name: name.into(),
             })?,
-            Chunk::Again { why } => cx.emit_live(Live::Again { why: &why })?,
+            Chunk::Again { why } => cx.emit_live(AgentEvent::Again { why: why.into() })?,
             Chunk::End(reply) => return Ok(*reply),
         }
     }

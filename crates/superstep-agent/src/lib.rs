@@ -59,9 +59,9 @@ mod spans;
 mod tool;
 
 pub use agent::{
-    Agent, AgentBuilder, AgentError, AgentState, AgentStateUpdate, Conversation, Ended, Go, HookCx,
-    Hooks, Live, MODEL, ModelNode, Spending, Spent, TOOLS, ToolNode, Turn, labels_of_last_answer,
-    unanswered_calls,
+    Agent, AgentBuilder, AgentError, AgentEvent, AgentState, AgentStateUpdate, Conversation, Ended,
+    Go, HookCx, Hooks, MODEL, ModelNode, Spending, Spent, TOOLS, ToolNode, Turn,
+    labels_of_last_answer, unanswered_calls,
 };
 pub use approval::Approval;
 pub use asking::{Asker, ask_model, ask_model_for, failure, within, within_recorded};

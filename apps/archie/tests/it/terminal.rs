@@ -1,5 +1,7 @@
 //! The acceptance of `analyze` in a real terminal: keys are typed, the screen is read.
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
 use serde_json::json;
@@ -182,4 +184,70 @@ fn a_yes_to_an_unseen_item_displays_it_page_by_page_and_asks() {
     let screen = terminal.shows(PROMPT);
     assert!(screen.contains("sent 1 message"), "{screen}");
     assert_eq!(crate::mail::sent(&desk).len(), 1);
+}
+
+/// A model server that breaks its first stream in the middle of a word, and then answers.
+fn breaking_server() -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let mut is_first = true;
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = match read_path(&mut stream).contains("/chat/completions") {
+                true if std::mem::take(&mut is_first) => stream.write_all(half().as_bytes()),
+                true => stream.write_all(whole().as_bytes()),
+                false => stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"),
+            };
+        }
+    });
+    url
+}
+
+/// Reads a request, and returns its first line.
+fn read_path(stream: &mut TcpStream) -> String {
+    let (mut seen, mut byte) = (Vec::new(), [0]);
+    while !seen.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) > 0 {
+        seen.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&seen).to_lowercase();
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "));
+    let length: usize = length.map_or(0, |length| length.trim().parse().unwrap());
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).unwrap();
+    head.lines().next().unwrap_or_default().to_owned()
+}
+
+fn chunk(text: &str) -> String {
+    let delta = json!({"choices": [{"index": 0, "delta": {"content": text}}]});
+    format!("data: {delta}\n\n")
+}
+
+fn half() -> String {
+    // The body is promised to be longer than it is.
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9000\r\n\r\n";
+    format!("{head}{}", chunk("Is orde"))
+}
+
+fn whole() -> String {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+    let text = chunk("Is ordering ") + &chunk("required?");
+    format!("{head}{text}data: {end}\n\ndata: [DONE]\n\n")
+}
+
+#[test]
+fn after_a_stream_that_broke_the_whole_answer_is_on_a_line_of_its_own() {
+    let desk =
+        Desk::with_model("openai:breaking").with_environment("OPENAI_BASE_URL", &breaking_server());
+    let terminal = Terminal::open(&desk);
+    terminal.shows(PROMPT);
+    terminal.types("analyze --query \"Choose a queue\" --inputs ./notes");
+    let screen = terminal.shows(ASKS);
+    assert!(screen.contains("asking again)"), "{screen}");
+    let is_whole = |line: &str| line.trim_end() == "Agent: Is ordering required?";
+    assert!(screen.lines().any(is_whole), "{screen}");
+    assert!(!screen.contains("Is ordeIs ordering"), "{screen}");
 }

@@ -87,13 +87,20 @@ impl Terminal {
         }
     }
 
+    /// Types a line, and waits until it is seen: the prompt before it must not be taken for the next one.
     pub(crate) fn types(&self, line: &str) {
+        let before = self.screen();
         let typed = self
             .tmux()
             .args(["send-keys", "-l", "--", line])
             .status()
             .unwrap();
         assert!(typed.success());
+        let begun = Instant::now();
+        // A secret is never seen.
+        while self.screen() == before && begun.elapsed() < ECHO_WITHIN {
+            std::thread::sleep(LOOK);
+        }
         self.presses("Enter");
     }
 
@@ -141,6 +148,8 @@ impl Drop for Terminal {
 }
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a program may take to show what is typed.
+const ECHO_WITHIN: Duration = Duration::from_secs(3);
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
 const WIDTH: &str = "110";
 const HEIGHT: &str = "50";

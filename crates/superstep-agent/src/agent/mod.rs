@@ -2,8 +2,8 @@
 //!
 //! Two nodes, `model` and `tools`, so that what the model decided is committed before a tool is called.
 
+mod event;
 mod hooks;
-mod live;
 mod model_node;
 pub(crate) mod spending;
 mod state;
@@ -16,8 +16,8 @@ use superstep_core::error::BuildError;
 use superstep_core::{END, Graph, RetryPolicy, START};
 use superstep_llm::Model;
 
+pub use event::AgentEvent;
 pub use hooks::{Go, HookCx, Hooks};
-pub use live::Live;
 pub use model_node::ModelNode;
 pub use spending::Spending;
 pub use state::{

@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 use superstep_core::{Labels, NodeCx, NodeError};
 use superstep_llm::{Content, Message, ToolCall, ToolResult, ToolStatus};
 
-use crate::agent::{Go, HookCx, Hooks, Live};
+use crate::agent::{AgentEvent, Go, HookCx, Hooks};
 use crate::chat::ChatMessage;
 use crate::tool::{Tool, Tools, schema};
 
@@ -128,9 +128,9 @@ impl Caller<'_> {
         let came = match (withheld, tool) {
             (Some(came), _) => came,
             (None, Some(tool)) => {
-                self.cx.emit_live(Live::ToolStarted {
-                    id: &call.id,
-                    name: &call.name,
+                self.cx.emit_live(AgentEvent::ToolStarted {
+                    id: call.id.as_str().into(),
+                    name: call.name.as_str().into(),
                 })?;
                 let wanted = self.wanted(tool, &call);
                 let effect = effect::Effect::new(&wanted, call.args.clone(), asking);
@@ -158,9 +158,9 @@ impl Caller<'_> {
 
     /// The result as a message, and that the call has ended.
     fn told(&self, result: ToolResult, labels: Labels) -> Result<ChatMessage, NodeError> {
-        self.cx.emit_live(Live::ToolEnded {
-            id: &result.tool_call_id,
-            name: &result.name,
+        self.cx.emit_live(AgentEvent::ToolEnded {
+            id: result.tool_call_id.as_str().into(),
+            name: result.name.as_str().into(),
             status: result.status,
         })?;
         Ok(ChatMessage::new(Message::Tool(result), labels))

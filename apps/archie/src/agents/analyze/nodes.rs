@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use superstep::{Interrupt, Node, NodeCx, NodeError, View};
-use superstep_agent::{Spending, failure, within};
+use superstep_agent::{AgentEvent, Spending, failure, within};
 use superstep_llm::structured::Structured;
 use superstep_llm::{Message, Reply, Request, fit};
 
@@ -168,7 +168,7 @@ impl AnalysisPrepareNode {
             if !cuts.is_empty() {
                 let cuts: Vec<_> = cuts.iter().map(ToString::to_string).collect();
                 let told = format!("cut to fit the model: {}", cuts.join(", "));
-                cx.emit_live(json!({ "event": "progress", "text": told }))?;
+                cx.emit_live(AgentEvent::progress(told))?;
             }
         }
         Ok(request)

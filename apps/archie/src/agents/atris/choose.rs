@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 use superstep::{NodeCx, NodeError};
-use superstep_agent::{Spending, failure, within};
+use superstep_agent::{AgentEvent, Spending, failure, within};
 use superstep_llm::{Message, OutputSchema, Request, fit};
 
 use super::catalogue::Parameter;
@@ -135,7 +135,10 @@ impl Thinker {
                 .map(ToString::to_string)
                 .collect();
             if !cuts.is_empty() {
-                cx.emit_live(json!({ "event": "progress", "text": format!("cut to fit the model: {}", cuts.join(", ")) }))?;
+                cx.emit_live(AgentEvent::progress(format!(
+                    "cut to fit the model: {}",
+                    cuts.join(", ")
+                )))?;
             }
         }
         within(self.spending.as_ref(), cx, async |asker| {

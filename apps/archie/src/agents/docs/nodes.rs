@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use serde_json::json;
 use superstep::trace::SpanNames;
 use superstep::{Command, Node, NodeCx, NodeError, View};
+use superstep_agent::AgentEvent;
 use superstep_llm::Usage;
 
 use super::desk::Desk;
@@ -49,7 +49,7 @@ impl Node<DocsState> for ScanProjectStructure {
                 tree = &mut scanned => break tree.map_err(NodeError::fatal)?,
                 () = tokio::time::sleep(SHOWN_EVERY) => {
                     let files = progress.files.load(Ordering::Relaxed);
-                    cx.emit_live(json!({ "event": "progress", "text": format!("{files} files scanned") }))?;
+                    cx.emit_live(AgentEvent::progress(format!("{files} files scanned")))?;
                 }
             }
         };

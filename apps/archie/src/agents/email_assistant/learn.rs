@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use superstep::label::Labels;
 use superstep::{NodeCx, NodeError};
 use superstep_agent::memory::Source;
-use superstep_agent::{Spent, within};
+use superstep_agent::{AgentEvent, Spent, within};
 use superstep_llm::structured::Structured;
 use superstep_llm::{Message, Model, Request};
 
@@ -142,8 +141,7 @@ impl<'a> Teacher<'a> {
         let learned = learned.map_err(NodeError::retryable)?;
         if let Some(learned) = &learned {
             let text = format!("{}:\n  {}", learned.memory, learned.diff.join("\n  "));
-            self.cx
-                .emit_live(json!({ "event": "progress", "text": text }))?;
+            self.cx.emit_live(AgentEvent::progress(text))?;
         }
         Ok(learned)
     }

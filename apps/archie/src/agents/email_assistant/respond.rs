@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use superstep::label::Labels;
 use superstep::{Command, Node, NodeCx, NodeError, View};
-use superstep_agent::{Asker, ChatMessage, Spent, unanswered_calls, within};
+use superstep_agent::{AgentEvent, Asker, ChatMessage, Spent, unanswered_calls, within};
 use superstep_llm::structured::Structured;
 use superstep_llm::{Answer, Message, Model, Request, ToolCall};
 
@@ -255,7 +255,7 @@ impl Node<MailState> for MarkAsReadNode {
             marked.map_err(|error| NodeError::retryable(format!("{error:#}")))
         })
         .await?;
-        cx.emit_live(json!({ "event": "progress", "text": format!("marked read {}", email.id) }))?;
+        cx.emit_live(AgentEvent::progress(format!("marked read {}", email.id)))?;
         Ok(done.marked_as_read(true).into())
     }
 }

@@ -6,7 +6,7 @@ use futures_util::future::{join, join_all};
 use serde_json::{Value as Json, json};
 use superstep::label::Labels;
 use superstep::{Interrupt, NodeCx, NodeError};
-use superstep_agent::{Agreed, Calls, ChatMessage, Decision, digest};
+use superstep_agent::{AgentEvent, Agreed, Calls, ChatMessage, Decision, digest};
 use superstep_llm::{Message, ToolCall, ToolStatus};
 
 use super::email::{Email, format_gmail_markdown};
@@ -243,8 +243,7 @@ impl Round<'_> {
             SEND_EMAIL => format!("sent 1 message {receipt}"),
             _ => format!("scheduled 1 meeting {receipt}"),
         };
-        self.cx
-            .emit_live(json!({ "event": "progress", "text": text }))
+        self.cx.emit_live(AgentEvent::progress(text))
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use superstep::label::{Label, Labels};
 use superstep::store::Store;
 use superstep::{Command, END, Interrupt, Node, NodeCx, NodeError, View};
-use superstep_agent::{ChatMessage, Spent, failure, within};
+use superstep_agent::{AgentEvent, ChatMessage, Spent, failure, within};
 use superstep_llm::structured::Structured;
 use superstep_llm::{Message, Model, Request, fit};
 
@@ -83,7 +83,7 @@ pub(super) fn tell_cuts(cuts: &[String], cx: &NodeCx) -> Result<(), NodeError> {
         return Ok(());
     }
     let text = format!("cut to fit the model: {}", cuts.join(", "));
-    cx.emit_live(json!({ "event": "progress", "text": text }))
+    cx.emit_live(AgentEvent::progress(text))
 }
 
 /// What everything that was made of a mail is labeled with.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use superstep::{Command, Node, NodeCx, NodeError, View};
+use superstep_agent::AgentEvent;
 use superstep_llm::Message;
 
 use super::super::accuracy::{self, Checked, Claim};
@@ -113,7 +113,7 @@ fn show(
         0 => format!("{}: {score}", state.agent),
         round => format!("{}: {score} after iteration {round}", state.agent),
     };
-    cx.emit_live(json!({ "event": "progress", "text": text }))
+    cx.emit_live(AgentEvent::progress(text))
 }
 
 /// The score, and the version if it is the best so far.

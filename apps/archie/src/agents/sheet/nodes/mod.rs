@@ -7,10 +7,9 @@ mod tool;
 
 use std::sync::Arc;
 
-use serde_json::json;
 use superstep::label::{Label, Labels};
 use superstep::{NodeCx, NodeError};
-use superstep_agent::{Spending, failure};
+use superstep_agent::{AgentEvent, Spending, failure};
 use superstep_llm::{Model, Reply, Request, fit};
 
 use super::plan::{self, Plan};
@@ -83,7 +82,7 @@ async fn fitted(
 
 /// Tells whoever watches what happens.
 fn progress(cx: &NodeCx, text: &str) -> Result<(), NodeError> {
-    cx.emit_live(json!({ "event": "progress", "text": text }))
+    cx.emit_live(AgentEvent::progress(text))
 }
 
 fn one_line(text: &str) -> String {
