@@ -46,6 +46,7 @@
 mod agent;
 mod approval;
 mod asking;
+pub mod budget;
 mod call;
 mod calling;
 mod chat;
