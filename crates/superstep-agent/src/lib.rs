@@ -58,6 +58,7 @@ pub mod memory;
 pub mod otlp;
 mod spans;
 mod tool;
+pub mod trace;
 
 pub use agent::{
     Agent, AgentBuilder, AgentError, AgentState, AgentStateUpdate, Conversation, Ended, Go, HookCx,
