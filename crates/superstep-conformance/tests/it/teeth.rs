@@ -1,7 +1,6 @@
 //! A suite that nothing fails is worth nothing: each defect must be caught by the clauses that name it.
 
 use superstep_conformance::{Report, block_on, checkpointer, node_cache, sql, store};
-use superstep_core::store::MemoryStore;
 
 use crate::broken::{
     Broken, BrokenCache, BrokenDatabase, BrokenStore, CacheDefect, DatabaseDefect, Defect,
