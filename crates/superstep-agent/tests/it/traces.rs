@@ -136,13 +136,13 @@ fn the_tree_adds_up_tokens_and_costs_and_says_what_is_unknown() {
     let known =
         json!({ fields::INPUT_TOKENS: 100, fields::OUTPUT_TOKENS: 20, fields::COST: 52_000 });
     let free = json!({ fields::INPUT_TOKENS: 5 });
-    assert_snapshot!(run_with(&[known.clone()]), @r"
+    assert_snapshot!(run_with(std::slice::from_ref(&known)), @r"
     t
     └─ run  1.2 s  100 in, 20 out  $0.000052  finished
        ├─ model  1.2 s  100 in, 20 out  $0.000052
        └─ tool  1.2 s
     ");
-    assert_snapshot!(run_with(&[known, free.clone()]), @r"
+    assert_snapshot!(run_with(&[known, free]), @r"
     t
     └─ run  1.2 s  105 in, 20 out  at least $0.000052  finished
        ├─ model  1.2 s  100 in, 20 out  $0.000052
