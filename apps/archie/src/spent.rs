@@ -4,7 +4,8 @@ use std::fmt;
 
 use superstep::Past;
 use superstep::checkpoint::format::Change;
-use superstep::trace::{CallSpan, SpanKind, fields};
+use superstep::trace::CallSpan;
+use superstep_agent::trace::{MODEL, fields};
 use superstep_llm::{Cost, Usage};
 
 /// What some calls took together.
@@ -54,7 +55,7 @@ impl Spent {
             let events = advanced.writes.iter().flat_map(|write| &write.events);
             // An agent may emit what it likes; what is no call is not ours.
             let calls = events.filter_map(|event| event.decode::<CallSpan>().ok());
-            for call in calls.filter(|call| call.span == SpanKind::Model) {
+            for call in calls.filter(|call| call.span == MODEL) {
                 self.add_call(&call);
             }
         }

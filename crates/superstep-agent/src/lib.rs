@@ -46,6 +46,7 @@
 mod agent;
 mod approval;
 mod asking;
+pub mod budget;
 mod call;
 mod calling;
 mod chat;
@@ -57,6 +58,7 @@ pub mod memory;
 pub mod otlp;
 mod spans;
 mod tool;
+pub mod trace;
 
 pub use agent::{
     Agent, AgentBuilder, AgentError, AgentEvent, AgentState, AgentStateUpdate, Conversation, Ended,

@@ -29,8 +29,10 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
 use serde_json::Value as Json;
 use superstep_core::Timestamp;
-use superstep_core::trace::{Span, SpanKind, Trace, TraceId, fields};
+use superstep_core::trace::{Span, SpanKind, Trace, TraceId};
 use superstep_llm::Secret;
+
+use crate::trace::{MODEL, TOOL, fields, spans};
 
 /// A backend that traces are sent to. Needs a tokio runtime, as everything here does.
 ///
@@ -204,9 +206,9 @@ impl Gathering<'_> {
             ),
             parent_span_id: parent,
             parent_span_is_remote: false,
-            span_kind: match span.kind {
-                SpanKind::Model => OtelKind::Client,
-                _ => OtelKind::Internal,
+            span_kind: match span.kind.is_call(MODEL.as_str()) {
+                true => OtelKind::Client,
+                false => OtelKind::Internal,
             },
             name: Cow::Owned(span.name.clone()),
             start_time: time(span.start),
@@ -223,12 +225,18 @@ impl Gathering<'_> {
     }
 
     fn attributes(&self, span: &Span) -> Vec<KeyValue> {
-        let (phoenix, langsmith) = match span.kind {
+        let (phoenix, langsmith) = match &span.kind {
             SpanKind::Run => ("AGENT", "chain"),
-            SpanKind::Model => ("LLM", "llm"),
-            SpanKind::Tool => ("TOOL", "tool"),
-            SpanKind::Superstep | SpanKind::Node | SpanKind::Wait => ("CHAIN", "chain"),
+            SpanKind::Call(kind) if *kind == MODEL => ("LLM", "llm"),
+            SpanKind::Call(kind) if *kind == TOOL => ("TOOL", "tool"),
+            SpanKind::Call(_) | SpanKind::Superstep | SpanKind::Node | SpanKind::Wait => {
+                ("CHAIN", "chain")
+            }
         };
+        // The engine does not name the operation of a run; calls were given theirs when they were recorded.
+        let operation = (span.kind == SpanKind::Run)
+            .then(|| KeyValue::new(fields::OPERATION, spans::RUN))
+            .filter(|_| !span.fields.contains_key(fields::OPERATION));
         let known = (span.fields.iter())
             .filter(|(name, _)| *name != fields::CONVERSATION)
             .filter_map(|(name, known)| Some(KeyValue::new(name.clone(), value(known)?)));
@@ -242,7 +250,7 @@ impl Gathering<'_> {
             (fields::CONVERSATION, thread),
         ];
         let shared = shared.map(|(name, value)| KeyValue::new(name, value));
-        known.chain(shared).collect()
+        operation.into_iter().chain(known).chain(shared).collect()
     }
 
     fn status(&self, span: &Span) -> Status {
@@ -292,13 +300,14 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 mod tests {
     use serde_json::{Map, json};
     use superstep_core::trace::SpanId;
+    use superstep_core::trace::fields::RUN;
 
     use super::*;
 
     fn span(id: u64, kind: SpanKind, end: Option<i64>, known: Json, inner: Vec<Span>) -> Span {
         Span {
             id: SpanId(id),
-            name: format!("{kind:?}"),
+            name: kind.as_str().to_owned(),
             kind,
             start: Timestamp(1_000),
             end: end.map(Timestamp),
@@ -310,11 +319,11 @@ mod tests {
 
     fn shop(end: Option<i64>) -> Trace {
         let tokens = json!({ fields::INPUT_TOKENS: 100, fields::FINISH: ["stop"] });
-        let model = span(4, SpanKind::Model, Some(1_500), tokens, Vec::new());
-        let mut tool = span(5, SpanKind::Tool, Some(1_700), json!({}), Vec::new());
+        let model = span(4, SpanKind::Call(MODEL), Some(1_500), tokens, Vec::new());
+        let mut tool = span(5, SpanKind::Call(TOOL), Some(1_700), json!({}), Vec::new());
         tool.error = Some("no customer Jane".to_owned());
         let node = span(3, SpanKind::Node, end, json!({}), vec![model, tool]);
-        let run = json!({ fields::RUN: format!("{:032x}", 0xabc) });
+        let run = json!({ RUN: format!("{:032x}", 0xabc) });
         let run = span(1, SpanKind::Run, end, run, vec![node]);
         Trace {
             thread: "customer-7".to_owned(),
@@ -322,7 +331,7 @@ mod tests {
         }
     }
 
-    /// Kind, parent, what Phoenix and LangSmith take it for, and its status.
+    /// Kind, parent, what Phoenix and LangSmith take it for, its status and its operation.
     fn told(otlp: &Otlp, trace: &Trace) -> Vec<String> {
         let attribute = |span: &SpanData, name: &str| {
             let found = span
@@ -337,13 +346,14 @@ mod tests {
             assert_eq!(attribute(span, fields::SESSION), "customer-7");
             assert_eq!(attribute(span, fields::LANGSMITH_THREAD), "customer-7");
             format!(
-                "{} {:x} in {:x} {} {} {:?}",
+                "{} {:x} in {:x} {} {} {:?} {}",
                 span.name,
                 span.span_context.span_id(),
                 span.parent_span_id,
                 attribute(span, fields::OPENINFERENCE_KIND),
                 attribute(span, fields::LANGSMITH_KIND),
-                span.status
+                span.status,
+                attribute(span, fields::OPERATION)
             )
         };
         spans.iter().map(line).collect()
@@ -357,10 +367,10 @@ mod tests {
     fn spans_have_their_parents_and_kinds_and_no_words_of_tools() {
         let told = told(&otlp().build().unwrap(), &shop(Some(2_000)));
         insta::assert_snapshot!(told.join("\n"), @r#"
-        Model 4 in 3 LLM llm Ok
-        Tool 5 in 3 TOOL tool Error { description: "" }
-        Node 3 in 1 CHAIN chain Ok
-        Run 1 in 0 AGENT chain Ok
+        model 4 in 3 LLM llm Ok -
+        tool 5 in 3 TOOL tool Error { description: "" } -
+        node 3 in 1 CHAIN chain Ok -
+        run 1 in 0 AGENT chain Ok invoke_agent
         "#);
     }
 
@@ -377,7 +387,7 @@ mod tests {
             .iter()
             .filter_map(|line| line.split(' ').next())
             .collect();
-        assert_eq!(names, ["Model", "Tool"]);
+        assert_eq!(names, ["model", "tool"]);
     }
 
     #[tokio::test]

@@ -9,12 +9,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use superstep_core::Timestamp;
-use superstep_core::trace::{CallSpan, SpanKind, fields, spans};
+use superstep_core::trace::CallSpan;
+use superstep_core::trace::fields::OUTCOME;
 use superstep_llm::{Cost, Finish, ModelName, Provider, Reply};
 use tracing::field::Empty;
 use tracing::{Instrument, Level, Span};
 
 use crate::tool::{Class, Tool};
+use crate::trace::{MODEL, TOOL, fields, spans};
 
 /// From when to when a call was under way. Recorded with its result: a node that runs again tells the old times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,7 +59,7 @@ pub(crate) fn model_call(asked: &ModelName, reply: &Reply, took: Took) -> CallSp
         add(fields::COST, nano.into());
     }
     CallSpan {
-        span: SpanKind::Model,
+        span: MODEL,
         name: format!("{} {}", spans::MODEL, asked.name()),
         start: took.start,
         end: took.end,
@@ -85,7 +87,7 @@ pub fn tool_span(name: &str, id: &str, took: Took, error: Option<String>) -> Cal
     ];
     let known = known.map(|(name, value)| (name.to_owned(), value.into()));
     CallSpan {
-        span: SpanKind::Tool,
+        span: TOOL,
         name: format!("{} {name}", spans::TOOL),
         start: took.start,
         end: took.end,
@@ -112,12 +114,12 @@ pub(crate) async fn live_model_call<E>(
         { fields::OUTPUT_TOKENS } = Empty,
         { fields::FINISH } = Empty,
         { fields::COST } = Empty,
-        { fields::OUTCOME } = Empty,
+        { OUTCOME } = Empty,
     );
     let reply = Box::pin(call).instrument(span.clone()).await;
     match &reply {
         Ok(reply) => tell(&span, reply),
-        Err(_) => drop(span.record(fields::OUTCOME, "failed")),
+        Err(_) => drop(span.record(OUTCOME, "failed")),
     }
     reply
 }

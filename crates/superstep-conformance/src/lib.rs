@@ -2,7 +2,7 @@
 //!
 //! Whoever writes a [`Checkpointer`] or a [`Store`] runs the same suite that ours pass:
 //! [`checkpointer`] and [`store`] hold a fresh one to every clause of its trait's docs and give a
-//! [`Report`]; [`node_cache`] does so for the results of nodes, [`budgets`] for what core keeps in a store. A clause is a
+//! [`Report`]; [`node_cache`] does so for the results of nodes. A clause is a
 //! small async function named for the rule it checks, so a failure reads as a broken rule: `commit::stale_epoch_is_fenced`.
 //! Tests of what a store does beside the rules find commits ready made in [`sample`], and our own stores share [`sql()`].
 //!
@@ -19,6 +19,9 @@
 //! Whoever writes a program that must survive being killed finds a process that dies at a chosen point in [`mortal`].
 //! Whoever needs a checkpointer that is like another one but for something writes that something, and has the rest written by
 //! [`forward!`].
+//!
+//! Whoever keeps something of their own in a store, as `superstep-agent` keeps budgets, writes its clauses with [`clauses!`],
+//! [`ensure!`], [`ensure_eq!`] and [`ensure_refused!`], and gathers each [`Verdict`] in a [`Report`].
 //!
 //! What the suite does not see: rule 4 (durability) needs a power cut, and damaged bytes need a hand in
 //! the database. Test those beside it.
@@ -39,6 +42,7 @@ pub mod services;
 pub mod sim;
 pub mod sql;
 
-pub use clauses::{budgets, checkpointer, node_cache, sql, store};
-pub use poll::{block_on, give_way};
-pub use report::Report;
+pub use clauses::{checkpointer, node_cache, sql, store};
+pub use poll::{block_on, give_way, join_all};
+pub use prng::Prng;
+pub use report::{Fault, Report, Verdict};

@@ -41,7 +41,7 @@ pub async fn give_way() {
 }
 
 /// Runs futures at the same time, and gives their outputs in the order of the futures.
-pub(crate) async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+pub async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
     let mut running: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
     let mut outputs: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();
     poll_fn(|cx| {

@@ -1,10 +1,12 @@
 //! Random choices from a seed, so that every run of the suite makes the same ones.
 
 /// SplitMix64: four lines, and good enough to pick test cases.
-pub(crate) struct Prng(u64);
+#[derive(Debug)]
+pub struct Prng(u64);
 
 impl Prng {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// Creates one that makes the choices of this seed.
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -17,11 +19,12 @@ impl Prng {
     }
 
     /// A number below `end`, which is not 0.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
+    pub fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
-    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+    /// One of these, of which there is at least one.
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
 }

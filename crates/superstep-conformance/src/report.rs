@@ -20,7 +20,8 @@ impl Report {
         assert!(self.failed.is_empty(), "{self}");
     }
 
-    pub(crate) fn add(&mut self, name: &'static str, verdict: Verdict) {
+    /// Adds what a clause found.
+    pub fn add(&mut self, name: &'static str, verdict: Verdict) {
         match verdict {
             Ok(()) => self.passed.push(name),
             Err(Fault(why)) => self.failed.push((name, why)),
@@ -40,15 +41,15 @@ impl fmt::Display for Report {
 }
 
 /// What a clause found.
-pub(crate) type Verdict = Result<(), Fault>;
+pub type Verdict = Result<(), Fault>;
 
 /// Why a clause does not hold. Any error that was not expected becomes one by `?`.
 #[derive(Debug)]
-pub(crate) struct Fault(String);
+pub struct Fault(String);
 
 impl Fault {
-    /// Keeps a value of many kilobytes from filling the report.
-    pub(crate) fn new(why: String) -> Self {
+    /// Says why, cut to 1,500 characters: a value of many kilobytes would fill the report.
+    pub fn new(why: String) -> Self {
         const CHARS_MAX: usize = 1500;
         if why.chars().count() <= CHARS_MAX {
             return Self(why);
@@ -65,28 +66,31 @@ impl<E: std::error::Error> From<E> for Fault {
 }
 
 /// The clause does not hold unless the condition does.
+#[macro_export]
 macro_rules! ensure {
     ($holds:expr, $($why:tt)+) => {
         if !$holds {
-            return Err($crate::report::Fault::new(format!($($why)+)));
+            return Err($crate::Fault::new(format!($($why)+)));
         }
     };
 }
 
 /// The clause does not hold unless what was found is what was wanted.
+#[macro_export]
 macro_rules! ensure_eq {
     ($found:expr, $wanted:expr, $($what:tt)+) => {
         match (&$found, &$wanted) {
             (found, wanted) if found == wanted => {}
             (found, wanted) => {
                 let what = format!($($what)+);
-                return Err($crate::report::Fault::new(format!("{what}: found {found:?}, wanted {wanted:?}")));
+                return Err($crate::Fault::new(format!("{what}: found {found:?}, wanted {wanted:?}")));
             }
         }
     };
 }
 
 /// The clause does not hold unless the call is refused with this error.
+#[macro_export]
 macro_rules! ensure_refused {
     ($result:expr, $error:pat, $($what:tt)+) => {
         match $result {
@@ -94,7 +98,7 @@ macro_rules! ensure_refused {
             other => {
                 let what = format!($($what)+);
                 let wanted = stringify!($error);
-                return Err($crate::report::Fault::new(format!("{what}: found {other:?}, wanted {wanted}")));
+                return Err($crate::Fault::new(format!("{what}: found {other:?}, wanted {wanted}")));
             }
         }
     };

@@ -40,7 +40,6 @@ pub fn all_codes() -> impl Iterator<Item = &'static str> {
         ProtocolError::CODES,
         FailureKind::CODES,
         crate::store::StoreError::CODES,
-        crate::budget::BudgetError::CODES,
     ]
     .into_iter()
     .flatten()
@@ -79,12 +78,6 @@ pub enum NameError {
         /// What was given.
         name: String,
     },
-    /// Not the key of a call.
-    #[error("`{name}` is not the key of a call: use 1 to 128 printable ASCII characters")]
-    CallKey {
-        /// What was given.
-        name: String,
-    },
     /// Not an id.
     #[error("`{text}` is not a {kind}: it has 32 lower-case hexadecimal digits")]
     Id {
@@ -100,7 +93,6 @@ error_codes!(NameError {
     Thread => "name-thread",
     Tenant => "name-tenant",
     Label => "name-label",
-    CallKey => "name-call-key",
     Id => "name-id",
 });
 

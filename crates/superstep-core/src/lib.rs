@@ -79,11 +79,10 @@
 //!
 //! [`State`], [`Graph`], [`Node`] and [`NodeCx`] are what graphs are written with. [`run`] is the machine,
 //! [`checkpoint`] the seam to stores and the format, [`driver`] the seam to drivers, [`error`] every
-//! error with its code. [`label`] is what values carry along, [`budget`] what may be spent.
+//! error with its code. [`label`] is what values carry along, [`schema`] checks answers.
 // Lets the code that `derive(State)` writes name this crate the same way inside and outside of it.
 extern crate self as superstep_core;
 
-pub mod budget;
 pub mod channel;
 pub mod checkpoint;
 mod command;
@@ -94,6 +93,7 @@ mod ids;
 pub mod label;
 pub mod node;
 pub mod run;
+pub mod schema;
 pub mod state;
 pub mod store;
 pub mod trace;

@@ -1,13 +1,14 @@
 //! What happened on a thread, as a tree of spans with their times, read from its log.
 //!
 //! There is no second place where traces are kept: a run is one span from its input to its end, whatever processes it went
-//! through, with its waits for people in it; supersteps and nodes come from the entries, and calls of models and tools from
-//! the [`CallSpan`]s that nodes put into the log with their results. So a trace is there without any backend, survives a
+//! through, with its waits for people in it; supersteps and nodes come from the entries, and calls that nodes made from
+//! the [`CallSpan`]s that they put into the log with their results. So a trace is there without any backend, survives a
 //! crash as the thread does, and shows nothing that was not committed.
 //!
 //! What the log does not know, a trace does not either: all nodes of a superstep end when it does, and of a thread that was
 //! pruned, runs whose beginning is gone are left out.
 
+mod kind;
 mod names;
 mod read;
 mod tree;
@@ -21,7 +22,9 @@ use crate::checkpoint::InterruptRow;
 use crate::checkpoint::format::Entry;
 use crate::ids::{Seq, ThreadId, Timestamp};
 
+pub use kind::{CallKind, SpanKind};
 pub use names::{fields, spans};
+pub use tree::TraceTree;
 
 /// All that happened on a thread.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -48,7 +51,7 @@ pub struct Span {
     /// Why it failed, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What else is known, under the names of [`fields`].
+    /// What else is known, under the names of [`fields`] or, for a call, those that its node chose.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub fields: Map<String, Json>,
     /// What happened within.
@@ -65,29 +68,11 @@ pub struct SpanId(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TraceId(pub u128);
 
-/// What a span is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SpanKind {
-    /// A run, from its input to its end.
-    Run,
-    /// Nothing happened because a person was asked.
-    Wait,
-    /// A superstep.
-    Superstep,
-    /// A node.
-    Node,
-    /// A call of a model.
-    Model,
-    /// A call of a tool.
-    Tool,
-}
-
-/// A call of a model or a tool ([`SpanKind::Model`] or [`SpanKind::Tool`]), as a node puts it into the log with [`NodeCx::emit`](crate::NodeCx::emit).
+/// A call that a node made, as the node puts it into the log with [`NodeCx::emit`](crate::NodeCx::emit).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallSpan {
     /// What kind of call.
-    pub span: SpanKind,
+    pub span: CallKind,
     /// What was called.
     pub name: String,
     /// When.
@@ -97,7 +82,7 @@ pub struct CallSpan {
     /// Why it failed, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What else is known, under the names of [`fields`].
+    /// What else is known. The node chooses the names; those of [`fields`] are the engine's.
     #[serde(default)]
     pub fields: Map<String, Json>,
 }

@@ -84,7 +84,7 @@ pub use superstep_core::{
     Value, View,
 };
 pub use superstep_core::{
-    budget, channel, checkpoint, driver, error, graph, label, node, run, state, store, trace,
+    channel, checkpoint, driver, error, graph, label, node, run, schema, state, store, trace,
 };
 
 /// What most programs need.

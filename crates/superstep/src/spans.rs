@@ -9,6 +9,11 @@ use superstep_core::node::Task;
 use superstep_core::trace::{fields, spans};
 use tracing::{Level, Span};
 
+/// The span of a run and the field of its thread, by OpenTelemetry's names for agents: the names in a `tracing` span are
+/// fixed where it is created, and dashboards group by these.
+const RUN: &str = "invoke_agent";
+const CONVERSATION: &str = "gen_ai.conversation.id";
+
 #[inline]
 pub(crate) fn are_wanted() -> bool {
     tracing::enabled!(Level::DEBUG)
@@ -17,9 +22,9 @@ pub(crate) fn are_wanted() -> bool {
 #[cold]
 pub(crate) fn of_run(run: &Run) -> Span {
     tracing::debug_span!(
-        spans::RUN,
+        RUN,
         { fields::RUN } = %run.id(),
-        { fields::CONVERSATION } = %run.thread(),
+        { CONVERSATION } = %run.thread(),
     )
 }
 

@@ -29,9 +29,14 @@ const SOURCES: &[Source] = &[
     Source {
         name: "superstep-agent",
         codes: || {
-            let tools = superstep_agent::ToolFault::CODES;
-            let servers = superstep_agent::mcp::McpError::CODES;
-            [tools, servers, superstep_agent::memory::MemoryError::CODES].concat()
+            [
+                superstep_agent::ToolFault::CODES,
+                superstep_agent::mcp::McpError::CODES,
+                superstep_agent::memory::MemoryError::CODES,
+                superstep_agent::budget::BudgetError::CODES,
+                superstep_agent::budget::CallKeyError::CODES,
+            ]
+            .concat()
         },
     },
     Source {

@@ -18,12 +18,12 @@ use superstep::checkpoint::Metadata;
 use superstep::graph::Drawing;
 use superstep::run::{OpenQuestion, ThreadState};
 use superstep::store::Store;
-use superstep::trace::Trace;
 use superstep::{
     Command, DriveError, Events, Graph, InterruptId, Outcome, Past, Runtime, Seq, State, Stopped,
     Thread,
 };
 use superstep_agent::Spending;
+use superstep_agent::trace::AgentTrace;
 
 use crate::cli::settings::Settings;
 use crate::models::Models;
@@ -131,7 +131,7 @@ pub trait AnyThread: Send + Sync {
     ) -> BoxFuture<'_, anyhow::Result<()>>;
 
     /// All that happened.
-    fn trace(&self) -> BoxFuture<'_, Result<Trace, DriveError>>;
+    fn trace(&self) -> BoxFuture<'_, Result<AgentTrace, DriveError>>;
 
     /// What happens.
     fn events(&self, after: Seq) -> Events;
@@ -316,8 +316,8 @@ impl<S: State> AnyThread for Thread<S> {
         })
     }
 
-    fn trace(&self) -> BoxFuture<'_, Result<Trace, DriveError>> {
-        Box::pin(Thread::trace(self))
+    fn trace(&self) -> BoxFuture<'_, Result<AgentTrace, DriveError>> {
+        Box::pin(async { Ok(Thread::trace(self).await?.into()) })
     }
 
     fn events(&self, after: Seq) -> Events {

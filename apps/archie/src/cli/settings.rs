@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
-use superstep::budget::{Limits, Meter};
+use superstep_agent::budget::{Limits, Meter};
 
 /// What the program goes by.
 #[derive(Debug, Clone, PartialEq, Eq)]

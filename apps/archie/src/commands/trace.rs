@@ -21,7 +21,7 @@ pub(super) async fn trace(args: &TraceArgs, home: &Home, say: &dyn Say) -> anyho
     };
     let url = address(url)?;
     let backend = Otlp::to(&url).service("archie").project(&args.project);
-    let spans = backend.build()?.send(&trace).await.map_err(|error| {
+    let spans = backend.build()?.send(trace.as_trace()).await.map_err(|error| {
         anyhow!("{error}; is the backend there, and does it take OTLP over HTTP? Its key goes into OTEL_EXPORTER_OTLP_HEADERS")
     })?;
     match args.thread.json {

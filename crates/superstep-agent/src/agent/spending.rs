@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use superstep_core::budget::{Amounts, Budgets, CallKey, Level, Limits, Meter, Scope};
 use superstep_core::store::Store;
 use superstep_core::{Interrupt, NodeCx, NodeError};
 use superstep_llm::fit::tokens_of;
 use superstep_llm::{Cost, Model, Prices, Reply, Request, Usage};
 
+use crate::budget::{Amounts, Budgets, CallKey, Level, Limits, Meter, Scope};
 use crate::call::Asking;
 use crate::spans::now;
 

@@ -3,12 +3,11 @@
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use superstep_core::label::Verdict;
-use superstep_core::{Interrupt, NodeError};
+use superstep_core::{Interrupt, NodeError, schema};
 
 use crate::approval::{Approval, When};
 use crate::call::{Asking, Came, Decision, Wanted};
 use crate::digest::digest;
-use crate::tool::schema;
 
 /// What came of asking.
 pub(super) enum Consent {
@@ -190,7 +189,7 @@ fn edited(wanted: &Wanted<'_>, given: Json) -> Result<Json, String> {
         true => given["args"].clone(),
         false => given,
     };
-    match schema::check(&wanted.tool.spec.schema, &args) {
+    match schema::check(&wanted.tool.spec.schema, &args, "the call") {
         Ok(()) => Ok(args),
         Err(why) => Err(format!("The last answer was not taken: {why}.")),
     }

@@ -10,12 +10,12 @@ mod effect;
 mod in_turn;
 
 use serde_json::Value as Json;
-use superstep_core::{Labels, NodeCx, NodeError};
+use superstep_core::{Labels, NodeCx, NodeError, schema};
 use superstep_llm::{Content, Message, ToolCall, ToolResult, ToolStatus};
 
 use crate::agent::{AgentEvent, Go, HookCx, Hooks};
 use crate::chat::ChatMessage;
-use crate::tool::{Tool, Tools, schema};
+use crate::tool::{Tool, Tools};
 
 pub(crate) use ask::Asking;
 pub use in_turn::{Agreed, Calls, Decision};
@@ -93,7 +93,7 @@ impl Caller<'_> {
             );
             return Ok(Agreed::refused(call, why));
         };
-        if let Err(why) = schema::check(&tool.spec.schema, &call.args) {
+        if let Err(why) = schema::check(&tool.spec.schema, &call.args, "the call") {
             let why = format!(
                 "`{}` was not called: {why}. Call it again with arguments that fit its schema.",
                 tool.name()

@@ -8,7 +8,6 @@ mod class;
 mod cx;
 mod error;
 mod registry;
-pub(crate) mod schema;
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,8 +17,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
-use superstep_core::Labels;
 use superstep_core::label::{Label, Policy};
+use superstep_core::{Labels, schema};
 use superstep_llm::structured::schema_of;
 use superstep_llm::{BoxFuture, Content, ToolSpec};
 
@@ -114,7 +113,9 @@ where
 }
 
 fn read<A: DeserializeOwned>(args: Json) -> Result<A, ToolError> {
-    serde_json::from_value(args)
+    // A schema takes `1.0` for an integer, and a type with an integer field does not.
+    serde::Deserialize::deserialize(&args)
+        .or_else(|error| serde_json::from_value(schema::with_integers(args)).map_err(|_| error))
         .map_err(|error| ToolError::failed(format!("the arguments do not fit: {error}")))
 }
 

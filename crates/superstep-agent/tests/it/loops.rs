@@ -50,7 +50,7 @@ fn two_turns() -> Json {
         { "at": "model", "expect": "1 and 2", "text": "I compute.",
           "usage": { "input_tokens": 10, "output_tokens": 5 },
           "tool_calls": [
-            { "name": "add", "args": { "a": 1, "b": 2 } },
+            { "name": "add", "args": { "a": 1, "b": 2.0 } },
             { "name": "shout", "args": { "note": "hey" } }
           ] },
         { "at": "model", "expect": ["3", "HEY"], "text": "It is 3. HEY!",

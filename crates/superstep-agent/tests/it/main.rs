@@ -7,8 +7,10 @@
 
 use superstep_conformance::mortal;
 
+mod accounts;
 mod approvals;
-mod budgets;
+mod budget;
+mod budget_suite;
 mod in_turn;
 mod keys;
 mod kills;
@@ -24,5 +26,6 @@ mod memories;
 mod phoenix;
 mod secrets;
 mod shop;
+mod spending;
 mod traces;
 mod world;

@@ -16,6 +16,7 @@ use std::time::Duration;
 use serde_json::json;
 use superstep::Seq;
 use superstep::prelude::*;
+use superstep_agent::trace::AgentTrace;
 use superstep_agent::{Agent, AgentState, Tool, ToolError, tool};
 use superstep_llm::{
     Address, Embedder, Model, ModelName, Patience, Recorder, Remote, RemoteEmbedder, Request,
@@ -282,7 +283,7 @@ impl Process {
             Ok(stopped) => self.shown.push_str(&format!("{stopped:?}\n")),
             Err(error) => self.note_error(error),
         }
-        let trace = thread.trace().await.unwrap();
+        let trace = AgentTrace::from(thread.trace().await.unwrap());
         let json = serde_json::to_string(&trace).unwrap();
         self.shown.push_str(&format!("{trace}{json}\n"));
         let mut events = thread.events(Seq(0));

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use insta::assert_snapshot;
-use serde_json::json;
+use serde_json::{Value as Json, json};
+use superstep::Timestamp;
 use superstep::checkpoint::Checkpointer;
 use superstep::prelude::*;
-use superstep::trace::{Span, SpanKind, Trace, fields};
+use superstep::trace::{CallSpan, Span, SpanId, SpanKind, Trace};
+use superstep_agent::trace::{AgentTrace, MODEL, TOOL, fields};
 use superstep_agent::{Agent, AgentState, tool};
 use superstep_core::store::MemoryStore;
 use superstep_llm::Script;
@@ -16,7 +18,7 @@ use crate::mortal::{Fate, Mortal};
 use crate::shop::{graph, model};
 
 /// The tree without the times, which are those of the clock on the wall.
-fn shape(trace: &Trace) -> String {
+fn shape(trace: &AgentTrace) -> String {
     fn line(span: &Span, depth: usize, drawn: &mut String) {
         let known: Vec<_> = (span.fields.iter())
             .filter(|(name, _)| name.starts_with("gen_ai.") || name.starts_with("superstep.tool"))
@@ -30,14 +32,15 @@ fn shape(trace: &Trace) -> String {
         }
     }
     let mut drawn = String::new();
-    trace.runs.iter().for_each(|run| line(run, 0, &mut drawn));
+    let runs = &trace.as_trace().runs;
+    runs.iter().for_each(|run| line(run, 0, &mut drawn));
     drawn
 }
 
 fn calls(spans: &[Span]) -> Vec<&Span> {
     let mut found = Vec::new();
     for span in spans {
-        if matches!(span.kind, SpanKind::Model | SpanKind::Tool) {
+        if matches!(span.kind, SpanKind::Call(_)) {
             found.push(span);
         }
         found.extend(calls(&span.inner));
@@ -54,7 +57,7 @@ async fn calls_are_in_the_trace_with_tokens_costs_and_classes() {
         .answer_only(json!({ "type": "accept" }))
         .await
         .unwrap();
-    let trace = thread.trace().await.unwrap();
+    let trace = AgentTrace::from(thread.trace().await.unwrap());
     assert_snapshot!(shape(&trace), @r#"
     shop gen_ai.operation.name="invoke_agent"
       superstep 1
@@ -70,7 +73,7 @@ async fn calls_are_in_the_trace_with_tokens_costs_and_classes() {
         model
           chat shop gen_ai.operation.name="chat" gen_ai.provider.name="script" gen_ai.request.model="shop" gen_ai.response.finish_reasons=["stop"] gen_ai.response.model="shop" gen_ai.usage.input_tokens=200 gen_ai.usage.output_tokens=5
     "#);
-    let calls = calls(&trace.runs);
+    let calls = calls(&trace.as_trace().runs);
     let costs: Vec<_> = calls
         .iter()
         .filter_map(|call| call.fields.get(fields::COST))
@@ -81,6 +84,104 @@ async fn calls_are_in_the_trace_with_tokens_costs_and_classes() {
         .filter_map(|call| call.error.as_deref())
         .collect();
     assert_eq!(errors, ["the line is busy"]);
+}
+
+/// Calls that earlier versions stored are read, and written in the same bytes.
+#[test]
+fn the_stored_form_of_a_call_does_not_change() {
+    for (kind, word) in [(MODEL, "model"), (TOOL, "tool")] {
+        let stored = format!(
+            r#"{{"span":"{word}","name":"chat gpt","start":5,"end":1205,"fields":{{"gen_ai.usage.input_tokens":100}}}}"#
+        );
+        let call: CallSpan = serde_json::from_str(&stored).unwrap();
+        assert_eq!(call.span, kind);
+        assert_eq!(serde_json::to_string(&call).unwrap(), stored);
+    }
+    // An event of a node that is not a call.
+    let run = r#"{"span":"run","name":"x","start":5,"end":1205,"fields":{}}"#;
+    assert!(serde_json::from_str::<CallSpan>(run).is_err());
+}
+
+fn span(id: u64, kind: SpanKind, fields: Json, inner: Vec<Span>) -> Span {
+    Span {
+        id: SpanId(id),
+        name: kind.as_str().to_owned(),
+        kind,
+        start: Timestamp(0),
+        end: Some(Timestamp(1_200)),
+        error: None,
+        fields: fields.as_object().unwrap().clone(),
+        inner,
+    }
+}
+
+/// A run with these calls of a model, each with what is known of it, and one of a tool.
+fn run_with(calls: &[Json]) -> AgentTrace {
+    let mut inner: Vec<Span> = (10..)
+        .zip(calls)
+        .map(|(id, known)| span(id, SpanKind::Call(MODEL), known.clone(), Vec::new()))
+        .collect();
+    inner.push(span(9, SpanKind::Call(TOOL), json!({}), Vec::new()));
+    let known =
+        json!({ "superstep.run": "7", "superstep.graph": "shop", "superstep.outcome": "finished" });
+    let run = span(1, SpanKind::Run, known, inner);
+    AgentTrace::from(Trace {
+        thread: "t".to_owned(),
+        runs: vec![run],
+    })
+}
+
+#[test]
+fn the_tree_adds_up_tokens_and_costs_and_says_what_is_unknown() {
+    let known =
+        json!({ fields::INPUT_TOKENS: 100, fields::OUTPUT_TOKENS: 20, fields::COST: 52_000 });
+    let free = json!({ fields::INPUT_TOKENS: 5 });
+    assert_snapshot!(run_with(std::slice::from_ref(&known)), @r"
+    t
+    └─ run  1.2 s  100 in, 20 out  $0.000052  finished
+       ├─ model  1.2 s  100 in, 20 out  $0.000052
+       └─ tool  1.2 s
+    ");
+    assert_snapshot!(run_with(&[known, free]), @r"
+    t
+    └─ run  1.2 s  105 in, 20 out  at least $0.000052  finished
+       ├─ model  1.2 s  100 in, 20 out  $0.000052
+       ├─ model  1.2 s  5 in, 0 out  cost unknown
+       └─ tool  1.2 s
+    ");
+    assert_snapshot!(run_with(&[]), @r"
+    t
+    └─ run  1.2 s  finished
+       └─ tool  1.2 s
+    ");
+}
+
+#[test]
+fn as_json_a_run_has_its_operation_and_conversation() {
+    let json = serde_json::to_value(run_with(&[])).unwrap();
+    assert_eq!(
+        json,
+        json!({
+            "thread": "t",
+            "runs": [{
+                "id": "0000000000000001",
+                "name": "run",
+                "kind": "run",
+                "start": 0,
+                "end": 1_200,
+                "fields": {
+                    "gen_ai.operation.name": "invoke_agent",
+                    "superstep.run": "7",
+                    "superstep.graph": "shop",
+                    "gen_ai.conversation.id": "t",
+                    "superstep.outcome": "finished",
+                },
+                "inner": [
+                    { "id": "0000000000000009", "name": "tool", "kind": "tool", "start": 0, "end": 1_200 },
+                ],
+            }],
+        })
+    );
 }
 
 /// Killed at every point and resumed, it is one run with each call in it once, at the time at which it was made.
@@ -126,8 +227,8 @@ async fn killed_at_every_point_the_trace_is_one_run_with_every_call() {
                 Err(_) => continue,
             },
         };
-        let trace = thread.trace().await.unwrap();
-        assert_eq!(trace.runs.len(), 1, "{point}: {trace}");
+        let trace = AgentTrace::from(thread.trace().await.unwrap());
+        assert_eq!(trace.as_trace().runs.len(), 1, "{point}: {trace}");
         assert_eq!(
             shape(&trace).matches("execute_tool look").count(),
             1,
@@ -138,7 +239,7 @@ async fn killed_at_every_point_the_trace_is_one_run_with_every_call() {
             2,
             "{point}: {trace}"
         );
-        for call in calls(&trace.runs) {
+        for call in calls(&trace.as_trace().runs) {
             assert!(call.end.unwrap() >= call.start);
         }
     }
@@ -170,9 +271,9 @@ async fn a_call_before_a_pause_keeps_its_time() {
         .answer_only(json!({ "type": "accept" }))
         .await
         .unwrap();
-    let trace = thread.trace().await.unwrap();
+    let trace = AgentTrace::from(thread.trace().await.unwrap());
     let ended = |name: &str| {
-        let calls = calls(&trace.runs);
+        let calls = calls(&trace.as_trace().runs);
         let call = calls.iter().find(|call| call.name.ends_with(name)).unwrap();
         call.end.unwrap().0
     };

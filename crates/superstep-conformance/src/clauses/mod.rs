@@ -6,7 +6,6 @@
 mod admin;
 mod answer;
 mod archive;
-mod budget;
 mod cache;
 mod commit;
 mod glance;
@@ -18,8 +17,6 @@ mod search;
 mod security;
 mod sql;
 mod store;
-
-use std::sync::Arc;
 
 use superstep_core::checkpoint::{BoxFuture, Checkpointer};
 use superstep_core::driver::NodeCache;
@@ -89,29 +86,10 @@ where
     report
 }
 
-/// Holds the budgets that are kept in a store to every clause. `make` gives an empty store each time it is called.
-pub async fn budgets<F, Fut, S>(make: F) -> Report
-where
-    F: Fn() -> Fut,
-    Fut: Future<Output = S>,
-    S: Store,
-{
-    let mut report = Report::default();
-    for (name, clause) in BUDGETS {
-        let db = Arc::new(make().await);
-        report.add(name, clause(db).await);
-    }
-    report
-}
-
-/// Budgets hold on to their store.
-type BudgetClause = (
-    &'static str,
-    fn(Arc<dyn Store>) -> BoxFuture<'static, Verdict>,
-);
-
 type Clause<T> = (&'static str, for<'a> fn(&'a T) -> BoxFuture<'a, Verdict>);
 
+/// Writes a table of clauses: each has its module and name as text, and the function as one that is boxed.
+#[macro_export]
 macro_rules! clauses {
     ($($concern:ident: $($name:ident),+;)+) => {
         &[$($((
@@ -371,26 +349,4 @@ const SQL: &[Clause<dyn Database>] = clauses! {
         item_with_a_flipped_byte_is_not_loaded,
         parked_thread_is_small,
         long_thread_costs_about_its_entries;
-};
-
-const BUDGETS: &[BudgetClause] = clauses! {
-    budget:
-        spending_is_counted_and_kept,
-        call_that_does_not_fit_is_told_which_limit_and_by_how_much,
-        call_must_fit_into_every_scope,
-        refusal_of_a_wider_scope_leaves_nothing_reserved,
-        scopes_and_tenants_are_apart,
-        settled_twice_is_settled_once,
-        settled_for_more_than_reserved_is_counted,
-        released_is_given_back,
-        raised_budget_goes_on_where_it_stopped,
-        raised_twice_is_raised_once,
-        time_is_what_passes_between,
-        racing_reservations_stay_within_the_cap,
-        racing_settlements_lose_nothing,
-        crash_loop_spends_at_most_the_cap,
-        ping_pong_spends_at_most_the_cap_and_one_call,
-        random_crashes_spend_at_most_the_cap,
-        forfeited_counts_as_spent,
-        damaged_account_is_refused;
 };

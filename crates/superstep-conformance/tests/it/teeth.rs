@@ -1,7 +1,6 @@
 //! A suite that nothing fails is worth nothing: each defect must be caught by the clauses that name it.
 
-use superstep_conformance::{Report, block_on, budgets, checkpointer, node_cache, sql, store};
-use superstep_core::store::MemoryStore;
+use superstep_conformance::{Report, block_on, checkpointer, node_cache, sql, store};
 
 use crate::broken::{
     Broken, BrokenCache, BrokenDatabase, BrokenStore, CacheDefect, DatabaseDefect, Defect,
@@ -501,41 +500,10 @@ fn every_defect_of_a_database_is_caught() {
     }
 }
 
-/// The arithmetic itself has its mutants beside it, in the tests of core.
-#[test]
-fn budgets_in_a_store_that_does_not_compare_are_caught() {
-    for (defect, clauses) in [
-        (
-            StoreDefect::PutIfAlways,
-            &["budget::racing_reservations_stay_within_the_cap"] as &[&str],
-        ),
-        (
-            StoreDefect::PutIfTorn,
-            &[
-                "budget::racing_reservations_stay_within_the_cap",
-                "budget::racing_settlements_lose_nothing",
-            ],
-        ),
-        (
-            StoreDefect::LoserToldStored,
-            &["budget::racing_reservations_stay_within_the_cap"],
-        ),
-    ] {
-        let report = block_on(budgets(async || BrokenStore::new(defect)));
-        assert_caught(&format!("{defect:?}"), clauses, &report);
-    }
-}
-
-#[test]
-fn budgets_hold_in_memory() {
-    block_on(budgets(async || MemoryStore::new())).assert();
-}
-
 #[test]
 fn the_wrappers_are_sound_without_a_defect() {
     block_on(checkpointer(async || Broken::new(Defect::None))).assert();
     block_on(store(async || BrokenStore::new(StoreDefect::None))).assert();
-    block_on(budgets(async || BrokenStore::new(StoreDefect::None))).assert();
     block_on(node_cache(async || BrokenCache::new(CacheDefect::None))).assert();
     block_on(sql(async || BrokenDatabase::new(DatabaseDefect::None))).assert();
 }

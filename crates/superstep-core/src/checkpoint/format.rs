@@ -72,8 +72,6 @@ impl Extensions {
     /// With the record of a step: the labels of what its node had read by then. A reader that loses them would
     /// break a promise. (Labels of a value stand in the value itself.)
     pub const LABELS: u16 = 1;
-    /// Kept free: what is spent is an item of the long-term store, which outlives the thread's checkpoints.
-    pub const BUDGET: u16 = 3;
 
     pub(super) fn check(&self, understood: &[u16]) -> Result<(), FormatError> {
         let unknown = |tag: &u16| tag % 2 == 1 && !understood.contains(tag);

@@ -12,11 +12,12 @@ use serde::de::DeserializeOwned;
 use crate::checkpoint::format::{Body, Draft, Extensions, Record, RecordContent, StepRecord};
 use crate::checkpoint::{AnswerBody, RecordWrite};
 use crate::driver::{Door, LiveEvent};
-use crate::error::{FailureKind, NodeError};
+use crate::error::{FailureKind, NodeError, ValueError};
 use crate::ids::{Epoch, FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId};
 use crate::label::Labels;
 use crate::node::interrupt::{Interrupt, plain};
 use crate::node::records::{StepKept, TaskRecords};
+use crate::schema;
 use crate::value::Value;
 
 /// The answers of one task's questions, by key.
@@ -290,7 +291,7 @@ impl NodeCx {
         let draft = interrupt.inner?;
         let key = draft.key.clone();
         match self.ask(draft)? {
-            Some(AnswerBody::Value(answer)) => answer.decode().map_err(|error| {
+            Some(AnswerBody::Value(answer)) => decode_answer(&answer).map_err(|error| {
                 let why = format!(
                     "the answer to `{key}` does not fit what the node expects: {}",
                     crate::error::chain(&error)
@@ -455,6 +456,15 @@ fn read_step<T: DeserializeOwned>(key: &str, record: &StepRecord) -> Result<T, N
             crate::error::chain(&error)
         );
         NodeError::of_kind(FailureKind::RecordUnreadable, why)
+    })
+}
+
+/// Decodes an answer. A schema takes `1.0` for an integer, and a type with an integer field does not; the answer is stored by
+/// now and cannot be given again, so it is read as the schema reads it.
+fn decode_answer<A: DeserializeOwned>(answer: &Value) -> Result<A, ValueError> {
+    answer.decode().or_else(|error| {
+        let whole = schema::with_integers(answer.decode()?);
+        serde_json::from_value(whole).map_err(|_| error)
     })
 }
 

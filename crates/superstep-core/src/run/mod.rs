@@ -16,6 +16,7 @@
 //! `open` makes it, `start` begins supersteps, `end` takes what tasks report, `barrier` ends supersteps,
 //! `commit` turns changes into one fenced write, `position` is what is stored, `plan` says who runs next.
 
+mod answer;
 mod barrier;
 mod commit;
 mod edit;
@@ -26,19 +27,18 @@ mod phase;
 mod plan;
 mod position;
 mod read;
-mod schema;
 pub mod segment;
 mod showing;
 mod start;
 mod suspend;
 mod watch;
 
+pub use answer::check_answer;
 pub use edit::{Edit, EditNode, ForkFrom, fork, update_state};
 pub use open::{Durability, RunOptions};
 pub use read::{
     NextTask, OpenQuestion, ThreadState, check, graph_name, open_questions, read_state,
 };
-pub use schema::check_answer;
 pub use segment::{RunReport, Segment, SegmentEnd, SegmentLimits, Suspension};
 pub use showing::{Counts, Showing};
 pub use suspend::{ResumeToken, read_outcome};

@@ -170,10 +170,8 @@ impl Reading<'_> {
     ) -> &mut Span {
         let mut span = Span::new(id, SpanKind::Run, graph.to_owned(), at, None);
         let known = [
-            (fields::OPERATION, spans::RUN.to_owned()),
             (fields::RUN, run.to_string()),
             (fields::GRAPH, graph.to_owned()),
-            (fields::CONVERSATION, self.thread.to_string()),
         ];
         span.fields
             .extend(known.map(|(name, value)| (name.to_owned(), value.into())));
@@ -529,12 +527,12 @@ fn calls(node: SpanId, write: &TaskWrite) -> impl Iterator<Item = Span> {
     let events = (0..).zip(&write.events);
     events.filter_map(move |(index, event)| {
         let call: CallSpan = event.decode().ok()?;
-        let is_call = matches!(call.span, SpanKind::Model | SpanKind::Tool);
         let id = node.child(CALL | index);
-        is_call.then(|| Span {
+        let kind = SpanKind::Call(call.span);
+        Some(Span {
             error: call.error,
             fields: call.fields,
-            ..Span::new(id, call.span, call.name, call.start, Some(call.end))
+            ..Span::new(id, kind, call.name, call.start, Some(call.end))
         })
     })
 }

@@ -7,7 +7,6 @@
 )]
 
 mod archive;
-mod budgets;
 mod format;
 mod label_flows;
 mod labels;

@@ -1,6 +1,6 @@
 //! The suites that every checkpointer, store and cache is held to, and the one that stores in SQL databases share.
 
-use superstep_conformance::{budgets, checkpointer, node_cache, sql, store};
+use superstep_conformance::{checkpointer, node_cache, sql, store};
 
 use crate::kit::{Schema, db};
 
@@ -34,12 +34,6 @@ async fn the_rules_of_a_checkpointer_hold() {
 async fn the_rules_of_a_store_hold() {
     let schema = Schema::new();
     store(async || emptied(&schema).await).await.assert();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_rules_of_budgets_hold() {
-    let schema = Schema::new();
-    budgets(async || emptied(&schema).await).await.assert();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

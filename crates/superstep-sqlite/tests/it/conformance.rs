@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use superstep_conformance::{block_on, budgets, checkpointer, node_cache, sql, store};
+use superstep_conformance::{block_on, checkpointer, node_cache, sql, store};
 use superstep_sqlite::Sqlite;
 use tempfile::TempDir;
 
@@ -49,17 +49,6 @@ fn the_rules_of_a_store_hold() {
 fn the_rules_of_a_node_cache_hold() {
     let files = Files::new();
     block_on(node_cache(async || files.next())).assert();
-}
-
-#[test]
-fn the_rules_of_budgets_hold() {
-    let files = Files::new();
-    block_on(budgets(async || files.next())).assert();
-}
-
-#[test]
-fn the_rules_of_budgets_hold_in_memory() {
-    block_on(budgets(async || Sqlite::in_memory().unwrap())).assert();
 }
 
 #[test]

@@ -5,7 +5,6 @@
     reason = "clippy lets tests unwrap, but not what helps them"
 )]
 
-mod budgets;
 mod cache;
 mod commits;
 mod conformance;

@@ -58,10 +58,33 @@ async fn an_answer_that_does_not_fit_its_schema_is_refused_and_the_question_stay
         let refused = thread.answer_only(&bad).await.unwrap_err();
         assert_eq!(refused.code(), "drive-answer-refused", "{bad}");
     }
-    let good = json!({"ok": true, "n": 2, "why": "äöü", "of": ["a"]});
+    // A whole number is an integer, however it is written.
+    let good = json!({"ok": true, "n": 2.0, "why": "äöü", "of": ["a"]});
     let done = thread.answer_only(&good).await.unwrap().unwrap();
     let ran: Json = serde_json::from_str(&done.state.ran[0]).unwrap();
     assert_eq!((ran, done.state.ran.len()), (good, 1));
+}
+
+#[tokio::test]
+async fn a_whole_number_is_read_as_the_integer_that_the_schema_takes_it_for() {
+    let node = |_: View<Log>, cx: NodeCx| async move {
+        let schema = json!({"type": "array", "items": {"type": "integer"}});
+        let question = Interrupt::new("q", "how many?").schema(schema);
+        let counts: Vec<u32> = cx.interrupt(question).await?;
+        Ok::<_, NodeError>(wrote(format!("{counts:?}")))
+    };
+    let graph = Graph::builder("counts")
+        .node("node", node)
+        .edge(START, "node")
+        .edge("node", END)
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    thread.start(LogUpdate::default()).await.unwrap();
+    let refused = thread.answer_only(json!([1.5])).await.unwrap_err();
+    assert_eq!(refused.code(), "drive-answer-refused");
+    let done = thread.answer_only(json!([1.0, 2])).await.unwrap().unwrap();
+    assert_eq!(done.state.ran, ["[1, 2]"]);
 }
 
 #[tokio::test]

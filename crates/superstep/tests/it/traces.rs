@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use serde_json::{Map, json};
+use serde_json::Map;
 use superstep::prelude::*;
-use superstep::trace::{CallSpan, Span, SpanKind, SpanNames, Trace, fields};
+use superstep::trace::{CallKind, CallSpan, Span, SpanNames, Trace, fields};
 use superstep::{Clock, RetryPolicy, Timestamp};
 use tokio::sync::Notify;
 
@@ -47,16 +47,16 @@ impl Time {
     }
 
     /// A call that takes so long.
-    fn call(&self, span: SpanKind, name: &str, ms: i64, known: serde_json::Value) -> CallSpan {
+    fn call(&self, kind: &'static str, name: &str, ms: i64) -> CallSpan {
         let start = self.now();
         self.passes(ms);
         CallSpan {
-            span,
+            span: CallKind::from_static(kind),
             name: name.to_owned(),
             start,
             end: self.now(),
             error: None,
-            fields: known.as_object().cloned().unwrap_or_else(Map::new),
+            fields: Map::new(),
         }
     }
 }
@@ -81,7 +81,7 @@ fn all_ids(trace: &Trace) -> Vec<u64> {
     found
 }
 
-/// Asks a model; then pays, which a person must allow, and dies once while it does.
+/// Makes a query; then pays, which a person must allow, and dies once while it does.
 fn shop(time: &Time, there: &Arc<Notify>, goes: &Count) -> Graph<Log> {
     let (clock, died, goes) = (time.clone(), there.clone(), goes.clone());
     let ask = {
@@ -89,8 +89,7 @@ fn shop(time: &Time, there: &Arc<Notify>, goes: &Count) -> Graph<Log> {
         move |_: View<Log>, cx: NodeCx| {
             let clock = clock.clone();
             async move {
-                let known = json!({ fields::INPUT_TOKENS: 100, fields::OUTPUT_TOKENS: 20, fields::COST: 52_000 });
-                cx.emit(clock.call(SpanKind::Model, "chat gpt", 1_200, known))?;
+                cx.emit(clock.call("query", "query stock", 1_200))?;
                 Ok::<_, NodeError>(wrote("asked"))
             }
         }
@@ -100,7 +99,7 @@ fn shop(time: &Time, there: &Arc<Notify>, goes: &Count) -> Graph<Log> {
         async move {
             let looked = cx
                 .step("look", || async {
-                    Ok(clock.call(SpanKind::Tool, "execute_tool look", 30, json!({})))
+                    Ok(clock.call("request", "request quote", 30))
                 })
                 .await?;
             cx.emit(looked)?;
@@ -110,7 +109,7 @@ fn shop(time: &Time, there: &Arc<Notify>, goes: &Count) -> Graph<Log> {
                 died.notify_one();
                 std::future::pending::<()>().await;
             }
-            cx.emit(clock.call(SpanKind::Tool, "execute_tool pay", 250, json!({})))?;
+            cx.emit(clock.call("request", "request payment", 250))?;
             Ok::<_, NodeError>(wrote("paid"))
         }
     };
@@ -134,10 +133,10 @@ async fn a_run_with_a_pause_and_a_crash_is_one_span_with_the_wait_in_it() {
     let waiting = thread.trace().await.unwrap();
     assert_snapshot!(waiting, @r"
     t
-    └─ shop  goes on  100 in, 20 out  $0.000052  paused
-       ├─ superstep 1  1.2 s  100 in, 20 out  $0.000052
-       │  └─ ask  1.2 s  100 in, 20 out  $0.000052
-       │     └─ chat gpt  1.2 s  100 in, 20 out  $0.000052
+    └─ shop  goes on  paused
+       ├─ superstep 1  1.2 s
+       │  └─ ask  1.2 s
+       │     └─ query stock  1.2 s
        └─ superstep 2  goes on
           └─ waits for a person  goes on
     ");
@@ -155,14 +154,14 @@ async fn a_run_with_a_pause_and_a_crash_is_one_span_with_the_wait_in_it() {
     let trace = thread.trace().await.unwrap();
     assert_snapshot!(trace, @r"
     t
-    └─ shop  2 h 1 min  100 in, 20 out  $0.000052  finished
-       ├─ superstep 1  1.2 s  100 in, 20 out  $0.000052
-       │  └─ ask  1.2 s  100 in, 20 out  $0.000052
-       │     └─ chat gpt  1.2 s  100 in, 20 out  $0.000052
+    └─ shop  2 h 1 min  finished
+       ├─ superstep 1  1.2 s
+       │  └─ ask  1.2 s
+       │     └─ query stock  1.2 s
        └─ superstep 2  2 h 1 min
           ├─ pay  2 h 1 min
-          │  ├─ execute_tool look  30 ms
-          │  └─ execute_tool pay  250 ms
+          │  ├─ request quote  30 ms
+          │  └─ request payment  250 ms
           └─ waits for a person  2 h 0 min
     ");
     assert_eq!(trace.runs.len(), 1);
@@ -443,16 +442,16 @@ async fn a_run_that_is_left_behind_does_not_go_on_for_ever() {
     thread.start(LogUpdate::default()).await.unwrap();
     assert_snapshot!(thread.trace().await.unwrap(), @r"
     t
-    ├─ shop  2.2 s  100 in, 20 out  $0.000052  paused
-    │  ├─ superstep 1  1.2 s  100 in, 20 out  $0.000052
-    │  │  └─ ask  1.2 s  100 in, 20 out  $0.000052
-    │  │     └─ chat gpt  1.2 s  100 in, 20 out  $0.000052
+    ├─ shop  2.2 s  paused
+    │  ├─ superstep 1  1.2 s
+    │  │  └─ ask  1.2 s
+    │  │     └─ query stock  1.2 s
     │  └─ superstep 2  1.0 s
     │     └─ waits for a person  1.0 s
-    └─ shop  goes on  100 in, 20 out  $0.000052  paused
-       ├─ superstep 1  1.2 s  100 in, 20 out  $0.000052
-       │  └─ ask  1.2 s  100 in, 20 out  $0.000052
-       │     └─ chat gpt  1.2 s  100 in, 20 out  $0.000052
+    └─ shop  goes on  paused
+       ├─ superstep 1  1.2 s
+       │  └─ ask  1.2 s
+       │     └─ query stock  1.2 s
        └─ superstep 2  goes on
           └─ waits for a person  goes on
     ");

@@ -2,7 +2,7 @@
 
 use archie::cli::settings::{Engine, Store};
 use archie::fuzzing::read_settings;
-use superstep::budget::Meter;
+use superstep_agent::budget::Meter;
 
 pub(super) fn run(bytes: &[u8]) {
     let Some(text) = super::text(bytes) else {

@@ -3,10 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-
-use crate::error::NameError;
-use crate::ids::shorten;
-use crate::node::NodeCx;
+use superstep_core::NodeCx;
 
 /// The key of a call: 1 to 128 printable ASCII characters, the same whenever the same call is made again.
 ///
@@ -19,13 +16,13 @@ impl CallKey {
     pub const BYTES_MAX: usize = 128;
 
     /// Checks and takes a key.
-    pub fn new(key: &str) -> Result<Self, NameError> {
+    pub fn new(key: &str) -> Result<Self, CallKeyError> {
         let is_key = (1..=Self::BYTES_MAX).contains(&key.len())
             && key.bytes().all(|byte| byte.is_ascii_graphic());
         if is_key {
             Ok(Self(key.to_owned()))
         } else {
-            Err(NameError::CallKey { name: shorten(key) })
+            Err(CallKeyError::of(key))
         }
     }
 
@@ -38,6 +35,34 @@ impl CallKey {
     /// The key as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// A text that is not a call key.
+#[derive(Debug, thiserror::Error)]
+#[error("`{name}` is not the key of a call: use 1 to 128 printable ASCII characters")]
+#[non_exhaustive]
+pub struct CallKeyError {
+    /// The text, shortened to 80 characters.
+    pub name: String,
+}
+
+impl CallKeyError {
+    /// The only code of this error.
+    pub const CODES: &'static [&'static str] = &["name-call-key"];
+
+    /// Returns the stable code of this error: the name of its page in the error index.
+    pub fn code(&self) -> &'static str {
+        Self::CODES[0]
+    }
+
+    fn of(key: &str) -> Self {
+        const CHARS_MAX: usize = 80;
+        let mut name: String = key.chars().take(CHARS_MAX).collect();
+        if name.len() < key.len() {
+            name.push('…');
+        }
+        Self { name }
     }
 }
 

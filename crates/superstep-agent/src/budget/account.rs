@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use superstep_core::Timestamp;
 
 use crate::budget::{Amounts, CallKey, Limits, Meter};
-use crate::ids::Timestamp;
 
 /// What was spent, and what is reserved for calls that are under way.
 ///

@@ -3,15 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
+use superstep_core::Timestamp;
+use superstep_core::store::{PutItem, Store};
+
 use crate::budget::{Account, Amounts, BudgetError, CallKey, Limits, Over, Reached, Scope};
-use crate::ids::Timestamp;
-use crate::store::{PutItem, Store};
 
 /// The budgets that calls must fit into: a run's, its thread's, its tenant's, or some of these.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use superstep_core::budget::{Amounts, BudgetError, Budgets, CallKey, Limits, Meter, Scope};
+/// use superstep_agent::budget::{Amounts, BudgetError, Budgets, CallKey, Limits, Meter, Scope};
 /// use superstep_core::store::Store;
 /// use superstep_core::{NodeCx, Timestamp};
 ///

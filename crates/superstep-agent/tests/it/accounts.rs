@@ -1,11 +1,10 @@
 //! The arithmetic of one account, against a naive model, and its stored form.
 //!
-//! Accounts in a store, with races and crashes, are clauses of the suite in `superstep-conformance`.
+//! Accounts in a store, with races and crashes, are the clauses in `budget.rs`.
 
+use superstep_agent::budget::{Account, Amounts, CallKey, Limits, Meter, Over};
+use superstep_conformance::Prng;
 use superstep_core::Timestamp;
-use superstep_core::budget::{Account, Amounts, CallKey, Limits, Meter, Over};
-
-use crate::label_flows::Dice;
 
 const NOW: Timestamp = Timestamp(1_000);
 
@@ -103,18 +102,18 @@ impl Ledger for Broken {
 
 /// A list of what every call cost or may have cost. Gives what differs from it.
 fn differs(mut ledger: impl Ledger, seed: u64) -> Option<String> {
-    let mut dice = Dice(seed);
-    let cap = 40 + dice.below(40) as u64;
+    let mut random = Prng::new(seed);
+    let cap = 40 + random.below(40) as u64;
     let limits = Limits::of(Meter::Calls, cap);
     // Each is (key, amount, whether it is under way).
     let mut model: Vec<(usize, u64, bool)> = Vec::new();
     for step in 0..60 {
-        let n = dice.below(6);
-        let amount = 1 + dice.below(12) as u64;
+        let n = random.below(6);
+        let amount = 1 + random.below(12) as u64;
         let amounts = Amounts::of(Meter::Calls, amount);
         let used: u64 = model.iter().map(|(_, amount, _)| amount).sum();
         let open = model.iter().position(|(key, _, open)| *key == n && *open);
-        match dice.below(5) {
+        match random.below(5) {
             0..3 => {
                 let told = ledger.reserve(&limits, &key(n), &amounts);
                 let fits = used + amount <= cap;

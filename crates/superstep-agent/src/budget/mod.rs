@@ -2,7 +2,7 @@
 //!
 //! An [`Account`] is plain arithmetic: what was spent, and what is reserved for calls that are under way.
 //! [`Budgets`] keeps one account per [`Scope`] (a run, inside its thread, inside its tenant) as an item of the
-//! long-term [`Store`](crate::store::Store), and changes it only if nobody else did in between. A call must
+//! long-term [`Store`](superstep_core::store::Store), and changes it only if nobody else did in between. A call must
 //! fit into all of them.
 //!
 //! The promise: whatever crashes, what is spent stays at or below the limit, but for what the calls under way
@@ -21,13 +21,12 @@ mod budgets;
 mod key;
 mod scope;
 
-use crate::error::error_codes;
-use crate::store::StoreError;
+use superstep_core::store::StoreError;
 
 pub use account::{Account, Over, Reservation};
 pub use amounts::{Amounts, Limits, Meter};
 pub use budgets::Budgets;
-pub use key::CallKey;
+pub use key::{CallKey, CallKeyError};
 pub use scope::{Level, Scope};
 
 /// A limit that a call does not fit under.
@@ -77,6 +76,24 @@ pub enum BudgetError {
 }
 
 impl BudgetError {
+    /// Every code of this error, each with a page in the error index.
+    pub const CODES: &'static [&'static str] = &[
+        "budget-reached",
+        "budget-unreadable",
+        "budget-contended",
+        "budget-store",
+    ];
+
+    /// Returns the stable code of this error: the name of its page in the error index.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Reached(_) => "budget-reached",
+            Self::Unreadable { .. } => "budget-unreadable",
+            Self::Contended { .. } => "budget-contended",
+            Self::Store { .. } => "budget-store",
+        }
+    }
+
     /// The limit, if one was reached.
     pub fn reached(&self) -> Option<&Reached> {
         match self {
@@ -87,10 +104,3 @@ impl BudgetError {
         }
     }
 }
-
-error_codes!(BudgetError {
-    Reached => "budget-reached",
-    Unreadable => "budget-unreadable",
-    Contended => "budget-contended",
-    Store => "budget-store",
-});

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use superstep::prelude::*;
+use superstep_agent::budget::{Limits, Meter};
 use superstep_agent::{Agent, AgentState, Ended, Spending, tool};
-use superstep_core::budget::{Limits, Meter};
 use superstep_core::store::MemoryStore;
 use superstep_llm::Script;
 

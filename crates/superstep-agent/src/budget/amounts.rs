@@ -40,7 +40,7 @@ impl fmt::Display for Meter {
 /// So much of everything that is counted; what is not named is 0.
 ///
 /// ```
-/// use superstep_core::budget::{Amounts, Meter};
+/// use superstep_agent::budget::{Amounts, Meter};
 ///
 /// let call = Amounts::of(Meter::Calls, 1).and(Meter::Tokens, 500);
 /// assert_eq!(call.get(Meter::Tokens), 500);
@@ -94,7 +94,7 @@ impl Amounts {
 /// How much is allowed; what is not named is without limit.
 ///
 /// ```
-/// use superstep_core::budget::{Limits, Meter};
+/// use superstep_agent::budget::{Limits, Meter};
 ///
 /// let limits = Limits::of(Meter::NanoDollars, 2_000_000_000).and(Meter::Calls, 100);
 /// assert_eq!(limits.get(Meter::Tokens), None);

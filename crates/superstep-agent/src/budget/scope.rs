@@ -3,9 +3,8 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-
-use crate::ids::{RunId, ThreadId};
-use crate::store::{Namespace, StoreResult};
+use superstep_core::store::{Namespace, StoreResult};
+use superstep_core::{RunId, ThreadId};
 
 /// Whose budget: a run, all runs of a thread, or all threads of a tenant.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

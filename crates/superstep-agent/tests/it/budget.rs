@@ -1,4 +1,5 @@
-//! Budgets: what is spent stays within the limits, whoever races and whatever crashes.
+//! The clauses of budgets: what is spent stays within the limits, whoever races and whatever crashes.
+//! `budget_suite.rs` holds the stores to them.
 //!
 //! Every clause that races makes its store give way before each operation, so that also a store in memory is
 //! met by all of them at once.
@@ -7,18 +8,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value as Json, json};
-use superstep_core::budget::{
+use superstep_agent::budget::{
     Amounts, BudgetError, Budgets, CallKey, Level, Limits, Meter, Reached, Scope,
+};
+use superstep_conformance::{
+    Fault, Prng, Verdict, ensure, ensure_eq, ensure_refused, give_way, join_all,
 };
 use superstep_core::checkpoint::BoxFuture;
 use superstep_core::store::{Item, Namespace, NamespaceQuery, PutItem, Search, Store, StoreResult};
 use superstep_core::{RunId, ThreadId, Timestamp};
 
-use crate::poll::{give_way, join_all};
-use crate::prng::Prng;
-use crate::report::{Fault, Verdict, ensure, ensure_eq, ensure_refused};
-
-pub(super) async fn spending_is_counted_and_kept(db: Arc<dyn Store>) -> Verdict {
+pub(crate) async fn spending_is_counted_and_kept(db: Arc<dyn Store>) -> Verdict {
     let budgets = of_run(&db, Limits::of(Meter::Tokens, 1_000));
     for n in 0..5 {
         budgets.reserve(&key(n), &tokens(100), NOW).await?;
@@ -38,7 +38,7 @@ pub(super) async fn spending_is_counted_and_kept(db: Arc<dyn Store>) -> Verdict 
     Ok(())
 }
 
-pub(super) async fn call_that_does_not_fit_is_told_which_limit_and_by_how_much(
+pub(crate) async fn call_that_does_not_fit_is_told_which_limit_and_by_how_much(
     db: Arc<dyn Store>,
 ) -> Verdict {
     let limits = Limits::of(Meter::Tokens, 1_000).and(Meter::Calls, 50);
@@ -66,7 +66,7 @@ pub(super) async fn call_that_does_not_fit_is_told_which_limit_and_by_how_much(
     Ok(())
 }
 
-pub(super) async fn call_must_fit_into_every_scope(db: Arc<dyn Store>) -> Verdict {
+pub(crate) async fn call_must_fit_into_every_scope(db: Arc<dyn Store>) -> Verdict {
     for (narrow, wide, widest, level) in [
         (5, 9, 9, Level::Run),
         (9, 5, 9, Level::Thread),
@@ -87,7 +87,7 @@ pub(super) async fn call_must_fit_into_every_scope(db: Arc<dyn Store>) -> Verdic
     Ok(())
 }
 
-pub(super) async fn refusal_of_a_wider_scope_leaves_nothing_reserved(
+pub(crate) async fn refusal_of_a_wider_scope_leaves_nothing_reserved(
     db: Arc<dyn Store>,
 ) -> Verdict {
     let budgets = nested(&db, 100, 100, 2);
@@ -108,7 +108,7 @@ pub(super) async fn refusal_of_a_wider_scope_leaves_nothing_reserved(
     Ok(())
 }
 
-pub(super) async fn scopes_and_tenants_are_apart(db: Arc<dyn Store>) -> Verdict {
+pub(crate) async fn scopes_and_tenants_are_apart(db: Arc<dyn Store>) -> Verdict {
     let mut scopes = Vec::new();
     for (tenant, name) in [
         ("", "a"),
@@ -142,7 +142,7 @@ pub(super) async fn scopes_and_tenants_are_apart(db: Arc<dyn Store>) -> Verdict 
     Ok(())
 }
 
-pub(super) async fn settled_twice_is_settled_once(db: Arc<dyn Store>) -> Verdict {
+pub(crate) async fn settled_twice_is_settled_once(db: Arc<dyn Store>) -> Verdict {
     let budgets = nested(&db, 100, 100, 100);
     budgets.reserve(&key(0), &calls(3), NOW).await?;
     for _ in 0..3 {
@@ -153,7 +153,7 @@ pub(super) async fn settled_twice_is_settled_once(db: Arc<dyn Store>) -> Verdict
     Ok(())
 }
 
-pub(super) async fn settled_for_more_than_reserved_is_counted(db: Arc<dyn Store>) -> Verdict {
+pub(crate) async fn settled_for_more_than_reserved_is_counted(db: Arc<dyn Store>) -> Verdict {
     let budgets = of_run(&db, Limits::of(Meter::Tokens, 100));
     budgets.reserve(&key(0), &tokens(90), NOW).await?;
     budgets.settle(&key(0), &tokens(140), NOW).await?;
@@ -162,7 +162,7 @@ pub(super) async fn settled_for_more_than_reserved_is_counted(db: Arc<dyn Store>
     Ok(())
 }
 
-pub(super) async fn released_is_given_back(db: Arc<dyn Store>) -> Verdict {
+pub(crate) async fn released_is_given_back(db: Arc<dyn Store>) -> Verdict {
     let budgets = nested(&db, 1, 1, 1);
     for n in 0..20 {
         budgets.reserve(&key(n), &calls(1), NOW).await?;
@@ -172,7 +172,7 @@ pub(super) async fn released_is_given_back(db: Arc<dyn Store>) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn raised_budget_goes_on_where_it_stopped(db: Arc<dyn Store>) -> Verdict {
+pub(crate) async fn raised_budget_goes_on_where_it_stopped(db: Arc<dyn Store>) -> Verdict {
     let budgets = of_run(&db, Limits::of(Meter::Calls, 10));
     let mut made = 0;
     for limit in [10, 15, 40] {
@@ -198,7 +198,7 @@ pub(super) async fn raised_budget_goes_on_where_it_stopped(db: Arc<dyn Store>) -
     Ok(())
 }
 
-pub(super) async fn raised_twice_is_raised_once(db: Arc<dyn Store>) -> Verdict {
+pub(crate) async fn raised_twice_is_raised_once(db: Arc<dyn Store>) -> Verdict {
     let budgets = of_run(&db, Limits::of(Meter::Calls, 10));
     for limit in [15, 15, 12] {
         budgets
@@ -216,7 +216,7 @@ pub(super) async fn raised_twice_is_raised_once(db: Arc<dyn Store>) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn time_is_what_passes_between(db: Arc<dyn Store>) -> Verdict {
+pub(crate) async fn time_is_what_passes_between(db: Arc<dyn Store>) -> Verdict {
     let budgets = of_run(&db, Limits::of(Meter::TimeMs, 10_000));
     let second = Amounts::of(Meter::TimeMs, 1_000);
     budgets.reserve(&key(0), &second, NOW).await?;
@@ -236,7 +236,7 @@ pub(super) async fn time_is_what_passes_between(db: Arc<dyn Store>) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn racing_reservations_stay_within_the_cap(db: Arc<dyn Store>) -> Verdict {
+pub(crate) async fn racing_reservations_stay_within_the_cap(db: Arc<dyn Store>) -> Verdict {
     let db = GivesWay::before(db);
     let budgets = nested(&db, 1_000, 1_000, 37);
     let keys: Vec<CallKey> = (0..100).map(key).collect();
@@ -263,7 +263,7 @@ pub(super) async fn racing_reservations_stay_within_the_cap(db: Arc<dyn Store>) 
     Ok(())
 }
 
-pub(super) async fn racing_settlements_lose_nothing(db: Arc<dyn Store>) -> Verdict {
+pub(crate) async fn racing_settlements_lose_nothing(db: Arc<dyn Store>) -> Verdict {
     let db = GivesWay::before(db);
     let budgets = of_run(&db, Limits::of(Meter::Tokens, 100_000));
     let call = async |n: u64| -> Result<(), BudgetError> {
@@ -279,7 +279,7 @@ pub(super) async fn racing_settlements_lose_nothing(db: Arc<dyn Store>) -> Verdi
     Ok(())
 }
 
-pub(super) async fn crash_loop_spends_at_most_the_cap(db: Arc<dyn Store>) -> Verdict {
+pub(crate) async fn crash_loop_spends_at_most_the_cap(db: Arc<dyn Store>) -> Verdict {
     let (cap, cost) = (10_000, 333);
     let mut paid = 0;
     for _ in 0..1_000 {
@@ -299,7 +299,7 @@ pub(super) async fn crash_loop_spends_at_most_the_cap(db: Arc<dyn Store>) -> Ver
     Ok(())
 }
 
-pub(super) async fn ping_pong_spends_at_most_the_cap_and_one_call(db: Arc<dyn Store>) -> Verdict {
+pub(crate) async fn ping_pong_spends_at_most_the_cap_and_one_call(db: Arc<dyn Store>) -> Verdict {
     // Two agents of two threads answer each other for ever; each is under its limits, their tenant is not.
     let cap = 10_000;
     let (estimate, most) = (90, 120);
@@ -331,7 +331,7 @@ pub(super) async fn ping_pong_spends_at_most_the_cap_and_one_call(db: Arc<dyn St
 }
 
 /// Calls race, cost at most what they were to, and die before or after paying; whoever dies comes again.
-pub(super) async fn random_crashes_spend_at_most_the_cap(db: Arc<dyn Store>) -> Verdict {
+pub(crate) async fn random_crashes_spend_at_most_the_cap(db: Arc<dyn Store>) -> Verdict {
     let db = GivesWay::before(db);
     const SIDE_BY_SIDE: u64 = 8;
     let (estimate, cap) = (50, 5_000);
@@ -373,7 +373,7 @@ pub(super) async fn random_crashes_spend_at_most_the_cap(db: Arc<dyn Store>) -> 
     Ok(())
 }
 
-pub(super) async fn forfeited_counts_as_spent(db: Arc<dyn Store>) -> Verdict {
+pub(crate) async fn forfeited_counts_as_spent(db: Arc<dyn Store>) -> Verdict {
     let budgets = nested(&db, 10, 10, 10);
     budgets.reserve(&key(0), &calls(1), NOW).await?;
     budgets.reserve(&key(1), &calls(1), later(1_000)).await?;
@@ -384,7 +384,7 @@ pub(super) async fn forfeited_counts_as_spent(db: Arc<dyn Store>) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn damaged_account_is_refused(db: Arc<dyn Store>) -> Verdict {
+pub(crate) async fn damaged_account_is_refused(db: Arc<dyn Store>) -> Verdict {
     let budgets = of_run(&db, Limits::of(Meter::Calls, 1));
     budgets.reserve(&key(0), &calls(1), NOW).await?;
     let search = Search::default();

@@ -1,0 +1,17 @@
+//! Holds an answer against the schema of its question, before it is stored.
+
+use serde_json::Value as Json;
+
+use crate::checkpoint::format::Question;
+use crate::schema;
+
+/// Checks whether an answer fits the [schema](crate::schema) of its question; if not, says what does not.
+pub fn check_answer(question: &Question, answer: &Json) -> Result<(), String> {
+    let Some(schema) = &question.schema else {
+        return Ok(());
+    };
+    let schema: Json = schema
+        .decode()
+        .map_err(|error| crate::error::chain(&error))?;
+    schema::check(&schema, answer, "the answer")
+}
