@@ -238,17 +238,44 @@ impl Runtime {
     }
 
     async fn recover_thread(&self, thread: &ThreadId) -> Result<Outcome, DriveError> {
-        let loaded = self.inner.store.load(thread).await?;
-        let graph = self.graph_of(thread, loaded.as_ref())?;
-        let run = Run::open(
-            &graph,
-            thread,
-            loaded,
-            RunCommand::Recover,
-            RunOptions::default(),
-            self.moment(),
-        )?;
-        Ok(self.drive(run).await?.0)
+        let graph = |loaded: Option<&Loaded>| self.graph_of(thread, loaded);
+        let recovered = self.take_over(thread, graph, &RunOptions::default()).await;
+        Ok(recovered?.0)
+    }
+
+    /// Takes a thread over from the owner of its run, and drives the run until it stops.
+    ///
+    /// Between the load and the claim the owner may commit once more: it is alive, or it died with a commit on its way into
+    /// the database. Its commit fences the claim, but does not make the thread another's, so it is loaded again. Only a
+    /// process that claims the thread first keeps it: then the epoch has changed, and the thread is busy.
+    pub(crate) async fn take_over(
+        &self,
+        thread: &ThreadId,
+        graph: impl Fn(Option<&Loaded>) -> Result<Arc<Definition>, DriveError>,
+        options: &RunOptions,
+    ) -> Result<(Outcome, Run), DriveError> {
+        let mut attempts = 1;
+        loop {
+            let loaded = self.inner.store.load(thread).await?;
+            let owner = loaded.as_ref().map(|loaded| loaded.head.epoch);
+            let run = Run::open(
+                &graph(loaded.as_ref())?,
+                thread,
+                loaded,
+                RunCommand::Recover,
+                options.clone(),
+                self.moment(),
+            )?;
+            let busy = match self.drive(run).await {
+                Err(error @ DriveError::Open(OpenError::Busy { .. })) => error,
+                driven => return driven,
+            };
+            let glance = self.inner.store.glance(thread, None).await?;
+            if glance.map(|glance| glance.epoch) != owner || attempts == TAKEOVER_ATTEMPTS_MAX {
+                return Err(busy);
+            }
+            attempts += 1;
+        }
     }
 
     fn graph_of(
@@ -539,6 +566,8 @@ impl fmt::Debug for Runtime {
 
 /// How many threads one call of [`Runtime::recover`] or [`Runtime::expire_questions`] takes up.
 const RECOVERED_AT_ONCE: u32 = 10_000;
+/// How often a takeover is tried while the owner goes on committing. Each attempt costs a load; a dead owner commits at most once.
+const TAKEOVER_ATTEMPTS_MAX: u32 = 8;
 /// How often it is looked whether a run elsewhere has stopped.
 const CANCEL_POLL: Duration = Duration::from_millis(200);
 /// A number that no other process has: the standard library seeds its hashers with the system's randomness.

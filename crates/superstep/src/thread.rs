@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use superstep_core::checkpoint::format::Entry;
 use superstep_core::checkpoint::{
-    Answer, AnswerBody, InterruptQuery, InterruptRow, Metadata, Page, Status, StoredBody,
+    Answer, AnswerBody, InterruptQuery, InterruptRow, Loaded, Metadata, Page, Status, StoredBody,
 };
 use superstep_core::driver::{Order, Ordered};
 use superstep_core::error::CheckpointError;
@@ -112,7 +112,13 @@ impl<S: State> Thread<S> {
 
     /// Goes on with a run whose process died, or that was drained. A run that is still alive elsewhere loses the thread.
     pub async fn recover(&self) -> Result<Stopped<S>, DriveError> {
-        self.run(RunCommand::Recover).await
+        if self.runtime.inner.engine.is_some() {
+            return self.run(RunCommand::Recover).await;
+        }
+        let graph = |_: Option<&Loaded>| Ok(self.graph.definition().clone());
+        let taken = self.runtime.take_over(&self.id, graph, &self.options);
+        let (outcome, run) = taken.await?;
+        stopped(outcome, &run)
     }
 
     /// Goes on with whatever the thread was doing, or starts it if it was doing nothing: what a program says when it
@@ -477,7 +483,7 @@ impl<S: State> Thread<S> {
         self.runtime.cancel(&self.id).await
     }
 
-    async fn loaded(&self) -> Result<superstep_core::checkpoint::Loaded, DriveError> {
+    async fn loaded(&self) -> Result<Loaded, DriveError> {
         let loaded = self.runtime.inner.store.load(&self.id).await?;
         loaded.ok_or_else(|| {
             CheckpointError::NoThread {
