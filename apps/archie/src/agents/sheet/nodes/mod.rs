@@ -86,14 +86,6 @@ fn progress(cx: &NodeCx, text: &str) -> Result<(), NodeError> {
     cx.emit_live(json!({ "event": "progress", "text": text }))
 }
 
-fn one_line(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(PROGRESS_CHARS) {
-        Some((at, _)) => format!("{}…", &line[..at]),
-        None => line,
-    }
-}
-
 /// The labels of all that was said.
 fn labels(state: &GraphState) -> Labels {
     let mut all = Labels::NONE;
