@@ -301,5 +301,5 @@ fn an_event_is_as_large_as_all_its_lines() {
     assert_eq!(meter.largest(b"data: 12\r\n\r"), 11);
     // The event ends with the first of these.
     assert_eq!(meter.largest(b"\nid: 1\n"), 12);
-    assert_eq!(meter.largest(b"data: 123"), 16);
+    assert_eq!(meter.largest(b"data: 123"), 15);
 }
