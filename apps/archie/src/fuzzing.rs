@@ -4,8 +4,10 @@ use serde_json::Value as Json;
 use superstep::InterruptId;
 
 use crate::agents::docs::scan::{Package, SourceFile, manifest};
+use crate::agents::docs::viewer;
 use crate::agents::email_assistant::calendar::{Event, ics};
 use crate::cli::settings::Settings;
+use crate::markdown;
 use crate::questions::Asked;
 
 /// Reads the text of `settings.json`, as if nothing else were set.
@@ -30,6 +32,28 @@ pub fn read_package(name: &str, text: &str) -> Option<Package> {
         ..SourceFile::default()
     };
     manifest::package(&file, text, &[])
+}
+
+/// Returns a model's Markdown without raw HTML, links and images.
+pub fn sanitize_markdown(markdown: &str) -> String {
+    markdown::sanitize(markdown)
+}
+
+/// Returns a page that has a stranger's words in a heading, a list, a table, a quotation and as code.
+pub fn write_page(words: &str) -> String {
+    let (text, code) = (markdown::text(words), markdown::code(words));
+    let (quoted, fenced) = (
+        markdown::quoted_text(words),
+        markdown::fenced("text", words),
+    );
+    format!(
+        "# {text}: end\n\n- {text}\n  - checked: {code}\n\n| a | b |\n| --- | --- |\n| {text} | {code} |\n\n{quoted}\n{fenced}\nEnd.\n"
+    )
+}
+
+/// Renders a page for the viewer of `archie docs`.
+pub fn view_page(markdown: &str) -> String {
+    viewer::html("project", markdown, &[])
 }
 
 /// Reads a typed line as the answer to a question of this kind.

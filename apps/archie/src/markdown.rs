@@ -168,6 +168,20 @@ pub(crate) fn tame(markdown: &str) -> Option<Vec<Event<'_>>> {
     Some(tame)
 }
 
+/// Returns whether a page is nested deeper than any that we write, where a model's Markdown is part of a list or a quotation of
+/// ours. Readers of HTML take time in proportion to the square of the depth.
+pub(crate) fn is_too_deep(page: &str) -> bool {
+    let mut depth = 0_usize;
+    Parser::new_ext(page, DIALECT).any(|event| {
+        match event {
+            Event::Start(_) => depth += 1,
+            Event::End(_) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth > 2 * DEPTH_MAX
+    })
+}
+
 fn is_left_empty(events: &[Event<'_>], end: TagEnd) -> bool {
     matches!(
         (events.last(), end),

@@ -22,6 +22,20 @@ pub fn one_line(text: &str) -> String {
     escape(text, escaper)
 }
 
+/// Returns the words of a text on one line of so many characters at most, with `…` where it was cut. Hidden
+/// characters stay as they are: the sink escapes them.
+pub fn summary_line(text: &str, chars_max: usize) -> String {
+    let words: Vec<_> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.chars().count() > chars_max {
+        true => {
+            let kept: String = line.chars().take(chars_max.saturating_sub(1)).collect();
+            format!("{}…", kept.trim_end())
+        }
+        false => line,
+    }
+}
+
 fn escape(text: &str, mut escaper: Escaper) -> String {
     let mut out = escaper.push(text);
     out.push_str(&escaper.finish());
@@ -234,6 +248,12 @@ mod tests {
         out.push_str(&escaper.finish());
         assert_eq!(out, printable(text));
         assert_eq!(printable(&out), out, "escaped twice it is the same");
+    }
+
+    #[test]
+    fn a_summary_has_no_breaks_and_ends_in_time() {
+        assert_eq!(summary_line("a\n  b\tc", 9), "a b c");
+        assert_eq!(summary_line("abcdefghij", 5), "abcd…");
     }
 
     #[test]

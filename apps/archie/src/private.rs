@@ -30,11 +30,6 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     std::fs::read(path)
 }
 
-/// Whether a file of our own is there.
-pub(crate) fn is_file(path: &Path) -> bool {
-    path.is_file()
-}
-
 /// Reads a file that only its owner may read; none if others may, too.
 pub(crate) fn read_secret(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let mode = std::fs::metadata(path)?.permissions().mode();

@@ -7,13 +7,14 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::error::ModelError;
+use crate::lock::lock;
 use crate::model::{BoxFuture, Model};
 use crate::name::{ModelName, Provider};
 use crate::reply::{Chunk, ReplyStream};
@@ -74,7 +75,7 @@ impl Cassette {
 
     /// An error if a recorded call was never made.
     pub fn finish(&self) -> Result<(), ModelError> {
-        let played = self.played.lock().unwrap_or_else(PoisonError::into_inner);
+        let played = lock(&self.played);
         let Some(at) = played.iter().position(|played| !played) else {
             return Ok(());
         };
@@ -87,7 +88,7 @@ impl Cassette {
 
     fn find(&self, request: &Request) -> Result<&Track, ModelError> {
         let asked = scrubbed(request, &[]);
-        let mut played = self.played.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut played = lock(&self.played);
         let same = |track: &Track| serde_json::to_value(&track.request).ok() == asked;
         let found = (0..self.tracks.len()).find(|at| !played[*at] && same(&self.tracks[*at]));
         let Some(at) = found else {
@@ -232,7 +233,7 @@ impl Tape {
         let track = scrubbed(&track, &self.secrets);
         let mut line = serde_json::to_string(&track)?;
         line.push('\n');
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = lock(&self.file);
         file.write_all(line.as_bytes())
     }
 }

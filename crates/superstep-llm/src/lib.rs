@@ -24,6 +24,7 @@ pub mod cassette;
 mod embed;
 mod error;
 pub mod fit;
+mod lock;
 mod message;
 mod model;
 mod name;

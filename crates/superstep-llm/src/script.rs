@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::error::ModelError;
+use crate::lock::lock;
 use crate::message::{Answer, ToolCall};
 use crate::model::{BoxFuture, Model};
 use crate::name::{ModelName, Provider};
@@ -257,7 +258,7 @@ impl Script {
     }
 
     fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.told)
     }
 
     /// Picks the reply for a request and notes it.

@@ -8,8 +8,9 @@ use crate::cli::args::InboxArgs;
 use crate::exit::Exit;
 use crate::home::Home;
 use crate::inbox::approval::exit_of_refusal;
-use crate::inbox::display::{display, one_line};
+use crate::inbox::display::display;
 use crate::inbox::{self, InboxItem, Naming};
+use crate::printable::summary_line;
 use crate::say::Say;
 use crate::talk::Talk;
 
@@ -84,7 +85,7 @@ async fn list(args: &InboxArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Ex
         ));
         say.line(&format!(
             "        {}",
-            one_line(&item.asked.summary(), SUMMARY_CHARS)
+            summary_line(&item.asked.summary(), SUMMARY_CHARS)
         ));
         if let Some(answer) = &item.open.row.answer {
             let by = match item.open.row.answered_by.as_str() {

@@ -105,19 +105,6 @@ pub fn remove_file(home: &Home, asked: &Asked) {
     let _ = std::fs::remove_file(file(home, asked));
 }
 
-/// Returns a text in one line of so many characters at most.
-pub fn one_line(text: &str, max: usize) -> String {
-    let words: Vec<_> = text.split_whitespace().collect();
-    let line = words.join(" ");
-    match line.chars().count() > max {
-        true => {
-            let kept: String = line.chars().take(max.saturating_sub(1)).collect();
-            format!("{}…", kept.trim_end())
-        }
-        false => line,
-    }
-}
-
 /// Returns a number and what it counts: `1 cell`, `1,240 cells`.
 pub fn counted(count: usize, what: &str) -> String {
     match count {
@@ -169,11 +156,5 @@ mod tests {
         assert_eq!(counted(1, "cell"), "1 cell");
         assert_eq!(counted(1_240, "changed cell"), "1,240 changed cells");
         assert_eq!(grouped(1_234_567), "1,234,567");
-    }
-
-    #[test]
-    fn one_line_has_no_breaks_and_ends_in_time() {
-        assert_eq!(one_line("a\n  b\tc", 9), "a b c");
-        assert_eq!(one_line("abcdefghij", 5), "abcd…");
     }
 }

@@ -15,6 +15,7 @@ use superstep::{Outcome, ThreadId};
 
 use crate::exit::Exit;
 use crate::home::Home;
+use crate::printable::summary_line;
 use crate::questions::Asked;
 use crate::running::RunningMark;
 use crate::say::Say;
@@ -178,7 +179,7 @@ async fn not_an_id(home: &Home, wanted: &str) -> anyhow::Result<Refusal> {
 
 fn candidates(items: &[InboxItem]) -> String {
     let lines = items.iter().take(CANDIDATES).map(|item| {
-        let summary = display::one_line(&item.asked.summary(), SUMMARY_CHARS);
+        let summary = summary_line(&item.asked.summary(), SUMMARY_CHARS);
         format!("  {}  {summary}", item.short_id)
     });
     lines.collect::<Vec<_>>().join("\n")

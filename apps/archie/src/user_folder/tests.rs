@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, RenameFlags};
@@ -273,27 +273,56 @@ fn names_of_any_kind_and_length_are_read() {
     assert_eq!(folder.entries(100).unwrap().entries.len(), 5);
 }
 
-/// Swaps two names so many times, in one step each, while `attempt` runs in this thread.
+/// Has a second process swap two names so many times, in one step each, while `attempt` runs in this one.
 fn while_swapped(one: &Path, other: &Path, mut attempt: impl FnMut()) -> u64 {
-    let is_done = AtomicBool::new(false);
+    let mut swapper = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--nocapture", SWAPPER])
+        .env(SWAPPED.0, one)
+        .env(SWAPPED.1, other)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut attempts = 0;
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            for _ in 0..SWAPS {
-                rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).unwrap();
-                // So that the other thread sees both, also where there is one core.
-                std::thread::yield_now();
-            }
-            is_done.store(true, Ordering::Release);
-        });
-        while !is_done.load(Ordering::Acquire) {
-            attempt();
-            attempts += 1;
-        }
-    });
+    while swapper.try_wait().unwrap().is_none() {
+        attempt();
+        attempts += 1;
+    }
+    let ended = swapper.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    // A process that finds no test of that name ends well, too.
+    let has_swapped = said.contains(&swapped_line());
+    assert!(ended.status.success() && has_swapped, "{said}");
     attempts
 }
 
+/// Swaps the names that it is given, as the second process of the tests below; otherwise two files of its own.
+#[test]
+fn swap_two_names() {
+    let lab = Lab::new();
+    let own = ["folder/sub/file", "outside/file"].map(|name| lab.path(name));
+    let given = [SWAPPED.0, SWAPPED.1].map(std::env::var_os);
+    let [one, other] = match given {
+        [Some(one), Some(other)] => [one.into(), other.into()],
+        _ => own,
+    };
+    for _ in 0..SWAPS {
+        rustix::fs::renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+        // So that the other process sees both, also where there is one core.
+        std::thread::yield_now();
+    }
+    // An even number of swaps has put everything back.
+    lab.assert_outside_is_untouched();
+    eprintln!("{}", swapped_line());
+}
+
+fn swapped_line() -> String {
+    format!("swapped {SWAPS} times")
+}
+
+const SWAPPER: &str = "user_folder::tests::swap_two_names";
+/// Where the second process finds the names that it swaps.
+const SWAPPED: (&str, &str) = ("ARCHIE_TEST_SWAP_ONE", "ARCHIE_TEST_SWAP_OTHER");
 const SWAPS: usize = 10_000;
 
 #[test]
@@ -325,7 +354,8 @@ fn a_folder_that_is_swapped_for_a_link_leads_nowhere() {
     eprintln!(
         "{SWAPS} swaps, {attempts} attempts: {read} read, {written} written, {refused} refused"
     );
-    assert!(attempts > 0);
+    // The other process was seen at work.
+    assert!(attempts > 0 && read > 0 && refused > 0);
     // An even number of swaps has put everything back.
     assert_eq!(folder.read(&path("sub/file"), 100).unwrap(), b"inside");
     lab.assert_outside_is_untouched();
@@ -352,7 +382,7 @@ fn a_file_that_is_swapped_for_a_link_or_a_pipe_is_not_read() {
             }
         });
         eprintln!("{trap}: {SWAPS} swaps: {read} read, {refused} refused");
-        assert!(read + refused > 0, "{trap}");
+        assert!(read > 0 && refused > 0, "{trap}");
         assert_eq!(folder.read(&path("sub/file"), 100).unwrap(), b"inside");
         lab.assert_outside_is_untouched();
     }

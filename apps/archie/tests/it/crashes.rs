@@ -208,7 +208,9 @@ async fn killed_while_it_writes_its_file_it_comes_to_the_same() {
     for made in 0..=2 {
         let world = World::new();
         // Where nothing is left to do but the file.
-        world.live(&Fate::at(points)).await;
+        let fate = Fate::at(points);
+        world.live(&fate).await;
+        deaths::gone(&fate).await;
         let folder = UserFolder::open(&world.notes()).unwrap();
         let changes = changes(output, &folder).unwrap();
         assert_eq!(changes.len(), 2);

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use archie::agents::AGENTS;
 use archie::cli::settings::Settings;
@@ -50,11 +51,27 @@ pub(crate) async fn lives<T: PartialEq + Debug>(
     done: T,
 ) -> u64 {
     for death in deaths {
-        live(&Fate::at(*death)).await;
+        let fate = Fate::at(*death);
+        live(&fate).await;
+        gone(&fate).await;
     }
     let fate = Fate::never();
     assert_eq!(live(&fate).await, Some(done), "{deaths:?}");
     fate.points()
+}
+
+/// Waits until nothing is left of a dead process. Its tasks are dropped when they would run next, and the last of them closes the
+/// database, which first commits what was queued: a killed process commits nothing when the next one is there.
+pub(crate) async fn gone(fate: &Arc<Fate>) {
+    let begun = Instant::now();
+    // Its store and its model know its fate, too.
+    while Arc::strong_count(fate) > 1 {
+        assert!(
+            begun.elapsed() < Duration::from_secs(30),
+            "it is still there"
+        );
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }
 
 /// One process: begins, or goes on with the thread that it finds. None if it died.

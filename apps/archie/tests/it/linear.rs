@@ -4,6 +4,8 @@
 //! Measured in time of the processor that this thread took, the best of several tries, so that what else the machine does is not
 //! measured along. A family that is over before it can be measured has passed.
 
+mod runtime;
+
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -19,6 +21,7 @@ use archie::agents::email_assistant::{html, mime};
 use archie::agents::sheet::book::{guard, read};
 use archie::agents::sheet::{changes, plan};
 use archie::cli::settings;
+use archie::fuzzing::{sanitize_markdown, view_page, write_page};
 use archie::user_folder::UserFolder;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value as Json, json};
@@ -220,6 +223,128 @@ fn html_of_mails_is_linear() {
         full,
         |bytes| filled(bytes, "< a b "),
         |text| drop(html::visible(text)),
+    );
+}
+
+#[test]
+fn markdown_of_models_is_linear() {
+    let clean = |text: &String| drop(sanitize_markdown(text));
+    let all = |text: &String| {
+        drop(sanitize_markdown(text));
+        drop(write_page(text));
+        drop(view_page(text));
+    };
+    for unit in [
+        "word ",
+        "*",
+        "**a",
+        "_",
+        "~~",
+        "`",
+        "` a",
+        "``` ",
+        "[",
+        "]",
+        "![",
+        "[a](",
+        "[a](b) ",
+        "[a][b]",
+        "[a]: b\n",
+        "<",
+        "<a",
+        "<a ",
+        "<!--",
+        "<!-- -->",
+        "<?",
+        "<![CDATA[",
+        "<b>",
+        "<http://a.b>",
+        "&",
+        "&amp;",
+        "&#60;",
+        "\\",
+        "\\<",
+        "> ",
+        ">",
+        "- ",
+        "1. ",
+        "# ",
+        "* a\n",
+        "- a\n  - b\n",
+        "a\n\n",
+        "a\n===\n",
+        "    a\n",
+        "|",
+        "|a|b|\n|-|-|\n",
+        "|a|b|\n",
+        "a  \n",
+        "\u{202e}",
+        "\r\n",
+        "\t",
+        "[^1]",
+        "[^1]: a\n",
+        "<div>\n",
+        "```\n",
+        "~~~\n",
+        "---\n",
+        "***a ",
+        "a*b_c",
+        "(",
+        ")",
+        "\"",
+        "'",
+        "$",
+    ] {
+        linear(
+            &format!("markdown {unit:?}"),
+            32 << 10,
+            |bytes| filled(bytes, unit),
+            all,
+        );
+    }
+    type Unit = fn(usize) -> String;
+    let families: [(&str, Unit); 6] = [
+        ("definitions and links", |n| {
+            format!("[r{n}]: x\n\n[r{n}] [r0]\n\n")
+        }),
+        ("footnotes", |n| format!("[^{n}]\n\n[^{n}]: x\n\n")),
+        ("growing runs of backquotes", |n| {
+            format!("{} ", "`".repeat(n % 500))
+        }),
+        ("emphasis of both kinds", |n| {
+            let mark = ["*", "**", "_", "__"][n % 4];
+            format!("{mark}a ")
+        }),
+        ("rows of a table", |n| match n {
+            0 => "|a|b|\n|-|-|\n".to_owned(),
+            n => format!("|{n}|`x`|\n"),
+        }),
+        ("nested lists", |n| format!("{}- a\n", "  ".repeat(n % 20))),
+    ];
+    for (what, unit) in families {
+        linear(
+            &format!("markdown {what}"),
+            32 << 10,
+            |bytes| numbered(bytes, unit),
+            all,
+        );
+    }
+    let row = |bytes| format!("{}\n{}\n", filled(bytes / 2, "|a"), filled(bytes / 2, "|-"));
+    linear("markdown columns", 32 << 10, row, all);
+    for unit in ["<", "["] {
+        linear(
+            &format!("markdown {unit:?}"),
+            1 << 20,
+            |bytes| filled(bytes, unit),
+            clean,
+        );
+    }
+    // As long as the reply of a model may be.
+    linear(
+        "markdown of a long reply",
+        8 << 20,
+        |bytes| filled(bytes, "A *word* and `code`.\n\n"),
+        clean,
     );
 }
 

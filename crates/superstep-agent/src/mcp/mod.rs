@@ -25,13 +25,15 @@
 mod answer;
 #[doc(hidden)]
 pub mod fuzzing;
+mod http_client;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use rmcp::model::{CallToolRequestParams, MetaObject, RequestMetaObject};
+use rmcp::model::{CallToolRequestParams, MetaObject, PaginatedRequestParams, RequestMetaObject};
 use rmcp::service::RunningService;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{IntoTransport, StreamableHttpClientTransport, TokioChildProcess};
@@ -41,6 +43,7 @@ use superstep_core::Label;
 use superstep_llm::{BoxFuture, Secret, ToolSpec};
 use tokio::process::Command;
 
+use self::http_client::{BoundedClient, too_large};
 use crate::digest::{canonical, hash};
 use crate::tool::{Tool, ToolCx, ToolError, ToolOutput};
 
@@ -54,6 +57,26 @@ pub struct Server {
 }
 
 type Client = RunningService<RoleClient, ()>;
+
+/// How much a server may send, and how long connecting to it may take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerLimits {
+    /// One answer over HTTP, or one event of an answer in several; and the whole list of tools, over HTTP or not. In bytes.
+    /// A line of a program over stdio has at most 16 MiB, whatever this says. Default: 16 MiB.
+    pub answer_bytes_max: usize,
+    /// From the beginning to the end of the list of tools. A call has the time limit of its tool. Default: two minutes, for
+    /// some programs install themselves first.
+    pub connect_time_max: Duration,
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        Self {
+            answer_bytes_max: 16 * 1024 * 1024,
+            connect_time_max: Duration::from_secs(120),
+        }
+    }
+}
 
 /// Which list of tools was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +106,14 @@ pub enum McpError {
         /// What happened.
         why: String,
     },
+    /// An answer, or the list of tools, is larger than the limit.
+    #[error("the MCP server `{server}` sent too much: {}", too_large(*.bytes_max))]
+    AnswerTooLarge {
+        /// Which.
+        server: String,
+        /// The limit, in bytes.
+        bytes_max: usize,
+    },
     /// Its tools are not those that were accepted.
     #[error(
         "the tools of the MCP server `{server}` are not those that were accepted ({accepted}): they are now {}; look at them, and accept {found} if they are what you want",
@@ -102,12 +133,14 @@ pub enum McpError {
 
 impl McpError {
     /// The stable codes of all of them.
-    pub const CODES: &'static [&'static str] = &["mcp-unreachable", "mcp-changed"];
+    pub const CODES: &'static [&'static str] =
+        &["mcp-unreachable", "mcp-answer-too-large", "mcp-changed"];
 
     /// The stable code of this error: the name of its page in the error index.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unreachable { .. } => "mcp-unreachable",
+            Self::AnswerTooLarge { .. } => "mcp-answer-too-large",
             Self::Changed { .. } => "mcp-changed",
         }
     }
@@ -117,6 +150,17 @@ impl Server {
     /// Starts a program that speaks MCP over its input and output. It sees `PATH`, `HOME` and the variables given here, and
     /// no others: keys of ours are none of its business. It is killed when the connection ends.
     pub async fn stdio<'a>(
+        name: &str,
+        program: &str,
+        args: impl IntoIterator<Item = &'a str>,
+        env: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, McpError> {
+        Self::stdio_within(&ServerLimits::default(), name, program, args, env).await
+    }
+
+    /// Starts a program as [`Server::stdio`] does, with limits other than the defaults.
+    pub async fn stdio_within<'a>(
+        limits: &ServerLimits,
         name: &str,
         program: &str,
         args: impl IntoIterator<Item = &'a str>,
@@ -132,26 +176,58 @@ impl Server {
         command.envs(env);
         let transport =
             TokioChildProcess::new(command).map_err(|error| unreachable(name, &error))?;
-        Self::over(name, transport).await
+        Self::over(name, transport, limits).await
     }
 
     /// Connects to a server over streamable HTTP. The token is sent as `Authorization: Bearer`.
     pub async fn http(name: &str, url: &str, token: Option<&Secret>) -> Result<Self, McpError> {
+        Self::http_within(&ServerLimits::default(), name, url, token).await
+    }
+
+    /// Connects as [`Server::http`] does, with limits other than the defaults.
+    pub async fn http_within(
+        limits: &ServerLimits,
+        name: &str,
+        url: &str,
+        token: Option<&Secret>,
+    ) -> Result<Self, McpError> {
+        let client = BoundedClient::new(limits.answer_bytes_max)
+            .map_err(|error| unreachable(name, &error))?;
         let mut config = StreamableHttpClientTransportConfig::with_uri(url);
         if let Some(token) = token {
             config = config.auth_header(token.expose());
         }
-        Self::over(name, StreamableHttpClientTransport::from_config(config)).await
+        let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
+        let connected = Self::over(name, transport, limits).await;
+        connected.map_err(|error| match client.has_cut() {
+            true => answer_too_large(name, limits),
+            false => error,
+        })
     }
 
-    async fn over<T, E, A>(name: &str, transport: T) -> Result<Self, McpError>
+    async fn over<T, E, A>(
+        name: &str,
+        transport: T,
+        limits: &ServerLimits,
+    ) -> Result<Self, McpError>
     where
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
-        let client = ().serve(transport).await.map_err(|error| unreachable(name, &error))?;
-        let tools = client.list_all_tools().await;
-        let tools = tools.map_err(|error| unreachable(name, &error))?;
+        let connect = async {
+            let client = ().serve(transport).await;
+            let client = client.map_err(|error| unreachable(name, &error))?;
+            let tools = list_tools(name, &client, limits).await?;
+            Ok((client, tools))
+        };
+        let connected = tokio::time::timeout(limits.connect_time_max, connect).await;
+        let (client, tools) = connected.map_err(|_| McpError::Unreachable {
+            server: name.to_owned(),
+            why: format!(
+                "it was not ready after {} s; start it by hand and see what it waits for, or raise `ServerLimits::connect_time_max`",
+                limits.connect_time_max.as_secs_f32()
+            ),
+        })??;
         Ok(Self {
             name: name.to_owned(),
             client: Arc::new(client),
@@ -192,6 +268,31 @@ impl Server {
             Box::pin(async move { call(&client, name, args, &cx).await })
         };
         Tool::raw(spec, call).gives(Label::UNTRUSTED)
+    }
+}
+
+/// Reads the list of tools page by page. A server may have pages without end.
+async fn list_tools(
+    name: &str,
+    client: &Client,
+    limits: &ServerLimits,
+) -> Result<Vec<rmcp::model::Tool>, McpError> {
+    let (mut tools, mut bytes) = (Vec::new(), 0);
+    let mut page = PaginatedRequestParams::default();
+    loop {
+        let listed = client.list_tools(Some(page)).await;
+        let listed = listed.map_err(|error| unreachable(name, &error))?;
+        for tool in &listed.tools {
+            bytes += serde_json::to_vec(tool).map_or(0, |json| json.len());
+        }
+        if bytes > limits.answer_bytes_max {
+            return Err(answer_too_large(name, limits));
+        }
+        tools.extend(listed.tools);
+        page = match listed.next_cursor {
+            Some(next) => PaginatedRequestParams::default().with_cursor(Some(next)),
+            None => return Ok(tools),
+        };
     }
 }
 
@@ -264,6 +365,13 @@ fn unreachable(server: &str, error: &dyn std::error::Error) -> McpError {
     McpError::Unreachable {
         server: server.to_owned(),
         why: error.to_string(),
+    }
+}
+
+fn answer_too_large(server: &str, limits: &ServerLimits) -> McpError {
+    McpError::AnswerTooLarge {
+        server: server.to_owned(),
+        bytes_max: limits.answer_bytes_max,
     }
 }
 

@@ -21,6 +21,7 @@ mod listen;
 mod loops;
 mod lost_answers;
 mod mcp;
+mod mcp_limits;
 mod memories;
 #[cfg(feature = "otlp")]
 mod phoenix;

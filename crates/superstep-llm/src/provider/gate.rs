@@ -13,7 +13,7 @@ use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -34,6 +34,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::failure::shown;
 use crate::error::ModelError;
+use crate::lock::lock;
 use crate::name::{ModelName, Provider};
 use crate::quiet::quiet;
 use crate::secret::Secret;
@@ -414,11 +415,6 @@ fn chain(error: &dyn std::error::Error) -> String {
         source = error.source();
     }
     text
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // What it guards is changed by single calls, so a panic cannot have left it half changed.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What is sent as a key where there is none.

@@ -153,9 +153,10 @@ impl LocalDriver {
                 let due = Vec::new();
                 Ok(Some(RunReport { run, seq, due }.into()))
             }
-            ThreadRequest::Start { .. } | ThreadRequest::Resume | ThreadRequest::Recover => {
+            ThreadRequest::Start { .. } | ThreadRequest::Resume => {
                 self.run(thread, graph, request, options).await.map(Some)
             }
+            ThreadRequest::Recover => self.take_over(thread, graph, options).await.map(Some),
         }
     }
 
@@ -171,6 +172,35 @@ impl LocalDriver {
         let run = Run::open(graph, thread, loaded, request, options, moment)?;
         let (outcome, run) = self.drive(run).await?;
         Ok(RequestEnd::driven(outcome, run))
+    }
+
+    /// Takes a thread over from the owner of its run, and drives the run until it stops.
+    ///
+    /// Between the load and the claim the owner may commit once more: it is alive, or it died with a commit on its way into
+    /// the database. Its commit fences the claim, but does not make the thread another's, so it is loaded again. Only a
+    /// process that claims the thread first keeps it: then the epoch has changed, and the thread is busy.
+    async fn take_over(
+        &self,
+        thread: &ThreadId,
+        graph: &Arc<Definition>,
+        options: &RunOptions,
+    ) -> Result<RequestEnd, DriveError> {
+        let mut attempts = 1;
+        loop {
+            let loaded = self.store().load(thread).await?;
+            let owner = loaded.as_ref().map(|loaded| loaded.head.epoch);
+            let (request, moment) = (ThreadRequest::Recover, self.moment());
+            let run = Run::open(graph, thread, loaded, request, options.clone(), moment)?;
+            let busy = match self.drive(run).await {
+                Err(error @ DriveError::Open(OpenError::Busy { .. })) => error,
+                driven => return driven.map(|(outcome, run)| RequestEnd::driven(outcome, run)),
+            };
+            let glance = self.store().glance(thread, None).await?;
+            if glance.map(|glance| glance.epoch) != owner || attempts == TAKEOVER_ATTEMPTS_MAX {
+                return Err(busy);
+            }
+            attempts += 1;
+        }
     }
 
     /// Stores answers and resumes their thread, unless it is running and its owner finds them.
@@ -356,6 +386,9 @@ impl fmt::Debug for LocalDriver {
             .finish_non_exhaustive()
     }
 }
+
+/// How often a takeover is tried while the owner goes on committing. Each attempt costs a load; a dead owner commits at most once.
+const TAKEOVER_ATTEMPTS_MAX: u32 = 8;
 
 /// Returns an id that no other run has.
 pub(crate) fn new_run_id() -> RunId {

@@ -8,6 +8,7 @@
 mod differs;
 mod failures;
 mod kit;
+mod late_commits;
 mod lost_replies;
 mod moving;
 mod parity;

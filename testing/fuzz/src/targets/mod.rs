@@ -8,6 +8,7 @@ mod formula;
 mod live_packet;
 mod mail;
 mod manifest;
+mod markdown;
 mod mcp;
 mod model_stream;
 mod openapi;
@@ -38,6 +39,7 @@ pub const TARGETS: &[Target] = &[
     target("live-packet", live_packet::run, 4 << 10),
     target("mail", mail::run, 16 << 10),
     target("manifest", manifest::run, 16 << 10),
+    target("markdown", markdown::run, 4 << 10),
     target("mcp", mcp::run, 8 << 10),
     target("model-stream", model_stream::run, 8 << 10),
     target("openapi", openapi::run, 16 << 10),

@@ -21,7 +21,7 @@ pub mod scan;
 mod share;
 pub mod state;
 mod tools;
-mod viewer;
+pub(crate) mod viewer;
 pub mod workflow;
 pub mod writers;
 

@@ -17,7 +17,7 @@ use crate::markdown;
 use crate::printable::{one_line, printable};
 
 /// All pages in one file.
-pub(super) fn html(project: &str, index: &str, pages: &[(String, String)]) -> String {
+pub(crate) fn html(project: &str, index: &str, pages: &[(String, String)]) -> String {
     let mut all: Vec<Section<'_>> = vec![Section {
         anchor: "index".to_owned(),
         name: "index",
@@ -74,6 +74,10 @@ struct Section<'a> {
 
 impl Section<'_> {
     fn body(&self) -> Markup {
+        // A page that came with a repository may be nested without end.
+        if markdown::is_too_deep(self.text) {
+            return html! { pre { (printable(self.text)) } };
+        }
         let events = Drawn {
             events: Parser::new_ext(self.text, markdown::DIALECT),
             diagram: None,

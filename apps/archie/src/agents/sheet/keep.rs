@@ -1,9 +1,11 @@
 //! Where workbooks are kept between steps: a folder for each thread, files named by what is in them.
 //!
 //! The state holds ids. A file is whole or not there: it is written beside its place and moved, before the step that names it is
-//! recorded. Written again after a crash, it is the same file.
+//! recorded. Written again after a crash, it is the same file. Every file is checked when it is read: a name says what is in its
+//! file, and the id of a workbook, which leaves out what a program notes of itself, has a checksum of the whole file with it.
 
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -37,6 +39,15 @@ pub enum KeepError {
         #[source]
         source: std::io::Error,
     },
+    /// Files that are not what was written.
+    #[error(
+        "`{path}` is damaged: it is not what was written there; restore it from a backup (`archie backup` keeps workbooks beside its file), or run the instruction again with the original workbook",
+        path = path.display()
+    )]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+    },
     /// It is no workbook.
     #[error(transparent)]
     Book(#[from] BookError),
@@ -57,13 +68,28 @@ impl Keep {
     /// Keeps a workbook, and gives what it is known by.
     pub fn put_book(&self, thread: &ThreadId, bytes: &[u8]) -> Result<String, KeepError> {
         let id = snapshot_id(bytes)?;
-        self.put(thread, &format!("{id}.xlsx"), bytes)?;
+        // What is whole stays: other bytes of the same id are the same workbook.
+        if self.book(thread, &id).is_err() {
+            // In this order, so that no workbook is without its checksum or has another's.
+            self.write(thread, &sum_name(&id), sum(bytes).as_bytes())?;
+            self.write(thread, &book_name(&id), bytes)?;
+        }
         Ok(id)
     }
 
-    /// A workbook that was kept.
+    /// A workbook that was kept, if it is as it was.
     pub fn book(&self, thread: &ThreadId, id: &str) -> Result<Vec<u8>, KeepError> {
-        self.get(thread, &format!("{id}.xlsx"))
+        let bytes = self.get(thread, &book_name(id))?;
+        let is_whole = match self.get(thread, &sum_name(id)) {
+            Ok(kept) => kept == sum(&bytes).as_bytes(),
+            // Older versions wrote none. The id is of everything that we read of a workbook.
+            Err(KeepError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => true,
+            Err(error) => return Err(error),
+        };
+        match is_whole && snapshot_id(&bytes).is_ok_and(|found| found == id) {
+            true => Ok(bytes),
+            false => Err(self.damaged(thread, &book_name(id))),
+        }
     }
 
     /// What is in a workbook that was kept.
@@ -88,27 +114,35 @@ impl Keep {
         ending: &str,
         bytes: &[u8],
     ) -> Result<String, KeepError> {
-        let name = format!("{:032x}.{ending}", xxhash_rust::xxh3::xxh3_128(bytes));
-        self.put(thread, &name, bytes)?;
+        let name = format!("{}.{ending}", sum(bytes));
+        if self.file(thread, &name).is_err() {
+            self.write(thread, &name, bytes)?;
+        }
         Ok(name)
     }
 
-    /// It, again.
+    /// It, again, if it is as it was.
     pub fn file(&self, thread: &ThreadId, name: &str) -> Result<Vec<u8>, KeepError> {
-        self.get(thread, name)
+        let bytes = self.get(thread, name)?;
+        match name.split('.').next() == Some(&sum(&bytes)) {
+            true => Ok(bytes),
+            false => Err(self.damaged(thread, name)),
+        }
     }
 
-    fn put(&self, thread: &ThreadId, name: &str, bytes: &[u8]) -> Result<(), KeepError> {
+    fn write(&self, thread: &ThreadId, name: &str, bytes: &[u8]) -> Result<(), KeepError> {
         let path = self.path(thread, name);
-        if private::is_file(&path) {
-            return Ok(());
-        }
         private::write(&path, bytes).map_err(|source| KeepError::Io { path, source })
     }
 
     fn get(&self, thread: &ThreadId, name: &str) -> Result<Vec<u8>, KeepError> {
         let path = self.path(thread, name);
         private::read(&path).map_err(|source| KeepError::Io { path, source })
+    }
+
+    fn damaged(&self, thread: &ThreadId, name: &str) -> KeepError {
+        let path = self.path(thread, name);
+        KeepError::Damaged { path }
     }
 
     fn path(&self, thread: &ThreadId, name: &str) -> PathBuf {
@@ -120,6 +154,19 @@ impl Keep {
         self.folder
             .join(thread.to_string().replace(['/', '.'], "_"))
     }
+}
+
+fn book_name(id: &str) -> String {
+    format!("{id}.xlsx")
+}
+
+fn sum_name(id: &str) -> String {
+    format!("{id}.sum")
+}
+
+/// A checksum of a whole file. It finds accidents, as those of checkpoints do.
+fn sum(bytes: &[u8]) -> String {
+    format!("{:032x}", xxhash_rust::xxh3::xxh3_128(bytes))
 }
 
 const READ_MAX: usize = 4;

@@ -141,7 +141,9 @@ async fn killed_while_it_writes_its_pages_it_comes_to_the_same() {
     for made in 0..=calm.files.len() {
         let world = World::new();
         // Where nothing is left to do but the files.
-        world.live(&Fate::at(points)).await;
+        let fate = Fate::at(points);
+        world.live(&fate).await;
+        deaths::gone(&fate).await;
         let state = world.state().await;
         let options = ScanOptions {
             output: Some(".arch-docs".to_owned()),

@@ -113,7 +113,9 @@ async fn killed_between_marking_a_mail_and_committing_that_the_next_ingest_finis
     // The mail is marked near the end.
     for death in points.saturating_sub(24)..=points {
         let world = world();
-        live(&world, &Fate::at(death)).await;
+        let fate = Fate::at(death);
+        live(&world, &fate).await;
+        deaths::gone(&fate).await;
         // A new process that lists unread mails only.
         let home = home(&world, &Fate::never());
         let came = world.ingest(&home).await;

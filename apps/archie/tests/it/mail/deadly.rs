@@ -1,6 +1,6 @@
 //! A mailbox whose every act may be the last of its process.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use archie::agents::BoxFuture;
 use archie::agents::email_assistant::calendar::{Calendar, Event, NotMade};
@@ -16,15 +16,23 @@ use crate::deaths;
 /// A mailbox with two points around everything that changes something.
 struct Deadly {
     mailbox: Arc<dyn Mailbox>,
-    fate: Arc<Fate>,
+    /// The mailbox outlives its process.
+    fate: Weak<Fate>,
 }
 
 impl Deadly {
     async fn around<T>(&self, act: impl Future<Output = T>) -> T {
-        self.fate.point().await;
+        self.point().await;
         let done = act.await;
-        self.fate.point().await;
+        self.point().await;
         done
+    }
+
+    async fn point(&self) {
+        match self.fate.upgrade() {
+            Some(fate) => fate.point().await,
+            None => std::future::pending().await,
+        }
     }
 }
 
@@ -100,7 +108,7 @@ pub(crate) fn home(
 ) -> Home {
     let mailbox = Deadly {
         mailbox,
-        fate: fate.clone(),
+        fate: Arc::downgrade(fate),
     };
     let home = world.home_over(Arc::new(mailbox), |sqlite| {
         Mortal::new(Arc::new(sqlite), fate.clone())

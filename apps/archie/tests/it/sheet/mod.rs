@@ -1,10 +1,12 @@
 //! `sheet`: its checklist, its walls, its workbooks, its crashes.
 
 mod acceptance;
+mod change_set;
 mod checklist;
 mod crashes;
 mod escapes;
 mod hostile;
+mod kept;
 mod killed;
 mod kit;
 mod local;

@@ -189,7 +189,7 @@ pub(super) fn read_text(folder: &UserFolder, path: &str) -> Option<String> {
 }
 
 /// A name on one line: whitespace and control characters become one blank, and what is too long is cut.
-pub(super) fn one_line(name: &str) -> String {
+pub(super) fn clean_name(name: &str) -> String {
     let is_blank = |c: char| c.is_whitespace() || c.is_control();
     let words: Vec<&str> = name
         .split(is_blank)
@@ -260,7 +260,7 @@ impl Tree {
         let named = own
             .map(|package| package.name.clone())
             .filter(|name| !name.is_empty());
-        let named = named.or_else(folder).map(|name| one_line(&name));
+        let named = named.or_else(folder).map(|name| clean_name(&name));
         named
             .filter(|name| !name.is_empty())
             .unwrap_or_else(|| "project".to_owned())

@@ -96,10 +96,13 @@ pub(crate) fn write(event: &Event) -> String {
         format!("SUMMARY:{}", escaped(&event.title)),
     ];
     if !event.organizer.is_empty() {
-        lines.push(format!("ORGANIZER:mailto:{}", one_line(&event.organizer)));
+        lines.push(format!(
+            "ORGANIZER:mailto:{}",
+            without_breaks(&event.organizer)
+        ));
     }
     for attendee in &event.attendees {
-        lines.push(format!("ATTENDEE:mailto:{}", one_line(attendee)));
+        lines.push(format!("ATTENDEE:mailto:{}", without_breaks(attendee)));
     }
     lines.push("END:VEVENT".to_owned());
     lines.push("END:VCALENDAR\r\n".to_owned());
@@ -142,12 +145,12 @@ fn name_and_value(line: &str) -> (&str, &str) {
 }
 
 /// No value may begin a line of its own.
-fn one_line(text: &str) -> String {
+fn without_breaks(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
 fn escaped(text: &str) -> String {
-    one_line(text)
+    without_breaks(text)
         .replace('\\', "\\\\")
         .replace(',', "\\,")
         .replace(';', "\\;")
@@ -171,7 +174,7 @@ fn unescaped(value: &str) -> String {
             c => text.push(c),
         }
     }
-    one_line(&text)
+    without_breaks(&text)
 }
 
 fn address(value: &str) -> String {
@@ -181,7 +184,7 @@ fn address(value: &str) -> String {
     {
         rest = after;
     }
-    one_line(rest)
+    without_breaks(rest)
 }
 
 /// `20250110T100000Z` as `2025-01-10T10:00:00Z`; anything else as it is.
@@ -189,7 +192,7 @@ fn spread(text: &str) -> String {
     let bare = text.trim_end_matches('Z');
     match moment(bare, COMPACT) {
         Some(moment) => moment.format(SPREAD).to_string(),
-        None => one_line(text),
+        None => without_breaks(text),
     }
 }
 
@@ -197,7 +200,7 @@ fn spread(text: &str) -> String {
 fn compact(text: &str) -> String {
     match moment(text, SPREAD) {
         Some(moment) => format!("{}Z", moment.format(COMPACT)),
-        None => one_line(text),
+        None => without_breaks(text),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::{TimeMachineArgs, one_line};
+use super::{TimeMachineArgs, title};
 use crate::agents::email_assistant::mailbox::{Mailboxes, Which};
 use crate::agents::email_assistant::time_machine::{Again, time_machine};
 use crate::clock::seconds;
@@ -34,7 +34,7 @@ pub(super) async fn handle_time_machine(
         say.line(&format!(
             "{mark} {then:<8}→ {:<8}\"{}\"",
             again.now.word(),
-            one_line(&again.email)
+            title(&again.email)
         ));
     }
     say.line(&format!(

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::timer::Timer;
-use super::{IngestArgs, one_line};
+use super::{IngestArgs, title};
 use crate::agents::email_assistant::ingest::{Came, Ingest, Stands};
 use crate::agents::email_assistant::mailbox::{Mailboxes, Which};
 use crate::clock::seconds;
@@ -110,7 +110,7 @@ async fn ingest_once(
 
 fn line(came: &Came) -> String {
     let decision = came.decision.map_or("?", |decision| decision.word());
-    let mut line = format!("{decision:<8}\"{}\"", one_line(&came.email));
+    let mut line = format!("{decision:<8}\"{}\"", title(&came.email));
     for ask in &came.asks {
         let action = match ask.action.starts_with("Email Assistant") {
             true => String::new(),

@@ -18,6 +18,7 @@ use super::memory::Preferences;
 use crate::cli::interval::interval;
 use crate::exit::Exit;
 use crate::home::Home;
+use crate::printable::one_line;
 use crate::say::Say;
 use again::handle_time_machine;
 pub use ingest::handle_ingest;
@@ -169,10 +170,10 @@ pub async fn handle_mail_command(
     }
 }
 
-/// A mail in a line.
-fn one_line(email: &Email) -> String {
+/// A mail in a line: its subject, or who sent it.
+fn title(email: &Email) -> String {
     match email.subject.is_empty() {
-        true => crate::printable::one_line(&email.from),
-        false => crate::printable::one_line(&email.subject),
+        true => one_line(&email.from),
+        false => one_line(&email.subject),
     }
 }

@@ -12,7 +12,8 @@ use super::super::book::mirror::Mirror;
 use super::super::plan::{self, Plan};
 use super::super::state::{GraphState, GraphStateUpdate, InformerSpec, KeyInformation, Stopped};
 use super::super::tools::{Bench, Desk, INFORMER, SELECTOR};
-use super::{Asking, call, fitted, labels, one_line, progress, untrusted};
+use super::{Asking, PROGRESS_CHARS, call, fitted, labels, progress, untrusted};
+use crate::printable::summary_line;
 
 /// Looks up what the planner needs to know.
 pub(in super::super) struct InformerNode {
@@ -72,7 +73,13 @@ impl Node<GraphState> for InformerNode {
             let update = GraphStateUpdate::default().informer_tries(0);
             return Ok(update.stopped(Some(Stopped::Budget)).into());
         };
-        progress(&cx, &format!("  informer: {}", one_line(&lookup.value.sql)))?;
+        progress(
+            &cx,
+            &format!(
+                "  informer: {}",
+                summary_line(&lookup.value.sql, PROGRESS_CHARS)
+            ),
+        )?;
         let looked_up = async { self.look_up(&state, informer, &lookup.value, cx.thread()) };
         let (found, took) = Took::by(looked_up).await;
         let found = found?;

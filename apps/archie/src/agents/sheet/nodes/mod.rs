@@ -85,14 +85,6 @@ fn progress(cx: &NodeCx, text: &str) -> Result<(), NodeError> {
     cx.emit_live(AgentEvent::progress(text))
 }
 
-fn one_line(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(PROGRESS_CHARS) {
-        Some((at, _)) => format!("{}…", &line[..at]),
-        None => line,
-    }
-}
-
 /// The labels of all that was said.
 fn labels(state: &GraphState) -> Labels {
     let mut all = Labels::NONE;

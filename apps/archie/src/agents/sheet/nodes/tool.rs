@@ -8,7 +8,8 @@ use superstep_llm::{Message, ToolCall};
 use super::super::plan::{self, Plan};
 use super::super::state::{Actions, Done, GraphState, GraphStateUpdate};
 use super::super::tools::{self, Bench, Desk, PYTHON, Ran};
-use super::{labels, one_line, progress, untrusted};
+use super::{PROGRESS_CHARS, labels, progress, untrusted};
+use crate::printable::summary_line;
 
 /// Runs what the planner wants.
 pub(in super::super) struct ToolNode {
@@ -46,13 +47,17 @@ impl Node<GraphState> for ToolNode {
                 })
                 .await?;
             if let Some(took) = ran.took {
-                let error = (!ran.ok).then(|| one_line(&ran.observation));
+                let error = (!ran.ok).then(|| summary_line(&ran.observation, PROGRESS_CHARS));
                 cx.emit(tool_span(call.name_for_step(), &call.id, took, error))?;
             }
             let how = if ran.ok { "ok" } else { "failed" };
             progress(
                 &cx,
-                &format!("  {}: {how}, {}", call.name, one_line(&ran.observation)),
+                &format!(
+                    "  {}: {how}, {}",
+                    call.name,
+                    summary_line(&ran.observation, PROGRESS_CHARS)
+                ),
             )?;
             if let Some(workbook) = &ran.workbook {
                 desk.workbook = workbook.clone();

@@ -83,7 +83,9 @@ async fn worked_on(
 ) -> (u64, usize) {
     let world = World::new(&json!([]));
     for death in deaths {
-        live(&world, mailbox, email, &Fate::at(*death), &is_there).await;
+        let fate = Fate::at(*death);
+        live(&world, mailbox, email, &fate, &is_there).await;
+        crate::deaths::gone(&fate).await;
     }
     let fate = Fate::never();
     let doubts = live(&world, mailbox, email, &fate, &is_there)

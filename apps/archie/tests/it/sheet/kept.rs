@@ -1,0 +1,143 @@
+//! Kept workbooks and files: one that was changed since it was written is an error that says what to do, and is never used.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use archie::agents::sheet::book::{read, snapshot_id};
+use archie::agents::sheet::keep::{Keep, KeepError};
+use serde_json::json;
+use superstep::ThreadId;
+
+use super::acceptance::with_sales;
+use super::kit::{code, sales, says};
+
+fn thread() -> ThreadId {
+    ThreadId::new("t1").unwrap()
+}
+
+/// Flips one bit of a file.
+fn flip(file: &Path, at: usize) {
+    let mut bytes = fs::read(file).unwrap();
+    bytes[at] ^= 1 << (at % 8);
+    fs::write(file, bytes).unwrap();
+}
+
+fn assert_damaged<T: std::fmt::Debug>(read: Result<T, KeepError>, file: &Path) {
+    let error = read.unwrap_err();
+    assert!(matches!(error, KeepError::Damaged { .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains(&file.display().to_string()), "{text}");
+    assert!(text.contains("restore it from a backup"), "{text}");
+}
+
+#[test]
+fn every_flipped_byte_of_a_workbook_and_of_its_checksum_is_found() {
+    let home = tempfile::tempdir().unwrap();
+    let keep = Keep::under(home.path());
+    let id = keep.put_book(&thread(), &sales()).unwrap();
+    let folder = keep.folder_of(&thread());
+    let book = folder.join(format!("{id}.xlsx"));
+    for name in ["xlsx", "sum"] {
+        let file = folder.join(format!("{id}.{name}"));
+        for at in 0..fs::metadata(&file).unwrap().len() as usize {
+            flip(&file, at);
+            assert_damaged(keep.book(&thread(), &id), &book);
+            assert_damaged(keep.read(&thread(), &id), &book);
+            flip(&file, at);
+        }
+    }
+    assert_eq!(keep.book(&thread(), &id).unwrap(), sales());
+    // Whatever is cut off or put in its place, too.
+    fs::write(&book, &sales()[..100]).unwrap();
+    assert_damaged(keep.book(&thread(), &id), &book);
+    // The same workbook, kept again, is whole again.
+    keep.put_book(&thread(), &sales()).unwrap();
+    assert_eq!(keep.book(&thread(), &id).unwrap(), sales());
+}
+
+#[test]
+fn a_workbook_without_a_checksum_is_read_only_if_it_says_the_same() {
+    let home = tempfile::tempdir().unwrap();
+    let keep = Keep::under(home.path());
+    let id = keep.put_book(&thread(), &sales()).unwrap();
+    let folder = keep.folder_of(&thread());
+    // As older versions left it.
+    fs::remove_file(folder.join(format!("{id}.sum"))).unwrap();
+    assert_eq!(keep.book(&thread(), &id).unwrap(), sales());
+    let book = folder.join(format!("{id}.xlsx"));
+    let mut damaged = 0;
+    for at in 0..sales().len() {
+        flip(&book, at);
+        match keep.book(&thread(), &id) {
+            Ok(bytes) => {
+                assert_eq!(snapshot_id(&bytes).unwrap(), id);
+                assert_eq!(read(&bytes).unwrap(), read(&sales()).unwrap());
+            }
+            Err(error) => {
+                assert!(matches!(error, KeepError::Damaged { .. }), "{error:?}");
+                damaged += 1;
+            }
+        }
+        flip(&book, at);
+    }
+    assert!(damaged > sales().len() / 2, "{damaged}");
+}
+
+#[test]
+fn every_flipped_byte_of_another_file_is_found() {
+    let home = tempfile::tempdir().unwrap();
+    let keep = Keep::under(home.path());
+    let bytes = b"[[\"Sales\",1,2,3]]";
+    let name = keep.put_file(&thread(), "json", bytes).unwrap();
+    let file = keep.folder_of(&thread()).join(&name);
+    for at in 0..bytes.len() {
+        flip(&file, at);
+        assert_damaged(keep.file(&thread(), &name), &file);
+        flip(&file, at);
+    }
+    flip(&file, 0);
+    assert_eq!(keep.put_file(&thread(), "json", bytes).unwrap(), name);
+    assert_eq!(keep.file(&thread(), &name).unwrap(), bytes);
+}
+
+#[test]
+fn a_result_that_was_damaged_before_it_was_accepted_is_not_saved() {
+    let desk = with_sales(&json!([
+        code("workbook['Sales']['C1'] = 'Total'"),
+        says("Finish: added")
+    ]));
+    let ran = desk.run(
+        &[
+            "sheet",
+            "sales.xlsx",
+            "--instruction",
+            "Add a column",
+            "--output-dir",
+            "out",
+        ],
+        "",
+    );
+    let id = desk.items().remove(0);
+    let shown = desk.run(&["inbox", &id], "");
+    assert!(shown.out().contains("Sales!C1"), "{ran:?} {shown:?}");
+    let folder = desk.path("home/sheets").join(desk.thread());
+    let books = fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let books: Vec<PathBuf> = books
+        .filter(|file| file.extension().is_some_and(|end| end == "xlsx"))
+        .collect();
+    assert!(books.len() >= 2, "{books:?}");
+    for book in &books {
+        flip(book, 40);
+    }
+    let accepted = desk.run(&["inbox", &id, "accept"], "");
+    let said = accepted.err() + &accepted.out();
+    assert!(
+        said.contains("is damaged") && said.contains("restore it from a backup"),
+        "{said}"
+    );
+    let resumed = desk.run(&["resume", &desk.thread()], "");
+    assert_ne!(resumed.code(), Some(0), "{resumed:?}");
+    assert!(!desk.path("out/workbook_new.xlsx").exists());
+}
