@@ -99,7 +99,7 @@ fn question(number: usize) -> Question {
     }
 }
 
-/// A sealed body is read to its end, whole, cut short and with a length that says more than there is.
+/// A sealed body is read whole and cut short.
 fn linear_body<T: Body>(what: &str, count: usize, make: impl Fn(usize) -> T) {
     let sealed = |count| make(count).seal(&thread(), Seq(1));
     linear(what, count, sealed, |bytes| {
