@@ -13,6 +13,7 @@ mod machine_paths;
 mod module_docs;
 mod names;
 mod orphans;
+mod pages;
 mod printing;
 mod rust_code;
 mod skipped_tests;
