@@ -18,6 +18,7 @@ mod printing;
 mod rust_code;
 mod skipped_tests;
 mod user_folders;
+mod words;
 
 /// Fails with every fault at once.
 #[track_caller]

@@ -172,7 +172,7 @@ impl Asked {
                 let by = match by {
                     Some(by) => by
                         .parse::<u64>()
-                        .map_err(|_| format!("`{by}` is no number"))?,
+                        .map_err(|_| format!("`{by}` is not a number"))?,
                     // As much again as there was, or at least what is missing.
                     None => least
                         .as_u64()

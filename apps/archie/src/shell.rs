@@ -166,7 +166,7 @@ fn help(say: &dyn Say) {
     say.line("  exit         leave; nothing is lost");
     say.line("");
     say.line("A first try:   analyze --query \"Which queue should we use?\" --inputs ./notes");
-    say.line("A line that ends with \\ goes on in the next. Tab completes. Ctrl-C stops a run and keeps its thread.");
+    say.line("End a line with \\ to continue it. Tab completes. Ctrl-C stops a run and keeps its thread.");
 }
 
 async fn recent(home: &Home) -> Vec<String> {

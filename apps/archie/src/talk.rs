@@ -292,7 +292,7 @@ impl Talk<'_> {
             _ = tokio::signal::ctrl_c() => {
                 self.say.pieces_end();
                 let id = thread.id();
-                bail!("stopped; the thread is kept, go on with `archie resume {id}`");
+                bail!("stopped; the thread is kept; continue with `archie resume {id}`");
             }
         };
         self.say.pieces_end();
@@ -321,7 +321,7 @@ impl Talk<'_> {
 
     /// Waits until a thread that others run asks or ends.
     async fn wait(&self, thread: &dyn AnyThread) -> anyhow::Result<Ran> {
-        let _waiting = self.say.waiting("another process goes on with it");
+        let _waiting = self.say.waiting("another process runs it");
         loop {
             let open = thread.questions().await?;
             if !open.is_empty() {
@@ -404,11 +404,11 @@ fn ran(id: &str, rest: Rest) -> anyhow::Result<Ran> {
         Outcome::Failed(failures) => {
             let why = failures.first().map(|failure| failure.message.clone());
             bail!(
-                "{}\nThe thread is kept, and nothing that was paid for is lost; go on with `archie resume {id}`",
+                "{}\nThe thread is kept, and nothing that was paid for is lost; continue with `archie resume {id}`",
                 why.unwrap_or_default()
             )
         }
-        other => bail!("the run ended early ({other:?}); go on with `archie resume {id}`"),
+        other => bail!("the run ended early ({other:?}); continue with `archie resume {id}`"),
     }
 }
 

@@ -95,7 +95,7 @@ pub enum MemoryError {
     )]
     NoEmbedder,
     /// Something else is under the key.
-    #[error("the item under `{key}` is no memory: {why}")]
+    #[error("the item under `{key}` is not a memory: {why}")]
     NotAMemory {
         /// The key.
         key: String,

@@ -57,7 +57,7 @@ fn parse() -> Result<Args, String> {
         let number = || {
             value
                 .parse::<u64>()
-                .map_err(|_| format!("`{value}` is no number"))
+                .map_err(|_| format!("`{value}` is not a number"))
         };
         match name.as_str() {
             "--trials" => args.trials = number()?,

@@ -454,7 +454,7 @@ pub enum FormatError {
         why: String,
     },
     /// An archive's checksum does not match.
-    #[error("the archive is damaged or cut short, or is none; export the thread again")]
+    #[error("not a valid archive (corrupt or truncated); export the thread again")]
     ArchiveDamaged,
     /// An archive's checksum holds but its content makes no sense.
     #[error("the archive cannot be read: {why}")]
@@ -667,10 +667,10 @@ pub enum OpenError {
         /// The name.
         node: String,
     },
-    /// Which node an update speaks for is not clear.
-    #[error("several nodes ran last ({nodes}); say which one the update speaks for")]
+    /// An update names no node, and not exactly one node ran last.
+    #[error("{nodes} ran last; name the node that the update acts as")]
     AmbiguousNode {
-        /// Their names.
+        /// The names of the nodes, or `no node`.
         nodes: String,
     },
     /// An update routes to an undeclared place.

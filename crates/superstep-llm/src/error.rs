@@ -9,7 +9,7 @@ use crate::name::ModelName;
 #[non_exhaustive]
 pub enum ModelError {
     /// Too many calls; the server may have said how long to wait.
-    #[error("`{model}` wants fewer calls{}", after(*.retry_after))]
+    #[error("`{model}` is rate limited{}", after(*.retry_after))]
     RateLimited {
         /// Who.
         model: ModelName,
@@ -86,7 +86,7 @@ pub enum ModelError {
         limit: String,
     },
     /// The server's answer could not be read.
-    #[error("`{model}` gave something that is no answer: {why}")]
+    #[error("`{model}` returned an invalid answer: {why}")]
     Unreadable {
         /// Who.
         model: ModelName,

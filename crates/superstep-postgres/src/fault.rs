@@ -51,7 +51,7 @@ pub enum PostgresError {
         source: Arc<dyn Error + Send + Sync>,
     },
     /// The runtime that was to write a record stopped. Perhaps it did.
-    #[error("whoever was to write the record is gone")]
+    #[error("the record writer stopped before the record was written")]
     Unsent,
     /// A row that this program did not write.
     #[error("a row holds {what} {number}, which this program does not know")]

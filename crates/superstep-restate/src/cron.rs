@@ -30,7 +30,7 @@ pub struct Cron {
 #[non_exhaustive]
 pub enum CronError {
     /// Not a pattern, or one that never comes.
-    #[error("`{pattern}` is not a cron pattern that comes: {why}")]
+    #[error("`{pattern}` is an invalid cron expression, or one that never fires: {why}")]
     BadPattern {
         /// What was given.
         pattern: String,

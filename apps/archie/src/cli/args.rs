@@ -16,21 +16,21 @@ use crate::cli::settings::Given;
 ///
 /// Without a command this is a shell; type `help` there.
 #[derive(Debug, Parser)]
-#[command(name = "archie", version, max_term_width = 100)]
+#[command(name = "archie", version, max_term_width = 80)]
 pub struct Args {
-    /// The model: PROVIDER:NAME (openai, openai_responses, anthropic, gemini, ollama) or script:FILE.
+    /// Model: PROVIDER:NAME (openai, openai_responses, anthropic, gemini, ollama) or script:FILE
     #[arg(long, global = true, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Where threads are kept: sqlite:PATH or postgres://…
+    /// Database of the threads: sqlite:PATH or postgres://…
     #[arg(long, global = true, value_name = "STORE")]
     pub store: Option<String>,
-    /// Who drives threads: local, or restate:URL for the workers of a cluster.
+    /// What runs threads: local, or restate:URL for a cluster
     #[arg(long, global = true, value_name = "ENGINE")]
     pub engine: Option<String>,
-    /// What a thread may spend before you are asked: dollars (0.50), tokens (20000t) or calls (30c).
+    /// Ask before a thread spends more: dollars (0.50), tokens (20000t) or calls (30c)
     #[arg(long, global = true, value_name = "BUDGET")]
     pub budget: Option<String>,
-    /// What to do; a shell if nothing is given.
+    /// Command to run. Default: start a shell
     #[command(subcommand)]
     pub command: Option<Command>,
 }
@@ -51,7 +51,7 @@ impl Args {
 #[derive(Debug, Parser)]
 #[command(name = "archie", no_binary_name = true, disable_help_flag = true)]
 pub struct Line {
-    /// What to do.
+    /// Command to run
     #[command(subcommand)]
     pub command: Command,
 }
@@ -59,59 +59,59 @@ pub struct Line {
 /// What to do.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Command {
-    /// Decide something over a folder of notes: an analyst interviews you until you say SOLUTION APPROVED or DONE.
+    /// Let an analyst interview you about a folder of notes
     Analyze(AnalyzeArgs),
-    /// Document a folder: agents describe it side by side, refine what they wrote, and every name in it is looked up.
+    /// Document a folder and check every name in the text
     Docs(DocsArgs),
-    /// Work on a workbook: a planner and a sandboxed Python do what you ask for, and you see every changed cell before it is saved.
+    /// Work on a spreadsheet and review every changed cell
     Sheet(Box<SheetArgs>),
-    /// Ask an API in plain words: what reads is answered, what changes something asks you first.
+    /// Ask an API in plain words; calls that change data ask first
     Atris(AtrisArgs),
-    /// Add, list, show or remove the APIs that `atris` can ask.
+    /// Manage the APIs that `atris` can ask
     Api(ApiArgs),
-    /// Sort mail, draft answers, learn what you prefer; nothing is sent that you have not seen.
+    /// Triage mail and draft replies; send nothing unseen
     Mail(MailArgs),
-    /// Start a thread of any agent, also of your own, with its input as JSON.
+    /// Start a thread of any agent with JSON input
     Run(RunArgs),
-    /// Go on with a thread wherever it stands: at a question, after a crash, after a failure.
+    /// Resume a thread after a question, a crash or a failure
     Resume(ThreadArgs),
     /// List threads, newest first.
     Threads(ThreadsArgs),
-    /// Show a thread: where it stands, what it asks, its state.
+    /// Show a thread's status, open questions and state
     Show(ThreadArgs),
-    /// Show what happened on a thread, entry by entry.
+    /// Show a thread's history, entry by entry
     History(ThreadArgs),
-    /// Copy a thread up to an entry, to try another answer or model; the original is not touched.
+    /// Copy a thread at an entry to try another answer or model
     Fork(ForkArgs),
-    /// Compare the states of two threads, or of two entries of one.
+    /// Compare the states of two threads or entries
     Diff(DiffArgs),
-    /// List open questions, show one in full, or answer it.
+    /// List, show or answer open questions
     Inbox(InboxArgs),
-    /// Show a thread as a tree, with times and costs, or send it to a trace backend.
+    /// Show a thread's trace with times and costs, or export it
     Trace(TraceArgs),
     /// Draw the graph of an agent.
     Graph(GraphArgs),
-    /// Write a thread with all its history into a file.
+    /// Export a thread with its history to a file
     Export(FileArgs),
-    /// Read a thread from a file that `export` wrote.
+    /// Import a thread from a file written by `export`
     Import(ImportArgs),
-    /// Delete a thread for good.
+    /// Delete a thread permanently
     Delete(DeleteArgs),
-    /// Open every parked thread with this program, and say which would not go on.
+    /// Check which paused threads this version cannot resume
     Check(JsonArgs),
-    /// Run a scripted scenario of every agent, offline, and say what passed.
+    /// Run a scripted scenario of every agent offline
     Demo(JsonArgs),
-    /// Say which model answers, where threads are kept, what is missing and how to mend it.
+    /// Diagnose the model, the database and missing programs
     Doctor(DoctorArgs),
-    /// Make a small project with an agent of your own, whose program has ours beside it.
+    /// Create a project with an agent of your own
     New(NewArgs),
-    /// Be a process that a Restate cluster calls to run threads.
+    /// Run a worker for a Restate cluster
     Worker(WorkerArgs),
-    /// Copy everything that is kept into a file, while others go on.
+    /// Back up the database to a file while it is in use
     Backup(BackupArgs),
-    /// Print completions for a shell.
+    /// Print shell completions
     Completions {
-        /// Which shell.
+        /// Shell
         shell: clap_complete::Shell,
     },
 }
@@ -119,7 +119,7 @@ pub enum Command {
 /// A thread.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ThreadArgs {
-    /// Its id, or as much of it as only it has.
+    /// Thread id or unique prefix
     pub thread: String,
     /// Print JSON.
     #[arg(long)]
@@ -129,14 +129,15 @@ pub struct ThreadArgs {
 /// Which trace, and where to.
 #[derive(Debug, Clone, clap::Args)]
 pub struct TraceArgs {
-    /// Of which thread.
+    /// The thread.
     #[command(flatten)]
     pub thread: ThreadArgs,
-    /// Send it to this OTLP address over HTTP, such as http://127.0.0.1:6006 for Phoenix, instead of showing it. What people, models
-    /// and tools said is not sent. OTEL_EXPORTER_OTLP_HEADERS has the headers, such as a key.
+    /// Export the trace over OTLP/HTTP, for instance to http://127.0.0.1:6006
+    ///
+    /// Messages of people, models and tools are not exported. Set headers such as a key with OTEL_EXPORTER_OTLP_HEADERS.
     #[arg(long, value_name = "URL")]
     pub otlp: Option<String>,
-    /// The project that the backend files it under.
+    /// Project name in the trace backend
     #[arg(long, requires = "otlp", default_value = "archie")]
     pub project: String,
 }
@@ -144,12 +145,12 @@ pub struct TraceArgs {
 /// What to start.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RunArgs {
-    /// The agent.
+    /// Agent
     pub agent: String,
-    /// Its input, an object of fields of its state.
+    /// Input: a JSON object with fields of the agent's state
     #[arg(long, default_value = "{}", value_name = "JSON")]
     pub input: String,
-    /// What lists call the thread.
+    /// Title of the thread in lists
     #[arg(long, default_value = "")]
     pub title: String,
     /// Print JSON.
@@ -160,9 +161,9 @@ pub struct RunArgs {
 /// What to make.
 #[derive(Debug, Clone, clap::Args)]
 pub struct NewArgs {
-    /// The name of the agent and its folder: small letters, digits and _.
+    /// Name of the agent and its folder: lowercase letters, digits and _
     pub name: String,
-    /// Use the crates of this checkout and not those that are published.
+    /// Use the crates of this checkout instead of published ones
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub from: Option<PathBuf>,
 }
@@ -170,19 +171,19 @@ pub struct NewArgs {
 /// Where to listen.
 #[derive(Debug, Clone, clap::Args)]
 pub struct WorkerArgs {
-    /// Where Restate calls; several workers of a machine may share it.
+    /// Address for Restate's calls; workers of one machine may share it
     #[arg(long, default_value = "127.0.0.1:9080", value_name = "ADDR")]
     pub listen: std::net::SocketAddr,
-    /// Where /health, /ready and /metrics are told.
+    /// Address for /health, /ready and /metrics
     #[arg(long, value_name = "ADDR")]
     pub operations: Option<std::net::SocketAddr>,
-    /// Refuse calls that are not signed with this key of the cluster (publickeyv1_…).
+    /// Refuse calls not signed with this key of the cluster (publickeyv1_…)
     #[arg(long, value_name = "KEY")]
     pub identity_key: Option<String>,
-    /// Listen on other addresses than loopback without an identity key.
+    /// Allow addresses other than loopback without an identity key
     #[arg(long, conflicts_with = "identity_key")]
     pub insecure_no_identity_key: bool,
-    /// Tell the cluster with this admin address about the worker.
+    /// Register the worker with the cluster at this admin address
     #[arg(long, value_name = "URL")]
     pub register: Option<String>,
 }
@@ -190,7 +191,7 @@ pub struct WorkerArgs {
 /// Where to.
 #[derive(Debug, Clone, clap::Args)]
 pub struct BackupArgs {
-    /// The file; it must not exist.
+    /// File to write; must not exist
     #[arg(value_hint = clap::ValueHint::FilePath)]
     pub file: PathBuf,
     /// Print JSON.
@@ -201,13 +202,13 @@ pub struct BackupArgs {
 /// Which threads.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ThreadsArgs {
-    /// Only of this agent.
+    /// List only threads of this agent
     #[arg(long)]
     pub agent: Option<String>,
-    /// Only with this status: idle, running, paused, failed, cancelled.
+    /// List only this status: idle, running, paused, failed, cancelled
     #[arg(long)]
     pub status: Option<String>,
-    /// How many.
+    /// Number of threads to list
     #[arg(long, default_value_t = 20)]
     pub limit: u32,
     /// Print JSON.
@@ -218,15 +219,15 @@ pub struct ThreadsArgs {
 /// What to fork.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ForkArgs {
-    /// Its id, or as much of it as only it has.
+    /// Thread id or unique prefix
     pub thread: String,
-    /// At this entry; `history` lists them. Else at the newest.
+    /// Entry to copy up to, see `history`. Default: the newest
     #[arg(long, value_name = "ENTRY")]
     pub at: Option<u64>,
-    /// Let the copy go on with another model.
+    /// Resume the copy with another model
     #[arg(long = "with-model", value_name = "MODEL")]
     pub with_model: Option<String>,
-    /// Answer the question that the copy stands at.
+    /// Answer the open question of the copy
     #[arg(long, value_name = "TEXT")]
     pub answer: Option<String>,
     /// Print JSON.
@@ -237,9 +238,9 @@ pub struct ForkArgs {
 /// What to compare.
 #[derive(Debug, Clone, clap::Args)]
 pub struct DiffArgs {
-    /// A thread, or THREAD@ENTRY.
+    /// Thread, or THREAD@ENTRY
     pub one: String,
-    /// Another, or another entry.
+    /// Thread or entry to compare with
     pub other: String,
     /// Print JSON.
     #[arg(long)]
@@ -249,7 +250,7 @@ pub struct DiffArgs {
 /// What to do with questions.
 #[derive(Debug, Clone, clap::Args)]
 pub struct InboxArgs {
-    /// Item id or unique prefix of at least 6 characters.
+    /// Item id or unique prefix of at least 6 characters
     #[arg(value_name = "ID")]
     pub item: Option<String>,
     /// Answer: accept, edit JSON, response TEXT, ignore, text or JSON.
@@ -272,9 +273,9 @@ pub struct InboxArgs {
 /// What to draw.
 #[derive(Debug, Clone, clap::Args)]
 pub struct GraphArgs {
-    /// The agent.
+    /// Agent
     pub agent: String,
-    /// As Mermaid.
+    /// Print Mermaid
     #[arg(long)]
     pub mermaid: bool,
     /// Print JSON.
@@ -285,9 +286,9 @@ pub struct GraphArgs {
 /// A thread and a file.
 #[derive(Debug, Clone, clap::Args)]
 pub struct FileArgs {
-    /// Its id, or as much of it as only it has.
+    /// Thread id or unique prefix
     pub thread: String,
-    /// The file.
+    /// File
     #[arg(value_hint = clap::ValueHint::FilePath)]
     pub file: PathBuf,
 }
@@ -295,7 +296,7 @@ pub struct FileArgs {
 /// A file.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ImportArgs {
-    /// The file.
+    /// File
     #[arg(value_hint = clap::ValueHint::FilePath)]
     pub file: PathBuf,
 }
@@ -303,9 +304,9 @@ pub struct ImportArgs {
 /// What to delete.
 #[derive(Debug, Clone, clap::Args)]
 pub struct DeleteArgs {
-    /// Its id, or as much of it as only it has.
+    /// Thread id or unique prefix
     pub thread: String,
-    /// Do not ask first.
+    /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
 }
@@ -321,7 +322,7 @@ pub struct JsonArgs {
 /// What to look at.
 #[derive(Debug, Clone, clap::Args)]
 pub struct DoctorArgs {
-    /// Write all of it into a file for a bug report, without secrets.
+    /// Write everything to a file for a bug report, without secrets
     #[arg(long, value_name = "FILE")]
     pub bundle: Option<PathBuf>,
     /// Print JSON.
@@ -336,5 +337,47 @@ impl Command {
             self,
             Self::Completions { .. } | Self::Demo(_) | Self::New(_) | Self::Worker(_)
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Args;
+
+    /// What is wrong with the help of a command and of those below it.
+    fn faults_of(command: &mut clap::Command) -> Vec<String> {
+        let name = command.get_name().to_owned();
+        let about = command.get_about().map(ToString::to_string);
+        let mut faults = Vec::new();
+        if about.is_some_and(|about| about.chars().count() > 72) {
+            faults.push(format!("{name}: the summary is longer than 72 characters"));
+        }
+        let long = command.render_long_help().to_string();
+        let short = command.render_help().to_string();
+        for line in short.lines().chain(long.lines()) {
+            if line.chars().count() > 80 {
+                faults.push(format!("{name}: `{line}` is wider than 80 columns"));
+            }
+        }
+        for below in command.get_subcommands_mut() {
+            faults.extend(faults_of(below));
+        }
+        faults
+    }
+
+    #[test]
+    fn help_fits_a_terminal_of_eighty_columns() {
+        let mut command = Args::command();
+        command.build();
+        let faults = faults_of(&mut command);
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
+
+    #[test]
+    fn a_long_summary_is_found() {
+        let mut command = clap::Command::new("x").about("a ".repeat(40));
+        assert_eq!(faults_of(&mut command).len(), 1);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// `30s`, `10m`, `2h` or `1d`, a hundred days at most.
 pub fn interval(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no time: write 30s, 10m, 2h or 1d");
+    let wrong = || format!("`{text}` is not a time: write 30s, 10m, 2h or 1d");
     let is_digit = |c: char| c.is_ascii_digit();
     let split = text.find(|c| !is_digit(c)).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);

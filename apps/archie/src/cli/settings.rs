@@ -296,14 +296,14 @@ fn store_of(text: &str) -> anyhow::Result<Store> {
     if text.starts_with("postgres://") || text.starts_with("postgresql://") {
         return Ok(Store::Postgres(text.to_owned()));
     }
-    bail!("`{text}` is no store: write sqlite:PATH or postgres://USER@HOST/DATABASE")
+    bail!("`{text}` is not a store: write sqlite:PATH or postgres://USER@HOST/DATABASE")
 }
 
 fn engine_of(text: &str) -> anyhow::Result<Engine> {
     match text.strip_prefix("restate:") {
         Some(url) if names_host(url) => Ok(Engine::Restate(url.trim_end_matches('/').to_owned())),
         None if text == "local" => Ok(Engine::Local),
-        _ => bail!("`{text}` is no engine: write local or restate:http://HOST:PORT"),
+        _ => bail!("`{text}` is not an engine: write local or restate:http://HOST:PORT"),
     }
 }
 
@@ -318,7 +318,7 @@ fn names_host(url: &str) -> bool {
 /// Dollars, tokens or calls.
 fn budget_of(text: &str) -> anyhow::Result<Limits> {
     let wrong =
-        || format!("`{text}` is no budget: write dollars (0.50), tokens (20000t) or calls (30c)");
+        || format!("`{text}` is not a budget: write dollars (0.50), tokens (20000t) or calls (30c)");
     if let Some(tokens) = text.strip_suffix('t') {
         return Ok(Limits::of(
             Meter::Tokens,

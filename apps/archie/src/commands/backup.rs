@@ -16,11 +16,11 @@ use crate::say::Say;
 
 pub(super) async fn run(args: &BackupArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
     let Store::Sqlite(path) = &home.settings.store else {
-        bail!("the threads are in PostgreSQL; `pg_dump` copies them while others go on");
+        bail!("the threads are in PostgreSQL; back them up with `pg_dump` while they are in use");
     };
     let file = args.file.display();
     if args.file.exists() {
-        bail!("{file} exists; a backup is written over nothing");
+        bail!("`{file}` already exists; refusing to overwrite it");
     }
     let _waiting = say.waiting("copying");
     let store = Sqlite::open(path)?;

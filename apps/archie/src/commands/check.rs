@@ -11,7 +11,7 @@ use crate::home::Home;
 use crate::say::Say;
 
 pub(super) async fn run(args: &JsonArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
-    let waiting = say.waiting("opening parked threads");
+    let waiting = say.waiting("opening paused threads");
     let mut parked = Vec::new();
     home.each_row(|row| {
         if row.head.status != Status::Idle {
@@ -43,7 +43,7 @@ pub(super) async fn run(args: &JsonArgs, home: &Home, say: &dyn Say) -> anyhow::
             say.line(&format!("{thread}: {why}"));
         }
         say.line(&format!(
-            "{looked} parked threads, {} would not go on",
+            "{looked} paused threads, {} cannot be resumed",
             bad.len()
         ));
     }

@@ -50,7 +50,7 @@ async fn state(named: &str, home: &Home) -> anyhow::Result<Map<String, Json>> {
         Some((prefix, entry)) => {
             let entry = entry
                 .parse()
-                .with_context(|| format!("`{entry}` is no entry"))?;
+                .with_context(|| format!("`{entry}` is not an entry"))?;
             (prefix, Some(Seq(entry)))
         }
         None => (named, None),

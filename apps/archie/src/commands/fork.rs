@@ -30,7 +30,7 @@ pub(super) async fn run(args: &ForkArgs, home: &Home, say: &dyn Say) -> anyhow::
         let state = state.map_or(Ok(Json::Null), |state| state.values.decode())?;
         let update = agent.manner().with_model(&state, &model.to_string());
         other = Some(
-            update.with_context(|| format!("`{}` cannot go on with another model", row.graph))?,
+            update.with_context(|| format!("`{}` cannot resume with another model", row.graph))?,
         );
     }
     thread.copy_to(to.clone(), args.at.map(Seq), other).await?;

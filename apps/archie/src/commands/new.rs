@@ -16,7 +16,7 @@ pub(super) fn run(args: &NewArgs, say: &dyn Say) -> anyhow::Result<Exit> {
             .chars()
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
     if !is_name {
-        bail!("`{name}` is no name for an agent: small letters, digits and _, a letter first");
+        bail!("`{name}` is not a name for an agent: small letters, digits and _, a letter first");
     }
     let folder = Path::new(name);
     if folder.exists() {
@@ -61,7 +61,7 @@ fn by_path(checkout: &Path) -> anyhow::Result<String> {
     for (name, path) in CRATES {
         let path = root.join(path);
         if !path.join("Cargo.toml").exists() {
-            bail!("{} is no checkout: it has no {name}", checkout.display());
+            bail!("{} is not a checkout: it has no {name}", checkout.display());
         }
         lines.push(format!(
             "{name} = {{ path = {:?} }}",

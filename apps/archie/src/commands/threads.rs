@@ -173,7 +173,7 @@ pub(super) async fn import(args: &ImportArgs, home: &Home, say: &dyn Say) -> any
         .with_context(|| format!("{} cannot be read", args.file.display()))?;
     let archive = Archive::from_bytes(&bytes).with_context(|| {
         format!(
-            "{} is no thread that `archie export` wrote",
+            "{} is not a thread that `archie export` wrote",
             args.file.display()
         )
     })?;
@@ -193,7 +193,7 @@ pub(super) async fn import(args: &ImportArgs, home: &Home, say: &dyn Say) -> any
 pub(super) async fn delete(args: &DeleteArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
     let (_, row) = home.find(&args.thread).await?;
     if !args.yes {
-        let sure = say.ask(&format!("Delete {} for good? [y/N] ", row.thread))?;
+        let sure = say.ask(&format!("Delete {} permanently? [y/N] ", row.thread))?;
         if !sure.is_some_and(|sure| sure.trim().eq_ignore_ascii_case("y")) {
             say.line("nothing was deleted");
             return Ok(Exit::Done);
@@ -231,7 +231,7 @@ fn status_of(text: &str) -> anyhow::Result<Status> {
     match all.into_iter().find(|status| status.as_str() == text) {
         Some(status) => Ok(status),
         None => bail!(
-            "`{text}` is no status; there are {}",
+            "`{text}` is not a status; there are {}",
             all.map(Status::as_str).join(", ")
         ),
     }

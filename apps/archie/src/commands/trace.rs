@@ -29,7 +29,7 @@ pub(super) async fn trace(args: &TraceArgs, home: &Home, say: &dyn Say) -> anyho
             "thread": row.thread, "spans": spans, "to": url, "project": args.project
         })),
         false => say.line(&format!(
-            "{}: {spans} spans are at {url}, project {}; what goes on is sent when it has ended",
+            "{}: {spans} spans are at {url}, project {}; spans that are still open are sent when they end",
             row.thread, args.project
         )),
     }

@@ -81,7 +81,7 @@ impl FromStr for Origin {
     fn from_str(text: &str) -> Result<Self, NotAnOrigin> {
         let url: Url = text
             .parse()
-            .map_err(|error| NotAnOrigin(format!("`{text}` is no address: {error}")))?;
+            .map_err(|error| NotAnOrigin(format!("`{text}` is not an address: {error}")))?;
         Self::of(&url)
     }
 }

@@ -80,7 +80,7 @@ impl Http {
         let method = call
             .method
             .parse()
-            .map_err(|_| not_sent(format!("`{}` is no method", call.method)))?;
+            .map_err(|_| not_sent(format!("`{}` is not a method", call.method)))?;
         let mut headers = HeaderMap::new();
         let secret = call.credential.as_ref().map(|credential| {
             (
@@ -91,7 +91,7 @@ impl Http {
         for (name, value) in call.headers.iter().cloned().chain(secret) {
             let name: HeaderName = name
                 .parse()
-                .map_err(|_| not_sent(format!("`{name}` is no header")))?;
+                .map_err(|_| not_sent(format!("`{name}` is not a header")))?;
             // Not told: it may be the secret.
             let value: HeaderValue = value
                 .parse()

@@ -105,7 +105,7 @@ fn ctrl_c_keeps_the_thread_and_says_how_to_go_on() {
     terminal.presses("C-c");
     let screen = terminal.shows(PROMPT);
     assert!(
-        screen.contains("the thread is kept, go on with `archie resume"),
+        screen.contains("the thread is kept; continue with `archie resume"),
         "{screen}"
     );
     terminal.types(&format!("resume {}", desk.thread()));

@@ -18,7 +18,7 @@ pub(super) fn read(
             "the server wants to ask something in the middle of the call, which is not supported",
         )),
         Ok(_) => Err(ToolError::unknown(
-            "the server goes on with it in the background, and we cannot follow it there",
+            "the server continues it in the background, where it cannot be followed",
         )),
         Err(ServiceError::McpError(error)) if is_refusal(error.code) => Err(ToolError::failed(
             format!("the server refused the call: {}", error.message),

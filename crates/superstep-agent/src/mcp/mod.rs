@@ -313,7 +313,7 @@ async fn call(
     cx: &ToolCx,
 ) -> Result<ToolOutput, ToolError> {
     let Json::Object(args) = args else {
-        return Err(ToolError::failed("the arguments are no object"));
+        return Err(ToolError::failed("the arguments are not an object"));
     };
     let mut params = CallToolRequestParams::new(tool).with_arguments(args);
     let meta = json!({

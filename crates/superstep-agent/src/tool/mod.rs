@@ -85,7 +85,7 @@ pub struct Tool {
 ///
 /// let send: Tool = tool("send_mail", "Sends a mail.", |mail: Mail, cx| async move {
 ///     if !mail.to.contains('@') {
-///         return Err(ToolError::failed("that is no address"));
+///         return Err(ToolError::failed("that is not an address"));
 ///     }
 ///     Ok(format!("sent under {}", cx.idempotency_key()))
 /// })
@@ -122,7 +122,7 @@ fn read<A: DeserializeOwned>(args: Json) -> Result<A, ToolError> {
 /// Whatever it gave was given: that it cannot be written as JSON comes too late to say that nothing happened.
 fn shown(value: &impl Serialize) -> Result<ToolOutput, ToolError> {
     ToolOutput::of(value)
-        .map_err(|error| ToolError::unknown(format!("it gave something that is no JSON: {error}")))
+        .map_err(|error| ToolError::unknown(format!("its result is not JSON: {error}")))
 }
 
 impl Tool {

@@ -35,7 +35,7 @@ pub enum ToolFault {
         name: String,
     },
     /// Arguments are an object, at every provider.
-    #[error("the arguments of the tool `{name}` are no object; take a struct with named fields")]
+    #[error("the arguments of the tool `{name}` are not an object; use a struct with named fields")]
     NotAnObject {
         /// The tool.
         name: String,

@@ -84,7 +84,8 @@ fn join<S>(builder: &mut GraphBuilder<S>, to: &str, sources: &[String]) {
             }),
         }
     }
-    if sources.len() < 2 {
+    let distinct: BTreeSet<_> = sources.iter().collect();
+    if distinct.len() < 2 {
         builder.faults.push(BuildFault::SmallJoin {
             target: to.to_string(),
         });

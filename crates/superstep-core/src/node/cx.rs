@@ -319,7 +319,7 @@ impl NodeCx {
             return Ok(Some(answer.clone()));
         }
         if self.0.info.stateless {
-            let why = "a stateless subgraph cannot ask: nothing of it is stored to go on from";
+            let why = "a stateless subgraph cannot ask: nothing of it is stored to resume from";
             return Err(NodeError::of_kind(FailureKind::StatelessInterrupt, why));
         }
         scope.open.insert(draft.key.clone(), draft);

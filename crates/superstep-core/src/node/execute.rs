@@ -319,7 +319,7 @@ impl Output {
     pub(crate) fn from_cache(ops: &dyn StateOps, bytes: &[u8]) -> Result<Self, NodeError> {
         match Self::read(ops, bytes, &cache_thread())? {
             Stored::Output(output) => Ok(output),
-            Stored::End(_) => Err(unreadable("it is no result")),
+            Stored::End(_) => Err(unreadable("it is not a result")),
         }
     }
 

@@ -179,8 +179,11 @@ impl Editing {
         let last = self.position.root().map_or(&[][..], |root| &root.last);
         match last {
             [node] => Ok(node.clone()),
+            [] => Err(OpenError::AmbiguousNode {
+                nodes: "no node".to_owned(),
+            }),
             nodes => {
-                let names: Vec<_> = nodes.iter().map(NodeName::as_str).collect();
+                let names: Vec<_> = nodes.iter().map(|node| format!("`{node}`")).collect();
                 Err(OpenError::AmbiguousNode {
                     nodes: names.join(", "),
                 })

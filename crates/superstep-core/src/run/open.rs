@@ -272,7 +272,7 @@ impl Run {
             task: None,
             kind: FailureKind::Poisoned,
             message: format!(
-                "taken up {} times without getting anywhere; resume it to try again",
+                "recovered {} times without progress; resume it to try again",
                 self.options.recoveries_max
             ),
             attempts: self.pending.recoveries,

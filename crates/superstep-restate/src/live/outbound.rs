@@ -166,7 +166,7 @@ pub(super) async fn send_all(client: Client, outbox: std::sync::Arc<Outbox>) {
             Err(error) => {
                 connection = None;
                 if !std::mem::replace(&mut is_down, true) {
-                    tracing::warn!(%error, "live events are not sent: Redis does not take them; runs go on, and it is tried again");
+                    tracing::warn!(%error, "live events are not sent: Redis does not accept them; runs continue, and sending is retried");
                 }
                 match error.is_io_error() {
                     true => outbox.give_back(batch),

@@ -211,6 +211,10 @@ impl LocalDriver {
         answers: &[Answer],
         options: &RunOptions,
     ) -> Result<Option<RequestEnd>, DriveError> {
+        // An answer that this process cannot act on stays with the caller, who gives it to another process.
+        if self.inner.draining.load(Ordering::SeqCst) {
+            return Err(DriveError::Draining);
+        }
         self.store().answer(thread, answers).await?;
         match self
             .run(thread, graph, ThreadRequest::Resume, options)

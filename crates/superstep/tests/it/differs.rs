@@ -39,6 +39,20 @@ async fn differs_an_unknown_target_is_an_error() {
     assert_eq!(failures(&failed)[0].1.code(), "node-undeclared-target");
 }
 
+#[test]
+fn a_join_of_one_node_named_twice_is_an_error() {
+    let small = Graph::<Log>::builder("g")
+        .node("a", says("a"))
+        .node("b", says("b"))
+        .edge(START, "a")
+        .join(&["a", "a"], "b")
+        .edge("b", END)
+        .build()
+        .unwrap_err();
+    let target = "b".to_owned();
+    assert_eq!(small.faults, [BuildFault::SmallJoin { target }]);
+}
+
 #[tokio::test]
 async fn differs_goto_and_edges_exclude_each_other() {
     async fn goes(_: View<Log>, _: NodeCx) -> Result<Command<Log>, NodeError> {

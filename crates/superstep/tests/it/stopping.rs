@@ -122,6 +122,27 @@ async fn a_cancelled_thread_goes_on_when_it_is_resumed() {
 }
 
 #[tokio::test]
+async fn a_runtime_that_drains_stores_no_answer() {
+    let store = Memory::default();
+    let graph = {
+        let builder = Graph::builder("asking").node("ask", crate::kit::asks("q"));
+        let builder = builder.edge(START, "ask").edge("ask", END);
+        builder.build().unwrap()
+    };
+    let runtime = Runtime::new(store.clone());
+    let thread = runtime.thread(&graph, "t").unwrap();
+    thread.start(LogUpdate::default()).await.unwrap();
+    runtime.drain().await;
+    let refused = thread.answer_only("yes").await.unwrap_err();
+    assert_eq!(refused.code(), "drive-draining");
+    assert_eq!(thread.questions().await.unwrap().len(), 1);
+
+    let next = Runtime::new(store).thread(&graph, "t").unwrap();
+    let done = next.answer_only("yes").await.unwrap().unwrap();
+    assert_eq!(done.outcome, Outcome::Finished);
+}
+
+#[tokio::test]
 async fn a_drained_run_stops_at_its_barrier_and_another_runtime_goes_on() {
     let (first, go) = (Count::default(), Arc::new(Notify::new()));
     let there = Arc::new(Notify::new());

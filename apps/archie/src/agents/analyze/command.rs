@@ -22,19 +22,19 @@ use crate::talk::{Manner, Talk};
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct AnalyzeArgs {
-    /// What is to be decided; asked for if it is not given.
+    /// Question to decide. Default: asks for it
     #[arg(long)]
     pub query: Option<String>,
-    /// The folder with your notes (.txt and .md).
+    /// Folder with your notes (.txt and .md)
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub inputs: Option<PathBuf>,
-    /// Read the subfolders, too.
+    /// Also read subfolders
     #[arg(long)]
     pub recursive: bool,
-    /// Look at a finished analysis again: reopens what a changed note no longer supports.
+    /// Check a finished analysis against changed notes, and reopen what they no longer support
     #[arg(long, value_name = "THREAD", conflicts_with_all = ["query", "inputs"])]
     pub recheck: Option<String>,
-    /// Print the result as JSON, and everything else to stderr.
+    /// Print the result as JSON, and everything else to stderr
     #[arg(long)]
     pub json: bool,
 }
@@ -221,12 +221,12 @@ async fn recheck(prefix: &str, talk: &Talk<'_>) -> anyhow::Result<Exit> {
     let say = talk.say;
     let mut state = get_final_output(&*thread).await?;
     if state.analysis_output.is_empty() {
-        bail!("this analysis is not finished; go on with `archie resume {id}`");
+        bail!("this analysis is not finished; continue with `archie resume {id}`");
     }
     let read = inputs::read_files(Path::new(&state.inputs.folder), state.inputs.recursive)?;
     let changed = changed_files(&state, &read);
     if changed.is_empty() {
-        say.line("no note has changed; everything stands as it was");
+        say.line("no note has changed; the analysis is unchanged");
         return Ok(Exit::Done);
     }
     say.line(&format!("changed: {}", one_line(&changed.join(", "))));

@@ -28,25 +28,25 @@ pub struct ApiArgs {
 /// What to do.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Subcommand)]
 pub enum ApiCommand {
-    /// Add an API by its OpenAPI 3 document, or say other hosts for one.
+    /// Add an API from its OpenAPI 3 document, or change its hosts
     Add(AddArgs),
-    /// List the APIs that can be asked.
+    /// List APIs
     List {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Show an API: its hosts, categories and calls.
+    /// Show an API's hosts, categories and calls
     Show {
-        /// Its name.
+        /// Name of the API
         name: String,
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Forget an API that was added.
+    /// Remove an API
     Remove {
-        /// Its name.
+        /// Name of the API
         name: String,
     },
 }
@@ -54,25 +54,27 @@ pub enum ApiCommand {
 /// What to add.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct AddArgs {
-    /// The document: a file or an address, JSON or YAML; or `audius`, which comes with the program.
+    /// OpenAPI document: file or URL, JSON or YAML; or the built-in `audius`
     #[arg(value_name = "FILE|URL")]
     pub source: String,
-    /// What to call it, as in `archie atris --api NAME`.
+    /// Name for `archie atris --api NAME`
     #[arg(long)]
     pub name: String,
-    /// A host that it may call, HOST, HOST:PORT or an address; several are tried in turn. A private address is called only if it is said here as a number.
+    /// Host that may be called: HOST, HOST:PORT or URL
+    ///
+    /// Repeat the option for several hosts, which are tried in turn. A private address must be given here as a number.
     #[arg(long = "allow-host", value_name = "HOST")]
     pub allow_host: Vec<String>,
-    /// The environment variable with its key or token. It goes to the first host and to no other.
+    /// Environment variable with the key, which is sent to the first host only
     #[arg(long, value_name = "VARIABLE")]
     pub key_env: Option<String>,
-    /// The header that the key goes in.
+    /// Header for the key
     #[arg(long, value_name = "HEADER", default_value = "Authorization")]
     pub key_header: String,
-    /// What stands before the key.
+    /// Text before the key
     #[arg(long, value_name = "TEXT", default_value = "Bearer ")]
     pub key_prefix: String,
-    /// It drops a second call with the same Idempotency-Key, so that calls may be made again after a crash.
+    /// The API deduplicates by Idempotency-Key, so calls may be repeated
     #[arg(long)]
     pub keyed: bool,
 }
@@ -245,7 +247,7 @@ fn said_host(said: &str, servers: &[String], path: &str) -> anyhow::Result<Strin
     if said.contains("://") {
         let url: reqwest::Url = said
             .parse()
-            .with_context(|| format!("`{said}` is no host"))?;
+            .with_context(|| format!("`{said}` is not a host"))?;
         Origin::of(&url)?;
         return Ok(match url.path() {
             "/" => format!("{}{path}", said.trim_end_matches('/')),
@@ -255,7 +257,7 @@ fn said_host(said: &str, servers: &[String], path: &str) -> anyhow::Result<Strin
     // On a network of one's own there is rarely a certificate.
     let origin: Origin = format!("https://{said}")
         .parse()
-        .with_context(|| format!("`{said}` is no host"))?;
+        .with_context(|| format!("`{said}` is not a host"))?;
     let scheme = if private(&origin).is_some() {
         "http"
     } else {

@@ -95,7 +95,7 @@ impl Thinker {
             .map(|parameter| parameter.name.as_str())
             .collect();
         let schema = json!({ "type": "object", "properties": fields, "required": names, "additionalProperties": false });
-        let read = |answer: &Json| answer.as_object().cloned().ok_or("it is no object");
+        let read = |answer: &Json| answer.as_object().cloned().ok_or("it is not an object");
         self.ask(llm, label, told, schema, read, cx).await
     }
 

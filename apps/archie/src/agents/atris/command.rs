@@ -19,21 +19,21 @@ use crate::talk::{Manner, Talk};
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct AtrisArgs {
-    /// What you want to know, in your words; asked for if it is not given.
+    /// Your question. Default: asks for it
     pub query: Option<String>,
-    /// Of which API; `archie api list` says which there are. Audius if none is said.
+    /// API to ask, see `archie api list`. Default: audius
     #[arg(long, value_name = "NAME")]
     pub api: Option<String>,
-    /// Ask on this thread, which remembers the host that answered and what went wrong.
+    /// Continue this thread, which remembers hosts and errors
     #[arg(long, value_name = "THREAD")]
     pub thread: Option<String>,
-    /// Answer only from what was answered before.
+    /// Answer only from recorded responses
     #[arg(long)]
     pub offline: bool,
-    /// Show what each node wrote, and how often which error came.
+    /// Show each node's update and the counts of errors
     #[arg(long)]
     pub debug: bool,
-    /// Print the result as JSON, and everything else to stderr.
+    /// Print the result as JSON, and everything else to stderr
     #[arg(long)]
     pub json: bool,
     /// What else.
@@ -44,7 +44,7 @@ pub struct AtrisArgs {
 /// What else can be done.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Subcommand)]
 pub enum AtrisCommand {
-    /// Ask again and again, and say what has changed.
+    /// Repeat a question and report what changed
     Watch(WatchArgs),
 }
 
@@ -108,7 +108,7 @@ pub(super) fn addressed(query: &str, api: Option<&str>) -> anyhow::Result<String
 /// Workers of a cluster reach the world in their own way; that they must not has to be said to them.
 pub(super) fn refuse_offline_elsewhere(offline: bool, home: &Home) -> anyhow::Result<()> {
     if offline && home.settings.engine != Engine::Local {
-        bail!("--offline is for threads that this process drives; leave --engine away");
+        bail!("`--offline` cannot be combined with `--engine`");
     }
     Ok(())
 }

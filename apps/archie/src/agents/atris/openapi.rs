@@ -35,7 +35,7 @@ pub enum Unfit {
     #[error("it is neither JSON nor YAML: {0}")]
     NotText(String),
     /// Something else.
-    #[error("it is no OpenAPI 3 document: {0}")]
+    #[error("it is not an OpenAPI 3 document: {0}")]
     NotOpenApi(String),
     /// Points to another document.
     #[error("it refers to another document (`{0}`); bundle it into one first")]
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
                     continue;
                 };
                 let Some(operation) = operation.as_object() else {
-                    return Err(Unfit::NotOpenApi(format!("{method} {path} is no object")));
+                    return Err(Unfit::NotOpenApi(format!("{method} {path} is not an object")));
                 };
                 if apis.len() >= CALLS_MAX {
                     return Err(Unfit::TooMuch("5000 calls"));

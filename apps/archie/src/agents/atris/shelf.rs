@@ -47,7 +47,7 @@ impl Shelf {
     /// Adds one, or replaces it.
     pub async fn put(&self, catalogue: &Catalogue) -> anyhow::Result<()> {
         if let Some(why) = name_fault(&catalogue.name) {
-            bail!("`{}` is no name for an API: {why}", catalogue.name);
+            bail!("`{}` is not a name for an API: {why}", catalogue.name);
         }
         let put = PutItem {
             namespace: place()?,

@@ -38,25 +38,25 @@ pub const WAIT: &str = "wait_node";
 /// What to watch.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct WatchArgs {
-    /// What you want to know, with everything that the call needs.
+    /// Your question, with every value that the call needs
     #[arg(required_unless_present = "resume")]
     pub query: Option<String>,
-    /// Of which API.
+    /// API to ask
     #[arg(long, value_name = "NAME")]
     pub api: Option<String>,
-    /// How long to wait between two looks: 30s, 10m, 2h, 1d.
+    /// Time between two checks: 30s, 10m, 2h, 1d
     #[arg(long, default_value = "10m", value_name = "TIME", value_parser = interval)]
     pub every: Duration,
-    /// Leave after so many looks; the thread goes on waiting.
+    /// Exit after N checks; the thread stays paused
     #[arg(long, value_name = "N")]
     pub looks: Option<u64>,
-    /// Go on with a watch that was begun before.
+    /// Resume a watch
     #[arg(long, value_name = "THREAD", conflicts_with_all = ["query", "api"])]
     pub resume: Option<String>,
-    /// Answer only from what was answered before.
+    /// Answer only from recorded responses
     #[arg(long)]
     pub offline: bool,
-    /// Print one JSON object for each look.
+    /// Print one JSON object for each check
     #[arg(long)]
     pub json: bool,
 }
@@ -230,7 +230,7 @@ pub async fn watch_with(
         Some(prefix) => {
             let (_, row) = talk.home.find(prefix).await?;
             if row.graph != NAME {
-                bail!("{} is no watch", row.thread);
+                bail!("{} is not a watch", row.thread);
             }
             let thread = agent.thread(
                 &talk.home.runtime,
@@ -304,7 +304,7 @@ async fn watch(
                 .map(|open| Asked::of(&open.question))
                 .transpose()?;
             let asked = asked.context(
-                "the watch stands still and waits for nothing; `archie resume` goes on with it",
+                "the watch has stopped; `archie resume` resumes it",
             )?;
             display::display(talk, agent, &asked).await?;
             display::announce(talk.home, talk.say, &thread.id()).await?;

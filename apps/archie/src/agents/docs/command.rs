@@ -27,64 +27,64 @@ use crate::user_folder::{UserFolder, resolve_named};
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct DocsArgs {
-    /// The folder to describe.
+    /// Folder to document
     #[arg(default_value = ".", value_hint = clap::ValueHint::DirPath)]
     pub folder: PathBuf,
-    /// Where the pages go; `.arch-docs` in the folder if it is not said.
+    /// Folder for the pages. Default: `.arch-docs` in the folder
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub output: Option<PathBuf>,
-    /// Only these agents, by name; all if none are named.
+    /// Run only these agents. Default: all
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub agents: Vec<String>,
-    /// How much is spent on it: quick refines once, normal three times, deep five times.
+    /// Refinements: quick one, normal three, deep five
     #[arg(long, value_enum, default_value_t = Depth::Normal)]
     pub depth: Depth,
-    /// The score from 0 to 100 that is good enough.
+    /// Score from 0 to 100 at which an agent stops refining
     #[arg(long, value_name = "SCORE", default_value_t = 80, value_parser = clap::value_parser!(u32).range(0..=100))]
     pub clarity_threshold: u32,
-    /// Let what each agent came to before, with the same model, say which score is good enough.
+    /// Derive the threshold from earlier scores with the same model
     #[arg(long)]
     pub learn_threshold: bool,
-    /// Refine this often at most; else what --depth says.
+    /// Maximum number of refinements. Default: set by --depth
     #[arg(long, value_name = "N")]
     pub max_iterations: Option<u32>,
-    /// A refinement that gains less is the last.
+    /// Stop after a refinement that gains fewer points
     #[arg(long, value_name = "POINTS", default_value_t = 5)]
     pub min_improvement: u32,
-    /// Write once, score once, and leave it at that.
+    /// Write and score once, without refinement
     #[arg(long)]
     pub no_self_questioning: bool,
-    /// Answer the questions of a round side by side, each by a call of its own.
+    /// Answer the questions of a round in parallel, one call each
     #[arg(long)]
     pub parallel_answers: bool,
-    /// Let the model fetch more files of the folder when it refines.
+    /// Let the model read more files of the folder when it refines
     #[arg(long)]
     pub tools: bool,
-    /// Give what one agent leaves open to the others, for one more round.
+    /// Pass open questions to the other agents for one more round
     #[arg(long)]
     pub share_questions: bool,
-    /// Ask before each refinement: shows the scores, the questions and the price.
+    /// Ask before each refinement, with scores, questions and cost
     #[arg(long)]
     pub gate: bool,
-    /// Only files that match; may be given several times.
+    /// Include only matching files; repeatable
     #[arg(long, value_name = "GLOB")]
     pub include: Vec<String>,
-    /// No files that match; may be given several times.
+    /// Exclude matching files; repeatable
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
-    /// Make anew only what the tree has changed, whatever model and settings it was made with.
+    /// Rewrite only pages whose sources changed, for any model and settings
     #[arg(long, conflicts_with_all = ["since", "force", "check"])]
     pub incremental: bool,
-    /// Make anew only what differs from this commit.
+    /// Rewrite only pages whose sources differ from this commit
     #[arg(long, value_name = "COMMIT", conflicts_with_all = ["force", "check"])]
     pub since: Option<String>,
-    /// Make everything anew.
+    /// Rewrite every page
     #[arg(long, conflicts_with = "check")]
     pub force: bool,
-    /// Only say whether the pages still describe the tree; fails if not. Asks no model.
+    /// Check whether the pages are up to date, without a model
     #[arg(long)]
     pub check: bool,
-    /// Print the result as JSON, and everything else to stderr.
+    /// Print the result as JSON, and everything else to stderr
     #[arg(long)]
     pub json: bool,
 }
@@ -92,11 +92,11 @@ pub struct DocsArgs {
 /// How much is spent on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Depth {
-    /// One refinement.
+    /// One refinement
     Quick,
-    /// Three.
+    /// Three refinements
     Normal,
-    /// Five.
+    /// Five refinements
     Deep,
 }
 

@@ -72,7 +72,7 @@ pub fn parse(text: &str) -> Result<Diagram, NoDiagram> {
         Some("erDiagram") => Kind::Entity,
         Some("stateDiagram" | "stateDiagram-v2") => Kind::State,
         other => {
-            let why = format!("`{}` is no kind of diagram", other.unwrap_or_default());
+            let why = format!("`{}` is not a kind of diagram", other.unwrap_or_default());
             return Err(NoDiagram { line: at, why });
         }
     };
@@ -80,7 +80,7 @@ pub fn parse(text: &str) -> Result<Diagram, NoDiagram> {
         && let Some(direction) = words.next()
         && !["TD", "TB", "BT", "LR", "RL"].contains(&direction)
     {
-        let why = format!("`{direction}` is no direction");
+        let why = format!("`{direction}` is not a direction");
         return Err(NoDiagram { line: at, why });
     }
     let mut reading = Reading {

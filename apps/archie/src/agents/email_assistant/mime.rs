@@ -225,7 +225,7 @@ pub const KEY_HEADER: &str = "X-Archie-Key";
 
 fn mailbox(who: &str) -> anyhow::Result<Mailbox> {
     who.parse()
-        .with_context(|| format!("`{who}` is no address"))
+        .with_context(|| format!("`{who}` is not an address"))
 }
 
 fn plain_text(message: &Message<'_>) -> Option<String> {

@@ -269,7 +269,7 @@ impl Bench {
     fn event(&self, meeting: &Meeting, cx: &ToolCx) -> Result<Event, ToolError> {
         let moment = |text: &str| {
             calendar::moment(text).ok_or_else(|| {
-                ToolError::failed(format!("`{text}` is no time; write YYYY-MM-DDTHH:MM:SS"))
+                ToolError::failed(format!("`{text}` is not a time; write YYYY-MM-DDTHH:MM:SS"))
             })
         };
         let attendees = meeting.attendees.iter().map(|who| address(who));

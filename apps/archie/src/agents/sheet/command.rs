@@ -28,28 +28,28 @@ pub struct SheetArgs {
     /// Something else than a new analysis.
     #[command(subcommand)]
     pub other: Option<SheetCommand>,
-    /// The workbook (.xlsx or .xlsm). It is never written.
+    /// Workbook (.xlsx or .xlsm), which is never written to
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub file: Option<PathBuf>,
-    /// Begin with the workbook as it was after a step of another thread, and not with a file.
+    /// Start with the workbook after a step of another thread
     #[arg(long, value_name = "THREAD@STEP", conflicts_with = "file")]
     pub from: Option<String>,
-    /// What is to be done with it; asked for if it is not given.
+    /// What to do with the workbook. Default: asks for it
     #[arg(long)]
     pub instruction: Option<String>,
-    /// What else there is to know.
+    /// Background information
     #[arg(long, default_value = "")]
     pub context: String,
-    /// Let an informer look things up in the sheets.
+    /// Let an informer look things up in the sheets
     #[arg(long)]
     pub with_informer: bool,
-    /// How what the informer finds is shown to the planner.
+    /// Form of the informer's findings
     #[arg(long, value_enum, default_value_t)]
     pub informer_form: Form,
-    /// How often the planner is asked.
+    /// Maximum number of planner calls
     #[arg(long, default_value_t = 10, value_name = "N")]
     pub max_steps: u32,
-    /// How the planner says what to do: as calls of tools, or as text for models that cannot.
+    /// How the planner acts: tool calls, or text for models without them
     #[arg(long, value_enum, default_value_t)]
     pub actions: Actions,
     /// What all runs of code have in common.
@@ -60,22 +60,22 @@ pub struct SheetArgs {
 /// What all runs of code have in common.
 #[derive(Debug, Clone, clap::Args)]
 pub struct CommonArgs {
-    /// Where the results go.
+    /// Folder for the results
     #[arg(long, default_value = OUTPUT, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub output_dir: PathBuf,
-    /// Save all changes without asking.
+    /// Save all changes without asking
     #[arg(long)]
     pub yes: bool,
-    /// Run code without a sandbox: it can then do whatever you can, with all your files and the network.
+    /// Run code without a sandbox, with all your files and the network
     #[arg(long)]
     pub unsandboxed: bool,
-    /// How long one run of code may take, in seconds.
+    /// Time limit of one run of code
     #[arg(long, default_value_t = 120, value_name = "SECONDS")]
     pub time_limit: u64,
-    /// How much memory one run of code may take, in megabytes.
+    /// Memory limit of one run of code
     #[arg(long, default_value_t = 3072, value_name = "MB")]
     pub memory_limit: u64,
-    /// Print the result as JSON, and everything else to stderr.
+    /// Print the result as JSON, and everything else to stderr
     #[arg(long)]
     pub json: bool,
 }
@@ -83,37 +83,37 @@ pub struct CommonArgs {
 /// Something else than a new analysis.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum SheetCommand {
-    /// Play a recipe (the code.py of an accepted run) on another workbook, without a model.
+    /// Apply the code.py of an accepted run to another workbook
     Replay {
-        /// The recipe.
+        /// Recipe: the code.py of an accepted run
         #[arg(value_hint = clap::ValueHint::FilePath)]
         recipe: PathBuf,
-        /// The workbook.
+        /// Workbook
         #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
         on: PathBuf,
         /// What all runs of code have in common.
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Analyse a German list of open posts by rules, without a model: sums, ageing, the ten largest, duplicates.
+    /// Analyze a German list of open items by rules, without a model
     OpenPosts {
-        /// The workbook.
+        /// Workbook
         #[arg(value_hint = clap::ValueHint::FilePath)]
         file: PathBuf,
-        /// The day that days are counted to, YYYY-MM-DD.
+        /// Reference date, YYYY-MM-DD
         #[arg(long, value_name = "DAY")]
         as_of: String,
         /// What all runs of code have in common.
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Write the workbook as it was after a step of a thread; step 0 is the input.
+    /// Write the workbook after a step of a thread; step 0 is the input
     At {
-        /// The thread, or the beginning of its id.
+        /// Thread id or unique prefix
         thread: String,
-        /// The step.
+        /// Step
         step: u32,
-        /// The file to write.
+        /// File to write
         #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
         output: PathBuf,
     },
@@ -143,7 +143,7 @@ pub async fn handle_sheet_command(args: &SheetArgs, talk: &Talk<'_>) -> anyhow::
             let read = Recipe::read(&text)?;
             if !read.approved {
                 bail!(
-                    "nobody has accepted what this recipe does; accept the changes of its run first"
+                    "the changes of this recipe's run were not accepted; accept them first"
                 );
             }
             play(read, on, common, talk).await
@@ -156,7 +156,7 @@ pub async fn handle_sheet_command(args: &SheetArgs, talk: &Talk<'_>) -> anyhow::
             let day = chrono::NaiveDate::parse_from_str(as_of, "%Y-%m-%d");
             let is_day = day.is_ok_and(|day| day.to_string() == *as_of);
             if !is_day {
-                bail!("`{as_of}` is no day; write YYYY-MM-DD");
+                bail!("`{as_of}` is not a day; write YYYY-MM-DD");
             }
             play(open_posts(as_of), file, common, talk).await
         }

@@ -47,9 +47,9 @@ pub struct Agreement {
     pub sum_of: Option<String>,
 }
 
-/// A file that is no recipe.
+/// A file that is not a recipe.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("this is no recipe: {0}; a recipe is the `code.py` that `archie sheet` writes")]
+#[error("this is not a recipe: {0}; a recipe is the `code.py` that `archie sheet` writes")]
 pub struct NoRecipe(String);
 
 impl Recipe {

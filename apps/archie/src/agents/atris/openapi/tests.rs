@@ -126,7 +126,7 @@ fn hostile_documents_are_refused() {
         ("nothing to call", document(json!({ "paths": {} }))),
         ("no paths", json!({ "openapi": "3.0.0" })),
         (
-            "a path that is no object",
+            "a path that is not an object",
             document(json!({ "paths": { "/a": { "get": 7 } } })),
         ),
         ("a list", json!([1, 2])),

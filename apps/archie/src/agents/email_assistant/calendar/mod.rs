@@ -46,7 +46,7 @@ pub enum NotMade {
     #[error("the meeting was not scheduled: {0:#}")]
     Refused(anyhow::Error),
     /// It may have been.
-    #[error("nobody knows whether the meeting was scheduled: {0:#}")]
+    #[error("it is not known whether the meeting was scheduled: {0:#}")]
     Unknown(anyhow::Error),
 }
 

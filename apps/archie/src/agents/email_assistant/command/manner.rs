@@ -78,7 +78,7 @@ fn summary(state: &MailState) -> Vec<String> {
         Some(Ended::Done) => lines.push("Done".to_owned()),
         Some(Ended::Ignored) => lines.push("left as it is".to_owned()),
         Some(Ended::Stopped) => lines.push(
-            "stopped at the budget; `archie mail ingest SOURCE --rerun` begins anew".to_owned(),
+            "stopped at the budget; `archie mail ingest SOURCE --rerun` starts over".to_owned(),
         ),
         Some(Ended::Drafted) | None => {}
     }

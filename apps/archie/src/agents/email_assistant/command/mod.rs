@@ -37,40 +37,40 @@ pub struct MailArgs {
 /// What to do with mail.
 #[derive(Debug, Clone, Subcommand)]
 pub enum MailCommand {
-    /// Sort the mails of a mailbox and draft answers; what needs you waits in the inbox.
+    /// Triage a mailbox and draft replies for the inbox
     Ingest(IngestArgs),
-    /// Show, follow and take back what was learned from you.
+    /// Show and revert what was learned from you
     #[command(subcommand)]
     Memory(MemoryCommand),
-    /// See a draft in other tones, side by side, and send the one you pick.
+    /// Show a draft in several tones and send the one you pick
     Tones(TonesArgs),
-    /// Sort mails of before with today's memory, and see what would change; nothing is kept or sent.
+    /// Triage past mails with today's memory, without effects
     TimeMachine(TimeMachineArgs),
-    /// Sign in to a mailbox: gmail, or imaps://USER@HOST.
+    /// Sign in to a mailbox: gmail, or imaps://USER@HOST
     Login(LoginArgs),
 }
 
 /// Which mails.
 #[derive(Debug, Clone, Default, Args)]
 pub struct IngestArgs {
-    /// A Maildir or mbox path, gmail:ACCOUNT, or imaps://USER@HOST.
+    /// Maildir or mbox path, gmail:ACCOUNT, or imaps://USER@HOST
     pub source: String,
-    /// Only mails to this address.
+    /// Read only mails to this address
     #[arg(long, value_name = "ADDRESS")]
     pub email: Option<String>,
-    /// Only mails of the last so many minutes.
+    /// Read only mails of the last N minutes
     #[arg(long, value_name = "N")]
     pub minutes_since: Option<u64>,
-    /// Mails that were read, too.
+    /// Include mails that are marked as read
     #[arg(long)]
     pub include_read: bool,
-    /// Begin anew with mails that were finished before.
+    /// Process finished mails again
     #[arg(long)]
     pub rerun: bool,
-    /// Also mails from yourself, and those that you have answered.
+    /// Include mails from yourself and mails that you answered
     #[arg(long)]
     pub skip_filters: bool,
-    /// Again and again, such as every 10m, until Control-C.
+    /// Repeat at this interval, such as 10m, until Ctrl-C
     #[arg(long, value_name = "TIME", value_parser = interval)]
     pub every: Option<Duration>,
     /// Print JSON.
@@ -81,32 +81,32 @@ pub struct IngestArgs {
 /// What to do with what was learned.
 #[derive(Debug, Clone, Subcommand)]
 pub enum MemoryCommand {
-    /// Show the lines.
+    /// Show the learned preferences
     Show {
-        /// Which list; all if none is named.
+        /// List of preferences. Default: all
         which: Option<Preferences>,
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Show every change, with its reason.
+    /// Show every change with its reason
     History {
-        /// Which list.
+        /// List of preferences
         which: Preferences,
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Bring back what a list was.
+    /// Restore an earlier version of a list
     Revert {
-        /// Which list.
+        /// List of preferences
         which: Preferences,
-        /// The number of the change; `history` lists them.
+        /// Number of the change, see `history`
         revision: u64,
     },
-    /// Forget a list and its history.
+    /// Delete a list and its history
     Forget {
-        /// Which list.
+        /// List of preferences
         which: Preferences,
     },
 }
@@ -114,13 +114,13 @@ pub enum MemoryCommand {
 /// Which draft, in which tones.
 #[derive(Debug, Clone, Args)]
 pub struct TonesArgs {
-    /// Item id of the draft, as `archie inbox` shows it.
+    /// Item id of the draft, see `archie inbox`
     #[arg(value_name = "ID")]
     pub item: String,
-    /// A tone, in your words; may be given several times.
+    /// Tone in your words; repeatable
     #[arg(long = "tone", value_name = "WORDS", default_values = ["brief", "warm", "formal"])]
     pub tones: Vec<String>,
-    /// Send this one without asking: its number or its words.
+    /// Send this one without asking: its number or its words
     #[arg(long, value_name = "TONE", conflicts_with = "json")]
     pub pick: Option<String>,
     /// Print JSON.
@@ -131,9 +131,9 @@ pub struct TonesArgs {
 /// Which mails of before.
 #[derive(Debug, Clone, Args)]
 pub struct TimeMachineArgs {
-    /// A Maildir or mbox path, gmail:ACCOUNT, or imaps://USER@HOST.
+    /// Maildir or mbox path, gmail:ACCOUNT, or imaps://USER@HOST
     pub source: String,
-    /// Mails of the last so many days.
+    /// Read mails of the last N days
     #[arg(long, default_value_t = 7)]
     pub days: u64,
     /// Print JSON.
@@ -144,12 +144,12 @@ pub struct TimeMachineArgs {
 /// Where to sign in.
 #[derive(Debug, Clone, Args)]
 pub struct LoginArgs {
-    /// `gmail`, or imaps://USER@HOST.
+    /// gmail, or imaps://USER@HOST
     pub what: String,
-    /// The account, for gmail.
+    /// Account, for gmail
     #[arg(long, value_name = "ADDRESS")]
     pub account: Option<String>,
-    /// The server for outgoing mail, for imaps://: smtps://HOST.
+    /// Server for outgoing mail, for imaps://: smtps://HOST
     #[arg(long, value_name = "URL")]
     pub smtp: Option<String>,
 }

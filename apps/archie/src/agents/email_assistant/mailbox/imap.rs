@@ -66,7 +66,7 @@ impl Place {
     /// `imaps://USER@HOST` or, on this machine, `imap://USER@127.0.0.1:PORT`.
     pub fn parse(source: &str) -> anyhow::Result<Self> {
         let url = reqwest::Url::parse(source)
-            .with_context(|| format!("`{source}` is no address of a mailbox"))?;
+            .with_context(|| format!("`{source}` is not an address of a mailbox"))?;
         if url.password().is_some() {
             bail!(
                 "leave the password out of the address; `archie mail login {}://USER@HOST` asks for it",
@@ -227,9 +227,9 @@ impl Imap {
         let inbox = session.select("INBOX").await?;
         let (validity, uid) = id
             .split_once('-')
-            .context("this is no id of this mailbox")?;
+            .context("this is not an id of this mailbox")?;
         if inbox.uid_validity.unwrap_or_default().to_string() != validity {
-            bail!("the server has numbered its mails anew; ingest them again");
+            bail!("the server has renumbered its mails; ingest them again");
         }
         Ok((session, uid.parse()?))
     }
@@ -272,7 +272,7 @@ impl Imap {
     fn transport(&self) -> anyhow::Result<AsyncSmtpTransport<Tokio1Executor>> {
         let smtp = &self.access.smtp;
         let mut builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(smtp)
-            .with_context(|| format!("`{smtp}` is no server for outgoing mail"))?
+            .with_context(|| format!("`{smtp}` is not a server for outgoing mail"))?
             .timeout(Some(PATIENCE));
         let is_here = smtp.starts_with("smtp://127.0.0.1") || smtp.starts_with("smtp://localhost");
         if !is_here {

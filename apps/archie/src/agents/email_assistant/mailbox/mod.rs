@@ -137,7 +137,7 @@ pub enum NotSent {
     #[error("the mail was not sent: {0:#}")]
     Refused(anyhow::Error),
     /// It may have.
-    #[error("nobody knows whether the mail was sent: {0:#}")]
+    #[error("it is not known whether the mail was sent: {0:#}")]
     Unknown(anyhow::Error),
 }
 
@@ -186,7 +186,7 @@ impl Mailboxes {
         let path = Path::new(source);
         if !exists_named(path) {
             bail!(
-                "`{source}` is no mailbox: give the path of a Maildir or an mbox file, gmail:ACCOUNT or imap://USER@HOST"
+                "`{source}` is not a mailbox: give the path of a Maildir or an mbox file, gmail:ACCOUNT or imap://USER@HOST"
             );
         }
         let path = resolve_named(path).with_context(|| format!("{source} cannot be opened"))?;

@@ -41,7 +41,7 @@ impl TryFrom<String> for Cell {
         let place = Place::parse(&text);
         place
             .map(Cell)
-            .ok_or_else(|| format!("`{text}` is no cell"))
+            .ok_or_else(|| format!("`{text}` is not a cell"))
     }
 }
 

@@ -93,7 +93,7 @@ impl Verdict {
             .or_else(|| line.strip_prefix("edit "));
         let Some(edits) = edits else {
             return Err(BadVerdict(format!(
-                "`{line}` is no answer: say y, n, or e with `reject Sheet!A1:B2` and `set Sheet!A1=12`, separated by `;`"
+                "`{line}` is not an answer: say y, n, or e with `reject Sheet!A1:B2` and `set Sheet!A1=12`, separated by `;`"
             )));
         };
         let mut verdict = Self {
@@ -210,7 +210,7 @@ impl Area {
                 cells: Some((first, last)),
             }),
             _ => Err(BadVerdict(format!(
-                "`{text}` is no range; write Sheet!A1:B2"
+                "`{text}` is not a range; write Sheet!A1:B2"
             ))),
         }
     }

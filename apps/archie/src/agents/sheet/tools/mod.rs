@@ -196,7 +196,7 @@ impl Bench {
         let book = self.book_with_results(desk)?;
         let Some((sheet, cells)) = range.rsplit_once('!') else {
             return Ok(Ran::wrong(format!(
-                "`{range}` is no range; write Sheet1!A1:C10"
+                "`{range}` is not a range; write Sheet1!A1:C10"
             )));
         };
         let Some(sheet) = book.sheet(sheet.trim_matches('\'')) else {
@@ -204,7 +204,7 @@ impl Bench {
         };
         let (first, last) = cells.split_once(':').unwrap_or((cells, cells));
         let (Some(first), Some(last)) = (Place::parse(first), Place::parse(last)) else {
-            return Ok(Ran::wrong(format!("`{cells}` is no range; write A1:C10")));
+            return Ok(Ran::wrong(format!("`{cells}` is not a range; write A1:C10")));
         };
         if last.row < first.row
             || last.column < first.column
