@@ -245,7 +245,10 @@ fn parse_advisories(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error
 /// `5-40`, the smaller number first.
 fn parse_range(text: &str) -> Result<Range<u64>, String> {
     let (start, end) = text.split_once('-').ok_or("use MIN-MAX")?;
-    let number = |text: &str| text.parse().map_err(|_| format!("`{text}` is not a number"));
+    let number = |text: &str| {
+        text.parse()
+            .map_err(|_| format!("`{text}` is not a number"))
+    };
     let (start, end) = (number(start)?, number(end)?);
     match start <= end {
         true => Ok(start..end),

@@ -61,7 +61,10 @@ impl Cassette {
         let mut tracks = Vec::new();
         for (number, line) in text.lines().enumerate() {
             let track: Track = serde_json::from_str(line).map_err(|error| {
-                bad(format!("line {} is not a recorded call: {error}", number + 1))
+                bad(format!(
+                    "line {} is not a recorded call: {error}",
+                    number + 1
+                ))
             })?;
             tracks.push(track);
         }

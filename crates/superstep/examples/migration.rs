@@ -65,7 +65,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Deployed: the same name of the graph and of the node, another state.
     let builder = Graph::builder("order").node("approve", approve);
-    let graph = builder.edge(START, "approve").edge("approve", END).build()?;
+    let graph = builder
+        .edge(START, "approve")
+        .edge("approve", END)
+        .build()?;
     let thread = runtime.thread(&graph, "order-1")?;
     let Some(stopped) = thread.answer_only(true).await? else {
         return Err("the thread runs elsewhere".into());

@@ -52,7 +52,10 @@ fn every_link_of_a_page_leads_to_a_file() {
 fn a_broken_link_is_found() {
     let here = &root().join("xtask");
     assert!(broken_links("[a](Cargo.toml) [b](https://example.com) [c](#d)", here).is_empty());
-    assert_eq!(broken_links("[a](Cargo.tom) [b](src/main.rs#x)", here), ["Cargo.tom"]);
+    assert_eq!(
+        broken_links("[a](Cargo.tom) [b](src/main.rs#x)", here),
+        ["Cargo.tom"]
+    );
     assert!(broken_links("```\n[a](Cargo.tom)\n```\n", here).is_empty());
 }
 
@@ -61,7 +64,9 @@ fn figures(readme: &str) -> Vec<&str> {
     let table = readme.split("## Measured").nth(1).unwrap_or_default();
     let table = table.split("\n## ").next().unwrap_or_default();
     let rows = table.lines().filter(|line| line.starts_with("| "));
-    rows.skip(2).map(|row| row.trim_end_matches('|').trim_end()).collect()
+    rows.skip(2)
+        .map(|row| row.trim_end_matches('|').trim_end())
+        .collect()
 }
 
 #[test]
@@ -83,10 +88,15 @@ fn a_figure_is_read_without_its_last_bar() {
 
 /// The file that each change of CONTRIBUTING.md's table begins in.
 fn places(contributing: &str) -> Vec<&str> {
-    let table = contributing.split("## Where do I change").nth(1).unwrap_or_default();
+    let table = contributing
+        .split("## Where do I change")
+        .nth(1)
+        .unwrap_or_default();
     let table = table.split("\n## ").next().unwrap_or_default();
     let rows = table.lines().filter(|line| line.starts_with("| "));
-    rows.skip(2).filter_map(|row| row.split('`').nth_back(1)).collect()
+    rows.skip(2)
+        .filter_map(|row| row.split('`').nth_back(1))
+        .collect()
 }
 
 #[test]
@@ -101,6 +111,7 @@ fn the_places_to_change_are_there() {
 
 #[test]
 fn a_place_is_the_last_code_of_its_row() {
-    let table = "## Where do I change …?\n\n| a | b |\n| --- | --- |\n| `--x` | `src/x.rs` |\n\n## Next\n";
+    let table =
+        "## Where do I change …?\n\n| a | b |\n| --- | --- |\n| `--x` | `src/x.rs` |\n\n## Next\n";
     assert_eq!(places(table), ["src/x.rs"]);
 }

@@ -78,7 +78,10 @@ fn pages_use_the_words_of_the_field() {
 #[test]
 fn an_old_word_is_found_in_prose_and_not_in_code() {
     let page = |text: &str| faults_of(&File::new("README.md", text));
-    assert_eq!(page("It begins Anew.\nThe run is put down, then\n").len(), 2);
+    assert_eq!(
+        page("It begins Anew.\nThe run is put down, then\n").len(),
+        2
+    );
     assert!(page("`anew` and newly\n```\nanew\n```\n").is_empty());
     assert!(page("commend the put `x` down").is_empty());
 }

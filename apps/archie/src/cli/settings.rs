@@ -317,8 +317,9 @@ fn names_host(url: &str) -> bool {
 
 /// Dollars, tokens or calls.
 fn budget_of(text: &str) -> anyhow::Result<Limits> {
-    let wrong =
-        || format!("`{text}` is not a budget: write dollars (0.50), tokens (20000t) or calls (30c)");
+    let wrong = || {
+        format!("`{text}` is not a budget: write dollars (0.50), tokens (20000t) or calls (30c)")
+    };
     if let Some(tokens) = text.strip_suffix('t') {
         return Ok(Limits::of(
             Meter::Tokens,

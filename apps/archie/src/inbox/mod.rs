@@ -246,7 +246,7 @@ pub async fn answer(
         };
         approval::require(&talk, &**agent, item, naming).await?;
     }
-    let waiting = say.waiting("going on");
+    let waiting = say.waiting("resuming");
     let running = RunningMark::set(home, &thread.id());
     let by = home.settings.person.clone();
     let given = vec![(item.asked.id, answer)];
@@ -262,7 +262,13 @@ pub async fn answer(
     let values: Json = state.map_or(Ok(Json::Null), |state| state.values.decode())?;
     let shown = agent.manner().answered(&values);
     shown.iter().for_each(|line| say.line(line));
-    say.line(&match rest.map(|rest| rest.outcome) {
+    let outcome = rest.map(|rest| rest.outcome);
+    // The answer counts either way; what failed is the run that it resumed.
+    let exit = match &outcome {
+        None | Some(Outcome::Finished | Outcome::Paused(_)) => Exit::Done,
+        Some(_) => Exit::Failed,
+    };
+    say.line(&match outcome {
         None => "answered; another process resumes the thread".to_owned(),
         Some(Outcome::Finished) if !shown.is_empty() => {
             "answered, and the thread is finished".to_owned()
@@ -278,9 +284,18 @@ pub async fn answer(
                 .collect();
             format!("answered, and there is a new question: {}", next.join(", "))
         }
-        Some(other) => format!("answered; the run ended with {other:?}"),
+        Some(Outcome::Failed(failures)) => {
+            let why = failures.first().map(|failure| failure.message.clone());
+            let why = why.unwrap_or_default();
+            format!("answered, and the run failed: {why}; continue with `archie resume {id}`")
+        }
+        Some(other) => {
+            format!(
+                "answered, and the run ended early ({other:?}); continue with `archie resume {id}`"
+            )
+        }
     });
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 /// The fewest characters that name an item.

@@ -185,7 +185,10 @@ async fn an_update_speaks_for_the_node_that_ran_last_unless_several_did() {
     let refused = thread.update(wrote("whose?")).await.unwrap_err();
     assert_eq!(refused.code(), "open-ambiguous-node");
     let text = refused.to_string();
-    assert_eq!(text, "`a`, `b` ran last; name the node that the update acts as");
+    assert_eq!(
+        text,
+        "`a`, `b` ran last; name the node that the update acts as"
+    );
 }
 
 #[tokio::test]

@@ -158,7 +158,9 @@ impl<'a> Reader<'a> {
                     continue;
                 };
                 let Some(operation) = operation.as_object() else {
-                    return Err(Unfit::NotOpenApi(format!("{method} {path} is not an object")));
+                    return Err(Unfit::NotOpenApi(format!(
+                        "{method} {path} is not an object"
+                    )));
                 };
                 if apis.len() >= CALLS_MAX {
                     return Err(Unfit::TooMuch("5000 calls"));

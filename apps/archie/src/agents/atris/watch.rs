@@ -303,9 +303,7 @@ async fn watch(
                 .first()
                 .map(|open| Asked::of(&open.question))
                 .transpose()?;
-            let asked = asked.context(
-                "the watch has stopped; `archie resume` resumes it",
-            )?;
+            let asked = asked.context("the watch has stopped; `archie resume` resumes it")?;
             display::display(talk, agent, &asked).await?;
             display::announce(talk.home, talk.say, &thread.id()).await?;
             return Ok(Exit::Paused);

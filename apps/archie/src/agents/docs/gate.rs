@@ -36,7 +36,8 @@ pub(super) fn gate(request: &Json) -> String {
 pub(super) fn approval(line: &str) -> Result<Approval, String> {
     let line = line.trim();
     if line.starts_with('{') {
-        return serde_json::from_str(line).map_err(|error| format!("that is not an answer: {error}"));
+        return serde_json::from_str(line)
+            .map_err(|error| format!("that is not an answer: {error}"));
     }
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     let plain = |go| Approval {

@@ -142,9 +142,7 @@ pub async fn handle_sheet_command(args: &SheetArgs, talk: &Talk<'_>) -> anyhow::
                 .with_context(|| format!("{} is not text", recipe.display()))?;
             let read = Recipe::read(&text)?;
             if !read.approved {
-                bail!(
-                    "the changes of this recipe's run were not accepted; accept them first"
-                );
+                bail!("the changes of this recipe's run were not accepted; accept them first");
             }
             play(read, on, common, talk).await
         }

@@ -132,6 +132,7 @@ fn a_result_that_was_damaged_before_it_was_accepted_is_not_saved() {
         flip(book, 40);
     }
     let accepted = desk.run(&["inbox", &id, "accept"], "");
+    assert_eq!(accepted.code(), Some(1), "{accepted:?}");
     let said = accepted.err() + &accepted.out();
     assert!(
         said.contains("is damaged") && said.contains("restore it from a backup"),

@@ -48,8 +48,12 @@ impl Python {
                 )));
             }
         };
-        let told: Told = serde_json::from_slice(&told)
-            .map_err(|error| no(format!("`{}` is not a Python interpreter: {error}", program.display())))?;
+        let told: Told = serde_json::from_slice(&told).map_err(|error| {
+            no(format!(
+                "`{}` is not a Python interpreter: {error}",
+                program.display()
+            ))
+        })?;
         let lacks = |module: &&&str| told.lacks.iter().any(|lack| lack == **module);
         if let Some(module) = MODULES.iter().find(lacks) {
             return Err(no(format!("`{}` has no {module}", program.display())));

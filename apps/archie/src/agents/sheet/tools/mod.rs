@@ -204,7 +204,9 @@ impl Bench {
         };
         let (first, last) = cells.split_once(':').unwrap_or((cells, cells));
         let (Some(first), Some(last)) = (Place::parse(first), Place::parse(last)) else {
-            return Ok(Ran::wrong(format!("`{cells}` is not a range; write A1:C10")));
+            return Ok(Ran::wrong(format!(
+                "`{cells}` is not a range; write A1:C10"
+            )));
         };
         if last.row < first.row
             || last.column < first.column
