@@ -70,8 +70,11 @@ fn check(name: &[u8], value: &[u8]) -> Result<(), BookError> {
     }
 }
 
-/// Whether places are on a sheet and in order. What is not a place is for others to refuse.
+/// Whether places are on a sheet and in order. What is not a place is for others to refuse, but they count until they see that.
 fn is_range(value: &str) -> bool {
+    if !value.split(':').all(can_be_counted) {
+        return false;
+    }
     let places: Vec<_> = value.split(':').map(place).collect();
     let is_there = |place: &(u32, u32)| place.0 <= ROWS_MAX && place.1 <= COLUMNS_MAX;
     let mut there = places.iter().flatten();
@@ -80,6 +83,13 @@ fn is_range(value: &str) -> bool {
             [Some(first), Some(last)] => first.0 <= last.0 && first.1 <= last.1,
             _ => true,
         }
+}
+
+/// Whether a reader that counts the letters and digits at the beginning stays within its numbers, whatever follows them.
+fn can_be_counted(text: &str) -> bool {
+    let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let digits = text.bytes().skip(letters).take_while(u8::is_ascii_digit);
+    letters <= LETTERS_MAX && digits.count() <= DIGITS_MAX
 }
 
 /// The row and the column of `B7`, and 0 for what is missing; none if it is something else.
@@ -110,6 +120,9 @@ fn number(digits: &str) -> u32 {
 
 /// More shared formulas than a sheet has rows would not be shared.
 const SHARED_MAX: u32 = ROWS_MAX;
+/// The most letters and digits whose number fits into 32 bits.
+const LETTERS_MAX: usize = 6;
+const DIGITS_MAX: usize = 9;
 const VALUE_BYTES: usize = 64;
 const HELD_BYTES: usize = 4 << 10;
 
@@ -140,6 +153,10 @@ mod tests {
             "<c r=\"A99999999999\">",
             "<row\tr\n=\n\"1048577\">",
             "<dimension ref=\"A1:XFE1\"/>",
+            // A reader counts these before it sees that they are not places.
+            "<c r=\"Aadsheetml/2006\">",
+            "<c r=\"A99999999999/\">",
+            "<mergeCell ref=\"A1:Aadsheetml!\"/>",
         ] {
             assert!(is_refused(text), "{text}");
         }
