@@ -12,9 +12,9 @@ use crate::agents::email_assistant::command::MailArgs;
 use crate::agents::sheet::command::SheetArgs;
 use crate::cli::settings::Given;
 
-/// Durable agents: they survive kill -9, show cost and evidence, and run offline.
+/// Durable agents that survive kill -9 and show their cost and evidence.
 ///
-/// Without a command this is a shell; type `help` there.
+/// Without a command, archie starts a shell; type `help` there.
 #[derive(Debug, Parser)]
 #[command(name = "archie", version, max_term_width = 80)]
 pub struct Args {
