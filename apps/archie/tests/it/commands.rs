@@ -210,7 +210,10 @@ fn a_backup_is_a_store_of_its_own() {
     assert_eq!(copied[0]["thread"], desk.thread());
     let again = desk.run(&["backup", "copy.db"], "");
     assert_eq!(again.code(), Some(1));
-    assert!(again.err().contains("`copy.db` already exists"), "{again:?}");
+    assert!(
+        again.err().contains("`copy.db` already exists"),
+        "{again:?}"
+    );
 }
 
 #[test]
