@@ -554,8 +554,8 @@ mod tests {
     fn what_cannot_be_drawn_is_told_with_its_line() {
         for (text, line, why) in [
             ("", 1, "empty"),
-            ("pie\n a: 1", 1, "no kind"),
-            ("graph XY\nA-->B", 1, "no direction"),
+            ("pie\n a: 1", 1, "not a kind"),
+            ("graph XY\nA-->B", 1, "not a direction"),
             ("graph TD\nA[open --> B", 2, "not closed"),
             ("graph TD\nA[f(x)] --> B", 2, "needs quotes"),
             ("graph TD\nA --> ", 2, "expected"),

@@ -224,7 +224,7 @@ fn what_is_no_mailbox_is_said() {
     let desk = desk(&replies());
     let ran = desk.run(&["mail", "ingest", "./nowhere"], "");
     assert_eq!(ran.code(), Some(1));
-    assert!(ran.err().contains("no mailbox"), "{ran:?}");
+    assert!(ran.err().contains("is not a mailbox"), "{ran:?}");
     let ran = desk.run(&["mail", "ingest", "gmail:nobody@example.com"], "");
     assert!(ran.err().contains("archie mail login gmail"), "{ran:?}");
 }
@@ -268,7 +268,9 @@ fn a_timer_looks_again_outlives_a_kill_and_says_when_it_fails() {
     let mut said = BufReader::new(process.stderr.take().unwrap())
         .lines()
         .map(Result::unwrap);
-    assert!(said.any(|line| line.contains("this time it failed") && line.contains("no mailbox")));
+    assert!(
+        said.any(|line| line.contains("this time it failed") && line.contains("is not a mailbox"))
+    );
     assert!(said.any(|line| line.contains("it failed 1 times in a row; it last worked")));
     process.kill().unwrap();
     process.wait().unwrap();

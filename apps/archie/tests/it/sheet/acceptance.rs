@@ -176,7 +176,7 @@ fn a_rejected_run_saves_no_workbook_and_gives_no_recipe() {
         "",
     );
     assert_eq!(ran.code(), Some(1));
-    assert!(ran.err().contains("nobody has accepted"), "{ran:?}");
+    assert!(ran.err().contains("were not accepted"), "{ran:?}");
 }
 
 #[test]
