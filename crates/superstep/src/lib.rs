@@ -42,7 +42,7 @@
 //! # In reading order
 //!
 //! [`State`] and its derive, [`Graph`] and [`GraphBuilder`], [`Node`] and [`NodeCx`], [`Runtime`] and
-//! [`Thread`], [`Outcome`], [`Events`].
+//! [`Thread`], [`Outcome`], [`Events`]; [`AnyGraph`] and [`AnyThread`] for a host of several graphs.
 
 // Lets the code that `derive(State)` writes name this crate the same way inside and outside of it.
 extern crate self as superstep;
@@ -51,6 +51,7 @@ mod cache;
 mod clock;
 mod drive;
 mod engine;
+mod erased;
 mod events;
 mod moving;
 mod notices;
@@ -65,6 +66,7 @@ pub use cache::MemoryCache;
 pub use clock::Clock;
 pub use drive::{DriveError, Driver, LocalDriver, RemoteDriver, RequestEnd};
 pub use engine::Engine;
+pub use erased::{AnyGraph, AnyThread, RunResult};
 pub use events::{Event, Events};
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use thread::{Past, Stopped, Thread};

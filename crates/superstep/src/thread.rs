@@ -123,6 +123,15 @@ impl<S: State> Thread<S> {
         }
     }
 
+    /// Continues the thread wherever it stands: takes over a run whose process died, or else resumes.
+    pub async fn recover_or_resume(&self) -> Result<Stopped<S>, DriveError> {
+        match self.recover().await {
+            // There is no such run.
+            Err(DriveError::Open(_)) => self.resume().await,
+            recovered => recovered,
+        }
+    }
+
     async fn execute(&self, request: ThreadRequest) -> Result<Option<RequestEnd>, DriveError> {
         let (driver, graph) = (self.runtime.driver(), self.graph.definition());
         let end = driver.execute(&self.id, graph, request, &self.options);

@@ -6,6 +6,7 @@
 )]
 
 mod differs;
+mod erased;
 mod failures;
 mod kit;
 mod late_commits;
