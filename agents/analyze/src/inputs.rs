@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context;
-
-use super::state::{Inputs, Skipped};
-use crate::user_folder::{
+use archie_agent::user_folder::{
     Allowance, Entry, EntryKind, FileName, FolderError, FolderLimits, RelativePath, UserFolder,
 };
+
+use super::state::{Inputs, Skipped};
 
 /// The name of the result, which is never an input.
 pub const RESULT: &str = "analysis_result.md";

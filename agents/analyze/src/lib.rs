@@ -2,54 +2,52 @@
 //!
 //! Two nodes on purpose: the model's turn is committed before the pause, so an answer never pays for it again.
 
-pub mod command;
 pub mod evidence;
 pub mod inputs;
 mod nodes;
 pub mod prompts;
 pub mod result;
 pub mod state;
+mod ui;
 mod words;
 
 use std::sync::Arc;
 
-use superstep::error::BuildError;
+use archie_agent::prompts::PromptFiles;
+use archie_agent::{Agent, AgentDeps};
 use superstep::{END, Graph, START};
 
-use crate::agents::{AnyAgent, Registered, Workshop};
-use crate::prompts::Texts;
 use nodes::{AnalysisInterruptNode, AnalysisPrepareNode};
 use prompts::Prompts;
 use state::AppState;
 
+pub use ui::get_final_output;
 pub use words::user_is_done;
 
-/// Its name on the wire.
+/// The name of its graph.
 pub const NAME: &str = "analyze";
 /// The node that thinks.
 pub const ANALYSIS_PREPARE: &str = "ANALYSIS_PREPARE";
 /// The node that asks.
 pub const ANALYSIS_INTERRUPT: &str = "ANALYSIS_INTERRUPT";
 
-/// The agent.
-pub fn agent(workshop: &Workshop) -> anyhow::Result<Arc<dyn AnyAgent>> {
-    let prompts = Prompts::of(NAME, &workshop.settings)?;
-    let prepare = AnalysisPrepareNode {
-        models: workshop.models.clone(),
-        prompts,
-        spending: workshop.spending.clone(),
-    };
-    let about = "an analyst who interviews you over a folder of notes";
-    Ok(Arc::new(Registered::new(
-        graph(prepare)?,
-        about,
-        command::Interview,
-    )))
+/// What it is for, in a line.
+pub const DESCRIPTION: &str = "an analyst who interviews you over a folder of notes";
+
+/// Builds the agent.
+pub fn agent(deps: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
+    let agent = Agent::new(graph(deps)?, DESCRIPTION, ui::AnalyzeUi);
+    Ok(Arc::new(agent))
 }
 
-/// The whole graph.
-fn graph(prepare: AnalysisPrepareNode) -> Result<Graph<AppState>, BuildError> {
-    Graph::builder(NAME)
+/// Builds the graph.
+pub fn graph(deps: &AgentDeps) -> anyhow::Result<Graph<AppState>> {
+    let prepare = AnalysisPrepareNode {
+        models: deps.models.clone(),
+        prompts: Prompts::of(NAME, deps)?,
+        spending: deps.spending.clone(),
+    };
+    let graph = Graph::builder(NAME)
         .node(ANALYSIS_PREPARE, prepare)
         .node(ANALYSIS_INTERRUPT, AnalysisInterruptNode)
         .route(START, &[ANALYSIS_PREPARE, END], |state: &AppState| {
@@ -71,5 +69,6 @@ fn graph(prepare: AnalysisPrepareNode) -> Result<Graph<AppState>, BuildError> {
             },
         )
         .edge(ANALYSIS_INTERRUPT, ANALYSIS_PREPARE)
-        .build()
+        .build()?;
+    Ok(graph)
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use archie_agent::ModelRegistry;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -17,11 +18,10 @@ use super::state::{
     AppState, AppStateUpdate, Call, Finding, PromptType, Role, Section, Source, Support, Turn,
 };
 use super::words::user_is_done;
-use crate::models::Models;
 
 /// Takes in what the person said, and asks the model for the next question or for the result.
 pub(super) struct AnalysisPrepareNode {
-    pub(super) models: Arc<Models>,
+    pub(super) models: Arc<ModelRegistry>,
     pub(super) prompts: Prompts,
     pub(super) spending: Option<Spending>,
 }

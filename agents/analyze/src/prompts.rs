@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use archie_agent::prompts::{PromptFiles, filled};
+
 use super::state::PromptType;
-use crate::prompts::{Texts, filled};
 
 /// The texts with their `{{placeholders}}`.
 #[derive(Debug, Clone)]
@@ -25,7 +26,7 @@ impl Default for Prompts {
     }
 }
 
-impl Texts for Prompts {
+impl PromptFiles for Prompts {
     fn files(&mut self) -> Vec<(&'static str, &mut String)> {
         vec![
             ("system.md", &mut self.system),

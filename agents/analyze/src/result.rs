@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use archie_agent::markdown;
+use archie_agent::user_folder::{
+    Access, EntryKind, FileName, FolderError, RelativePath, UserFolder,
+};
 
 use super::inputs::RESULT;
 use super::prompts::QUERY;
 use super::state::{AppState, Finding, Role, Section, Support};
-use crate::markdown;
-use crate::user_folder::{Access, EntryKind, FileName, FolderError, RelativePath, UserFolder};
 
 /// The result as Markdown.
 pub fn markdown(state: &AppState, findings: &[Finding], degraded: Option<&str>) -> String {

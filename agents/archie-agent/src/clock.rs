@@ -5,12 +5,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use superstep::Timestamp;
 
 /// Now, as stores know it.
-pub(crate) fn now() -> Timestamp {
+pub fn now() -> Timestamp {
     Timestamp(i64::try_from(since().as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Now, in seconds since 1970.
-pub(crate) fn seconds() -> u64 {
+pub fn seconds() -> u64 {
     since().as_secs()
 }
 

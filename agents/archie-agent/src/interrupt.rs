@@ -6,7 +6,7 @@ use superstep::checkpoint::format::Question;
 
 /// A question, read.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct InterruptRequest {
     /// Its id.
     pub id: InterruptId,
     /// The node that asks.
@@ -19,7 +19,7 @@ pub struct Asked {
     pub schema: Option<Json>,
 }
 
-impl Asked {
+impl InterruptRequest {
     /// Reads a question.
     pub fn of(question: &Question) -> anyhow::Result<Self> {
         Ok(Self {
@@ -295,8 +295,8 @@ const EFFECT_KINDS: [&str; 5] = [
 mod tests {
     use super::*;
 
-    fn asked(kind: &str, request: Json, schema: Option<Json>) -> Asked {
-        Asked {
+    fn asked(kind: &str, request: Json, schema: Option<Json>) -> InterruptRequest {
+        InterruptRequest {
             id: "0123456789abcdef0123456789abcdef".parse().unwrap(),
             node: "n".to_owned(),
             kind: kind.to_owned(),
@@ -305,7 +305,7 @@ mod tests {
         }
     }
 
-    fn approval() -> Asked {
+    fn approval() -> InterruptRequest {
         let request = json!({
             "action_request": { "action": "send", "args": { "to": "ada", "text": "hi" } },
             "config": { "allow_ignore": true, "allow_respond": true, "allow_edit": true, "allow_accept": true },
@@ -344,7 +344,7 @@ mod tests {
     }
 
     /// Whichever order the fields come in.
-    fn order(call: &Asked) -> String {
+    fn order(call: &InterruptRequest) -> String {
         let args = call.request["action_request"]["args"].as_object().unwrap();
         let lines: Vec<_> = args
             .iter()

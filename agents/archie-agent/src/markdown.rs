@@ -12,7 +12,7 @@ use pulldown_cmark_to_cmark::{Options as Style, cmark_with_options};
 use crate::printable::{is_hidden, one_line, printable};
 
 /// What we read of a page: the dialect of forges, as far as we write it.
-pub(crate) const DIALECT: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH);
+pub const DIALECT: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH);
 
 /// Everything that some renderer may find in a page.
 const ANY_DIALECT: Options = DIALECT
@@ -21,7 +21,7 @@ const ANY_DIALECT: Options = DIALECT
     .union(Options::ENABLE_GFM);
 
 /// Returns a stranger's words for one line of Markdown, where they mean nothing but themselves: no markup, no line break.
-pub(crate) fn text(words: &str) -> String {
+pub fn text(words: &str) -> String {
     let line = one_line(&words.split_whitespace().collect::<Vec<_>>().join(" "));
     let mut out = String::with_capacity(line.len());
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
@@ -46,7 +46,7 @@ pub(crate) fn text(words: &str) -> String {
 }
 
 /// Returns a name as code: on one line, between more backquotes than it has in a row.
-pub(crate) fn code(name: &str) -> String {
+pub fn code(name: &str) -> String {
     let name = one_line(name);
     if name.is_empty() {
         return name;
@@ -62,7 +62,7 @@ pub(crate) fn code(name: &str) -> String {
 }
 
 /// Returns a block of code that nothing inside can close.
-pub(crate) fn fenced(language: &str, content: &str) -> String {
+pub fn fenced(language: &str, content: &str) -> String {
     let content = printable(content);
     let fence = "`".repeat((longest_run(&content) + 1).max(3));
     let end = match content.is_empty() || content.ends_with('\n') {
@@ -73,18 +73,18 @@ pub(crate) fn fenced(language: &str, content: &str) -> String {
 }
 
 /// Returns each line of a stranger's words as a quotation, without markup of their own.
-pub(crate) fn quoted_text(words: &str) -> String {
+pub fn quoted_text(words: &str) -> String {
     quoted(&words.lines().map(text).collect::<Vec<_>>().join("\n"))
 }
 
 /// Returns Markdown as a quotation: whatever it imitates, it is seen to be quoted.
-pub(crate) fn quoted(markdown: &str) -> String {
+pub fn quoted(markdown: &str) -> String {
     let line = |line: &str| format!("> {line}").trim_end().to_owned() + "\n";
     markdown.trim_end().lines().map(line).collect()
 }
 
 /// Returns a path as the target of a link: never a scheme, another host, or the end of the link.
-pub(crate) fn target(path: &str) -> String {
+pub fn target(path: &str) -> String {
     use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
     const KEPT: &AsciiSet = &NON_ALPHANUMERIC
         .remove(b'.')
@@ -96,7 +96,7 @@ pub(crate) fn target(path: &str) -> String {
 }
 
 /// Returns a model's Markdown without raw HTML, links and images, as Markdown again.
-pub(crate) fn sanitize(markdown: &str) -> String {
+pub fn sanitize(markdown: &str) -> String {
     match tame(markdown) {
         Some(events) => emit(&events).unwrap_or_else(|| plain(markdown)),
         None => plain(markdown),
@@ -105,7 +105,7 @@ pub(crate) fn sanitize(markdown: &str) -> String {
 
 /// Returns the events of a model's Markdown with raw HTML as text and without links and images; none if it is nested so deep
 /// that nobody could mean it.
-pub(crate) fn tame(markdown: &str) -> Option<Vec<Event<'_>>> {
+pub fn tame(markdown: &str) -> Option<Vec<Event<'_>>> {
     let mut tame = Vec::new();
     let mut depth = 0_usize;
     for event in Parser::new_ext(markdown, DIALECT) {
@@ -170,7 +170,7 @@ pub(crate) fn tame(markdown: &str) -> Option<Vec<Event<'_>>> {
 
 /// Returns whether a page is nested deeper than any that we write, where a model's Markdown is part of a list or a quotation of
 /// ours. Readers of HTML take time in proportion to the square of the depth.
-pub(crate) fn is_too_deep(page: &str) -> bool {
+pub fn is_too_deep(page: &str) -> bool {
     let mut depth = 0_usize;
     Parser::new_ext(page, DIALECT).any(|event| {
         match event {
@@ -197,7 +197,7 @@ fn is_left_empty(events: &[Event<'_>], end: TagEnd) -> bool {
 }
 
 /// Returns events as Markdown; none if that would mean something else than they do.
-pub(crate) fn emit(events: &[Event<'_>]) -> Option<String> {
+pub fn emit(events: &[Event<'_>]) -> Option<String> {
     let style = Style {
         code_block_token_count: 3,
         list_token: '-',
@@ -209,7 +209,7 @@ pub(crate) fn emit(events: &[Event<'_>]) -> Option<String> {
 }
 
 /// Returns whether Markdown has no raw HTML, no link and no image, in any dialect.
-pub(crate) fn is_tame(markdown: &str) -> bool {
+pub fn is_tame(markdown: &str) -> bool {
     Parser::new_ext(markdown, ANY_DIALECT).all(|event| {
         !matches!(
             event,
@@ -226,7 +226,7 @@ fn plain(markdown: &str) -> String {
 }
 
 /// Returns whether a page may link there: a web page, a mail address, or a place beside the page. Never another scheme.
-pub(crate) fn is_allowed_link(url: &str) -> bool {
+pub fn is_allowed_link(url: &str) -> bool {
     if url
         .chars()
         .any(|c| is_hidden(c) || c.is_whitespace() || c == '\\')

@@ -7,11 +7,11 @@ use superstep_llm::{Model, ModelError, ModelName};
 
 /// State holds a model's name; this holds the model.
 #[derive(Debug, Default)]
-pub struct Models {
+pub struct ModelRegistry {
     open: Mutex<BTreeMap<String, Arc<dyn Model>>>,
 }
 
-impl Models {
+impl ModelRegistry {
     /// Answers under this name with this model.
     pub fn put(&self, name: &str, model: Arc<dyn Model>) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

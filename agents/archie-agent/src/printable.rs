@@ -198,6 +198,27 @@ const ZWNJ: char = '\u{200c}';
 /// Every living script needs fewer marks on one letter; more of them run over the lines above and below.
 const MARKS_MAX: usize = 8;
 
+/// Returns a number and what it counts: `1 cell`, `1,240 cells`.
+pub fn counted(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        count => format!("{} {what}s", grouped(count)),
+    }
+}
+
+/// Returns a number with its thousands apart: `1,240`.
+pub fn grouped(count: usize) -> String {
+    let digits = count.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,4 +288,11 @@ mod tests {
         assert_eq!(printable(&text), text, "printing it leaves it as it is");
         assert_eq!(serde_json::from_str::<Json>(&text).unwrap(), zalgo);
     }
+}
+
+#[test]
+fn counts_are_grouped_and_have_their_plural() {
+    assert_eq!(counted(1, "cell"), "1 cell");
+    assert_eq!(counted(1_240, "changed cell"), "1,240 changed cells");
+    assert_eq!(grouped(1_234_567), "1,234,567");
 }

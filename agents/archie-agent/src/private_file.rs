@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
 /// Writes a file, whole or not at all. Makes its folder if it is not there.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.parent().unwrap_or(Path::new("."));
     folder(beside)?;
     // Only its owner may read a temporary file, and moved it still is one.
@@ -18,7 +18,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Makes a folder if it is not there.
-pub(crate) fn folder(path: &Path) -> io::Result<()> {
+pub fn folder(path: &Path) -> io::Result<()> {
     match path.is_dir() {
         true => Ok(()),
         false => DirBuilder::new().recursive(true).mode(0o700).create(path),
@@ -26,12 +26,12 @@ pub(crate) fn folder(path: &Path) -> io::Result<()> {
 }
 
 /// Reads a file of our own.
-pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     std::fs::read(path)
 }
 
 /// Reads a file that only its owner may read; none if others may, too.
-pub(crate) fn read_secret(path: &Path) -> io::Result<Option<Vec<u8>>> {
+pub fn read_secret(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let mode = std::fs::metadata(path)?.permissions().mode();
     match mode & 0o077 {
         0 => read(path).map(Some),

@@ -2,18 +2,18 @@
 
 use anyhow::Context;
 
-use crate::cli::settings::Settings;
+use crate::agent::AgentDeps;
 use crate::user_folder::read_named_file;
 
 /// The prompts of an agent, as they come with it.
-pub trait Texts: Default {
+pub trait PromptFiles: Default {
     /// Each with the name of its file.
     fn files(&mut self) -> Vec<(&'static str, &mut String)>;
 
     /// With those in their place that the person has put into the folder of this agent.
-    fn of(agent: &str, settings: &Settings) -> anyhow::Result<Self> {
+    fn of(agent: &str, deps: &AgentDeps) -> anyhow::Result<Self> {
         let mut prompts = Self::default();
-        let Some(folder) = &settings.prompts else {
+        let Some(folder) = &deps.prompts_folder else {
             return Ok(prompts);
         };
         for (name, text) in prompts.files() {
@@ -30,7 +30,7 @@ pub trait Texts: Default {
 }
 
 /// A prompt with its places filled in. What is filled in is not looked at again, so no text can bring places of its own.
-pub(crate) fn filled(prompt: &str, places: &[(&str, &str)]) -> String {
+pub fn filled(prompt: &str, places: &[(&str, &str)]) -> String {
     let mut out = String::new();
     let mut rest = prompt;
     while let Some(at) = rest.find("{{") {

@@ -10,7 +10,7 @@ use superstep_llm::{Cost, Usage};
 
 /// What some calls took together.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Spent {
+pub struct UsageTotal {
     /// How many there were.
     pub calls: usize,
     /// Their tokens, as far as they were told.
@@ -19,7 +19,7 @@ pub struct Spent {
     pub cost: Cost,
 }
 
-impl Default for Spent {
+impl Default for UsageTotal {
     fn default() -> Self {
         Self {
             calls: 0,
@@ -29,7 +29,7 @@ impl Default for Spent {
     }
 }
 
-impl Spent {
+impl UsageTotal {
     /// One call more.
     pub fn add(&mut self, usage: Option<Usage>, cost: Cost) {
         self.calls += 1;
@@ -73,7 +73,7 @@ impl Spent {
     }
 }
 
-impl fmt::Display for Spent {
+impl fmt::Display for UsageTotal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let calls = match self.calls {
             1 => "1 model call".to_owned(),

@@ -2,10 +2,10 @@
 
 mod cut;
 
+use archie_agent::printable::one_line;
 use serde_json::{Map, Value as Json, json};
 
 use super::catalogue::{Api, Catalogue, Dialect};
-use crate::printable::one_line;
 
 /// An answer in words, and what it lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -313,7 +313,7 @@ fn number(value: &Json) -> String {
 }
 
 /// A stranger's text on one line, printable, and not too long.
-pub(super) fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     let short: String = text.chars().take(LINE_CHARS).collect();
     let mut shown = one_line(&short);
     if short.len() < text.len() {

@@ -3,18 +3,18 @@
 
 use std::sync::Arc;
 
+use archie_agent::ModelRegistry;
 use serde_json::{Map, Value as Json, json};
 use superstep::{NodeCx, NodeError};
 use superstep_agent::{AgentEvent, Spending, failure, within};
 use superstep_llm::{Message, OutputSchema, Request, fit};
 
 use super::catalogue::Parameter;
-use crate::models::Models;
 
 /// Asks the model of a thread.
 #[derive(Clone)]
 pub(super) struct Thinker {
-    pub(super) models: Arc<Models>,
+    pub(super) models: Arc<ModelRegistry>,
     pub(super) spending: Option<Spending>,
 }
 

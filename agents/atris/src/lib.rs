@@ -4,34 +4,33 @@
 //! made. A model, if there is one, sees a short list at a time and never a whole document; what is plain from the words needs
 //! none. What reads is made at once; what changes something waits for a person.
 
-mod answer;
-pub mod api_command;
+pub mod answer;
 mod call;
 pub mod catalogue;
 mod choose;
-pub mod command;
+pub mod connector;
 mod headers;
-mod log;
 mod nodes;
 pub mod openapi;
 mod outside;
 mod params;
 mod rules;
+mod run_log;
 pub mod shelf;
 pub mod state;
-mod told;
+mod ui;
 pub mod watch;
 mod words;
 mod write;
 
 use std::sync::Arc;
 
+use archie_agent::{Agent, AgentDeps};
 use superstep::error::BuildError;
 use superstep::{END, Graph, START};
 
-use crate::agents::{AnyAgent, Registered, Workshop};
-use crate::connector::Connector;
 use choose::Thinker;
+use connector::Connector;
 use nodes::{
     Atris, ExecuteRequest, ExtractCategory, ExtractParams, GetApis, ResetState, SelectApi,
 };
@@ -40,9 +39,9 @@ use shelf::Shelf;
 use state::AtrisState;
 
 pub use choose::NO_MODEL;
-pub(crate) use outside::record_answer;
+pub use outside::record_answer;
 
-/// Its name on the wire.
+/// The name of its graph.
 pub const NAME: &str = "atris";
 /// The API that comes with the program.
 pub const AUDIUS: &str = "audius";
@@ -59,45 +58,47 @@ pub const EXECUTE_REQUEST: &str = "execute_request_node";
 /// The node that clears the desk for the next question.
 pub const RESET_STATE: &str = "reset_state_node";
 
-/// How an agent reaches the world and shows itself.
+/// How the agent reaches the network, and what it prints.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The way out.
     pub connector: Connector,
     /// Answers only from what was recorded.
     pub offline: bool,
-    /// Shows what each node wrote.
+    /// Prints the update of each node.
     pub debug: bool,
 }
 
-/// The agent.
-pub fn agent(workshop: &Workshop) -> anyhow::Result<Arc<dyn AnyAgent>> {
-    agent_with(workshop, Options::default())
+/// What it is for, in a line.
+pub const DESCRIPTION: &str = "asks an API in plain words";
+
+/// Builds the agent.
+pub fn agent(deps: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
+    agent_with(deps, &Options::default())
 }
 
-/// The agent, reaching the world in its own way.
-pub fn agent_with(workshop: &Workshop, options: Options) -> anyhow::Result<Arc<dyn AnyAgent>> {
-    let manner = command::Asking {
-        debug: options.debug,
-    };
-    let graph = create_graph(atris(workshop, &options))?;
-    Ok(Arc::new(Registered::new(
-        graph,
-        "asks an API in plain words",
-        manner,
-    )))
+/// Builds the agent, with its own way to the network.
+pub fn agent_with(deps: &AgentDeps, options: &Options) -> anyhow::Result<Arc<Agent>> {
+    let debug = options.debug;
+    let agent = Agent::new(graph(deps, options)?, DESCRIPTION, ui::AtrisUi { debug });
+    Ok(Arc::new(agent))
 }
 
-fn atris(workshop: &Workshop, options: &Options) -> Arc<Atris> {
+/// Builds the graph.
+pub fn graph(deps: &AgentDeps, options: &Options) -> anyhow::Result<Graph<AtrisState>> {
+    Ok(create_graph(atris(deps, options))?)
+}
+
+fn atris(deps: &AgentDeps, options: &Options) -> Arc<Atris> {
     Arc::new(Atris {
-        shelf: Shelf::new(workshop.store.clone()),
+        shelf: Shelf::new(deps.store.clone()),
         thinker: Thinker {
-            models: workshop.models.clone(),
-            spending: workshop.spending.clone(),
+            models: deps.models.clone(),
+            spending: deps.spending.clone(),
         },
         outside: Outside {
             connector: options.connector.clone(),
-            store: workshop.store.clone(),
+            store: deps.store.clone(),
             offline: options.offline,
         },
     })

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use archie_agent::clock::now;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use superstep::NodeError;
-
 use superstep::store::{Namespace, PutItem, Store, StoreError};
 use superstep_agent::digest;
 use superstep_llm::Secret;
@@ -14,7 +14,6 @@ use superstep_llm::Secret;
 use super::answer;
 use super::call::Exact;
 use super::catalogue::{Catalogue, short_host};
-use crate::clock::now;
 use crate::connector::{Answer, Call, Connector, Credential, Fault};
 
 /// The world as this process reaches it.
@@ -186,7 +185,7 @@ fn recording(api: &str, exact: &Exact, read: &Read) -> Result<PutItem, StoreErro
 }
 
 /// Records what a server would say to a read, for whoever asks offline.
-pub(crate) async fn record_answer(
+pub async fn record_answer(
     store: &dyn Store,
     api: &str,
     path: &str,

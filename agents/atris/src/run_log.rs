@@ -1,10 +1,10 @@
 //! What each node of a thread's last run wrote, read from the log: state diffs for whoever looks for a fault.
 
+use archie_agent::each_entry;
 use serde_json::Value as Json;
+use superstep::AnyThread;
 use superstep::checkpoint::format::{Change, TaskWrite};
 use superstep::{Seq, Value};
-
-use crate::agents::{AnyThread, each_entry};
 
 /// What one node wrote.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]

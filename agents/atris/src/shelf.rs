@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use archie_agent::clock::now;
 use superstep::checkpoint::Page;
 use superstep::store::{Namespace, PutItem, Search, Store};
 
 use super::catalogue::{Catalogue, Dialect};
 use super::{AUDIUS, openapi};
-use crate::clock::now;
 
 /// The APIs by name.
 #[derive(Clone)]

@@ -1,4 +1,4 @@
-//! `archie atris watch`: a question that is asked again and again, and what has changed since.
+//! A watch: a question that is asked again and again, and what has changed since.
 //!
 //! The waiting is a question with a deadline, so it is in the store and not in a process: whoever comes after the deadline, this
 //! process or another, goes on with it. While no process runs, nothing is asked.
@@ -6,27 +6,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use archie_agent::{Agent, AgentDeps, AgentUi, Exit, InterruptRequest, Output, state_of};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
+use superstep::checkpoint::BoxFuture;
 use superstep::error::BuildError;
 use superstep::{
-    Command, END, Graph, Interrupt, Node, NodeCx, NodeError, START, State, SubgraphLife, View,
+    AnyThread, Command, END, Graph, Interrupt, Node, NodeCx, NodeError, START, State, SubgraphLife,
+    View,
 };
 
-use super::command::{addressed, read_outcome, refuse_offline_elsewhere, workshop};
 use super::state::{AtrisState, Said};
-use super::told::Told;
-use super::{NO_MODEL, Options, atris, create_graph, write};
-use crate::agents::{AnyAgent, AnyThread, BoxFuture, Registered, Workshop, state_of};
-use crate::cli::interval::interval;
-use crate::clock::now;
-use crate::exit::Exit;
-use crate::inbox::display;
-use crate::questions::Asked;
-use crate::talk::{Manner, Talk};
+use super::ui::read_outcome;
+use super::{Options, atris, create_graph, write};
 
-/// Its name on the wire.
+/// The name of its graph.
 pub const NAME: &str = "atris_watch";
 /// The node that asks; the whole of `atris`.
 pub const LOOK: &str = "look_node";
@@ -34,32 +28,6 @@ pub const LOOK: &str = "look_node";
 pub const COMPARE: &str = "compare_node";
 /// The node that waits.
 pub const WAIT: &str = "wait_node";
-
-/// What to watch.
-#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
-pub struct WatchArgs {
-    /// Your question, with every value that the call needs
-    #[arg(required_unless_present = "resume")]
-    pub query: Option<String>,
-    /// API to ask
-    #[arg(long, value_name = "NAME")]
-    pub api: Option<String>,
-    /// Time between two checks: 30s, 10m, 2h, 1d
-    #[arg(long, default_value = "10m", value_name = "TIME", value_parser = interval)]
-    pub every: Duration,
-    /// Exit after N checks; the thread stays paused
-    #[arg(long, value_name = "N")]
-    pub looks: Option<u64>,
-    /// Resume a watch
-    #[arg(long, value_name = "THREAD", conflicts_with_all = ["query", "api"])]
-    pub resume: Option<String>,
-    /// Answer only from recorded responses
-    #[arg(long)]
-    pub offline: bool,
-    /// Print one JSON object for each check
-    #[arg(long)]
-    pub json: bool,
-}
 
 /// The state of a watch.
 #[derive(Clone, Debug, Default, PartialEq, State)]
@@ -101,21 +69,26 @@ impl Look {
     }
 }
 
-/// The agent.
-pub fn agent(workshop: &Workshop) -> anyhow::Result<Arc<dyn AnyAgent>> {
-    agent_with(workshop, &Options::default())
+/// What it is for, in a line.
+pub const DESCRIPTION: &str = "asks an API again and again, and says what has changed";
+
+/// Builds the agent.
+pub fn agent(deps: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
+    agent_with(deps, &Options::default())
 }
 
-fn agent_with(workshop: &Workshop, options: &Options) -> anyhow::Result<Arc<dyn AnyAgent>> {
-    let graph = graph(create_graph(atris(workshop, options))?)?;
-    Ok(Arc::new(Registered::new(
-        graph,
-        "asks an API again and again, and says what has changed",
-        Watching,
-    )))
+/// Builds the agent, with its own way to the network.
+pub fn agent_with(deps: &AgentDeps, options: &Options) -> anyhow::Result<Arc<Agent>> {
+    let agent = Agent::new(graph(deps, options)?, DESCRIPTION, WatchUi);
+    Ok(Arc::new(agent))
 }
 
-fn graph(look: Graph<AtrisState>) -> Result<Graph<WatchState>, BuildError> {
+/// Builds the graph.
+pub fn graph(deps: &AgentDeps, options: &Options) -> anyhow::Result<Graph<WatchState>> {
+    Ok(wired(create_graph(atris(deps, options))?)?)
+}
+
+fn wired(look: Graph<AtrisState>) -> Result<Graph<WatchState>, BuildError> {
     let down = |state: &WatchState| AtrisState::ask(&state.llm, &state.query);
     let up = |state: &AtrisState| {
         WatchStateUpdate::default().answer(state.message_history.last().cloned())
@@ -208,148 +181,24 @@ impl Node<WatchState> for Wait {
     }
 }
 
-/// `watch` from its arguments until it is left.
-pub async fn handle_watch_command(args: &WatchArgs, talk: &Talk<'_>) -> anyhow::Result<Exit> {
-    refuse_offline_elsewhere(args.offline, talk.home)?;
-    let options = Options {
-        offline: args.offline,
-        ..Options::default()
-    };
-    watch_with(args, talk, &options).await
-}
+/// How a person uses a watch.
+#[derive(Debug)]
+struct WatchUi;
 
-/// `watch`, with another way to the network.
-pub async fn watch_with(
-    args: &WatchArgs,
-    talk: &Talk<'_>,
-    options: &Options,
-) -> anyhow::Result<Exit> {
-    let agent = agent_with(&workshop(talk.home), options)?;
-    agent.register(&talk.home.runtime);
-    let thread = match &args.resume {
-        Some(prefix) => {
-            let (_, row) = talk.home.find(prefix).await?;
-            if row.graph != NAME {
-                bail!("{} is not a watch", row.thread);
-            }
-            let thread = agent.thread(
-                &talk.home.runtime,
-                &row.thread.to_string(),
-                Default::default(),
-            )?;
-            if thread.questions().await?.is_empty() {
-                thread.resume().await?;
-            }
-            thread
-        }
-        None => {
-            let query = addressed(
-                args.query.as_deref().unwrap_or_default(),
-                args.api.as_deref(),
-            )?;
-            let thread = talk.new_thread(&*agent, &query)?;
-            talk.say.aside(&format!("thread {}", thread.id()));
-            let start = WatchStateUpdate::default()
-                .llm(
-                    talk.home
-                        .settings
-                        .model
-                        .as_deref()
-                        .unwrap_or(NO_MODEL)
-                        .to_owned(),
-                )
-                .query(query)
-                .every_ms(args.every.as_millis() as u64);
-            thread.start(serde_json::to_value(start)?).await?;
-            thread
-        }
-    };
-    let watched = watch(&*agent, &*thread, args, talk);
-    tokio::select! {
-        exit = watched => exit,
-        _ = tokio::signal::ctrl_c() => {
-            talk.say.aside(&format!("the watch is kept; resume it with `archie atris watch --resume {}`", thread.id()));
-            Ok(Exit::Paused)
-        }
-    }
-}
-
-async fn watch(
-    agent: &dyn AnyAgent,
-    thread: &dyn AnyThread,
-    args: &WatchArgs,
-    talk: &Talk<'_>,
-) -> anyhow::Result<Exit> {
-    let told = Told::of(talk.home, thread);
-    let first = told.looks().await?;
-    let mut count = first;
-    loop {
-        let state: WatchState = state_of(thread).await?;
-        // A thread that was taken back has fewer looks than were told.
-        count = count.min(state.looks.len());
-        for look in state.looks.iter().skip(count) {
-            tell(look, talk);
-            count += 1;
-            told.up_to(count).await?;
-        }
-        let looked = state.looks.len().saturating_sub(first);
-        if args.looks.is_some_and(|looks| looked as u64 >= looks) || state.stopped {
-            return Ok(Exit::Done);
-        }
-        let open = thread.questions().await?;
-        let timer = open.iter().find(|open| open.question.kind == TIMER);
-        let Some(timer) = timer else {
-            let asked = open
-                .first()
-                .map(|open| Asked::of(&open.question))
-                .transpose()?;
-            let asked = asked.context("the watch has stopped; `archie resume` resumes it")?;
-            display::display(talk, agent, &asked).await?;
-            display::announce(talk.home, talk.say, &thread.id()).await?;
-            return Ok(Exit::Paused);
-        };
-        let deadline = timer.question.deadline.map_or(0, |deadline| deadline.0);
-        let left = u64::try_from(deadline.saturating_sub(now().0)).unwrap_or(0);
-        tokio::time::sleep(Duration::from_millis(left)).await;
-        talk.home.runtime.expire_questions().await?;
-    }
-}
-
-fn tell(look: &Look, talk: &Talk<'_>) {
-    if talk.json {
-        return talk.say.json(&crate::say::json_of(look));
-    }
-    if let Some(says) = &look.says {
-        talk.say.line(says);
-    }
-    look.came
-        .iter()
-        .for_each(|item| talk.say.line(&format!("+ {item}")));
-    look.went
-        .iter()
-        .for_each(|item| talk.say.line(&format!("- {item}")));
-    if look.is_quiet() {
-        talk.say.aside("nothing has changed");
-    }
-}
-
-/// How a watch meets a person who looks after it.
-struct Watching;
-
-impl Manner for Watching {
-    fn put(&self, asked: &Asked) -> String {
-        write::put(asked)
+impl AgentUi for WatchUi {
+    fn describe(&self, interrupt: &InterruptRequest) -> String {
+        write::describe(interrupt)
     }
 
-    fn read(&self, asked: &Asked, line: &str) -> Result<Json, String> {
-        match (asked.kind.as_str(), line.trim()) {
+    fn read_answer(&self, interrupt: &InterruptRequest, line: &str) -> Result<Json, String> {
+        match (interrupt.kind.as_str(), line.trim()) {
             (TIMER, word @ ("now" | "stop")) => Ok(json!(word)),
             (TIMER, _) => Err("say `now` or `stop`".to_owned()),
-            _ => read_outcome(asked, line).unwrap_or_else(|| asked.read(line)),
+            _ => read_outcome(interrupt, line).unwrap_or_else(|| interrupt.read(line)),
         }
     }
 
-    fn shows_words(&self) -> bool {
+    fn streams_tokens(&self) -> bool {
         false
     }
 
@@ -363,17 +212,17 @@ impl Manner for Watching {
 
     fn finish<'a>(
         &'a self,
-        talk: &'a Talk<'a>,
+        output: &'a Output<'a>,
         thread: &'a dyn AnyThread,
     ) -> BoxFuture<'a, anyhow::Result<Exit>> {
         Box::pin(async move {
             let state: WatchState = state_of(thread).await?;
-            match talk.json {
-                true => talk
-                    .say
-                    .json(&json!({ "thread": thread.id(), "looks": state.looks })),
-                false => talk
-                    .say
+            match output.json {
+                true => output
+                    .terminal
+                    .json(&json!({ "thread": thread.id().to_string(), "looks": state.looks })),
+                false => output
+                    .terminal
                     .line(&format!("stopped after {} looks", state.looks.len())),
             }
             Ok(Exit::Done)
@@ -381,7 +230,8 @@ impl Manner for Watching {
     }
 }
 
-const TIMER: &str = "timer";
+/// The kind of the interrupt that waits until the next look.
+pub const TIMER: &str = "timer";
 
 #[cfg(test)]
 mod tests {

@@ -14,7 +14,7 @@ pub(super) struct Ranked<'a> {
 
 /// The calls, best first. Those that have nothing to do with the question are left out.
 pub(super) fn rank<'a>(query: &str, apis: &[&'a Api]) -> Vec<Ranked<'a>> {
-    let asked = Asked::new(query);
+    let asked = QueryWords::new(query);
     let texts: Vec<Text> = apis.iter().map(|api| Text::of(api)).collect();
     let rarity = Rarity::of(&texts);
     let mut ranked: Vec<Ranked<'_>> = apis
@@ -42,12 +42,12 @@ pub(super) fn is_clear(ranked: &[Ranked<'_>]) -> bool {
 
 /// Whether a question wants something changed.
 pub(super) fn wants_change(query: &str) -> bool {
-    Asked::new(query)
+    QueryWords::new(query)
         .method
         .is_some_and(|method| method != "GET")
 }
 
-struct Asked {
+struct QueryWords {
     words: BTreeSet<String>,
     /// The method that its verb stands for.
     method: Option<&'static str>,
@@ -56,7 +56,7 @@ struct Asked {
     is_plural: bool,
 }
 
-impl Asked {
+impl QueryWords {
     fn new(query: &str) -> Self {
         let said = tokens(query);
         let method = said

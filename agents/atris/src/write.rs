@@ -3,6 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use archie_agent::interrupt::InterruptRequest;
+use archie_agent::printable::counted;
+use archie_agent::printable::{one_line, printable};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use superstep::NodeError;
@@ -15,15 +18,12 @@ use super::catalogue::{Api, Body, Catalogue};
 use super::headers;
 use super::outside::{self, Outside};
 use crate::connector::{Fault, Origin};
-use crate::inbox::display::counted;
-use crate::printable::{one_line, printable};
-use crate::questions::Asked;
 
 /// The name of the tool, as an inbox shows it.
 pub(super) const CALL_API: &str = "call_api";
 
 /// What a person is shown of a question. The description of a call has all of it, so its arguments are not shown a second time.
-pub(super) fn put(asked: &Asked) -> String {
+pub(super) fn describe(asked: &InterruptRequest) -> String {
     let is_call = asked.kind == "approval" && asked.request["action_request"]["action"] == CALL_API;
     match asked.request["description"].as_str() {
         Some(described) if is_call => described.to_owned(),

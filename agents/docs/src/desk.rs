@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::Context;
+use archie_agent::prompts::PromptFiles;
+use archie_agent::{AgentDeps, ModelRegistry};
 use superstep::NodeError;
 use superstep_agent::Spending;
 
@@ -10,13 +12,13 @@ use super::prompts::Prompts;
 use super::scan::{Progress, Scans, Tree};
 use super::state::AgentContext;
 use super::workflow::BaseAgentWorkflow;
-use crate::models::Models;
+use super::{NAME, writers};
 
 /// What the nodes have at hand.
 #[derive(Debug)]
 pub struct Desk {
     /// Models by name.
-    pub models: Arc<Models>,
+    pub models: Arc<ModelRegistry>,
     /// Trees that were scanned.
     pub scans: Arc<Scans>,
     /// The agents, in the order of the index.
@@ -28,6 +30,17 @@ pub struct Desk {
 }
 
 impl Desk {
+    /// Builds it with all the writers, over the folders of this machine.
+    pub fn new(deps: &AgentDeps) -> anyhow::Result<Self> {
+        Ok(Self {
+            models: deps.models.clone(),
+            scans: Scans::here(),
+            agents: writers::all(),
+            prompts: Prompts::of(NAME, deps)?,
+            spending: deps.spending.clone(),
+        })
+    }
+
     /// The agent of this name.
     pub fn agent(&self, name: &str) -> anyhow::Result<&Arc<dyn BaseAgentWorkflow>> {
         let found = self

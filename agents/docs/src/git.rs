@@ -11,9 +11,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use archie_agent::user_folder::{Access, RelativePath, UserFolder};
 
 use super::scan::LIMITS;
-use crate::user_folder::{Access, RelativePath, UserFolder};
 
 /// Writes the files of a commit into an empty folder: those below `root`, if that is a part of the repository.
 pub(super) fn unpack(root: &str, commit: &str, folder: &UserFolder) -> anyhow::Result<()> {
@@ -37,7 +37,7 @@ pub(super) fn unpack(root: &str, commit: &str, folder: &UserFolder) -> anyhow::R
         is_read
     });
     let objects: Vec<&str> = stored.iter().map(|file| &*file.object).collect();
-    let mut contents = Asked::new(root, &["cat-file", "--batch", "--buffer"], &objects)?;
+    let mut contents = GitProcess::new(root, &["cat-file", "--batch", "--buffer"], &objects)?;
     for file in &stored {
         let (object, bytes) = header(&contents.line()?)
             .with_context(|| format!("git gives no content for `{}`", file.path))?;
@@ -70,7 +70,7 @@ struct Stored {
 }
 
 fn listed(root: &str, commit: &str) -> anyhow::Result<Vec<Stored>> {
-    let mut asked = Asked::new(root, &["ls-tree", "-r", "-z", commit], &[])?;
+    let mut asked = GitProcess::new(root, &["ls-tree", "-r", "-z", commit], &[])?;
     let mut stored = Vec::new();
     while let Some(line) = asked.until(0)? {
         let line = String::from_utf8_lossy(&line).into_owned();
@@ -109,7 +109,7 @@ fn listed(root: &str, commit: &str) -> anyhow::Result<Vec<Stored>> {
 
 fn sizes(root: &str, stored: &[Stored]) -> anyhow::Result<std::collections::HashMap<String, u64>> {
     let objects: Vec<&str> = stored.iter().map(|file| &*file.object).collect();
-    let mut asked = Asked::new(root, &["cat-file", "--batch-check", "--buffer"], &objects)?;
+    let mut asked = GitProcess::new(root, &["cat-file", "--batch-check", "--buffer"], &objects)?;
     let mut sizes = std::collections::HashMap::new();
     for _ in stored {
         if let Some((object, bytes)) = header(&asked.line()?) {
@@ -129,13 +129,13 @@ fn header(line: &str) -> Option<(String, u64)> {
 }
 
 /// A git that was asked something, and what it answers.
-struct Asked {
+struct GitProcess {
     answers: BufReader<std::process::ChildStdout>,
     errors: std::thread::JoinHandle<String>,
     git: Git,
 }
 
-impl Asked {
+impl GitProcess {
     fn new(root: &str, args: &[&str], objects: &[&str]) -> anyhow::Result<Self> {
         let mut command = command(Path::new(root));
         let spawned = command.args(args).spawn();

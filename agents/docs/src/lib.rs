@@ -5,7 +5,6 @@
 //! between, and every path, symbol and number in it is looked up ([`accuracy`]).
 
 pub mod accuracy;
-pub mod command;
 mod desk;
 mod evidence;
 mod gate;
@@ -21,19 +20,17 @@ pub mod scan;
 mod share;
 pub mod state;
 mod tools;
-pub(crate) mod viewer;
+mod ui;
+pub mod viewer;
 pub mod workflow;
 pub mod writers;
 
 use std::sync::Arc;
 
+use archie_agent::{Agent, AgentDeps};
 use superstep::error::BuildError;
 use superstep::{END, Goto, Graph, START, SendTo};
 
-use crate::agents::{AnyAgent, Registered, Workshop};
-use crate::cli::settings::Settings;
-use crate::models::Models;
-use crate::prompts::Texts;
 use nodes::{AggregateResults, CreateExecutionContext, ScanProjectStructure};
 use share::ShareQuestions;
 use state::{
@@ -44,7 +41,7 @@ use state::{
 pub use desk::Desk;
 pub use prompts::Prompts;
 
-/// Its name on the wire.
+/// The name of its graph.
 pub const NAME: &str = "docs";
 /// Reads the tree.
 pub const SCAN_PROJECT_STRUCTURE: &str = "ScanProjectStructure";
@@ -59,33 +56,17 @@ pub const AGENT: SendTo<AgentTask> = SendTo::new("Agent");
 /// Gives what one agent leaves open to the others.
 pub const SHARE_QUESTIONS: &str = "shareQuestions";
 
-/// The agent.
-pub fn agent(workshop: &Workshop) -> anyhow::Result<Arc<dyn AnyAgent>> {
-    let desk = Arc::new(Desk {
-        spending: workshop.spending.clone(),
-        ..desk(&workshop.settings, workshop.models.clone())?
-    });
-    let about = "writers who document a folder and refine what they wrote";
-    Ok(Arc::new(Registered::new(
-        graph(&desk)?,
-        about,
-        command::Writing { desk },
-    )))
+/// What it is for, in a line.
+pub const DESCRIPTION: &str = "writers who document a folder and refine what they wrote";
+
+/// Builds the agent.
+pub fn agent(deps: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
+    let desk = Arc::new(Desk::new(deps)?);
+    let agent = Agent::new(graph(&desk)?, DESCRIPTION, ui::DocsUi { desk });
+    Ok(Arc::new(agent))
 }
 
-/// What the agents of this program have at hand.
-fn desk(settings: &Settings, models: Arc<Models>) -> anyhow::Result<Desk> {
-    let prompts = Prompts::of(NAME, settings)?;
-    Ok(Desk {
-        models,
-        scans: scan::Scans::here(),
-        agents: writers::all(),
-        prompts,
-        spending: None,
-    })
-}
-
-/// The whole graph.
+/// Builds the graph.
 pub fn graph(desk: &Arc<Desk>) -> Result<Graph<DocsState>, BuildError> {
     Graph::builder(NAME)
         .node(

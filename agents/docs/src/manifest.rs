@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
+use archie_agent::user_folder::{FileName, UserFolder};
 use serde::{Deserialize, Serialize};
 
 use super::accuracy::Claim;
 use super::scan::Tree;
 use super::state::{AgentContext, AgentResult, AgentWorkflowConfig};
 use super::workflow::BaseAgentWorkflow;
-use crate::user_folder::{FileName, UserFolder};
 
 /// The name of its file, in the folder of the pages.
 pub const FILE: &str = "manifest.json";

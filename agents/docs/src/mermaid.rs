@@ -2,10 +2,10 @@
 //!
 //! Five kinds are known: flowcharts, sequences, classes, entities and states. A flowchart is also drawn, simply, for the viewer.
 
-use maud::{Markup, html};
 use std::collections::BTreeMap;
 
-use crate::printable::one_line;
+use archie_agent::printable::one_line;
+use maud::{Markup, html};
 
 /// A diagram that can be drawn.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use archie_agent::markdown;
+use archie_agent::user_folder::{Access, FileName, RelativePath, UserFolder, resolve_named};
 use pulldown_cmark::{Event, Parser};
 
 use super::manifest::{self, Manifest, NewPage};
 use super::scan::Tree;
 use super::state::{AgentResult, DocsState};
 use super::{viewer, writers};
-use crate::markdown;
-use crate::user_folder::{Access, FileName, RelativePath, UserFolder, resolve_named};
 
 /// The name of the index.
 pub const INDEX: &str = "index.md";

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::ensure;
+use archie_agent::user_folder::UserFolder;
 use superstep_llm::{Cost, ModelName, Prices, Usage};
 use tempfile::TempDir;
 
@@ -14,7 +15,6 @@ use super::nodes::context;
 use super::pages;
 use super::scan::{Progress, ScanOptions, Tree, scan};
 use super::state::{AgentContext, AgentWorkflowConfig};
-use crate::user_folder::UserFolder;
 
 /// How it is decided which pages are made anew.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct Plan {
 
 /// What a plan is made for.
 #[derive(Debug)]
-pub struct Asked<'a> {
+pub struct PlanRequest<'a> {
     /// The folder that is described.
     pub root: &'a str,
     /// What of it is looked at.
@@ -64,7 +64,7 @@ pub struct Asked<'a> {
 }
 
 /// Looks at the tree and at the pages.
-pub fn plan(desk: &Desk, tree: Arc<Tree>, asked: &Asked<'_>) -> anyhow::Result<Plan> {
+pub fn plan(desk: &Desk, tree: Arc<Tree>, asked: &PlanRequest<'_>) -> anyhow::Result<Plan> {
     let folder = pages::open(Path::new(asked.root), asked.folder, false)?;
     let made = Manifest::read(folder.as_ref())?;
     let context = context(asked.root, asked.options, &tree);
@@ -106,7 +106,7 @@ pub fn plan(desk: &Desk, tree: Arc<Tree>, asked: &Asked<'_>) -> anyhow::Result<P
 }
 
 /// The tree as it was at a commit, in a folder that is removed with it.
-fn tree_at(commit: &str, asked: &Asked<'_>, now: &Tree) -> anyhow::Result<(Tree, TempDir)> {
+fn tree_at(commit: &str, asked: &PlanRequest<'_>, now: &Tree) -> anyhow::Result<(Tree, TempDir)> {
     ensure!(!commit.starts_with('-'), "`{commit}` is not a commit");
     let folder = tempfile::Builder::new().prefix("archie-docs-").tempdir()?;
     git::unpack(asked.root, commit, &UserFolder::open(folder.path())?)?;

@@ -1,7 +1,8 @@
 //! The prompts.
 
+use archie_agent::prompts::{PromptFiles, filled};
+
 use super::state::{AgentContext, Answered, Scored};
-use crate::prompts::{Texts, filled};
 
 /// The texts with their `{{placeholders}}` that are the same for all agents.
 #[derive(Debug, Clone)]
@@ -23,7 +24,7 @@ impl Default for Prompts {
     }
 }
 
-impl Texts for Prompts {
+impl PromptFiles for Prompts {
     fn files(&mut self) -> Vec<(&'static str, &mut String)> {
         vec![
             ("evaluate.md", &mut self.evaluate),

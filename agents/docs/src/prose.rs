@@ -1,12 +1,12 @@
 //! What the model wrote, made fit for a page: nothing that does not hold, no links, no markup of its own, no diagram that cannot
 //! be drawn. Headings, tables and numbers of a page come from us.
 
+use archie_agent::markdown;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
 
 use super::accuracy;
 use super::mermaid;
 use super::scan::Tree;
-use crate::markdown;
 
 /// A text that is fit for a page.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -6,6 +6,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use archie_agent::markdown;
+use archie_agent::printable::{one_line, printable};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -13,11 +15,9 @@ use pulldown_cmark::{CodeBlockKind, CowStr, Event, Parser, Tag, TagEnd};
 use sha2::{Digest, Sha256};
 
 use super::mermaid;
-use crate::markdown;
-use crate::printable::{one_line, printable};
 
 /// All pages in one file.
-pub(crate) fn html(project: &str, index: &str, pages: &[(String, String)]) -> String {
+pub fn html(project: &str, index: &str, pages: &[(String, String)]) -> String {
     let mut all: Vec<Section<'_>> = vec![Section {
         anchor: "index".to_owned(),
         name: "index",

@@ -255,7 +255,7 @@ pub fn bare_id(id: &str) -> String {
 }
 
 /// An id in the form of a UUID that is a hash of these.
-pub(super) fn thread_id(account: &str, message: &str, rerun: u32) -> String {
+pub fn thread_id(account: &str, message: &str, rerun: u32) -> String {
     let mut hasher = Sha256::new();
     for part in [
         "email_assistant",

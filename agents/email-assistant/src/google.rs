@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use archie_agent::clock::seconds;
 use reqwest::{Client, Method, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::mailbox::{credentials, whole};
-use crate::clock::seconds;
+use super::mailbox::{credentials, write_private};
 
 /// A connection to Google in one person's name. Cheap to clone.
 #[derive(Clone)]
@@ -25,13 +25,15 @@ pub struct Google {
 
 /// What lets us in. It is never printed.
 #[derive(Clone, Default, Serialize, Deserialize)]
-pub(super) struct Token {
-    pub(super) access_token: String,
+pub struct Token {
+    /// What each call carries.
+    pub access_token: String,
+    /// What a new one is asked for with.
     #[serde(default)]
-    pub(super) refresh_token: String,
+    pub refresh_token: String,
     /// In seconds.
     #[serde(default)]
-    pub(super) expires_at: u64,
+    pub expires_at: u64,
 }
 
 /// What Google said.
@@ -179,7 +181,7 @@ impl Google {
             ..fresh
         };
         if let Some(file) = &self.file {
-            whole(file, &serde_json::to_vec(&token)?)?;
+            write_private(file, &serde_json::to_vec(&token)?)?;
         }
         let access = token.access_token.clone();
         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = token;
@@ -210,13 +212,17 @@ impl Said {
 }
 
 /// Who this program is to Google.
-pub(super) struct ClientId {
-    pub(super) id: String,
-    pub(super) secret: String,
+#[derive(Clone)]
+pub struct ClientId {
+    /// Its id.
+    pub id: String,
+    /// What goes with it.
+    pub secret: String,
 }
 
 impl ClientId {
-    pub(super) fn find() -> anyhow::Result<Self> {
+    /// Reads it from the environment.
+    pub fn find() -> anyhow::Result<Self> {
         let id = std::env::var("ARCHIE_GOOGLE_CLIENT_ID").ok();
         let id = id.context(
             "set ARCHIE_GOOGLE_CLIENT_ID (and ARCHIE_GOOGLE_CLIENT_SECRET) to a client of the kind `Desktop app` from Google's console",
@@ -227,7 +233,7 @@ impl ClientId {
 }
 
 /// A token for a code or for a refresh token.
-pub(super) async fn exchange(
+pub async fn exchange(
     client: &Client,
     base: Option<&str>,
     form: &[(&str, &str)],
@@ -258,10 +264,27 @@ pub(super) async fn exchange(
     })
 }
 
-pub(super) fn base_url() -> Option<String> {
+/// The server in Google's place, if `ARCHIE_GOOGLE_URL` names one.
+pub fn base_url() -> Option<String> {
     let url = std::env::var("ARCHIE_GOOGLE_URL").ok();
     url.filter(|url| !url.is_empty())
         .map(|url| url.trim_end_matches('/').to_owned())
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Token")
+            .field("expires_at", &self.expires_at)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for ClientId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientId")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
 }
 
 impl std::fmt::Debug for Google {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use archie_agent::prompts::filled;
 use serde_json::json;
 use superstep::label::Labels;
 use superstep::{Command, END, Interrupt, Node, NodeCx, NodeError, View};
@@ -19,7 +20,6 @@ use super::state::{Deed, Ended, MailState, MailStateUpdate, Redraft};
 use super::tools::{Bench, DONE, QUESTION, SCHEDULE_MEETING, SEND_EMAIL, receipt};
 use super::triage::{Answer, AnswerKind, answer_schema, mail_labels, may};
 use super::{LLM_CALL, Parts};
-use crate::prompts::filled;
 
 /// Puts the model's calls to the person where they must be, and makes them.
 pub(super) struct InterruptHandler(pub(super) Arc<Parts>);

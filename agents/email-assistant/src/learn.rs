@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use archie_agent::prompts::filled;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use superstep::label::Labels;
@@ -17,7 +18,6 @@ use super::memory::{Because, Change, Preferences, changed_before, get_memory, up
 use super::prompts::numbered;
 use super::state::{Learned, MailState, MailStateUpdate};
 use super::triage::{cut, mail_labels};
-use crate::prompts::filled;
 
 /// What the model is asked for: a patch of a list.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

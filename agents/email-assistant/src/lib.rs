@@ -4,14 +4,11 @@
 //! everybody is asked before anything is done, and each thing is done once, by its id. Who gets a mail is not decided by a model.
 
 pub mod calendar;
-pub mod command;
 pub mod email;
 pub mod google;
 pub mod html;
-mod ingest;
 mod interrupt_handler;
 mod learn;
-mod login;
 pub mod mailbox;
 pub mod memory;
 pub mod mime;
@@ -20,21 +17,20 @@ pub mod prompts;
 mod respond;
 mod round;
 pub mod state;
-mod time_machine;
 pub mod tools;
 pub mod triage;
+mod ui;
 
 use std::sync::Arc;
 
+use archie_agent::prompts::PromptFiles;
+use archie_agent::{Agent, AgentDeps, ModelRegistry};
 use superstep::error::BuildError;
 use superstep::store::Store;
 use superstep::{END, Graph, NodeError, START};
 use superstep_agent::Spending;
 use superstep_llm::Model;
 
-use crate::agents::{AnyAgent, Registered, Workshop};
-use crate::models::Models;
-use crate::prompts::Texts;
 use interrupt_handler::InterruptHandler;
 use mailbox::Mailboxes;
 use prompts::Prompts;
@@ -43,13 +39,11 @@ use state::MailState;
 use triage::{TriageInterruptHandler, TriageRouter};
 
 pub use email::{format_gmail_markdown, parse_gmail};
-pub use ingest::{Came, Ingest};
 pub use learn::UserPreferences;
 pub use memory::{get_memory, update_memory};
-pub use time_machine::{Again, time_machine};
-pub use triage::RouterSchema;
+pub use triage::{RouterSchema, classify};
 
-/// Its name on the wire.
+/// The name of its graph.
 pub const NAME: &str = "email_assistant";
 /// The node that sorts.
 pub const TRIAGE_ROUTER: &str = "triage_router";
@@ -67,7 +61,7 @@ pub const MARK_AS_READ: &str = "mark_as_read_node";
 /// What the nodes share.
 #[derive(Debug)]
 struct Parts {
-    models: Arc<Models>,
+    models: Arc<ModelRegistry>,
     mailboxes: Arc<Mailboxes>,
     store: Memory,
     prompts: Prompts,
@@ -87,33 +81,36 @@ impl Parts {
     }
 }
 
-/// The agent, with the mailboxes of the program's home.
-pub fn agent(workshop: &Workshop) -> anyhow::Result<Arc<dyn AnyAgent>> {
-    let mailboxes = Arc::new(Mailboxes::new(&workshop.settings.home));
-    agent_with(workshop, mailboxes)
+/// What it is for, in a line.
+pub const DESCRIPTION: &str =
+    "sorts your mail, drafts answers, and sends nothing that you have not seen";
+
+/// Builds the agent, with the mailboxes of the host's folder.
+pub fn agent(deps: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
+    agent_with(deps, Arc::new(Mailboxes::new(&deps.data_folder)))
 }
 
-/// The agent, with mailboxes that are open already.
-pub fn agent_with(
-    workshop: &Workshop,
-    mailboxes: Arc<Mailboxes>,
-) -> anyhow::Result<Arc<dyn AnyAgent>> {
-    let prompts = Prompts::of(NAME, &workshop.settings)?;
+/// Builds the agent, with mailboxes that are open already.
+pub fn agent_with(deps: &AgentDeps, mailboxes: Arc<Mailboxes>) -> anyhow::Result<Arc<Agent>> {
+    let agent = Agent::new(graph(deps, mailboxes)?, DESCRIPTION, ui::EmailUi);
+    Ok(Arc::new(agent))
+}
+
+/// Builds the graph.
+pub fn graph(deps: &AgentDeps, mailboxes: Arc<Mailboxes>) -> anyhow::Result<Graph<MailState>> {
+    let prompts = Prompts::of(NAME, deps)?;
     let parts = Parts {
-        models: workshop.models.clone(),
+        models: deps.models.clone(),
         mailboxes,
-        store: Memory(workshop.store.clone()),
+        store: Memory(deps.store.clone()),
         prompts,
-        spending: workshop.spending.clone(),
-        model: workshop.settings.model.clone(),
+        spending: deps.spending.clone(),
+        model: deps.model.clone(),
     };
-    let about = "sorts your mail, drafts answers, and sends nothing that you have not seen";
-    let graph = graph(&Arc::new(parts))?;
-    Ok(Arc::new(Registered::new(graph, about, command::Desk)))
+    Ok(wired(&Arc::new(parts))?)
 }
 
-/// The whole graph.
-fn graph(parts: &Arc<Parts>) -> Result<Graph<MailState>, BuildError> {
+fn wired(parts: &Arc<Parts>) -> Result<Graph<MailState>, BuildError> {
     let response_agent = Graph::builder(RESPONSE_AGENT)
         .node(LLM_CALL, LlmCall(parts.clone()))
         .node(INTERRUPT_HANDLER, InterruptHandler(parts.clone()))

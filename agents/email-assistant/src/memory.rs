@@ -15,16 +15,13 @@ use superstep_agent::memory::{Memories, MemoryError, Revision, Source};
 use super::state::Learned;
 
 /// One of the lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Preferences {
     /// Which mails matter.
-    #[value(name = "triage_preferences", alias = "triage")]
     Triage,
     /// How answers are written.
-    #[value(name = "response_preferences", alias = "response")]
     Response,
     /// How meetings are made.
-    #[value(name = "cal_preferences", alias = "cal")]
     Calendar,
 }
 

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
+use archie_agent::printable::counted;
 use serde::{Deserialize, Serialize};
 
 use super::email::{Email, address};
 use super::html::is_invisible;
 use super::tools::{Meeting, Reply};
-use crate::inbox::display::counted;
 
 /// Where a mail goes and what comes with it, as code makes it of the mail that is answered and what was agreed on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! The prompts.
 
-use crate::prompts::Texts;
+use archie_agent::prompts::PromptFiles;
 
 /// The texts with their `{{placeholders}}`.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ impl Default for Prompts {
     }
 }
 
-impl Texts for Prompts {
+impl PromptFiles for Prompts {
     fn files(&mut self) -> Vec<(&'static str, &mut String)> {
         vec![
             ("triage.md", &mut self.triage),

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use archie_agent::clock::seconds;
+use archie_agent::prompts::filled;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -19,8 +21,6 @@ use super::state::{Ended, MailState, MailStateUpdate};
 use super::tools::{Bench, DONE, QUESTION, Reply, SEND_EMAIL, specs};
 use super::triage::{cut, mail_labels, tell_cuts};
 use super::{INTERRUPT_HANDLER, LLM_CALL, MARK_AS_READ, Parts};
-use crate::clock::seconds;
-use crate::prompts::filled;
 
 /// Asks the model what to do next.
 pub(super) struct LlmCall(pub(super) Arc<Parts>);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use archie_agent::printable::counted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -16,7 +17,6 @@ use super::calendar::{self, Event, NotMade};
 use super::email::{Email, address, format_gmail_markdown};
 use super::mailbox::{Found, Mailbox, NotSent, Outgoing, Sent};
 use super::policy::{Envelope, listed, quoted};
-use crate::inbox::display::counted;
 
 /// Sends an answer.
 pub const SEND_EMAIL: &str = "send_email_tool";

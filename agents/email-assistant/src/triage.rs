@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use archie_agent::prompts::{PromptFiles, filled};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -9,7 +10,7 @@ use superstep::label::{Label, Labels};
 use superstep::store::Store;
 use superstep::{Command, END, Interrupt, Node, NodeCx, NodeError, View};
 use superstep_agent::{AgentEvent, ChatMessage, Spent, failure, within};
-use superstep_llm::structured::Structured;
+use superstep_llm::structured::{self, Structured};
 use superstep_llm::{Message, Model, Request, fit};
 
 use super::email::{Email, format_gmail_markdown, parse_gmail};
@@ -18,7 +19,6 @@ use super::memory::{Preferences, get_memory};
 use super::prompts::{Prompts, numbered};
 use super::state::{Classification, Ended, MailState, MailStateUpdate};
 use super::{Parts, RESPONSE_AGENT, TRIAGE_INTERRUPT_HANDLER, TRIAGE_ROUTER};
-use crate::prompts::filled;
 
 /// What the router is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -38,6 +38,19 @@ impl RouterSchema {
             classification: Classification::Notify,
         }
     }
+}
+
+/// Classifies a mail with today's memory, outside of any thread: nothing is started, stored or sent.
+pub async fn classify(
+    email: &Email,
+    deps: &archie_agent::AgentDeps,
+    model: &dyn Model,
+) -> anyhow::Result<RouterSchema> {
+    let prompts = Prompts::of(super::NAME, deps)?;
+    let request = router_request(email, &prompts, &deps.store, model).await;
+    let (request, ..) = request.map_err(|error| anyhow::anyhow!("{error}"))?;
+    let answer = structured::ask(model, request, RouterSchema::otherwise).await?;
+    Ok(answer.value)
 }
 
 /// What triage asks the model about a mail, cut to what fits; and what was cut.

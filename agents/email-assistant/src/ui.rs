@@ -1,18 +1,19 @@
-//! How the assistant meets a person, and what it tells in the end.
+//! How a person uses the agent: interrupt by interrupt, and at the end what was done.
 
+use archie_agent::{AgentUi, Exit, Output, state_of};
 use serde_json::{Value as Json, json};
+use superstep::AnyThread;
+use superstep::checkpoint::BoxFuture;
 
-use crate::agents::email_assistant::state::{Ended, MailState};
-use crate::agents::email_assistant::tools::SEND_EMAIL;
-use crate::agents::{AnyThread, BoxFuture, state_of};
-use crate::exit::Exit;
-use crate::talk::{Manner, Talk};
+use super::state::{Ended, MailState};
+use super::tools::SEND_EMAIL;
 
-/// How the assistant meets a person: question by question, and in the end what was done.
-pub(in super::super) struct Desk;
+/// Interrupt by interrupt, and at the end what was done.
+#[derive(Debug)]
+pub(super) struct EmailUi;
 
-impl Manner for Desk {
-    fn shows_words(&self) -> bool {
+impl AgentUi for EmailUi {
+    fn streams_tokens(&self) -> bool {
         false
     }
 
@@ -20,28 +21,30 @@ impl Manner for Desk {
         Some(json!({ "model_name": model }))
     }
 
-    fn answered(&self, state: &Json) -> Vec<String> {
+    fn after_answer(&self, state: &Json) -> Vec<String> {
         let state: Result<MailState, _> = serde_json::from_value(state.clone());
         state.map(|state| summary(&state)).unwrap_or_default()
     }
 
     fn finish<'a>(
         &'a self,
-        talk: &'a Talk<'a>,
+        output: &'a Output<'a>,
         thread: &'a dyn AnyThread,
     ) -> BoxFuture<'a, anyhow::Result<Exit>> {
         Box::pin(async move {
             let state: MailState = state_of(thread).await?;
-            match talk.json {
-                true => talk.say.json(&json!({
-                    "thread": thread.id(),
+            match output.json {
+                true => output.terminal.json(&json!({
+                    "thread": thread.id().to_string(),
                     "classification": state.classification_decision,
                     "ended": state.ended,
                     "done": state.done,
                     "learned": state.learned,
                     "marked_as_read": state.marked_as_read,
                 })),
-                false => summary(&state).iter().for_each(|line| talk.say.line(line)),
+                false => summary(&state)
+                    .iter()
+                    .for_each(|line| output.terminal.line(line)),
             }
             Ok(match state.ended {
                 Some(Ended::Stopped) => Exit::Budget,

@@ -9,11 +9,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use archie_agent::private_file;
+use archie_agent::user_folder::FolderError;
 use superstep::ThreadId;
 
 use super::book::{Book, BookError, read, snapshot_id};
-use crate::private;
-use crate::user_folder::FolderError;
 
 /// The folders of all threads.
 #[derive(Debug, Clone)]
@@ -132,12 +132,12 @@ impl Keep {
 
     fn write(&self, thread: &ThreadId, name: &str, bytes: &[u8]) -> Result<(), KeepError> {
         let path = self.path(thread, name);
-        private::write(&path, bytes).map_err(|source| KeepError::Io { path, source })
+        private_file::write(&path, bytes).map_err(|source| KeepError::Io { path, source })
     }
 
     fn get(&self, thread: &ThreadId, name: &str) -> Result<Vec<u8>, KeepError> {
         let path = self.path(thread, name);
-        private::read(&path).map_err(|source| KeepError::Io { path, source })
+        private_file::read(&path).map_err(|source| KeepError::Io { path, source })
     }
 
     fn damaged(&self, thread: &ThreadId, name: &str) -> KeepError {

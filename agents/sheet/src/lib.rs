@@ -5,10 +5,8 @@
 
 pub mod book;
 pub mod changes;
-pub mod command;
 mod hints;
 pub mod keep;
-mod manner;
 mod nodes;
 pub mod output;
 pub mod plan;
@@ -20,14 +18,15 @@ pub mod sandbox;
 pub mod service;
 pub mod state;
 pub mod tools;
+mod ui;
 
 use std::sync::Arc;
 
+use archie_agent::prompts::PromptFiles;
+use archie_agent::{Agent, AgentDeps};
 use superstep::error::BuildError;
 use superstep::{END, Graph, START};
 
-use crate::agents::{AnyAgent, Registered, Workshop};
-use crate::prompts::Texts;
 use keep::Keep;
 use nodes::{Asking, ChangeSetNode, InformerNode, Next, PlannerNode, ToolNode, should_continue};
 use prompts::Prompts;
@@ -35,7 +34,7 @@ use sandbox::{Kind, SandboxError, VARIABLE};
 use state::{GraphState, Stopped};
 use tools::{Bench, Sandboxes};
 
-/// Its name on the wire.
+/// The name of its graph.
 pub const NAME: &str = "sheet";
 /// The node that plans.
 pub const PLANNER_NODE: &str = "planner_node";
@@ -46,20 +45,23 @@ pub const INFORMER_NODE: &str = "informer_node";
 /// The node that shows what changed.
 pub const CHANGE_SET_NODE: &str = "change_set_node";
 
-/// The agent.
-pub fn agent(workshop: &Workshop) -> anyhow::Result<Arc<dyn AnyAgent>> {
-    let keep = Keep::under(&workshop.settings.home);
+/// What it is for, in a line.
+pub const DESCRIPTION: &str = "an analyst who works on a workbook and shows every changed cell";
+
+/// Builds the agent.
+pub fn agent(deps: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
+    let keep = Keep::under(&deps.data_folder);
+    let agent = Agent::new(graph(deps)?, DESCRIPTION, ui::SheetUi { keep });
+    Ok(Arc::new(agent))
+}
+
+/// Builds the graph, with the sandboxes of this machine.
+pub fn graph(deps: &AgentDeps) -> anyhow::Result<Graph<GraphState>> {
     let bench = Bench {
         sandboxes: Arc::new(sandboxes()),
-        keep: keep.clone(),
+        keep: Keep::under(&deps.data_folder),
     };
-    let about = "an analyst who works on a workbook and shows every changed cell";
-    let graph = graph(workshop, bench)?;
-    Ok(Arc::new(Registered::new(
-        graph,
-        about,
-        manner::Reviewing { keep },
-    )))
+    graph_with(deps, bench)
 }
 
 fn sandboxes() -> Sandboxes {
@@ -82,12 +84,12 @@ pub fn ready() -> Result<String, SandboxError> {
     ))
 }
 
-/// The whole graph, with what runs tools.
-pub fn graph(workshop: &Workshop, bench: Bench) -> anyhow::Result<Graph<GraphState>> {
-    let prompts = Prompts::of(NAME, &workshop.settings)?;
+/// Builds the graph, with what runs tools.
+pub fn graph_with(deps: &AgentDeps, bench: Bench) -> anyhow::Result<Graph<GraphState>> {
+    let prompts = Prompts::of(NAME, deps)?;
     let asking = Asking {
-        models: workshop.models.clone(),
-        spending: workshop.spending.clone(),
+        models: deps.models.clone(),
+        spending: deps.spending.clone(),
         prompts,
     };
     Ok(wired(asking, bench)?)

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use archie_agent::markdown;
+use archie_agent::user_folder::{Access, FileName, FolderError, UserFolder};
 use superstep::ThreadId;
 
 use super::book::diff::Diff;
@@ -13,8 +15,6 @@ use super::proof::Check;
 use super::recipe::Recipe;
 use super::review::{self, Review};
 use super::state::{GraphState, Stopped};
-use crate::markdown;
-use crate::user_folder::{Access, FileName, FolderError, UserFolder};
 
 /// What went wrong with the files of a result.
 #[derive(Debug, thiserror::Error)]

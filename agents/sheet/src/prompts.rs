@@ -1,7 +1,8 @@
 //! The prompts.
 
+use archie_agent::prompts::{PromptFiles, filled};
+
 use super::state::{Actions, GraphState};
-use crate::prompts::{Texts, filled};
 
 /// The texts with their `{{placeholders}}`.
 #[derive(Debug, Clone)]
@@ -23,7 +24,7 @@ impl Default for Prompts {
     }
 }
 
-impl Texts for Prompts {
+impl PromptFiles for Prompts {
     fn files(&mut self) -> Vec<(&'static str, &mut String)> {
         vec![
             ("planner.md", &mut self.planner),

@@ -129,10 +129,9 @@ mod tests {
     use super::super::CHANGE_SET_NODE;
     use super::super::book::Content;
     use super::super::book::diff::{Cell, Change};
-    use super::super::manner::Reviewing;
+    use super::super::ui::SheetUi;
     use super::*;
-    use crate::questions::Asked;
-    use crate::talk::Manner;
+    use archie_agent::{AgentUi, InterruptRequest};
 
     fn review(cells: u32) -> Review {
         let change = |row| Change {
@@ -157,8 +156,8 @@ mod tests {
         }
     }
 
-    fn asked(request: Json) -> Asked {
-        Asked {
+    fn asked(request: Json) -> InterruptRequest {
+        InterruptRequest {
             id: "0123456789abcdef0123456789abcdef".parse().unwrap(),
             node: CHANGE_SET_NODE.to_owned(),
             kind: "approval".to_owned(),
@@ -169,18 +168,18 @@ mod tests {
 
     #[test]
     fn every_changed_cell_is_shown_whole_and_bound_by_the_digest() {
-        let manner = Reviewing {
+        let ui = SheetUi {
             keep: Keep::under(Path::new("unused")),
         };
         let review = review(1_000);
         let question = asked(review.request());
-        let shown = manner.put(&question);
+        let shown = ui.describe(&question);
         assert!(shown.contains("1,000 changed cells"));
         for change in &review.diff.changes {
             assert!(shown.contains(&format!("  {}\n", line(change))));
         }
         assert!(line(&review.diff.changes[0]).contains(&"x".repeat(200)));
-        assert!(manner.holds_everything(&question));
+        assert!(ui.is_complete(&question));
         let mut other = review.clone();
         other.diff.changes[999].new = Some(Content::Number(1.0));
         assert_ne!(asked(other.request()).digest(), question.digest());
@@ -188,18 +187,17 @@ mod tests {
 
     #[test]
     fn a_question_of_an_older_version_is_known_to_hold_less() {
-        let manner = Reviewing {
+        let ui = SheetUi {
             keep: Keep::under(Path::new("unused")),
         };
         let range = json!({ "range": "Data!A1:A30", "what": "changed", "cells": 30, "shown": ["Data!A1: 1 → 2"] });
         let old = asked(json!({ "summary": "Changes.", "cells": 30, "ranges": [range] }));
-        assert!(!manner.holds_everything(&old));
+        assert!(!ui.is_complete(&old));
         assert!(
-            manner
-                .put(&old)
+            ui.describe(&old)
                 .contains("29 cells of Data!A1:A30 not shown")
         );
         let cut = asked(json!({ "summary": "Changes.", "ranges": [], "ranges_left_out": 1 }));
-        assert!(!manner.holds_everything(&cut));
+        assert!(!ui.is_complete(&cut));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use archie_agent::user_folder::read_named_file;
 use superstep::{DriveError, Thread, ThreadId};
 use superstep_agent::ChatMessage;
 
@@ -15,7 +16,6 @@ use super::state::{
     WorkbookHandle, WorkbookState,
 };
 use super::tools;
-use crate::user_folder::read_named_file;
 
 /// What is asked for.
 #[derive(Debug, Clone)]

@@ -107,7 +107,7 @@ pub struct PlannerSpec {
 }
 
 /// How a planner says what to do. What comes is read either way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Actions {
     /// As calls of tools.

@@ -1,35 +1,32 @@
-//! How the analyst of workbooks meets a person: a change set to look at, and files at the end.
+//! How a person uses the agent: a change set to review, and files at the end.
 
 use std::path::{Path, PathBuf};
 
+use archie_agent::printable::{counted, one_line};
+use archie_agent::{AgentUi, Exit, InterruptRequest, Output, state_of};
 use serde_json::{Value as Json, json};
-use superstep::ThreadId;
+use superstep::checkpoint::BoxFuture;
+use superstep::{AnyThread, ThreadId};
 
 use super::changes::{Verdict, VerdictKind};
 use super::keep::Keep;
 use super::output::{self, spent};
 use super::state::{GraphState, Stopped};
 use super::{CHANGE_SET_NODE, TOOL_NODE};
-use crate::agents::{AnyThread, BoxFuture, state_of};
-use crate::exit::Exit;
-use crate::inbox::display::counted;
-use crate::printable::one_line;
-use crate::questions::Asked;
-use crate::say::{Say, Waiting};
-use crate::talk::{Manner, Talk};
 
 /// Puts a change set to a person, and writes what they accept.
-pub(super) struct Reviewing {
+#[derive(Debug)]
+pub(super) struct SheetUi {
     pub(super) keep: Keep,
 }
 
-impl Manner for Reviewing {
-    fn put(&self, asked: &Asked) -> String {
+impl AgentUi for SheetUi {
+    fn describe(&self, interrupt: &InterruptRequest) -> String {
         let mut words = String::new();
-        if let Some(problem) = asked.request["problem"].as_str() {
+        if let Some(problem) = interrupt.request["problem"].as_str() {
             words.push_str(&format!("{problem}\n"));
         }
-        for range in ranges_of(asked) {
+        for range in ranges_of(interrupt) {
             for line in range["shown"].as_array().into_iter().flatten() {
                 words.push_str(&format!("  {}\n", line.as_str().unwrap_or_default()));
             }
@@ -42,10 +39,10 @@ impl Manner for Reviewing {
                 ));
             }
         }
-        if let Some(cells) = asked.request["cells"].as_u64() {
+        if let Some(cells) = interrupt.request["cells"].as_u64() {
             words.push_str(&format!("{}\n", counted(cells as usize, "changed cell")));
         }
-        for check in asked.request["checks"]
+        for check in interrupt.request["checks"]
             .as_array()
             .into_iter()
             .flatten()
@@ -58,21 +55,25 @@ impl Manner for Reviewing {
                 text("found")
             ));
         }
-        words.push_str(asked.request["summary"].as_str().unwrap_or(&asked.words()));
+        words.push_str(
+            interrupt.request["summary"]
+                .as_str()
+                .unwrap_or(&interrupt.words()),
+        );
         words
     }
 
-    fn prompt(&self, asked: &Asked) -> String {
-        match asked.kind.as_str() {
-            "approval" if asked.node == CHANGE_SET_NODE => "Accept? [y/n/e] ".to_owned(),
+    fn prompt(&self, interrupt: &InterruptRequest) -> String {
+        match interrupt.kind.as_str() {
+            "approval" if interrupt.node == CHANGE_SET_NODE => "Accept? [y/n/e] ".to_owned(),
             "approval" => "[y/n] ".to_owned(),
-            _ => asked.prompt(),
+            _ => interrupt.prompt(),
         }
     }
 
-    fn read(&self, asked: &Asked, line: &str) -> Result<Json, String> {
-        if asked.kind != "approval" {
-            return asked.read(line);
+    fn read_answer(&self, interrupt: &InterruptRequest, line: &str) -> Result<Json, String> {
+        if interrupt.kind != "approval" {
+            return interrupt.read(line);
         }
         if line.trim() == "e" {
             return Err("say what: `e reject Sheet!A1:B2; set Sheet!C3=12`".to_owned());
@@ -85,9 +86,9 @@ impl Manner for Reviewing {
     }
 
     /// Questions used to hold twenty cells of a range, and two hundred ranges.
-    fn holds_everything(&self, asked: &Asked) -> bool {
-        let left_out = asked.request["ranges_left_out"].as_u64().unwrap_or(0);
-        left_out == 0 && ranges_of(asked).all(|range| missing(range) == 0)
+    fn is_complete(&self, interrupt: &InterruptRequest) -> bool {
+        let left_out = interrupt.request["ranges_left_out"].as_u64().unwrap_or(0);
+        left_out == 0 && ranges_of(interrupt).all(|range| missing(range) == 0)
     }
 
     fn is_finished(&self, state: &Json) -> bool {
@@ -111,15 +112,15 @@ impl Manner for Reviewing {
 
     fn finish<'a>(
         &'a self,
-        talk: &'a Talk<'a>,
+        out: &'a Output<'a>,
         thread: &'a dyn AnyThread,
     ) -> BoxFuture<'a, anyhow::Result<Exit>> {
-        Box::pin(finish(thread, talk, &self.keep))
+        Box::pin(finish(thread, out, &self.keep))
     }
 }
 
-fn ranges_of(asked: &Asked) -> impl Iterator<Item = &Json> {
-    asked.request["ranges"].as_array().into_iter().flatten()
+fn ranges_of(interrupt: &InterruptRequest) -> impl Iterator<Item = &Json> {
+    interrupt.request["ranges"].as_array().into_iter().flatten()
 }
 
 /// How many cells of a range a question does not hold.
@@ -129,11 +130,11 @@ fn missing(range: &Json) -> usize {
     cells.saturating_sub(shown)
 }
 
-async fn finish(thread: &dyn AnyThread, talk: &Talk<'_>, keep: &Keep) -> anyhow::Result<Exit> {
+async fn finish(thread: &dyn AnyThread, out: &Output<'_>, keep: &Keep) -> anyhow::Result<Exit> {
     let state: GraphState = state_of(thread).await?;
-    let id = ThreadId::new(&thread.id())?;
+    let id = thread.id().clone();
     if state.stopped == Some(Stopped::Budget) {
-        talk.tell(&format!(
+        out.tell(&format!(
             "stopped at the budget; everything is kept, `archie resume {id}` asks again"
         ));
         return Ok(Exit::Budget);
@@ -143,8 +144,8 @@ async fn finish(thread: &dyn AnyThread, talk: &Talk<'_>, keep: &Keep) -> anyhow:
     let written = output::write(&files, &folder)?;
     let stopped = state.stopped.unwrap_or(Stopped::StepLimit);
     let failed: Vec<_> = state.checks.iter().filter(|check| !check.ok).collect();
-    match talk.json {
-        true => talk.say.json(&json!({
+    match out.json {
+        true => out.terminal.json(&json!({
             "thread": id.to_string(),
             "stopped": stopped.says(),
             "answer": state.answer,
@@ -155,13 +156,13 @@ async fn finish(thread: &dyn AnyThread, talk: &Talk<'_>, keep: &Keep) -> anyhow:
         })),
         false => {
             if !state.answer.is_empty() {
-                talk.say.line(&state.answer);
+                out.terminal.line(&state.answer);
             }
             if stopped != Stopped::Finished {
-                talk.say.line(stopped.says());
+                out.terminal.line(stopped.says());
             }
             for check in failed {
-                talk.say
+                out.terminal
                     .line(&format!("does not hold: {}: {}", check.name, check.found));
             }
             if state
@@ -169,11 +170,11 @@ async fn finish(thread: &dyn AnyThread, talk: &Talk<'_>, keep: &Keep) -> anyhow:
                 .as_ref()
                 .is_some_and(|verdict| verdict.kind == VerdictKind::Reject)
             {
-                talk.say.line("nothing was saved");
+                out.terminal.line("nothing was saved");
             }
             let names: Vec<_> = written.iter().map(|path| shown(path)).collect();
-            talk.say.line(&format!("Finish → {}", names.join(", ")));
-            talk.say.line(&spent(&state));
+            out.terminal.line(&format!("Finish → {}", names.join(", ")));
+            out.terminal.line(&spent(&state));
         }
     }
     Ok(match stopped {
@@ -188,52 +189,4 @@ fn shown(path: &Path) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     let path = path.strip_prefix(&here).unwrap_or(path);
     one_line(&path.display().to_string())
-}
-
-/// Somebody who says yes to everything.
-pub(super) struct Yes<'a> {
-    pub(super) talk: &'a Talk<'a>,
-}
-
-impl Say for Yes<'_> {
-    fn line(&self, text: &str) {
-        self.talk.say.line(text);
-    }
-
-    fn markdown(&self, text: &str) {
-        self.talk.say.markdown(text);
-    }
-
-    fn piece(&self, text: &str) {
-        self.talk.say.piece(text);
-    }
-
-    fn pieces_end(&self) {
-        self.talk.say.pieces_end();
-    }
-
-    fn aside(&self, text: &str) {
-        self.talk.say.aside(text);
-    }
-
-    fn ask(&self, prompt: &str) -> anyhow::Result<Option<String>> {
-        // Whether to spend more is another matter.
-        if !prompt.contains("[y/n") {
-            return self.talk.say.ask(prompt);
-        }
-        self.talk.tell(&format!("{prompt}y"));
-        Ok(Some("y".to_owned()))
-    }
-
-    fn waiting(&self, what: &str) -> Waiting {
-        self.talk.say.waiting(what)
-    }
-
-    fn is_watched(&self) -> bool {
-        self.talk.say.is_watched()
-    }
-
-    fn is_followed(&self) -> bool {
-        self.talk.say.is_followed()
-    }
 }

@@ -3,38 +3,37 @@
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use archie_agent::clock::now;
+use archie_agent::{Agent, AgentDeps, AgentFactory, ModelRegistry};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use superstep::checkpoint::{Metadata, Page, Status, ThreadQuery, ThreadRow};
 use superstep::store::{Namespace, PutItem, Store as Memory};
-use superstep::{Checkpointer, Runtime};
+use superstep::{AnyThread, Checkpointer, Runtime, ThreadId};
 use superstep_agent::Spending;
 use superstep_postgres::Postgres;
 use superstep_restate::{Redis, Restate};
 use superstep_sqlite::Sqlite;
 
-use crate::agents::{AnyAgent, AnyThread, MakeAgent, Workshop};
 use crate::cli::settings::{Engine, Settings, Store};
-use crate::clock::now;
-use crate::models::Models;
 
 /// Everything a command needs.
-pub struct Home {
+pub struct App {
     /// What the program goes by.
     pub settings: Settings,
     /// What drives threads.
     pub runtime: Runtime,
     /// The agents, by name.
-    pub agents: Vec<Arc<dyn AnyAgent>>,
+    pub agents: Vec<Arc<Agent>>,
     /// The models that are open.
-    pub models: Arc<Models>,
+    pub models: Arc<ModelRegistry>,
     /// What is remembered across threads.
     pub memory: Arc<dyn Memory>,
 }
 
-impl Home {
+impl App {
     /// Opens the store and makes the agents.
-    pub async fn open(settings: Settings, makers: &[MakeAgent]) -> anyhow::Result<Self> {
+    pub async fn open(settings: Settings, makers: &[AgentFactory]) -> anyhow::Result<Self> {
         match &settings.store {
             Store::Sqlite(path) => {
                 if settings.engine != Engine::Local {
@@ -58,7 +57,7 @@ impl Home {
         settings: Settings,
         store: impl Checkpointer + 'static,
         memory: Arc<dyn Memory>,
-        makers: &[MakeAgent],
+        makers: &[AgentFactory],
     ) -> anyhow::Result<Self> {
         Self::with_runtime(settings, Runtime::new(store), memory, makers)
     }
@@ -67,22 +66,13 @@ impl Home {
         settings: Settings,
         runtime: Runtime,
         memory: Arc<dyn Memory>,
-        makers: &[MakeAgent],
+        makers: &[AgentFactory],
     ) -> anyhow::Result<Self> {
-        let models = Arc::new(Models::default());
-        let spending = settings
-            .budget
-            .as_ref()
-            .map(|limits| Spending::new(memory.clone()).per_thread(limits.clone()));
-        let workshop = Workshop {
-            settings: settings.clone(),
-            models: models.clone(),
-            store: memory.clone(),
-            spending,
-        };
-        let mut agents: Vec<Arc<dyn AnyAgent>> = Vec::new();
+        let models = Arc::new(ModelRegistry::default());
+        let deps = deps(&settings, &models, &memory);
+        let mut agents: Vec<Arc<Agent>> = Vec::new();
         for make in makers {
-            let agent = make(&workshop)?;
+            let agent = make(&deps)?;
             let name = agent.name();
             if agents.iter().any(|other| other.name() == name) {
                 bail!("two agents are called `{name}`; give one of them another name");
@@ -99,8 +89,13 @@ impl Home {
         })
     }
 
+    /// Returns what agents are built with.
+    pub fn deps(&self) -> AgentDeps {
+        deps(&self.settings, &self.models, &self.memory)
+    }
+
     /// The agent of this name.
-    pub fn agent(&self, name: &str) -> anyhow::Result<&Arc<dyn AnyAgent>> {
+    pub fn agent(&self, name: &str) -> anyhow::Result<&Arc<Agent>> {
         let found = self.agents.iter().find(|agent| agent.name() == name);
         found.with_context(|| {
             let names: Vec<_> = self.agents.iter().map(|agent| agent.name()).collect();
@@ -137,9 +132,8 @@ impl Home {
     }
 
     /// Whether a thread has ended, or was never begun.
-    pub async fn is_idle(&self, id: &str) -> anyhow::Result<bool> {
-        let id = superstep::ThreadId::new(id)?;
-        let glance = self.store().glance(&id, None).await?;
+    pub async fn is_idle(&self, id: &ThreadId) -> anyhow::Result<bool> {
+        let glance = self.store().glance(id, None).await?;
         Ok(glance.is_none_or(|glance| glance.status == Status::Idle))
     }
 
@@ -241,11 +235,23 @@ impl Home {
     }
 }
 
-impl std::fmt::Debug for Home {
+impl std::fmt::Debug for App {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Home")
             .field("settings", &self.settings)
             .finish_non_exhaustive()
+    }
+}
+
+fn deps(settings: &Settings, models: &Arc<ModelRegistry>, memory: &Arc<dyn Memory>) -> AgentDeps {
+    let limits = settings.budget.as_ref();
+    AgentDeps {
+        data_folder: settings.home.clone(),
+        prompts_folder: settings.prompts.clone(),
+        model: settings.model.clone(),
+        models: models.clone(),
+        store: memory.clone(),
+        spending: limits.map(|limits| Spending::new(memory.clone()).per_thread(limits.clone())),
     }
 }
 

@@ -1,14 +1,13 @@
 //! Readers of foreign bytes, for `testing/fuzz`. Not part of the public interface.
 
+use archie_agent::{InterruptRequest, markdown};
+use archie_docs::scan::{Package, SourceFile, manifest};
+use archie_docs::viewer;
+use archie_email_assistant::calendar::{Event, ics};
 use serde_json::Value as Json;
 use superstep::InterruptId;
 
-use crate::agents::docs::scan::{Package, SourceFile, manifest};
-use crate::agents::docs::viewer;
-use crate::agents::email_assistant::calendar::{Event, ics};
 use crate::cli::settings::Settings;
-use crate::markdown;
-use crate::questions::Asked;
 
 /// Reads the text of `settings.json`, as if nothing else were set.
 pub fn read_settings(text: &str) -> anyhow::Result<Settings> {
@@ -63,7 +62,7 @@ pub fn read_answer(
     schema: Option<&Json>,
     line: &str,
 ) -> Result<Json, String> {
-    let asked = Asked {
+    let asked = InterruptRequest {
         id: InterruptId::from_bytes([1; 16]),
         node: "node".to_owned(),
         kind: kind.to_owned(),

@@ -7,16 +7,15 @@
 //! person's own files, and it knows no rule of the runtime: what may run again, who wins, what is stored, all that is
 //! `superstep`'s.
 //!
-//! In reading order: [`run`] (the whole program), [`cli::args`] (what can be typed), [`home::Home`] (the store, the runtime, the
-//! agents), [`talk::Talk`] (a person and a thread), [`commands`], [`shell`], [`say::Say`] (the one way to talk to the person),
+//! In reading order: [`run`] (the whole program), [`cli::args`] (what can be typed), [`app::App`] (the store, the runtime, the
+//! agents), [`session::Session`] (a person and a thread), [`commands`], [`shell`], [`terminal`] (the one way to print),
 //! [`agents`].
 //!
 //! A program with an agent of your own is a line; `archie new NAME` makes one:
 //!
 //! ```no_run
 //! use std::sync::Arc;
-//! use archie::agents::{AnyAgent, Registered, Workshop};
-//! use archie::talk::Plain;
+//! use archie_agent::{Agent, AgentDeps, PlainUi};
 //! use superstep::{Command, END, Graph, NodeCx, NodeError, START, View};
 //! # use superstep::State;
 //! # #[derive(Clone, Debug, Default, State)]
@@ -26,13 +25,13 @@
 //!     Ok(GreetingUpdate::default().text("Hello.".to_owned()).into())
 //! }
 //!
-//! fn greeter(_: &Workshop) -> anyhow::Result<Arc<dyn AnyAgent>> {
+//! fn greeter(_: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
 //!     let graph = Graph::builder("greeter")
 //!         .node("greet", greet)
 //!         .edge(START, "greet")
 //!         .edge("greet", END)
 //!         .build()?;
-//!     Ok(Arc::new(Registered::new(graph, "says hello", Plain)))
+//!     Ok(Arc::new(Agent::new(graph, "says hello", PlainUi)))
 //! }
 //!
 //! fn main() -> std::process::ExitCode {
@@ -41,29 +40,18 @@
 //! ```
 
 pub mod agents;
+pub mod app;
 pub mod cli;
-mod clock;
 pub mod commands;
-pub mod connector;
-pub mod exit;
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod home;
 pub mod inbox;
-mod markdown;
-pub mod models;
-pub mod printable;
-mod private;
 mod program;
-pub mod prompts;
-pub mod questions;
 mod running;
-pub mod say;
 mod secret;
+pub mod session;
 pub mod shell;
-pub mod spent;
-pub mod talk;
-pub mod user_folder;
+pub mod terminal;
 
 pub(crate) use program::complain;
 pub use program::run;

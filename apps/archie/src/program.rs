@@ -2,23 +2,23 @@
 
 use std::process::ExitCode;
 
+use archie_agent::printable::is_hidden;
+use archie_agent::{AgentFactory, Exit};
 use clap::Parser;
 
-use crate::agents::{AGENTS, MakeAgent};
+use crate::agents::AGENTS;
+use crate::app::App;
 use crate::cli::args::Args;
 use crate::cli::settings::Settings;
-use crate::exit::Exit;
-use crate::home::Home;
-use crate::printable::is_hidden;
-use crate::say::{self, Console};
+use crate::terminal::{self, Console};
 use crate::{commands, shell};
 
 /// The whole program, with agents of one's own beside those that come with it.
-pub fn run(own: &[MakeAgent]) -> ExitCode {
-    std::panic::set_hook(Box::new(|panic| say::print_error(&panic.to_string())));
+pub fn run(own: &[AgentFactory]) -> ExitCode {
+    std::panic::set_hook(Box::new(|panic| terminal::print_error(&panic.to_string())));
     let args = Args::try_parse().unwrap_or_else(|error| refuse(&error));
     log();
-    let makers: Vec<MakeAgent> = AGENTS.iter().chain(own).copied().collect();
+    let makers: Vec<AgentFactory> = AGENTS.iter().chain(own).copied().collect();
     match obey(&args, &makers) {
         Ok(exit) => exit.into(),
         Err(error) => {
@@ -28,7 +28,7 @@ pub fn run(own: &[MakeAgent]) -> ExitCode {
     }
 }
 
-fn obey(args: &Args, makers: &[MakeAgent]) -> anyhow::Result<Exit> {
+fn obey(args: &Args, makers: &[AgentFactory]) -> anyhow::Result<Exit> {
     let settings = Settings::read(&args.given())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -39,12 +39,12 @@ fn obey(args: &Args, makers: &[MakeAgent]) -> anyhow::Result<Exit> {
             commands::without_home(command, &settings, makers)
         }
         Some(command) => runtime.block_on(async {
-            let mut home = Home::open(settings, makers).await?;
-            commands::run(command, &mut home, &Console::new()).await
+            let mut app = App::open(settings, makers).await?;
+            commands::run(command, &mut app, &Console::new()).await
         }),
         None => {
-            let home = runtime.block_on(Home::open(settings, makers))?;
-            shell::start_shell(home, makers, &runtime)
+            let app = runtime.block_on(App::open(settings, makers))?;
+            shell::start_shell(app, makers, &runtime)
         }
     }
 }
@@ -58,7 +58,7 @@ fn log() {
         .with_env_filter(filter)
         // Colours would have to be told apart from those that a field brings.
         .with_ansi(false)
-        .with_writer(|| say::LogWriter)
+        .with_writer(|| terminal::LogWriter)
         .init();
 }
 
@@ -69,7 +69,7 @@ fn refuse(error: &clap::Error) -> ! {
         error.exit();
     }
     // The name of a file may be among the arguments, and clap repeats them as they are.
-    say::print_error(&error.to_string());
+    terminal::print_error(&error.to_string());
     std::process::exit(error.exit_code());
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn complain(error: &anyhow::Error) {
         } else {
             "  because: "
         };
-        say::print_error(&format!("{begin}{cause}"));
+        terminal::print_error(&format!("{begin}{cause}"));
         said.push_str(&cause);
     }
 }

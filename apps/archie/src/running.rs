@@ -10,9 +10,11 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use archie_agent::private_file;
+use superstep::ThreadId;
+
+use crate::app::App;
 use crate::cli::settings::{Engine, Store};
-use crate::home::Home;
-use crate::private;
 
 /// A thread is run by this process while this lives.
 #[derive(Debug)]
@@ -25,9 +27,9 @@ pub(crate) struct RunningMark {
 impl RunningMark {
     /// Marks a thread. None if another process has marked it, if a cluster runs it, or if nothing can be written: the run goes
     /// on all the same, for marks only guard recovery.
-    pub(crate) fn set(home: &Home, thread: &str) -> Option<Self> {
-        let path = path(home, thread)?;
-        private::folder(path.parent()?).ok()?;
+    pub(crate) fn set(app: &App, thread: &ThreadId) -> Option<Self> {
+        let path = path(app, thread)?;
+        private_file::folder(path.parent()?).ok()?;
         for _ in 0..ATTEMPTS {
             match lock(&path) {
                 Ok(Some(file)) => return Some(Self { _file: file, path }),
@@ -47,8 +49,8 @@ impl Drop for RunningMark {
 }
 
 /// Returns whether a living process of this machine runs a thread.
-pub(crate) fn is_running_here(home: &Home, thread: &str) -> bool {
-    let Some(path) = path(home, thread) else {
+pub(crate) fn is_running_here(app: &App, thread: &ThreadId) -> bool {
+    let Some(path) = path(app, thread) else {
         return false;
     };
     match File::open(path) {
@@ -76,19 +78,19 @@ fn lock(path: &PathBuf) -> io::Result<Option<File>> {
 }
 
 /// Where the mark of a thread is; none on a cluster, which knows itself who runs what.
-fn path(home: &Home, thread: &str) -> Option<PathBuf> {
-    if home.settings.engine != Engine::Local {
+fn path(app: &App, thread: &ThreadId) -> Option<PathBuf> {
+    if app.settings.engine != Engine::Local {
         return None;
     }
-    let folder = match &home.settings.store {
+    let folder = match &app.settings.store {
         Store::Sqlite(path) => {
             let mut folder = path.clone().into_os_string();
             folder.push(".running");
             PathBuf::from(folder)
         }
-        Store::Postgres(_) => home.settings.home.join("running"),
+        Store::Postgres(_) => app.settings.home.join("running"),
     };
-    let name = xxhash_rust::xxh3::xxh3_128(thread.as_bytes());
+    let name = xxhash_rust::xxh3::xxh3_128(thread.to_string().as_bytes());
     Some(folder.join(format!("{name:032x}.lock")))
 }
 

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use archie_agent::printable::{one_line, printable};
+use archie_agent::{AgentFactory, Exit, Terminal, Waiting};
 use clap::{CommandFactory, Parser};
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::error::ReadlineError;
@@ -14,51 +16,48 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Config, Editor, Helper};
 use superstep::checkpoint::{Page, ThreadQuery};
 
-use crate::agents::MakeAgent;
+use crate::app::App;
 use crate::cli::args::{Command, Line};
 use crate::commands;
-use crate::exit::Exit;
-use crate::home::Home;
-use crate::printable::{one_line, printable};
-use crate::say::{self, Console, Say, Waiting};
+use crate::terminal::{self, Console};
 
 /// What stands before what is typed.
 pub const PROMPT: &str = "archie> ";
 
 /// Reads commands until the person leaves.
 pub fn start_shell(
-    mut home: Home,
-    makers: &[MakeAgent],
+    mut app: App,
+    makers: &[AgentFactory],
     runtime: &tokio::runtime::Runtime,
 ) -> anyhow::Result<Exit> {
-    let is_terminal = say::is_interactive();
+    let is_terminal = terminal::is_interactive();
     let ids = Arc::new(Mutex::new(Vec::new()));
-    let say: Box<dyn Say> = match is_terminal {
-        true => Box::new(Terminal::new(&home, ids.clone())?),
+    let terminal: Box<dyn Terminal> = match is_terminal {
+        true => Box::new(LineEditor::new(&app, ids.clone())?),
         false => Box::new(Console::new()),
     };
     if is_terminal {
-        greet(&home, &*say);
+        greet(&app, &*terminal);
     }
     let mut last = Exit::Done;
     loop {
         if is_terminal {
-            let known = runtime.block_on(recent(&home));
+            let known = runtime.block_on(recent(&app));
             *ids.lock().unwrap_or_else(PoisonError::into_inner) = known;
         }
-        let Some(line) = get_command_input(&*say)? else {
+        let Some(line) = get_command_input(&*terminal)? else {
             return Ok(last);
         };
         let command = match parse_command(&line) {
             Typed::Nothing => continue,
             Typed::Exit => return Ok(last),
             Typed::Help => {
-                help(&*say);
+                help(&*terminal);
                 continue;
             }
             Typed::Model(None) => {
-                say.line(
-                    home.settings
+                terminal.line(
+                    app.settings
                         .model
                         .as_deref()
                         .unwrap_or("no model is chosen"),
@@ -66,18 +65,18 @@ pub fn start_shell(
                 continue;
             }
             Typed::Model(Some(name)) => {
-                choose_model(&mut home, &name, &*say);
+                choose_model(&mut app, &name, &*terminal);
                 continue;
             }
             Typed::Wrong(why) => {
-                say.aside(why.trim_end());
+                terminal.aside(why.trim_end());
                 continue;
             }
             Typed::Command(command) => command,
         };
         let done = match command.needs_home() {
-            true => runtime.block_on(commands::run(&command, &mut home, &*say)),
-            false => commands::without_home(&command, &home.settings, makers),
+            true => runtime.block_on(commands::run(&command, &mut app, &*terminal)),
+            false => commands::without_home(&command, &app.settings, makers),
         };
         match done {
             Ok(exit) => last = exit,
@@ -89,8 +88,8 @@ pub fn start_shell(
     }
 }
 
-fn get_command_input(say: &dyn Say) -> anyhow::Result<Option<String>> {
-    say.ask(PROMPT)
+fn get_command_input(terminal: &dyn Terminal) -> anyhow::Result<Option<String>> {
+    terminal.ask(PROMPT)
 }
 
 /// What a line means.
@@ -130,46 +129,46 @@ pub fn parse_command(line: &str) -> Typed {
     }
 }
 
-fn greet(home: &Home, say: &dyn Say) {
-    let model = home
+fn greet(app: &App, terminal: &dyn Terminal) {
+    let model = app
         .settings
         .model
         .as_deref()
         .unwrap_or("none chosen; `model PROVIDER:NAME` chooses one");
-    say.line(&format!(
+    terminal.line(&format!(
         "archie {}  model: {model}",
         env!("CARGO_PKG_VERSION")
     ));
-    say.line("`help` tells what there is, `exit` leaves. Threads are kept whatever happens.");
+    terminal.line("`help` tells what there is, `exit` leaves. Threads are kept whatever happens.");
 }
 
-fn choose_model(home: &mut Home, name: &str, say: &dyn Say) {
+fn choose_model(app: &mut App, name: &str, terminal: &dyn Terminal) {
     match name.parse::<superstep_llm::ModelName>() {
         Ok(model) => {
-            home.settings.model = Some(model.to_string());
-            say.line(&format!("model: {model}"));
+            app.settings.model = Some(model.to_string());
+            terminal.line(&format!("model: {model}"));
         }
-        Err(error) => say.aside(&error.to_string()),
+        Err(error) => terminal.aside(&error.to_string()),
     }
 }
 
-fn help(say: &dyn Say) {
-    say.line("Commands (each takes --help):");
+fn help(terminal: &dyn Terminal) {
+    terminal.line("Commands (each takes --help):");
     for command in Line::command().get_subcommands() {
         let about = command
             .get_about()
             .map(ToString::to_string)
             .unwrap_or_default();
-        say.line(&format!("  {:<12} {about}", command.get_name()));
+        terminal.line(&format!("  {:<12} {about}", command.get_name()));
     }
-    say.line("  model NAME   choose the model, such as openai:gpt-4.1-mini or script:FILE; alone, show it");
-    say.line("  exit         leave; nothing is lost");
-    say.line("");
-    say.line("A first try:   analyze --query \"Which queue should we use?\" --inputs ./notes");
-    say.line("End a line with \\ to continue it. Tab completes. Ctrl-C stops a run and keeps its thread.");
+    terminal.line("  model NAME   choose the model, such as openai:gpt-4.1-mini or script:FILE; alone, show it");
+    terminal.line("  exit         leave; nothing is lost");
+    terminal.line("");
+    terminal.line("A first try:   analyze --query \"Which queue should we use?\" --inputs ./notes");
+    terminal.line("End a line with \\ to continue it. Tab completes. Ctrl-C stops a run and keeps its thread.");
 }
 
-async fn recent(home: &Home) -> Vec<String> {
+async fn recent(app: &App) -> Vec<String> {
     let query = ThreadQuery {
         page: Page {
             limit: COMPLETED,
@@ -177,21 +176,21 @@ async fn recent(home: &Home) -> Vec<String> {
         },
         ..ThreadQuery::default()
     };
-    let rows = home.runtime.threads(&query).await.unwrap_or_default();
+    let rows = app.runtime.threads(&query).await.unwrap_or_default();
     rows.into_iter().map(|row| row.thread.to_string()).collect()
 }
 
 /// A terminal with line editing.
-struct Terminal {
+struct LineEditor {
     console: Console,
     editor: Mutex<Editor<Typing, DefaultHistory>>,
     history: PathBuf,
     ids: Arc<Mutex<Vec<String>>>,
 }
 
-impl Terminal {
-    fn new(home: &Home, ids: Arc<Mutex<Vec<String>>>) -> anyhow::Result<Self> {
-        let history = home.settings.home.join("history");
+impl LineEditor {
+    fn new(app: &App, ids: Arc<Mutex<Vec<String>>>) -> anyhow::Result<Self> {
+        let history = app.settings.home.join("history");
         Ok(Self {
             console: Console::new(),
             editor: Mutex::new(editor(&history, ids.clone())?),
@@ -217,7 +216,7 @@ fn editor(
     Ok(editor)
 }
 
-impl Say for Terminal {
+impl Terminal for LineEditor {
     fn line(&self, text: &str) {
         self.console.line(text);
     }

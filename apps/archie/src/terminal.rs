@@ -7,73 +7,18 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::Duration;
 
+use archie_agent::printable::{Escaper, one_line, printable};
+use archie_agent::{Terminal, Waiting};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
 
-use crate::printable::{Escaper, json_text, one_line, printable};
 use crate::secret;
 
-/// Shows and asks.
-pub trait Say: Send + Sync {
-    /// A line of words.
-    fn line(&self, text: &str);
+/// Takes the spinner away when it is dropped.
+struct Spinner(ProgressBar);
 
-    /// A text in Markdown.
-    fn markdown(&self, text: &str);
-
-    /// A piece of an answer, as it comes. Nothing is shown of it where nobody watches.
-    fn piece(&self, text: &str);
-
-    /// The pieces so far are void, or the whole follows.
-    fn pieces_end(&self);
-
-    /// Something to do with the person's machine, not with what they asked: to stderr.
-    fn aside(&self, text: &str);
-
-    /// Asks for a line. None at the end of the input.
-    fn ask(&self, prompt: &str) -> anyhow::Result<Option<String>>;
-
-    /// Asks for a secret: what is typed is neither shown nor kept anywhere. None at the end of the input.
-    fn ask_secret(&self, _prompt: &str) -> anyhow::Result<Option<String>> {
-        anyhow::bail!("a secret cannot be asked for here")
-    }
-
-    /// Returns how many columns and rows a person sees who reads and types at a terminal. None if nobody does.
-    fn page_size(&self) -> Option<(usize, usize)> {
-        None
-    }
-
-    /// Shows that something is under way, until the result is dropped.
-    fn waiting(&self, what: &str) -> Waiting;
-
-    /// Whether somebody watches who sees pieces as they come.
-    fn is_watched(&self) -> bool;
-
-    /// Whether somebody follows what happens on the way, be it in a file.
-    fn is_followed(&self) -> bool {
-        true
-    }
-
-    /// Data for programs.
-    fn json(&self, value: &serde_json::Value) {
-        self.line(&json_text(value));
-    }
-}
-
-/// Data for programs, from anything.
-pub fn json_of(value: &impl Serialize) -> serde_json::Value {
-    serde_json::to_value(value).unwrap_or(serde_json::Value::Null)
-}
-
-/// Something is under way while this lives.
-#[derive(Debug, Default)]
-pub struct Waiting(Option<ProgressBar>);
-
-impl Drop for Waiting {
+impl Drop for Spinner {
     fn drop(&mut self) {
-        if let Some(bar) = &self.0 {
-            bar.finish_and_clear();
-        }
+        self.0.finish_and_clear();
     }
 }
 
@@ -219,7 +164,7 @@ impl Default for Console {
     }
 }
 
-impl Say for Console {
+impl Terminal for Console {
     fn line(&self, text: &str) {
         self.close();
         self.print(&format!("{}\n", printable(text)));
@@ -291,7 +236,7 @@ impl Say for Console {
 
     fn waiting(&self, what: &str) -> Waiting {
         if !self.is_terminal {
-            return Waiting(None);
+            return Waiting::default();
         }
         let bar = ProgressBar::new_spinner();
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
@@ -299,7 +244,7 @@ impl Say for Console {
         }
         bar.set_message(one_line(what));
         bar.enable_steady_tick(Duration::from_millis(120));
-        Waiting(Some(bar))
+        Waiting::until_dropped(Spinner(bar))
     }
 
     fn is_watched(&self) -> bool {

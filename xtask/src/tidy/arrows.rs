@@ -23,9 +23,25 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("bench-restate", &["bench-rounds"]),
     ("bench-rounds", &[]),
     ("free-ports", &[]),
+    // What an agent shares with its host. No agent knows another, or the program.
+    (
+        "archie-agent",
+        &["superstep", "superstep-agent", "superstep-llm"],
+    ),
+    ("archie-analyze", AGENT),
+    ("archie-sheet", AGENT),
+    ("archie-docs", AGENT),
+    ("archie-atris", AGENT),
+    ("archie-email-assistant", AGENT),
     (
         "archie",
         &[
+            "archie-agent",
+            "archie-analyze",
+            "archie-sheet",
+            "archie-docs",
+            "archie-atris",
+            "archie-email-assistant",
             "superstep",
             "superstep-core",
             "superstep-macros",
@@ -37,6 +53,14 @@ const ARROWS: &[(&str, &[&str])] = &[
             "superstep-agent",
         ],
     ),
+];
+
+/// What an agent may know.
+const AGENT: &[&str] = &[
+    "archie-agent",
+    "superstep",
+    "superstep-agent",
+    "superstep-llm",
 ];
 
 /// Not shipped, so it may reach anything.

@@ -1,32 +1,48 @@
-//! Agents read and write files of a person only through `user_folder`, and their own only through `private`.
+//! Agents read and write files of a person only through `user_folder`, and their own only through `private_file`.
 
 use super::assert_tidy;
 use super::files::{self, File};
 use super::rust_code::{code_only, line_of, words};
 
 /// Where the rule holds.
-const PLACES: &[&str] = &["apps/archie/src/agents/", "apps/archie/src/prompts.rs"];
+const PLACES: &[&str] = &[
+    "agents/",
+    "apps/archie/src/commands/analyze.rs",
+    "apps/archie/src/commands/api.rs",
+    "apps/archie/src/commands/atris/",
+    "apps/archie/src/commands/docs.rs",
+    "apps/archie/src/commands/mail/",
+    "apps/archie/src/commands/sheet.rs",
+];
 
 /// Files that may, and why.
 const ALLOWED: &[(&str, &str)] = &[
     (
-        "apps/archie/src/agents/docs/plan.rs",
+        "agents/archie-agent/src/user_folder/",
+        "the one way to touch a person's folder",
+    ),
+    (
+        "agents/archie-agent/src/private_file.rs",
+        "the one way to touch files of our own",
+    ),
+    (
+        "agents/docs/src/plan.rs",
         "a temporary folder of its own, filled through `user_folder`",
     ),
     (
-        "apps/archie/src/agents/sheet/sandbox/bubblewrap.rs",
+        "agents/sheet/src/sandbox/bubblewrap.rs",
         "the sandbox's own temporary folder, and programs of the system",
     ),
     (
-        "apps/archie/src/agents/sheet/sandbox/mod.rs",
+        "agents/sheet/src/sandbox/mod.rs",
         "makes the sandbox's own temporary folder; what code left in it is read through `user_folder`",
     ),
     (
-        "apps/archie/src/agents/sheet/sandbox/process.rs",
+        "agents/sheet/src/sandbox/process.rs",
         "measures the sandbox's own temporary folder",
     ),
     (
-        "apps/archie/src/agents/sheet/sandbox/unlinked.rs",
+        "agents/sheet/src/sandbox/unlinked.rs",
         "reads in `/proc` what the sandbox's own processes hold open",
     ),
 ];
@@ -58,7 +74,9 @@ const METHODS: &[&str] = &[
 fn faults_of(file: &File) -> Vec<String> {
     let is_test = file.path.ends_with("/tests.rs") || file.path.contains("/tests/");
     let is_there = PLACES.iter().any(|place| file.path.starts_with(place));
-    let is_allowed = ALLOWED.iter().any(|(allowed, _)| *allowed == file.path);
+    let is_allowed = ALLOWED
+        .iter()
+        .any(|(allowed, _)| file.path.starts_with(allowed));
     if !is_there || is_test || is_allowed {
         return Vec::new();
     }
@@ -77,7 +95,7 @@ fn faults_of(file: &File) -> Vec<String> {
     found.sort_unstable();
     let fault = |(place, what): (usize, &str)| {
         format!(
-            "{}:{}: `{what}` reaches a file by its path; go through `user_folder` (or `private` for our own)",
+            "{}:{}: `{what}` reaches a file by its path; go through `user_folder` (or `private_file` for our own)",
             file.path,
             line_of(code, place)
         )
@@ -94,7 +112,10 @@ fn agents_touch_files_in_one_way() {
 fn what_is_allowed_is_there() {
     let all = files::all();
     for (path, _) in ALLOWED {
-        assert!(all.iter().any(|file| file.path == *path), "{path} is gone");
+        assert!(
+            all.iter().any(|file| file.path.starts_with(path)),
+            "{path} is gone"
+        );
     }
 }
 
@@ -102,7 +123,7 @@ fn what_is_allowed_is_there() {
 fn a_file_that_is_opened_by_its_path_is_found() {
     let text = "use std::fs;\nfn a(path: &Path) { fs::read(path); tokio::fs::read(path); File::open(path); path.exists(); }\n\
                 fn b() { Entry::File; metadata.scores(); }\n#[cfg(test)]\nmod tests { use std::fs; }\n";
-    let faults = faults_of(&File::new("apps/archie/src/agents/x/command.rs", text));
+    let faults = faults_of(&File::new("agents/x/src/nodes.rs", text));
     assert_eq!(faults.len(), 5, "{faults:?}");
     assert!(faults_of(&File::new("apps/archie/src/shell.rs", text)).is_empty());
 }

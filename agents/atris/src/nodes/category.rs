@@ -5,15 +5,15 @@ use std::sync::Arc;
 use superstep::{Node, NodeCx, NodeError, View};
 
 use super::{APIS_MAX, Atris, GENERAL, Next, OPTIONS_MAX, failed, noted};
-use crate::agents::atris::catalogue::{Api, Catalogue, Dialect};
-use crate::agents::atris::state::{AtrisState, AtrisStateUpdate};
-use crate::agents::atris::{EXTRACT_CATEGORY, GET_APIS, rules, words};
+use crate::catalogue::{Api, Catalogue, Dialect};
+use crate::state::{AtrisState, AtrisStateUpdate};
+use crate::{EXTRACT_CATEGORY, GET_APIS, rules, words};
 
 /// Sees what a question is about.
-pub(in crate::agents::atris) struct ExtractCategory(pub(in crate::agents::atris) Arc<Atris>);
+pub(crate) struct ExtractCategory(pub(crate) Arc<Atris>);
 
 /// Looks up the calls of that.
-pub(in crate::agents::atris) struct GetApis(pub(in crate::agents::atris) Arc<Atris>);
+pub(crate) struct GetApis(pub(crate) Arc<Atris>);
 
 impl Node<AtrisState> for ExtractCategory {
     async fn run(&self, state: View<AtrisState>, cx: NodeCx) -> Next {

@@ -9,16 +9,16 @@ use superstep_agent::call_tool;
 use superstep_llm::{ToolCall, ToolStatus};
 
 use super::{Atris, Next, asked, failed, failed_at};
-use crate::agents::atris::answer::{self, Worded};
-use crate::agents::atris::call::Exact;
-use crate::agents::atris::catalogue::{Api, Catalogue};
-use crate::agents::atris::outside::{self, Read};
-use crate::agents::atris::state::{AtrisState, AtrisStateUpdate, Said};
-use crate::agents::atris::write::{self, Approved, CALL_API, Done};
-use crate::agents::atris::{EXECUTE_REQUEST, params};
+use crate::answer::{self, Worded};
+use crate::call::Exact;
+use crate::catalogue::{Api, Catalogue};
+use crate::outside::{self, Read};
+use crate::state::{AtrisState, AtrisStateUpdate, Said};
+use crate::write::{self, Approved, CALL_API, Done};
+use crate::{EXECUTE_REQUEST, params};
 
 /// Makes the call: at once if it only reads, with a person's word if it does not.
-pub(in crate::agents::atris) struct ExecuteRequest(pub(in crate::agents::atris) Arc<Atris>);
+pub(crate) struct ExecuteRequest(pub(crate) Arc<Atris>);
 
 impl Node<AtrisState> for ExecuteRequest {
     async fn run(&self, state: View<AtrisState>, cx: NodeCx) -> Next {

@@ -7,12 +7,12 @@ use serde_json::{Value as Json, json};
 use superstep::{Interrupt, Node, NodeCx, View};
 
 use super::{Atris, Next, OPTIONS_MAX, failed, noted};
-use crate::agents::atris::catalogue::{Api, Parameter};
-use crate::agents::atris::state::{AtrisState, AtrisStateUpdate};
-use crate::agents::atris::{EXTRACT_PARAMS, answer, params, words};
+use crate::catalogue::{Api, Parameter};
+use crate::state::{AtrisState, AtrisStateUpdate};
+use crate::{EXTRACT_PARAMS, answer, params, words};
 
 /// Finds what a call is made with. The second time round it only asks.
-pub(in crate::agents::atris) struct ExtractParams(pub(in crate::agents::atris) Arc<Atris>);
+pub(crate) struct ExtractParams(pub(crate) Arc<Atris>);
 
 impl Node<AtrisState> for ExtractParams {
     async fn run(&self, state: View<AtrisState>, cx: NodeCx) -> Next {

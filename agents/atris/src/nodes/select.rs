@@ -5,12 +5,12 @@ use std::sync::Arc;
 use superstep::{Node, NodeCx, NodeError, View};
 
 use super::{Atris, GENERAL, Next, OPTIONS_MAX, failed, noted};
-use crate::agents::atris::catalogue::Api;
-use crate::agents::atris::state::{AtrisState, AtrisStateUpdate};
-use crate::agents::atris::{SELECT_API, words};
+use crate::catalogue::Api;
+use crate::state::{AtrisState, AtrisStateUpdate};
+use crate::{SELECT_API, words};
 
 /// Chooses one of the calls.
-pub(in crate::agents::atris) struct SelectApi(pub(in crate::agents::atris) Arc<Atris>);
+pub(crate) struct SelectApi(pub(crate) Arc<Atris>);
 
 impl Node<AtrisState> for SelectApi {
     async fn run(&self, state: View<AtrisState>, cx: NodeCx) -> Next {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value as Json, json};
 
 use super::{is_choice, value_of};
-use crate::agents::atris::catalogue::{Api, Parameter, Place};
-use crate::agents::atris::rules;
-use crate::agents::atris::words::{ids, quoted, tokens};
+use crate::catalogue::{Api, Parameter, Place};
+use crate::rules;
+use crate::words::{ids, quoted, tokens};
 
 /// A question, looked at for what one call needs.
 pub(super) struct Finder<'a> {

@@ -3,7 +3,7 @@
 
 mod imports;
 mod language;
-pub(crate) mod manifest;
+pub mod manifest;
 mod parse;
 mod walk;
 
@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
+use archie_agent::user_folder::{
+    FolderError, FolderLimits, RelativePath, UserFolder, resolve_named,
+};
 use serde::{Deserialize, Serialize};
-
-use crate::user_folder::{FolderError, FolderLimits, RelativePath, UserFolder, resolve_named};
 
 pub use imports::{Parts, parts};
 pub use language::Language;

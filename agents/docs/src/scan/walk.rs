@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use archie_agent::user_folder::{
+    Allowance, Entry, EntryKind, FileName, Listing, RelativePath, UserFolder,
+};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
 
 use super::{LIMITS, Language, Progress, ScanError, ScanOptions, SourceFile, parse, word_hash};
-use crate::user_folder::{
-    Allowance, Entry, EntryKind, FileName, Listing, RelativePath, UserFolder,
-};
 
 /// The files, the words of code and settings, and what could not be read.
 type Walked = (Vec<SourceFile>, HashSet<u64>, Vec<String>);

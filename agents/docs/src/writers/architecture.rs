@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use archie_agent::markdown;
 use serde_json::{Map, Value as Json, json};
 
 use super::super::mermaid;
@@ -12,7 +13,6 @@ use super::super::state::AgentContext;
 use super::super::workflow::BaseAgentWorkflow;
 use super::table::{Cell, table};
 use super::{ROWS_MAX, list, number, page, with_prose};
-use crate::markdown;
 
 /// Describes the parts and how they fit.
 #[derive(Debug, Clone, Copy)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use archie_agent::markdown;
 use serde_json::{Map, Value as Json, json};
 
 use super::super::mermaid;
@@ -12,7 +13,6 @@ use super::super::state::AgentContext;
 use super::super::workflow::BaseAgentWorkflow;
 use super::table::{Cell, table};
 use super::{list, number, page, with_prose};
-use crate::markdown;
 
 /// Describes dependencies.
 #[derive(Debug, Clone, Copy)]

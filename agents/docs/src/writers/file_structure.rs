@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use archie_agent::markdown;
+use archie_agent::printable::one_line;
 use serde_json::{Map, Value as Json, json};
 
 use super::super::prompts;
@@ -10,8 +12,6 @@ use super::super::state::AgentContext;
 use super::super::workflow::BaseAgentWorkflow;
 use super::table::{Cell, table};
 use super::{list, number, page, with_prose};
-use crate::markdown;
-use crate::printable::one_line;
 
 /// Describes what lies where.
 #[derive(Debug, Clone, Copy)]

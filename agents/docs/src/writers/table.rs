@@ -1,9 +1,9 @@
 //! Tables in Markdown.
 
+use archie_agent::markdown;
 use serde_json::Value as Json;
 
 use super::ROWS_MAX;
-use crate::markdown;
 
 /// A table of these columns from rows of the data: each column is a heading, the name of a field, and whether it is code.
 pub(super) fn table(rows: &[Json], columns: &[(&str, &str, Cell)], total: u64) -> String {

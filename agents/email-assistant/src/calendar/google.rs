@@ -5,10 +5,10 @@
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value as Json, json};
+use superstep::checkpoint::BoxFuture;
 
 use super::{Calendar, Event, NotMade};
-use crate::agents::BoxFuture;
-use crate::agents::email_assistant::google::{Google, Lost};
+use crate::google::{Google, Lost};
 
 /// The first calendar of an account.
 #[derive(Debug)]

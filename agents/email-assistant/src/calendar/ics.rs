@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
+use archie_agent::user_folder::{Access, FileName, RelativePath, UserFolder};
+use superstep::checkpoint::BoxFuture;
 
 use super::{Calendar, Event, NotMade};
-use crate::agents::BoxFuture;
-use crate::user_folder::{Access, FileName, RelativePath, UserFolder};
 
 /// Events in files.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Calendar for Ics {
 }
 
 /// Writes an event. [`read`] gives the same one again.
-pub(crate) fn write(event: &Event) -> String {
+pub fn write(event: &Event) -> String {
     let mut lines = vec![
         "BEGIN:VCALENDAR".to_owned(),
         "VERSION:2.0".to_owned(),

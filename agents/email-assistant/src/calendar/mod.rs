@@ -1,11 +1,10 @@
 //! Calendars behind one trait: files on this machine, and Google's.
 
 mod google;
-pub(crate) mod ics;
+pub mod ics;
 
 use serde::{Deserialize, Serialize};
-
-use crate::agents::BoxFuture;
+use superstep::checkpoint::BoxFuture;
 
 pub use google::GoogleCalendar;
 pub use ics::{Ics, read_events};

@@ -12,13 +12,13 @@ use base64::Engine;
 use base64::engine::general_purpose::{URL_SAFE, URL_SAFE_NO_PAD};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value as Json, json};
+use superstep::checkpoint::BoxFuture;
 
 use super::{Found, Mailbox, NotSent, Outgoing, Sent, Which};
-use crate::agents::BoxFuture;
-use crate::agents::email_assistant::calendar::{Calendar, GoogleCalendar};
-use crate::agents::email_assistant::email::{Email, bare_id};
-use crate::agents::email_assistant::google::{Google, Lost};
-use crate::agents::email_assistant::mime::{self, KEY_HEADER};
+use crate::calendar::{Calendar, GoogleCalendar};
+use crate::email::{Email, bare_id};
+use crate::google::{Google, Lost};
+use crate::mime::{self, KEY_HEADER};
 
 /// A Gmail account.
 #[derive(Debug)]

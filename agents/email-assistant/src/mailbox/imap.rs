@@ -15,6 +15,7 @@ use lettre::transport::smtp::authentication::Credentials;
 use lettre::{AsyncSmtpTransport, AsyncTransport, Tokio1Executor};
 use rustls_platform_verifier::BuilderVerifierExt;
 use serde::{Deserialize, Serialize};
+use superstep::checkpoint::BoxFuture;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
@@ -22,10 +23,9 @@ use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::{Found, Mailbox, NotSent, Outgoing, Sent, Which, credentials};
-use crate::agents::BoxFuture;
-use crate::agents::email_assistant::calendar::{Calendar, Ics};
-use crate::agents::email_assistant::email::Email;
-use crate::agents::email_assistant::mime;
+use crate::calendar::{Calendar, Ics};
+use crate::email::Email;
+use crate::mime;
 
 /// An account on a server.
 pub struct Imap {

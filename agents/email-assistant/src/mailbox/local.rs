@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
-use sha2::{Digest, Sha256};
-
-use super::{Found, Mailbox, NotSent, Outgoing, Sent, Which};
-use crate::agents::BoxFuture;
-use crate::agents::email_assistant::calendar::{Calendar, Ics};
-use crate::agents::email_assistant::email::{Email, address};
-use crate::agents::email_assistant::mime;
-use crate::user_folder::{
+use archie_agent::user_folder::{
     Access, Allowance, EntryKind, FileName, FolderError, FolderLimits, Listing, RelativePath,
     UserFolder, read_named_file,
 };
+use sha2::{Digest, Sha256};
+use superstep::checkpoint::BoxFuture;
+
+use super::{Found, Mailbox, NotSent, Outgoing, Sent, Which};
+use crate::calendar::{Calendar, Ics};
+use crate::email::{Email, address};
+use crate::mime;
 
 /// How much of a mailbox is read: 64 MiB a mail, 512 MiB in all, 200,000 mails. The folders of a Maildir are not nested.
 const LIMITS: FolderLimits = FolderLimits {
@@ -168,7 +168,7 @@ impl Local {
         }
         seen.push_str(id);
         seen.push('\n');
-        whole(&self.seen_path()?, seen.as_bytes())
+        write_private(&self.seen_path()?, seen.as_bytes())
     }
 
     /// Reads from the outbox which mails were answered. Of mails that claim the same id nobody knows which was.
@@ -310,7 +310,7 @@ impl Mailbox for Local {
 }
 
 /// Writes a file beside a mailbox, whole or not at all, for its owner only. A link in its place is replaced, and not followed.
-fn whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+fn write_private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let folder = UserFolder::open(path.parent().unwrap_or(Path::new(".")))?;
     let name = FileName::new(path.file_name().unwrap_or_default())?;
     folder
@@ -519,7 +519,7 @@ mod tests {
         assert!(local.list(&Which::default()).await.is_err());
         let mail = Outgoing {
             message_id: "archie.1@x".to_owned(),
-            envelope: crate::agents::email_assistant::policy::Envelope {
+            envelope: crate::policy::Envelope {
                 from: "a@example.com".to_owned(),
                 to: vec!["b@example.com".to_owned()],
                 ..Default::default()

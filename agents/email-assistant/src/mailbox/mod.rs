@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, bail};
+use archie_agent::private_file;
+use archie_agent::user_folder::{exists_named, resolve_named};
 use serde::{Deserialize, Serialize};
+use superstep::checkpoint::BoxFuture;
 
 use super::calendar::Calendar;
 use super::email::Email;
 use super::mime::{self, Carried};
 use super::policy::Envelope;
-use crate::agents::BoxFuture;
-use crate::private;
-use crate::user_folder::{exists_named, resolve_named};
 
 pub use gmail::Gmail;
 pub use imap::{Access, Imap, Place};
@@ -212,9 +212,10 @@ impl std::fmt::Debug for Mailboxes {
     }
 }
 
-/// Writes a file of credentials, whole or not at all, for its owner only.
-pub(super) fn whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    private::write(path, bytes).with_context(|| format!("{} cannot be written", path.display()))
+/// Writes a file of our own, whole or not at all, for its owner only.
+pub fn write_private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    private_file::write(path, bytes)
+        .with_context(|| format!("{} cannot be written", path.display()))
 }
 
 /// Reads a file of credentials that only its owner may read, or says what to do.
@@ -228,7 +229,7 @@ pub(super) fn credentials<T: serde::de::DeserializeOwned>(
             path.display()
         )
     };
-    let Some(bytes) = private::read_secret(path).with_context(about)? else {
+    let Some(bytes) = private_file::read_secret(path).with_context(about)? else {
         bail!("others may read {}; run `chmod 600` on it", path.display());
     };
     serde_json::from_slice(&bytes).with_context(|| format!("{} cannot be read", path.display()))

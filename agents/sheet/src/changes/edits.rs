@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::agents::sheet::book::diff::Diff;
-use crate::agents::sheet::book::patch::{NewCell, SheetEdits};
-use crate::agents::sheet::book::style::dresses;
-use crate::agents::sheet::book::{BookError, Content};
-
 use super::formulas::reaches_out;
+use crate::book::diff::Diff;
+use crate::book::patch::{NewCell, SheetEdits};
+use crate::book::style::dresses;
+use crate::book::{BookError, Content};
 
 /// What is to be written into the package. A new sheet is dressed as it was in the workbook that the code saved.
 pub fn edits(diff: &Diff, snapshot: &[u8]) -> Result<Vec<SheetEdits>, BookError> {

@@ -6,12 +6,12 @@ mod verdict;
 
 use std::collections::BTreeMap;
 
+use archie_agent::printable::one_line;
 use serde::{Deserialize, Serialize};
 
 use super::book::diff::{Change, Diff};
 use super::book::patch::range_text;
 use super::book::{Content, Place};
-use crate::printable::one_line;
 pub use edits::edits;
 pub use formulas::reaches_out;
 pub use verdict::{BadVerdict, SetCell, Verdict, VerdictKind};
@@ -170,7 +170,7 @@ impl std::fmt::Display for Range {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agents::sheet::book::diff::Cell;
+    use crate::book::diff::Cell;
 
     fn change(at: &str, old: Option<f64>, new: Option<f64>) -> Change {
         Change {

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
-use crate::agents::sheet::book::diff::{Cell, Change, Diff};
-use crate::agents::sheet::book::{Content, Place};
+use crate::book::diff::{Cell, Change, Diff};
+use crate::book::{Content, Place};
 
 /// What a person says to a change set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

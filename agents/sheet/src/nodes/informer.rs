@@ -1,5 +1,6 @@
 //! Looks up what the planner needs to know, with one `SELECT`.
 
+use archie_agent::printable::summary_line;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use superstep::{Command, Node, NodeCx, NodeError, View};
@@ -13,7 +14,6 @@ use super::super::plan::{self, Plan};
 use super::super::state::{GraphState, GraphStateUpdate, InformerSpec, KeyInformation, Stopped};
 use super::super::tools::{Bench, Desk, INFORMER, SELECTOR};
 use super::{Asking, PROGRESS_CHARS, call, fitted, labels, progress, untrusted};
-use crate::printable::summary_line;
 
 /// Looks up what the planner needs to know.
 pub(in super::super) struct InformerNode {

@@ -7,6 +7,7 @@ mod tool;
 
 use std::sync::Arc;
 
+use archie_agent::ModelRegistry;
 use superstep::label::{Label, Labels};
 use superstep::{NodeCx, NodeError};
 use superstep_agent::{AgentEvent, Spending, failure};
@@ -15,7 +16,6 @@ use superstep_llm::{Model, Reply, Request, fit};
 use super::plan::{self, Plan};
 use super::prompts::Prompts;
 use super::state::{Call, GraphState};
-use crate::models::Models;
 
 pub(super) use change_set::ChangeSetNode;
 pub(super) use informer::InformerNode;
@@ -25,7 +25,7 @@ pub(super) use tool::ToolNode;
 /// How models are asked.
 #[derive(Clone)]
 pub(super) struct Asking {
-    pub(super) models: Arc<Models>,
+    pub(super) models: Arc<ModelRegistry>,
     pub(super) spending: Option<Spending>,
     pub(super) prompts: Prompts,
 }

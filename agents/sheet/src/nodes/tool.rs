@@ -1,5 +1,6 @@
 //! Runs what the planner wants, each call once.
 
+use archie_agent::printable::summary_line;
 use serde_json::Value as Json;
 use superstep::{Command, Node, NodeCx, NodeError, View};
 use superstep_agent::{ChatMessage, Took, tool_span};
@@ -9,7 +10,6 @@ use super::super::plan::{self, Plan};
 use super::super::state::{Actions, Done, GraphState, GraphStateUpdate};
 use super::super::tools::{self, Bench, Desk, PYTHON, Ran};
 use super::{PROGRESS_CHARS, labels, progress, untrusted};
-use crate::printable::summary_line;
 
 /// Runs what the planner wants.
 pub(in super::super) struct ToolNode {

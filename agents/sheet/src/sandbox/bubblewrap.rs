@@ -6,10 +6,10 @@
 
 use std::path::{Path, PathBuf};
 
+use superstep::checkpoint::BoxFuture;
 use tokio::process::Command;
 
 use super::{End, Job, Kind, Outcome, Python, RUNNER, Sandbox, SandboxError, process, seccomp};
-use crate::agents::BoxFuture;
 
 /// bubblewrap, around a Python.
 #[derive(Debug)]

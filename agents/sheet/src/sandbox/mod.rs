@@ -13,10 +13,9 @@ mod unsandboxed;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use archie_agent::user_folder::{FileName, FolderError, UserFolder};
 use serde::{Deserialize, Serialize};
-
-use crate::agents::BoxFuture;
-use crate::user_folder::{FileName, FolderError, UserFolder};
+use superstep::checkpoint::BoxFuture;
 
 pub use bubblewrap::Bubblewrap;
 pub use python::{MODULES, NoPython, Python, VARIABLE};

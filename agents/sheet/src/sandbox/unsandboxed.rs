@@ -1,9 +1,9 @@
 //! No sandbox: the code can do what the person can. Only for whoever says so, and it is said each time.
 
+use superstep::checkpoint::BoxFuture;
 use tokio::process::Command;
 
 use super::{Job, Kind, Outcome, Python, RUNNER, Sandbox, SandboxError, process};
-use crate::agents::BoxFuture;
 
 /// A Python without walls. The limit of time holds; nothing else does.
 #[derive(Debug)]

@@ -6,13 +6,13 @@ use serde::Deserialize;
 use superstep::NodeError;
 
 use super::{Bench, Desk, Ran, summaries};
-use crate::agents::sheet::book::diff::diff;
-use crate::agents::sheet::book::layout::Layout;
-use crate::agents::sheet::book::read;
-use crate::agents::sheet::changes::ranges;
-use crate::agents::sheet::hints::hint;
-use crate::agents::sheet::sandbox::{End, Job, Limits};
-use crate::agents::sheet::state::WorkbookState;
+use crate::book::diff::diff;
+use crate::book::layout::Layout;
+use crate::book::read;
+use crate::changes::ranges;
+use crate::hints::hint;
+use crate::sandbox::{End, Job, Limits};
+use crate::state::WorkbookState;
 
 impl Bench {
     pub(super) async fn python(&self, code: &str, desk: &Desk<'_>) -> Result<Ran, NodeError> {

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::agents::sheet::sandbox::{
-    Bubblewrap, Kind, NoPython, Python, Sandbox, SandboxError, Unsandboxed,
-};
+use crate::sandbox::{Bubblewrap, Kind, NoPython, Python, Sandbox, SandboxError, Unsandboxed};
 
 /// The sandboxes, made when they are first needed: much can be done without one.
 #[derive(Debug, Default)]

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::agents::analyze::command::AnalyzeArgs;
-use crate::agents::atris::api_command::ApiArgs;
-use crate::agents::atris::command::AtrisArgs;
-use crate::agents::docs::command::DocsArgs;
-use crate::agents::email_assistant::command::MailArgs;
-use crate::agents::sheet::command::SheetArgs;
 use crate::cli::settings::Given;
+use crate::commands::analyze::AnalyzeArgs;
+use crate::commands::api::ApiArgs;
+use crate::commands::atris::AtrisArgs;
+use crate::commands::docs::DocsArgs;
+use crate::commands::mail::MailArgs;
+use crate::commands::sheet::SheetArgs;
 
 /// Durable agents that survive kill -9 and show their cost and evidence.
 ///

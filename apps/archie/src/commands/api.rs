@@ -4,18 +4,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use archie_agent::user_folder::read_named_file;
+use archie_agent::{Exit, Terminal};
+use archie_atris::AUDIUS;
+use archie_atris::answer::shown;
+use archie_atris::catalogue::{Api, Catalogue, Dialect, Key};
+use archie_atris::connector::{Call, Connector, Origin, Reach, denied};
+use archie_atris::openapi::{self, BYTES_MAX, Document};
+use archie_atris::shelf::{Shelf, audius};
 use serde_json::{Value as Json, json};
 
-use super::AUDIUS;
-use super::answer::shown;
-use super::catalogue::{Api, Catalogue, Dialect, Key};
-use super::openapi::{self, BYTES_MAX, Document};
-use super::shelf::{Shelf, audius};
-use crate::connector::{Call, Connector, Origin, Reach, denied};
-use crate::exit::Exit;
-use crate::home::Home;
-use crate::say::Say;
-use crate::user_folder::read_named_file;
+use crate::app::App;
 
 /// What to do with APIs.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
@@ -82,17 +81,17 @@ pub struct AddArgs {
 /// Does what was asked for.
 pub async fn handle_api_command(
     args: &ApiArgs,
-    home: &Home,
-    say: &dyn Say,
+    app: &App,
+    terminal: &dyn Terminal,
 ) -> anyhow::Result<Exit> {
-    let shelf = Shelf::new(home.memory.clone());
+    let shelf = Shelf::new(app.memory.clone());
     match &args.command {
-        ApiCommand::Add(args) => add(args, &shelf, say).await,
-        ApiCommand::List { json } => list(&shelf, *json, say).await,
-        ApiCommand::Show { name, json } => show(&shelf, name, *json, say).await,
+        ApiCommand::Add(args) => add(args, &shelf, terminal).await,
+        ApiCommand::List { json } => list(&shelf, *json, terminal).await,
+        ApiCommand::Show { name, json } => show(&shelf, name, *json, terminal).await,
         ApiCommand::Remove { name } => {
             let was_there = shelf.remove(name).await?;
-            say.line(&match was_there {
+            terminal.line(&match was_there {
                 true => format!("{name} is gone"),
                 false => format!("there is no API `{name}` to remove"),
             });
@@ -101,7 +100,7 @@ pub async fn handle_api_command(
     }
 }
 
-async fn add(args: &AddArgs, shelf: &Shelf, say: &dyn Say) -> anyhow::Result<Exit> {
+async fn add(args: &AddArgs, shelf: &Shelf, terminal: &dyn Terminal) -> anyhow::Result<Exit> {
     let (document, dialect) = match args.source.as_str() {
         AUDIUS => {
             let audius = audius();
@@ -123,8 +122,8 @@ async fn add(args: &AddArgs, shelf: &Shelf, say: &dyn Say) -> anyhow::Result<Exi
         }
     };
     let hosts = hosts(&document.servers, &args.source, &args.allow_host)?;
-    if args.allow_host.is_empty() && !agrees(&hosts, say)? {
-        say.line("nothing was added; say where calls may go with --allow-host HOST");
+    if args.allow_host.is_empty() && !agrees(&hosts, terminal)? {
+        terminal.line("nothing was added; say where calls may go with --allow-host HOST");
         return Ok(Exit::Failed);
     }
     let key = args
@@ -149,19 +148,19 @@ async fn add(args: &AddArgs, shelf: &Shelf, say: &dyn Say) -> anyhow::Result<Exi
     };
     shelf.put(&catalogue).await?;
     let categories = catalogue.categories().len();
-    say.line(&format!(
+    terminal.line(&format!(
         "{}: {} calls in {categories} categories; calls go to {}",
         catalogue.name,
         catalogue.apis.len(),
         catalogue.hosts.join(", ")
     ));
     for skipped in document.skipped.iter().take(SKIPPED_TOLD) {
-        say.aside(&format!("left out {}", shown(skipped)));
+        terminal.aside(&format!("left out {}", shown(skipped)));
     }
     if let Some(more @ 1..) = document.skipped.len().checked_sub(SKIPPED_TOLD) {
-        say.aside(&format!("left out {more} more"));
+        terminal.aside(&format!("left out {more} more"));
     }
-    say.line(&format!(
+    terminal.line(&format!(
         "ask it with `archie atris --api {} \"…\"`",
         catalogue.name
     ));
@@ -277,25 +276,25 @@ fn private(origin: &Origin) -> Option<&'static str> {
     }
 }
 
-fn agrees(hosts: &[String], say: &dyn Say) -> anyhow::Result<bool> {
+fn agrees(hosts: &[String], terminal: &dyn Terminal) -> anyhow::Result<bool> {
     let question = format!(
         "Calls to this API will go to {}. Allow that? [y/N] ",
         hosts.join(", ")
     );
-    Ok(say
+    Ok(terminal
         .ask(&question)?
         .is_some_and(|answer| ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())))
 }
 
-async fn list(shelf: &Shelf, json: bool, say: &dyn Say) -> anyhow::Result<Exit> {
+async fn list(shelf: &Shelf, json: bool, terminal: &dyn Terminal) -> anyhow::Result<Exit> {
     let all = shelf.list().await?;
     if json {
         let rows = all.iter().map(|catalogue| json!({ "name": catalogue.name, "title": catalogue.title, "hosts": catalogue.hosts, "calls": catalogue.apis.len() }));
-        say.json(&Json::Array(rows.collect()));
+        terminal.json(&Json::Array(rows.collect()));
         return Ok(Exit::Done);
     }
     for catalogue in &all {
-        say.line(&format!(
+        terminal.line(&format!(
             "{:<16} {:>5} calls  {}  {}",
             catalogue.name,
             catalogue.apis.len(),
@@ -306,30 +305,35 @@ async fn list(shelf: &Shelf, json: bool, say: &dyn Say) -> anyhow::Result<Exit> 
     Ok(Exit::Done)
 }
 
-async fn show(shelf: &Shelf, name: &str, json: bool, say: &dyn Say) -> anyhow::Result<Exit> {
+async fn show(
+    shelf: &Shelf,
+    name: &str,
+    json: bool,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<Exit> {
     let Some(catalogue) = shelf.find(name).await? else {
         bail!("there is no API `{name}`; `archie api list` says which there are");
     };
     if json {
-        say.json(&serde_json::to_value(&catalogue)?);
+        terminal.json(&serde_json::to_value(&catalogue)?);
         return Ok(Exit::Done);
     }
-    say.line(&format!("{}: {}", catalogue.name, shown(&catalogue.title)));
-    say.line(&format!("calls go to {}", catalogue.hosts.join(", ")));
+    terminal.line(&format!("{}: {}", catalogue.name, shown(&catalogue.title)));
+    terminal.line(&format!("calls go to {}", catalogue.hosts.join(", ")));
     if let Some(key) = &catalogue.key {
-        say.line(&format!(
+        terminal.line(&format!(
             "the key in {} goes to {} and nowhere else",
             key.variable, key.origin
         ));
     }
     for category in catalogue.categories() {
-        say.line(&shown(category));
+        terminal.line(&shown(category));
         for api in catalogue
             .apis
             .iter()
             .filter(|api| api.category_name == category)
         {
-            say.line(&format!("  {}", in_a_line(api)));
+            terminal.line(&format!("  {}", in_a_line(api)));
         }
     }
     Ok(Exit::Done)

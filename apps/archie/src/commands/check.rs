@@ -2,18 +2,21 @@
 
 use std::ops::ControlFlow;
 
+use archie_agent::{Exit, Terminal};
 use serde_json::json;
 use superstep::checkpoint::Status;
 
+use crate::app::App;
 use crate::cli::args::JsonArgs;
-use crate::exit::Exit;
-use crate::home::Home;
-use crate::say::Say;
 
-pub(super) async fn run(args: &JsonArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
-    let waiting = say.waiting("opening paused threads");
+pub(super) async fn run(
+    args: &JsonArgs,
+    app: &App,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<Exit> {
+    let waiting = terminal.waiting("opening paused threads");
     let mut parked = Vec::new();
-    home.each_row(|row| {
+    app.each_row(|row| {
         if row.head.status != Status::Idle {
             parked.push(row);
         }
@@ -22,7 +25,7 @@ pub(super) async fn run(args: &JsonArgs, home: &Home, say: &dyn Say) -> anyhow::
     .await?;
     let mut bad = Vec::new();
     for row in &parked {
-        let opened = match home.thread_of(row) {
+        let opened = match app.thread_of(row) {
             Ok(thread) => thread.state(None).await.map_err(anyhow::Error::from),
             Err(error) => Err(error),
         };
@@ -37,12 +40,12 @@ pub(super) async fn run(args: &JsonArgs, home: &Home, say: &dyn Say) -> anyhow::
             .iter()
             .map(|(thread, why)| json!({ "thread": thread, "why": why }))
             .collect();
-        say.json(&json!({ "opened": looked, "bad": bad }));
+        terminal.json(&json!({ "opened": looked, "bad": bad }));
     } else {
         for (thread, why) in &bad {
-            say.line(&format!("{thread}: {why}"));
+            terminal.line(&format!("{thread}: {why}"));
         }
-        say.line(&format!(
+        terminal.line(&format!(
             "{looked} paused threads, {} cannot be resumed",
             bad.len()
         ));

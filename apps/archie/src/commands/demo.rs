@@ -12,12 +12,12 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use archie_agent::{Exit, Terminal, Waiting};
 use serde_json::json;
 
 use crate::cli::args::JsonArgs;
 use crate::cli::settings::{Engine, Given, Settings, Store};
-use crate::exit::Exit;
-use crate::say::{Console, Say, Waiting};
+use crate::terminal::Console;
 
 pub(super) fn run(args: &JsonArgs) -> anyhow::Result<Exit> {
     let console = Console::new();
@@ -45,7 +45,7 @@ pub(super) fn run(args: &JsonArgs) -> anyhow::Result<Exit> {
         ),
     ];
     // Code of a model runs in a sandbox or not at all.
-    match crate::agents::sheet::ready() {
+    match archie_sheet::ready() {
         Ok(_) => scenarios.push((
             "sheet",
             runtime.block_on(sheet::tour(folder, &console, quiet)),
@@ -115,7 +115,7 @@ impl<'a> Person<'a> {
     }
 }
 
-impl Say for Person<'_> {
+impl Terminal for Person<'_> {
     fn line(&self, text: &str) {
         if !self.quiet {
             self.console.line(text);

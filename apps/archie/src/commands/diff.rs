@@ -1,20 +1,20 @@
 //! Two states side by side.
 
 use anyhow::Context;
+use archie_agent::{Exit, Terminal};
 use serde_json::{Map, Value as Json, json};
 use superstep::Seq;
 
 use super::threads::short;
+use crate::app::App;
 use crate::cli::args::DiffArgs;
-use crate::exit::Exit;
-use crate::home::Home;
-use crate::say::Say;
 
-pub(super) async fn run(args: &DiffArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
-    let (one, other) = (
-        state(&args.one, home).await?,
-        state(&args.other, home).await?,
-    );
+pub(super) async fn run(
+    args: &DiffArgs,
+    app: &App,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<Exit> {
+    let (one, other) = (state(&args.one, app).await?, state(&args.other, app).await?);
     let names: std::collections::BTreeSet<&String> = one.keys().chain(other.keys()).collect();
     let differ: Vec<_> = names
         .into_iter()
@@ -25,27 +25,27 @@ pub(super) async fn run(args: &DiffArgs, home: &Home, say: &dyn Say) -> anyhow::
             let sides = json!({ "one": one.get(*name), "other": other.get(*name) });
             ((*name).clone(), sides)
         });
-        say.json(&Json::Object(fields.collect()));
+        terminal.json(&Json::Object(fields.collect()));
         return Ok(Exit::Done);
     }
     if differ.is_empty() {
-        say.line("the two are the same");
+        terminal.line("the two are the same");
     }
     for name in differ {
-        say.line(&format!("{name}:"));
+        terminal.line(&format!("{name}:"));
         let (before, after) = (lines(one.get(name)), lines(other.get(name)));
         for line in before.iter().filter(|line| !after.contains(line)) {
-            say.line(&format!("  - {line}"));
+            terminal.line(&format!("  - {line}"));
         }
         for line in after.iter().filter(|line| !before.contains(line)) {
-            say.line(&format!("  + {line}"));
+            terminal.line(&format!("  + {line}"));
         }
     }
     Ok(Exit::Done)
 }
 
 /// `THREAD` or `THREAD@ENTRY`
-async fn state(named: &str, home: &Home) -> anyhow::Result<Map<String, Json>> {
+async fn state(named: &str, app: &App) -> anyhow::Result<Map<String, Json>> {
     let (prefix, at) = match named.split_once('@') {
         Some((prefix, entry)) => {
             let entry = entry
@@ -55,7 +55,7 @@ async fn state(named: &str, home: &Home) -> anyhow::Result<Map<String, Json>> {
         }
         None => (named, None),
     };
-    let (thread, _) = home.find(prefix).await?;
+    let (thread, _) = app.find(prefix).await?;
     let state = thread
         .state(at)
         .await?

@@ -1,4 +1,4 @@
-//! The command: looks at the tree, says what has to be done and what it may cost, lets the agents do it, and writes the pages.
+//! `archie docs`: scans the folder, prints the plan and its cost, starts the writers.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -7,22 +7,17 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context;
-use serde_json::{Value as Json, json};
+use archie_agent::Exit;
+use archie_agent::printable::one_line;
+use archie_agent::user_folder::{UserFolder, resolve_named};
+use archie_docs::manifest::Manifest;
+use archie_docs::plan::{self, Plan, PlanRequest, Redo};
+use archie_docs::scan::{Progress, ScanOptions, Tree};
+use archie_docs::state::{AgentWorkflowConfig, DocsStateUpdate};
+use archie_docs::{Desk, NAME, pages};
+use serde_json::json;
 
-use super::desk::Desk;
-use super::gate::{approval, gate};
-use super::manifest::Manifest;
-use super::pages;
-use super::plan::{self, Asked as Wanted, Plan, Redo};
-use super::scan::{Progress, ScanOptions, Tree};
-use super::state::{AgentWorkflowConfig, DocsState, DocsStateUpdate};
-use super::{NAME, nodes};
-use crate::agents::{AnyThread, BoxFuture, state_of};
-use crate::exit::Exit;
-use crate::printable::one_line;
-use crate::questions::Asked;
-use crate::talk::{Manner, Talk};
-use crate::user_folder::{UserFolder, resolve_named};
+use crate::session::Session;
 
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
@@ -209,18 +204,23 @@ fn beside_root(output: &Path, root: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// How the documentation meets a person: gates, and pages at its end.
-pub(super) struct Writing {
-    pub(super) desk: Arc<Desk>,
+/// The command with what it needs of the agent.
+struct DocsCommand {
+    desk: Desk,
 }
 
-impl Writing {
+impl DocsCommand {
     /// `docs` from its arguments to its end.
-    async fn handle(&self, args: &DocsArgs, model: &str, talk: &Talk<'_>) -> anyhow::Result<Exit> {
+    async fn handle(
+        &self,
+        args: &DocsArgs,
+        model: &str,
+        session: &Session<'_>,
+    ) -> anyhow::Result<Exit> {
         let places = Places::of(args)?;
         let config = args.config();
         self.desk.scans.forget(&places.root, &places.options);
-        let tree = self.scan(&places, talk).await?;
+        let tree = self.scan(&places, session).await?;
         let agents = match args.agents.is_empty() {
             true => self
                 .desk
@@ -230,7 +230,7 @@ impl Writing {
                 .collect(),
             false => args.agents.clone(),
         };
-        let wanted = Wanted {
+        let wanted = PlanRequest {
             root: &places.root,
             options: &places.options,
             folder: &places.output,
@@ -241,26 +241,29 @@ impl Writing {
         };
         let plan = plan::plan(&self.desk, tree, &wanted)?;
         for remark in plan.remarks.iter().take(UNREAD_SHOWN) {
-            talk.say.aside(remark);
+            session.terminal.aside(remark);
         }
         if args.check {
-            return Ok(tell_check(&plan, talk));
+            return Ok(tell_check(&plan, session));
         }
         if plan.wanted.is_empty() {
-            talk.tell("nothing has changed; every page still describes the tree (0 model calls)");
-            if talk.json {
-                talk.say
+            session
+                .tell("nothing has changed; every page still describes the tree (0 model calls)");
+            if session.json {
+                session
+                    .terminal
                     .json(&json!({ "changed": [], "kept": plan.kept, "calls": 0 }));
             }
             return Ok(Exit::Done);
         }
-        self.tell_plan(&plan, &config, model, talk)?;
+        self.tell_plan(&plan, &config, model, session)?;
         let start = self.start(&places, &plan, config, args, model)?;
-        let agent = talk.home.agent(NAME)?;
+        let agent = session.app.agent(NAME)?;
         let thread =
-            talk.new_thread(&**agent, &format!("documentation of {}", plan.tree.project))?;
-        talk.tell(&format!("thread {}", thread.id()));
-        talk.begin(&**agent, &*thread, serde_json::to_value(start)?)
+            session.new_thread(agent, &format!("documentation of {}", plan.tree.project))?;
+        session.tell(&format!("thread {}", thread.id()));
+        session
+            .begin(agent, &*thread, serde_json::to_value(start)?)
             .await
     }
 
@@ -297,7 +300,7 @@ impl Writing {
     }
 
     /// Scans, and shows how far it is.
-    async fn scan(&self, places: &Places, talk: &Talk<'_>) -> anyhow::Result<Arc<Tree>> {
+    async fn scan(&self, places: &Places, session: &Session<'_>) -> anyhow::Result<Arc<Tree>> {
         let progress = Arc::new(Progress::default());
         let mut scanned = std::pin::pin!(self.desk.scans.tree(
             &places.root,
@@ -309,7 +312,7 @@ impl Writing {
                 tree = &mut scanned => break tree?,
                 () = tokio::time::sleep(SHOWN_EVERY) => {
                     let files = progress.files.load(Ordering::Relaxed);
-                    talk.say.aside(&format!("{files} files scanned"));
+                    session.terminal.aside(&format!("{files} files scanned"));
                 }
             }
         };
@@ -318,7 +321,7 @@ impl Writing {
             .into_iter()
             .map(|(language, files)| format!("{} {files}", language.word()))
             .collect();
-        talk.tell(&format!(
+        session.tell(&format!(
             "{}: {} files in {} directories ({})",
             one_line(&tree.project),
             tree.files.len(),
@@ -326,10 +329,12 @@ impl Writing {
             languages.join(", ")
         ));
         for unread in tree.unread.iter().take(UNREAD_SHOWN) {
-            talk.say.aside(&format!("not read: {}", one_line(unread)));
+            session
+                .terminal
+                .aside(&format!("not read: {}", one_line(unread)));
         }
         if let Some(more @ 1..) = tree.unread.len().checked_sub(UNREAD_SHOWN) {
-            talk.say.aside(&format!("not read: {more} more"));
+            session.terminal.aside(&format!("not read: {more} more"));
         }
         Ok(tree)
     }
@@ -339,64 +344,20 @@ impl Writing {
         plan: &Plan,
         config: &AgentWorkflowConfig,
         model: &str,
-        talk: &Talk<'_>,
+        session: &Session<'_>,
     ) -> anyhow::Result<()> {
         for (agent, why) in &plan.wanted {
-            talk.tell(&one_line(&format!("{agent}: {why}")));
+            session.tell(&one_line(&format!("{agent}: {why}")));
         }
         if !plan.kept.is_empty() {
-            talk.tell(&format!("kept: {}", plan.kept.join(", ")));
+            session.tell(&format!("kept: {}", plan.kept.join(", ")));
         }
         let estimate = plan::estimate(&self.desk, plan, config, model)?;
-        talk.tell(&format!(
+        session.tell(&format!(
             "estimate: {} to {} model calls, up to {} tokens in, cost up to {}",
             estimate.calls_min, estimate.calls_max, estimate.input_tokens, estimate.cost
         ));
         Ok(())
-    }
-
-    /// Writes the pages, and says what came out.
-    async fn finish(&self, thread: &dyn AnyThread, talk: &Talk<'_>) -> anyhow::Result<Exit> {
-        let state: DocsState = state_of(thread).await?;
-        let progress = Arc::new(Progress::default());
-        let tree = self
-            .desk
-            .scans
-            .tree(&state.root, &state.options, &progress)
-            .await?;
-        let output = PathBuf::from(&state.output);
-        let written = pages::write(&state, &tree, &output)?;
-        // Whoever looks next looks at the tree as it is then.
-        self.desk.scans.forget(&state.root, &state.options);
-        for result in &state.results {
-            talk.tell(&nodes::line(result));
-            for warning in &result.warnings {
-                talk.say.aside(&format!("  {}", one_line(warning)));
-            }
-        }
-        let report = state.report.clone().unwrap_or_default();
-        let mut cost = superstep_llm::Cost::NanoDollars(0);
-        for result in &state.results {
-            cost = cost.plus(result.metadata.cost.unwrap_or(superstep_llm::Cost::Unknown));
-        }
-        talk.tell(&format!(
-            "{} model calls, {} tokens in, {} out, cost {cost}",
-            report.calls, report.usage.input_tokens, report.usage.output_tokens
-        ));
-        match talk.json {
-            true => talk.say.json(&told(&thread.id(), &state, &written)),
-            false => talk
-                .say
-                .line(&format!("saved {}", output.join(pages::INDEX).display())),
-        }
-        let mut results = state.results.iter();
-        if results.any(|result| result.metadata.is_cut_short()) {
-            talk.tell(
-                "stopped at the budget; what there is is saved, and the next run makes the rest",
-            );
-            return Ok(Exit::Budget);
-        }
-        Ok(Exit::Done)
     }
 }
 
@@ -404,95 +365,36 @@ impl Writing {
 pub async fn handle_docs_command(
     args: &DocsArgs,
     model: &str,
-    talk: &Talk<'_>,
+    session: &Session<'_>,
 ) -> anyhow::Result<Exit> {
-    let writing = Writing {
-        desk: Arc::new(super::desk(&talk.home.settings, talk.home.models.clone())?),
+    let command = DocsCommand {
+        desk: Desk::new(&session.app.deps())?,
     };
-    writing.handle(args, model, talk).await
+    command.handle(args, model, session).await
 }
 
-fn tell_check(plan: &Plan, talk: &Talk<'_>) -> Exit {
+fn tell_check(plan: &Plan, session: &Session<'_>) -> Exit {
     for (agent, why) in &plan.wanted {
-        talk.tell(&one_line(&format!("stale: {agent}: {why}")));
+        session.tell(&one_line(&format!("stale: {agent}: {why}")));
     }
-    if talk.json {
+    if session.json {
         let stale = plan
             .wanted
             .iter()
             .map(|(agent, why)| json!({ "agent": agent, "why": why.to_string() }));
-        talk.say
+        session
+            .terminal
             .json(&json!({ "fresh": plan.kept, "stale": stale.collect::<Vec<_>>() }));
     }
     match plan.wanted.is_empty() {
         true => {
-            talk.tell("every page describes the tree as it is");
+            session.tell("every page describes the tree as it is");
             Exit::Done
         }
         false => {
-            talk.tell("run `archie docs --incremental` to bring them up to date");
+            session.tell("run `archie docs --incremental` to bring them up to date");
             Exit::Failed
         }
-    }
-}
-
-fn told(thread: &str, state: &DocsState, written: &[PathBuf]) -> Json {
-    let written: Vec<String> = written
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    json!({
-        "thread": thread,
-        "saved": written,
-        "results": state.results,
-        "scan": state.scan,
-        "report": state.report,
-    })
-}
-
-impl Manner for Writing {
-    fn put(&self, asked: &Asked) -> String {
-        match asked.kind.as_str() {
-            "gate" => gate(&asked.request),
-            _ => asked.words(),
-        }
-    }
-
-    fn prompt(&self, asked: &Asked) -> String {
-        match asked.kind.as_str() {
-            "gate" => "accept, skip, add QUESTION or delete NUMBERS: ".to_owned(),
-            _ => asked.prompt(),
-        }
-    }
-
-    fn read(&self, asked: &Asked, line: &str) -> Result<Json, String> {
-        match asked.kind.as_str() {
-            "gate" => approval(line).and_then(|approval| {
-                serde_json::to_value(approval).map_err(|error| error.to_string())
-            }),
-            _ => asked.read(line),
-        }
-    }
-
-    fn shows_words(&self) -> bool {
-        // Several agents talk at once.
-        false
-    }
-
-    fn is_finished(&self, state: &Json) -> bool {
-        !state["report"].is_null()
-    }
-
-    fn with_model(&self, _state: &Json, model: &str) -> Option<Json> {
-        Some(json!({ "modelName": model }))
-    }
-
-    fn finish<'a>(
-        &'a self,
-        talk: &'a Talk<'a>,
-        thread: &'a dyn AnyThread,
-    ) -> BoxFuture<'a, anyhow::Result<Exit>> {
-        Box::pin(self.finish(thread, talk))
     }
 }
 

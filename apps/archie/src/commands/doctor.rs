@@ -4,22 +4,24 @@ mod offers;
 
 use std::time::{Duration, Instant};
 
+use archie_agent::{Exit, Terminal};
 use serde_json::{Value as Json, json};
 use superstep_llm::{Message, Request};
 
-use crate::agents::sheet;
+use crate::app::App;
 use crate::cli::args::DoctorArgs;
 use crate::cli::settings::{Store, VARIABLES};
-use crate::exit::Exit;
-use crate::home::Home;
-use crate::say::Say;
 use offers::offers;
 
-pub(super) async fn run(args: &DoctorArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
-    let waiting = say.waiting("looking");
-    let model = model(home).await;
-    let store = store(home).await;
-    let sandbox = sheet::ready();
+pub(super) async fn run(
+    args: &DoctorArgs,
+    app: &App,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<Exit> {
+    let waiting = terminal.waiting("looking");
+    let model = model(app).await;
+    let store = store(app).await;
+    let sandbox = archie_sheet::ready();
     let sandbox = json!({ "ok": sandbox.is_ok(), "says": sandbox.unwrap_or_else(|why| format!("`archie sheet` cannot run code: {why}")) });
     drop(waiting);
     let is_well = model["ok"] == json!(true) && store["ok"] == json!(true);
@@ -32,41 +34,41 @@ pub(super) async fn run(args: &DoctorArgs, home: &Home, say: &dyn Say) -> anyhow
         "model": model,
         "store": store,
         "sandbox": sandbox,
-        "settings": home.settings.file.display().to_string(),
-        "agents": home.agents.iter().map(|agent| agent.name().to_owned()).collect::<Vec<_>>(),
+        "settings": app.settings.file.display().to_string(),
+        "agents": app.agents.iter().map(|agent| agent.name().to_owned()).collect::<Vec<_>>(),
         "environment": variables,
     });
     if let Some(file) = &args.bundle {
         // Only whether a variable is set, never what it is set to.
         std::fs::write(file, serde_json::to_string_pretty(&report)?)?;
-        say.line(&format!(
+        terminal.line(&format!(
             "{} holds no keys; look at it before you send it",
             file.display()
         ));
     }
     match args.json {
-        true => say.json(&report),
-        false => tell(&report, say),
+        true => terminal.json(&report),
+        false => tell(&report, terminal),
     }
     Ok(if is_well { Exit::Done } else { Exit::Failed })
 }
 
-fn tell(report: &Json, say: &dyn Say) {
+fn tell(report: &Json, terminal: &dyn Terminal) {
     let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
-    say.line(&format!("archie {}", text(&report["version"])));
+    terminal.line(&format!("archie {}", text(&report["version"])));
     for part in ["model", "store", "sandbox"] {
         let mark = if report[part]["ok"] == json!(true) {
             "ok"
         } else {
             "!!"
         };
-        say.line(&format!("{mark}  {part}: {}", text(&report[part]["says"])));
+        terminal.line(&format!("{mark}  {part}: {}", text(&report[part]["says"])));
     }
-    say.line(&format!(
+    terminal.line(&format!(
         "    settings: {} (there need not be one)",
         text(&report["settings"])
     ));
-    say.line("    environment:");
+    terminal.line("    environment:");
     let names = VARIABLES.iter().map(|variable| variable.name.len());
     let width = names.max().unwrap_or_default();
     for variable in report["environment"].as_array().into_iter().flatten() {
@@ -75,7 +77,7 @@ fn tell(report: &Json, say: &dyn Say) {
         } else {
             "-"
         };
-        say.line(&format!(
+        terminal.line(&format!(
             "      {:<width$} {mark:<4} {}",
             text(&variable["name"]),
             text(&variable["what"])
@@ -83,19 +85,19 @@ fn tell(report: &Json, say: &dyn Say) {
     }
 }
 
-async fn model(home: &Home) -> Json {
+async fn model(app: &App) -> Json {
     let no = |says: String| json!({ "ok": false, "says": says });
-    let Some(name) = home.settings.model.clone() else {
+    let Some(name) = app.settings.model.clone() else {
         return no(unchosen(&offers().await));
     };
     // A script would count the question as one of its own.
     if name.starts_with("script:") || name.starts_with("cassette:") {
-        return match home.models.get(&name) {
+        return match app.models.get(&name) {
             Ok(_) => json!({ "ok": true, "says": format!("{name} can be read") }),
             Err(error) => no(error.to_string()),
         };
     }
-    let opened = match home.models.get(&name) {
+    let opened = match app.models.get(&name) {
         Ok(model) => model,
         Err(error) => return no(error.to_string()),
     };
@@ -126,13 +128,13 @@ fn unchosen(offers: &[String]) -> String {
 
 const CHOOSE: &str = "set ARCHIE_MODEL to PROVIDER:NAME";
 
-async fn store(home: &Home) -> Json {
-    let place = match &home.settings.store {
+async fn store(app: &App) -> Json {
+    let place = match &app.settings.store {
         Store::Sqlite(path) => format!("sqlite:{}", path.display()),
         // Without the password that may be in it.
         Store::Postgres(_) => "postgres".to_owned(),
     };
-    match home
+    match app
         .runtime
         .threads(&superstep::checkpoint::ThreadQuery::default())
         .await

@@ -5,14 +5,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
+use archie_agent::user_folder::{Access, EntryKind, RelativePath, UserFolder};
 use superstep::ThreadId;
 
-use crate::home::Home;
-use crate::user_folder::{Access, EntryKind, RelativePath, UserFolder};
+use crate::app::App;
 
 /// Its folder, if the agent has one and something is there.
-pub(super) fn of(home: &Home, agent: &str, thread: &ThreadId) -> anyhow::Result<Option<PathBuf>> {
-    let folder = home.agent(agent)?.manner().files(thread);
+pub(super) fn of(app: &App, agent: &str, thread: &ThreadId) -> anyhow::Result<Option<PathBuf>> {
+    let folder = app.agent(agent)?.ui().files(thread);
     Ok(folder.filter(|folder| folder.is_dir()))
 }
 

@@ -1,26 +1,28 @@
 //! A copy of a thread, to try something else.
 
 use anyhow::Context;
+use archie_agent::{Exit, InterruptRequest, Terminal};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::Metadata;
 use superstep::{Seq, ThreadId};
 
 use super::files;
+use crate::app::App;
 use crate::cli::args::ForkArgs;
-use crate::exit::Exit;
-use crate::home::Home;
 use crate::inbox::{self, Naming, approval};
-use crate::questions::Asked;
-use crate::say::Say;
-use crate::talk::Talk;
+use crate::session::Session;
 
-pub(super) async fn run(args: &ForkArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
-    let (thread, row) = home.find(&args.thread).await?;
-    let agent = home.agent(&row.graph)?;
+pub(super) async fn run(
+    args: &ForkArgs,
+    app: &App,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<Exit> {
+    let (thread, row) = app.find(&args.thread).await?;
+    let agent = app.agent(&row.graph)?;
     let to = uuid::Uuid::now_v7().to_string();
-    let its_files = agent.manner().files(&ThreadId::new(&to)?);
+    let its_files = agent.ui().files(&ThreadId::new(&to)?);
     // First, so that no copy is ever without them.
-    if let (Some(from), Some(to)) = (files::of(home, &row.graph, &row.thread)?, its_files) {
+    if let (Some(from), Some(to)) = (files::of(app, &row.graph, &row.thread)?, its_files) {
         files::copy(&from, &to)?;
     }
     let mut other = None;
@@ -28,34 +30,34 @@ pub(super) async fn run(args: &ForkArgs, home: &Home, say: &dyn Say) -> anyhow::
         let model: superstep_llm::ModelName = model.parse()?;
         let state = thread.state(args.at.map(Seq)).await?;
         let state = state.map_or(Ok(Json::Null), |state| state.values.decode())?;
-        let update = agent.manner().with_model(&state, &model.to_string());
+        let update = agent.ui().with_model(&state, &model.to_string());
         other = Some(
             update.with_context(|| format!("`{}` cannot resume with another model", row.graph))?,
         );
     }
-    thread.copy_to(to.clone(), args.at.map(Seq), other).await?;
-    let copy = agent.thread(&home.runtime, &to, Metadata::new())?;
+    thread.copy_to(&to, args.at.map(Seq), other).await?;
+    let copy = agent.thread(&app.runtime, &to, Metadata::new())?;
     if let Some(answer) = &args.answer {
         // The copy asks again what its original asked there.
-        let rest = copy.resume().await?;
+        let rest = copy.recover_or_resume().await?;
         let question = match rest.outcome {
             superstep::Outcome::Paused(questions) => questions.into_iter().next(),
             _ => None,
         };
         let question =
             question.context("the copy does not stand at a question; leave --answer out")?;
-        let asked = Asked::of(&question)?;
-        let answer = agent.manner().read(&asked, answer);
+        let asked = InterruptRequest::of(&question)?;
+        let answer = agent.ui().read_answer(&asked, answer);
         let answer = answer.map_err(anyhow::Error::msg)?;
         if asked.permits_effect(&answer) {
             // The copy asks under an id of its own, so nobody has read it yet.
-            let (item, _) = inbox::find(home, &asked.id.to_string()).await?;
-            let talk = Talk {
-                home,
-                say,
+            let (item, _) = inbox::find(app, &asked.id.to_string()).await?;
+            let session = Session {
+                app,
+                terminal,
                 json: args.json,
             };
-            let agreed = approval::require(&talk, &**agent, &item, &Naming::ShortId).await;
+            let agreed = approval::require(&session, agent, &item, &Naming::ShortId).await;
             if let Err(refusal) = agreed {
                 let done = Err(refusal.context(format!(
                     "{to} is a copy of {}, and its question stays open",
@@ -64,12 +66,12 @@ pub(super) async fn run(args: &ForkArgs, home: &Home, say: &dyn Say) -> anyhow::
                 return approval::exit_of_refusal(done);
             }
         }
-        let by = home.settings.person.clone();
-        copy.answer(by, vec![(question.id, answer)]).await?;
+        let by = app.settings.person.clone();
+        copy.answer_as(&by, vec![(question.id, answer)]).await?;
     }
     match args.json {
-        true => say.json(&json!({ "thread": to, "of": row.thread.to_string() })),
-        false => say.line(&format!(
+        true => terminal.json(&json!({ "thread": to, "of": row.thread.to_string() })),
+        false => terminal.line(&format!(
             "{to} is a copy of {}; resume it with `archie resume {to}`",
             row.thread
         )),

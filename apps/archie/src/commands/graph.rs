@@ -1,20 +1,19 @@
 //! Draws a graph.
 
+use archie_agent::{Exit, Terminal, json_of};
 use superstep::graph::Drawing;
 
+use crate::app::App;
 use crate::cli::args::GraphArgs;
-use crate::exit::Exit;
-use crate::home::Home;
-use crate::say::{Say, json_of};
 
-pub(super) fn run(args: &GraphArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
-    let drawing = home.agent(&args.agent)?.drawing();
+pub(super) fn run(args: &GraphArgs, app: &App, terminal: &dyn Terminal) -> anyhow::Result<Exit> {
+    let drawing = app.agent(&args.agent)?.drawing();
     match (args.json, args.mermaid) {
-        (true, _) => say.json(&json_of(&drawing)),
-        (false, true) => say.line(drawing.to_mermaid().trim_end()),
+        (true, _) => terminal.json(&json_of(&drawing)),
+        (false, true) => terminal.line(drawing.to_mermaid().trim_end()),
         (false, false) => {
             for line in lines(&drawing, "") {
-                say.line(&line);
+                terminal.line(&line);
             }
         }
     }

@@ -1,60 +1,71 @@
 //! Every open question of every agent, in one place.
 
+use archie_agent::printable::summary_line;
+use archie_agent::{Exit, Terminal};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::AnswerBody;
 
 use super::threads::{short, time};
+use crate::app::App;
 use crate::cli::args::InboxArgs;
-use crate::exit::Exit;
-use crate::home::Home;
 use crate::inbox::approval::exit_of_refusal;
 use crate::inbox::display::display;
 use crate::inbox::{self, InboxItem, Naming};
-use crate::printable::summary_line;
-use crate::say::Say;
-use crate::talk::Talk;
+use crate::session::Session;
 
-pub(super) async fn run(args: &InboxArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
+pub(super) async fn run(
+    args: &InboxArgs,
+    app: &App,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<Exit> {
     match &args.item {
-        Some(wanted) => exit_of_refusal(one(args, wanted, home, say).await),
-        None => list(args, home, say).await,
+        Some(wanted) => exit_of_refusal(one(args, wanted, app, terminal).await),
+        None => list(args, app, terminal).await,
     }
 }
 
 /// Shows an item in full, or answers it.
-async fn one(args: &InboxArgs, wanted: &str, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
-    let (item, named) = inbox::find(home, wanted).await?;
+async fn one(
+    args: &InboxArgs,
+    wanted: &str,
+    app: &App,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<Exit> {
+    let (item, named) = inbox::find(app, wanted).await?;
     let naming = args.digest.clone().map_or(named, Naming::Digest);
     if !args.answer.is_empty() {
-        return inbox::answer(&item, &naming, &args.answer.join(" "), home, say).await;
+        return inbox::answer(&item, &naming, &args.answer.join(" "), app, terminal).await;
     }
-    let (thread, row) = home.find(&item.open.row.thread.to_string()).await?;
-    let agent = home.agent(&row.graph)?;
+    let (thread, row) = app.find(&item.open.row.thread.to_string()).await?;
+    let agent = app.agent(&row.graph)?;
     if args.json {
         let mut shown = item_json(&item)?;
         shown["agent"] = json!(row.graph);
-        shown["text"] = json!(agent.manner().put(&item.asked));
-        say.json(&shown);
+        shown["text"] = json!(agent.ui().describe(&item.asked));
+        terminal.json(&shown);
         return Ok(Exit::Done);
     }
-    let talk = Talk {
-        home,
-        say,
+    let session = Session {
+        app,
+        terminal,
         json: false,
     };
-    say.line(&format!(
+    terminal.line(&format!(
         "{}  {}  thread {}  {}",
         item.short_id,
         row.graph,
         thread.id(),
         time(item.open.row.asked_at)
     ));
-    display(&talk, &**agent, &item.asked).await?;
-    let prompt = agent.manner().prompt(&item.asked);
-    match say.ask(&prompt)?.filter(|words| !words.trim().is_empty()) {
-        Some(words) => inbox::answer(&item, &naming, &words, home, say).await,
+    display(&session, agent, &item.asked).await?;
+    let prompt = agent.ui().prompt(&item.asked);
+    match terminal
+        .ask(&prompt)?
+        .filter(|words| !words.trim().is_empty())
+    {
+        Some(words) => inbox::answer(&item, &naming, &words, app, terminal).await,
         None => {
-            say.aside(&format!(
+            terminal.aside(&format!(
                 "the question stays open; answer it with `archie inbox {} …`",
                 item.short_id
             ));
@@ -63,27 +74,27 @@ async fn one(args: &InboxArgs, wanted: &str, home: &Home, say: &dyn Say) -> anyh
     }
 }
 
-async fn list(args: &InboxArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
-    let items = inbox::items(home, !args.all, args.limit).await?;
+async fn list(args: &InboxArgs, app: &App, terminal: &dyn Terminal) -> anyhow::Result<Exit> {
+    let items = inbox::items(app, !args.all, args.limit).await?;
     if args.json {
         let shown = items
             .iter()
             .map(item_json)
             .collect::<anyhow::Result<Vec<_>>>()?;
-        say.json(&Json::Array(shown));
+        terminal.json(&Json::Array(shown));
         return Ok(Exit::Done);
     }
     if items.is_empty() {
-        say.line("No open questions.");
+        terminal.line("No open questions.");
     }
     for item in &items {
-        say.line(&format!(
+        terminal.line(&format!(
             "{}  {}  thread {}",
             item.short_id,
             time(item.open.row.asked_at),
             item.open.row.thread
         ));
-        say.line(&format!(
+        terminal.line(&format!(
             "        {}",
             summary_line(&item.asked.summary(), SUMMARY_CHARS)
         ));
@@ -93,11 +104,12 @@ async fn list(args: &InboxArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Ex
                 by => by,
             };
             let at = item.open.row.answered_at.map(time).unwrap_or_default();
-            say.line(&format!("        {by} answered {at}: {}", said(answer)?));
+            terminal.line(&format!("        {by} answered {at}: {}", said(answer)?));
         }
     }
     if !args.all && !items.is_empty() {
-        say.line("Summaries only; `archie inbox ID` shows an item in full and takes the answer.");
+        terminal
+            .line("Summaries only; `archie inbox ID` shows an item in full and takes the answer.");
     }
     Ok(Exit::Done)
 }

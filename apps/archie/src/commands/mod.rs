@@ -1,92 +1,117 @@
 //! What each command does.
 
+pub mod analyze;
+pub mod api;
+pub mod atris;
 mod backup;
 mod check;
 mod demo;
 mod diff;
+pub mod docs;
 mod doctor;
 mod files;
 mod fork;
 mod graph;
 mod inbox;
+pub mod mail;
 mod new;
 mod resume;
+pub mod sheet;
 mod threads;
 mod trace;
 mod worker;
 
+use archie_agent::{AgentFactory, Exit, Terminal};
 use clap::CommandFactory;
 
-use crate::agents::MakeAgent;
-use crate::agents::analyze::command::handle_analyze_command;
-use crate::agents::atris::api_command::handle_api_command;
-use crate::agents::atris::command::{AtrisCommand, handle_atris_command};
-use crate::agents::docs::command::handle_docs_command;
-use crate::agents::email_assistant::command::handle_mail_command;
-use crate::agents::sheet::command::handle_sheet_command;
+use crate::app::App;
 use crate::cli::args::{Args, Command};
 use crate::cli::settings::Settings;
-use crate::exit::Exit;
-use crate::home::Home;
-use crate::say::{Console, Say};
-use crate::talk::Talk;
+use crate::session::Session;
+use crate::terminal::Console;
+use analyze::handle_analyze_command;
+use api::handle_api_command;
+use atris::{AtrisCommand, handle_atris_command};
+use docs::handle_docs_command;
+use mail::handle_mail_command;
+use sheet::handle_sheet_command;
 
 /// Does what was asked for.
-pub async fn run(command: &Command, home: &mut Home, say: &dyn Say) -> anyhow::Result<Exit> {
+pub async fn run(
+    command: &Command,
+    app: &mut App,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<Exit> {
     match command {
         Command::Analyze(args) => {
             let model = match &args.recheck {
                 Some(_) => String::new(),
-                None => home.settings.model()?.to_owned(),
+                None => app.settings.model()?.to_owned(),
             };
-            let talk = Talk {
-                home,
-                say,
+            let session = Session {
+                app,
+                terminal,
                 json: args.json,
             };
-            handle_analyze_command(args, &model, &talk).await
+            handle_analyze_command(args, &model, &session).await
         }
         Command::Docs(args) => {
             let model = match args.check {
                 true => String::new(),
-                false => home.settings.model()?.to_owned(),
+                false => app.settings.model()?.to_owned(),
             };
-            let talk = Talk {
-                home,
-                say,
+            let session = Session {
+                app,
+                terminal,
                 json: args.json,
             };
-            handle_docs_command(args, &model, &talk).await
+            handle_docs_command(args, &model, &session).await
         }
         Command::Sheet(args) => {
             let json = args.json();
-            handle_sheet_command(args, &Talk { home, say, json }).await
+            handle_sheet_command(
+                args,
+                &Session {
+                    app,
+                    terminal,
+                    json,
+                },
+            )
+            .await
         }
         Command::Atris(args) => {
             let json = match &args.command {
                 Some(AtrisCommand::Watch(watch)) => watch.json,
                 None => args.json,
             };
-            handle_atris_command(args, &Talk { home, say, json }).await
+            handle_atris_command(
+                args,
+                &Session {
+                    app,
+                    terminal,
+                    json,
+                },
+            )
+            .await
         }
-        Command::Api(args) => handle_api_command(args, home, say).await,
-        Command::Mail(args) => handle_mail_command(args, home, say).await,
-        Command::Run(args) => resume::run(args, home, say).await,
-        Command::Resume(args) => resume::resume(args, home, say).await,
-        Command::Threads(args) => threads::list(args, home, say).await,
-        Command::Show(args) => threads::show(args, home, say).await,
-        Command::History(args) => threads::history(args, home, say).await,
-        Command::Fork(args) => fork::run(args, home, say).await,
-        Command::Diff(args) => diff::run(args, home, say).await,
-        Command::Inbox(args) => inbox::run(args, home, say).await,
-        Command::Trace(args) => trace::trace(args, home, say).await,
-        Command::Graph(args) => graph::run(args, home, say),
-        Command::Export(args) => threads::export(args, home, say).await,
-        Command::Import(args) => threads::import(args, home, say).await,
-        Command::Delete(args) => threads::delete(args, home, say).await,
-        Command::Check(args) => check::run(args, home, say).await,
-        Command::Doctor(args) => doctor::run(args, home, say).await,
-        Command::Backup(args) => backup::run(args, home, say).await,
+        Command::Api(args) => handle_api_command(args, app, terminal).await,
+        Command::Mail(args) => handle_mail_command(args, app, terminal).await,
+        Command::Run(args) => resume::run(args, app, terminal).await,
+        Command::Resume(args) => resume::resume(args, app, terminal).await,
+        Command::Threads(args) => threads::list(args, app, terminal).await,
+        Command::Show(args) => threads::show(args, app, terminal).await,
+        Command::History(args) => threads::history(args, app, terminal).await,
+        Command::Fork(args) => fork::run(args, app, terminal).await,
+        Command::Diff(args) => diff::run(args, app, terminal).await,
+        Command::Inbox(args) => inbox::run(args, app, terminal).await,
+        Command::Trace(args) => trace::trace(args, app, terminal).await,
+        Command::Graph(args) => graph::run(args, app, terminal),
+        Command::Export(args) => threads::export(args, app, terminal).await,
+        Command::Import(args) => threads::import(args, app, terminal).await,
+        Command::Delete(args) => threads::delete(args, app, terminal).await,
+        Command::Check(args) => check::run(args, app, terminal).await,
+        Command::Doctor(args) => doctor::run(args, app, terminal).await,
+        Command::Backup(args) => backup::run(args, app, terminal).await,
         Command::Demo(_) | Command::New(_) | Command::Worker(_) | Command::Completions { .. } => {
             anyhow::bail!("this command is not for an open store")
         }
@@ -97,7 +122,7 @@ pub async fn run(command: &Command, home: &mut Home, say: &dyn Say) -> anyhow::R
 pub fn without_home(
     command: &Command,
     settings: &Settings,
-    makers: &[MakeAgent],
+    makers: &[AgentFactory],
 ) -> anyhow::Result<Exit> {
     match command {
         Command::Demo(args) => demo::run(args),

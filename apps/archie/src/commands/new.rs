@@ -4,12 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use archie_agent::{Exit, Terminal};
 
 use crate::cli::args::NewArgs;
-use crate::exit::Exit;
-use crate::say::Say;
 
-pub(super) fn run(args: &NewArgs, say: &dyn Say) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &NewArgs, terminal: &dyn Terminal) -> anyhow::Result<Exit> {
     let name = &args.name;
     let is_name = name.starts_with(|c: char| c.is_ascii_lowercase())
         && name
@@ -35,15 +34,16 @@ pub(super) fn run(args: &NewArgs, say: &dyn Say) -> anyhow::Result<Exit> {
             fs::create_dir_all(parent)?;
         }
         fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
-        say.line(&format!("wrote {}", path.display()));
+        terminal.line(&format!("wrote {}", path.display()));
     }
-    say.line("");
-    say.line(&format!("cd {name}"));
-    say.line("cargo test                                  # your graph, on a scripted model");
-    say.line(&format!(
+    terminal.line("");
+    terminal.line(&format!("cd {name}"));
+    terminal.line("cargo test                                  # your graph, on a scripted model");
+    terminal.line(&format!(
         "cargo run -- --model script:hello.json run {name}      # it asks, you answer"
     ));
-    say.line("cargo run -- threads                        # your threads, and everybody else's");
+    terminal
+        .line("cargo run -- threads                        # your threads, and everybody else's");
     Ok(Exit::Done)
 }
 
@@ -71,8 +71,9 @@ fn by_path(checkout: &Path) -> anyhow::Result<String> {
     Ok(lines.join("\n"))
 }
 
-const CRATES: [(&str, &str); 4] = [
+const CRATES: [(&str, &str); 5] = [
     ("archie", "apps/archie"),
+    ("archie-agent", "agents/archie-agent"),
     ("superstep", "crates/superstep"),
     ("superstep-agent", "crates/superstep-agent"),
     ("superstep-llm", "crates/superstep-llm"),

@@ -1,25 +1,22 @@
-//! The command: reads the workbook, runs the graph, shows what changed, writes what was accepted.
+//! `archie sheet`: reads the workbook and starts the analysis; replays a recipe; writes the workbook of a step.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use archie_agent::printable::one_line;
+use archie_agent::user_folder::{Access, read_named_file, resolve_named, write_named_file};
+use archie_agent::{Agent, Exit, Terminal, Waiting, state_of};
+use archie_sheet::book::mirror::Form;
+use archie_sheet::keep::Keep;
+use archie_sheet::recipe::{Recipe, open_posts};
+use archie_sheet::sandbox::{Kind, Limits};
+use archie_sheet::service::{self, Order};
+use archie_sheet::state::{Actions, GraphState, InformerSpec};
+use archie_sheet::{NAME, output};
 use serde_json::Value as Json;
-use superstep::ThreadId;
+use superstep::AnyThread;
 
-use super::NAME;
-use super::book::mirror::Form;
-use super::keep::Keep;
-use super::manner::Yes;
-use super::output;
-use super::recipe::{Recipe, open_posts};
-use super::sandbox::{Kind, Limits};
-use super::service::{self, Order};
-use super::state::{Actions, GraphState, InformerSpec};
-use crate::agents::{AnyThread, state_of};
-use crate::exit::Exit;
-use crate::printable::one_line;
-use crate::talk::Talk;
-use crate::user_folder::{Access, read_named_file, resolve_named, write_named_file};
+use crate::session::Session;
 
 /// What was asked for.
 #[derive(Debug, Clone, clap::Args)]
@@ -45,16 +42,57 @@ pub struct SheetArgs {
     pub with_informer: bool,
     /// Form of the informer's findings
     #[arg(long, value_enum, default_value_t)]
-    pub informer_form: Form,
+    pub informer_form: FormArg,
     /// Maximum number of planner calls
     #[arg(long, default_value_t = 10, value_name = "N")]
     pub max_steps: u32,
     /// How the planner acts: tool calls, or text for models without them
     #[arg(long, value_enum, default_value_t)]
-    pub actions: Actions,
+    pub actions: ActionsArg,
     /// What all runs of code have in common.
     #[command(flatten)]
     pub common: CommonArgs,
+}
+
+/// [`Form`], as it is typed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum FormArg {
+    /// A table in Markdown.
+    #[default]
+    Markdown,
+    /// A list of objects.
+    Json,
+    /// A table in HTML.
+    Html,
+}
+
+impl From<FormArg> for Form {
+    fn from(form: FormArg) -> Self {
+        match form {
+            FormArg::Markdown => Self::Markdown,
+            FormArg::Json => Self::Json,
+            FormArg::Html => Self::Html,
+        }
+    }
+}
+
+/// [`Actions`], as they are typed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ActionsArg {
+    /// As calls of tools.
+    #[default]
+    Calls,
+    /// As text: `Think:`, `Action:`, `Action Input:`, `Finish:`.
+    Text,
+}
+
+impl From<ActionsArg> for Actions {
+    fn from(actions: ActionsArg) -> Self {
+        match actions {
+            ActionsArg::Calls => Self::Calls,
+            ActionsArg::Text => Self::Text,
+        }
+    }
 }
 
 /// What all runs of code have in common.
@@ -133,9 +171,9 @@ impl SheetArgs {
 }
 
 /// `sheet` from its arguments to its end.
-pub async fn handle_sheet_command(args: &SheetArgs, talk: &Talk<'_>) -> anyhow::Result<Exit> {
+pub async fn handle_sheet_command(args: &SheetArgs, session: &Session<'_>) -> anyhow::Result<Exit> {
     match &args.other {
-        None => analyse(args, talk).await,
+        None => analyse(args, session).await,
         Some(SheetCommand::Replay { recipe, on, common }) => {
             let bytes = read_named_file(recipe, RECIPE_BYTES_MAX)?;
             let text = String::from_utf8(bytes)
@@ -144,7 +182,7 @@ pub async fn handle_sheet_command(args: &SheetArgs, talk: &Talk<'_>) -> anyhow::
             if !read.approved {
                 bail!("the changes of this recipe's run were not accepted; accept them first");
             }
-            play(read, on, common, talk).await
+            play(read, on, common, session).await
         }
         Some(SheetCommand::OpenPosts {
             file,
@@ -156,29 +194,29 @@ pub async fn handle_sheet_command(args: &SheetArgs, talk: &Talk<'_>) -> anyhow::
             if !is_day {
                 bail!("`{as_of}` is not a day; write YYYY-MM-DD");
             }
-            play(open_posts(as_of), file, common, talk).await
+            play(open_posts(as_of), file, common, session).await
         }
         Some(SheetCommand::At {
             thread,
             step,
             output,
-        }) => at(thread, *step, output, talk).await,
+        }) => at(thread, *step, output, session).await,
     }
 }
 
-async fn analyse(args: &SheetArgs, talk: &Talk<'_>) -> anyhow::Result<Exit> {
+async fn analyse(args: &SheetArgs, session: &Session<'_>) -> anyhow::Result<Exit> {
     let source = match (&args.file, &args.from) {
         (Some(file), _) => Source::File(file.clone()),
-        (None, Some(from)) => step_of(from, talk).await?,
+        (None, Some(from)) => step_of(from, session).await?,
         (None, None) => {
             bail!("no workbook was given; write `archie sheet FILE --instruction \"…\"`")
         }
     };
-    let model = talk.home.settings.model()?.to_owned();
+    let model = session.app.settings.model()?.to_owned();
     let instruction = match &args.instruction {
         Some(instruction) => instruction.clone(),
-        None => talk
-            .say
+        None => session
+            .terminal
             .ask("What is to be done with it? ")?
             .unwrap_or_default(),
     };
@@ -187,25 +225,25 @@ async fn analyse(args: &SheetArgs, talk: &Talk<'_>) -> anyhow::Result<Exit> {
     }
     let informer = InformerSpec {
         model: model.clone(),
-        form: args.informer_form,
+        form: args.informer_form.into(),
     };
     let order = Order {
         instruction,
         context: args.context.clone(),
         model,
-        actions: args.actions,
+        actions: args.actions.into(),
         informer: args.with_informer.then_some(informer),
         max_steps: args.max_steps,
         ..order(&args.common)
     };
-    begin(order, source, &args.common, talk).await
+    begin(order, source, &args.common, session).await
 }
 
 async fn play(
     recipe: Recipe,
     file: &Path,
     common: &CommonArgs,
-    talk: &Talk<'_>,
+    session: &Session<'_>,
 ) -> anyhow::Result<Exit> {
     let steps = u32::try_from(recipe.steps.len())?;
     let order = Order {
@@ -214,7 +252,7 @@ async fn play(
         recipe: Some(recipe),
         ..order(common)
     };
-    begin(order, Source::File(file.to_owned()), common, talk).await
+    begin(order, Source::File(file.to_owned()), common, session).await
 }
 
 fn order(common: &CommonArgs) -> Order {
@@ -257,36 +295,37 @@ async fn begin(
     order: Order,
     source: Source,
     common: &CommonArgs,
-    talk: &Talk<'_>,
+    session: &Session<'_>,
 ) -> anyhow::Result<Exit> {
-    let agent = talk.home.agent(NAME)?;
-    let thread = talk.new_thread(&**agent, &order.instruction)?;
-    let id = ThreadId::new(&thread.id())?;
+    let agent = session.app.agent(NAME)?;
+    let thread = session.new_thread(agent, &order.instruction)?;
+    let id = thread.id().clone();
     let opened = match &source {
-        Source::File(file) => service::open(file, &keep(talk), &id)?,
-        Source::Step { name, bytes } => service::open_bytes(name, bytes, &keep(talk), &id)?,
+        Source::File(file) => service::open(file, &keep(session), &id)?,
+        Source::Step { name, bytes } => service::open_bytes(name, bytes, &keep(session), &id)?,
     };
     if common.unsandboxed {
-        talk.say
+        session
+            .terminal
             .aside("without a sandbox: the code of the model can do whatever you can");
     }
-    talk.tell(&format!(
+    session.tell(&format!(
         "thread {id}  read {}",
         one_line(&opened.handle.path)
     ));
     opened
         .sheets
         .iter()
-        .for_each(|line| talk.tell(&format!("  {}", one_line(line))));
+        .for_each(|line| session.tell(&format!("  {}", one_line(line))));
     opened
         .seen
         .remarks()
         .iter()
-        .for_each(|remark| talk.tell(&format!("  {}", one_line(remark))));
+        .for_each(|remark| session.tell(&format!("  {}", one_line(remark))));
     let start = serde_json::to_value(service::initial_state(&order, &opened, &id))?;
     match common.yes {
-        false => talk.begin(&**agent, &*thread, start).await,
-        true => accept_all(talk, &**agent, &*thread, start).await,
+        false => session.begin(agent, &*thread, start).await,
+        true => accept_all(session, agent, &*thread, start).await,
     }
 }
 
@@ -300,10 +339,10 @@ enum Source {
     },
 }
 
-async fn step_of(from: &str, talk: &Talk<'_>) -> anyhow::Result<Source> {
+async fn step_of(from: &str, session: &Session<'_>) -> anyhow::Result<Source> {
     let (thread, step) = from.split_once('@').context("write THREAD@STEP")?;
     let step = step.parse().context("the step is a number")?;
-    let bytes = workbook_at(thread, step, talk).await?;
+    let bytes = workbook_at(thread, step, session).await?;
     Ok(Source::Step {
         name: from.to_owned(),
         bytes,
@@ -312,33 +351,36 @@ async fn step_of(from: &str, talk: &Talk<'_>) -> anyhow::Result<Source> {
 
 /// Answers every question with yes.
 async fn accept_all(
-    talk: &Talk<'_>,
-    agent: &dyn crate::agents::AnyAgent,
+    session: &Session<'_>,
+    agent: &Agent,
     thread: &dyn AnyThread,
     start: Json,
 ) -> anyhow::Result<Exit> {
-    let yes = Yes { talk };
-    let talk = Talk { say: &yes, ..*talk };
-    talk.begin(agent, thread, start).await
+    let yes = Yes { session };
+    let session = Session {
+        terminal: &yes,
+        ..*session
+    };
+    session.begin(agent, thread, start).await
 }
 
-fn keep(talk: &Talk<'_>) -> Keep {
-    Keep::under(&talk.home.settings.home)
+fn keep(session: &Session<'_>) -> Keep {
+    Keep::under(&session.app.settings.home)
 }
 
-async fn at(prefix: &str, step: u32, output: &Path, talk: &Talk<'_>) -> anyhow::Result<Exit> {
-    let bytes = workbook_at(prefix, step, talk).await?;
+async fn at(prefix: &str, step: u32, output: &Path, session: &Session<'_>) -> anyhow::Result<Exit> {
+    let bytes = workbook_at(prefix, step, session).await?;
     write_named_file(output, &bytes, Access::Private)
         .with_context(|| format!("{} cannot be written", output.display()))?;
-    talk.say.line(&format!(
+    session.terminal.line(&format!(
         "{} is the workbook after step {step}",
         output.display()
     ));
     Ok(Exit::Done)
 }
 
-async fn workbook_at(prefix: &str, step: u32, talk: &Talk<'_>) -> anyhow::Result<Vec<u8>> {
-    let (thread, row) = talk.home.find(prefix).await?;
+async fn workbook_at(prefix: &str, step: u32, session: &Session<'_>) -> anyhow::Result<Vec<u8>> {
+    let (thread, row) = session.app.find(prefix).await?;
     if row.graph != NAME {
         bail!(
             "{} is a thread of `{}`, not of a workbook",
@@ -347,7 +389,7 @@ async fn workbook_at(prefix: &str, step: u32, talk: &Talk<'_>) -> anyhow::Result
         );
     }
     let state: GraphState = state_of(&*thread).await?;
-    Ok(output::at_step(&keep(talk), &row.thread, &state, step)?)
+    Ok(output::at_step(&keep(session), &row.thread, &state, step)?)
 }
 
 /// Where the results go by default.
@@ -355,3 +397,51 @@ const OUTPUT: &str = "out";
 
 /// How large a recipe may be.
 const RECIPE_BYTES_MAX: u64 = 16 << 20;
+
+/// A terminal at which every change set is accepted.
+struct Yes<'a> {
+    session: &'a Session<'a>,
+}
+
+impl Terminal for Yes<'_> {
+    fn line(&self, text: &str) {
+        self.session.terminal.line(text);
+    }
+
+    fn markdown(&self, text: &str) {
+        self.session.terminal.markdown(text);
+    }
+
+    fn piece(&self, text: &str) {
+        self.session.terminal.piece(text);
+    }
+
+    fn pieces_end(&self) {
+        self.session.terminal.pieces_end();
+    }
+
+    fn aside(&self, text: &str) {
+        self.session.terminal.aside(text);
+    }
+
+    fn ask(&self, prompt: &str) -> anyhow::Result<Option<String>> {
+        // Whether to spend more is another matter.
+        if !prompt.contains("[y/n") {
+            return self.session.terminal.ask(prompt);
+        }
+        self.session.tell(&format!("{prompt}y"));
+        Ok(Some("y".to_owned()))
+    }
+
+    fn waiting(&self, what: &str) -> Waiting {
+        self.session.terminal.waiting(what)
+    }
+
+    fn is_watched(&self) -> bool {
+        self.session.terminal.is_watched()
+    }
+
+    fn is_followed(&self) -> bool {
+        self.session.terminal.is_followed()
+    }
+}

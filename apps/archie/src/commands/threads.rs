@@ -1,33 +1,36 @@
 //! Threads as things that a person can hold: list, show, take out, put in, delete.
 
 use anyhow::{Context, bail};
+use archie_agent::printable::one_line;
+use archie_agent::user_folder::{Access, read_named_file, write_named_file};
+use archie_agent::{Exit, Terminal, each_entry};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::{Status, ThreadQuery, ThreadRow};
 use superstep::{Archive, Seq, Timestamp};
 
 use super::files;
-use crate::agents::each_entry;
+use crate::app::App;
 use crate::cli::args::{DeleteArgs, FileArgs, ImportArgs, ThreadArgs, ThreadsArgs};
-use crate::exit::Exit;
-use crate::home::Home;
 use crate::inbox::{self, InboxItem};
-use crate::printable::one_line;
-use crate::say::Say;
-use crate::user_folder::{Access, read_named_file, write_named_file};
 
-pub(super) async fn list(args: &ThreadsArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
+pub(super) async fn list(
+    args: &ThreadsArgs,
+    app: &App,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<Exit> {
     let query = ThreadQuery {
         graph: args.agent.clone(),
         status: args.status.as_deref().map(status_of).transpose()?,
         ..ThreadQuery::default()
     };
-    let rows = home.rows(query, args.limit).await?;
+    let rows = app.rows(query, args.limit).await?;
     if args.json {
-        say.json(&Json::Array(rows.iter().map(row_json).collect()));
+        terminal.json(&Json::Array(rows.iter().map(row_json).collect()));
         return Ok(Exit::Done);
     }
     if rows.is_empty() {
-        say.line("no threads yet; `archie demo` shows what they are, `archie analyze` makes one");
+        terminal
+            .line("no threads yet; `archie demo` shows what they are, `archie analyze` makes one");
     }
     for row in &rows {
         let title = row
@@ -35,7 +38,7 @@ pub(super) async fn list(args: &ThreadsArgs, home: &Home, say: &dyn Say) -> anyh
             .get("title")
             .and_then(Json::as_str)
             .unwrap_or_default();
-        say.line(&format!(
+        terminal.line(&format!(
             "{}  {:<8} {:<9} {}  {}",
             row.thread,
             row.graph,
@@ -47,14 +50,18 @@ pub(super) async fn list(args: &ThreadsArgs, home: &Home, say: &dyn Say) -> anyh
     Ok(Exit::Done)
 }
 
-pub(super) async fn show(args: &ThreadArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
-    let (thread, row) = home.find(&args.thread).await?;
+pub(super) async fn show(
+    args: &ThreadArgs,
+    app: &App,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<Exit> {
+    let (thread, row) = app.find(&args.thread).await?;
     let state = thread
         .state(None)
         .await?
         .context("the thread has no state yet")?;
     let values: Json = state.values.decode()?;
-    let items = inbox::items_of(home, &row.thread.to_string()).await?;
+    let items = inbox::items_of(app, &row.thread).await?;
     let asked = |item: &InboxItem| {
         json!({
             "id": item.id(),
@@ -71,38 +78,42 @@ pub(super) async fn show(args: &ThreadArgs, home: &Home, say: &dyn Say) -> anyho
         shown["values"] = values;
         shown["questions"] = Json::Array(items.iter().map(asked).collect());
         shown["entry"] = json!(state.seq.0);
-        say.json(&shown);
+        terminal.json(&shown);
         return Ok(Exit::Done);
     }
-    say.line(&format!(
+    terminal.line(&format!(
         "{}  {}  {}  entry {}",
         row.thread,
         row.graph,
         row.head.status.as_str(),
         state.seq.0
     ));
-    say.line(&format!(
+    terminal.line(&format!(
         "made {}, changed {}",
         time(row.created),
         time(row.updated)
     ));
     for item in &items {
-        say.line(&format!("asks: {}", short(&json!(item.asked.summary()))));
-        say.line(&format!("answer it with `archie inbox {}`", item.short_id));
+        terminal.line(&format!("asks: {}", short(&json!(item.asked.summary()))));
+        terminal.line(&format!("answer it with `archie inbox {}`", item.short_id));
     }
     if let Json::Object(fields) = &values {
         for (name, value) in fields {
-            say.line(&format!("{name}: {}", short(value)));
+            terminal.line(&format!("{name}: {}", short(value)));
         }
     }
     if row.head.status == Status::Paused {
-        say.line(&format!("resume with `archie resume {}`", row.thread));
+        terminal.line(&format!("resume with `archie resume {}`", row.thread));
     }
     Ok(Exit::Done)
 }
 
-pub(super) async fn history(args: &ThreadArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
-    let (thread, _) = home.find(&args.thread).await?;
+pub(super) async fn history(
+    args: &ThreadArgs,
+    app: &App,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<Exit> {
+    let (thread, _) = app.find(&args.thread).await?;
     let mut all = Vec::new();
     each_entry(&*thread, Seq(0), |past| {
         let stop = past.entry.stop.as_ref().map(stop_word);
@@ -118,7 +129,7 @@ pub(super) async fn history(args: &ThreadArgs, home: &Home, say: &dyn Say) -> an
     })
     .await?;
     if args.json {
-        say.json(&Json::Array(all));
+        terminal.json(&Json::Array(all));
         return Ok(Exit::Done);
     }
     for line in all {
@@ -129,7 +140,7 @@ pub(super) async fn history(args: &ThreadArgs, home: &Home, say: &dyn Say) -> an
                 .collect::<Vec<_>>()
                 .join(", ")
         });
-        say.line(&format!(
+        terminal.line(&format!(
             "{:>5}  {}  {:<8} {}{}",
             line["entry"],
             time(Timestamp(line["at"].as_i64().unwrap_or(0))),
@@ -144,23 +155,27 @@ pub(super) async fn history(args: &ThreadArgs, home: &Home, say: &dyn Say) -> an
     Ok(Exit::Done)
 }
 
-pub(super) async fn export(args: &FileArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
-    let (_, row) = home.find(&args.thread).await?;
-    let archive = home.runtime.export(&row.thread).await?;
+pub(super) async fn export(
+    args: &FileArgs,
+    app: &App,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<Exit> {
+    let (_, row) = app.find(&args.thread).await?;
+    let archive = app.runtime.export(&row.thread).await?;
     let bytes = archive.to_bytes();
     // Everything that was said to an agent is in it, so that it is for its owner only.
     write_named_file(&args.file, &bytes, Access::Private)
         .with_context(|| format!("{} cannot be written", args.file.display()))?;
-    say.line(&format!(
+    terminal.line(&format!(
         "{} is in {} ({} bytes)",
         row.thread,
         args.file.display(),
         bytes.len()
     ));
-    if let Some(its_files) = files::of(home, &row.graph, &row.thread)? {
+    if let Some(its_files) = files::of(app, &row.graph, &row.thread)? {
         let beside = files::beside(&args.file);
         files::copy(&its_files, &beside)?;
-        say.line(&format!(
+        terminal.line(&format!(
             "its files are in {}; take both along",
             beside.display()
         ));
@@ -168,7 +183,11 @@ pub(super) async fn export(args: &FileArgs, home: &Home, say: &dyn Say) -> anyho
     Ok(Exit::Done)
 }
 
-pub(super) async fn import(args: &ImportArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
+pub(super) async fn import(
+    args: &ImportArgs,
+    app: &App,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<Exit> {
     let bytes = read_named_file(&args.file, ARCHIVE_BYTES_MAX)
         .with_context(|| format!("{} cannot be read", args.file.display()))?;
     let archive = Archive::from_bytes(&bytes).with_context(|| {
@@ -179,32 +198,36 @@ pub(super) async fn import(args: &ImportArgs, home: &Home, say: &dyn Say) -> any
     })?;
     let id = archive.thread.clone();
     let beside = files::beside(&args.file);
-    let agent = home.agent(&archive.listing.graph);
+    let agent = app.agent(&archive.listing.graph);
     if let (true, Ok(agent)) = (beside.is_dir(), agent)
-        && let Some(folder) = agent.manner().files(&id)
+        && let Some(folder) = agent.ui().files(&id)
     {
         files::copy(&beside, &folder)?;
     }
-    home.runtime.import(&id, &archive).await?;
-    say.line(&format!("{id} is here; `archie show {id}`"));
+    app.runtime.import(&id, &archive).await?;
+    terminal.line(&format!("{id} is here; `archie show {id}`"));
     Ok(Exit::Done)
 }
 
-pub(super) async fn delete(args: &DeleteArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
-    let (_, row) = home.find(&args.thread).await?;
+pub(super) async fn delete(
+    args: &DeleteArgs,
+    app: &App,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<Exit> {
+    let (_, row) = app.find(&args.thread).await?;
     if !args.yes {
-        let sure = say.ask(&format!("Delete {} permanently? [y/N] ", row.thread))?;
+        let sure = terminal.ask(&format!("Delete {} permanently? [y/N] ", row.thread))?;
         if !sure.is_some_and(|sure| sure.trim().eq_ignore_ascii_case("y")) {
-            say.line("nothing was deleted");
+            terminal.line("nothing was deleted");
             return Ok(Exit::Done);
         }
     }
     // Its agent may be gone, and then nobody knows of files.
-    if let Ok(Some(its_files)) = files::of(home, &row.graph, &row.thread) {
+    if let Ok(Some(its_files)) = files::of(app, &row.graph, &row.thread) {
         files::remove(&its_files)?;
     }
-    home.store().delete(&row.thread).await?;
-    say.line(&format!("{} is gone", row.thread));
+    app.store().delete(&row.thread).await?;
+    terminal.line(&format!("{} is gone", row.thread));
     Ok(Exit::Done)
 }
 

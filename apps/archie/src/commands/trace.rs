@@ -1,21 +1,25 @@
 //! A thread as a tree, here or where an OTLP backend shows it.
 
 use anyhow::{Context, anyhow};
+use archie_agent::{Exit, Terminal, json_of};
 use serde_json::json;
 use superstep_agent::otlp::Otlp;
+use superstep_agent::trace::AgentTrace;
 
+use crate::app::App;
 use crate::cli::args::TraceArgs;
-use crate::exit::Exit;
-use crate::home::Home;
-use crate::say::{Say, json_of};
 
-pub(super) async fn trace(args: &TraceArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
-    let (thread, row) = home.find(&args.thread.thread).await?;
-    let trace = thread.trace().await?;
+pub(super) async fn trace(
+    args: &TraceArgs,
+    app: &App,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<Exit> {
+    let (thread, row) = app.find(&args.thread.thread).await?;
+    let trace = AgentTrace::from(thread.trace().await?);
     let Some(url) = &args.otlp else {
         match args.thread.json {
-            true => say.json(&json_of(&trace)),
-            false => say.line(trace.to_string().trim_end()),
+            true => terminal.json(&json_of(&trace)),
+            false => terminal.line(trace.to_string().trim_end()),
         }
         return Ok(Exit::Done);
     };
@@ -25,10 +29,10 @@ pub(super) async fn trace(args: &TraceArgs, home: &Home, say: &dyn Say) -> anyho
         anyhow!("{error}; is the backend there, and does it take OTLP over HTTP? Its key goes into OTEL_EXPORTER_OTLP_HEADERS")
     })?;
     match args.thread.json {
-        true => say.json(&json!({
+        true => terminal.json(&json!({
             "thread": row.thread, "spans": spans, "to": url, "project": args.project
         })),
-        false => say.line(&format!(
+        false => terminal.line(&format!(
             "{}: {spans} spans are at {url}, project {}; spans that are still open are sent when they end",
             row.thread, args.project
         )),

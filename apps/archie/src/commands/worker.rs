@@ -1,28 +1,27 @@
 //! The process that a Restate cluster calls, with the agents of this program.
 
 use anyhow::{Context, bail};
+use archie_agent::{AgentFactory, Exit, Terminal};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use serde_json::json;
 use superstep_restate::Worker;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::agents::MakeAgent;
+use crate::app::{App, connect};
 use crate::cli::args::{Args, WorkerArgs};
 use crate::cli::settings::{Engine, Settings, Store};
-use crate::exit::Exit;
-use crate::home::{Home, connect};
-use crate::say::{Console, Say};
+use crate::terminal::Console;
 
 pub(super) fn run(
     args: &WorkerArgs,
     settings: &Settings,
-    makers: &[MakeAgent],
-    say: &Console,
+    makers: &[AgentFactory],
+    terminal: &Console,
 ) -> anyhow::Result<Exit> {
     check_exposure(args);
     let runtime = tokio::runtime::Runtime::new()?;
-    runtime.block_on(serve(args, settings, makers, say))
+    runtime.block_on(serve(args, settings, makers, terminal))
 }
 
 /// Ends the program, as other command lines that cannot be used do, if everybody on the network could run threads. The
@@ -48,14 +47,14 @@ fn check_exposure(args: &WorkerArgs) {
 async fn serve(
     args: &WorkerArgs,
     settings: &Settings,
-    makers: &[MakeAgent],
-    say: &Console,
+    makers: &[AgentFactory],
+    terminal: &Console,
 ) -> anyhow::Result<Exit> {
     let Store::Postgres(url) = &settings.store else {
         bail!("workers share their threads: give --store postgres://…");
     };
     let inbox = connect(url).await?;
-    let home = Home::open(
+    let app = App::open(
         Settings {
             // It does what the cluster says, and asks nobody else to.
             engine: Engine::Local,
@@ -64,7 +63,7 @@ async fn serve(
         makers,
     )
     .await?;
-    let mut worker = Worker::new(home.runtime.clone(), inbox);
+    let mut worker = Worker::new(app.runtime.clone(), inbox);
     if let Some(address) = args.operations {
         worker = worker.operations(Worker::listen(address)?);
     }
@@ -76,13 +75,13 @@ async fn serve(
     }
     let listener = Worker::listen(args.listen)
         .with_context(|| format!("{} cannot be listened at", args.listen))?;
-    let agents: Vec<_> = home.agents.iter().map(|agent| agent.name()).collect();
-    say.line(&format!("{} at {}", agents.join(", "), args.listen));
+    let agents: Vec<_> = app.agents.iter().map(|agent| agent.name()).collect();
+    terminal.line(&format!("{} at {}", agents.join(", "), args.listen));
     let serving = worker.serve(listener, stop());
     let registering = async {
         if let Some(admin) = &args.register {
             register(admin, &args.listen.to_string()).await?;
-            say.line(&format!("{admin} knows"));
+            terminal.line(&format!("{admin} knows"));
         }
         anyhow::Ok(())
     };

@@ -4,18 +4,16 @@
 //! the item exactly: by its whole id, or with its digest. What was displayed is kept in the long-term store, so that an item can
 //! be read in one process and answered in another.
 
+use archie_agent::clock::now;
+use archie_agent::{Agent, Exit, InterruptRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use superstep::store::{Namespace, PutItem, Ttl};
 use superstep_agent::digest;
 
 use super::{InboxItem, display};
-use crate::agents::AnyAgent;
-use crate::clock::now;
-use crate::exit::Exit;
-use crate::home::Home;
-use crate::questions::Asked;
-use crate::talk::Talk;
+use crate::app::App;
+use crate::session::Session;
 
 /// How a person named an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,10 +55,10 @@ struct DisplayRecord {
 }
 
 /// Records that the person of this process was shown a whole item.
-pub async fn record_display(home: &Home, asked: &Asked) -> anyhow::Result<()> {
+pub async fn record_display(app: &App, asked: &InterruptRequest) -> anyhow::Result<()> {
     let put = PutItem {
         namespace: Namespace::new(DISPLAYED)?,
-        key: key(home, asked),
+        key: key(app, asked),
         value: serde_json::to_value(DisplayRecord {
             digest: asked.digest(),
         })?,
@@ -69,21 +67,21 @@ pub async fn record_display(home: &Home, asked: &Asked) -> anyhow::Result<()> {
             refresh_on_read: false,
         }),
     };
-    home.memory.put(&put, now()).await?;
+    app.memory.put(&put, now()).await?;
     Ok(())
 }
 
-fn key(home: &Home, asked: &Asked) -> String {
+fn key(app: &App, asked: &InterruptRequest) -> String {
     // A name may be of any length, and a key may not.
-    let person = digest("person", &json!(home.settings.person));
+    let person = digest("person", &json!(app.settings.person));
     format!("{}:{}", asked.id, &person[..PERSON_CHARS])
 }
 
 /// Refuses an answer that lets something happen, unless the item was displayed in full or is named exactly. At a terminal the
 /// item is displayed now, and the person is asked.
 pub async fn require(
-    talk: &Talk<'_>,
-    agent: &dyn AnyAgent,
+    session: &Session<'_>,
+    agent: &Agent,
     item: &InboxItem,
     naming: &Naming,
 ) -> anyhow::Result<()> {
@@ -104,7 +102,10 @@ pub async fn require(
             .into()),
         };
     }
-    let record: DisplayRecord = talk.home.recall(DISPLAYED, &key(talk.home, asked)).await?;
+    let record: DisplayRecord = session
+        .app
+        .recall(DISPLAYED, &key(session.app, asked))
+        .await?;
     if record.digest == whole {
         return Ok(());
     }
@@ -117,20 +118,20 @@ pub async fn require(
     if *naming == Naming::FullId {
         return Ok(());
     }
-    if talk.say.page_size().is_none() {
+    if session.terminal.page_size().is_none() {
         return Err(unseen(item, &whole).into());
     }
-    if !display::display(talk, agent, asked).await? {
+    if !display::display(session, agent, asked).await? {
         return Err(unseen(item, &whole).into());
     }
-    let sure = talk.say.ask("Is that what you agree to? [y/N] ")?;
+    let sure = session.terminal.ask("Is that what you agree to? [y/N] ")?;
     match sure.is_some_and(|sure| matches!(sure.trim(), "y" | "yes")) {
         true => Ok(()),
         false => Err(Refusal::new(format!("`{id}` was not answered; it stays open")).into()),
     }
 }
 
-fn is_digest_of(given: &str, asked: &Asked, whole: &str) -> bool {
+fn is_digest_of(given: &str, asked: &InterruptRequest, whole: &str) -> bool {
     let given = given.to_ascii_lowercase();
     let of_call = asked.call_digest().unwrap_or_default();
     given.len() >= SHORT_DIGEST_CHARS && (whole.starts_with(&given) || of_call.starts_with(&given))

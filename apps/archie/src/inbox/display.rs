@@ -4,31 +4,34 @@
 
 use std::path::PathBuf;
 
-use crate::agents::AnyAgent;
-use crate::home::Home;
+use archie_agent::printable::{counted, grouped, printable};
+use archie_agent::{Agent, InterruptRequest, Terminal, private_file};
+use superstep::ThreadId;
+
+use crate::app::App;
 use crate::inbox::ShortIds;
 use crate::inbox::approval::{record_display, short_digest};
-use crate::printable::printable;
-use crate::private;
-use crate::questions::Asked;
-use crate::say::Say;
-use crate::talk::Talk;
+use crate::session::Session;
 
 /// Displays a whole item, and records that for the person. Returns whether they saw all of it: they may leave a long text
 /// before its end, and a question of an older version may not hold everything.
-pub async fn display(talk: &Talk<'_>, agent: &dyn AnyAgent, asked: &Asked) -> anyhow::Result<bool> {
-    let mut text = agent.manner().put(asked);
+pub async fn display(
+    session: &Session<'_>,
+    agent: &Agent,
+    asked: &InterruptRequest,
+) -> anyhow::Result<bool> {
+    let mut text = agent.ui().describe(asked);
     let is_long = text.lines().count() > LONG_LINES || text.len() > LONG_BYTES;
     if is_long {
-        let file = file(talk.home, asked);
-        let written = private::write(&file, format!("{}\n", printable(&text)).as_bytes());
+        let file = file(session.app, asked);
+        let written = private_file::write(&file, format!("{}\n", printable(&text)).as_bytes());
         text.push_str(&match written {
             Ok(()) => format!("\nThe whole text is also in {}", file.display()),
             Err(error) => format!("\n`{}` cannot be written: {error}", file.display()),
         });
     }
     if asked.may_permit_effect() {
-        let ids = ShortIds::load(talk.home).await?;
+        let ids = ShortIds::load(session.app).await?;
         text.push_str(&format!(
             "\nItem {}, {}, {}, digest {}",
             ids.shorten(&asked.id.to_string()),
@@ -37,17 +40,17 @@ pub async fn display(talk: &Talk<'_>, agent: &dyn AnyAgent, asked: &Asked) -> an
             short_digest(&asked.digest())
         ));
     }
-    let is_whole = page(talk, &text)? && agent.manner().holds_everything(asked);
+    let is_whole = page(session, &text)? && agent.ui().is_complete(asked);
     if is_whole && asked.may_permit_effect() {
-        record_display(talk.home, asked).await?;
+        record_display(session.app, asked).await?;
     }
     Ok(is_whole)
 }
 
 /// Shows a text, a screen at a time where a person reads along. Returns whether all of it was shown.
-fn page(talk: &Talk<'_>, text: &str) -> anyhow::Result<bool> {
-    let Some((columns, rows)) = talk.say.page_size() else {
-        talk.tell(text);
+fn page(session: &Session<'_>, text: &str) -> anyhow::Result<bool> {
+    let Some((columns, rows)) = session.terminal.page_size() else {
+        session.tell(text);
         return Ok(true);
     };
     let screen = rows.saturating_sub(ROWS_KEPT).max(ROWS_KEPT);
@@ -67,7 +70,7 @@ fn page(talk: &Talk<'_>, text: &str) -> anyhow::Result<bool> {
             screen_left = screen_left.saturating_sub(height(lines[end], columns));
             end += 1;
         }
-        talk.tell(&lines[shown..end].join("\n"));
+        session.tell(&lines[shown..end].join("\n"));
         shown = end;
         if shown == lines.len() {
             break;
@@ -77,7 +80,7 @@ fn page(talk: &Talk<'_>, text: &str) -> anyhow::Result<bool> {
             grouped(shown),
             grouped(lines.len())
         );
-        screen_left = match talk.say.ask(&prompt)?.as_deref().map(str::trim) {
+        screen_left = match session.terminal.ask(&prompt)?.as_deref().map(str::trim) {
             None | Some("q") => return Ok(false),
             Some("a") => usize::MAX,
             Some(_) => screen,
@@ -92,48 +95,28 @@ fn height(line: &str, columns: usize) -> usize {
 }
 
 /// Where the whole text of an item is, if it is long.
-fn file(home: &Home, asked: &Asked) -> PathBuf {
-    home.settings
+fn file(app: &App, asked: &InterruptRequest) -> PathBuf {
+    app.settings
         .home
         .join("inbox")
         .join(format!("{}.txt", asked.id))
 }
 
 /// Removes the file of an item that is answered.
-pub fn remove_file(home: &Home, asked: &Asked) {
+pub fn remove_file(app: &App, asked: &InterruptRequest) {
     // Most items have none.
-    let _ = std::fs::remove_file(file(home, asked));
-}
-
-/// Returns a number and what it counts: `1 cell`, `1,240 cells`.
-pub fn counted(count: usize, what: &str) -> String {
-    match count {
-        1 => format!("1 {what}"),
-        count => format!("{} {what}s", grouped(count)),
-    }
-}
-
-fn grouped(count: usize) -> String {
-    let digits = count.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    let _ = std::fs::remove_file(file(app, asked));
 }
 
 /// Prints the items of a thread that wait, with the command that answers each.
-pub async fn announce(home: &Home, say: &dyn Say, thread: &str) -> anyhow::Result<()> {
-    let items = super::items_of(home, thread).await?;
+pub async fn announce(app: &App, terminal: &dyn Terminal, thread: &ThreadId) -> anyhow::Result<()> {
+    let items = super::items_of(app, thread).await?;
     let ways: Vec<_> = items
         .iter()
         .map(|item| format!("`archie inbox {}`", item.short_id))
         .collect();
     if !ways.is_empty() {
-        say.aside(&format!(
+        terminal.aside(&format!(
             "the question stays open; answer it with {} or `archie resume {thread}`",
             ways.join(", ")
         ));
@@ -146,15 +129,3 @@ const LONG_LINES: usize = 40;
 const LONG_BYTES: usize = 8_000;
 /// Rows of a screen that stay free for the prompt and for what was shown before.
 const ROWS_KEPT: usize = 2;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_are_grouped_and_have_their_plural() {
-        assert_eq!(counted(1, "cell"), "1 cell");
-        assert_eq!(counted(1_240, "changed cell"), "1,240 changed cells");
-        assert_eq!(grouped(1_234_567), "1,234,567");
-    }
-}

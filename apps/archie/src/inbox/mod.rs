@@ -8,18 +8,16 @@ pub mod approval;
 pub mod display;
 
 use anyhow::bail;
+use archie_agent::printable::summary_line;
+use archie_agent::{Exit, InterruptRequest, Terminal};
 use serde_json::Value as Json;
 use superstep::checkpoint::{InterruptQuery, InterruptRow, Page};
 use superstep::run::{OpenQuestion, open_questions};
 use superstep::{Outcome, ThreadId};
 
-use crate::exit::Exit;
-use crate::home::Home;
-use crate::printable::summary_line;
-use crate::questions::Asked;
+use crate::app::App;
 use crate::running::RunningMark;
-use crate::say::Say;
-use crate::talk::{Talk, read_answer, too_late};
+use crate::session::{Session, read_answer, too_late};
 pub use approval::{Naming, Refusal};
 
 /// A question that waits for a person, as the inbox names it.
@@ -28,14 +26,14 @@ pub struct InboxItem {
     /// The question and its stored row.
     pub open: OpenQuestion,
     /// The question, read.
-    pub asked: Asked,
+    pub asked: InterruptRequest,
     /// As much of its id as tells it apart.
     pub short_id: String,
 }
 
 impl InboxItem {
     fn new(open: OpenQuestion, ids: &ShortIds) -> anyhow::Result<Self> {
-        let asked = Asked::of(&open.question)?;
+        let asked = InterruptRequest::of(&open.question)?;
         let short_id = ids.shorten(&asked.id.to_string());
         Ok(Self {
             open,
@@ -56,15 +54,15 @@ pub struct ShortIds(Vec<String>);
 
 impl ShortIds {
     /// Loads the ids of the oldest open items. With more than that a short id may be ambiguous, and [`find`] refuses it.
-    pub async fn load(home: &Home) -> anyhow::Result<Self> {
-        Self::load_with(home, &[]).await
+    pub async fn load(app: &App) -> anyhow::Result<Self> {
+        Self::load_with(app, &[]).await
     }
 
     /// The same, and those of these items.
-    async fn load_with(home: &Home, items: &[OpenQuestion]) -> anyhow::Result<Self> {
+    async fn load_with(app: &App, items: &[OpenQuestion]) -> anyhow::Result<Self> {
         let mut query = open_page(0);
         query.page.limit = COMPARED;
-        let rows = home.store().interrupts(&query).await?;
+        let rows = app.store().interrupts(&query).await?;
         let ids = rows.iter().map(|row| row.id);
         let ids = ids.chain(items.iter().map(|item| item.question.id));
         Ok(Self::of(ids.map(|id| id.to_string())))
@@ -98,52 +96,52 @@ fn shared_chars(one: &str, other: &str) -> usize {
 }
 
 /// Lists items of every agent, oldest first.
-pub async fn items(home: &Home, open_only: bool, limit: u32) -> anyhow::Result<Vec<InboxItem>> {
+pub async fn items(app: &App, open_only: bool, limit: u32) -> anyhow::Result<Vec<InboxItem>> {
     let query = InterruptQuery {
         open_only,
         page: Page { limit, offset: 0 },
         ..InterruptQuery::default()
     };
-    let open = home.runtime.questions(&query).await?;
-    let ids = ShortIds::load_with(home, &open).await?;
+    let open = app.runtime.questions(&query).await?;
+    let ids = ShortIds::load_with(app, &open).await?;
     open.into_iter()
         .map(|open| InboxItem::new(open, &ids))
         .collect()
 }
 
 /// Lists the open items of one thread.
-pub async fn items_of(home: &Home, thread: &str) -> anyhow::Result<Vec<InboxItem>> {
+pub async fn items_of(app: &App, thread: &ThreadId) -> anyhow::Result<Vec<InboxItem>> {
     let query = InterruptQuery {
-        thread: Some(ThreadId::new(thread)?),
+        thread: Some(thread.clone()),
         ..open_page(0)
     };
-    let open = home.runtime.questions(&query).await?;
+    let open = app.runtime.questions(&query).await?;
     if open.is_empty() {
         return Ok(Vec::new());
     }
-    let ids = ShortIds::load_with(home, &open).await?;
+    let ids = ShortIds::load_with(app, &open).await?;
     open.into_iter()
         .map(|open| InboxItem::new(open, &ids))
         .collect()
 }
 
 /// Finds the open item of an id or the beginning of one, or the only item of a thread.
-pub async fn find(home: &Home, wanted: &str) -> anyhow::Result<(InboxItem, Naming)> {
+pub async fn find(app: &App, wanted: &str) -> anyhow::Result<(InboxItem, Naming)> {
     let wanted = wanted.trim();
     let is_hex = !wanted.is_empty() && wanted.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_hex && wanted.len() < SHORT_ID_CHARS {
-        return Err(not_an_id(home, wanted).await?.into());
+        return Err(not_an_id(app, wanted).await?.into());
     }
     let lower = wanted.to_ascii_lowercase();
     let rows = match is_hex {
-        true => open_rows_of(home, &lower).await?,
+        true => open_rows_of(app, &lower).await?,
         false => Vec::new(),
     };
     let found = match rows.is_empty() {
-        true => items_of_exact_thread(home, wanted).await?,
+        true => items_of_exact_thread(app, wanted).await?,
         false => {
             let open = open_questions(rows)?;
-            let ids = ShortIds::load_with(home, &open).await?;
+            let ids = ShortIds::load_with(app, &open).await?;
             let found = open.into_iter().map(|open| InboxItem::new(open, &ids));
             found.collect::<anyhow::Result<Vec<_>>>()?
         }
@@ -166,8 +164,8 @@ pub async fn find(home: &Home, wanted: &str) -> anyhow::Result<(InboxItem, Namin
     }
 }
 
-async fn not_an_id(home: &Home, wanted: &str) -> anyhow::Result<Refusal> {
-    let open = items(home, true, CANDIDATES as u32).await?;
+async fn not_an_id(app: &App, wanted: &str) -> anyhow::Result<Refusal> {
+    let open = items(app, true, CANDIDATES as u32).await?;
     let listed = match open.is_empty() {
         true => "No open questions.".to_owned(),
         false => candidates(&open),
@@ -186,11 +184,11 @@ fn candidates(items: &[InboxItem]) -> String {
 }
 
 /// Open rows whose id begins so, of however many there are.
-async fn open_rows_of(home: &Home, begins: &str) -> anyhow::Result<Vec<InterruptRow>> {
+async fn open_rows_of(app: &App, begins: &str) -> anyhow::Result<Vec<InterruptRow>> {
     let mut found = Vec::new();
     let mut query = open_page(0);
     loop {
-        let rows = home.store().interrupts(&query).await?;
+        let rows = app.store().interrupts(&query).await?;
         let is_last = rows.len() < PAGE as usize;
         found.extend(
             rows.into_iter()
@@ -203,9 +201,9 @@ async fn open_rows_of(home: &Home, begins: &str) -> anyhow::Result<Vec<Interrupt
     }
 }
 
-async fn items_of_exact_thread(home: &Home, wanted: &str) -> anyhow::Result<Vec<InboxItem>> {
+async fn items_of_exact_thread(app: &App, wanted: &str) -> anyhow::Result<Vec<InboxItem>> {
     match ThreadId::new(wanted) {
-        Ok(_) => items_of(home, wanted).await,
+        Ok(thread) => items_of(app, &thread).await,
         // Not every text can be the id of a thread.
         Err(_) => Ok(Vec::new()),
     }
@@ -229,46 +227,46 @@ pub async fn answer(
     item: &InboxItem,
     naming: &Naming,
     words: &str,
-    home: &Home,
-    say: &dyn Say,
+    app: &App,
+    terminal: &dyn Terminal,
 ) -> anyhow::Result<Exit> {
     if words.trim().is_empty() {
         bail!("an empty answer was not taken; the question stays open");
     }
-    let (thread, row) = home.find(&item.open.row.thread.to_string()).await?;
-    let agent = home.agent(&row.graph)?;
-    let answer = read_answer(&**agent, &item.open, words)?;
+    let (thread, row) = app.find(&item.open.row.thread.to_string()).await?;
+    let agent = app.agent(&row.graph)?;
+    let answer = read_answer(agent, &item.open, words)?;
     if item.asked.permits_effect(&answer) {
-        let talk = Talk {
-            home,
-            say,
+        let session = Session {
+            app,
+            terminal,
             json: false,
         };
-        approval::require(&talk, &**agent, item, naming).await?;
+        approval::require(&session, agent, item, naming).await?;
     }
-    let waiting = say.waiting("resuming");
-    let running = RunningMark::set(home, &thread.id());
-    let by = home.settings.person.clone();
+    let waiting = terminal.waiting("resuming");
+    let running = RunningMark::set(app, thread.id());
+    let by = app.settings.person.clone();
     let given = vec![(item.asked.id, answer)];
-    let rest = match thread.answer(by, given).await {
+    let rest = match thread.answer_as(&by, given).await {
         Ok(rest) => rest,
-        Err(error) => return Err(too_late(home, &*thread, item.asked.id, error).await),
+        Err(error) => return Err(too_late(app, &*thread, item.asked.id, error).await),
     };
     drop(running);
     drop(waiting);
-    display::remove_file(home, &item.asked);
+    display::remove_file(app, &item.asked);
     let id = thread.id();
     let state = thread.state(None).await?;
     let values: Json = state.map_or(Ok(Json::Null), |state| state.values.decode())?;
-    let shown = agent.manner().answered(&values);
-    shown.iter().for_each(|line| say.line(line));
+    let shown = agent.ui().after_answer(&values);
+    shown.iter().for_each(|line| terminal.line(line));
     let outcome = rest.map(|rest| rest.outcome);
     // The answer counts either way; what failed is the run that it resumed.
     let exit = match &outcome {
         None | Some(Outcome::Finished | Outcome::Paused(_)) => Exit::Done,
         Some(_) => Exit::Failed,
     };
-    say.line(&match outcome {
+    terminal.line(&match outcome {
         None => "answered; another process resumes the thread".to_owned(),
         Some(Outcome::Finished) if !shown.is_empty() => {
             "answered, and the thread is finished".to_owned()
@@ -277,7 +275,7 @@ pub async fn answer(
             format!("answered, and the thread is finished; `archie resume {id}` writes its result")
         }
         Some(Outcome::Paused(_)) => {
-            let next = items_of(home, &id).await?;
+            let next = items_of(app, id).await?;
             let next: Vec<_> = next
                 .iter()
                 .map(|item| format!("`archie inbox {}`", item.short_id))

@@ -6,10 +6,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use archie::inbox::{self, Naming, Refusal, approval};
-use archie::say::Console;
+use archie::terminal::Console;
 use serde_json::{Value as Json, json};
 
-use crate::atris::server::{Say, Server};
+use crate::atris::server::{Server, ServerReply};
 use crate::kit::{Desk, Ran};
 use crate::mail::kit::{
     World, done, learns, mail, mail_with, mbox, schedules, sends, triage, wants,
@@ -294,7 +294,7 @@ fn every_attendee_of_a_meeting_is_displayed_and_gets_it() {
 
 #[test]
 fn a_call_of_an_api_is_displayed_with_every_byte_that_goes_out() {
-    let server = Server::start(|_| Say::Json(201, json!({ "id": 7 })));
+    let server = Server::start(|_| ServerReply::Json(201, json!({ "id": 7 })));
     let desk = Desk::scripted(&json!([]));
     let document = json!({
         "openapi": "3.0.0",
@@ -390,13 +390,13 @@ async fn a_request_that_changed_since_it_was_displayed_is_refused() {
     let described = other.request["description"].as_str().unwrap();
     other.request["description"] = json!(described.replace("bob@", "ann@"));
     approval::record_display(&home, &other).await.unwrap();
-    let say = Console::new();
+    let terminal = Console::new();
     for naming in [
         Naming::ShortId,
         Naming::FullId,
         Naming::Digest(other.digest()),
     ] {
-        let done = inbox::answer(&item, &naming, "accept", &home, &say).await;
+        let done = inbox::answer(&item, &naming, "accept", &home, &terminal).await;
         assert!(done.unwrap_err().is::<Refusal>(), "{naming:?}");
     }
     assert!(world.sent().is_empty());
@@ -411,12 +411,12 @@ async fn a_request_that_changed_since_it_was_displayed_is_refused() {
         Naming::FullId,
         Naming::Digest(forged.asked.digest()),
     ] {
-        let done = inbox::answer(&forged, &naming, "accept", &home, &say).await;
+        let done = inbox::answer(&forged, &naming, "accept", &home, &terminal).await;
         assert!(done.unwrap_err().is::<Refusal>(), "{naming:?}");
     }
     assert!(world.sent().is_empty());
     approval::record_display(&home, &item.asked).await.unwrap();
-    inbox::answer(&item, &Naming::ShortId, "accept", &home, &say)
+    inbox::answer(&item, &Naming::ShortId, "accept", &home, &terminal)
         .await
         .unwrap();
     assert_eq!(world.sent().len(), 1);

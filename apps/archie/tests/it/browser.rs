@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use pulldown_cmark::{Options, Parser};
 use serde_json::{Value as Json, json};
 
-use crate::atris::{Say, Server};
+use crate::atris::{Server, ServerReply};
 use crate::kit::Desk;
 
 /// What strangers may write. `URL` is a server that writes down who comes.
@@ -160,7 +160,7 @@ fn is_inert(dom: &str, ours: &[&str]) {
 }
 
 fn listener() -> Server {
-    Server::start(|_| Say::Json(200, json!({})))
+    Server::start(|_| ServerReply::Json(200, json!({})))
 }
 
 const WORDS: [&str; 28] = [

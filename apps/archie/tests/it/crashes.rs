@@ -6,14 +6,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use archie::agents::analyze::command::{AnalyzeArgs, handle_analyze_command};
-use archie::agents::analyze::result::changes;
-use archie::agents::analyze::state::AppState;
-use archie::agents::state_of;
-use archie::exit::Exit;
-use archie::home::Home;
-use archie::talk::Talk;
-use archie::user_folder::UserFolder;
+use archie::app::App;
+use archie::commands::analyze::{AnalyzeArgs, handle_analyze_command};
+use archie::session::Session;
+use archie_agent::user_folder::UserFolder;
+use archie_agent::{Exit, state_of};
+use archie_analyze::result::changes;
+use archie_analyze::state::AppState;
 use serde_json::{Value as Json, json};
 use superstep::Seq;
 use superstep::checkpoint::ThreadQuery;
@@ -56,7 +55,7 @@ impl World {
         self.folder.path().join("notes")
     }
 
-    fn home(&self, fate: &Arc<Fate>) -> Home {
+    fn home(&self, fate: &Arc<Fate>) -> App {
         deaths::home(self.folder.path(), fate, &replies())
     }
 
@@ -70,7 +69,8 @@ impl World {
             recheck: None,
             json: false,
         };
-        let begin = async |talk: &Talk<'_>| handle_analyze_command(&args, MODEL, talk).await;
+        let begin =
+            async |session: &Session<'_>| handle_analyze_command(&args, MODEL, session).await;
         deaths::live(&home, &Person::who(answer), fate, begin).await
     }
 

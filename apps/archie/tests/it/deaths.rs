@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use archie::agents::AGENTS;
+use archie::app::App;
 use archie::cli::settings::Settings;
-use archie::exit::Exit;
-use archie::home::Home;
-use archie::say::{Say, Waiting};
-use archie::talk::Talk;
+use archie::session::Session;
+use archie_agent::{Exit, Terminal, Waiting};
 use serde_json::Value as Json;
 use superstep::checkpoint::ThreadQuery;
 use superstep_conformance::mortal::{Fate, Mortal};
@@ -21,14 +20,14 @@ use superstep_sqlite::Sqlite;
 use crate::kit::settings;
 
 /// A process over this folder: its database, its ledger of what the model was asked.
-pub(crate) fn home(folder: &Path, fate: &Arc<Fate>, replies: &Json) -> Home {
+pub(crate) fn home(folder: &Path, fate: &Arc<Fate>, replies: &Json) -> App {
     let sqlite = Sqlite::open(folder.join("threads.db")).unwrap();
     let store = Mortal::new(Arc::new(sqlite.clone()), fate.clone());
     let settings = Settings {
         model: Some(MODEL.to_owned()),
         ..settings(folder)
     };
-    let home = Home::over(settings, store, Arc::new(sqlite), AGENTS).unwrap();
+    let home = App::over(settings, store, Arc::new(sqlite), AGENTS).unwrap();
     home.models.put(MODEL, model(folder, fate, replies));
     home
 }
@@ -76,24 +75,24 @@ pub(crate) async fn gone(fate: &Arc<Fate>) {
 
 /// One process: begins, or goes on with the thread that it finds. None if it died.
 pub(crate) async fn live(
-    home: &Home,
-    say: &dyn Say,
+    home: &App,
+    terminal: &dyn Terminal,
     fate: &Fate,
-    begin: impl AsyncFnOnce(&Talk<'_>) -> anyhow::Result<Exit>,
+    begin: impl AsyncFnOnce(&Session<'_>) -> anyhow::Result<Exit>,
 ) -> Option<Exit> {
-    let talk = Talk {
-        home,
-        say,
+    let session = Session {
+        app: home,
+        terminal,
         json: false,
     };
     let life = async {
         let found = home.runtime.threads(&ThreadQuery::default()).await.unwrap();
         match found.first() {
-            None => begin(&talk).await,
+            None => begin(&session).await,
             Some(row) => {
                 let thread = home.thread_of(row).unwrap();
                 let agent = home.agent(&row.graph).unwrap();
-                talk.go_on(&**agent, &*thread).await
+                session.go_on(agent, &*thread).await
             }
         }
     };
@@ -158,7 +157,7 @@ impl<F: Fn(&str) -> String> Person<F> {
     }
 }
 
-impl<F: Fn(&str) -> String + Send + Sync> Say for Person<F> {
+impl<F: Fn(&str) -> String + Send + Sync> Terminal for Person<F> {
     fn line(&self, text: &str) {
         self.heard.lock().unwrap().push(text.to_owned());
     }

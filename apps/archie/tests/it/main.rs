@@ -25,6 +25,7 @@ mod mail;
 mod many;
 mod otlp;
 mod printed;
+mod readmes;
 mod sheet;
 mod snapshots;
 mod terminal;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archie::agents::AGENTS;
-use archie::home::Home;
+use archie::app::App;
 use serde_json::json;
 use superstep::checkpoint::Metadata;
 use superstep_llm::Script;
@@ -19,7 +19,7 @@ async fn park(desk: &Desk, threads: usize) {
     let path = desk.path("home/threads.db");
     let settings = settings(&desk.path("home"));
     let store = Sqlite::open(&path).unwrap();
-    let home = Home::over(settings, store.clone(), Arc::new(store), AGENTS).unwrap();
+    let home = App::over(settings, store.clone(), Arc::new(store), AGENTS).unwrap();
     let reply = json!({ "at": "initial", "text": "Is ordering required?" });
     let script = json!({ "replies": vec![reply; threads] });
     let script = Script::parse("same", &script.to_string()).unwrap();
@@ -32,7 +32,7 @@ async fn park(desk: &Desk, threads: usize) {
         let thread = agent.thread(&home.runtime, &id, known).unwrap();
         parking.spawn(async move {
             let input = json!({ "userInput": "analyze: Choose", "modelName": "script:same" });
-            thread.start(input).await.unwrap();
+            thread.start_or_recover(input).await.unwrap();
         });
         if parking.len() >= 64 {
             parking.join_next().await.unwrap().unwrap();

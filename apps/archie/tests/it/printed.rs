@@ -3,10 +3,10 @@
 
 use std::fs;
 
-use archie::printable::{json_text, printable};
+use archie_agent::printable::{json_text, printable};
 use serde_json::{Value as Json, json};
 
-use crate::atris::{Say, Server};
+use crate::atris::{Server, ServerReply};
 use crate::kit::Desk;
 use crate::mail::{mail, mbox, sends, triage, wants};
 use crate::tmux::{self, Recording, Terminal};
@@ -109,7 +109,8 @@ fn is_clean(recording: &Recording, seen: &[String]) {
     }
     let own = without_our_own(raw);
     let bad = own.char_indices().find(|(_, c)| {
-        !matches!(c, '\n' | '\r' | '\t') && (c.is_control() || archie::printable::is_hidden(*c))
+        !matches!(c, '\n' | '\r' | '\t')
+            && (c.is_control() || archie_agent::printable::is_hidden(*c))
     });
     if let Some((at, c)) = bad {
         let around: String = own[at..].chars().take(40).collect();
@@ -195,7 +196,9 @@ fn analyze_prints_names_of_notes_the_stream_claims_and_titles_visibly() {
     is_clean(&recording, &seen);
     for name in &names()[..58] {
         assert!(
-            recording.raw.contains(&archie::printable::one_line(name)),
+            recording
+                .raw
+                .contains(&archie_agent::printable::one_line(name)),
             "{name:?}"
         );
     }
@@ -208,7 +211,7 @@ fn analyze_prints_names_of_notes_the_stream_claims_and_titles_visibly() {
 fn errors_of_a_model_server_and_log_lines_are_printed_visibly() {
     let said = joined();
     let server = Server::start(move |_| {
-        Say::Json(
+        ServerReply::Json(
             400,
             json!({ "error": { "message": said, "type": said, "code": said } }),
         )
@@ -302,13 +305,13 @@ fn docs_prints_names_of_projects_files_and_the_stream_visibly() {
 fn atris_prints_answers_servers_and_documents_visibly() {
     let server = Server::start(|got| {
         if got.path.starts_with("/v1/tips") {
-            return Say::Json(500, json!({ "message": joined(), "error": joined() }));
+            return ServerReply::Json(500, json!({ "message": joined(), "error": joined() }));
         }
         let tracks: Vec<Json> = payloads()
             .iter()
             .map(|text| json!({ "id": text, "title": text, "user": { "name": text, "handle": text }, "play_count": 1 }))
             .collect();
-        Say::Json(200, json!({ "data": tracks }))
+        ServerReply::Json(200, json!({ "data": tracks }))
     });
     let desk = Desk::scripted(&json!([]));
     let host = server.host();

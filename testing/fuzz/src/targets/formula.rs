@@ -1,6 +1,6 @@
 //! Whether a formula reaches out of its workbook.
 
-use archie::agents::sheet::changes::reaches_out;
+use archie_sheet::changes::reaches_out;
 
 pub(super) fn run(bytes: &[u8]) {
     let Some(formula) = super::text(bytes) else {

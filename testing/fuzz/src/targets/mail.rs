@@ -1,7 +1,7 @@
 //! Mails, with the text of their HTML.
 
-use archie::agents::email_assistant::email::{format_gmail_markdown, parse_gmail};
-use archie::agents::email_assistant::mime;
+use archie_email_assistant::email::{format_gmail_markdown, parse_gmail};
+use archie_email_assistant::mime;
 
 pub(super) fn run(bytes: &[u8]) {
     let Some(mail) = mime::read(bytes) else {

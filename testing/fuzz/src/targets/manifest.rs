@@ -1,6 +1,6 @@
 //! `.arch-docs/manifest.json`, which comes with a repository.
 
-use archie::agents::docs::manifest::{Manifest, NewPage};
+use archie_docs::manifest::{Manifest, NewPage};
 
 pub(super) fn run(bytes: &[u8]) {
     let Some(text) = super::text(bytes) else {

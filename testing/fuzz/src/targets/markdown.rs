@@ -4,7 +4,7 @@
 //! nothing in it acts.
 
 use archie::fuzzing::{sanitize_markdown, view_page, write_page};
-use archie::printable::{is_hidden, printable};
+use archie_agent::printable::{is_hidden, printable};
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
 pub(super) fn run(bytes: &[u8]) {

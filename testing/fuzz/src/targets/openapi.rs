@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use archie::agents::atris::openapi::read;
+use archie_atris::openapi::read;
 
 pub(super) fn run(bytes: &[u8]) {
     let Ok(document) = read(bytes) else {

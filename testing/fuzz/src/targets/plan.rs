@@ -1,6 +1,6 @@
 //! What a planner of `sheet` wants, in a model's words.
 
-use archie::agents::sheet::plan::{Plan, read};
+use archie_sheet::plan::{Plan, read};
 use superstep_llm::{Answer, Message};
 
 pub(super) fn run(bytes: &[u8]) {

@@ -5,8 +5,8 @@
 
 use std::io::{Cursor, Write};
 
-use archie::agents::sheet::book::patch::{NewCell, SheetEdits, patch};
-use archie::agents::sheet::book::{Content, Place, diff, guard, layout, read, snapshot_id};
+use archie_sheet::book::patch::{NewCell, SheetEdits, patch};
+use archie_sheet::book::{Content, Place, diff, guard, layout, read, snapshot_id};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 

@@ -8,11 +8,11 @@ mod python;
 
 use std::collections::BTreeSet;
 
+use archie_agent::user_folder::UserFolder;
 use serde::Serialize;
 use toml::{Table, Value as Toml};
 
 use super::SourceFile;
-use crate::user_folder::UserFolder;
 
 /// A package whose manifest is in the tree.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -126,7 +126,7 @@ pub(super) fn packages(folder: &UserFolder, files: &[SourceFile]) -> Vec<Package
 }
 
 /// The package that a manifest of this text describes.
-pub(crate) fn package(file: &SourceFile, text: &str, files: &[SourceFile]) -> Option<Package> {
+pub fn package(file: &SourceFile, text: &str, files: &[SourceFile]) -> Option<Package> {
     match file.name() {
         "Cargo.toml" => cargo::cargo(text, file.folder(), files),
         "pyproject.toml" => python::pyproject(text),

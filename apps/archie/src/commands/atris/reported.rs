@@ -1,31 +1,32 @@
-//! Which looks of a watch its person was told of.
+//! Which looks of a watch were printed.
 //!
-//! In the long-term store: a look that was made, and whose process died before it was told, is told by the next one.
+//! In the long-term store: if a process dies after a look and before it prints it, the next one prints it.
 
-use super::watch::NAME;
-use crate::agents::AnyThread;
-use crate::home::Home;
+use archie_atris::watch::NAME;
+use superstep::AnyThread;
 
-/// Of one watch.
-pub(super) struct Told<'a> {
-    home: &'a Home,
+use crate::app::App;
+
+/// The printed looks of one watch.
+pub(super) struct ReportedLooks<'a> {
+    app: &'a App,
     thread: String,
 }
 
-impl<'a> Told<'a> {
-    pub(super) fn of(home: &'a Home, thread: &dyn AnyThread) -> Self {
-        let thread = thread.id();
-        Self { home, thread }
+impl<'a> ReportedLooks<'a> {
+    pub(super) fn of(app: &'a App, thread: &dyn AnyThread) -> Self {
+        let thread = thread.id().to_string();
+        Self { app, thread }
     }
 
-    /// How many of its looks were told.
+    /// Returns how many of its looks were printed.
     pub(super) async fn looks(&self) -> anyhow::Result<usize> {
-        self.home.recall(KEPT, &self.thread).await
+        self.app.recall(KEPT, &self.thread).await
     }
 
-    /// So many are told now. Only afterwards: what is told twice is seen, what is told never is not.
+    /// Stores that this many were printed. Called after printing: a look printed twice is seen, one never printed is not.
     pub(super) async fn up_to(&self, looks: usize) -> anyhow::Result<()> {
-        self.home.keep(KEPT, &self.thread, &looks).await
+        self.app.keep(KEPT, &self.thread, &looks).await
     }
 }
 

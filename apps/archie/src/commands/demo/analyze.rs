@@ -5,16 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::ensure;
+use archie_agent::{Exit, Terminal, state_of};
+use archie_analyze::state::{AppState, PromptType, Role, Section, Support};
 use superstep_llm::Script;
 
 use super::{Person, settings};
-use crate::agents::analyze::command::{AnalyzeArgs, handle_analyze_command};
-use crate::agents::analyze::state::{AppState, PromptType, Role, Section, Support};
-use crate::agents::{AGENTS, state_of};
-use crate::exit::Exit;
-use crate::home::Home;
-use crate::say::{Console, Say};
-use crate::talk::Talk;
+use crate::agents::AGENTS;
+use crate::app::App;
+use crate::commands::analyze::{AnalyzeArgs, handle_analyze_command};
+use crate::session::Session;
+use crate::terminal::Console;
 
 pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyhow::Result<()> {
     let folder = &folder.join("analyze");
@@ -30,9 +30,9 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
     )?;
     fs::write(notes.join("c.png"), b"\x89PNG")?;
     let model = "script:demo".to_owned();
-    let home = Home::open(settings(folder, &model)?, AGENTS).await?;
+    let app = App::open(settings(folder, &model)?, AGENTS).await?;
     let script = Arc::new(Script::parse("demo", include_str!("analyze.json"))?);
-    home.models.put(&model, script.clone());
+    app.models.put(&model, script.clone());
     let says = ["yes, per customer", "not done yet", "SOLUTION APPROVED"];
     let person = Person::new(console, quiet, says);
     let args = AnalyzeArgs {
@@ -43,16 +43,16 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
         json: false,
     };
     person.line("archie> analyze --query \"Choose a queue\" --inputs ./notes");
-    let talk = Talk {
-        home: &home,
-        say: &person,
+    let session = Session {
+        app: &app,
+        terminal: &person,
         json: false,
     };
-    let exit = handle_analyze_command(&args, &model, &talk).await?;
+    let exit = handle_analyze_command(&args, &model, &session).await?;
     ensure!(exit == Exit::Done, "it ended with {exit:?}");
-    let rows = home.runtime.threads(&Default::default()).await?;
+    let rows = app.runtime.threads(&Default::default()).await?;
     ensure!(rows.len() == 1, "there are {} threads", rows.len());
-    let thread = home.thread_of(&rows[0])?;
+    let thread = app.thread_of(&rows[0])?;
     check(&state_of(&*thread).await?)?;
     let written = fs::read_to_string(notes.join("analysis_result.md"))?;
     for section in Section::ALL {

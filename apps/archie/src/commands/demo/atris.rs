@@ -4,30 +4,30 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::ensure;
+use archie_agent::{Exit, Terminal, state_of};
+use archie_atris::state::AtrisState;
+use archie_atris::{AUDIUS, record_answer};
 
 use super::{Person, settings};
-use crate::agents::atris::command::{AtrisArgs, handle_atris_command};
-use crate::agents::atris::state::AtrisState;
-use crate::agents::atris::{AUDIUS, record_answer};
-use crate::agents::{AGENTS, state_of};
-use crate::exit::Exit;
-use crate::home::Home;
-use crate::say::{Console, Say};
-use crate::talk::Talk;
+use crate::agents::AGENTS;
+use crate::app::App;
+use crate::commands::atris::{AtrisArgs, handle_atris_command};
+use crate::session::Session;
+use crate::terminal::Console;
 
 pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyhow::Result<()> {
     let folder = &folder.join("atris");
     fs::create_dir(folder)?;
-    let mut home = Home::open(settings(folder, "script:none")?, AGENTS).await?;
-    home.settings.model = None;
+    let mut app = App::open(settings(folder, "script:none")?, AGENTS).await?;
+    app.settings.model = None;
     let recorded: serde_json::Value = serde_json::from_str(include_str!("atris.json"))?;
     for (path, body) in recorded.as_object().into_iter().flatten() {
-        record_answer(&*home.memory, AUDIUS, path, body.clone()).await?;
+        record_answer(&*app.memory, AUDIUS, path, body.clone()).await?;
     }
     let person = Person::new(console, quiet, ["D7KyD", "ignore"]);
-    let talk = Talk {
-        home: &home,
-        say: &person,
+    let session = Session {
+        app: &app,
+        terminal: &person,
         json: false,
     };
     let mut thread = None;
@@ -46,13 +46,13 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
             json: false,
             command: None,
         };
-        let exit = handle_atris_command(&args, &talk).await?;
+        let exit = handle_atris_command(&args, &session).await?;
         ensure!(exit == wanted, "`{query}` ended with {exit:?}");
-        let rows = home.runtime.threads(&Default::default()).await?;
+        let rows = app.runtime.threads(&Default::default()).await?;
         ensure!(rows.len() == 1, "there are {} threads", rows.len());
         thread = Some(rows[0].thread.to_string());
     }
-    let (thread, _) = home.find(&thread.unwrap_or_default()).await?;
+    let (thread, _) = app.find(&thread.unwrap_or_default()).await?;
     check_answers(&state_of(&*thread).await?)
 }
 

@@ -5,16 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::ensure;
+use archie_agent::{Exit, Terminal, state_of};
+use archie_docs::state::DocsState;
 use superstep_llm::Script;
 
 use super::{Person, settings};
-use crate::agents::docs::command::{DocsArgs, handle_docs_command};
-use crate::agents::docs::state::DocsState;
-use crate::agents::{AGENTS, state_of};
-use crate::exit::Exit;
-use crate::home::Home;
-use crate::say::{Console, Say};
-use crate::talk::Talk;
+use crate::agents::AGENTS;
+use crate::app::App;
+use crate::commands::docs::{DocsArgs, handle_docs_command};
+use crate::session::Session;
+use crate::terminal::Console;
 
 pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyhow::Result<()> {
     let folder = folder.join("docs");
@@ -38,13 +38,13 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
         fs::write(path, text)?;
     }
     let model = "script:docs".to_owned();
-    let home = Home::open(settings(&folder, &model)?, AGENTS).await?;
+    let app = App::open(settings(&folder, &model)?, AGENTS).await?;
     let script = Arc::new(Script::parse("docs", include_str!("docs.json"))?);
-    home.models.put(&model, script.clone());
+    app.models.put(&model, script.clone());
     let person = Person::new(console, quiet, []);
-    let talk = Talk {
-        home: &home,
-        say: &person,
+    let session = Session {
+        app: &app,
+        terminal: &person,
         json: false,
     };
     let args = DocsArgs {
@@ -56,11 +56,11 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
         ..DocsArgs::default()
     };
     person.line("archie> docs ./shop --agents file-structure,dependency-analyzer");
-    let exit = handle_docs_command(&args, &model, &talk).await?;
+    let exit = handle_docs_command(&args, &model, &session).await?;
     ensure!(exit == Exit::Done, "it ended with {exit:?}");
-    let rows = home.runtime.threads(&Default::default()).await?;
+    let rows = app.runtime.threads(&Default::default()).await?;
     ensure!(rows.len() == 1, "there are {} threads", rows.len());
-    let thread = home.thread_of(&rows[0])?;
+    let thread = app.thread_of(&rows[0])?;
     let state: DocsState = state_of(&*thread).await?;
     let scores: Vec<_> = state
         .results
@@ -82,7 +82,7 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
     );
     script.finish()?;
     person.line("archie> docs ./shop --agents file-structure,dependency-analyzer");
-    let again = handle_docs_command(&args, &model, &talk).await?;
+    let again = handle_docs_command(&args, &model, &session).await?;
     ensure!(
         again == Exit::Done,
         "the second time it ended with {again:?}"
@@ -93,7 +93,7 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
     };
     fs::write(repo.join("src/cash.rs"), "pub fn count() {}\n")?;
     person.line("archie> docs ./shop --check    # after src/cash.rs was added");
-    let stale = handle_docs_command(&check, "", &talk).await?;
+    let stale = handle_docs_command(&check, "", &session).await?;
     ensure!(stale == Exit::Failed, "the pages should be stale");
     person.line(&format!("archie> trace {}", rows[0].thread));
     person.line(thread.trace().await?.to_string().trim_end());

@@ -5,17 +5,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::ensure;
+use archie_agent::Terminal;
+use archie_email_assistant::mailbox::Mailboxes;
 use superstep_llm::Script;
 
 use super::{Person, settings};
 use crate::agents::AGENTS;
-use crate::agents::email_assistant::command::{IngestArgs, handle_ingest};
-use crate::agents::email_assistant::mailbox::Mailboxes;
+use crate::app::App;
 use crate::cli::args::InboxArgs;
 use crate::commands::inbox;
-use crate::home::Home;
+use crate::commands::mail::{IngestArgs, handle_ingest};
 use crate::inbox::items;
-use crate::say::{Console, Say};
+use crate::terminal::Console;
 
 pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyhow::Result<()> {
     let folder = folder.join("mail");
@@ -23,19 +24,19 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
     let mbox = folder.join("mbox");
     fs::write(&mbox, MAILS)?;
     let model = "script:demo-mail".to_owned();
-    let home = Home::open(settings(&folder, &model)?, AGENTS).await?;
+    let app = App::open(settings(&folder, &model)?, AGENTS).await?;
     let script = Arc::new(Script::parse("demo-mail", include_str!("mail.json"))?);
-    home.models.put(&model, script.clone());
+    app.models.put(&model, script.clone());
     let person = Person::new(console, quiet, []);
     person.line("archie> mail ingest ./mbox");
     let args = IngestArgs {
         source: mbox.display().to_string(),
         ..IngestArgs::default()
     };
-    let mailboxes = Mailboxes::new(&home.settings.home);
-    handle_ingest(&args, &home, &mailboxes, &person).await?;
+    let mailboxes = Mailboxes::new(&app.settings.home);
+    handle_ingest(&args, &app, &mailboxes, &person).await?;
     let edit = "edit {\"response_text\": \"Friday noon.\"}";
-    let items = items(&home, true, 2).await?;
+    let items = items(&app, true, 2).await?;
     for (item, said) in items.iter().zip(["ignore", edit]) {
         // Shown in full first; nothing is sent that was not displayed.
         for answer in [None, Some(said.to_owned())] {
@@ -49,7 +50,7 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
                 limit: 50,
                 json: false,
             };
-            inbox::run(&args, &home, &person).await?;
+            inbox::run(&args, &app, &person).await?;
         }
     }
     let sent: Vec<_> = fs::read_dir(folder.join("mbox.outbox"))?.collect::<Result<_, _>>()?;

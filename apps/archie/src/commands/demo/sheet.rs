@@ -5,17 +5,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::ensure;
+use archie_agent::{Exit, Terminal};
 use clap::Parser;
 use superstep_llm::Script;
 
 use super::{Person, settings};
-use crate::agents::sheet::command::handle_sheet_command;
 use crate::agents::{AGENTS, sheet};
+use crate::app::App;
 use crate::cli::args::{Command, Line};
-use crate::exit::Exit;
-use crate::home::Home;
-use crate::say::{Console, Say};
-use crate::talk::Talk;
+use crate::commands::sheet::handle_sheet_command;
+use crate::session::Session;
+use crate::terminal::Console;
 
 pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyhow::Result<()> {
     let folder = folder.join("sheet");
@@ -23,13 +23,13 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
     let file = folder.join("sales.xlsx");
     fs::write(&file, include_bytes!("sales.xlsx"))?;
     let model = "script:demo".to_owned();
-    let home = Home::open(settings(&folder, &model)?, AGENTS).await?;
+    let app = App::open(settings(&folder, &model)?, AGENTS).await?;
     let script = Arc::new(Script::parse("demo", include_str!("sheet.json"))?);
-    home.models.put(&model, script.clone());
+    app.models.put(&model, script.clone());
     let person = Person::new(console, quiet, ["y"]);
-    let talk = Talk {
-        home: &home,
-        say: &person,
+    let session = Session {
+        app: &app,
+        terminal: &person,
         json: false,
     };
     person.line(
@@ -48,7 +48,7 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
     let Command::Sheet(args) = Line::try_parse_from(args)?.command else {
         anyhow::bail!("`sheet` is another command");
     };
-    let exit = handle_sheet_command(&args, &talk).await?;
+    let exit = handle_sheet_command(&args, &session).await?;
     ensure!(exit == Exit::Done, "it ended with {exit:?}");
     ensure!(
         fs::read(&file)? == include_bytes!("sales.xlsx"),

@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
+use archie_agent::clock::now;
+use archie_agent::state_of;
+use archie_email_assistant::NAME;
+use archie_email_assistant::email::{Email, address, parse_gmail};
+use archie_email_assistant::mailbox::{Mailbox, Mailboxes, Which};
+use archie_email_assistant::state::{Classification, MailState, MailStateUpdate};
 use serde_json::json;
 use superstep::checkpoint::{Metadata, Status, ThreadQuery, ThreadRow};
-use superstep::{Outcome, ThreadId};
+use superstep::{AnyThread, RunResult};
+use superstep::{DriveError, Outcome, ThreadId};
 
-use super::NAME;
-use super::email::{Email, address, parse_gmail};
-use super::mailbox::{Mailbox, Mailboxes, Which};
-use super::state::{Classification, MailState, MailStateUpdate};
-use crate::agents::{AnyThread, state_of};
+use crate::app::App;
 use crate::cli::settings::{Engine, Store};
-use crate::clock::now;
-use crate::home::Home;
 use crate::inbox;
 use crate::running::{RunningMark, is_running_here};
 
@@ -77,26 +78,26 @@ impl Ingest {
     /// Takes in every mail, one after the other.
     pub async fn run(
         &self,
-        home: &Home,
+        app: &App,
         mailboxes: &Mailboxes,
         mut tell: impl FnMut(&Came),
     ) -> anyhow::Result<Vec<Came>> {
         let mailbox = mailboxes.get(&self.source)?;
         let mut came = Vec::new();
-        for one in self.recover(home).await? {
+        for one in self.recover(app).await? {
             tell(&one);
             came.push(one);
         }
         let recovered: Vec<String> = came.iter().map(|came| came.thread.clone()).collect();
-        for email in self.mails(home, &*mailbox).await? {
+        for email in self.mails(app, &*mailbox).await? {
             // What was recovered is listed too, unless it was marked as read before its process died.
             if !recovered.is_empty() {
-                let (id, _) = self.thread_of(home, &email).await?;
+                let (id, _) = self.thread_of(app, &email).await?;
                 if recovered.contains(&id) {
                     continue;
                 }
             }
-            let one = self.take(home, email).await?;
+            let one = self.take(app, email).await?;
             tell(&one);
             came.push(one);
         }
@@ -105,8 +106,8 @@ impl Ingest {
 
     /// Recovers threads of this mailbox whose process died. The mailbox may list their mails no more: one that was killed
     /// between marking its mail as read and committing that would otherwise stay `running`.
-    async fn recover(&self, home: &Home) -> anyhow::Result<Vec<Came>> {
-        if home.settings.engine != Engine::Local {
+    async fn recover(&self, app: &App) -> anyhow::Result<Vec<Came>> {
+        if app.settings.engine != Engine::Local {
             // The cluster recovers its threads itself.
             return Ok(Vec::new());
         }
@@ -116,27 +117,27 @@ impl Ingest {
             ..ThreadQuery::default()
         };
         let mut came = Vec::new();
-        for row in home.rows(query, RECOVERED_MAX).await? {
-            let thread = home.thread_of(&row)?;
+        for row in app.rows(query, RECOVERED_MAX).await? {
+            let thread = app.thread_of(&row)?;
             // One without a state was killed before anything happened; its mail is still listed.
             let Ok(state) = state_of::<MailState>(&*thread).await else {
                 continue;
             };
             // A copy for another tone is resumed by who wants to see it.
             let is_ours = state.source == self.source && state.redraft.is_none();
-            if !is_ours || !is_abandoned(home, &row) {
+            if !is_ours || !is_abandoned(app, &row) {
                 continue;
             }
-            let running = RunningMark::set(home, &thread.id());
-            let stands = rest_of(thread.resume().await.map_err(Into::into));
+            let running = RunningMark::set(app, thread.id());
+            let stands = rest_of(thread.recover_or_resume().await);
             drop(running);
             let email = parse_gmail(&state.email_input);
-            came.push(self.came(home, &thread, email, stands).await?);
+            came.push(self.came(app, &thread, email, stands).await?);
         }
         Ok(came)
     }
 
-    async fn mails(&self, home: &Home, mailbox: &dyn Mailbox) -> anyhow::Result<Vec<Email>> {
+    async fn mails(&self, app: &App, mailbox: &dyn Mailbox) -> anyhow::Result<Vec<Email>> {
         let mut mails = mailbox.list(&self.which).await?;
         if let Some(wanted) = &self.email {
             let wanted = address(wanted);
@@ -154,7 +155,7 @@ impl Ingest {
             let mut answered = mailbox.answered(&mails).await?;
             for email in &mails {
                 // What was answered from here has its thread, which may be run again.
-                if answered.contains(&email.id) && is_taken_in(home, email).await? {
+                if answered.contains(&email.id) && is_taken_in(app, email).await? {
                     answered.remove(&email.id);
                 }
             }
@@ -163,36 +164,36 @@ impl Ingest {
         Ok(mails)
     }
 
-    async fn take(&self, home: &Home, email: Email) -> anyhow::Result<Came> {
-        let agent = home.agent(NAME)?;
-        let (id, known) = self.thread_of(home, &email).await?;
+    async fn take(&self, app: &App, email: Email) -> anyhow::Result<Came> {
+        let agent = app.agent(NAME)?;
+        let (id, known) = self.thread_of(app, &email).await?;
         let title: String = email.subject.chars().take(80).collect();
         let about = Metadata::from([("title".to_owned(), json!(title))]);
-        let thread = agent.thread(&home.runtime, &id, about)?;
+        let thread = agent.thread(&app.runtime, &id, about)?;
         // Asked before this process sets a mark of its own.
-        let is_elsewhere = known == Some(Status::Running) && is_running_here(home, &id);
-        let running = RunningMark::set(home, &id);
+        let is_elsewhere = known == Some(Status::Running) && is_running_here(app, thread.id());
+        let running = RunningMark::set(app, thread.id());
         let stands = match known {
             Some(Status::Idle) => Stands::Known,
             Some(Status::Paused) if !thread.questions().await?.is_empty() => Stands::Known,
             Some(_) if is_elsewhere => Stands::Elsewhere,
             // Its process died, perhaps right behind an answer, or something failed that may be mended.
-            Some(_) => rest_of(thread.resume().await.map_err(Into::into)),
+            Some(_) => rest_of(thread.recover_or_resume().await),
             None => {
                 let input = MailStateUpdate::default()
                     .email_input(email.to_input())
                     .source(self.source.clone())
                     .model_name(self.model.clone());
-                rest_of(thread.start(serde_json::to_value(input)?).await)
+                rest_of(thread.start_or_recover(serde_json::to_value(input)?).await)
             }
         };
         drop(running);
-        self.came(home, &thread, email, stands).await
+        self.came(app, &thread, email, stands).await
     }
 
     async fn came(
         &self,
-        home: &Home,
+        app: &App,
         thread: &Arc<dyn AnyThread>,
         email: Email,
         stands: Stands,
@@ -201,9 +202,9 @@ impl Ingest {
         let id = thread.id();
         Ok(Came {
             decision: state.and_then(|state| state.classification_decision),
-            asks: asks(home, &id).await?,
+            asks: asks(app, id).await?,
             email,
-            thread: id,
+            thread: id.to_string(),
             stands,
         })
     }
@@ -211,17 +212,17 @@ impl Ingest {
     /// The thread of a mail and how it stands, if there is one.
     async fn thread_of(
         &self,
-        home: &Home,
+        app: &App,
         email: &Email,
     ) -> anyhow::Result<(String, Option<Status>)> {
         let mut rerun = 0;
-        let is_by_message_id = is_known_by_message_id(home, email).await?;
+        let is_by_message_id = is_known_by_message_id(app, email).await?;
         loop {
             let id = match is_by_message_id {
                 true => email.thread_by_message_id(rerun),
                 false => email.thread(rerun),
             };
-            let glance = home.store().glance(&ThreadId::new(&id)?, None).await?;
+            let glance = app.store().glance(&ThreadId::new(&id)?, None).await?;
             let status = glance.map(|glance| glance.status);
             // One that was not finished is gone on with, also when it shall be begun anew.
             match (status, self.rerun) {
@@ -233,32 +234,32 @@ impl Ingest {
 }
 
 /// Whether a mail has a thread.
-async fn is_taken_in(home: &Home, email: &Email) -> anyhow::Result<bool> {
-    let id = match is_known_by_message_id(home, email).await? {
+async fn is_taken_in(app: &App, email: &Email) -> anyhow::Result<bool> {
+    let id = match is_known_by_message_id(app, email).await? {
         true => email.thread_by_message_id(0),
         false => email.thread(0),
     };
-    let glance = home.store().glance(&ThreadId::new(&id)?, None).await?;
+    let glance = app.store().glance(&ThreadId::new(&id)?, None).await?;
     Ok(glance.is_some())
 }
 
 /// Whether a mail was taken in by a version that knew mails by their `Message-ID` alone. A thread under that id may be another
 /// mail's that claimed the same, so what it holds is looked at.
-pub(super) async fn is_known_by_message_id(home: &Home, email: &Email) -> anyhow::Result<bool> {
+pub(super) async fn is_known_by_message_id(app: &App, email: &Email) -> anyhow::Result<bool> {
     let id = email.thread_by_message_id(0);
-    let glance = home.store().glance(&ThreadId::new(&id)?, None).await?;
+    let glance = app.store().glance(&ThreadId::new(&id)?, None).await?;
     if glance.is_none() {
         return Ok(email.fingerprint.is_empty());
     }
-    let thread = home
+    let thread = app
         .agent(NAME)?
-        .thread(&home.runtime, &id, Metadata::new())?;
+        .thread(&app.runtime, &id, Metadata::new())?;
     let stored = state_of::<MailState>(&*thread).await.ok();
     let stored = stored.filter(|state| !state.email_input.is_null());
     Ok(stored.is_none_or(|state| email.is_same(&parse_gmail(&state.email_input))))
 }
 
-fn rest_of(rest: anyhow::Result<crate::agents::Rest>) -> Stands {
+fn rest_of(rest: Result<RunResult, DriveError>) -> Stands {
     match rest.map(|rest| rest.outcome) {
         Ok(Outcome::Finished | Outcome::Paused(_)) => Stands::Worked,
         Ok(Outcome::Failed(failures)) => {
@@ -266,13 +267,13 @@ fn rest_of(rest: anyhow::Result<crate::agents::Rest>) -> Stands {
             Stands::Failed(why.unwrap_or_default())
         }
         Ok(other) => Stands::Failed(format!("it ended early ({other:?})")),
-        Err(error) => Stands::Failed(format!("{error:#}")),
+        Err(error) => Stands::Failed(format!("{:#}", anyhow::Error::from(error))),
     }
 }
 
 /// Lists what a thread asks.
-async fn asks(home: &Home, thread: &str) -> anyhow::Result<Vec<Ask>> {
-    let items = inbox::items_of(home, thread).await?;
+async fn asks(app: &App, thread: &ThreadId) -> anyhow::Result<Vec<Ask>> {
+    let items = inbox::items_of(app, thread).await?;
     let asks = items.into_iter().map(|item| {
         let action = &item.asked.request["action_request"]["action"];
         Ask {
@@ -285,12 +286,12 @@ async fn asks(home: &Home, thread: &str) -> anyhow::Result<Vec<Ask>> {
 }
 
 /// Whether the process that ran a thread is dead, as far as this machine can tell.
-fn is_abandoned(home: &Home, row: &ThreadRow) -> bool {
+fn is_abandoned(app: &App, row: &ThreadRow) -> bool {
     let is_old = now().0.saturating_sub(row.updated.0) > ABANDONED_MS;
-    match home.settings.store {
-        Store::Sqlite(_) => !is_running_here(home, &row.thread.to_string()),
+    match app.settings.store {
+        Store::Sqlite(_) => !is_running_here(app, &row.thread),
         // Another machine may run it, and its marks are not seen here.
-        Store::Postgres(_) => is_old && !is_running_here(home, &row.thread.to_string()),
+        Store::Postgres(_) => is_old && !is_running_here(app, &row.thread),
     }
 }
 

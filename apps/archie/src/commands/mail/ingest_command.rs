@@ -1,30 +1,29 @@
 //! Takes mails in, once or again and again.
 
+use archie_agent::clock::seconds;
+use archie_agent::{Exit, Terminal};
+use archie_email_assistant::mailbox::{Mailboxes, Which};
 use serde_json::{Value as Json, json};
 
+use super::ingest::{Came, Ingest, Stands};
 use super::timer::Timer;
 use super::{IngestArgs, title};
-use crate::agents::email_assistant::ingest::{Came, Ingest, Stands};
-use crate::agents::email_assistant::mailbox::{Mailboxes, Which};
-use crate::clock::seconds;
-use crate::exit::Exit;
-use crate::home::Home;
-use crate::say::Say;
+use crate::app::App;
 
 /// Takes mails in, once or again and again.
 pub async fn handle_ingest(
     args: &IngestArgs,
-    home: &Home,
+    app: &App,
     mailboxes: &Mailboxes,
-    say: &dyn Say,
+    terminal: &dyn Terminal,
 ) -> anyhow::Result<Exit> {
     let Some(every) = args.every else {
-        return ingest_once(args, home, mailboxes, say).await;
+        return ingest_once(args, app, mailboxes, terminal).await;
     };
     let source = Mailboxes::canonical(&args.source);
     loop {
-        let timer = Timer::of(home, &source).await?;
-        timer.tell(every, say);
+        let timer = Timer::of(app, &source).await?;
+        timer.tell(every, terminal);
         let wait = timer.wait(every);
         if !wait.is_zero() {
             tokio::select! {
@@ -33,30 +32,30 @@ pub async fn handle_ingest(
             }
         }
         let went = tokio::select! {
-            went = ingest_once(args, home, mailboxes, say) => went,
+            went = ingest_once(args, app, mailboxes, terminal) => went,
             _ = tokio::signal::ctrl_c() => return Ok(Exit::Done),
         };
         if let Err(error) = &went {
-            say.aside(&format!(
+            terminal.aside(&format!(
                 "this time it failed: {error:#}; it is tried again"
             ));
         }
-        timer.ran(home, &source, went.is_ok()).await?;
+        timer.ran(app, &source, went.is_ok()).await?;
     }
 }
 
 async fn ingest_once(
     args: &IngestArgs,
-    home: &Home,
+    app: &App,
     mailboxes: &Mailboxes,
-    say: &dyn Say,
+    terminal: &dyn Terminal,
 ) -> anyhow::Result<Exit> {
     let since = args
         .minutes_since
         .map(|minutes| (seconds().saturating_sub(minutes * 60)) as i64);
     let ingest = Ingest {
         source: Mailboxes::canonical(&args.source),
-        model: home.settings.model()?.to_owned(),
+        model: app.settings.model()?.to_owned(),
         email: args.email.clone(),
         which: Which {
             since,
@@ -71,21 +70,21 @@ async fn ingest_once(
         args.every.is_none() || !is_old
     };
     let came = ingest
-        .run(home, mailboxes, |came| {
+        .run(app, mailboxes, |came| {
             if !args.json && is_news(came) {
-                say.line(&line(came));
+                terminal.line(&line(came));
             }
         })
         .await?;
     let skipped = mailboxes.get(&ingest.source)?.skipped();
     for skipped in skipped.iter().take(SKIPPED_SHOWN) {
-        say.aside(&format!("not read: {skipped}"));
+        terminal.aside(&format!("not read: {skipped}"));
     }
     if let Some(more @ 1..) = skipped.len().checked_sub(SKIPPED_SHOWN) {
-        say.aside(&format!("not read: {more} more"));
+        terminal.aside(&format!("not read: {more} more"));
     }
     if args.json {
-        say.json(
+        terminal.json(
             &came
                 .iter()
                 .filter(|came| is_news(came))
@@ -93,14 +92,14 @@ async fn ingest_once(
                 .collect(),
         );
     } else if came.is_empty() && args.every.is_none() {
-        say.line("no new mail");
+        terminal.line("no new mail");
     }
     let failed = came
         .iter()
         .filter(|came| matches!(came.stands, Stands::Failed(_)))
         .count();
     if failed > 0 {
-        say.aside(&format!(
+        terminal.aside(&format!(
             "{failed} could not be worked on; run it again to resume them"
         ));
         return Ok(Exit::Failed);

@@ -3,42 +3,44 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use archie_agent::{Exit, Terminal, private_file};
+use archie_email_assistant::google::{ClientId, base_url, exchange};
+use archie_email_assistant::mailbox::{Access, Place, write_private};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use super::command::LoginArgs;
-use super::google::{ClientId, base_url, exchange};
-use super::mailbox::{Access, Place, whole};
-use crate::exit::Exit;
-use crate::private;
-use crate::say::Say;
+use super::LoginArgs;
 
-pub(super) async fn login(args: &LoginArgs, home: &Path, say: &dyn Say) -> anyhow::Result<Exit> {
+pub(super) async fn login(
+    args: &LoginArgs,
+    home: &Path,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<Exit> {
     let home = home.join("mail");
     own_folder(&home)?;
     match args.what.as_str() {
-        "gmail" => gmail(args, &home, say).await,
+        "gmail" => gmail(args, &home, terminal).await,
         what if what.starts_with("imap://") || what.starts_with("imaps://") => {
-            imap(args, &home, say)
+            imap(args, &home, terminal)
         }
         other => bail!("`{other}` is nothing to sign in to: write gmail, or imaps://USER@HOST"),
     }
 }
 
 fn own_folder(folder: &Path) -> anyhow::Result<()> {
-    private::folder(folder).with_context(|| format!("{} cannot be made", folder.display()))
+    private_file::folder(folder).with_context(|| format!("{} cannot be made", folder.display()))
 }
 
-fn imap(args: &LoginArgs, home: &Path, say: &dyn Say) -> anyhow::Result<Exit> {
+fn imap(args: &LoginArgs, home: &Path, terminal: &dyn Terminal) -> anyhow::Result<Exit> {
     let place = Place::parse(&args.what)?;
     let smtp = args
         .smtp
         .clone()
         .context("say where mails go out: --smtp smtps://HOST")?;
-    let password = say
+    let password = terminal
         .ask_secret("Password: ")?
         .filter(|password| !password.is_empty())
         .context("no password was given; nothing is kept")?;
@@ -49,13 +51,13 @@ fn imap(args: &LoginArgs, home: &Path, say: &dyn Say) -> anyhow::Result<Exit> {
         sent: "Sent".to_owned(),
     };
     let file = place.file(home);
-    whole(&file, &serde_json::to_vec(&access)?)?;
-    say.line(&format!("kept in {}", file.display()));
+    write_private(&file, &serde_json::to_vec(&access)?)?;
+    terminal.line(&format!("kept in {}", file.display()));
     Ok(Exit::Done)
 }
 
 /// The code flow of OAuth with PKCE: a browser on this machine signs in and comes back to us.
-async fn gmail(args: &LoginArgs, home: &Path, say: &dyn Say) -> anyhow::Result<Exit> {
+async fn gmail(args: &LoginArgs, home: &Path, terminal: &dyn Terminal) -> anyhow::Result<Exit> {
     let account = args
         .account
         .clone()
@@ -88,7 +90,7 @@ async fn gmail(args: &LoginArgs, home: &Path, say: &dyn Say) -> anyhow::Result<E
             ("login_hint", account.as_str()),
         ],
     )?;
-    say.line(&format!(
+    terminal.line(&format!(
         "open this in your browser, and allow what it asks:\n{url}"
     ));
     let code = code_of(&listener, &state).await?;
@@ -102,8 +104,8 @@ async fn gmail(args: &LoginArgs, home: &Path, say: &dyn Say) -> anyhow::Result<E
     ];
     let token = exchange(&reqwest::Client::new(), base.as_deref(), &form).await?;
     let file = home.join(format!("google-{account}.json"));
-    whole(&file, &serde_json::to_vec(&token)?)?;
-    say.line(&format!(
+    write_private(&file, &serde_json::to_vec(&token)?)?;
+    terminal.line(&format!(
         "signed in as {account}; kept in {}",
         file.display()
     ));

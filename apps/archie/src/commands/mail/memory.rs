@@ -1,24 +1,23 @@
 //! Shows, follows and takes back what was learned.
 
 use anyhow::Context;
+use archie_agent::{Exit, Terminal};
+use archie_email_assistant::memory::{KEY, Preferences, diff, get_memory};
 use serde_json::{Value as Json, json};
 use superstep_agent::memory::Source;
 
 use super::MemoryCommand;
-use crate::agents::email_assistant::memory::{KEY, Preferences, diff, get_memory};
-use crate::exit::Exit;
-use crate::home::Home;
-use crate::say::Say;
+use crate::app::App;
 
 pub(super) async fn handle_memory(
     command: &MemoryCommand,
-    home: &Home,
-    say: &dyn Say,
+    app: &App,
+    terminal: &dyn Terminal,
 ) -> anyhow::Result<Exit> {
-    let store = &home.memory;
+    let store = &app.memory;
     match command {
         MemoryCommand::Show { which, json } => {
-            let lists = which.map_or(Preferences::ALL.to_vec(), |which| vec![which]);
+            let lists = which.map_or(Preferences::ALL.to_vec(), |which| vec![which.into()]);
             let mut shown = serde_json::Map::new();
             for which in lists {
                 let (lines, labels) = get_memory(store, which, which.default_lines()).await?;
@@ -29,17 +28,22 @@ pub(super) async fn handle_memory(
                     );
                     continue;
                 }
-                say.line(&format!("{}:", which.name()));
-                lines.iter().for_each(|line| say.line(&format!("  {line}")));
+                terminal.line(&format!("{}:", which.name()));
+                lines
+                    .iter()
+                    .for_each(|line| terminal.line(&format!("  {line}")));
             }
             if *json {
-                say.json(&Json::Object(shown));
+                terminal.json(&Json::Object(shown));
             }
         }
         MemoryCommand::History { which, json } => {
-            let past = which.memories(store)?.history(KEY).await?;
+            let past = Preferences::from(*which)
+                .memories(store)?
+                .history(KEY)
+                .await?;
             if *json {
-                say.json(&serde_json::to_value(&past)?);
+                terminal.json(&serde_json::to_value(&past)?);
                 return Ok(Exit::Done);
             }
             let mut before = Json::Null;
@@ -51,15 +55,15 @@ pub(super) async fn handle_memory(
                     .next()
                     .unwrap_or_default()
                     .to_owned();
-                say.line(&format!("{:>4}  {why}", revision.revision));
+                terminal.line(&format!("{:>4}  {why}", revision.revision));
                 diff(&before, &revision.value)
                     .iter()
-                    .for_each(|line| say.line(&format!("      {line}")));
+                    .for_each(|line| terminal.line(&format!("      {line}")));
                 before = revision.value;
             }
         }
         MemoryCommand::Revert { which, revision } => {
-            let memories = which.memories(store)?;
+            let memories = Preferences::from(*which).memories(store)?;
             let before = memories
                 .get(KEY)
                 .await?
@@ -67,11 +71,14 @@ pub(super) async fn handle_memory(
             let source = Source::person(format!("back to {revision}"));
             let after = memories.revert(KEY, *revision, source).await?;
             let changed = diff(before.value.parts().0, after.value.parts().0);
-            changed.iter().for_each(|line| say.line(line));
+            changed.iter().for_each(|line| terminal.line(line));
         }
         MemoryCommand::Forget { which } => {
-            let there = which.memories(store)?.forget(KEY).await?;
-            say.line(if there {
+            let there = Preferences::from(*which)
+                .memories(store)?
+                .forget(KEY)
+                .await?;
+            terminal.line(if there {
                 "forgotten"
             } else {
                 "nothing was learned"

@@ -1,29 +1,31 @@
 //! The command: takes mails in, shows and changes what was learned, looks back, signs in.
 
-mod again;
 mod ingest;
-mod manner;
+mod ingest_command;
+mod login;
 mod memory;
+mod time_machine;
+mod time_machine_command;
 mod timer;
 mod tones;
 
 use std::time::Duration;
 
+use archie_agent::printable::one_line;
+use archie_agent::{Exit, Terminal};
+use archie_email_assistant::email::Email;
+use archie_email_assistant::mailbox::Mailboxes;
+use archie_email_assistant::memory::Preferences;
 use clap::{Args, Subcommand};
 
-use super::email::Email;
-use super::login::login;
-use super::mailbox::Mailboxes;
-use super::memory::Preferences;
+use crate::app::App;
 use crate::cli::interval::interval;
-use crate::exit::Exit;
-use crate::home::Home;
-use crate::printable::one_line;
-use crate::say::Say;
-use again::handle_time_machine;
-pub use ingest::handle_ingest;
-pub(super) use manner::Desk;
+pub use ingest::{Came, Ingest};
+pub use ingest_command::handle_ingest;
+use login::login;
 use memory::handle_memory;
+pub use time_machine::{Again, time_machine};
+use time_machine_command::handle_time_machine;
 pub use tones::handle_tones;
 
 /// What was asked for.
@@ -32,6 +34,30 @@ pub struct MailArgs {
     /// What to do.
     #[command(subcommand)]
     pub command: MailCommand,
+}
+
+/// [`Preferences`], as they are typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum PreferencesArg {
+    /// Which mails matter.
+    #[value(name = "triage_preferences", alias = "triage")]
+    Triage,
+    /// How answers are written.
+    #[value(name = "response_preferences", alias = "response")]
+    Response,
+    /// How meetings are made.
+    #[value(name = "cal_preferences", alias = "cal")]
+    Calendar,
+}
+
+impl From<PreferencesArg> for Preferences {
+    fn from(which: PreferencesArg) -> Self {
+        match which {
+            PreferencesArg::Triage => Self::Triage,
+            PreferencesArg::Response => Self::Response,
+            PreferencesArg::Calendar => Self::Calendar,
+        }
+    }
 }
 
 /// What to do with mail.
@@ -84,7 +110,7 @@ pub enum MemoryCommand {
     /// Show the learned preferences
     Show {
         /// List of preferences. Default: all
-        which: Option<Preferences>,
+        which: Option<PreferencesArg>,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -92,7 +118,7 @@ pub enum MemoryCommand {
     /// Show every change with its reason
     History {
         /// List of preferences
-        which: Preferences,
+        which: PreferencesArg,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -100,14 +126,14 @@ pub enum MemoryCommand {
     /// Restore an earlier version of a list
     Revert {
         /// List of preferences
-        which: Preferences,
+        which: PreferencesArg,
         /// Number of the change, see `history`
         revision: u64,
     },
     /// Delete a list and its history
     Forget {
         /// List of preferences
-        which: Preferences,
+        which: PreferencesArg,
     },
 }
 
@@ -157,16 +183,18 @@ pub struct LoginArgs {
 /// Does it.
 pub async fn handle_mail_command(
     args: &MailArgs,
-    home: &Home,
-    say: &dyn Say,
+    app: &App,
+    terminal: &dyn Terminal,
 ) -> anyhow::Result<Exit> {
-    let mailboxes = Mailboxes::new(&home.settings.home);
+    let mailboxes = Mailboxes::new(&app.settings.home);
     match &args.command {
-        MailCommand::Ingest(args) => handle_ingest(args, home, &mailboxes, say).await,
-        MailCommand::Memory(command) => handle_memory(command, home, say).await,
-        MailCommand::Tones(args) => handle_tones(args, home, say).await,
-        MailCommand::TimeMachine(args) => handle_time_machine(args, home, &mailboxes, say).await,
-        MailCommand::Login(args) => login(args, &home.settings.home, say).await,
+        MailCommand::Ingest(args) => handle_ingest(args, app, &mailboxes, terminal).await,
+        MailCommand::Memory(command) => handle_memory(command, app, terminal).await,
+        MailCommand::Tones(args) => handle_tones(args, app, terminal).await,
+        MailCommand::TimeMachine(args) => {
+            handle_time_machine(args, app, &mailboxes, terminal).await
+        }
+        MailCommand::Login(args) => login(args, &app.settings.home, terminal).await,
     }
 }
 

@@ -1,20 +1,13 @@
 //! Triage again: mails of before against the memory of today. Nothing is started, kept or sent.
 
-use std::sync::Arc;
+use archie_agent::state_of;
+use archie_email_assistant::email::Email;
+use archie_email_assistant::mailbox::{Mailboxes, Which};
+use archie_email_assistant::state::{Classification, MailState};
+use archie_email_assistant::{NAME, classify};
 
-use superstep::store::Store;
-use superstep_llm::structured;
-
-use super::NAME;
-use super::email::Email;
 use super::ingest::is_known_by_message_id;
-use super::mailbox::{Mailboxes, Which};
-use super::prompts::Prompts;
-use super::state::{Classification, MailState};
-use super::triage::{RouterSchema, router_request};
-use crate::agents::state_of;
-use crate::home::Home;
-use crate::prompts::Texts;
+use crate::app::App;
 
 /// A mail, then and now.
 #[derive(Debug, Clone)]
@@ -38,24 +31,20 @@ impl Again {
 
 /// Sorts the mails of a mailbox with today's memory.
 pub async fn time_machine(
-    home: &Home,
+    app: &App,
     mailboxes: &Mailboxes,
     source: &str,
     which: &Which,
     model: &str,
 ) -> anyhow::Result<Vec<Again>> {
-    let prompts = Prompts::of(NAME, &home.settings)?;
-    let model = home.models.get(model)?;
-    let store: &Arc<dyn Store> = &home.memory;
+    let (deps, model) = (app.deps(), app.models.get(model)?);
     let mut again = Vec::new();
     for email in mailboxes.get(source)?.list(which).await? {
-        let request = router_request(&email, &prompts, store, &*model).await;
-        let (request, ..) = request.map_err(|error| anyhow::anyhow!("{error}"))?;
-        let answer = structured::ask(&*model, request, RouterSchema::otherwise).await?;
+        let classified = classify(&email, &deps, &*model).await?;
         again.push(Again {
-            then: before(home, &email).await?,
-            now: answer.value.classification,
-            reasoning: answer.value.reasoning,
+            then: before(app, &email).await?,
+            now: classified.classification,
+            reasoning: classified.reasoning,
             email,
         });
     }
@@ -63,23 +52,23 @@ pub async fn time_machine(
 }
 
 /// What a mail was taken for the last time.
-async fn before(home: &Home, email: &Email) -> anyhow::Result<Option<Classification>> {
-    let agent = home.agent(NAME)?;
+async fn before(app: &App, email: &Email) -> anyhow::Result<Option<Classification>> {
+    let agent = app.agent(NAME)?;
     let mut then = None;
-    let is_by_message_id = is_known_by_message_id(home, email).await?;
+    let is_by_message_id = is_known_by_message_id(app, email).await?;
     for rerun in 0.. {
         let id = match is_by_message_id {
             true => email.thread_by_message_id(rerun),
             false => email.thread(rerun),
         };
-        let glance = home
+        let glance = app
             .store()
             .glance(&superstep::ThreadId::new(&id)?, None)
             .await?;
         if glance.is_none() {
             break;
         }
-        let thread = agent.thread(&home.runtime, &id, Default::default())?;
+        let thread = agent.thread(&app.runtime, &id, Default::default())?;
         let state: MailState = state_of(&*thread).await?;
         then = state.classification_decision.or(then);
     }

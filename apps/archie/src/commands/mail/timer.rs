@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use crate::agents::email_assistant::NAME;
-use crate::clock::seconds;
-use crate::home::Home;
-use crate::say::Say;
+use archie_agent::Terminal;
+use archie_agent::clock::seconds;
+use archie_email_assistant::NAME;
+
+use crate::app::App;
 
 /// When mails were last taken in from a mailbox. In the store, so that it outlives the process.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -17,8 +18,8 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    pub(super) async fn of(home: &Home, source: &str) -> anyhow::Result<Self> {
-        home.recall(KEPT, source).await
+    pub(super) async fn of(app: &App, source: &str) -> anyhow::Result<Self> {
+        app.recall(KEPT, source).await
     }
 
     /// How long until the next time. One that was missed while nobody ran is made up for at once.
@@ -30,7 +31,7 @@ impl Timer {
     }
 
     /// Silence would look like an empty mailbox.
-    pub(super) fn tell(&self, every: Duration, say: &dyn Say) {
+    pub(super) fn tell(&self, every: Duration, terminal: &dyn Terminal) {
         if self.failures > 0 {
             let since = match self.last_success {
                 0 => "it never worked".to_owned(),
@@ -39,14 +40,14 @@ impl Timer {
                     seconds().saturating_sub(at) / 60
                 ),
             };
-            say.aside(&format!(
+            terminal.aside(&format!(
                 "it failed {} times in a row; {since}",
                 self.failures
             ));
         }
         let late = seconds().saturating_sub(self.last_run.saturating_add(every.as_secs()));
         if self.last_run > 0 && late > every.as_secs() {
-            say.aside(&format!(
+            terminal.aside(&format!(
                 "nobody looked for {} minutes",
                 (late + every.as_secs()) / 60
             ));
@@ -55,7 +56,7 @@ impl Timer {
 
     pub(super) async fn ran(
         &self,
-        home: &Home,
+        app: &App,
         source: &str,
         is_success: bool,
     ) -> anyhow::Result<()> {
@@ -68,7 +69,7 @@ impl Timer {
             },
             failures: if is_success { 0 } else { self.failures + 1 },
         };
-        home.keep(KEPT, source, &ran).await
+        app.keep(KEPT, source, &ran).await
     }
 }
 

@@ -4,27 +4,25 @@
 //! out of the thread it was copied from, as an edit of its draft, and is learned from like any other edit.
 
 use anyhow::{Context, bail};
+use archie_agent::{Exit, Terminal, UsageTotal, each_entry, state_of};
+use archie_email_assistant::NAME;
+use archie_email_assistant::email::thread_id;
+use archie_email_assistant::state::{MailState, Redraft};
+use archie_email_assistant::tools::{Reply, SEND_EMAIL};
 use futures_util::future::try_join_all;
 use serde_json::{Value as Json, json};
+use superstep::AnyThread;
 use superstep::checkpoint::Metadata;
 use superstep::run::OpenQuestion;
 use superstep::{Outcome, Seq, ThreadId};
 use superstep_agent::digest;
 
 use super::TonesArgs;
-use crate::agents::email_assistant::NAME;
-use crate::agents::email_assistant::email::thread_id;
-use crate::agents::email_assistant::state::{MailState, Redraft};
-use crate::agents::email_assistant::tools::{Reply, SEND_EMAIL};
-use crate::agents::{AnyThread, each_entry, state_of};
-use crate::exit::Exit;
-use crate::home::Home;
+use crate::app::App;
 use crate::inbox::approval::exit_of_refusal;
 use crate::inbox::display::display;
 use crate::inbox::{self, Refusal};
-use crate::say::Say;
-use crate::spent::Spent;
-use crate::talk::Talk;
+use crate::session::Session;
 
 /// Which wordings of a draft were shown, by its item.
 const SHOWN: [&str; 2] = [NAME, "tones_shown"];
@@ -36,46 +34,50 @@ struct Draft {
     thread: String,
     text: String,
     /// What it took just now.
-    spent: Spent,
+    spent: UsageTotal,
 }
 
 /// Has a draft written in other tones, shows them, and sends the one that is picked.
-pub async fn handle_tones(args: &TonesArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
-    exit_of_refusal(tones(args, home, say).await)
+pub async fn handle_tones(
+    args: &TonesArgs,
+    app: &App,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<Exit> {
+    exit_of_refusal(tones(args, app, terminal).await)
 }
 
-async fn tones(args: &TonesArgs, home: &Home, say: &dyn Say) -> anyhow::Result<Exit> {
-    let (item, naming) = inbox::find(home, &args.item).await?;
+async fn tones(args: &TonesArgs, app: &App, terminal: &dyn Terminal) -> anyhow::Result<Exit> {
+    let (item, naming) = inbox::find(app, &args.item).await?;
     let question = &item.open;
     let now = proposed(question)
         .with_context(|| format!("`{}` does not ask about a draft of a mail", args.item))?;
-    let (thread, row) = home.find(&question.row.thread.to_string()).await?;
+    let (thread, row) = app.find(&question.row.thread.to_string()).await?;
     if args.pick.is_none() && !args.json {
         // Whichever wording is picked, it goes to everybody that the item names.
-        let talk = Talk {
-            home,
-            say,
+        let session = Session {
+            app,
+            terminal,
             json: false,
         };
-        display(&talk, &**home.agent(&row.graph)?, &item.asked).await?;
+        display(&session, &**app.agent(&row.graph)?, &item.asked).await?;
     }
-    let waiting = say.waiting("writing");
+    let waiting = terminal.waiting("writing");
     let copies = args.tones.iter();
-    let drafts = try_join_all(copies.map(|tone| drafted(home, &*thread, question, tone))).await?;
+    let drafts = try_join_all(copies.map(|tone| drafted(app, &*thread, question, tone))).await?;
     drop(waiting);
     let spent = drafts.iter().map(|draft| &draft.spent);
-    let spent = spent.fold(Spent::default(), Spent::plus);
+    let spent = spent.fold(UsageTotal::default(), UsageTotal::plus);
     if spent.calls > 0 {
-        say.aside(&format!("({spent})"));
+        terminal.aside(&format!("({spent})"));
     }
     let wordings = digest("tones", &drafts_json(&now, &drafts));
-    let shown_before: String = home.recall(SHOWN, &item.id()).await?;
+    let shown_before: String = app.recall(SHOWN, &item.id()).await?;
     match args.json {
-        true => say.json(&drafts_json(&now, &drafts)),
-        false => show(&now, &drafts, say),
+        true => terminal.json(&drafts_json(&now, &drafts)),
+        false => show(&now, &drafts, terminal),
     }
     if args.pick.is_some() && shown_before != wordings {
-        home.keep(SHOWN, &item.id(), &wordings).await?;
+        app.keep(SHOWN, &item.id(), &wordings).await?;
         return Err(Refusal::new(format!(
             "these wordings are new and were not displayed before; read them, and run the same command again, or `archie mail tones {}`",
             item.short_id
@@ -83,19 +85,19 @@ async fn tones(args: &TonesArgs, home: &Home, say: &dyn Say) -> anyhow::Result<E
         .into());
     }
     if !args.json {
-        home.keep(SHOWN, &item.id(), &wordings).await?;
+        app.keep(SHOWN, &item.id(), &wordings).await?;
     }
-    let Some(text) = picked(args, &now, &drafts, say)? else {
+    let Some(text) = picked(args, &now, &drafts, terminal)? else {
         return Ok(Exit::Done);
     };
     let answer = match text == now {
         true => "accept".to_owned(),
         false => format!("edit {}", json!({ "response_text": text })),
     };
-    let exit = inbox::answer(&item, &naming, &answer, home, say).await?;
+    let exit = inbox::answer(&item, &naming, &answer, app, terminal).await?;
     // Now that one is on its way, the others are of no use.
     for draft in &drafts {
-        home.store().delete(&ThreadId::new(&draft.thread)?).await?;
+        app.store().delete(&ThreadId::new(&draft.thread)?).await?;
     }
     Ok(exit)
 }
@@ -111,29 +113,29 @@ fn proposed(question: &OpenQuestion) -> Option<String> {
 
 /// A copy's draft. The copy of the same question in the same tone is the same thread, so nothing is paid for twice.
 async fn drafted(
-    home: &Home,
+    app: &App,
     thread: &dyn AnyThread,
     question: &OpenQuestion,
     tone: &str,
 ) -> anyhow::Result<Draft> {
     let id = thread_id("", &format!("{}:{tone}", question.question.id), 0);
-    let copy = home
+    let copy = app
         .agent(NAME)?
-        .thread(&home.runtime, &id, Metadata::new())?;
+        .thread(&app.runtime, &id, Metadata::new())?;
     let its_own = ThreadId::new(&id)?;
-    let is_there = home.store().glance(&its_own, None).await?.is_some();
+    let is_there = app.store().glance(&its_own, None).await?.is_some();
     // One whose maker died before it was told its tone is like its original: it could ask and send.
     if is_there && state_of::<MailState>(&*copy).await?.redraft.is_none() {
-        home.store().delete(&its_own).await?;
+        app.store().delete(&its_own).await?;
     }
-    if home.store().glance(&its_own, None).await?.is_none() {
+    if app.store().glance(&its_own, None).await?.is_none() {
         let wanted = json!({ "redraft": Redraft::Wanted(tone.to_owned()) });
-        thread.copy_to(id.clone(), None, Some(wanted)).await?;
+        thread.copy_to(&id, None, Some(wanted)).await?;
     }
-    let mut spent = Spent::default();
+    let mut spent = UsageTotal::default();
     if last_draft(&*copy).await?.is_none() {
         let before = copy.state(None).await?.map_or(Seq(0), |state| state.seq);
-        let rest = copy.resume().await?;
+        let rest = copy.recover_or_resume().await?;
         each_entry(&*copy, before, |past| {
             spent.add_entry(past);
             Ok(())
@@ -148,7 +150,7 @@ async fn drafted(
         }
     }
     let Some(text) = last_draft(&*copy).await? else {
-        home.store().delete(&its_own).await?;
+        app.store().delete(&its_own).await?;
         bail!("the model wrote no draft that is {tone}; the same command asks it again");
     };
     Ok(Draft {
@@ -175,13 +177,13 @@ async fn last_draft(copy: &dyn AnyThread) -> anyhow::Result<Option<String>> {
     Ok(text.filter(|text| !text.trim().is_empty()))
 }
 
-fn show(now: &str, drafts: &[Draft], say: &dyn Say) {
+fn show(now: &str, drafts: &[Draft], terminal: &dyn Terminal) {
     let all = std::iter::once(("as it is", now))
         .chain(drafts.iter().map(|draft| (&*draft.tone, &*draft.text)));
     for (number, (tone, text)) in all.enumerate() {
-        say.line(&format!("{number}  {tone}"));
+        terminal.line(&format!("{number}  {tone}"));
         text.lines()
-            .for_each(|line| say.line(format!("   {line}").trim_end()));
+            .for_each(|line| terminal.line(format!("   {line}").trim_end()));
     }
 }
 
@@ -198,7 +200,7 @@ fn picked(
     args: &TonesArgs,
     now: &str,
     drafts: &[Draft],
-    say: &dyn Say,
+    terminal: &dyn Terminal,
 ) -> anyhow::Result<Option<String>> {
     let said = match (&args.pick, args.json) {
         (Some(pick), _) => pick.clone(),
@@ -206,12 +208,12 @@ fn picked(
         (None, false) => {
             let last = drafts.len();
             let ask = format!("Send which one, 0 to {last}? Nothing leaves the question open: ");
-            say.ask(&ask)?.unwrap_or_default()
+            terminal.ask(&ask)?.unwrap_or_default()
         }
     };
     let said = said.trim();
     if said.is_empty() {
-        say.aside("the question stays open; the drafts are kept");
+        terminal.aside("the question stays open; the drafts are kept");
         return Ok(None);
     }
     if let Some(draft) = drafts.iter().find(|draft| draft.tone == said) {

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value as Json, json};
 use superstep_conformance::services;
 
-use super::server::{self, Say, Server, track};
+use super::server::{self, Server, ServerReply, track};
 use crate::kit::{Desk, Ran};
 
 const TRENDING: &str = "What are the trending tracks on Audius?";
@@ -101,7 +101,7 @@ fn json_is_the_result_and_nothing_else() {
 
 #[test]
 fn a_thread_remembers_the_host_and_counts_its_errors() {
-    let down = Server::start(|_| Say::Json(503, json!({})));
+    let down = Server::start(|_| ServerReply::Json(503, json!({})));
     let good = Server::start(server::audius);
     let desk = desk(&[&down, &good], &json!([]));
     let thread = desk.json(&["atris", TRENDING, "--json"])["thread"]
@@ -172,7 +172,7 @@ fn a_watch_says_what_came_and_what_went_also_after_it_was_left() {
         let looks = std::sync::atomic::AtomicUsize::new(0);
         move |_| {
             let first = looks.fetch_add(1, std::sync::atomic::Ordering::SeqCst) + 1;
-            Say::Json(
+            ServerReply::Json(
                 200,
                 json!({ "data": (first..first + 10).map(track).collect::<Vec<_>>() }),
             )
@@ -205,7 +205,7 @@ fn a_watch_says_what_came_and_what_went_also_after_it_was_left() {
 
 #[test]
 fn an_api_is_added_asked_shown_and_removed() {
-    let server = Server::start(|_| Say::Json(200, json!([{ "id": 7, "name": "Rex" }])));
+    let server = Server::start(|_| ServerReply::Json(200, json!([{ "id": 7, "name": "Rex" }])));
     let desk = Desk::scripted(&json!([]));
     let document = "openapi: 3.0.3\ninfo: {title: Pets}\nservers: [{url: 'https://pets.example.com/v1'}]\npaths:\n  /pets:\n    get: {operationId: listPets, summary: List all pets, tags: [pets]}\n";
     fs::write(desk.path("pets.yaml"), document).unwrap();
@@ -253,7 +253,7 @@ fn an_api_is_added_asked_shown_and_removed() {
 
 #[test]
 fn hostile_documents_are_not_added_and_nothing_is_fetched() {
-    let trap = Server::start(|_| Say::Json(200, json!({})));
+    let trap = Server::start(|_| ServerReply::Json(200, json!({})));
     let desk = Desk::scripted(&json!([]));
     let paths = json!({ "/a": { "get": {} } });
     let with_server = |url: &str| {

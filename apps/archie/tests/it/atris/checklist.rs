@@ -7,7 +7,7 @@ use superstep::Outcome;
 use superstep_llm::Script;
 
 use super::lab::{Lab, fields};
-use super::server::{self, Say, Server};
+use super::server::{self, Server, ServerReply};
 
 const TRENDING: &str = "What are the trending tracks on Audius?";
 
@@ -23,7 +23,7 @@ async fn d1_at_the_start_the_model_and_the_question_are_set_and_all_else_is_null
     let lab = Lab::empty();
     let thread = lab.thread("t");
     let start = json!({ "llm": "none", "query": "@nobody x" });
-    thread.start(start).await.unwrap();
+    thread.start_or_recover(start).await.unwrap();
     let first = thread.history(superstep::Seq(0), 1).await.unwrap()[0].seq;
     let state = thread.state(Some(first)).await.unwrap().unwrap();
     let values: Json = state.values.decode().unwrap();
@@ -319,15 +319,18 @@ async fn d8_nodes_write_only_their_own_fields() {
 async fn d8_a_transition_without_what_it_needs_is_an_error_and_not_a_guess() {
     let lab = Lab::empty();
     let thread = lab.thread("t");
-    thread.start(json!({ "llm": "none" })).await.unwrap();
+    thread
+        .start_or_recover(json!({ "llm": "none" }))
+        .await
+        .unwrap();
     for (node, update) in [
         ("get_apis_node", json!({ "query": "x", "apis": [] })),
         ("select_api_node", json!({ "query": "x" })),
         ("extract_params_node", json!({ "query": "x" })),
     ] {
         // As if this node had ended without having done its work.
-        thread.update(node, update).await.unwrap();
-        thread.resume().await.unwrap();
+        thread.update_as(node, update).await.unwrap();
+        thread.recover_or_resume().await.unwrap();
         assert!(
             lab.answer("t").await.starts_with("That did not work:"),
             "{node}"
@@ -351,7 +354,7 @@ async fn d8_what_does_not_fit_the_state_is_refused_at_the_node() {
         (json!({ "complexity": 7 }), "string"),
     ] {
         let refused = thread
-            .update("extract_category_node", update.clone())
+            .update_as("extract_category_node", update.clone())
             .await
             .unwrap_err();
         assert!(
@@ -369,24 +372,24 @@ async fn d8_parameters_are_checked_before_the_call() {
     let apis = lab.wrote("t", "get_apis_node").await["apis"].clone();
     // Somebody forks and writes what no question could have said.
     thread
-        .update(
+        .update_as(
             "get_apis_node",
             json!({ "query": "trending tracks", "queryType": "trending_tracks", "apis": apis }),
         )
         .await
         .unwrap();
     thread
-        .update("select_api_node", json!({ "bestApi": apis[0] }))
+        .update_as("select_api_node", json!({ "bestApi": apis[0] }))
         .await
         .unwrap();
     thread
-        .update(
+        .update_as(
             "extract_params_node",
             json!({ "parameters": { "time": "century" } }),
         )
         .await
         .unwrap();
-    thread.resume().await.unwrap();
+    thread.recover_or_resume().await.unwrap();
     assert_eq!(server.got().len(), before, "nothing was sent");
     assert!(
         lab.answer("t").await.contains("`time` must be one of"),
@@ -562,7 +565,7 @@ async fn somebody_is_found_by_name_and_then_looked_at() {
 
 #[tokio::test]
 async fn a_host_that_is_down_is_passed_over_and_the_good_one_is_remembered() {
-    let down = Server::start(|_| Say::Json(503, json!({})));
+    let down = Server::start(|_| ServerReply::Json(503, json!({})));
     let good = Server::start(server::audius);
     let lab = Lab::new(&[&down, &good]).await;
     lab.ask("t", TRENDING).await;
@@ -577,7 +580,7 @@ async fn a_host_that_is_down_is_passed_over_and_the_good_one_is_remembered() {
 
 #[tokio::test]
 async fn a_host_that_is_not_there_is_passed_over() {
-    let gone = Server::start(|_| Say::HangUp);
+    let gone = Server::start(|_| ServerReply::HangUp);
     let good = Server::start(server::audius);
     let lab = Lab::new(&[&gone, &good]).await;
     assert_eq!(lab.ask("t", TRENDING).await, Outcome::Finished);

@@ -5,15 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use archie::agents::atris::shelf::{Shelf, audius};
-use archie::agents::atris::state::AtrisState;
-use archie::agents::atris::watch::{self, Look, WatchArgs, WatchState, watch_with};
-use archie::agents::atris::{Options, agent_with};
-use archie::agents::{AGENTS, AnyAgent, Workshop, state_of};
-use archie::connector::{Answer, Connector, Fault, Http, SystemNames, Vetted, Wire};
-use archie::exit::Exit;
-use archie::home::Home;
-use archie::talk::Talk;
+use archie::agents::AGENTS;
+use archie::app::App;
+use archie::commands::atris::watch::{WatchArgs, watch_with};
+use archie::session::Session;
+use archie_agent::{Agent, Exit, state_of};
+use archie_atris::connector::{Answer, Connector, Fault, Http, SystemNames, Vetted, Wire};
+use archie_atris::shelf::{Shelf, audius};
+use archie_atris::state::AtrisState;
+use archie_atris::watch::{self, Look, WatchState};
+use archie_atris::{Options, agent_with};
 use serde_json::json;
 use superstep::Timestamp;
 use superstep::checkpoint::ThreadQuery;
@@ -23,7 +24,7 @@ use superstep_llm::BoxFuture;
 use superstep_sqlite::Sqlite;
 
 use super::lab::MODEL;
-use super::server::{self, Say, Server, track};
+use super::server::{self, Server, ServerReply, track};
 use crate::deaths::{self, Person};
 use crate::kit::settings;
 
@@ -48,27 +49,21 @@ impl World {
         }
     }
 
-    async fn home(&self, fate: &Arc<Fate>) -> Home {
+    async fn home(&self, fate: &Arc<Fate>) -> App {
         let sqlite = Sqlite::open(self.folder.path().join("threads.db")).unwrap();
         let memory = Arc::new(sqlite.clone());
         let mut catalogue = audius();
         catalogue.hosts = vec![self.server.url()];
         Shelf::new(memory.clone()).put(&catalogue).await.unwrap();
         let store = Mortal::new(Arc::new(sqlite), fate.clone());
-        let home = Home::over(settings(self.folder.path()), store, memory.clone(), AGENTS).unwrap();
+        let home = App::over(settings(self.folder.path()), store, memory.clone(), AGENTS).unwrap();
         let model = deaths::model(self.folder.path(), fate, &replies());
         home.models.put(MODEL, model);
         home
     }
 
-    fn agent(&self, home: &Home, fate: &Arc<Fate>) -> Arc<dyn AnyAgent> {
-        let workshop = Workshop {
-            settings: settings(self.folder.path()),
-            models: home.models.clone(),
-            store: home.memory.clone(),
-            spending: None,
-        };
-        let agent = agent_with(&workshop, options(fate)).unwrap();
+    fn agent(&self, home: &App, fate: &Arc<Fate>) -> Arc<Agent> {
+        let agent = agent_with(&home.deps(), &options(fate)).unwrap();
         agent.register(&home.runtime);
         agent
     }
@@ -78,9 +73,9 @@ impl World {
         let home = self.home(fate).await;
         let agent = self.agent(&home, fate);
         let person = Person::who(|heard| self.answer(heard));
-        let talk = Talk {
-            home: &home,
-            say: &person,
+        let session = Session {
+            app: &home,
+            terminal: &person,
             json: false,
         };
         let life = async {
@@ -89,14 +84,15 @@ impl World {
                 .unwrap();
             match thread.state(None).await.unwrap() {
                 None => {
-                    talk.begin(
-                        &*agent,
-                        &*thread,
-                        json!({ "llm": MODEL, "query": self.query }),
-                    )
-                    .await
+                    session
+                        .begin(
+                            &agent,
+                            &*thread,
+                            json!({ "llm": MODEL, "query": self.query }),
+                        )
+                        .await
                 }
-                Some(_) => talk.go_on(&*agent, &*thread).await,
+                Some(_) => session.go_on(&agent, &*thread).await,
             }
         };
         Box::pin(fate.lives(life)).await.map(Result::unwrap)
@@ -296,7 +292,7 @@ impl Watched {
         let server = Server::start(move |_| {
             let first = calls.fetch_add(1, Ordering::SeqCst) + 1;
             let tracks: Vec<_> = (first..first + 10).map(track).collect();
-            Say::Json(200, json!({ "data": tracks }))
+            ServerReply::Json(200, json!({ "data": tracks }))
         });
         Self {
             world: World::over(server, "What are the trending tracks on Audius?"),
@@ -308,9 +304,9 @@ impl Watched {
     async fn live(&self, fate: &Arc<Fate>) -> Option<Exit> {
         let home = self.world.home(fate).await;
         let person = Person::who(|heard| panic!("nobody was to be asked: {heard}"));
-        let talk = Talk {
-            home: &home,
-            say: &person,
+        let session = Session {
+            app: &home,
+            terminal: &person,
             json: false,
         };
         let life = async {
@@ -329,7 +325,7 @@ impl Watched {
                 offline: false,
                 json: false,
             };
-            watch_with(&args, &talk, &options(fate)).await
+            watch_with(&args, &session, &options(fate)).await
         };
         let lived = Box::pin(fate.lives(life)).await.map(Result::unwrap);
         self.told.lock().unwrap().extend(person.heard());
@@ -357,7 +353,7 @@ impl Watched {
 }
 
 /// How many looks the store says were told.
-async fn told(home: &Home, thread: &str) -> u64 {
+async fn told(home: &App, thread: &str) -> u64 {
     let namespace = Namespace::new([watch::NAME, "told"]).unwrap();
     let item = home.memory.get(&namespace, thread, Timestamp(0)).await;
     item.unwrap().map_or(0, |item| item.value.as_u64().unwrap())

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use archie::agents::atris::catalogue::{Catalogue, Dialect};
-use archie::agents::atris::openapi;
+use archie_atris::catalogue::{Catalogue, Dialect};
+use archie_atris::openapi;
 use serde_json::{Value as Json, json};
 use superstep::Outcome;
 use superstep_llm::{BoxFuture, Model, ModelError, ModelName, ReplyStream, Request, Script};
 
 use super::lab::Lab;
-use super::server::{Say, Server};
+use super::server::{Server, ServerReply};
 
 /// A file of a package, fetched once.
 fn document(package: &str, name: &str) -> Vec<u8> {
@@ -111,7 +111,7 @@ async fn call(lab: &Lab, thread: &str) -> String {
 
 #[tokio::test]
 async fn plain_questions_become_the_right_calls_of_four_large_apis() {
-    let server = Server::start(|_| Say::Json(200, json!({ "data": [] })));
+    let server = Server::start(|_| ServerReply::Json(200, json!({ "data": [] })));
     let lab = Lab::empty();
     let mut right = 0;
     let mut wrong = Vec::new();
@@ -184,7 +184,7 @@ impl Model for First {
 
 #[tokio::test]
 async fn a_model_sees_a_short_list_of_an_api_of_a_thousand_calls() {
-    let server = Server::start(|_| Say::Json(200, json!([])));
+    let server = Server::start(|_| ServerReply::Json(200, json!([])));
     let script = Script::parse("first", r#"{"replies": []}"#).unwrap();
     let model = Arc::new(First {
         script,

@@ -3,12 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use archie::agents::atris::catalogue::Catalogue;
-use archie::agents::atris::shelf::{Shelf, audius};
-use archie::agents::atris::state::AtrisState;
-use archie::agents::{AGENTS, AnyThread, state_of};
-use archie::home::Home;
+use archie::agents::AGENTS;
+use archie::app::App;
+use archie_agent::state_of;
+use archie_atris::catalogue::Catalogue;
+use archie_atris::shelf::{Shelf, audius};
+use archie_atris::state::AtrisState;
 use serde_json::{Value as Json, json};
+use superstep::AnyThread;
 use superstep::checkpoint::format::Change;
 use superstep::run::OpenQuestion;
 use superstep::store::MemoryStore;
@@ -20,7 +22,7 @@ use crate::kit::settings;
 pub(crate) const MODEL: &str = "script:test";
 
 pub(crate) struct Lab {
-    pub(crate) home: Home,
+    pub(crate) home: App,
     pub(crate) shelf: Shelf,
     pub(crate) llm: String,
 }
@@ -37,7 +39,7 @@ impl Lab {
 
     pub(crate) fn empty() -> Self {
         let memory = Arc::new(MemoryStore::default());
-        let home = Home::over(
+        let home = App::over(
             settings(Path::new("unused")),
             Memory::default(),
             memory.clone(),
@@ -71,7 +73,11 @@ impl Lab {
     /// Asks on a thread, and says how the run came to rest.
     pub(crate) async fn ask(&self, thread: &str, query: &str) -> Outcome {
         let input = json!({ "llm": self.llm, "query": query });
-        self.thread(thread).start(input).await.unwrap().outcome
+        self.thread(thread)
+            .start_or_recover(input)
+            .await
+            .unwrap()
+            .outcome
     }
 
     pub(crate) async fn state(&self, thread: &str) -> AtrisState {
@@ -104,7 +110,7 @@ impl Lab {
         let open = self.question(thread).await;
         let rest = self
             .thread(thread)
-            .answer("ada".to_owned(), vec![(open.question.id, answer)])
+            .answer_as("ada", vec![(open.question.id, answer)])
             .await;
         rest.unwrap().unwrap().outcome
     }

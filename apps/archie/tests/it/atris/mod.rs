@@ -9,4 +9,4 @@ mod prism;
 pub(crate) mod server;
 mod writes;
 
-pub(crate) use server::{Say, Server};
+pub(crate) use server::{Server, ServerReply};

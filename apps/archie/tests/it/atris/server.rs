@@ -32,14 +32,14 @@ impl Got {
 
 /// What to say.
 #[derive(Debug, Clone)]
-pub(crate) enum Say {
+pub(crate) enum ServerReply {
     Json(u16, Json),
     Redirect(String),
     /// Takes the call and hangs up.
     HangUp,
 }
 
-type Answers = Arc<dyn Fn(&Got) -> Say + Send + Sync>;
+type Answers = Arc<dyn Fn(&Got) -> ServerReply + Send + Sync>;
 
 /// The server. It goes when its process does.
 #[derive(Clone)]
@@ -49,7 +49,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start(answers: impl Fn(&Got) -> Say + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(answers: impl Fn(&Got) -> ServerReply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let got = Arc::new(Mutex::new(Vec::new()));
@@ -96,15 +96,15 @@ fn serve(stream: TcpStream, got: &Mutex<Vec<Got>>, answers: &Answers) {
     while let Some(request) = read(&mut reader) {
         got.lock().unwrap().push(request.clone());
         let (head, body) = match answers(&request) {
-            Say::Json(status, body) => (
+            ServerReply::Json(status, body) => (
                 format!("HTTP/1.1 {status} Said\r\ncontent-type: application/json"),
                 body.to_string(),
             ),
-            Say::Redirect(to) => (
+            ServerReply::Redirect(to) => (
                 format!("HTTP/1.1 302 Found\r\nlocation: {to}"),
                 String::new(),
             ),
-            Say::HangUp => return,
+            ServerReply::HangUp => return,
         };
         let answer = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
         if reader.get_mut().write_all(answer.as_bytes()).is_err() {
@@ -154,7 +154,7 @@ pub(crate) fn track(number: usize) -> Json {
 }
 
 /// Audius, as far as these tests ask.
-pub(crate) fn audius(got: &Got) -> Say {
+pub(crate) fn audius(got: &Got) -> ServerReply {
     let path = got.path.split('?').next().unwrap();
     match (got.method.as_str(), path) {
         (
@@ -165,24 +165,24 @@ pub(crate) fn audius(got: &Got) -> Say {
             tracks[0]["title"] = json!("Example Track");
             tracks[0]["user"]["name"] = json!("Example Artist");
             tracks[0]["play_count"] = json!(1_234);
-            Say::Json(200, json!({ "data": tracks }))
+            ServerReply::Json(200, json!({ "data": tracks }))
         }
-        ("GET", "/v1/users/search") => Say::Json(
+        ("GET", "/v1/users/search") => ServerReply::Json(
             200,
             json!({ "data": [
             { "id": "u0", "name": "RACOON", "handle": "racoon" },
             { "id": "u1", "name": "RAC", "handle": "RAC", "follower_count": 1 }
         ] }),
         ),
-        ("GET", "/v1/users/u1") => Say::Json(
+        ("GET", "/v1/users/u1") => ServerReply::Json(
             200,
             json!({ "data": { "id": "u1", "name": "RAC", "handle": "RAC", "follower_count": 4_321 } }),
         ),
-        ("GET", "/v1/tracks/D7KyD") => Say::Json(200, json!({ "data": track(1) })),
+        ("GET", "/v1/tracks/D7KyD") => ServerReply::Json(200, json!({ "data": track(1) })),
         ("POST" | "DELETE", "/v1/tracks/D7KyD/favorites") => {
-            Say::Json(200, json!({ "success": true }))
+            ServerReply::Json(200, json!({ "success": true }))
         }
-        ("GET", "/v1/tips") => Say::Json(500, json!({ "message": "out of order" })),
-        _ => Say::Json(404, json!({ "message": "no such thing" })),
+        ("GET", "/v1/tips") => ServerReply::Json(500, json!({ "message": "out of order" })),
+        _ => ServerReply::Json(404, json!({ "message": "no such thing" })),
     }
 }

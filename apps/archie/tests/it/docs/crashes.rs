@@ -6,15 +6,14 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use archie::agents::docs::command::{DocsArgs, handle_docs_command};
-use archie::agents::docs::pages::changes;
-use archie::agents::docs::scan::{Progress, ScanOptions, scan};
-use archie::agents::docs::state::DocsState;
-use archie::agents::state_of;
-use archie::exit::Exit;
-use archie::home::Home;
-use archie::talk::Talk;
-use archie::user_folder::UserFolder;
+use archie::app::App;
+use archie::commands::docs::{DocsArgs, handle_docs_command};
+use archie::session::Session;
+use archie_agent::user_folder::UserFolder;
+use archie_agent::{Exit, state_of};
+use archie_docs::pages::changes;
+use archie_docs::scan::{Progress, ScanOptions, scan};
+use archie_docs::state::DocsState;
 use serde_json::json;
 use superstep::checkpoint::ThreadQuery;
 use superstep_conformance::mortal::Fate;
@@ -44,7 +43,7 @@ impl World {
         self.folder.path().join("repo/.arch-docs")
     }
 
-    fn home(&self, fate: &Arc<Fate>) -> Home {
+    fn home(&self, fate: &Arc<Fate>) -> App {
         let mut all = replies("file-structure", &[62, 85], &[4]);
         all.extend(replies("dependency-analyzer", &[91], &[]));
         deaths::home(self.folder.path(), fate, &json!({ "replies": all }))
@@ -61,7 +60,7 @@ impl World {
             gate: true,
             ..DocsArgs::default()
         };
-        let begin = async |talk: &Talk<'_>| handle_docs_command(&args, MODEL, talk).await;
+        let begin = async |session: &Session<'_>| handle_docs_command(&args, MODEL, session).await;
         let accepts = Person::who(|_| "accept".to_owned());
         deaths::live(&home, &accepts, fate, begin).await
     }

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use archie::agents::docs::scan::{Progress, ScanOptions, Scans};
-use archie::agents::docs::state::{
+use archie_agent::ModelRegistry;
+use archie_docs::scan::{Progress, ScanOptions, Scans};
+use archie_docs::state::{
     AgentContext, AgentResult, AgentWorkflowConfig, AgentWorkflowState, AgentWorkflowStateUpdate,
 };
-use archie::agents::docs::workflow::{self, BaseAgentWorkflow, RunnableConfig, execute};
-use archie::agents::docs::{Desk, Prompts, writers};
-use archie::models::Models;
+use archie_docs::workflow::{self, BaseAgentWorkflow, RunnableConfig, execute};
+use archie_docs::{Desk, Prompts, writers};
 use serde_json::{Value as Json, json};
 use superstep::{InterruptId, Memory, Outcome, Runtime};
 use superstep_llm::Script;
@@ -100,7 +100,7 @@ impl Bench {
         let text =
             json!({ "replies": replies, "price": { "input": 1_000, "output": 2_000 } }).to_string();
         let script = Arc::new(Script::parse("test", &text).unwrap());
-        let models = Arc::new(Models::default());
+        let models = Arc::new(ModelRegistry::default());
         models.put(MODEL, script.clone());
         let desk = Desk {
             models,

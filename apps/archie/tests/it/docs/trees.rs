@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use archie::agents::docs::scan::{Progress, ScanOptions, scan};
+use archie_docs::scan::{Progress, ScanOptions, scan};
 use serde_json::{Value as Json, json};
 
 use super::kit::scores;

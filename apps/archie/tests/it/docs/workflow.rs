@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use archie::agents::docs::scan::Tree;
-use archie::agents::docs::state::{AgentContext, AgentWorkflowConfig};
-use archie::agents::docs::workflow::{self, BaseAgentWorkflow};
-use archie::agents::docs::writers::{self, FileStructureAgentWorkflow, build_file_tree};
+use archie_docs::scan::Tree;
+use archie_docs::state::{AgentContext, AgentWorkflowConfig};
+use archie_docs::workflow::{self, BaseAgentWorkflow};
+use archie_docs::writers::{self, FileStructureAgentWorkflow, build_file_tree};
 use serde_json::{Map, Value as Json, json};
 
 use super::kit::{Bench, questions, replies, scores};

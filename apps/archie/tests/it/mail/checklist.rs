@@ -1,8 +1,8 @@
 //! Every line of the checklist, by its number.
 
-use archie::agents::email_assistant::memory::{Preferences, get_memory};
-use archie::agents::email_assistant::state::{Classification, Ended};
-use archie::agents::email_assistant::{NAME, parse_gmail};
+use archie_email_assistant::memory::{Preferences, get_memory};
+use archie_email_assistant::state::{Classification, Ended};
+use archie_email_assistant::{NAME, parse_gmail};
 use serde_json::{Value as Json, json};
 use superstep::Outcome;
 use superstep::graph::Drawing;
@@ -432,10 +432,10 @@ async fn e7_marks_only_what_has_an_id_and_only_once() {
     let studio = thread(&home, "00000000-0000-4000-8000-000000000001");
     let input = json!({ "email_input": { "author": "bob@example.com", "to": ACCOUNT, "subject": "Hi", "email_thread": "Hello." } });
     assert_eq!(
-        studio.start(input).await.unwrap().outcome,
+        studio.start_or_recover(input).await.unwrap().outcome,
         Outcome::Finished
     );
-    let end = state(&home, &studio.id()).await;
+    let end = state(&home, &studio.id().to_string()).await;
     assert_eq!((end.ended, end.marked_as_read), (Some(Ended::Done), false));
 }
 

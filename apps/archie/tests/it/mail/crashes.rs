@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use archie::agents::email_assistant::get_memory;
-use archie::agents::email_assistant::mailbox::Local;
-use archie::agents::email_assistant::memory::Preferences;
-use archie::agents::email_assistant::state::MailState;
-use archie::home::Home;
+use archie::app::App;
+use archie_email_assistant::get_memory;
+use archie_email_assistant::mailbox::Local;
+use archie_email_assistant::memory::Preferences;
+use archie_email_assistant::state::MailState;
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::{Status, ThreadQuery};
 use superstep_conformance::mortal::Fate;
@@ -25,7 +25,7 @@ fn replies() -> Json {
     ] })
 }
 
-fn home(world: &World, fate: &Arc<Fate>) -> Home {
+fn home(world: &World, fate: &Arc<Fate>) -> App {
     let mailbox = Arc::new(Local::open(&world.mbox()));
     deadly::home(world, mailbox, fate, &replies())
 }

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Weak};
 
-use archie::agents::BoxFuture;
-use archie::agents::email_assistant::calendar::{Calendar, Event, NotMade};
-use archie::agents::email_assistant::email::Email;
-use archie::agents::email_assistant::mailbox::{Found, Mailbox, NotSent, Outgoing, Sent, Which};
-use archie::home::Home;
+use archie::app::App;
+use archie_email_assistant::calendar::{Calendar, Event, NotMade};
+use archie_email_assistant::email::Email;
+use archie_email_assistant::mailbox::{Found, Mailbox, NotSent, Outgoing, Sent, Which};
 use serde_json::Value as Json;
+use superstep::checkpoint::BoxFuture;
 use superstep_conformance::mortal::{Fate, Mortal};
 
 use super::kit::{MODEL, World};
@@ -105,7 +105,7 @@ pub(crate) fn home(
     mailbox: Arc<dyn Mailbox>,
     fate: &Arc<Fate>,
     replies: &Json,
-) -> Home {
+) -> App {
     let mailbox = Deadly {
         mailbox,
         fate: Arc::downgrade(fate),

@@ -4,7 +4,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use archie::agents::email_assistant::memory::{Because, Change, Preferences, update_memory};
+use archie_email_assistant::memory::{Because, Change, Preferences, update_memory};
 use serde_json::{Value as Json, json};
 use superstep::Outcome;
 use superstep::label::{Label, Labels};
@@ -401,7 +401,7 @@ async fn s24_what_a_mail_planted_in_memory_is_labeled_shown_and_taken_back() {
     let world = carried("memory of yesterday", &order).await;
     let home = world.home();
     let which = Preferences::Response;
-    let (lines, labels) = archie::agents::email_assistant::get_memory(&home.memory, which, "")
+    let (lines, labels) = archie_email_assistant::get_memory(&home.memory, which, "")
         .await
         .unwrap();
     assert!(lines.last().unwrap().contains("evil.example"));
@@ -420,7 +420,7 @@ async fn s24_what_a_mail_planted_in_memory_is_labeled_shown_and_taken_back() {
         .revert("user_preferences", 1, Source::person("no"))
         .await
         .unwrap();
-    let (lines, _) = archie::agents::email_assistant::get_memory(&home.memory, which, "")
+    let (lines, _) = archie_email_assistant::get_memory(&home.memory, which, "")
         .await
         .unwrap();
     assert!(lines.iter().all(|line| !line.contains("evil")));

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use archie::agents::email_assistant::email::Email;
-use archie::agents::email_assistant::{NAME, mime};
+use archie_email_assistant::email::Email;
+use archie_email_assistant::{NAME, mime};
 use serde_json::json;
 
 use super::kit::*;
@@ -93,7 +93,7 @@ async fn a_mail_that_an_older_version_took_in_is_not_taken_in_again() {
     let thread = agent
         .thread(&home.runtime, &id, Default::default())
         .unwrap();
-    thread.start(input).await.unwrap();
+    thread.start_or_recover(input).await.unwrap();
     let came = world.ingest(&home).await;
     assert_eq!((came.len(), came[0].thread.as_str()), (1, id.as_str()));
     // Somebody else with the same Message-ID has a thread of their own.

@@ -5,13 +5,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use archie::agents::email_assistant::mailbox::{Local, Mailbox, Mailboxes};
-use archie::agents::email_assistant::state::MailState;
-use archie::agents::email_assistant::{Came, Ingest, NAME, agent_with};
-use archie::agents::{AnyAgent, AnyThread, Workshop, state_of};
+use archie::app::App;
 use archie::cli::settings::Settings;
-use archie::home::Home;
+use archie::commands::mail::{Came, Ingest};
+use archie_agent::{Agent, AgentDeps, state_of};
+use archie_email_assistant::mailbox::{Local, Mailbox, Mailboxes};
+use archie_email_assistant::state::MailState;
+use archie_email_assistant::{NAME, agent_with};
 use serde_json::{Value as Json, json};
+use superstep::AnyThread;
 use superstep::run::OpenQuestion;
 use superstep::{Checkpointer, InterruptId, Outcome};
 use superstep_llm::{Model, Script};
@@ -56,7 +58,7 @@ impl World {
     }
 
     /// One process over the store in the folder.
-    pub(crate) fn home(&self) -> Home {
+    pub(crate) fn home(&self) -> App {
         let local = Arc::new(Local::open(&self.mbox()));
         self.home_over(local, |sqlite| sqlite)
     }
@@ -65,7 +67,7 @@ impl World {
         &self,
         mailbox: Arc<dyn Mailbox>,
         wrap: impl FnOnce(Sqlite) -> C,
-    ) -> Home {
+    ) -> App {
         let sqlite = Sqlite::open(self.folder.path().join("threads.db")).unwrap();
         let mailboxes = Mailboxes::new(self.folder.path());
         mailboxes.put(&self.source(), mailbox);
@@ -77,7 +79,7 @@ impl World {
             model: Some(MODEL.to_owned()),
             ..settings(self.folder.path())
         };
-        let home = Home::over(settings, wrap(sqlite.clone()), Arc::new(sqlite), &[maker]).unwrap();
+        let home = App::over(settings, wrap(sqlite.clone()), Arc::new(sqlite), &[maker]).unwrap();
         home.models.put(MODEL, self.model.clone());
         home
     }
@@ -90,7 +92,7 @@ impl World {
         BOXES.lock().unwrap()[self.folder.path()].clone()
     }
 
-    pub(crate) async fn ingest(&self, home: &Home) -> Vec<Came> {
+    pub(crate) async fn ingest(&self, home: &App) -> Vec<Came> {
         self.ingest_with(home, self.ingest_of()).await
     }
 
@@ -102,7 +104,7 @@ impl World {
         }
     }
 
-    pub(crate) async fn ingest_with(&self, home: &Home, ingest: Ingest) -> Vec<Came> {
+    pub(crate) async fn ingest_with(&self, home: &App, ingest: Ingest) -> Vec<Came> {
         ingest.run(home, &self.mailboxes(), |_| {}).await.unwrap()
     }
 
@@ -136,9 +138,9 @@ fn files(folder: &Path, extension: &str) -> BTreeMap<String, String> {
 /// An agent is made by a function, so what a test gives it lies here.
 static BOXES: Mutex<BTreeMap<PathBuf, Arc<Mailboxes>>> = Mutex::new(BTreeMap::new());
 
-fn maker(workshop: &Workshop) -> anyhow::Result<Arc<dyn AnyAgent>> {
-    let boxes = BOXES.lock().unwrap()[&workshop.settings.home].clone();
-    agent_with(workshop, boxes)
+fn maker(deps: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
+    let boxes = BOXES.lock().unwrap()[&deps.data_folder].clone();
+    agent_with(deps, boxes)
 }
 
 /// Mails as they stand in an mbox file.
@@ -188,17 +190,17 @@ pub(crate) fn learns(line: &str) -> Json {
 }
 
 /// The thread of a mail.
-pub(crate) fn thread(home: &Home, id: &str) -> Arc<dyn AnyThread> {
+pub(crate) fn thread(home: &App, id: &str) -> Arc<dyn AnyThread> {
     let agent = home.agent(NAME).unwrap();
     agent.thread(&home.runtime, id, Default::default()).unwrap()
 }
 
-pub(crate) async fn state(home: &Home, id: &str) -> MailState {
+pub(crate) async fn state(home: &App, id: &str) -> MailState {
     state_of(&*thread(home, id)).await.unwrap()
 }
 
 /// What a thread asks.
-pub(crate) async fn asked(home: &Home, id: &str) -> Vec<(InterruptId, Json)> {
+pub(crate) async fn asked(home: &App, id: &str) -> Vec<(InterruptId, Json)> {
     let open: Vec<OpenQuestion> = thread(home, id).questions().await.unwrap();
     open.iter()
         .map(|open| (open.question.id, open.question.request.decode().unwrap()))
@@ -206,7 +208,7 @@ pub(crate) async fn asked(home: &Home, id: &str) -> Vec<(InterruptId, Json)> {
 }
 
 /// Answers the first question of a thread, and says how it came to rest.
-pub(crate) async fn answer(home: &Home, id: &str, answer: Json) -> Outcome {
+pub(crate) async fn answer(home: &App, id: &str, answer: Json) -> Outcome {
     let (question, _) = asked(home, id)
         .await
         .into_iter()
@@ -216,13 +218,13 @@ pub(crate) async fn answer(home: &Home, id: &str, answer: Json) -> Outcome {
 }
 
 pub(crate) async fn answer_to(
-    home: &Home,
+    home: &App,
     id: &str,
     question: InterruptId,
     answer: Json,
 ) -> Outcome {
     let rest = thread(home, id)
-        .answer("ada".to_owned(), vec![(question, answer)])
+        .answer_as("ada", vec![(question, answer)])
         .await
         .unwrap();
     rest.expect("nobody else runs it").outcome

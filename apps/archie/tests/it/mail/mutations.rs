@@ -145,7 +145,7 @@ async fn s15_an_answer_counts_once_and_for_its_own_thread_only() {
     let came = world.ingest(&home).await;
     let (one, _) = asked(&home, &came[0].thread).await.remove(0);
     let elsewhere = thread(&home, &came[1].thread)
-        .answer("eve".to_owned(), vec![(one, accept())])
+        .answer_as("eve", vec![(one, accept())])
         .await;
     assert!(elsewhere.is_err());
     assert_eq!(world.sent().len(), 0);
@@ -154,7 +154,7 @@ async fn s15_an_answer_counts_once_and_for_its_own_thread_only() {
         Outcome::Finished
     );
     let again = thread(&home, &came[0].thread)
-        .answer("eve".to_owned(), vec![(one, accept())])
+        .answer_as("eve", vec![(one, accept())])
         .await;
     assert!(again.is_err());
     assert_eq!(world.sent().len(), 1);

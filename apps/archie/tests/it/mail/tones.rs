@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use archie::agents::email_assistant::state::{Ended, Redraft};
+use archie_email_assistant::state::{Ended, Redraft};
 use serde_json::{Value as Json, json};
 use superstep::Outcome;
 
@@ -119,9 +119,9 @@ async fn a_copy_for_a_tone_does_nothing_whatever_the_model_wants() {
         let came = world.ingest(&home).await;
         let original = thread(&home, &came[0].thread);
         let wanted = json!({ "redraft": Redraft::Wanted("brief".to_owned()) });
-        let copied = original.copy_to("copy".to_owned(), None, Some(wanted));
+        let copied = original.copy_to("copy", None, Some(wanted));
         copied.await.unwrap();
-        let rest = thread(&home, "copy").resume().await.unwrap();
+        let rest = thread(&home, "copy").recover_or_resume().await.unwrap();
         assert_eq!(rest.outcome, Outcome::Finished);
         let copy = state(&home, "copy").await;
         assert!(matches!(copy.ended, Some(Ended::Drafted) | None));

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use archie::agents::sheet::book::{Content, read};
+use archie_sheet::book::{Content, read};
 use serde_json::{Value as Json, json};
 
 use super::kit::{place, python, sales, workbook};

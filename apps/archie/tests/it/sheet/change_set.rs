@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use archie::agents::sheet::book::{Content, Place, read};
+use archie_sheet::book::{Content, Place, read};
 use serde_json::json;
 
 use super::acceptance::with_sales;

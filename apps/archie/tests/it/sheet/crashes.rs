@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::{Arc, Mutex};
 
-use archie::agents::sheet::changes::Verdict;
-use archie::agents::sheet::keep::Keep;
-use archie::agents::sheet::state::GraphState;
-use archie::agents::sheet::tools::{Bench, Sandboxes};
-use archie::agents::sheet::{self, output, service};
-use archie::models::Models;
+use archie_agent::ModelRegistry;
+use archie_sheet::changes::Verdict;
+use archie_sheet::keep::Keep;
+use archie_sheet::state::GraphState;
+use archie_sheet::tools::{Bench, Sandboxes};
+use archie_sheet::{output, service};
 use serde_json::{Value as Json, json};
 use superstep::{Outcome, Runtime, Seq, Thread, ThreadId};
 use superstep_conformance::mortal::{Fate, Mortal};
 use superstep_sqlite::Sqlite;
 
-use super::kit::{COUNT, Fake, MODEL, code, order, sales, says, with_informer, workshop};
+use super::kit::{COUNT, Fake, MODEL, code, deps, order, sales, says, with_informer};
 use crate::deaths;
 
 /// What outlives every process: a database, a folder of workbooks, what the model was asked and what code was run.
@@ -62,7 +62,7 @@ impl World {
     fn thread(&self, fate: &Arc<Fate>) -> Thread<GraphState> {
         let sqlite = Sqlite::open(self.folder.path().join("threads.db")).unwrap();
         let store = Mortal::new(Arc::new(sqlite), fate.clone());
-        let models = Arc::new(Models::default());
+        let models = Arc::new(ModelRegistry::default());
         let replies = json!({ "replies": replies() });
         models.put(MODEL, deaths::model(self.folder.path(), fate, &replies));
         let sandboxes = Arc::new(Sandboxes::only(Arc::new(Fake::new(fate, &self.ran))));
@@ -70,7 +70,7 @@ impl World {
             sandboxes,
             keep: self.keep(),
         };
-        let graph = sheet::graph(&workshop(self.folder.path(), models), bench).unwrap();
+        let graph = archie_sheet::graph_with(&deps(self.folder.path(), models), bench).unwrap();
         let runtime = Runtime::new(store);
         runtime.register(&graph);
         runtime.thread(&graph, "t1").unwrap()

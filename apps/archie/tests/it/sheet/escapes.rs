@@ -4,7 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use archie::agents::sheet::sandbox::{Bubblewrap, End, Job, Limits, Python, Sandbox};
+use archie_sheet::sandbox::{Bubblewrap, End, Job, Limits, Python, Sandbox};
 
 use super::kit::python;
 

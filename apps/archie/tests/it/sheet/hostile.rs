@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use archie::agents::sheet::book::diff::diff;
-use archie::agents::sheet::book::patch::{NewCell, SheetEdits, patch};
-use archie::agents::sheet::book::{BookError, Content, guard, read};
-use archie::agents::sheet::changes::edits;
+use archie_sheet::book::diff::diff;
+use archie_sheet::book::patch::{NewCell, SheetEdits, patch};
+use archie_sheet::book::{BookError, Content, guard, read};
+use archie_sheet::changes::edits;
 
 use super::kit::{empty_parts, package, place, sales, workbook};
 

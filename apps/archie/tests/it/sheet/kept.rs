@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use archie::agents::sheet::book::{read, snapshot_id};
-use archie::agents::sheet::keep::{Keep, KeepError};
+use archie_sheet::book::{read, snapshot_id};
+use archie_sheet::keep::{Keep, KeepError};
 use serde_json::json;
 use superstep::ThreadId;
 

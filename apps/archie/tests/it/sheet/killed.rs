@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use archie::agents::sheet::book::{Content, read};
+use archie_sheet::book::{Content, read};
 
 use super::acceptance::{SHEET, replies, with_sales};
 use super::kit::{place, sales};

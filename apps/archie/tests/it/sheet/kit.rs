@@ -7,17 +7,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use archie::agents::sheet::book::patch::{NewCell, SheetEdits, patch};
-use archie::agents::sheet::book::{Content, Place, read};
-use archie::agents::sheet::keep::Keep;
-use archie::agents::sheet::sandbox::{End, Job, Kind, Limits, Outcome, Sandbox, SandboxError};
-use archie::agents::sheet::service::{self, Opened, Order};
-use archie::agents::sheet::state::{Actions, GraphState, InformerSpec};
-use archie::agents::sheet::tools::{Bench, Sandboxes};
-use archie::agents::sheet::{self};
-use archie::agents::{BoxFuture, Workshop};
-use archie::models::Models;
+use archie_agent::{AgentDeps, ModelRegistry};
+use archie_sheet::book::patch::{NewCell, SheetEdits, patch};
+use archie_sheet::book::{Content, Place, read};
+use archie_sheet::keep::Keep;
+use archie_sheet::sandbox::{End, Job, Kind, Limits, Outcome, Sandbox, SandboxError};
+use archie_sheet::service::{self, Opened, Order};
+use archie_sheet::state::{Actions, GraphState, InformerSpec};
+use archie_sheet::tools::{Bench, Sandboxes};
 use serde_json::{Value as Json, json};
+use superstep::checkpoint::BoxFuture;
 use superstep::checkpoint::Memory;
 use superstep::{Graph, Runtime, Stopped, Thread, ThreadId};
 use superstep_conformance::mortal::Fate;
@@ -208,10 +207,12 @@ pub(crate) struct Play {
 }
 
 /// What agents are made with, without a home.
-pub(crate) fn workshop(folder: &std::path::Path, models: Arc<Models>) -> Workshop {
+pub(crate) fn deps(folder: &std::path::Path, models: Arc<ModelRegistry>) -> AgentDeps {
     let store = Arc::new(superstep::store::MemoryStore::default());
-    Workshop {
-        settings: settings(folder),
+    AgentDeps {
+        data_folder: settings(folder).home,
+        prompts_folder: None,
+        model: None,
         models,
         store,
         spending: None,
@@ -240,7 +241,7 @@ impl Play {
     pub(crate) fn with(replies: Json) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let ran = Arc::default();
-        let models = Arc::new(Models::default());
+        let models = Arc::new(ModelRegistry::default());
         let script =
             Arc::new(Script::parse("test", &json!({ "replies": replies }).to_string()).unwrap());
         models.put(MODEL, script.clone());
@@ -250,7 +251,7 @@ impl Play {
             sandboxes,
             keep: keep.clone(),
         };
-        let graph = sheet::graph(&workshop(folder.path(), models), bench).unwrap();
+        let graph = archie_sheet::graph_with(&deps(folder.path(), models), bench).unwrap();
         let runtime = Runtime::new(Memory::default());
         runtime.register(&graph);
         Self {

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use archie::agents::sheet::book::{Content, Place, read};
+use archie_sheet::book::{Content, Place, read};
 use serde_json::{Value as Json, json};
 
 use super::kit::python;

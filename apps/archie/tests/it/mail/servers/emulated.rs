@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use archie::agents::email_assistant::google::Google;
-use archie::agents::email_assistant::mailbox::{Gmail, Mailbox};
+use archie_email_assistant::google::Google;
+use archie_email_assistant::mailbox::{Gmail, Mailbox};
 use free_ports::free_port;
 use serde_json::{Value as Json, json};
 use superstep_conformance::services;

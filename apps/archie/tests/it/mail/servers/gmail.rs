@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use archie::agents::email_assistant::email::Email;
-use archie::agents::email_assistant::mailbox::Which;
+use archie_email_assistant::email::Email;
+use archie_email_assistant::mailbox::Which;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use archie::agents::email_assistant::email::Email;
-use archie::agents::email_assistant::mailbox::{Access, Imap, Mailbox, Place, Which};
+use archie_email_assistant::email::Email;
+use archie_email_assistant::mailbox::{Access, Imap, Mailbox, Place, Which};
 use serde_json::json;
 use superstep_conformance::services;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};

@@ -7,10 +7,10 @@ mod imap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use archie::agents::email_assistant::email::Email;
-use archie::agents::email_assistant::mailbox::Mailbox;
-use archie::agents::email_assistant::state::Ended;
-use archie::home::Home;
+use archie::app::App;
+use archie_email_assistant::email::Email;
+use archie_email_assistant::mailbox::Mailbox;
+use archie_email_assistant::state::Ended;
 use futures_util::{StreamExt, stream};
 use serde_json::{Value as Json, json};
 use superstep::Outcome;
@@ -48,8 +48,10 @@ async fn live(
             .unwrap();
         let mut doubts = 0;
         match known {
-            None => drop(thread.start(input).await.unwrap()),
-            Some(_) if thread.questions().await.unwrap().is_empty() => drop(thread.resume().await),
+            None => drop(thread.start_or_recover(input).await.unwrap()),
+            Some(_) if thread.questions().await.unwrap().is_empty() => {
+                drop(thread.recover_or_resume().await)
+            }
             Some(_) => {}
         }
         loop {
@@ -146,7 +148,7 @@ fn sixteen(subject: impl Fn(usize) -> String, first: Vec<Json>) -> Json {
 }
 
 /// Takes sixteen mails in and answers every question: yes where that can be said.
-async fn taken_in_and_answered(world: &World, home: &Home) {
+async fn taken_in_and_answered(world: &World, home: &App) {
     let came = world.ingest(home).await;
     assert_eq!(came.len(), 16);
     for mail in &came {

@@ -1,0 +1,101 @@
+//! How a person uses the agent: an interview, and a file at its end.
+
+use std::path::{Path, PathBuf};
+
+use archie_agent::{AgentUi, Exit, InterruptRequest, Output, Terminal, UsageTotal, state_of};
+use serde_json::{Value as Json, json};
+use superstep::AnyThread;
+use superstep::checkpoint::BoxFuture;
+
+use super::ANALYSIS_INTERRUPT;
+use super::result::persist_final_output;
+use super::state::{AppState, Call};
+
+/// An interview, and a file at its end.
+#[derive(Debug)]
+pub(super) struct AnalyzeUi;
+
+impl AgentUi for AnalyzeUi {
+    fn describe(&self, interrupt: &InterruptRequest) -> String {
+        format!("Agent: {}", interrupt.words())
+    }
+
+    fn was_streamed(&self, interrupt: &InterruptRequest) -> bool {
+        interrupt.node == ANALYSIS_INTERRUPT
+    }
+
+    fn is_finished(&self, state: &Json) -> bool {
+        state["analysisOutput"] != json!("")
+    }
+
+    fn reopen(&self, state: &Json) -> Option<(&'static str, Json)> {
+        let is_stopped = !state["stopped"].is_null();
+        is_stopped.then(|| (ANALYSIS_INTERRUPT, json!({ "stopped": null })))
+    }
+
+    fn with_model(&self, _state: &Json, model: &str) -> Option<Json> {
+        Some(json!({ "modelName": model }))
+    }
+
+    fn finish<'a>(
+        &'a self,
+        output: &'a Output<'a>,
+        thread: &'a dyn AnyThread,
+    ) -> BoxFuture<'a, anyhow::Result<Exit>> {
+        Box::pin(finish(thread, output))
+    }
+}
+
+/// Shows the result and writes it beside the notes.
+async fn finish(thread: &dyn AnyThread, output: &Output<'_>) -> anyhow::Result<Exit> {
+    let state = get_final_output(thread).await?;
+    let terminal = output.terminal;
+    if state.stopped.is_some() {
+        let id = thread.id();
+        output.tell(&format!(
+            "stopped at the budget; everything is kept, `archie resume {id}` asks again"
+        ));
+        return Ok(Exit::Budget);
+    }
+    let folder = PathBuf::from(&state.inputs.folder);
+    let saved = persist_final_output(&state.analysis_output, &folder)?;
+    match output.json {
+        true => terminal.json(&report(&thread.id().to_string(), &state, &saved)),
+        false => {
+            display_final_output_to_user(&state.analysis_output, terminal);
+            terminal.line(&format!("saved {}", saved.display()));
+            terminal.line(&spent(&state.calls).to_string());
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns the state of a thread.
+pub async fn get_final_output(thread: &dyn AnyThread) -> anyhow::Result<AppState> {
+    state_of(thread).await
+}
+
+fn display_final_output_to_user(text: &str, terminal: &dyn Terminal) {
+    terminal.line("--- Final Analysis Output ---");
+    terminal.markdown(text);
+}
+
+fn report(thread: &str, state: &AppState, saved: &Path) -> Json {
+    json!({
+        "thread": thread,
+        "saved": saved.display().to_string(),
+        "output": state.analysis_output,
+        "findings": state.findings,
+        "degraded": state.degraded,
+        "calls": state.calls,
+    })
+}
+
+/// What the calls of an analysis took.
+fn spent(calls: &[Call]) -> UsageTotal {
+    let mut spent = UsageTotal::default();
+    for call in calls {
+        spent.add(call.usage, call.cost);
+    }
+    spent
+}

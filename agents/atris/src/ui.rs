@@ -1,0 +1,138 @@
+//! How a person uses the agent: approvals of writes, and an answer at its end.
+
+use archie_agent::{AgentUi, Exit, InterruptRequest, Output, state_of};
+use serde_json::{Value as Json, json};
+use superstep::AnyThread;
+use superstep::checkpoint::BoxFuture;
+
+use super::state::{AtrisState, OFTEN};
+use super::{answer, run_log, write};
+
+/// Approvals of writes, and an answer at its end.
+#[derive(Debug)]
+pub(super) struct AtrisUi {
+    /// Whether the update of each node is printed.
+    pub(super) debug: bool,
+}
+
+impl AgentUi for AtrisUi {
+    fn describe(&self, interrupt: &InterruptRequest) -> String {
+        write::describe(interrupt)
+    }
+
+    fn read_answer(&self, interrupt: &InterruptRequest, line: &str) -> Result<Json, String> {
+        read_outcome(interrupt, line).unwrap_or_else(|| interrupt.read(line))
+    }
+
+    fn prompt(&self, interrupt: &InterruptRequest) -> String {
+        match interrupt.kind.as_str() {
+            OUTCOME_UNKNOWN => "happened, call or response …: ".to_owned(),
+            _ => interrupt.prompt(),
+        }
+    }
+
+    /// The model only picks from lists.
+    fn streams_tokens(&self) -> bool {
+        false
+    }
+
+    fn is_finished(&self, state: &Json) -> bool {
+        state["query"].is_null()
+    }
+
+    fn with_model(&self, _state: &Json, model: &str) -> Option<Json> {
+        Some(json!({ "llm": model }))
+    }
+
+    fn finish<'a>(
+        &'a self,
+        output: &'a Output<'a>,
+        thread: &'a dyn AnyThread,
+    ) -> BoxFuture<'a, anyhow::Result<Exit>> {
+        Box::pin(finish(thread, output, self.debug))
+    }
+}
+
+/// What a person says of a call whose outcome is unknown, in a word.
+pub(super) fn read_outcome(
+    interrupt: &InterruptRequest,
+    line: &str,
+) -> Option<Result<Json, String>> {
+    let word = line.trim();
+    match (interrupt.kind.as_str(), word) {
+        (OUTCOME_UNKNOWN, "happened" | "call") => Some(Ok(json!({ "type": word }))),
+        _ => None,
+    }
+}
+
+async fn finish(thread: &dyn AnyThread, output: &Output<'_>, debug: bool) -> anyhow::Result<Exit> {
+    let state: AtrisState = state_of(thread).await?;
+    let written = run_log::last_run(thread).await?;
+    let wrote = |field: &str| {
+        written
+            .iter()
+            .rev()
+            .map(|written| &written.update[field])
+            .find(|value| !value.is_null())
+    };
+    let error = wrote("error").cloned();
+    let answer = state
+        .message_history
+        .last()
+        .map(|said| said.content.clone())
+        .unwrap_or_default();
+    if output.json {
+        output.terminal.json(&json!({
+            "thread": thread.id().to_string(),
+            "answer": answer,
+            "error": error,
+            "response": wrote("secondaryResponse").or_else(|| wrote("response")),
+            "bestApi": wrote("bestApi").map(|api| &api["id"]),
+            "parameters": wrote("parameters"),
+            "selectedHost": state.selected_host,
+            "notes": wrote("messages"),
+            "requests": written.iter().flat_map(|written| written.requests.clone()).collect::<Vec<_>>(),
+            "errors": frequency(&state),
+            "nodes": debug.then_some(&written),
+        }));
+    } else {
+        if debug {
+            written
+                .iter()
+                .for_each(|written| output.terminal.line(&run_log::line(written)));
+        }
+        for note in wrote("messages")
+            .and_then(Json::as_array)
+            .into_iter()
+            .flatten()
+        {
+            output.terminal.aside(&format!(
+                "note: {}",
+                answer::shown(note["content"].as_str().unwrap_or_default())
+            ));
+        }
+        output.terminal.line(&answer);
+        if debug {
+            state.error_frequency().iter().for_each(|(entry, count)| {
+                let often = if *count > OFTEN { "  (often)" } else { "" };
+                output.terminal.line(&format!(
+                    "{count:>4} × {}: {}{often}",
+                    entry.node, entry.error
+                ));
+            });
+        }
+        output.terminal.aside(&format!("thread {}", thread.id()));
+    }
+    Ok(if error.is_some() {
+        Exit::Failed
+    } else {
+        Exit::Done
+    })
+}
+
+fn frequency(state: &AtrisState) -> Json {
+    let counted = state.error_frequency();
+    counted.iter().map(|(entry, count)| json!({ "node": entry.node, "error": entry.error, "count": count, "often": *count > OFTEN })).collect()
+}
+
+const OUTCOME_UNKNOWN: &str = "outcome_unknown";

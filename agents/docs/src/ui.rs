@@ -1,0 +1,126 @@
+//! How a person uses the agent: gates, and pages at its end.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use archie_agent::printable::one_line;
+use archie_agent::{AgentUi, Exit, InterruptRequest, Output, state_of};
+use serde_json::{Value as Json, json};
+use superstep::AnyThread;
+use superstep::checkpoint::BoxFuture;
+
+use super::desk::Desk;
+use super::gate::{approval, gate};
+use super::scan::Progress;
+use super::state::DocsState;
+use super::{nodes, pages};
+
+/// Gates, and pages at its end.
+#[derive(Debug)]
+pub(super) struct DocsUi {
+    pub(super) desk: Arc<Desk>,
+}
+
+impl AgentUi for DocsUi {
+    fn describe(&self, interrupt: &InterruptRequest) -> String {
+        match interrupt.kind.as_str() {
+            "gate" => gate(&interrupt.request),
+            _ => interrupt.words(),
+        }
+    }
+
+    fn prompt(&self, interrupt: &InterruptRequest) -> String {
+        match interrupt.kind.as_str() {
+            "gate" => "accept, skip, add QUESTION or delete NUMBERS: ".to_owned(),
+            _ => interrupt.prompt(),
+        }
+    }
+
+    fn read_answer(&self, interrupt: &InterruptRequest, line: &str) -> Result<Json, String> {
+        match interrupt.kind.as_str() {
+            "gate" => approval(line).and_then(|approval| {
+                serde_json::to_value(approval).map_err(|error| error.to_string())
+            }),
+            _ => interrupt.read(line),
+        }
+    }
+
+    fn streams_tokens(&self) -> bool {
+        // Several agents talk at once.
+        false
+    }
+
+    fn is_finished(&self, state: &Json) -> bool {
+        !state["report"].is_null()
+    }
+
+    fn with_model(&self, _state: &Json, model: &str) -> Option<Json> {
+        Some(json!({ "modelName": model }))
+    }
+
+    fn finish<'a>(
+        &'a self,
+        output: &'a Output<'a>,
+        thread: &'a dyn AnyThread,
+    ) -> BoxFuture<'a, anyhow::Result<Exit>> {
+        Box::pin(finish(&self.desk, thread, output))
+    }
+}
+
+/// Writes the pages, and says what came out.
+async fn finish(desk: &Desk, thread: &dyn AnyThread, output: &Output<'_>) -> anyhow::Result<Exit> {
+    let state: DocsState = state_of(thread).await?;
+    let progress = Arc::new(Progress::default());
+    let tree = desk
+        .scans
+        .tree(&state.root, &state.options, &progress)
+        .await?;
+    let folder = PathBuf::from(&state.output);
+    let written = pages::write(&state, &tree, &folder)?;
+    // Whoever looks next looks at the tree as it is then.
+    desk.scans.forget(&state.root, &state.options);
+    for result in &state.results {
+        output.tell(&nodes::line(result));
+        for warning in &result.warnings {
+            output.terminal.aside(&format!("  {}", one_line(warning)));
+        }
+    }
+    let report = state.report.clone().unwrap_or_default();
+    let mut cost = superstep_llm::Cost::NanoDollars(0);
+    for result in &state.results {
+        cost = cost.plus(result.metadata.cost.unwrap_or(superstep_llm::Cost::Unknown));
+    }
+    output.tell(&format!(
+        "{} model calls, {} tokens in, {} out, cost {cost}",
+        report.calls, report.usage.input_tokens, report.usage.output_tokens
+    ));
+    match output.json {
+        true => output
+            .terminal
+            .json(&report_json(&thread.id().to_string(), &state, &written)),
+        false => output
+            .terminal
+            .line(&format!("saved {}", folder.join(pages::INDEX).display())),
+    }
+    let mut results = state.results.iter();
+    if results.any(|result| result.metadata.is_cut_short()) {
+        output
+            .tell("stopped at the budget; what there is is saved, and the next run makes the rest");
+        return Ok(Exit::Budget);
+    }
+    Ok(Exit::Done)
+}
+
+fn report_json(thread: &str, state: &DocsState, written: &[PathBuf]) -> Json {
+    let written: Vec<String> = written
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    json!({
+        "thread": thread,
+        "saved": written,
+        "results": state.results,
+        "scan": state.scan,
+        "report": state.report,
+    })
+}
