@@ -70,15 +70,8 @@ impl Desk {
     /// Runs it with these arguments and this on its input.
     pub(crate) fn run(&self, args: &[&str], input: &str) -> Ran {
         let mut command = self.command();
-        command
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut process = command.spawn().unwrap();
-        // It may have died before it read everything, which is what some tests are about.
-        let _ = process.stdin.take().unwrap().write_all(input.as_bytes());
-        Ran(process.wait_with_output().unwrap())
+        command.args(args);
+        Ran::of(command, input)
     }
 
     /// Runs it, and kills it with `kill -9` after a while. Says whether it was killed.
@@ -148,6 +141,18 @@ impl Desk {
 pub(crate) struct Ran(Output);
 
 impl Ran {
+    /// Runs a command to its end with this on its input.
+    pub(crate) fn of(mut command: Command, input: &str) -> Self {
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        // It may have died before it read everything, which is what some tests are about.
+        let _ = process.stdin.take().unwrap().write_all(input.as_bytes());
+        Self(process.wait_with_output().unwrap())
+    }
+
     pub(crate) fn out(&self) -> String {
         String::from_utf8_lossy(&self.0.stdout).into_owned()
     }

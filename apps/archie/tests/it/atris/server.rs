@@ -50,7 +50,15 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(answers: impl Fn(&Got) -> ServerReply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::start_at("127.0.0.1:0", answers)
+    }
+
+    /// At an address that something remembers.
+    pub(crate) fn start_at(
+        address: &str,
+        answers: impl Fn(&Got) -> ServerReply + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(address).unwrap();
         let port = listener.local_addr().unwrap().port();
         let got = Arc::new(Mutex::new(Vec::new()));
         let answers: Answers = Arc::new(answers);
