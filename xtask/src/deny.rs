@@ -12,6 +12,7 @@ use anyhow::{Context, bail};
 use serde_json::{Value as Json, json};
 
 use crate::advisories::{self, Advisory};
+use crate::programs::install_crate;
 use crate::workspace::{cache, cargo, in_words, output_of, program, root};
 
 /// What was typed.
@@ -23,7 +24,7 @@ pub(crate) struct DenyArgs {
 }
 
 pub(crate) fn run(args: &DenyArgs) -> anyhow::Result<()> {
-    let deny = install()?;
+    let deny = install_crate("cargo-deny", VERSION, &[])?;
     check_teeth(&deny)?;
     let database = find_database(args.offline)?;
     eprintln!("advisories: {}", database.in_words());
@@ -126,33 +127,6 @@ fn succeeds_within(command: &mut Command, limit: Duration) -> bool {
     let _ = child.kill();
     let _ = child.wait();
     false
-}
-
-/// Returns where cargo-deny is, after building it if it is not there. Quick to build rather than quick: it runs for seconds.
-fn install() -> anyhow::Result<PathBuf> {
-    let folder = cache()?
-        .join("programs")
-        .join(format!("cargo-deny-{VERSION}"));
-    let deny = folder.join("bin/cargo-deny");
-    if deny.is_file() {
-        return Ok(deny);
-    }
-    eprintln!("cargo-deny {VERSION} is built once, into the cache folder");
-    let mut command = cargo();
-    command
-        .args(["install", "cargo-deny", "--locked", "--version", VERSION])
-        .arg("--root")
-        .arg(&folder)
-        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
-        .env("CARGO_PROFILE_RELEASE_LTO", "off")
-        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
-        .env_remove("CARGO_TARGET_DIR");
-    let status = command.status();
-    let status = status.with_context(|| format!("`{}` cannot be started", in_words(&command)))?;
-    if !status.success() {
-        bail!("`{}` failed", in_words(&command));
-    }
-    Ok(deny)
 }
 
 /// A call of cargo-deny that lacks only what is to be checked. `folder` is for the files that it wants.

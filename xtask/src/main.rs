@@ -5,13 +5,17 @@
 
 mod advisories;
 mod bench;
+mod book;
 mod crash;
 mod deny;
 mod error_index;
 mod fuzz;
+mod markdown;
 mod metadata;
 mod pictures;
 mod prng;
+mod programs;
+mod prose;
 mod results;
 mod services;
 mod steps;
@@ -73,6 +77,8 @@ commands:
   services env                  print their addresses as lines that a shell takes in
   services drill                break a Restate cluster of its own, and say how long it takes to heal
   template                      do what `archie new` says, with the project that it makes
+  book                          build the pages as a book with mdBook and follow every link of it
+  prose [FILE...]               check spelling and grammar of pages, help texts and doc comments
   pictures                      take the pictures of archie in docs/pictures again
   error-index                   rewrite docs/errors/README.md from the pages beside it
   help                          print this
@@ -114,6 +120,8 @@ enum Command {
     BenchSide(Vec<String>),
     Services(services::Action),
     Template,
+    Book,
+    Prose(Vec<String>),
     Pictures,
     ErrorIndex,
 }
@@ -139,6 +147,8 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         }
         "services" => parse_services(parser),
         "template" => parse_alone(parser, Command::Template),
+        "book" => parse_alone(parser, Command::Book),
+        "prose" => parse_prose(parser),
         "pictures" => parse_alone(parser, Command::Pictures),
         "error-index" => parse_alone(parser, Command::ErrorIndex),
         unknown => Err(format!("there is no command `{unknown}`").into()),
@@ -242,6 +252,18 @@ fn parse_advisories(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error
     }
 }
 
+fn parse_prose(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut files = Vec::new();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Value(file) => files.push(file.string()?),
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Command::Prose(files))
+}
+
 /// `5-40`, the smaller number first.
 fn parse_range(text: &str) -> Result<Range<u64>, String> {
     let (start, end) = text.split_once('-').ok_or("use MIN-MAX")?;
@@ -342,6 +364,8 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::BenchSide(words) => bench::serve_side(words)?,
         Command::Services(action) => services::run(action)?,
         Command::Template => template::run()?,
+        Command::Book => book::run()?,
+        Command::Prose(files) => prose::run(&files)?,
         Command::Pictures => pictures::run()?,
         Command::ErrorIndex => error_index::write()?,
     }

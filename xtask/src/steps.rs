@@ -86,6 +86,8 @@ pub(crate) const STEPS: &[Step] = &[
             env: &[("RUSTDOCFLAGS", "-D warnings")],
         },
     ),
+    short("book", cargo(&["xtask", "book"])),
+    short("prose", cargo(&["xtask", "prose"])),
     short("features", Action::EachFeature),
     short("wasm", Action::Wasm),
     short("deny", cargo(&["xtask", "deny", "--json"])),

@@ -16,6 +16,7 @@ mod orphans;
 mod pages;
 mod printing;
 mod rust_code;
+mod scale;
 mod skipped_tests;
 mod user_folders;
 mod words;

@@ -135,7 +135,7 @@ impl OtlpBuilder {
         self.resource("openinference.project.name", name)
     }
 
-    /// Who sends. `superstep` unless said.
+    /// Sets the service name. Default: `superstep`.
     #[must_use]
     pub fn service(self, name: impl Into<String>) -> Self {
         self.resource("service.name", name)

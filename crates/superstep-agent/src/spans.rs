@@ -1,7 +1,7 @@
 //! Calls of models and tools as spans.
 //!
 //! Each is told twice: in the log, with the times that were recorded when it was made, for the thread's
-//! [trace](superstep_core::trace); and live, for whoever subscribes to `tracing` at level debug, with nothing in it that a
+//! [trace](superstep_core::trace); and live, for subscribers of `tracing` at level debug, with nothing in it that a
 //! person, a model or a tool said.
 
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,6 +1,6 @@
 //! What correct is, as code that runs.
 //!
-//! Whoever writes a [`Checkpointer`] or a [`Store`] runs the same suite that ours pass:
+//! If you write a [`Checkpointer`] or a [`Store`], run the same suite that ours pass:
 //! [`checkpointer`] and [`store`] hold a fresh one to every clause of its trait's docs and give a
 //! [`Report`]; [`node_cache`] does so for the results of nodes. A clause is a
 //! small async function named for the rule it checks, so a failure reads as a broken rule: `commit::stale_epoch_is_fenced`.
@@ -16,11 +16,11 @@
 //! block_on(checkpointer(async || Memory::new())).assert();
 //! ```
 //!
-//! Whoever writes a program that must survive being killed finds a process that dies at a chosen point in [`mortal`].
-//! Whoever needs a checkpointer that is like another one but for something writes that something, and has the rest written by
+//! For a program that must survive being killed, [`mortal`] is a process that dies at a chosen point.
+//! To change one thing about a checkpointer, write that one thing, and have the rest written by
 //! [`forward!`].
 //!
-//! Whoever keeps something of their own in a store, as `superstep-agent` keeps budgets, writes its clauses with [`clauses!`],
+//! If you keep something of your own in a store, as `superstep-agent` keeps budgets, write its clauses with [`clauses!`],
 //! [`ensure!`], [`ensure_eq!`] and [`ensure_refused!`], and gathers each [`Verdict`] in a [`Report`].
 //!
 //! What the suite does not see: rule 4 (durability) needs a power cut, and damaged bytes need a hand in

@@ -2,7 +2,7 @@
 //!
 //! A process is a future and what it was given. It comes to a *point* each time that it is about to do something outside of
 //! itself, or has just done it: each call of a [`Mortal`] store is two, and whatever else acts on the world says so with
-//! [`Fate::point`]. At the point of its [`Fate`] it stops for good, as a killed process does, and the future is dropped; what
+//! [`Fate::point`]. At the point of its [`Fate`] it stops permanently, as a killed process does, and the future is dropped; what
 //! the store has by then is all that the next one finds. Count the points of a calm life, then live once for each of them:
 //!
 //! ```

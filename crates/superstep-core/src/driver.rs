@@ -19,7 +19,7 @@ pub trait Door: Send + Sync {
 
 /// Something a node showed while it ran.
 ///
-/// A task may be run more than once: tried again, taken up after a crash, gone on with after an answer. Each such go shows
+/// A task may be run more than once: retried, recovered after a crash, resumed after an answer. Each such go shows
 /// everything again, and what an earlier one showed is void. [`Showing`](crate::run::Showing) is that rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LiveEvent {

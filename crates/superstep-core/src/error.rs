@@ -157,7 +157,7 @@ pub enum InvalidUpdate {
     /// A rule of the state's own, given with `#[state(check = path)]`.
     #[error("the update breaks a rule of the state: {rule}")]
     Rule {
-        /// The rule, in the words of whoever wrote it.
+        /// The rule, in its author's words.
         rule: String,
     },
 }
@@ -613,7 +613,7 @@ pub enum OpenError {
         /// The run.
         run: RunId,
     },
-    /// Nothing to go on with.
+    /// Nothing to resume.
     #[error("thread `{thread}` has nothing left to run; start it with an input")]
     NothingToRun {
         /// The thread.

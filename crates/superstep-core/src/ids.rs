@@ -337,7 +337,7 @@ impl fmt::Display for Seq {
     }
 }
 
-/// Rises whenever a thread is taken over. Whoever holds an older one can no longer write.
+/// Rises whenever a thread is taken over. The holder of an older one can no longer write.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]

@@ -15,7 +15,7 @@
 //! A number without a fraction is an integer however it is written: `1.0` is one. Numbers are equal if their values are.
 //!
 //! Other keywords (`format`, `pattern`, `not`, conditions, references to other documents by address, ...) are shown to
-//! whoever fills in the form and not enforced; a `$ref` that leads nowhere within the schema refuses every value. A schema
+//! the person who fills in the form and not enforced; a `$ref` that leads nowhere within the schema refuses every value. A schema
 //! is followed 64 levels deep and in 100,000 steps, so one that refers to itself ends.
 //!
 //! There is one checker because two would disagree, and it is ours because core takes no clock, no randomness and no

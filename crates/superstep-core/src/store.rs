@@ -328,7 +328,7 @@ pub enum StoreError {
 
 /// Returns the checksum that a store keeps with an item: a CRC-32 over the namespace, the key and the value as they are
 /// stored, each with its length. A value that was changed and a value that was moved to another key both fail it. It
-/// guards against damage; whoever can write to the database can also write a checksum.
+/// guards against damage; anyone with write access to the database can also write a checksum.
 pub fn item_checksum(namespace: &[u8], key: &[u8], value: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     for part in [namespace, key, value] {

@@ -39,7 +39,7 @@ impl Value {
         Self::encode_and_read_back(value).map(|encoded| encoded.value)
     }
 
-    /// Encodes something that will be read as plain JSON, by whoever asks for it.
+    /// Encodes something that will be read as plain JSON, by any reader.
     pub fn plain<T: Serialize + ?Sized>(value: &T) -> Result<Self, ValueError> {
         // Before it is JSON, for there a number that is not finite has become null.
         walk::check(value)?;
@@ -52,7 +52,7 @@ impl Value {
         Self::encode(&json)
     }
 
-    /// Encodes, and gives what a reader of the bytes will see, which is what the caller should go on with.
+    /// Encodes, and gives what a reader of the bytes will see, which is what the caller should use from here on.
     pub(crate) fn encode_and_read_back<T: Serialize + DeserializeOwned>(
         value: &T,
     ) -> Result<Encoded<T>, ValueError> {

@@ -5,7 +5,7 @@
 //! is a file, [`Cassette`] one that was recorded, and [`Retrying`] one that does not give up at once. [`structured::ask`] gets an
 //! answer in the form of a Rust type, [`fit::fit`] makes a conversation fit and says what it cut.
 //!
-//! This crate knows no graphs, and it never keeps a conversation: whoever asks brings all of it.
+//! This crate knows no graphs, and it never keeps a conversation: the caller brings all of it.
 //!
 //! ```
 //! use superstep_llm::{Message, Model, Request, Script};

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Message {
-    /// Instructions from whoever built the program.
+    /// Instructions from the program's author.
     System {
         /// What it says.
         content: Content,

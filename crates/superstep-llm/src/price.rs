@@ -1,7 +1,7 @@
 //! What tokens cost.
 //!
 //! Prices change and nobody tells a program. So every line has the day it was read and where, and a model without a line
-//! has a cost that is *unknown*, never nought.
+//! has a cost that is *unknown*, never zero.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -214,7 +214,7 @@ impl Tries {
     }
 }
 
-/// A script that does not fit its program is not mended by another model.
+/// A script that does not fit its program is not fixed by another model.
 fn is_our_fault(error: &ModelError) -> bool {
     matches!(
         error,

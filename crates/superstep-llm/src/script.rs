@@ -14,7 +14,7 @@
 //! that calls side by side find theirs. A request without a reply is an error, and so is a reply that nobody asked for
 //! ([`Script::finish`]).
 //!
-//! A program that is killed and goes on with a script needs to know what was said before: with a *ledger* (a second file)
+//! A program that is killed and continues a script needs to know what was said before: with a *ledger* (a second file)
 //! every request is written down with the reply that it got, the same request gets the same reply again, and the order goes
 //! on where it was. The ledger is also the list of every prompt.
 

@@ -1,7 +1,7 @@
 //! Keys and passwords.
 
 /// Something that must not be shown: it has no `Debug`, no `Display` and no `Serialize`, so it cannot get into a log, a
-/// prompt, a state or an error by accident. Whoever connects to a server takes it out, right there.
+/// prompt, a state or an error by accident. Only the code that connects to a server takes it out, right there.
 ///
 /// ```compile_fail
 /// let secret = superstep_llm::Secret::new("sk-1");

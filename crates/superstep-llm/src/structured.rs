@@ -48,7 +48,7 @@ pub async fn ask<T: JsonSchema + DeserializeOwned>(
     }
 }
 
-/// What [`ask`] does, for whoever asks the model in a way of their own: asks with [`Form::request`] and hands in what came,
+/// What [`ask`] does, for callers that ask the model in their own way: asks with [`Form::request`] and hands in what came,
 /// until there is an answer.
 pub struct Form<T, F> {
     model: ModelName,

@@ -138,7 +138,7 @@ impl Copy<'_> {
         Ok(B::unseal(&stored.body, self.from, stored.seq)?.seal(self.to, stored.seq))
     }
 
-    /// The line of the source, and the times too. Terms are bound to the tenant, so they are made anew.
+    /// The line of the source, and the times too. Terms are bound to the tenant, so they are made again.
     async fn line(&self) -> Result<(), Fault> {
         let sql = "SELECT graph, metadata, state, created, updated FROM listing WHERE thread = $1";
         let Some(row) = self.transaction.query_opt(sql, &[&self.source]).await? else {

@@ -1,8 +1,8 @@
 //! Whole threads into archives and out of them.
 //!
 //! An export reads everything as of one moment. An import is one transaction that first makes the thread's row:
-//! whoever wants the same name waits for that row, and finds the whole thread or none. Terms and indexes are made
-//! anew by the rows that are written.
+//! another writer of the same name waits for that row, and finds the whole thread or none. Terms and indexes are made
+//! again by the rows that are written.
 
 use superstep_core::checkpoint::format::Extensions;
 use superstep_core::checkpoint::{

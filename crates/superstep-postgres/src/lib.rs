@@ -21,7 +21,7 @@
 //! they were applied is not known, and the same commit may be tried again. New requests wait for the
 //! database to come back, for as long as [`Options::patience`].
 //!
-//! Tables lie in a schema of their own and are made and brought up to date by whoever connects
+//! Tables lie in a schema of their own and are made and brought up to date by the first process that connects
 //! first. For backups use `pg_dump --schema superstep`, or what else you use for your databases: all of it is
 //! in tables, and one transaction sees one moment.
 //!

@@ -5,7 +5,7 @@
 //! thread lies, the answer is remembered, and statements name the partitions themselves.
 //!
 //! None of it ever changes: a deleted thread keeps its row and its number. (Unless somebody puts an old backup under a
-//! process that runs. Statements compare the number too; what is not found by it is asked for anew.)
+//! process that runs. Statements compare the number too; what is not found by it is asked for again.)
 //!
 //! # How many texts there are
 //!
@@ -138,7 +138,7 @@ impl Places {
     }
 }
 
-/// So many at most, in two halves: what was not asked for while one half filled up is forgotten.
+/// A bounded cache in two halves. What nobody asks for until a half is full is forgotten.
 #[derive(Default)]
 struct Known {
     recent: HashMap<ThreadId, Place>,

@@ -5,7 +5,7 @@
 //! own. What needs several statements in one transaction gets a connection to itself
 //! ([`Pool::alone`]), for otherwise others' statements would land inside.
 //!
-//! A connection that breaks is made anew by the next request that wants it. The requests that were
+//! The next request that needs a broken connection opens it again. The requests that were
 //! under way on it fail, and nobody knows which of them were applied: their callers ask again.
 //! Reads are asked again here.
 
@@ -43,7 +43,7 @@ pub(crate) struct Pool {
 #[derive(Default)]
 struct Slot {
     link: Mutex<Option<Arc<Link>>>,
-    /// Held by whoever makes the connection anew, so that one does.
+    /// Held while a request reconnects, so that only one does.
     making: tokio::sync::Mutex<()>,
     busy: AtomicUsize,
 }

@@ -58,7 +58,7 @@ struct Desk {
 /// Whose records can share a statement.
 type Lane = (ThreadId, Epoch);
 
-/// A record, and the way back to whoever asked.
+/// A record, and the way back to the caller.
 struct Asked {
     task: Id,
     key: String,
@@ -132,7 +132,7 @@ impl Writer {
         }
     }
 
-    /// What goes out next. If that is nothing the lane is closed, under the same lock, so that nobody waits in it for good.
+    /// What goes out next. If that is nothing the lane is closed, under the same lock, so that no request waits in it forever.
     fn next_batch(&mut self) -> Option<Vec<Asked>> {
         let mut lanes = lock(&self.desk.lanes);
         let batch = lanes.get_mut(&self.lane).map(batch_of).unwrap_or_default();

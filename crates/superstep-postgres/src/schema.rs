@@ -206,7 +206,7 @@ const CHECKSUMS: u32 = 5;
 
 /// Brings the database to the newest schema.
 ///
-/// Each migration is one transaction that also writes its number, and whoever migrates holds a lock that
+/// Each migration is one transaction that also writes its number, and the migrating process holds a lock that
 /// ends with the transaction: a process that dies in the middle leaves the schema before, and of several that
 /// start at once one migrates and the others find it done.
 /// Gives the number of partitions that the schema has.

@@ -106,7 +106,7 @@ impl Restate {
         })
     }
 
-    /// How long a cluster that does not answer is asked again. Two minutes unless said.
+    /// Sets how long a cluster that does not answer is asked again. Default: two minutes.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.ingress.patience = patience;

@@ -37,7 +37,7 @@ pub(crate) struct Desk {
     /// Whether the clock of this machine was found wrong.
     pub(crate) skewed: AtomicBool,
     /// Requests that were read, because every segment and every task reads them again. By thread and id: a request
-    /// that was read for one thread is not there for another one, whoever names its id.
+    /// that was read for one thread is not there for another one, even for a caller that names its id.
     requests: Mutex<HashMap<(ThreadId, RunId), Arc<QueuedRequest>>>,
     /// What is broken on purpose.
     #[cfg(test)]

@@ -74,7 +74,7 @@ impl Ingress {
                 Err(error @ RestateError::Refused { .. }) => return Err(error),
                 Err(error) => error,
             };
-            // A call that was waited for for long was understood: the time that counts begins anew.
+            // A call that was waited for for long was understood: the time that counts begins again.
             if asked.elapsed() > LONGEST_WAIT {
                 silent_since = None;
             }
@@ -123,7 +123,7 @@ impl Ingress {
             return Ok(body);
         }
         let message = String::from_utf8_lossy(&body).into_owned();
-        // Refused by a worker, for good. Anything else may pass: no leader, no deployment yet, a node that starts.
+        // Refused by a worker, permanently. Anything else may pass: no leader, no deployment yet, a node that starts.
         let is_final = matches!(
             status,
             StatusCode::BAD_REQUEST | StatusCode::GONE | StatusCode::PAYLOAD_TOO_LARGE

@@ -2,7 +2,7 @@
 //!
 //! Distribution, one writer for each thread, timers, retries and failover are Restate's; this crate writes none of them.
 //! A thread is a virtual object of Restate's, a request to it is an invocation, and what an invocation does is journaled in
-//! segments of many supersteps. A pause ends the invocation: nothing waits in memory, and the thread goes on with
+//! segments of many supersteps. A pause ends the invocation: nothing waits in memory, and the thread continues with
 //! whatever version of the program is deployed when the answer comes. The store, which several processes share, is the only
 //! truth; Restate's journal holds ids and numbers, and nothing of the user's.
 //!

@@ -141,7 +141,7 @@ impl Worker {
         self
     }
 
-    /// How long what is under way may take when the worker is stopped. A minute unless said; what takes longer is cut and
+    /// How long what is under way may take when the worker is stopped. Default: a minute. What takes longer is cut and
     /// tried again by another worker.
     #[must_use]
     pub fn drain(mut self, drain: Duration) -> Self {

@@ -1,7 +1,7 @@
 //! Whole threads into archives and out of them.
 //!
 //! What is derived (the terms of the list, the indexes of open and overdue questions) is not read here: writing
-//! the rows makes it anew.
+//! the rows makes it again.
 
 use rusqlite::{Connection, params};
 use superstep_core::checkpoint::format::Extensions;

@@ -104,7 +104,7 @@ impl Fault {
 }
 
 /// Says what is wrong with the file if an error means that it is damaged, and not that it did not answer: the same
-/// request would fail in the same way for ever. Busy, locked, full and failing disks are not among them, for they pass.
+/// request would fail in the same way for ever. A busy or locked file and a full or failing disk are not damage: they may pass.
 fn damage(source: &(dyn Error + 'static)) -> Option<String> {
     if let Some(error) = source.downcast_ref::<rusqlite::Error>() {
         return damage_of(error);

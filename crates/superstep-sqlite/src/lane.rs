@@ -21,7 +21,7 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// A lane with a thread for each connection; whoever is idle takes the next request.
+    /// A lane with a thread for each connection; an idle thread takes the next request.
     pub(crate) fn new(connections: Vec<Connection>) -> io::Result<Self> {
         let (sender, requests) = mpsc::channel(WAITING_MAX);
         let mut lane = Self {

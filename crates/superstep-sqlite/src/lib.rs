@@ -11,7 +11,7 @@
 //!
 //! There is one connection that writes. Requests that arrive while it waits for the disk share the next
 //! transaction, and each that fails takes back only its own, so that a hundred runs cost the disk hardly more than
-//! one. A few are served by whoever asks, where the disk is quick; everything else by a thread, so that
+//! one. A few are served by the caller, where the disk is quick; everything else by a thread, so that
 //! no executor waits for long. Nothing is acknowledged before the transaction is on the disk
 //! (`synchronous = FULL`). Reads go to a few threads with read-only connections, which in WAL mode
 //! neither wait for the writer nor hold it up, and each sees one moment of the database. No async

@@ -7,7 +7,7 @@ use superstep_core::checkpoint::Head;
 use crate::fault::Fault;
 use crate::read::{self, Stand, number};
 
-/// Makes the row of a thread that is not there, or makes it anew where a deleted one is remembered.
+/// Makes the row of a thread that is not there, or makes it again where a deleted one is remembered.
 pub(crate) fn make(
     connection: &Connection,
     thread: &ThreadId,

@@ -216,7 +216,7 @@ fn set_up_writer(connection: &mut Connection, cache_kib: u32) -> Result<(), Faul
 fn set_up(connection: &Connection, cache_kib: u32) -> Result<(), Fault> {
     connection.pragma_update(None, "cache_size", -i64::from(cache_kib))?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    // A plan does not depend on what is bound to it; otherwise SQLite prepares a statement anew for new bounds.
+    // A plan does not depend on what is bound to it; otherwise SQLite prepares a statement again for new bounds.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
     Ok(())

@@ -1,4 +1,4 @@
-//! Something to do with a connection, and the way its result gets back to whoever asked.
+//! Something to do with a connection, and the way its result gets back to the caller.
 
 use std::sync::Arc;
 

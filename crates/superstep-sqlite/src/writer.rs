@@ -7,12 +7,12 @@
 //!
 //! # Who writes
 //!
-//! Whoever asks. A trip to another thread and back costs about as much as the disk, so the asker lets
+//! The caller. A trip to another thread and back costs about as much as the disk, so the asker lets
 //! everybody else on its executor ask first, and then serves what has come together. It does so only
 //! where that is quick. A crowd, a disk that was slow the last time, or another process that holds the
 //! database are left to a thread of ours, so that no executor waits for long.
 //!
-//! Nothing is forgotten: whoever lets go of the connection looks at the queue, and wakes the thread if
+//! Nothing is forgotten: the caller that releases the connection looks at the queue, and wakes the thread if
 //! it is not empty.
 
 use std::collections::VecDeque;
@@ -127,7 +127,7 @@ impl Drop for Writer {
     }
 }
 
-/// Whoever has asked sees to it that everything in the queue is served, also if it is dropped before it could serve.
+/// A caller makes sure that everything in the queue is served, also if it is dropped before it could serve.
 struct Asker<'a> {
     desk: &'a Desk,
 }

@@ -31,7 +31,7 @@ pub enum Event {
     /// replaced before they came here are not given at all.
     Live(LiveEvent),
     /// Whatever this task has shown live is void: it failed and is tried again, or runs again after a crash or an answer, and
-    /// shows everything anew.
+    /// shows everything again.
     Replaced {
         /// The task.
         task: TaskId,
@@ -207,7 +207,7 @@ impl Events {
             }
         }
         self.after = stored.seq;
-        // A fork says where the thread goes on from; how it looks there is read anew.
+        // A fork says where the thread goes on from; how it looks there is read again.
         let forked = entry
             .changes
             .iter()

@@ -9,13 +9,13 @@ use crate::runtime::Runtime;
 impl Runtime {
     /// Everything a thread is, as of one moment, to be kept or to be moved to another store with [`Runtime::import`].
     ///
-    /// The thread stays where it is and may go on there. Whoever moves it stops those who run it first, for instance with
+    /// The thread stays where it is and may go on there. Before you move it, stop the workers that run it, for instance with
     /// [`Runtime::drain`].
     pub async fn export(&self, thread: &ThreadId) -> Result<Archive, DriveError> {
         Ok(self.local.store().export(thread).await?)
     }
 
-    /// Makes a thread out of an archive. It is called as before, waits for the same answers, and goes on with the next
+    /// Makes a thread out of an archive. It is called as before, waits for the same answers, and continues with the next
     /// [`Thread::resume`](crate::Thread::resume), [`Thread::answer`](crate::Thread::answer) or [`Runtime::recover`];
     /// what was done before the move is not done again.
     ///

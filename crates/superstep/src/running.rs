@@ -146,7 +146,7 @@ impl Running {
         self.ended.pop_front()
     }
 
-    /// Kept here until it is asked for, so that it is not lost if whoever waits for the next one is dropped.
+    /// Kept here until it is asked for, so that it is not lost if the future that waits for the next one is dropped.
     fn note_ended(&mut self, ended: (TaskId, TaskEnd)) {
         self.handles.remove(&ended.0);
         self.ended.push_back(ended);

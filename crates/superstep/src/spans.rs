@@ -1,7 +1,7 @@
-//! Live spans of runs, supersteps and nodes, for whoever subscribes to `tracing` at level debug. They hold ids and names,
+//! Live spans of runs, supersteps and nodes, for subscribers of `tracing` at level debug. They hold ids and names,
 //! nothing of the user's. Without a subscriber each is one look at a number.
 //!
-//! A run that is taken up elsewhere is another live span there: what is one over processes and pauses is the thread's
+//! A run that is resumed elsewhere is another live span there: what is one over processes and pauses is the thread's
 //! [trace](superstep_core::trace), which is read from its log.
 
 use superstep_core::Run;

@@ -105,13 +105,13 @@ impl<S: State> Thread<S> {
         self.run(ThreadRequest::Resume).await
     }
 
-    /// Goes on with a run whose process died, or that was drained. A run that is still alive elsewhere loses the thread.
+    /// Resumes a run whose process died, or that was drained. A run that is still alive elsewhere loses the thread.
     pub async fn recover(&self) -> Result<Stopped<S>, DriveError> {
         self.run(ThreadRequest::Recover).await
     }
 
-    /// Goes on with whatever the thread was doing, or starts it if it was doing nothing: what a program says when it
-    /// comes up. A run that failed, was cancelled or reached its limit is gone on with, too.
+    /// Resumes whatever the thread was doing, or starts it if it was idle: what a program calls when it
+    /// comes up. A run that failed, was cancelled or reached its limit is resumed, too.
     pub async fn start_or_recover(&self, input: S::Update) -> Result<Stopped<S>, DriveError> {
         let loaded = self.runtime.local.store().load(&self.id).await?;
         match loaded.map_or(Status::Idle, |loaded| loaded.head.status) {
@@ -206,7 +206,7 @@ impl<S: State> Thread<S> {
     }
 
     /// Answers one question and goes on. Exactly one answer to a question wins; every other caller is told
-    /// [`CheckpointError::NotOpen`]. None means that the thread is running and whoever runs it goes on with the answer.
+    /// [`CheckpointError::NotOpen`]. None means that the thread is running and its owner continues with the answer.
     pub async fn answer(
         &self,
         interrupt: InterruptId,

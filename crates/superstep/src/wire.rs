@@ -39,7 +39,7 @@ pub enum Notice {
 /// Notices of one thread, until it is dropped.
 pub trait Subscription: Send + Sync {
     /// What is heard next. May be dropped and called again without losing anything. Waits for as long as the wire is silent
-    /// or broken: whoever calls it looks at the log in between.
+    /// or broken: callers look at the log in between.
     fn next(&mut self) -> BoxFuture<'_, Heard>;
 
     /// Whether entries are heard of right now, whichever process makes them. If not, the log is looked at often.

@@ -17,7 +17,7 @@ pub(super) const RESULTS_OF_RESTATE: &str = "results/bench-restate.json";
 const PAGE: &str = "docs/benchmarks.md";
 const PLOTS: &str = "docs/benchmarks";
 
-/// Writes the page and its plots anew.
+/// Writes the page and its plots again.
 pub(super) fn write() -> anyhow::Result<()> {
     for (path, text) in files()? {
         let path = root().join(path);
@@ -68,59 +68,85 @@ fn page(results: &Json) -> String {
     if results["quick"] == true {
         page.push_str(words::QUICK);
     }
-    page.push_str(&goals(results));
-    page.push_str(&machine(results));
-    page.push_str(words::METHOD);
+    page.push_str(&beside_peers(results));
     for bench in list(&results["benches"]) {
         page.push_str(&section(bench));
     }
+    page.push_str(&missed_goals(results));
+    page.push_str(&met_goals(results));
+    page.push_str(words::METHOD);
     page.push_str(words::FAIRNESS);
+    page.push_str(&machine(results));
     page.push_str(words::REPEAT);
     page
 }
 
-/// Every goal with its figure; what was missed comes first, in words.
-fn goals(results: &Json) -> String {
-    let rows = || list(&results["benches"]).flat_map(|bench| list(&bench["rows"]));
-    let judged: Vec<&Json> = rows().filter(|row| !row["goal"].is_null()).collect();
+/// What the page opens with: figures of ours next to those of other runtimes.
+fn beside_peers(results: &Json) -> String {
+    let is_peer = |row: &&Json| {
+        let against = text(&row["against"]);
+        let mut sides = list(&results["benches"]).flat_map(|bench| list(&bench["measured"]));
+        kind(against) == Kind::Peer && sides.any(|measured| measured["side"] == against)
+    };
+    let mut part = "\n## Results\n\n".to_owned();
+    part.push_str("| work | figure | ours | against | theirs | ratio |\n");
+    part.push_str("| --- | --- | ---: | --- | ---: | ---: |\n");
+    for row in judged(results).into_iter().filter(is_peer) {
+        part.push_str(&format!("| {} |\n", cells(row).join(" | ")));
+    }
+    part.push_str(words::RESULTS);
+    part
+}
+
+/// The rows that have a goal.
+fn judged(results: &Json) -> Vec<&Json> {
+    let rows = list(&results["benches"]).flat_map(|bench| list(&bench["rows"]));
+    rows.filter(|row| !row["goal"].is_null()).collect()
+}
+
+fn cells(row: &Json) -> [String; 6] {
+    [
+        text(&row["work"]).to_owned(),
+        text(&row["unit"]).to_owned(),
+        figure(&row["ours"]),
+        text(&row["against"]).to_owned(),
+        figure(&row["theirs"]),
+        ratio(&row["ratio"]),
+    ]
+}
+
+fn missed_goals(results: &Json) -> String {
+    let judged = judged(results);
     let missed: Vec<&&Json> = judged.iter().filter(|row| row["met"] == false).collect();
     let mut part = format!(
-        "\n## Goals\n\n{} of {} goals are met.",
-        judged.len() - missed.len(),
+        "\n## Missed goals\n\n{} of {} goals are missed.",
+        missed.len(),
         judged.len()
     );
-    if !missed.is_empty() {
-        part.push_str(" Missed:\n");
-        for row in missed {
-            part.push_str(&format!(
-                "\n- {}: {} {}{}; wanted: {}",
-                text(&row["work"]),
-                figure(&row["ours"]),
-                text(&row["unit"]),
-                beside(row),
-                text(&row["goal"])
-            ));
-        }
-    }
-    part.push_str("\n\n| work | figure | ours | against | theirs | ratio | wanted | |\n");
-    part.push_str("| --- | --- | ---: | --- | ---: | ---: | --- | --- |\n");
-    for row in judged {
-        let cells = [
-            text(&row["work"]).to_owned(),
-            text(&row["unit"]).to_owned(),
+    part.push_str(if missed.is_empty() { "" } else { "\n" });
+    for row in missed {
+        part.push_str(&format!(
+            "\n- {}: {} {}{}; goal: {}",
+            text(&row["work"]),
             figure(&row["ours"]),
-            text(&row["against"]).to_owned(),
-            figure(&row["theirs"]),
-            ratio(&row["ratio"]),
-            text(&row["goal"]).to_owned(),
-            if row["met"] == true {
-                "met"
-            } else {
-                "**missed**"
-            }
-            .to_owned(),
-        ];
-        part.push_str(&format!("| {} |\n", cells.join(" | ")));
+            text(&row["unit"]),
+            beside(row),
+            text(&row["goal"])
+        ));
+    }
+    part.push('\n');
+    part
+}
+
+fn met_goals(results: &Json) -> String {
+    let mut part = "\n## Met goals\n\n".to_owned();
+    part.push_str("| work | figure | ours | against | theirs | ratio | goal |\n");
+    part.push_str("| --- | --- | ---: | --- | ---: | ---: | --- |\n");
+    for row in judged(results) {
+        if row["met"] == true {
+            let goal = text(&row["goal"]);
+            part.push_str(&format!("| {} | {goal} |\n", cells(row).join(" | ")));
+        }
     }
     part
 }
@@ -137,12 +163,12 @@ fn beside(row: &Json) -> String {
 }
 
 fn machine(results: &Json) -> String {
-    let mut part = "\n## The machine, and the versions\n\n| | |\n| --- | --- |\n".to_owned();
+    let mut part = "\n## Machine and versions\n\n| | |\n| --- | --- |\n".to_owned();
     for (name, value) in fields(&results["machine"]).chain(fields(&results["versions"])) {
         let value = value
             .as_str()
             .map_or_else(|| value.to_string(), str::to_owned);
-        part.push_str(&format!("| {name} | {value} |\n"));
+        part.push_str(&format!("| {name} | `{value}` |\n"));
     }
     let commit = results["commit"].as_str().unwrap_or("none");
     let dirty = if results["dirty"] == true {
@@ -151,7 +177,7 @@ fn machine(results: &Json) -> String {
         ""
     };
     part.push_str(&format!(
-        "| commit | {}{dirty} |\n",
+        "| commit | `{}`{dirty} |\n",
         commit.get(..12).unwrap_or(commit)
     ));
     part

@@ -5,24 +5,16 @@ use std::path::Path;
 
 use super::assert_tidy;
 use super::files;
+use crate::markdown::{is_elsewhere, links};
 use crate::workspace::root;
 
 /// Links to files that are not there. `folder` is where the page is.
 fn broken_links(page: &str, folder: &Path) -> Vec<String> {
     let mut broken = Vec::new();
-    let mut in_code = false;
-    for line in page.lines() {
-        if line.trim_start().starts_with("```") {
-            in_code = !in_code;
-        }
-        let targets = line.split("](").skip(1);
-        for target in targets.filter(|_| !in_code) {
-            let target = target.split(')').next().unwrap_or_default();
-            let is_elsewhere = target.contains("://") || target.starts_with('#');
-            let path = target.split('#').next().unwrap_or_default();
-            if !is_elsewhere && !path.is_empty() && !folder.join(path).exists() {
-                broken.push(target.to_owned());
-            }
+    for (_, link) in links(page) {
+        let path = link.split('#').next().unwrap_or_default();
+        if !is_elsewhere(&link) && !path.is_empty() && !folder.join(path).exists() {
+            broken.push(link);
         }
     }
     broken

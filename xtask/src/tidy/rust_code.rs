@@ -6,15 +6,7 @@ pub(super) fn code_only(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut at = 0;
     while at < bytes.len() {
-        let after_word = at > 0 && is_word(bytes[at - 1]);
-        let end = match bytes[at] {
-            b'/' if bytes[at..].starts_with(b"//") => find(bytes, at, b"\n"),
-            b'/' if bytes[at..].starts_with(b"/*") => end_of_block_comment(bytes, at),
-            b'"' => end_of_string(bytes, at + 1),
-            b'r' | b'b' | b'c' if !after_word => end_of_prefixed_string(bytes, at).unwrap_or(at),
-            b'\'' => end_of_char(bytes, at).unwrap_or(at),
-            _ => at,
-        };
+        let end = end_of_comment_or_literal(bytes, at).unwrap_or(at);
         if end == at {
             code.push(if bytes[at].is_ascii() {
                 char::from(bytes[at])
@@ -32,6 +24,36 @@ pub(super) fn code_only(text: &str) -> String {
         }
     }
     code
+}
+
+/// The string literals of a text as they are written, quotes included, each with the line that it begins in.
+pub(super) fn strings(text: &str) -> Vec<(usize, &str)> {
+    let bytes = text.as_bytes();
+    let mut strings = Vec::new();
+    let (mut at, mut line) = (0, 1);
+    while at < bytes.len() {
+        let end = end_of_comment_or_literal(bytes, at).unwrap_or(at + 1);
+        let part = &bytes[at..end];
+        if part.len() > 1 && !matches!(part[0], b'/' | b'\'') {
+            strings.push((line, &text[at..end]));
+        }
+        line += part.iter().filter(|byte| **byte == b'\n').count();
+        at = end;
+    }
+    strings
+}
+
+/// Where what begins here ends; none if it is code.
+fn end_of_comment_or_literal(bytes: &[u8], at: usize) -> Option<usize> {
+    let after_word = at > 0 && is_word(bytes[at - 1]);
+    match bytes[at] {
+        b'/' if bytes[at..].starts_with(b"//") => Some(find(bytes, at, b"\n")),
+        b'/' if bytes[at..].starts_with(b"/*") => Some(end_of_block_comment(bytes, at)),
+        b'"' => Some(end_of_string(bytes, at + 1)),
+        b'r' | b'b' | b'c' if !after_word => end_of_prefixed_string(bytes, at),
+        b'\'' => end_of_char(bytes, at),
+        _ => None,
+    }
 }
 
 /// The words of a text: runs of letters, digits and `_`, each with its place.
@@ -148,6 +170,20 @@ fn comments_and_literals_are_blanked_and_code_stays() {
         ["a", "f", "<'life>", "rb", "for", "bar"]
     );
     assert_eq!(code.lines().count(), text.lines().count());
+}
+
+#[test]
+fn strings_are_found_with_their_lines() {
+    let text = "a(\"b \\\" c\");\n// \"d\"\n'\"' r#\"e \"f\" é\"# \"g\nh\" i";
+    let found = strings(text);
+    assert_eq!(
+        found,
+        [
+            (1, "\"b \\\" c\""),
+            (3, "r#\"e \"f\" é\"#"),
+            (3, "\"g\nh\"")
+        ]
+    );
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn list(faults: &[ToolFault]) -> String {
 }
 
 impl AgentBuilder {
-    /// The name of its graph. `agent` unless said.
+    /// Sets the name of the graph. Default: `agent`.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
@@ -112,7 +112,7 @@ impl AgentBuilder {
         self
     }
 
-    /// How often the model is asked for one message of a person, at most; 25 times unless said. The last time it gets no
+    /// Limits the model calls for one message of a person. Default: 25. The last time it gets no
     /// tools and must answer with what there is; the state then says [`Ended::StepLimit`].
     #[must_use]
     pub fn step_limit(mut self, model_calls: u32) -> Self {
@@ -141,8 +141,8 @@ impl AgentBuilder {
         self
     }
 
-    /// How often the model is asked again that gave no answer. Once unless said: models that
-    /// [`superstep_llm::open`] gives try again by themselves.
+    /// Sets when and how often a model call that failed is retried. Default: one attempt, because models that
+    /// [`superstep_llm::open`] returns retry by themselves.
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = Some(policy);

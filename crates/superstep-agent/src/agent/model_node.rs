@@ -103,7 +103,7 @@ impl ModelNode {
         name_calls(&mut reply.answer.tool_calls, messages, cx);
         let mut said = vec![ChatMessage::new(reply.message(), labels.clone())];
         if last {
-            // It was told that there are no tools. A call without a result would spoil the conversation for good.
+            // It was told that there are no tools. A call without a result would spoil the conversation permanently.
             let unmade = reply.answer.tool_calls.iter().map(|call| {
                 let why = Message::tool_error(call, "not called: the limit of steps was reached");
                 ChatMessage::new(why, labels.clone())

@@ -1,4 +1,4 @@
-//! The arithmetic of one budget. No store, no clock: whoever calls brings both.
+//! The arithmetic of one budget. No store, no clock: the caller brings both.
 
 use std::collections::BTreeMap;
 
@@ -125,7 +125,7 @@ impl Account {
         self.reserved.remove(key).is_some()
     }
 
-    /// Raises limits, for good. What was spent stays spent. Raising to the same once more changes nothing, so
+    /// Raises limits permanently. What was spent stays spent. Raising to the same once more changes nothing, so
     /// that a node which runs again after the answer of a person may do so.
     pub fn raise(&mut self, limits: &Limits) {
         self.raised = std::mem::take(&mut self.raised).or_higher(limits);

@@ -110,7 +110,7 @@ impl Budgets {
         Ok(())
     }
 
-    /// Raises limits of one scope, for good, also for other programs that have lower ones.
+    /// Raises limits of one scope permanently, also for other programs that have lower ones.
     /// See [`Account::raise`].
     pub async fn raise(
         &self,
@@ -138,7 +138,7 @@ impl Budgets {
         item.map_or(Ok(Account::default()), |item| read(scope, item.value))
     }
 
-    /// Deletes the account of a scope that is over, such as a run that ended for good. What goes on there
+    /// Deletes the account of a scope that is over, such as a run that ended permanently. What goes on there
     /// afterwards begins at nothing.
     pub async fn forget(&self, scope: &Scope) -> Result<(), BudgetError> {
         let (namespace, key) = scope.address()?;

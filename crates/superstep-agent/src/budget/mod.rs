@@ -10,7 +10,7 @@
 //! the same call is made again under its key, the first one is taken as spent and the second must fit beside it.
 //!
 //! A limit that is reached is no failure. [`BudgetError::Reached`] says which limit of which scope, and by how
-//! much; whoever asked turns it into a question to a person, and goes on where it stopped once the limit was
+//! much; the caller turns it into a question to a person, and continues where it stopped once the limit was
 //! [raised](Budgets::raise).
 //!
 //! Not here: what a call costs (an estimate and a price are the business of those who call), and when to ask.

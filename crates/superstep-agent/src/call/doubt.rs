@@ -58,7 +58,7 @@ pub(super) async fn ask(
         "choices": [
             { "type": "happened", "means": "It happened. `result` may say what it gave." },
             { "type": "call", "means": "It did not happen: call it." },
-            { "type": "result", "means": "Do not call it. Go on with `result`." },
+            { "type": "result", "means": "Do not call it. Continue with `result`." },
         ],
     });
     let schema = json!({

@@ -4,7 +4,7 @@
 //! So its list of tools is pinned: [`Server::tools`] gives them only if the [digest](Server::digest) of the list is the one
 //! that was accepted, and the model is told what was accepted, whatever the server says later. Their class is
 //! [`Class::Unsafe`](crate::Class::Unsafe) (the protocol knows no keys; ours goes along in `_meta` for servers that look), and their results
-//! are [untrusted](superstep_core::Label::UNTRUSTED). Hints of the server about its tools are not believed; whoever knows a
+//! are [untrusted](superstep_core::Label::UNTRUSTED). Hints of the server about its tools are not believed; a caller that knows a
 //! tool better says so:
 //!
 //! ```no_run

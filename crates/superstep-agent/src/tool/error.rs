@@ -5,7 +5,7 @@ use std::fmt;
 /// Why a tool gave nothing.
 ///
 /// The one question that matters is whether the effect may have happened. Any other error becomes one that may, by `?`:
-/// whoever knows better says [`ToolError::failed`].
+/// a tool that knows better returns [`ToolError::failed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolError {
     pub(crate) why: String,

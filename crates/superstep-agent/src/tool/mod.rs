@@ -198,7 +198,7 @@ impl Tool {
         self
     }
 
-    /// Which labels of its arguments it takes without asking. Unless said, it asks for every label, but for a tool that
+    /// Which labels of its arguments it takes without asking. By default it asks for every label, but for a tool that
     /// only reads `untrusted` ones: what strangers wrote cannot make it change anything.
     #[must_use]
     pub fn takes(mut self, policy: Policy) -> Self {
@@ -221,7 +221,7 @@ impl Tool {
     }
 
     /// How often it is called at most before a person is asked, and how long is waited before the second time (then
-    /// twice as long each time). For classes that may be called again; 3 times and 100 ms unless said.
+    /// twice as long each time). For classes that may be called again. Default: 3 times, 100 ms.
     #[must_use]
     pub fn tries(mut self, tries_max: u32, wait: Duration) -> Self {
         self.tries_max = tries_max.max(1);
@@ -229,7 +229,7 @@ impl Tool {
         self
     }
 
-    /// How long the receiver of a keyed tool remembers a key; none for ever. 24 hours unless said. A call that may have
+    /// How long the receiver of a keyed tool remembers a key; none for ever. Default: 24 hours. A call that may have
     /// been made longer ago than that is not made again but asked about, as if the tool were unsafe.
     #[must_use]
     pub fn key_lifetime(mut self, lifetime: Option<Duration>) -> Self {

@@ -347,7 +347,7 @@ pub(super) async fn bare_claim_makes_a_thread(db: &dyn Checkpointer) -> Verdict 
     ensure_eq!(
         head(db, &owner.thread).await?,
         next.head,
-        "the head of a deleted thread that was claimed anew"
+        "the head of a deleted thread that was claimed again"
     );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Questions and answers: the first valid answer is stored once, whoever else tries.
+//! Questions and answers: the first valid answer is stored once, however many callers try.
 
 use serde_json::{Value as Json, json};
 use superstep_core::checkpoint::{
@@ -638,7 +638,7 @@ pub(super) async fn answer_that_races_a_pause_is_not_lost(db: &dyn Checkpointer)
             None => ensure_eq!(status, Status::Paused, "the status after a pause"),
         }
         let found = db.unfinished(100).await?.contains(&owner.thread);
-        ensure!(found, "a thread has an answer that nobody takes up");
+        ensure!(found, "a thread has an answer that no driver resumes");
     }
     Ok(())
 }

@@ -238,7 +238,7 @@ pub(super) async fn imported_thread_is_unfinished_as_before(db: &dyn Checkpointe
     waits.save(&from, waits.pause(&[1])).await?;
     moved(&from, db, &waits.thread).await?;
     let wanted = vec![thread("answered"), thread("running")];
-    ensure_eq!(db.unfinished(10).await?, wanted, "what must be taken up");
+    ensure_eq!(db.unfinished(10).await?, wanted, "what must be resumed");
     Ok(())
 }
 
@@ -318,7 +318,10 @@ pub(super) async fn epoch_goes_on_after_an_import(db: &dyn Checkpointer) -> Verd
     ensure_refused!(result, Fenced { .. }, "a start that expects no thread");
     let mut next = owner.clone();
     next.save(db, next.claim()).await?;
-    ensure!(next.head.epoch > owner.head.epoch, "the epoch began anew");
+    ensure!(
+        next.head.epoch > owner.head.epoch,
+        "the epoch began again at its start"
+    );
     let result = db.save(&owner.step()).await;
     ensure_refused!(result, Fenced { .. }, "a step of the owner before the move");
     let result = db.record(&owner.record(1, "late", json!(1))).await;
@@ -420,7 +423,7 @@ pub(super) async fn import_keeps_owners_of_a_deleted_thread_out(db: &dyn Checkpo
     let back = db.export(&former.thread).await?;
     ensure!(
         back.head.epoch > deleted.epoch,
-        "whoever saw that it is deleted does not see that it is back"
+        "a reader who saw that it is deleted does not see that it is back"
     );
     ensure!(archive.is_same_thread(&back), "another thread came back");
     let result = db.save(&former.step()).await;

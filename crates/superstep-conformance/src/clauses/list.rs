@@ -1,4 +1,4 @@
-//! The lists: threads, questions, and what a restarted driver must take up.
+//! The lists: threads, questions, and what a restarted driver must resume.
 
 use std::collections::BTreeSet;
 

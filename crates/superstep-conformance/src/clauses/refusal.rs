@@ -1,4 +1,4 @@
-//! What a refusal says: whoever is refused learns from the error's fields what stood in the way.
+//! What a refusal says: the caller learns from the error's fields what stood in the way.
 
 use serde_json::json;
 use superstep_core::Seq;

@@ -94,7 +94,7 @@ pub(super) async fn tenants_are_apart_in_lists(db: &dyn Checkpointer) -> Verdict
     ensure_eq!(
         unfinished,
         all,
-        "the threads of all tenants that a driver takes up"
+        "the threads of all tenants that a driver resumes"
     );
     Ok(())
 }

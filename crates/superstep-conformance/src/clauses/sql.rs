@@ -82,7 +82,7 @@ pub(super) async fn common_value_is_paged_from_the_newest_on(db: &dyn Database) 
     Ok(())
 }
 
-/// Neither loaded nor left out: every way of reading it names it. The item next to it is as it was, and whoever deletes and
+/// Neither loaded nor left out: every way of reading it names it. The item next to it is as it was, and a caller that deletes and
 /// writes the damaged one has a sound one again.
 pub(super) async fn item_with_a_flipped_byte_is_not_loaded(db: &dyn Database) -> Verdict {
     let items = db.items();
@@ -165,7 +165,7 @@ pub(super) async fn parked_thread_is_small(db: &dyn Database) -> Verdict {
     let most = db.costs().parked_thread;
     ensure!(
         each <= most,
-        "a parked thread costs {each} bytes, {most} at most"
+        "a paused thread costs {each} bytes, {most} at most"
     );
     Ok(())
 }

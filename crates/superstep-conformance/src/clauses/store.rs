@@ -1168,7 +1168,7 @@ fn random_namespaces(random: &mut Prng, count: usize) -> Vec<Namespace> {
     some.into_iter().collect()
 }
 
-/// Few and alike, so that prefixes often match, and often only almost.
+/// Few different ones that look alike, so that prefixes often match, and often only almost.
 fn random_segments(random: &mut Prng, at_least: usize) -> Vec<String> {
     const SEGMENTS: [&str; 9] = ["a", "ab", "b", "a b", "A", "%", "_", "a%", "*"];
     let count = at_least + random.below(4);

@@ -20,7 +20,7 @@ pub enum Check {
     EffectOnce,
     /// A task whose superstep was committed never starts again.
     TaskOnce,
-    /// Exactly one answer wins, whoever gave it is told so when it is given again, the node sees that one, and the
+    /// Exactly one answer wins, its caller learns so when giving it again, the node sees that one, and the
     /// question is not asked again.
     AnswerOnce,
     /// Nothing of a writer without the thread is ever in the log.
@@ -45,9 +45,9 @@ pub enum Check {
     Deterministic,
     /// A start or resume with an id is carried out once, however often it is tried.
     OrderOnce,
-    /// A run is given up after so many deaths; being put down is none.
+    /// A run is given up after so many deaths; a suspension is not a death.
     Recoveries,
-    /// A run stops where it is told to, wherever it is taken up.
+    /// A run stops where it is told to, wherever it is resumed.
     Breakpoints,
     /// A segment keeps its limits, executes a task here or dispatches it, and suspends only when all is persisted.
     Segments,

@@ -33,27 +33,27 @@ pub struct Counts {
     pub forks: u64,
     /// States that were changed from outside.
     pub edits: u64,
-    /// Runs that were put down at a boundary.
+    /// Runs that were suspended at a boundary.
     pub put_down: u64,
     /// Of those, to wait for a time.
     pub sleeps: u64,
-    /// Boundaries at which a run was taken up again after a death.
+    /// Boundaries at which a run was resumed after a death.
     pub taken_up_twice: u64,
     /// Reports of processes that were lost.
     pub unjournaled: u64,
-    /// Tasks that were handed over.
+    /// Tasks that were dispatched.
     pub handed_over: u64,
     /// Ends that were written down because others were away.
     pub told_later: u64,
-    /// Ends of tasks that were handed over, written down.
+    /// Ends of tasks that were dispatched, written down.
     pub receipts: u64,
     /// Tasks that were run by a process that had made them with others.
     pub made_once: u64,
-    /// Tasks that were handed over again after a death.
+    /// Tasks that were dispatched again after a death.
     pub calls_again: u64,
     /// Tasks that were asked for twice.
     pub calls_twice: u64,
-    /// Writes of tasks that went on after their run was taken up, and were refused.
+    /// Writes of tasks that went on after their run was resumed, and were refused.
     pub helpers_fenced: u64,
     /// Starts and resumes that were tried again.
     pub orders_again: u64,

@@ -32,7 +32,7 @@ pub(super) struct Proc {
     saving: Option<(Box<Commit>, Value)>,
     /// Ends that are to be written down.
     telling: VecDeque<RecordWrite>,
-    /// It took up what was put down on purpose.
+    /// It resumed what was suspended on purpose.
     on_purpose: bool,
     /// Supersteps are stored at once.
     is_sync: bool,
@@ -84,7 +84,7 @@ impl Proc {
         self
     }
 
-    /// It takes up what was put down on purpose.
+    /// It resumes what was suspended on purpose.
     pub(super) fn on_purpose(mut self) -> Self {
         self.on_purpose = true;
         self
@@ -435,7 +435,7 @@ impl Proc {
         self.ended(task, attempt, end);
     }
 
-    /// For a mutant: the first task of this kind that has not ended gets the result, whoever made it.
+    /// For a mutant: the first task of this kind that has not ended gets the result, regardless of who made it.
     fn first_of_kind(&mut self, done: &Running) -> TaskId {
         let first = self
             .tasks

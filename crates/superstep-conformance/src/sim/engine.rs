@@ -1,5 +1,5 @@
-//! The engine of a cluster, as far as a run sees it: it journals where the run was put down, has the tasks run that
-//! were handed over, and tries again whatever it did not hear of.
+//! The engine of a cluster, as far as a run sees it: it journals where the run was suspended, has the tasks run that
+//! were dispatched, and tries again whatever it did not hear of.
 
 use superstep_core::driver::ThreadRequest;
 use superstep_core::run::{ResumeToken, Suspension};
@@ -44,14 +44,14 @@ impl Opening {
     }
 }
 
-/// What is journaled of a run that was put down.
+/// What is journaled of a run that was suspended.
 pub(super) struct Parked {
     /// As an engine keeps it: text.
     token: String,
     pub(super) epoch: Epoch,
     until: Option<Timestamp>,
     calls: Vec<Call>,
-    /// How often it was taken up.
+    /// How often it was resumed.
     taken_up: u32,
 }
 
@@ -97,18 +97,19 @@ impl Life<'_> {
         let unjournaled = lab.weather.unjournaled;
         if lab.mishap(unjournaled) {
             lab.counts.unjournaled += 1;
-            lab.trace.add(format_args!("put down, and nobody was told"));
+            lab.trace
+                .add(format_args!("suspended, and the engine did not hear of it"));
             drop(lab);
             self.resumed = false;
             return;
         }
         let parked = Parked::new(suspension);
-        lab.trace.add(format_args!("put down {}", parked.token));
+        lab.trace.add(format_args!("suspended {}", parked.token));
         drop(lab);
         self.parked = Some(parked);
     }
 
-    /// Takes up the run that was put down, when its tasks have been run.
+    /// Resumes the run that was suspended, when its tasks have been run.
     pub(super) fn take_up(&mut self) -> Option<String> {
         let parked = self.parked.as_mut()?;
         if parked.calls.iter().any(|call| !call.is_done) {
@@ -141,7 +142,7 @@ impl Life<'_> {
         self.open(opening)
     }
 
-    /// One act of whoever has tasks run.
+    /// One act of the caller of tasks.
     fn have_tasks_run(&mut self) {
         self.make_call();
         self.doubt();
@@ -283,7 +284,7 @@ impl Life<'_> {
         });
     }
 
-    /// Whoever gave the order knows what became of it.
+    /// The caller knows what became of the order.
     pub(super) fn order_done(&mut self) {
         (self.order, self.parked) = (None, None);
         self.lab.get().model.order = 0;

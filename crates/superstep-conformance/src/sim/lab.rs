@@ -74,12 +74,12 @@ pub(super) struct Weather {
     pub(super) answer_early: u32,
     pub(super) race: u32,
     pub(super) packet: u32,
-    /// A run is put down at a boundary.
+    /// A run is suspended at a boundary.
     pub(super) put_down: u32,
-    /// Tasks of a superstep are handed over, if there are so many that can be.
+    /// Tasks of a superstep are dispatched, if there are so many that can be.
     pub(super) hand_over: u32,
     pub(super) hand_over_from: usize,
-    /// A task that was handed over is asked for a second time.
+    /// A task that was dispatched is asked for a second time.
     pub(super) call_again: u32,
     /// What a process reported is not journaled.
     pub(super) unjournaled: u32,

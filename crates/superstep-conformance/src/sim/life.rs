@@ -1,4 +1,4 @@
-//! The life of one thread: whoever looks after it knows only what the store says, and what an engine journaled.
+//! The life of one thread: its caretaker knows only what the store says, and what an engine journaled.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(super) struct Life<'a> {
     /// The start or resume that is being carried out.
     pub(super) order: Option<Order>,
     pub(super) orders: u64,
-    /// Where the run was put down, if it was.
+    /// Where the run was suspended, if it was.
     pub(super) parked: Option<Parked>,
     /// Processes that run tasks for others.
     pub(super) workers: Vec<Worker>,
@@ -95,7 +95,7 @@ impl<'a> Life<'a> {
         options
     }
 
-    /// Whoever still runs is stopped.
+    /// Processes that still run are stopped.
     pub(super) fn end(&mut self) {
         self.zombies.clear();
         self.workers.clear();

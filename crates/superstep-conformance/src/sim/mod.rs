@@ -3,8 +3,8 @@
 //! One thread, no runtime, one seed per trial. A trial makes a random graph with the real builder, drives
 //! it with the real [`Run`](superstep_core::Run) over the reference store, and lets everything happen to it
 //! that may: tasks end in any order, the store fails before or after it applied a call, processes die, are
-//! replaced and go on as zombies, the clock jumps, people answer twice. And everything that a cluster does: runs are put
-//! down and taken up elsewhere, tasks of them are run by others, orders are tried again by whoever did not hear what
+//! replaced and go on as zombies, the clock jumps, people answer twice. And everything that a cluster does: runs are suspended
+//! and resumed elsewhere, tasks of them are run by others, orders are tried again by callers that did not hear what
 //! became of them. Then the same program runs calmly
 //! with the same answers, and both must have come to the same end. What else must hold is in [`Check`].
 //!

@@ -26,9 +26,9 @@ pub(super) struct Model {
     pub(super) results: BTreeSet<TaskId>,
     /// Attempts that ended without a result, as far as a machine was told that is not lost.
     told: BTreeMap<TaskId, u32>,
-    /// How often a run may be taken up without getting anywhere.
+    /// How often a run may be resumed without getting anywhere.
     pub(super) recoveries_max: u32,
-    /// Claims of processes that took up what was put down on purpose.
+    /// Claims of processes that resumed what was suspended on purpose.
     pub(super) on_purpose: BTreeSet<Epoch>,
     /// Which order is being carried out; 0 is none.
     pub(super) order: u64,
@@ -210,7 +210,7 @@ impl Inner {
         self.model.told.clear();
     }
 
-    /// A run that was put down is taken up as often as it likes; only the deaths of its owners count.
+    /// A run that was suspended is resumed as often as it likes; only the deaths of its owners count.
     pub(super) fn check_recoveries(&mut self, former: Option<Head>, commit: &Commit) {
         let Some(former) = former.filter(|_| commit.is_claim()) else {
             return;
@@ -232,14 +232,14 @@ impl Inner {
         };
         if !is_right {
             let what = format!(
-                "after {} recoveries, put down: {on_purpose}, the claim says {}, given up: {given_up}",
+                "after {} recoveries, suspended: {on_purpose}, the claim says {}, given up: {given_up}",
                 former.recoveries, commit.head.recoveries
             );
             self.fail(Check::Recoveries, what);
         }
     }
 
-    /// An order begins a run once, or goes on with one once.
+    /// An order begins a run once, or continues one once.
     fn check_order(&mut self, entry: &Entry) {
         let begins =
             |change: &Change| matches!(change, Change::RunStarted(_) | Change::RunResumed(_));

@@ -52,17 +52,17 @@ pub enum Mutant {
     HistoryRewritten,
     /// The store does not tell a new owner what the old one recorded until the very claim.
     ClaimRecordsWithheld,
-    /// The store does not tell whoever runs a task what it recorded before.
+    /// The store does not tell the process that runs a task what it recorded before.
     GlanceWithheld,
-    /// The store does not tell whoever runs a task that it has ended.
+    /// The store does not tell the process that runs a task that it has ended.
     EndOverlooked,
     /// The store acknowledges how a task ended and does not keep it.
     ReceiptLost,
     /// The store takes records of a former owner.
     RecordUnfenced,
-    /// Whoever tries an order again gives it another id.
+    /// A retry of an order gives it another id.
     RunForgotten,
-    /// Whoever takes a run up does not know that it was put down.
+    /// A process that resumes a run does not know that it was suspended.
     PutDownForgotten,
     /// The segment applies the end of a task although others are dispatched and it is about to suspend.
     EndToldAtOnce,

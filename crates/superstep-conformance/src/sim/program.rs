@@ -177,7 +177,7 @@ impl Program {
         let script = maker.script(&root, durability);
         Self {
             durability,
-            // A stateless subgraph that is longer than the limit begins anew with every resume.
+            // A stateless subgraph that is longer than the limit begins again with every resume.
             step_limit: if maker.dice.chance(100) && !any_graph(&root, &has_stateless) {
                 maker.dice.within(2, 5) as u64
             } else {

@@ -60,12 +60,12 @@ impl Kept {
         self.is(Mutant::ArrivalOrder)
     }
 
-    /// Whether whoever tries an order again is this mutant.
+    /// Whether the process that tries an order again is this mutant.
     pub(super) fn forgets_runs(&self) -> bool {
         self.is(Mutant::RunForgotten)
     }
 
-    /// Whether whoever takes a run up is this mutant.
+    /// Whether the process that resumes a run is this mutant.
     pub(super) fn forgets_put_down(&self) -> bool {
         self.is(Mutant::PutDownForgotten)
     }
@@ -355,7 +355,7 @@ impl Kept {
         }
     }
 
-    /// The truth, for whoever judges.
+    /// The truth, for the checks.
     pub(super) fn peek(&self, thread: &ThreadId) -> Option<Loaded> {
         now(self.memory.load(thread)).ok().flatten()
     }

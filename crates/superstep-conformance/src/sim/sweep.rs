@@ -53,7 +53,7 @@ fn sweep_one(seed: u64, program: &Program, in_segments: bool, report: &mut Sweep
     }
 }
 
-/// With `in_segments` the run is put down wherever it can be, and whatever can be run by others is.
+/// With `in_segments` the run is suspended wherever it can be, and whatever can be run by others is.
 fn trial(seed: u64, program: &Program, in_segments: bool, kill: Option<Kill>) -> Trial {
     let always = if in_segments { 1000 } else { 0 };
     let setting = Setting {

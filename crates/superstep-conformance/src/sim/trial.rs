@@ -169,7 +169,7 @@ fn writes(lab: &mut Inner) -> std::collections::BTreeMap<String, Vec<String>> {
     for (name, text) in by_frame.into_values() {
         by_name.entry(name).or_default().push(text);
     }
-    // Frames of one name are told apart by ids that a fork makes anew.
+    // Frames of one name are told apart by ids that a fork makes again.
     by_name.values_mut().for_each(|texts| texts.sort());
     by_name
 }

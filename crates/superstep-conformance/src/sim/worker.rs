@@ -1,4 +1,4 @@
-//! A simulated process that runs tasks which others handed over, as `superstep::Runtime::run_task` does.
+//! A simulated process that runs tasks which others dispatched, as `superstep::Runtime::run_task` does.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub(super) enum Did {
     Died,
 }
 
-/// A task that was handed over.
+/// A task that was dispatched.
 enum Made {
     Task(Box<Task>),
     /// The run has no such task any more.
@@ -188,7 +188,7 @@ impl Worker {
         self.goes_on(at, Stage::Running(Box::new(running), receipt))
     }
 
-    /// A task of a run that was put down: one that was made with its siblings, or made anew.
+    /// A task of a run that was suspended: one that was made with its siblings, or made again.
     fn dispatched_task(&mut self, token: &ResumeToken, task: TaskId) -> Made {
         let mut lab = self.lab.get();
         let forgets = lab.dice.chance(150);

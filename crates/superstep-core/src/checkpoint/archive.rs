@@ -1,7 +1,7 @@
 //! A whole thread as one value, to be moved from one store to another.
 //!
 //! An archive holds what a store keeps for a thread and nothing that it derives: search terms and indexes are
-//! made anew where it is imported. Bodies are carried as they are stored, never decoded and encoded again, and all
+//! made again where it is imported. Bodies are carried as they are stored, never decoded and encoded again, and all
 //! lists are in one order, so two stores hold the same thread if and only if their archives have the same bytes.
 //!
 //! The rules of an import that every store shares stand here too: what fits, what is the same, which epoch follows.
@@ -131,7 +131,7 @@ impl Archive {
     /// The epoch of the imported thread where a deleted one is remembered with `former`.
     ///
     /// The archive's own, so that an epoch means the same before and after the move. But owners of the deleted thread
-    /// must stay shut out, and whoever saw that it is deleted must see that it no longer is.
+    /// must stay shut out, and a reader who saw that it is deleted must see that it no longer is.
     pub fn epoch_after(&self, former: Epoch) -> Epoch {
         self.head.epoch.max(former.next())
     }

@@ -64,7 +64,7 @@ pub trait Body: Serialize + for<'de> Deserialize<'de> {
     }
 }
 
-/// Room for what comes later, by tag. An odd tag must be understood by whoever reads it; an even one may be passed over.
+/// Room for what comes later, by tag. A reader must understand an odd tag; an even one may be passed over.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Extensions(Vec<(u16, Vec<u8>)>);
 

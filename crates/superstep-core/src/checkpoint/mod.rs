@@ -42,7 +42,7 @@ pub type CheckpointResult<T> = Result<T, CheckpointError>;
 ///    given what is stored, the writer of another answer is told of the conflict.
 /// 4. **Durable first.** Nothing is acknowledged that a power cut could take back.
 /// 5. **Deleted stays deleted.** A deleted thread is remembered with an epoch above its last owner's, so no
-///    former owner can write it again. Only a claim that expects it so makes it anew.
+///    former owner can write it again. Only a claim that expects it so makes it again.
 /// 6. **No answer is overlooked.** A thread counts the answers it was given ([`Checkpointer::answer`] adds to the
 ///    count) and remembers how many its owner has seen (`head.answers` of the last commit). A commit that
 ///    would set the status to [`Status::Paused`] while there are more than its owner has seen leaves the
@@ -97,11 +97,11 @@ pub trait Checkpointer: Send + Sync + 'static {
         task: Option<TaskId>,
     ) -> BoxFuture<'a, CheckpointResult<Option<Glance>>>;
 
-    /// Asks the owner of a thread, whoever it is, to cancel its run. The owner learns of it with its next commit.
+    /// Asks the current owner of a thread to cancel its run. The owner learns of it with its next commit.
     fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>>;
 
     /// Threads whose run did not stop, and paused ones with more answers than their last owner had seen: what a
-    /// restarted driver must take up.
+    /// restarted driver must resume.
     fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<ThreadId>>>;
 
     /// Lists threads.
@@ -124,7 +124,7 @@ pub trait Checkpointer: Send + Sync + 'static {
         limit: u32,
     ) -> BoxFuture<'_, CheckpointResult<Vec<InterruptRow>>>;
 
-    /// Copies a thread up to an entry. The copy is idle and has the same history, bodies sealed anew for its name;
+    /// Copies a thread up to an entry. The copy is idle and has the same history, bodies sealed again for its name;
     /// questions and records stay behind.
     fn copy<'a>(
         &'a self,
@@ -145,7 +145,7 @@ pub trait Checkpointer: Send + Sync + 'static {
     fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>>;
 
     /// Everything the thread is, as of one moment: bodies byte for byte as they are stored, [`Archive::checked`].
-    /// The thread stays; whoever owns it is not told, and what it writes afterwards is not in the archive.
+    /// The thread stays; its owner is not notified, and what it writes afterwards is not in the archive.
     fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>>;
 
     /// Makes a thread out of an archive: as a whole or not at all, and so that an export gives the same archive again.
@@ -268,7 +268,7 @@ pub struct Saved {
     /// Somebody asked for the run to be cancelled. A claim clears the request.
     pub cancel: bool,
     /// Set when the commit would have paused the thread and answers came that its owner had not seen: the
-    /// thread is still running, and its owner goes on with these.
+    /// thread is still running, and its owner continues with these.
     pub unseen: Option<UnseenAnswers>,
     /// After a claim: all records of the thread at that moment, which are those its new owner goes by. The former
     /// one may have been given a record between the load and the claim, and what was acknowledged never runs again.

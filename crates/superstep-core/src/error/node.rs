@@ -17,7 +17,7 @@ pub struct NodeError {
 }
 
 impl NodeError {
-    /// An error that no retry will mend.
+    /// An error that no retry will fix.
     pub fn fatal(error: impl fmt::Display) -> Self {
         Self {
             kind: FailureKind::Fatal,
@@ -25,7 +25,7 @@ impl NodeError {
         }
     }
 
-    /// An error that a retry may mend.
+    /// An error that a retry may fix.
     pub fn retryable(error: impl fmt::Display) -> Self {
         Self {
             kind: FailureKind::Retryable,

@@ -149,7 +149,7 @@ impl<S: State> GraphBuilder<S> {
         )
     }
 
-    /// How long the state of a subgraph lives. One invocation unless said.
+    /// Sets how long the state of a subgraph lives. Default: one invocation.
     #[must_use]
     pub fn life(self, subgraph: impl Target<S>, life: SubgraphLife) -> Self {
         self.say(subgraph, Said::Life(life))
@@ -195,7 +195,7 @@ impl<S: State> GraphBuilder<S> {
         self.say(target, Said::Join { sources })
     }
 
-    /// When `node` has failed for good, `handler` runs in its place, in the same superstep. It goes where
+    /// When `node` has failed permanently, `handler` runs in its place, in the same superstep. It goes where
     /// the node would have gone, or to one of `targets` if it returns a `Command` that says so.
     #[must_use]
     pub fn on_error(
@@ -214,7 +214,7 @@ impl<S: State> GraphBuilder<S> {
         )
     }
 
-    /// When and how often `node` is tried again. Once unless said.
+    /// Sets when and how often `node` is retried. Default: one attempt.
     #[must_use]
     pub fn retry(self, node: impl Target<S>, policy: RetryPolicy) -> Self {
         self.say(node, Said::Retry(policy))
@@ -269,7 +269,7 @@ impl<S: State> GraphBuilder<S> {
         self.say(node, Said::PauseAfter)
     }
 
-    /// What becomes of the other tasks of a superstep when one has failed for good. They finish unless said.
+    /// What becomes of the other tasks of a superstep when one has failed permanently. Default: they finish.
     #[must_use]
     pub fn siblings(mut self, siblings: Siblings) -> Self {
         self.siblings = siblings;

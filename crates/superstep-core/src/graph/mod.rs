@@ -244,7 +244,7 @@ pub(crate) struct Join {
     pub(crate) target: NodeName,
 }
 
-/// What runs in place of a node that failed for good.
+/// What runs in place of a node that failed permanently.
 pub(crate) struct Handler {
     pub(crate) call: NodeFn,
     pub(crate) targets: BTreeSet<Option<NodeName>>,

@@ -49,7 +49,7 @@ impl RetryPolicy {
         self
     }
 
-    /// How long to wait after this many failed attempts; none when there were enough.
+    /// Returns how long to wait after this many failed attempts, or none if no attempt is left.
     pub(crate) fn wait_ms(&self, task: TaskId, failed: u32) -> Option<u64> {
         if failed >= self.attempts_max {
             return None;
@@ -104,7 +104,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What becomes of the other tasks of a superstep when one has failed for good.
+/// What becomes of the other tasks of a superstep when one has failed permanently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Siblings {
     /// They finish, their results are kept, and all failures are told together.

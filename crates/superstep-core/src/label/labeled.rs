@@ -50,7 +50,7 @@ use crate::node::NodeCx;
 /// ```
 ///
 /// In stored form it is `{"labels": [..], "value": ..}`. The list is there also when it is empty, and
-/// without it the bytes do not decode: whoever strips labels breaks the value.
+/// without it the bytes do not decode: stripping labels breaks the value.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Labeled<T> {
     labels: Labels,

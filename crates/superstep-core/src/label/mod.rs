@@ -10,7 +10,7 @@
 //! item of the long-term store carries them, and bytes without them do not decode.
 //!
 //! What this cannot do: see through a channel of a plain type, or through code that takes a value apart on
-//! purpose. Whoever wants a rule enforced keeps the value in a `Labeled` channel and checks a policy where
+//! purpose. To enforce a rule, keep the value in a `Labeled` channel and check a policy where
 //! it leaves; no prompt takes part in either.
 
 mod floor;
@@ -189,7 +189,7 @@ impl Labels {
 pub struct Declassified {
     /// Which.
     pub labels: Labels,
-    /// Why, in the words of whoever did it.
+    /// Why, in the words of the code that did it.
     pub reason: String,
 }
 

@@ -28,7 +28,7 @@ use crate::node::{Answers, StepKept, TaskRecords};
 
 /// One node in one superstep, to be run once.
 ///
-/// It holds a handle on the state: whoever runs it drops it, and the [`Execution`], before telling the
+/// It holds a handle on the state: the driver drops it, and the [`Execution`], before telling the
 /// machine that it ended, so that the state is changed in place and not copied.
 pub struct Task {
     // In a box, for a task changes hands a few times before it runs.

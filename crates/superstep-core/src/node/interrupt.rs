@@ -31,7 +31,7 @@ impl Interrupt {
         Self { inner }
     }
 
-    /// What kind of question it is, for those who show it. `question` unless said.
+    /// What kind of question it is, for those who show it. Default: `question`.
     #[must_use]
     pub fn kind(self, kind: impl Into<String>) -> Self {
         self.change(|draft| {

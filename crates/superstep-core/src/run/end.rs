@@ -283,7 +283,7 @@ impl Run {
         });
     }
 
-    /// A subgraph in which something failed for good is left, if its node has an error handler.
+    /// A subgraph in which something failed permanently is left, if its node has an error handler.
     fn handle_failed_subgraph(&mut self) -> bool {
         let failed = self.live.iter().find_map(|(path, live)| {
             let failure = live.slots.iter().find_map(|slot| {

@@ -10,7 +10,7 @@ use crate::value::Value;
 /// A superstep of one graph that has begun.
 pub(super) struct LiveFrame {
     pub(super) slots: Vec<Slot>,
-    /// Kept, not counted anew: a superstep may have ten thousand tasks and is looked at after each.
+    /// Kept, not counted again: a superstep may have ten thousand tasks and is looked at after each.
     counts: Counts,
 }
 
@@ -48,7 +48,7 @@ pub(super) enum Doing {
     Ended(Ending),
     /// It asks.
     Asking(Vec<Question>),
-    /// It failed for good.
+    /// It failed permanently.
     Failed(Failure),
     /// It was dropped before it ended.
     Dropped,

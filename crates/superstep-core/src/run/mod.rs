@@ -93,7 +93,7 @@ pub enum Outcome {
     Paused(Vec<Question>),
     /// It stands at a breakpoint.
     Breakpoint(Breakpoint),
-    /// The step limit was reached. Resuming goes on with the same limit again.
+    /// The step limit was reached. Resuming continues with the same limit again.
     StepLimit,
     /// These tasks failed. Resuming tries them again; what their siblings did is kept.
     Failed(Vec<Failure>),
@@ -104,7 +104,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// What a stop is to whoever waits for it, apart from the questions of a pause, which are stored elsewhere.
+    /// What a stop is to a caller that waits for it, apart from the questions of a pause, which are stored elsewhere.
     fn of(stop: &Stop) -> Self {
         match stop {
             Stop::Finished => Outcome::Finished,
@@ -270,7 +270,7 @@ impl Run {
         }
     }
 
-    /// Starts no further superstep, and stops when those under way have ended. The thread stays to be taken up.
+    /// Starts no further superstep, and stops when those under way have ended. The thread can be resumed.
     pub fn drain(&mut self) {
         self.draining = true;
     }

@@ -41,7 +41,7 @@ pub enum Durability {
 #[non_exhaustive]
 pub struct RunOptions {
     /// The run's id; one is made up unless it is given. A start or resume with an id is carried out once: opened again,
-    /// it goes on with the run it began, or is refused with [`OpenError::Taken`] when that has stopped.
+    /// it continues the run it began, or is refused with [`OpenError::Taken`] when that has stopped.
     pub run: Option<RunId>,
     /// When supersteps are made durable.
     pub durability: Durability,
@@ -49,7 +49,7 @@ pub struct RunOptions {
     pub step_limit: u64,
     /// How many tasks a superstep may have.
     pub tasks_max: usize,
-    /// How often a run may be recovered without getting anywhere before it is parked as failed.
+    /// How often a run may be recovered without getting anywhere before it ends as failed.
     pub recoveries_max: u32,
     /// Breakpoints of this run, beside those of the graph.
     pub pause_before: BTreeSet<NodeName>,

@@ -122,7 +122,7 @@ impl Position {
         Ok(position)
     }
 
-    /// The run gave up: whoever resumes it wants every task tried anew.
+    /// The run gave up, so resuming it retries every task.
     pub(crate) fn forget_attempts(&mut self) {
         self.frames
             .values_mut()
@@ -666,7 +666,7 @@ impl BadFold {
     }
 }
 
-/// Writes what the tasks of a superstep wrote, in task order. Whoever overwrites a channel wins it whole.
+/// Writes what the tasks of a superstep wrote, in task order. An overwrite replaces the whole channel.
 pub(crate) fn apply_writes(ops: &dyn StateOps, state: &mut Live, mut updates: Vec<TaskUpdate>) {
     ops.begin_step(state);
     let all = overwritten(ops, &updates);

@@ -81,7 +81,7 @@ pub fn read_state(
     }))
 }
 
-/// Whether this program could go on with a thread. Runs nothing and writes nothing.
+/// Whether this program could resume a thread. Runs nothing and writes nothing.
 pub fn check(graph: &Arc<Definition>, thread: &ThreadId, loaded: &Loaded) -> Result<(), OpenError> {
     if let Some(position) = Position::read(graph, thread, &loaded.history)? {
         position.check()?;

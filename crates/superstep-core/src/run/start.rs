@@ -1,4 +1,4 @@
-//! Begins supersteps: starts tasks, enters subgraphs, and takes up what was recorded before.
+//! Begins supersteps: starts tasks, enters subgraphs, and resumes what was recorded before.
 
 use xxhash_rust::xxh3::xxh3_128;
 

@@ -83,9 +83,9 @@ impl Halting {
 }
 
 impl Run {
-    /// Whether everything that has happened is stored, so that the run can be dropped and taken up again, here or
+    /// Whether everything that has happened is stored, so that the run can be dropped and resumed again, here or
     /// elsewhere, without doing anything twice. What is under way does not count. Never of a run with untracked channels or
-    /// inside a stateless subgraph: they are whole in one place only. Nor while a task has failed for good or asks and
+    /// inside a stateless subgraph: they are whole in one place only. Nor while a task has failed permanently or asks and
     /// others of its superstep go on, unless that was written down by its [`Receipt`](crate::node::Receipt).
     pub fn is_stored(&self) -> bool {
         let is_stored = |frame: &Frame| {
@@ -194,7 +194,7 @@ impl Run {
         }
     }
 
-    /// Whether a task has failed for good, or asks.
+    /// Whether a task has failed permanently, or asks.
     pub(super) fn is_down(&self, task: TaskId) -> bool {
         let place = self.places.get(&task);
         let slot = place.and_then(|(path, index)| self.live.get(path)?.slots.get(*index as usize));

@@ -1,7 +1,7 @@
 //! Watching: every stream mode is a view of the one log.
 //!
 //! A [`Watch`] stands at an entry and is told the entries after it, stored or just made; it gives what
-//! there is to see in each. Whoever rejoins at any point sees what somebody who never left saw.
+//! there is to see in each. A client that rejoins at any point sees what one that never left saw.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! What spans and their fields are called. Names that other tools expect, such as those of OpenTelemetry, are given by
-//! whoever shows or exports a trace.
+//! code that shows or exports a trace.
 
 /// The names of spans.
 pub mod spans {

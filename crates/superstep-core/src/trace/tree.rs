@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Span, Trace, fields};
 
-/// A trace as a tree of lines, with a note on each span from whoever shows it.
+/// A trace as a tree of lines, with a note on each span from the caller.
 pub struct TraceTree<'a, F> {
     trace: &'a Trace,
     note: F,

@@ -1,6 +1,6 @@
 //! Listens at the streams of all threads that somebody in this process watches: one task, one connection.
 //!
-//! A read waits at Redis until something comes. Whoever begins to watch meanwhile wakes it by writing to a stream that
+//! A read waits at Redis until something comes. A client that begins to watch meanwhile wakes it by writing to a stream that
 //! belongs to this process and is always read along.
 
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ struct Joined {
 const BEHIND_MAX: usize = 4_096;
 /// How many items of a stream are read at once.
 const ITEMS_MAX: usize = 32;
-/// How long a read waits at Redis: that long goes by at most before somebody new hears something, should the wake be lost.
+/// How long a read blocks in Redis. If a wake-up is lost, a new subscriber waits at most this long.
 const BLOCK: Duration = Duration::from_secs(1);
 /// How much longer the reply may take.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -205,7 +205,7 @@ impl Listener {
         true
     }
 
-    /// Lets in whoever asks, and passes on what comes next, if anything does soon.
+    /// Admits new subscribers, and passes on what comes next, if anything does soon.
     async fn listen(&mut self) -> RedisResult<()> {
         let mut connection = match &self.connection {
             Some(connection) => connection.clone(),

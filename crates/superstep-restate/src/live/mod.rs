@@ -34,14 +34,14 @@ pub struct Redis(Arc<Ends>);
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RedisOptions {
-    /// What its keys begin with: programs that have a store in common have this in common. `superstep` unless said.
+    /// What its keys begin with: programs that have a store in common have this in common. Default: `superstep`.
     pub prefix: String,
     /// How many items the stream of a thread keeps, about; an item holds the notices of one thread that were sent together.
-    /// 4,096 unless said.
+    /// Default: 4,096.
     pub length_max: u32,
-    /// How long the stream of a thread is kept after the last notice. Ten minutes unless said.
+    /// How long the stream of a thread is kept after the last notice. Default: ten minutes.
     pub keep: Duration,
-    /// How many notices may wait to be sent; then the oldest are dropped. 8,192 unless said.
+    /// How many notices may wait to be sent; then the oldest are dropped. Default: 8,192.
     pub waiting_max: usize,
 }
 

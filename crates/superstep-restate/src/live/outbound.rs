@@ -1,6 +1,6 @@
 //! Sends notices to Redis: through a buffer that never makes anybody wait, in batches, over one connection.
 //!
-//! A batch whose reply did not come is sent again: whoever watches passes over what came twice, by its number.
+//! A batch whose reply did not come is sent again: watchers skip what came twice, by its number.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -78,7 +78,7 @@ impl Outbox {
         }
     }
 
-    /// Wakes whoever listens at a stream.
+    /// Wakes the listeners of a stream.
     pub(super) fn wake(&self, key: &str) {
         self.waiting().wakes.insert(key.to_owned());
         self.news.notify_one();

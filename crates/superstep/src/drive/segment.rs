@@ -108,7 +108,7 @@ impl LocalDriver {
         }
     }
 
-    /// Refuses an answer that this version of the program could not go on with, before it is written: then the question
+    /// Refuses an answer that this version of the program could not resume with, before it is written: then the question
     /// stays open for a version that can.
     async fn check_resumable(
         &self,
@@ -233,7 +233,7 @@ impl LocalDriver {
         Ok(outcome.unwrap_or(Outcome::Drained))
     }
 
-    /// Runs one task that a segment handed over, and writes down what became of it. Returns when that is stored, also if
+    /// Runs one task that a segment dispatched, and writes down what became of it. Returns when that is stored, also if
     /// it was before, or if nobody waits for it any more.
     pub async fn run_task(
         &self,
@@ -294,7 +294,7 @@ impl LocalDriver {
         Ok(())
     }
 
-    /// A task of a run that was put down; none if the run has no such task any more.
+    /// A task of a run that was suspended; none if the run has no such task any more.
     async fn dispatched_task(
         &self,
         thread: &ThreadId,
@@ -350,7 +350,7 @@ pub(crate) struct DispatchedTasks {
     handed: std::sync::Mutex<BTreeMap<ThreadId, Handed>>,
 }
 
-/// The tasks of a run that was put down at this epoch, read when the first of them is asked for.
+/// The tasks of a run that was suspended at this epoch, read when the first of them is asked for.
 type Handed = (Epoch, Arc<OnceCell<Tasks>>);
 
 impl DispatchedTasks {

@@ -9,6 +9,11 @@ Every figure comes from `results/bench.json` and `results/bench-restate.json`; a
 <!-- Written by `cargo xtask bench page`. Change the program, not the page. -->
 ";
 
+pub(super) const RESULTS: &str = "
+A ratio is ours divided by theirs. The sections below have every side with the least and the most of its rounds, also the bare
+databases; [missed goals](#missed-goals) have a section of their own.
+";
+
 pub(super) const QUICK: &str = "
 **These figures come from a quick look: small sizes, one round, speed not judged.**
 ";
