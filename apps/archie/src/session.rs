@@ -4,7 +4,6 @@
 //! What differs from agent to agent is its [`AgentUi`](archie_agent::AgentUi). Everything that is printed goes through
 //! [`Terminal`]; nothing here knows a graph.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,7 +11,7 @@ use anyhow::{Context, bail};
 use archie_agent::{Agent, Exit, InterruptRequest, Output, Terminal, UsageTotal, each_entry};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::{AnswerBody, BoxFuture, InterruptQuery, Metadata};
-use superstep::run::{OpenQuestion, StreamMode};
+use superstep::run::{OpenQuestion, Sight, StreamMode};
 use superstep::{AnyThread, DriveError, Event, InterruptId, Outcome, RunResult, Seq, ThreadId};
 use superstep_agent::AgentEvent;
 
@@ -193,20 +192,28 @@ impl Session<'_> {
         &self,
         agent: &Agent,
         thread: &dyn AnyThread,
-        driven: Driven<'_>,
+        mut driven: Driven<'_>,
         shown: &AtomicBool,
     ) -> anyhow::Result<Ran> {
         let before = thread.state(None).await?.map_or(Seq(0), |state| state.seq);
         let _running = RunningMark::set(self.app, thread.id());
-        let rest = tokio::select! {
-            rest = driven => rest,
-            never = self.show(agent, thread, before, shown) => match never {},
-            _ = tokio::signal::ctrl_c() => {
-                self.terminal.pieces_end();
-                let id = thread.id();
-                bail!("stopped; the thread is kept; continue with `archie resume {id}`");
+        let mut showing = std::pin::pin!(self.show(agent, thread, before, shown));
+        let mut is_all_shown = false;
+        let rest = loop {
+            tokio::select! {
+                rest = &mut driven => break rest,
+                () = &mut showing, if !is_all_shown => is_all_shown = true,
+                _ = tokio::signal::ctrl_c() => {
+                    self.terminal.pieces_end();
+                    let id = thread.id();
+                    bail!("stopped; the thread is kept; continue with `archie resume {id}`");
+                }
             }
         };
+        if !is_all_shown && matches!(rest, Ok(Some(_))) {
+            // The run has ended and its last tokens may still be on their way. They come before what is printed next.
+            let _ = tokio::time::timeout(LAST_TOKENS, &mut showing).await;
+        }
         self.terminal.pieces_end();
         let rest = rest?;
         self.tell_spent(thread, before).await?;
@@ -247,14 +254,8 @@ impl Session<'_> {
         }
     }
 
-    /// Shows what happens as it happens. That is a courtesy; what counts is the log.
-    async fn show(
-        &self,
-        agent: &Agent,
-        thread: &dyn AnyThread,
-        after: Seq,
-        shown: &AtomicBool,
-    ) -> Infallible {
+    /// Shows what happens as it happens, until the run stops. That is a courtesy; what counts is the log.
+    async fn show(&self, agent: &Agent, thread: &dyn AnyThread, after: Seq, shown: &AtomicBool) {
         let terminal = self.terminal;
         let mut waiting = Some(terminal.waiting("thinking"));
         let mut events = thread.events(after).only([StreamMode::Custom]);
@@ -291,11 +292,11 @@ impl Session<'_> {
                     shown.store(false, Ordering::Relaxed);
                     waiting.get_or_insert_with(|| terminal.waiting("thinking again"));
                 }
+                Ok(Event::Seen(seen)) if matches!(seen.what, Sight::Stopped(_)) => break,
                 Ok(Event::Seen(_)) => {}
                 Err(_) => break,
             }
         }
-        std::future::pending().await
     }
 }
 
@@ -385,5 +386,7 @@ pub fn read_answer(agent: &Agent, open: &OpenQuestion, line: &str) -> anyhow::Re
 /// What a store says of an answer that comes second.
 const NOT_OPEN: &str = "checkpoint-not-open";
 const TITLE_CHARS: usize = 80;
-/// How many entries of a turn are looked at.
+/// How long the end of a run waits for tokens that were sent and not shown yet.
+const LAST_TOKENS: std::time::Duration = std::time::Duration::from_secs(2);
+/// How often a thread that another process runs is looked at.
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(100);

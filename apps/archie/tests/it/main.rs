@@ -31,3 +31,4 @@ mod sheet;
 mod snapshots;
 mod terminal;
 mod tmux;
+mod tokens;
