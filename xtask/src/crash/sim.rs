@@ -1,6 +1,6 @@
 //! `crash sim`: the seeded simulator, in an optimised build of its own.
 //!
-//! It runs as an example of `superstep-conformance` and not in this process, so that `cargo xtask verify`
+//! It is a program of its own, `testing/sim`, and not in this process, so that `cargo xtask verify`
 //! still builds while a crate does not compile.
 
 use std::process::Stdio;
@@ -42,8 +42,7 @@ pub(super) fn run(args: &CrashArgs) -> anyhow::Result<CrashReport> {
 fn simulate(trials: u64, seed: u64, mutant: Option<&str>) -> anyhow::Result<Value> {
     let mut command = workspace::cargo();
     command
-        .args(["run", "--quiet", "--release", "-p", "superstep-conformance"])
-        .args(["--example", "sim", "--"])
+        .args(["run", "--quiet", "--release", "-p", "simulator", "--"])
         .args(["--trials", &trials.to_string(), "--seed", &seed.to_string()])
         .stderr(Stdio::inherit());
     if let Some(mutant) = mutant {

@@ -98,8 +98,8 @@ fn build_worker() -> anyhow::Result<PathBuf> {
     build.args([
         "build",
         "--package",
-        "superstep",
-        "--example",
+        "crash-workers",
+        "--bin",
         "crash_worker",
     ]);
     build.args(["--quiet", "--message-format", "json"]);

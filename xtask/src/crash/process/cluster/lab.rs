@@ -105,8 +105,8 @@ impl Lab {
 
 fn build_worker() -> anyhow::Result<PathBuf> {
     let mut build = cargo();
-    build.args(["build", "--package", "superstep-restate"]);
-    build.args(["--example", "cluster_worker"]);
+    build.args(["build", "--package", "crash-workers"]);
+    build.args(["--bin", "cluster_worker"]);
     build.args(["--quiet", "--message-format", "json"]);
     if !cfg!(debug_assertions) {
         build.arg("--release");

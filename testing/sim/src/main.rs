@@ -1,6 +1,6 @@
 //! The seeded simulator from the command line; `cargo xtask crash sim` calls this.
 //!
-//! `cargo run --release -p superstep-conformance --example sim -- --trials 1000 --seed 1`
+//! `cargo run --release -p simulator -- --trials 1000 --seed 1`
 //! prints progress to stderr and one JSON object to stdout. `--explain SEED` tells one trial in words, `--sweep SEED` kills
 //! one program at every point of it, `--mutant NAME` breaks the world on purpose.
 

@@ -1,7 +1,7 @@
 //! What the runtime adds to a call of a model: the same answer of a local server, read with the bare `genai` client, with our
 //! `Remote`, and by an agent that keeps everything in memory or in SQLite. The sides take turns; medians are told.
 //!
-//! `cargo run --release -p superstep-agent --example overhead [ROUNDS]`
+//! `cargo run --release -p model-overhead [ROUNDS]`
 //!
 //! Prints a line of JSON for each comparison.
 

@@ -11,7 +11,7 @@
 //! `--mutant NAME` breaks its checkpointer on purpose, to show that the trials notice. Every mode ends when
 //! stdin is closed, so that no process outlives the one that started it.
 //!
-//! Try it: `cargo run --example crash_worker -- ledger`
+//! Try it: `cargo run -p crash-workers --bin crash_worker -- ledger`
 
 #![expect(
     clippy::print_stdout,
