@@ -1,7 +1,7 @@
 //! `crash kill|race|zombie|chain|restarts`: real processes that are killed, raced, frozen, and left without a database;
 //! and those on a cluster, which are in `cluster.rs`.
 //!
-//! The processes are `crash_worker` of `testing/workers`; what they do in the world is counted by a
+//! The processes are the program of `testing/workers`, each in one of its modes; what they do in the world is counted by a
 //! ledger, a process too, that never drops a duplicate. Here trials are planned from a seed, done, and judged by
 //! what the ledger and the store hold afterwards.
 

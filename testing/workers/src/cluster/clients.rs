@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value as Json, json};
-use superstep::checkpoint::Status;
+use superstep::checkpoint::{RESULT_KEY, Status};
 use superstep::prelude::*;
 use superstep::{Checkpointer, InterruptId, RunId, RunOptions, Runtime, Stopped, Thread, ThreadId};
 use superstep_postgres::Postgres;
@@ -16,11 +16,11 @@ use superstep_restate::Restate;
 use tokio::sync::{Barrier, mpsc};
 use tokio::task::JoinSet;
 
-use crate::graphs::{self, Talk, TalkUpdate, Trip, TripUpdate, Version, Wide, WideUpdate};
-use crate::ledger::Ledger;
-use crate::program::{Program, answer_to, mix};
-use crate::store::Mutant;
-use crate::work::{self, Work};
+use super::graphs::{self, Talk, TalkUpdate, Trip, TripUpdate, Version, Wide, WideUpdate};
+use super::program::{Program, answer_to, mix};
+use super::store::{Mutant, Place};
+use super::work::{self, Work};
+use crate::ledger::{Ledger, Report};
 use crate::{AnyError, Args};
 
 pub(crate) async fn clients(args: &Args) -> Result<(), AnyError> {
@@ -73,8 +73,8 @@ struct Desk {
 
 impl Desk {
     async fn open(args: &Args) -> Result<Self, AnyError> {
-        let ledger = Arc::new(Ledger::open(&args.store, "clients").await?);
-        let store = args.store.open().await?;
+        let ledger = Arc::new(Ledger::connect(args).await?);
+        let store = Place::of(args)?.open().await?;
         let engine = Restate::new(args.ingress.clone(), store.clone())?;
         Ok(Self {
             runtime: Runtime::builder(store.clone()).engine(engine).build(),
@@ -116,7 +116,7 @@ impl Desk {
             ["race", thread, question, racers] => {
                 self.race(thread, question.parse()?, racers.parse()?).await
             }
-            ["stored", thread] => Ok(json!(self.ledger.stored_results(thread).await?)),
+            ["stored", thread] => self.stored_results(thread).await,
             ["look", graph, thread] => self.look(graph, thread).await,
             ["effects", thread] => self.effects(thread).await,
             unknown => Err(format!("`{unknown:?}` is not a command").into()),
@@ -153,14 +153,20 @@ impl Desk {
     async fn program(&self, number: u64) -> Result<Json, AnyError> {
         let program = Program::random(self.seed, number);
         let name = format!("program-{number}");
-        let put = |phase: &'static str, key: String| {
-            let name = &name;
-            async move { self.ledger.put(name, phase, &key, 0).await }
+        let report = async |phase: &str, key: &str| {
+            let (thread, detail) = (name.as_str(), 0);
+            let report = Report {
+                thread,
+                phase,
+                key,
+                detail,
+            };
+            self.ledger.report(report).await;
         };
-        put("ordered", "start".to_owned()).await;
+        report("ordered", "start").await;
         let thread = self.thread(&self.work, &name, "start")?;
         thread.start(Work::input(&program)).await?;
-        put("told", "start".to_owned()).await;
+        report("told", "start").await;
         loop {
             match self.status(thread.id()).await? {
                 Status::Idle | Status::Failed => return Ok(json!("ended")),
@@ -179,12 +185,20 @@ impl Desk {
             };
             let (id, key) = (open.question.id, &open.question.key);
             let order = format!("answer {id}");
-            put("ordered", order.clone()).await;
+            report("ordered", &order).await;
             let answer = answer_to(program.seed, key);
             let thread = self.thread(&self.work, &name, &order)?;
             thread.answer(id, answer).await?;
-            put("told", order).await;
+            report("told", &order).await;
         }
+    }
+
+    /// How many results of tasks of a thread are stored and not yet joined.
+    async fn stored_results(&self, thread: &str) -> Result<Json, AnyError> {
+        let thread = self.thread(&self.wide, thread, "look")?;
+        let loaded = self.store.load(thread.id()).await?.unwrap_or_default();
+        let results = loaded.records.iter().filter(|row| row.key == RESULT_KEY);
+        Ok(json!(results.count()))
     }
 
     async fn status(&self, thread: &ThreadId) -> Result<Status, AnyError> {
@@ -280,7 +294,7 @@ impl Desk {
 
     /// What the ledger holds of a thread: which effects, in the order in which they came, and whose they were.
     async fn effects(&self, name: &str) -> Result<Json, AnyError> {
-        let lines = self.ledger.lines(Some(name)).await?;
+        let lines = self.ledger.lines_of(name).await?;
         let told = lines.iter();
         Ok(told
             .map(|line| json!([line.phase, line.key, line.worker]))

@@ -1,14 +1,15 @@
 //! The smaller graphs: one that asks again and again, one that goes wide, and one that exists in two versions.
 
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use superstep::error::BuildError;
 use superstep::prelude::*;
 
-use crate::ledger::Ledger;
-use crate::program::mix;
-use crate::store::Mutant;
+use super::program::mix;
+use super::store::Mutant;
+use crate::ledger::{Ledger, Report};
 
 /// What was asked and done.
 #[derive(Clone, Debug, Default, PartialEq, State)]
@@ -102,11 +103,22 @@ async fn join_all(
 }
 
 /// Which version of a program a worker is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Version {
-    #[default]
     Old,
     New,
+}
+
+impl FromStr for Version {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "old" => Ok(Self::Old),
+            "new" => Ok(Self::New),
+            unknown => Err(format!("there is no version `{unknown}`: use old or new")),
+        }
+    }
 }
 
 /// What a thread of two versions went through.
@@ -186,13 +198,18 @@ async fn effect<T: serde::Serialize + serde::de::DeserializeOwned>(
     key: &str,
     value: T,
 ) -> Result<T, NodeError> {
-    let (thread, attempt) = (cx.thread().name(), cx.attempt());
+    let report = |phase| Report {
+        thread: cx.thread().name(),
+        phase,
+        key,
+        detail: cx.attempt().into(),
+    };
     let value = cx
         .step(step, || async {
-            ledger.put(thread, "start", key, attempt).await;
+            ledger.report(report("start")).await;
             Ok::<_, NodeError>(value)
         })
         .await?;
-    ledger.put(thread, "acked", key, attempt).await;
+    ledger.report(report("acked")).await;
     Ok(value)
 }

@@ -14,9 +14,10 @@ use serde_json::json;
 use superstep::checkpoint::Status;
 use superstep::{Checkpointer, Runtime};
 
+use super::program::{Expected, Program};
+use super::store::Place;
+use super::work::{self, Work};
 use crate::ledger::{Ledger, Line};
-use crate::program::{Expected, Program};
-use crate::work::{self, Work};
 use crate::{AnyError, Args};
 
 pub(crate) async fn judge(args: &Args) -> Result<(), AnyError> {
@@ -27,12 +28,12 @@ pub(crate) async fn judge(args: &Args) -> Result<(), AnyError> {
         .take_while(|line| line != ".")
         .filter_map(|line| Kill::parse(&line))
         .collect();
-    let ledger = Arc::new(Ledger::open(&args.store, "judge").await?);
+    let ledger = Arc::new(Ledger::connect(args).await?);
     let mut by_thread: BTreeMap<String, Vec<Line>> = BTreeMap::new();
-    for line in ledger.lines(None).await? {
+    for line in ledger.lines().await? {
         by_thread.entry(line.thread.clone()).or_default().push(line);
     }
-    let store = args.store.open().await?;
+    let store = Place::of(args)?.open().await?;
     let runtime = Runtime::new(store.clone());
     let graph = work::graph(&ledger)?;
     let mut verdict = Verdict::default();

@@ -1,4 +1,4 @@
-//! `serve`: a worker, until it is killed or told to stop.
+//! `worker`: a worker of the cluster, until it is killed or told to stop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,19 +7,21 @@ use superstep::{Runtime, SegmentLimits};
 use superstep_restate::Worker;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::store::{Broken, Place};
+use super::{graphs, work};
 use crate::ledger::Ledger;
-use crate::store::Broken;
-use crate::{AnyError, Args, end_with_parent, graphs, work};
+use crate::{AnyError, Args, end_with_parent};
 
 pub(crate) async fn serve(args: &Args) -> Result<(), AnyError> {
     end_with_parent();
-    let ledger = Arc::new(Ledger::open(&args.store, &args.name).await?);
-    let postgres = args.store.open().await?;
-    let runtime = Runtime::new(Broken::new(postgres.clone(), args.mutant));
+    let ledger = Arc::new(Ledger::connect(args).await?);
+    let postgres = Place::of(args)?.open().await?;
+    let (mutant, version) = (args.mutant.parse()?, args.version.parse()?);
+    let runtime = Runtime::new(Broken::new(postgres.clone(), mutant));
     runtime.register(&work::graph(&ledger)?);
     runtime.register(&graphs::talk(&ledger)?);
     runtime.register(&graphs::wide(&ledger)?);
-    runtime.register(&graphs::trip(&ledger, args.version, args.mutant)?);
+    runtime.register(&graphs::trip(&ledger, version, mutant)?);
     let listener = Worker::listen(args.listen.parse()?)?;
     println!("ready");
     let mut term = signal(SignalKind::terminate())?;

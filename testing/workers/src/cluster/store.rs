@@ -9,35 +9,28 @@ use superstep::error::CheckpointError;
 use superstep::{TaskId, ThreadId};
 use superstep_postgres::{Options, Postgres};
 
-use crate::AnyError;
+use crate::{AnyError, Args};
 
-/// Where the threads and the ledger are: `SCHEMA:URL`.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Place {
-    pub(crate) schema: String,
-    pub(crate) url: String,
+/// Where the threads are: `postgres:SCHEMA:URL`.
+pub(crate) struct Place<'a> {
+    schema: &'a str,
+    url: &'a str,
 }
 
-impl Place {
+impl<'a> Place<'a> {
+    pub(crate) fn of(args: &'a Args) -> Result<Self, AnyError> {
+        let address = args.store.strip_prefix("postgres:");
+        let parts = address.and_then(|address| address.split_once(':'));
+        let (schema, url) = parts.ok_or("use --store postgres:SCHEMA:URL")?;
+        Ok(Self { schema, url })
+    }
+
     pub(crate) async fn open(&self) -> Result<Postgres, AnyError> {
         let mut options = Options::default();
-        options.schema = self.schema.clone();
+        options.schema = self.schema.to_owned();
         options.partitions = 4;
         options.connections = 8;
-        Ok(Postgres::connect_with(&self.url, options).await?)
-    }
-}
-
-impl FromStr for Place {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let text = text.strip_prefix("postgres:").unwrap_or(text);
-        let (schema, url) = text.split_once(':').ok_or("use SCHEMA:URL")?;
-        Ok(Self {
-            schema: schema.to_owned(),
-            url: url.to_owned(),
-        })
+        Ok(Postgres::connect_with(self.url, options).await?)
     }
 }
 

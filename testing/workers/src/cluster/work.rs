@@ -8,8 +8,8 @@ use superstep::error::BuildError;
 use superstep::prelude::*;
 use superstep::{Failed, RetryPolicy};
 
-use crate::ledger::Ledger;
-use crate::program::{Part, Program, Stage, value_of};
+use super::program::{Part, Program, Stage, value_of};
+use crate::ledger::{Ledger, Report};
 
 /// A program, how far it is, and what it left behind.
 #[derive(Clone, Debug, Default, PartialEq, State)]
@@ -284,16 +284,21 @@ impl<'a> Doing<'a> {
     async fn effect(&mut self, name: &str) -> Result<(), NodeError> {
         let key = format!("{}/{name}", self.task);
         let value = value_of(self.seed, &key);
-        let (thread, attempt) = (self.cx.thread().name(), self.cx.attempt());
+        let report = |phase| Report {
+            thread: self.cx.thread().name(),
+            phase,
+            key: &key,
+            detail: self.cx.attempt().into(),
+        };
         self.sum += self
             .cx
             .step(name, || async {
-                self.ledger.put(thread, "start", &key, attempt).await;
+                self.ledger.report(report("start")).await;
                 tokio::time::sleep(Duration::from_micros(1_000 + value * 5)).await;
                 Ok::<_, NodeError>(value)
             })
             .await?;
-        self.ledger.put(thread, "acked", &key, attempt).await;
+        self.ledger.report(report("acked")).await;
         Ok(())
     }
 

@@ -1,14 +1,13 @@
 //! The two graphs of the trials: one with effects in a chain and a fan-out, one that asks.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use superstep::error::BuildError;
 use superstep::prelude::*;
 
+use super::watched::{note_body_end, was_told};
 use crate::ledger::{Ledger, Report};
-use crate::watched::{note_body_end, was_told};
 
 /// What the chain and the fan-out leave behind.
 #[derive(Clone, Debug, Default, State)]
@@ -52,8 +51,7 @@ struct Body {
 impl Body {
     async fn perform(&self, name: &str, cx: &NodeCx) -> Result<WorkUpdate, NodeError> {
         let task = cx.task().to_string();
-        self.report(cx, "body", &format!("{name}={task}"), 0)
-            .await?;
+        self.report(cx, "body", &format!("{name}={task}"), 0).await;
         let one = self.effect(name, "one", cx).await?;
         let two = self.effect(name, "two", cx).await?;
         note_body_end();
@@ -71,17 +69,16 @@ impl Body {
                 } else {
                     "start"
                 };
-                self.report(cx, phase, &key, u64::from(cx.attempt()))
-                    .await?;
+                self.report(cx, phase, &key, u64::from(cx.attempt())).await;
                 tokio::time::sleep(Duration::from_micros(1_500 + value % 9_000)).await;
-                Ok(value % 1_000)
+                Ok::<_, NodeError>(value % 1_000)
             })
             .await?;
-        self.report(cx, "acked", &key, 0).await?;
+        self.report(cx, "acked", &key, 0).await;
         Ok(stored)
     }
 
-    async fn report(&self, cx: &NodeCx, phase: &str, key: &str, detail: u64) -> io::Result<()> {
+    async fn report(&self, cx: &NodeCx, phase: &str, key: &str, detail: u64) {
         let thread = cx.thread().name();
         self.ledger
             .report(Report {
@@ -90,7 +87,7 @@ impl Body {
                 key,
                 detail,
             })
-            .await
+            .await;
     }
 }
 
@@ -170,8 +167,8 @@ async fn act(
                 key: "act",
                 detail: answer,
             };
-            ledger.report(report).await?;
-            Ok(answer)
+            ledger.report(report).await;
+            Ok::<_, NodeError>(answer)
         })
         .await?;
     Ok(VerdictUpdate::default().acted_on(Some(acted_on)))

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use superstep::checkpoint::Status;
 use superstep::{Outcome, RunOptions, Runtime};
 
+use super::graphs::{WorkUpdate, effects};
 use crate::AnyError;
-use crate::graphs::{WorkUpdate, effects};
 use crate::ledger::Ledger;
 
 /// Prints `finished STATE`, or `stopped CODE` if the thread was lost.

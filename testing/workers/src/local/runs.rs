@@ -9,7 +9,7 @@ use std::time::Duration;
 use superstep::{Outcome, Runtime, Seq, Stopped};
 use tokio::task::JoinSet;
 
-use crate::graphs::{VerdictUpdate, WorkUpdate, effects, question};
+use super::graphs::{VerdictUpdate, WorkUpdate, effects, question};
 use crate::ledger::Ledger;
 use crate::{AnyError, Args};
 

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use superstep::{DriveError, Graph, Outcome, Runtime};
 
+use super::contested::{Marks, contested, patient_with_takeovers};
+use super::graphs::{Verdict, VerdictUpdate, Work, effects, question};
+use super::inspect::inspect;
 use crate::AnyError;
-use crate::contested::{Marks, contested, patient_with_takeovers};
-use crate::graphs::{Verdict, VerdictUpdate, Work, effects, question};
-use crate::inspect::inspect;
 use crate::ledger::Ledger;
 
 pub(crate) async fn serve(runtime: &Runtime, ledger: &Arc<Ledger>) -> Result<(), AnyError> {

@@ -1,7 +1,7 @@
 //! `crash cluster|leaders|race|upgrade|fanout` on a cluster: three Restate nodes, two workers behind one address, PostgreSQL.
 //!
 //! The nodes and the workers are this command's own, and real processes. The workers, the clients and the judge are
-//! `cluster_worker` of `testing/workers`; effects are rows of a ledger beside the threads.
+//! the program `testing/workers` in its other modes; the same ledger counts their effects.
 
 mod clients;
 mod fanout;

@@ -35,7 +35,7 @@ impl Lab {
     /// With a database that the trial looks after.
     pub(super) fn with(database: Database) -> anyhow::Result<Self> {
         let worker = build_worker()?;
-        let ledger = Ledger::start(Process::spawn(Command::new(&worker).arg("ledger"))?)?;
+        let ledger = Ledger::start(&worker)?;
         let mut lab = Self {
             ledger,
             worker,
@@ -93,15 +93,10 @@ pub(super) fn inspect(server: &mut Process, graph: &str, thread: &str) -> anyhow
     Ok(serde_json::from_str(&server.line()?)?)
 }
 
-fn build_worker() -> anyhow::Result<PathBuf> {
+/// Builds the program whose modes are all the processes of the trials.
+pub(super) fn build_worker() -> anyhow::Result<PathBuf> {
     let mut build = cargo();
-    build.args([
-        "build",
-        "--package",
-        "crash-workers",
-        "--bin",
-        "crash_worker",
-    ]);
+    build.args(["build", "--package", PACKAGE]);
     build.args(["--quiet", "--message-format", "json"]);
     if !cfg!(debug_assertions) {
         build.arg("--release");
@@ -110,7 +105,9 @@ fn build_worker() -> anyhow::Result<PathBuf> {
     messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Json>(line).ok())
-        .filter(|message| message["target"]["name"] == "crash_worker")
+        .filter(|message| message["target"]["name"] == PACKAGE)
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .context("cargo built no `crash_worker`")
+        .with_context(|| format!("cargo built no `{PACKAGE}`"))
 }
+
+const PACKAGE: &str = "crash-workers";

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, bail};
 
@@ -28,7 +30,8 @@ pub(super) struct Line {
 }
 
 impl Ledger {
-    pub(super) fn start(process: Process) -> anyhow::Result<Self> {
+    pub(super) fn start(worker: &Path) -> anyhow::Result<Self> {
+        let process = Process::spawn(Command::new(worker).arg("ledger"))?;
         let address = process.line().context("the ledger did not start")?;
         let stream = TcpStream::connect(&address)?;
         stream.set_nodelay(true)?;
@@ -76,8 +79,8 @@ impl Ledger {
 
 impl Line {
     fn parse(line: &str) -> anyhow::Result<Self> {
-        let words: Vec<&str> = line.split(' ').collect();
-        let [_, thread, pid, phase, key, detail] = words.as_slice() else {
+        let words: Vec<&str> = line.splitn(7, ' ').collect();
+        let [_, _, thread, pid, phase, detail, key] = words.as_slice() else {
             bail!("`{line}` is not a line of the ledger");
         };
         Ok(Self {

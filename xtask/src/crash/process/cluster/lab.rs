@@ -1,4 +1,4 @@
-//! What trials on a cluster are made with: three nodes, a schema, the worker's binary, an address that workers share.
+//! What trials on a cluster are made with: three nodes, a schema, the ledger, the worker's binary, an address that workers share.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,15 +9,18 @@ use serde_json::Value as Json;
 
 use super::super::child::Process;
 use super::super::database::{Address, Database};
+use super::super::lab::build_worker;
+use super::super::ledger::Ledger;
 use super::super::{Backend, Plan};
 use super::clients::Clients;
 use super::fleet::Fleet;
 use crate::services::restate::{Layout, PrivateRestate, Restate, Setup};
-use crate::workspace::{cargo, output_of};
+use crate::workspace::output_of;
 
 #[derive(Debug)]
 pub(super) struct Lab {
     pub(super) restate: PrivateRestate,
+    ledger: Ledger,
     worker: PathBuf,
     store: Address,
     /// Where the workers listen, all of them.
@@ -45,6 +48,7 @@ impl Lab {
         let restate = Restate::private(name, setup)?;
         let lab = Self {
             restate,
+            ledger: Ledger::start(&worker)?,
             worker,
             store,
             address: format!("127.0.0.1:{}", free_port()),
@@ -77,7 +81,7 @@ impl Lab {
     }
 
     pub(super) fn worker(&self, name: &str, version: &str, mutant: &str) -> Command {
-        let mut command = self.command("serve");
+        let mut command = self.command("worker");
         command.args(["--listen", &self.address, "--name", name]);
         command.args(["--version", version, "--mutant", mutant]);
         command
@@ -98,24 +102,8 @@ impl Lab {
     fn command(&self, mode: &str) -> Command {
         let mut command = Command::new(&self.worker);
         command.args([mode, "--store", self.store.as_str()]);
+        command.args(["--ledger", self.ledger.address()]);
         command.args(["--seed", &self.seed.to_string()]);
         command
     }
-}
-
-fn build_worker() -> anyhow::Result<PathBuf> {
-    let mut build = cargo();
-    build.args(["build", "--package", "crash-workers"]);
-    build.args(["--bin", "cluster_worker"]);
-    build.args(["--quiet", "--message-format", "json"]);
-    if !cfg!(debug_assertions) {
-        build.arg("--release");
-    }
-    let messages = output_of(&mut build)?;
-    messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Json>(line).ok())
-        .filter(|message| message["target"]["name"] == "cluster_worker")
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .context("cargo built no `cluster_worker`")
 }

@@ -12,6 +12,7 @@ use super::super::{Found, Plan};
 use super::clients::Clients;
 use super::lab::Lab;
 use super::race::Effects;
+use crate::services::restate::PrivateRestate;
 
 pub(super) fn run(plan: &Plan) -> anyhow::Result<Found> {
     let lab = Lab::new("leaders", plan)?;
@@ -74,11 +75,11 @@ impl Leaders {
 
     /// All leaders move; meanwhile each thread is answered.
     fn round(&mut self, round: u64, is_last: bool) -> anyhow::Result<()> {
-        let lab = &self.lab;
+        let restate = &self.lab.restate;
         let (clients, open) = (&mut self.clients, &self.open);
         let mut given = [false; THREADS];
         let moved = std::thread::scope(|scope| {
-            let transfer = scope.spawn(|| transfer(lab));
+            let transfer = scope.spawn(|| transfer(restate));
             for thread in 0..THREADS {
                 if let Some(question) = &open[thread] {
                     let answer = answer_of(round, thread);
@@ -141,10 +142,10 @@ impl Leaders {
 }
 
 /// Whoever administers the nodes may be about to change, too, and cannot be asked then.
-fn transfer(lab: &Lab) -> anyhow::Result<usize> {
+fn transfer(restate: &PrivateRestate) -> anyhow::Result<usize> {
     let begun = Instant::now();
     loop {
-        match lab.restate.transfer_leaders() {
+        match restate.transfer_leaders() {
             Err(_) if begun.elapsed() < TRANSFER_MAX => std::thread::sleep(BETWEEN),
             transferred => return transferred,
         }
