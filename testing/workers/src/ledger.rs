@@ -8,9 +8,10 @@
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use superstep::__private::lock;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufStream};
 
 use crate::{AnyError, Args};
@@ -91,10 +92,6 @@ impl Book {
         }
         ".\n".to_owned()
     }
-}
-
-fn lock(lines: &Mutex<Vec<String>>) -> MutexGuard<'_, Vec<String>> {
-    lines.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn now_ms() -> u128 {

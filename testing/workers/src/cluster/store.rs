@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use superstep::__private::lock;
 use superstep::checkpoint::{Answer, BoxFuture, CheckpointResult, Checkpointer, RecordWrite};
 use superstep::error::CheckpointError;
 use superstep::{TaskId, ThreadId};
@@ -84,7 +85,7 @@ impl Broken {
 
     async fn record_or_lose(&self, record: &RecordWrite) -> CheckpointResult<Vec<u8>> {
         let is_first = || {
-            let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut lost = lock(&self.lost);
             lost.insert((record.task, record.key.clone()))
         };
         match self.mutant == Mutant::RecordLost && is_first() {

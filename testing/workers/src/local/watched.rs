@@ -2,9 +2,10 @@
 
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use superstep::__private::lock;
 use superstep::checkpoint::{
     Answer, BoxFuture, CheckpointResult, Checkpointer, Commit, Head, RESULT_KEY, RecordWrite, Saved,
 };
@@ -209,14 +210,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A body ends now.
 pub(crate) fn note_body_end() {
-    *BODY_END.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    *lock(&BODY_END) = Some(Instant::now());
 }
 
 fn since_body_end() -> Option<u64> {
-    let end = BODY_END
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take()?;
+    let end = lock(&BODY_END).take()?;
     Some(micros(end.elapsed()))
 }
 
