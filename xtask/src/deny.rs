@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use serde_json::{Value as Json, json};
 
 use crate::advisories::{self, Advisory};
-use crate::workspace::{cache, cargo, in_words, output_of, program, root};
+use harness::workspace::{cache, cargo, in_words, output_of, program, root};
 
 /// What was typed.
 #[derive(Debug, Default, PartialEq, Eq)]

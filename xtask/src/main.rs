@@ -5,21 +5,17 @@
 
 mod advisories;
 mod bench;
-mod crash;
 mod deny;
 mod error_index;
 mod fuzz;
 mod metadata;
 mod pictures;
-mod prng;
 mod results;
-mod services;
 mod steps;
 mod template;
 #[cfg(test)]
 mod tidy;
 mod verify;
-mod workspace;
 
 use std::ops::Range;
 use std::process::ExitCode;
@@ -105,13 +101,11 @@ enum Command {
         from: Option<String>,
         seed: Option<u64>,
     },
-    Crash(crash::CrashArgs),
+    Crash(crash_trials::CrashArgs),
     Fuzz(fuzz::FuzzArgs),
     Deny(deny::DenyArgs),
     Advisories(advisories::AdvisoriesArgs),
     Bench(bench::BenchArgs),
-    /// Started by a bench, not by people.
-    BenchSide(Vec<String>),
     Services(services::Action),
     Template,
     Pictures,
@@ -133,10 +127,6 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         "deny" => parse_deny(parser),
         "advisories" => parse_advisories(parser),
         "bench" => parse_bench(parser),
-        "bench-side" => {
-            let words = parser.raw_args()?.map(|word| word.string());
-            Ok(Command::BenchSide(words.collect::<Result<_, _>>()?))
-        }
         "services" => parse_services(parser),
         "template" => parse_alone(parser, Command::Template),
         "pictures" => parse_alone(parser, Command::Pictures),
@@ -173,7 +163,7 @@ fn parse_verify(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
 }
 
 fn parse_crash(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let mut args = crash::CrashArgs::default();
+    let mut args = crash_trials::CrashArgs::default();
     while let Some(arg) = parser.next()? {
         match arg {
             Value(name) if args.name.is_empty() => args.name = name.string()?,
@@ -190,7 +180,7 @@ fn parse_crash(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         }
     }
     if args.name.is_empty() {
-        return Err(format!("`crash` takes {}", crash::NAMES).into());
+        return Err(format!("`crash` takes {}", crash_trials::NAMES).into());
     }
     Ok(Command::Crash(args))
 }
@@ -334,12 +324,11 @@ fn run(command: Command) -> anyhow::Result<()> {
             from,
             seed,
         } => verify::run(profile, from.as_deref(), seed)?,
-        Command::Crash(args) => crash::run(&args)?,
+        Command::Crash(args) => crash_trials::run(&args)?,
         Command::Fuzz(args) => fuzz::run(&args)?,
         Command::Deny(args) => deny::run(&args)?,
         Command::Advisories(args) => advisories::run(&args)?,
         Command::Bench(args) => bench::run(&args)?,
-        Command::BenchSide(words) => bench::serve_side(words)?,
         Command::Services(action) => services::run(action)?,
         Command::Template => template::run()?,
         Command::Pictures => pictures::run()?,
@@ -397,7 +386,7 @@ mod tests {
                 ..fuzz::FuzzArgs::default()
             }))
         );
-        let restarts = crash::CrashArgs {
+        let restarts = crash_trials::CrashArgs {
             name: "restarts".to_owned(),
             runs: Some(9),
             every: Some(1..3),
