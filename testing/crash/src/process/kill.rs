@@ -10,7 +10,7 @@ use super::lab::{Lab, Place};
 use super::ledger::{Line, acknowledged_again};
 use super::tally::{Tally, percentile};
 use super::{Found, Plan};
-use harness::prng::Prng;
+use harness::prng::{Prng, mix};
 
 pub(super) fn run(plan: &Plan) -> anyhow::Result<Found> {
     let mut kill = Kill {
@@ -201,17 +201,6 @@ pub(super) fn expected_state(seed: u64) -> Json {
     let value = |node: &str, step: &str| mix(seed, &format!("{node}/{step}")) % 1_000;
     let done = NODES.map(|node| format!("{node} {} {}", value(node, "one"), value(node, "two")));
     json!({ "done": done })
-}
-
-/// FNV-1a, as the worker does it.
-fn mix(seed: u64, text: &str) -> u64 {
-    let bytes = seed.to_le_bytes();
-    bytes
-        .iter()
-        .chain(text.as_bytes())
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-        })
 }
 
 const KILLS_MAX: u64 = 4;

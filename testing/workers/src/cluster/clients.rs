@@ -7,6 +7,7 @@ use std::io::BufRead;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use harness::prng::mix;
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::{RESULT_KEY, Status};
 use superstep::prelude::*;
@@ -17,7 +18,7 @@ use tokio::sync::{Barrier, mpsc};
 use tokio::task::JoinSet;
 
 use super::graphs::{self, Talk, TalkUpdate, Trip, TripUpdate, Version, Wide, WideUpdate};
-use super::program::{Program, answer_to, mix};
+use super::program::{Program, answer_to};
 use super::store::{Mutant, Place};
 use super::work::{self, Work};
 use crate::ledger::{Ledger, Report};

@@ -4,10 +4,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use harness::prng::mix;
 use superstep::error::BuildError;
 use superstep::prelude::*;
 
-use super::program::mix;
 use super::store::Mutant;
 use crate::ledger::{Ledger, Report};
 

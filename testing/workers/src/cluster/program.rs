@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use harness::prng::{Prng, mix};
 use serde::{Deserialize, Serialize};
 
 /// What one thread does.
@@ -61,7 +62,7 @@ impl Program {
     /// The program with this number, of those that follow from a seed.
     pub(crate) fn random(seed: u64, number: u64) -> Self {
         let seed = mix(seed, &format!("program {number}"));
-        let mut dice = Dice(seed);
+        let mut dice = Dice(Prng::new(seed));
         let mut stages: Vec<Stage> = (0..dice.within(2, 6)).map(|_| dice.stage()).collect();
         if dice.chance(8) {
             stages.push(Stage::Fatal);
@@ -161,40 +162,20 @@ pub(crate) fn answer_to(seed: u64, question: &str) -> u64 {
     mix(seed, &format!("answer to {question}")) % 1_000
 }
 
-/// FNV-1a over the seed and a text, stirred: the same in every process.
-pub(crate) fn mix(seed: u64, text: &str) -> u64 {
-    let bytes = seed.to_le_bytes();
-    let hash = bytes
-        .iter()
-        .chain(text.as_bytes())
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-    Dice(hash).next()
-}
-
-/// SplitMix64.
-struct Dice(u64);
+/// Draws stages and their parts.
+struct Dice(Prng);
 
 impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     fn within(&mut self, least: u32, most: u32) -> u32 {
-        least + (self.next() % u64::from(most - least + 1)) as u32
+        least + self.0.below(u64::from(most - least + 1)) as u32
     }
 
     fn chance(&mut self, percent: u64) -> bool {
-        self.next() % 100 < percent
+        self.0.below(100) < percent
     }
 
     fn stage(&mut self) -> Stage {
-        match self.next() % 100 {
+        match self.0.below(100) {
             0..25 => Stage::Chain(self.within(1, 6)),
             25..55 => Stage::Spread((0..self.within(1, 8)).map(|_| self.part()).collect()),
             55..67 => Stage::Ask,

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use harness::prng::mix;
 use superstep::checkpoint::Status;
 use superstep::error::{CheckpointError, OpenError};
 use superstep::{DriveError, Runtime, Thread};
 
 use super::contested::{Marks, MarksUpdate, contested, patient_with_takeovers};
-use super::graphs::mix;
 use crate::AnyError;
 use crate::ledger::{Ledger, Report};
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use harness::prng::mix;
 use superstep::error::BuildError;
 use superstep::prelude::*;
 
@@ -116,17 +117,6 @@ impl Node<Work> for Spread {
             command.send(&PART, part)
         }))
     }
-}
-
-/// FNV-1a over the seed and a text: the same in every process, and in the one that checks.
-pub(crate) fn mix(seed: u64, text: &str) -> u64 {
-    let bytes = seed.to_le_bytes();
-    bytes
-        .iter()
-        .chain(text.as_bytes())
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-        })
 }
 
 /// What a question was answered with.
