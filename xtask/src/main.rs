@@ -1,7 +1,8 @@
 //! The helper of this workspace: `cargo xtask verify` is what CI runs and what a contributor runs.
 //!
-//! It owns the list of checks ([`steps`]), the tidy rules (ordinary tests in `tidy`) and the files
-//! that are written by a program. It is never shipped, so it may reach any crate.
+//! It owns the list of checks ([`steps`]), the tidy rules (ordinary tests in `tidy`), the files that a program writes, and the
+//! command lines of `services`, `crash` and `bench`, which are in `testing/`. It is built from no product crate, so that it
+//! still builds, and says what is wrong, while one of them does not compile.
 
 mod advisories;
 mod bench;
