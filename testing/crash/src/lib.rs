@@ -1,7 +1,10 @@
 //! `cargo xtask crash NAME`: tests that break things on purpose, and count what must never happen.
 //!
-//! Every test gives one [`CrashReport`]. What people read goes to stderr; the last line of stdout is the
+//! [`run`] is given [`CrashArgs`], plans the trials from a seed, and prints one report. What people read goes to stderr; the last line of stdout is the
 //! report as one JSON object, so that a program can read it whatever else was printed.
+//!
+//! The trials are made with real processes, the program of `testing/workers`, or with the simulator of `testing/sim`. Both are
+//! built and started, never linked: this crate depends on no product crate.
 
 mod process;
 mod sim;

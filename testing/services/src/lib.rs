@@ -1,8 +1,11 @@
 //! The servers that tests need, started on loopback with ports and folders of their own.
 //!
-//! Each service is one struct in the list of [`all`]; what it has running is found on the disk and among the
+//! [`run`] does what `cargo xtask services` is asked for, and [`address`] says where a service is. Each service is one struct in
+//! the list of `all`; what it has running is found on the disk and among the
 //! processes, so `up` after `up` changes nothing, `down` stops what `up` started and nothing else, and both
 //! survive a crash in between. What clients need to know is written to a folder that tests read.
+//!
+//! Trials that kill servers get their own: [`Cluster::private`] and [`restate::Restate::private`]. Nothing here knows our crates.
 
 #![expect(
     missing_docs,
