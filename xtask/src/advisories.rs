@@ -10,7 +10,7 @@ use std::{fmt, fs};
 use anyhow::{Context, bail};
 use toml::Table;
 
-use crate::workspace::{cache, output_of, program, root};
+use harness::workspace::{cache, output_of, program, root};
 
 /// The file that says of which day a snapshot is.
 pub(crate) const DATE_FILE: &str = "DATE";

@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 use crate::error_index;
 use crate::markdown::{is_elsewhere, links};
 use crate::programs::install_crate;
-use crate::workspace::{cargo, output_of, program, root};
+use harness::workspace::{cargo, output_of, program, root};
 
 /// Builds the book and fails if one of its links leads nowhere.
 pub(crate) fn run() -> anyhow::Result<()> {

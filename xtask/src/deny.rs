@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 
 use crate::advisories::{self, Advisory};
 use crate::programs::install_crate;
-use crate::workspace::{cache, cargo, in_words, output_of, program, root};
+use harness::workspace::{cache, cargo, in_words, output_of, program, root};
 
 /// What was typed.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::fs;
 
 use anyhow::Context;
 
-use crate::workspace::root;
+use harness::workspace::root;
 
 /// The folder of the pages, from the root of the workspace.
 pub(crate) const FOLDER: &str = "docs/errors";

@@ -12,7 +12,7 @@ use std::{fs, thread};
 use anyhow::{Context, bail};
 use serde_json::{Value as Json, json};
 
-use crate::workspace::{cache, cargo, in_words, output_of, program, root};
+use harness::workspace::{cache, cargo, in_words, output_of, program, root};
 
 /// What was typed.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -338,8 +338,8 @@ fn record(report: &Json) -> anyhow::Result<()> {
     let old = fs::read_to_string(&path).unwrap_or_default();
     let old = serde_json::from_str(&old).unwrap_or_default();
     let mut new = merged(&old, report);
-    new["commit"] = json!(crate::verify::commit());
-    new["dirty"] = json!(crate::verify::is_dirty());
+    new["commit"] = json!(harness::workspace::commit());
+    new["dirty"] = json!(harness::workspace::is_dirty());
     let text = serde_json::to_string_pretty(&new)?;
     fs::write(&path, text + "\n").with_context(|| format!("{} cannot be written", path.display()))
 }

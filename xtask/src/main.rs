@@ -1,29 +1,26 @@
 //! The helper of this workspace: `cargo xtask verify` is what CI runs and what a contributor runs.
 //!
-//! It owns the list of checks ([`steps`]), the tidy rules (ordinary tests in `tidy`) and the files
-//! that are written by a program. It is never shipped, so it may reach any crate.
+//! It owns the list of checks ([`steps`]), the tidy rules (ordinary tests in `tidy`), the files that a program writes, and the
+//! command lines of `services`, `crash` and `bench`, which are in `testing/`. It is built from no product crate, so that it
+//! still builds, and says what is wrong, while one of them does not compile.
 
 mod advisories;
 mod bench;
 mod book;
-mod crash;
 mod deny;
 mod error_index;
 mod fuzz;
 mod markdown;
 mod metadata;
 mod pictures;
-mod prng;
 mod programs;
 mod prose;
 mod results;
-mod services;
 mod steps;
 mod template;
 #[cfg(test)]
 mod tidy;
 mod verify;
-mod workspace;
 
 use std::ops::Range;
 use std::process::ExitCode;
@@ -111,13 +108,11 @@ enum Command {
         from: Option<String>,
         seed: Option<u64>,
     },
-    Crash(crash::CrashArgs),
+    Crash(crash_trials::CrashArgs),
     Fuzz(fuzz::FuzzArgs),
     Deny(deny::DenyArgs),
     Advisories(advisories::AdvisoriesArgs),
     Bench(bench::BenchArgs),
-    /// Started by a bench, not by people.
-    BenchSide(Vec<String>),
     Services(services::Action),
     Template,
     Book,
@@ -141,10 +136,6 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         "deny" => parse_deny(parser),
         "advisories" => parse_advisories(parser),
         "bench" => parse_bench(parser),
-        "bench-side" => {
-            let words = parser.raw_args()?.map(|word| word.string());
-            Ok(Command::BenchSide(words.collect::<Result<_, _>>()?))
-        }
         "services" => parse_services(parser),
         "template" => parse_alone(parser, Command::Template),
         "book" => parse_alone(parser, Command::Book),
@@ -183,7 +174,7 @@ fn parse_verify(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
 }
 
 fn parse_crash(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let mut args = crash::CrashArgs::default();
+    let mut args = crash_trials::CrashArgs::default();
     while let Some(arg) = parser.next()? {
         match arg {
             Value(name) if args.name.is_empty() => args.name = name.string()?,
@@ -200,7 +191,7 @@ fn parse_crash(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         }
     }
     if args.name.is_empty() {
-        return Err(format!("`crash` takes {}", crash::NAMES).into());
+        return Err(format!("`crash` takes {}", crash_trials::NAMES).into());
     }
     Ok(Command::Crash(args))
 }
@@ -356,12 +347,11 @@ fn run(command: Command) -> anyhow::Result<()> {
             from,
             seed,
         } => verify::run(profile, from.as_deref(), seed)?,
-        Command::Crash(args) => crash::run(&args)?,
+        Command::Crash(args) => crash_trials::run(&args)?,
         Command::Fuzz(args) => fuzz::run(&args)?,
         Command::Deny(args) => deny::run(&args)?,
         Command::Advisories(args) => advisories::run(&args)?,
         Command::Bench(args) => bench::run(&args)?,
-        Command::BenchSide(words) => bench::serve_side(words)?,
         Command::Services(action) => services::run(action)?,
         Command::Template => template::run()?,
         Command::Book => book::run()?,
@@ -421,7 +411,7 @@ mod tests {
                 ..fuzz::FuzzArgs::default()
             }))
         );
-        let restarts = crash::CrashArgs {
+        let restarts = crash_trials::CrashArgs {
             name: "restarts".to_owned(),
             runs: Some(9),
             every: Some(1..3),

@@ -8,7 +8,7 @@
 use anyhow::Context;
 use serde_json::Value as Json;
 
-use crate::workspace::{cargo, output_of};
+use harness::workspace::{cargo, output_of};
 
 /// The workspace and everything it is built from.
 #[derive(Debug, Default)]

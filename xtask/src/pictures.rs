@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-use crate::workspace::{cargo, output_of, root};
+use harness::workspace::{cargo, output_of, root};
 
 /// Takes every picture again.
 pub(crate) fn run() -> anyhow::Result<()> {

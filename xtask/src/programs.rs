@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::workspace::{cache, cargo, in_words};
+use harness::workspace::{cache, cargo, in_words};
 
 /// Returns where a program of crates.io is, after building it if it is missing. It is quick to build rather than quick: it
 /// runs for seconds.

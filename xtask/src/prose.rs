@@ -18,7 +18,7 @@ use serde_json::{Value as Json, json};
 
 use crate::markdown;
 use crate::programs::{install_npm, install_wheel};
-use crate::workspace::{in_words, output_of, program, root};
+use harness::workspace::{in_words, output_of, program, root};
 
 /// Fails with every fault at once. With `files`, given by their paths from the root, checks only those.
 pub(crate) fn run(files: &[String]) -> anyhow::Result<()> {

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 
 use crate::steps::Profile;
 use crate::verify::Ended;
-use crate::workspace::root;
+use harness::workspace::root;
 
 /// One run of the checks.
 #[derive(Debug)]

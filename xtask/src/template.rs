@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail, ensure};
 
-use crate::workspace::{cache, cargo, output_of, root};
+use harness::workspace::{cache, cargo, output_of, root};
 
 /// Makes a project, tests it, starts its agent, leaves it at its question and answers that from the inbox.
 pub(crate) fn run() -> anyhow::Result<()> {

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use crate::metadata::Metadata;
 use crate::results::{Results, StepResult};
 use crate::steps::{Action, Profile, STEPS, Step};
-use crate::workspace::{cargo, in_words, output_of, program, root};
+use harness::workspace::{cargo, commit, in_words, is_dirty, output_of, program, root};
 
 const WASM: &str = "wasm32-unknown-unknown";
 
@@ -236,16 +236,6 @@ fn report(steps: &[StepResult]) {
 
 fn seconds(took: Duration) -> String {
     format!("{:.1} s", took.as_secs_f64())
-}
-
-pub(crate) fn commit() -> Option<String> {
-    let text = output_of(program("git").args(["rev-parse", "--verify", "--quiet", "HEAD"])).ok()?;
-    Some(text.trim().to_owned())
-}
-
-/// Whether the commit alone does not say what was checked.
-pub(crate) fn is_dirty() -> bool {
-    output_of(program("git").args(["status", "--porcelain"])).map_or(true, |text| !text.is_empty())
 }
 
 /// The same commit gives the same seed, and the next commit looks somewhere else.

@@ -25,9 +25,10 @@ use std::fmt;
 use std::future::{pending, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 
+use superstep_core::__private::lock;
 use superstep_core::checkpoint::{BoxFuture, CheckpointResult, Checkpointer, RecordWrite};
 
 /// When a process dies. Each process has its own: what is left of a dead one does nothing more.
@@ -96,7 +97,7 @@ impl Fate {
 
     fn watcher(&self) -> MutexGuard<'_, Option<Waker>> {
         // It is only ever replaced as a whole.
-        self.watcher.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.watcher)
     }
 }
 

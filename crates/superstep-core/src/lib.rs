@@ -91,6 +91,7 @@ pub mod error;
 pub mod graph;
 mod ids;
 pub mod label;
+mod lock;
 pub mod node;
 pub mod run;
 pub mod schema;
@@ -116,8 +117,9 @@ pub use state::{State, StateUpdate, View};
 pub use superstep_macros::State;
 pub use value::Value;
 
-/// For the code that `derive(State)` writes.
+/// For the code that `derive(State)` writes, and for our other crates.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::lock::lock;
     pub use serde;
 }

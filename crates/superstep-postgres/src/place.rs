@@ -18,11 +18,12 @@ use std::collections::HashMap;
 use std::mem;
 use std::sync::{Arc, Mutex};
 
+use superstep_core::__private::lock;
 use superstep_core::ThreadId;
 use tokio_postgres::Row;
 
 use crate::fault::Fault;
-use crate::pool::{Pool, lock};
+use crate::pool::Pool;
 
 /// Where one thread lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,9 +12,10 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use superstep_core::__private::lock;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
@@ -334,11 +335,6 @@ pub(crate) async fn walk(
     transaction.commit().await?;
     alone.give_back();
     Ok(())
-}
-
-/// Nothing in a critical section can panic, so a poisoned lock guards sound data.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Every statement of ours looks up few rows by an index. So it is planned once, and the planner is kept

@@ -30,6 +30,7 @@ use std::collections::{HashMap, VecDeque};
 use std::mem;
 use std::sync::{Arc, Mutex};
 
+use superstep_core::__private::lock;
 use superstep_core::checkpoint::RecordWrite;
 use superstep_core::{Epoch, ThreadId};
 use tokio::sync::oneshot;
@@ -39,7 +40,7 @@ use crate::commit::fenced;
 use crate::fault::{Fault, PostgresError};
 use crate::id::Id;
 use crate::place::Places;
-use crate::pool::{Params, lock};
+use crate::pool::Params;
 use crate::read::{count, number};
 
 /// The records that are on their way into a database.

@@ -8,11 +8,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use restate_sdk::prelude::*;
 use serde::{Deserialize, Serialize};
+use superstep::__private::lock;
 use superstep::checkpoint::{Answer, InterruptQuery, Page};
 use superstep::driver::{QueuedRequest, RequestQueue, ThreadRequest};
 use superstep::run::ResumeToken;
@@ -601,11 +602,6 @@ pub(crate) fn now() -> Timestamp {
 /// How long it is until then.
 pub(crate) fn wait_ms(now: Timestamp, until: Timestamp) -> u64 {
     u64::try_from(until.0.saturating_sub(now.0)).unwrap_or(0)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What it guards is changed by single calls, so a panic cannot have left it half changed.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How many requests a worker remembers.

@@ -5,10 +5,11 @@
 //! polls. A lane that is dropped finishes what it was given, then its threads end.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
 use rusqlite::Connection;
+use superstep_core::__private::lock;
 use tokio::sync::mpsc;
 
 use crate::fault::{Fault, SqliteError};
@@ -69,10 +70,7 @@ impl Drop for Lane {
 
 fn serve(connection: &Connection, requests: &Mutex<mpsc::Receiver<Request>>) {
     loop {
-        let next = requests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .blocking_recv();
+        let next = lock(requests).blocking_recv();
         let Some(Request { mut work, setting }) = next else {
             return;
         };

@@ -18,12 +18,13 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError};
 use std::task::Poll;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
+use superstep_core::__private::lock;
 use superstep_core::ThreadId;
 
 use crate::fault::{Fault, SqliteError};
@@ -205,6 +206,7 @@ impl Desk {
     /// What the thread does.
     fn serve_until_closed(&self) {
         while self.wait() {
+            // A panic may have left a transaction open; `begin` takes it back.
             let connection = lock(&self.connection);
             while let Some(first) = self.pop() {
                 if first.shares() {
@@ -323,9 +325,4 @@ fn commit(connection: &Connection, group: &mut [Request]) -> rusqlite::Result<()
 
 fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql)?.execute([]).map(drop)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What a panic leaves behind is looked at where it matters: a transaction that is still open is taken back.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

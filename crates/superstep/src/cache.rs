@@ -1,8 +1,9 @@
 //! The node cache in memory.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
+use superstep_core::__private::lock;
 use superstep_core::Timestamp;
 use superstep_core::checkpoint::{BoxFuture, CheckpointResult};
 use superstep_core::driver::NodeCache;
@@ -17,7 +18,7 @@ type Kept = BTreeMap<String, (Vec<u8>, Option<Timestamp>)>;
 impl MemoryCache {
     fn lock(&self) -> MutexGuard<'_, Kept> {
         // Every change is one call, so a panic cannot have left it half changed.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

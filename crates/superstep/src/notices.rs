@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use superstep_core::__private::lock;
 use superstep_core::ThreadId;
 use superstep_core::checkpoint::BoxFuture;
 use tokio::sync::broadcast;
 
-use crate::drive::lock;
 use crate::wire::{Heard, Notice, Subscription, Wire};
 
 /// Tells those who watch in this process.

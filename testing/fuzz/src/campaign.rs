@@ -4,7 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use crate::mutation::{Material, Prng};
+use harness::prng::Prng;
+
+use crate::mutation::Material;
 use crate::{Target, corpus};
 
 /// What came of it.

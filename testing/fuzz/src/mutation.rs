@@ -1,39 +1,16 @@
 //! Changes inputs at random: the same seed makes the same inputs, on every machine.
 
-/// SplitMix64.
-#[derive(Debug, Clone)]
-pub(crate) struct Prng(u64);
+use harness::prng::Prng;
 
-impl Prng {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
+/// Draws one of these; none if there are none.
+fn pick<'a, T>(prng: &mut Prng, from: &'a [T]) -> Option<&'a T> {
+    (!from.is_empty()).then(|| prng.pick(from))
+}
 
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `end`, which is not 0.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
-        match from.is_empty() {
-            true => None,
-            false => Some(&from[self.below(from.len())]),
-        }
-    }
-
-    /// Two places in a row, in order.
-    fn span(&mut self, length: usize) -> (usize, usize) {
-        let (one, other) = (self.below(length + 1), self.below(length + 1));
-        (one.min(other), one.max(other))
-    }
+/// Draws two places of a list, in order.
+fn span(prng: &mut Prng, length: usize) -> (usize, usize) {
+    let (one, other) = (prng.index(length + 1), prng.index(length + 1));
+    (one.min(other), one.max(other))
 }
 
 /// What inputs are made of.
@@ -47,8 +24,8 @@ pub(crate) struct Material {
 impl Material {
     /// An input that was changed in one to eight places.
     pub(crate) fn draw(&self, prng: &mut Prng) -> Vec<u8> {
-        let mut bytes = prng.pick(&self.inputs).cloned().unwrap_or_default();
-        for _ in 0..=prng.below(8) {
+        let mut bytes = pick(prng, &self.inputs).cloned().unwrap_or_default();
+        for _ in 0..=prng.index(8) {
             self.change(&mut bytes, prng);
         }
         bytes.truncate(self.bytes_max);
@@ -56,33 +33,33 @@ impl Material {
     }
 
     fn change(&self, bytes: &mut Vec<u8>, prng: &mut Prng) {
-        let (from, to) = prng.span(bytes.len());
-        match prng.below(9) {
+        let (from, to) = span(prng, bytes.len());
+        match prng.index(9) {
             0 if !bytes.is_empty() => {
-                let at = prng.below(bytes.len());
-                bytes[at] ^= 1 << prng.below(8);
+                let at = prng.index(bytes.len());
+                bytes[at] ^= 1 << prng.index(8);
             }
             1 if !bytes.is_empty() => {
-                let at = prng.below(bytes.len());
-                bytes[at] = *prng.pick(TELLING).unwrap_or(&0);
+                let at = prng.index(bytes.len());
+                bytes[at] = *pick(prng, TELLING).unwrap_or(&0);
             }
             2 => drop(bytes.drain(from..to)),
             3 => {
                 // Nesting and repetition: what makes a parser slow or its stack deep.
                 let copy = bytes[from..to].to_vec();
-                let times = 1 + prng.below(16);
+                let times = 1 + prng.index(16);
                 let room = self.bytes_max.saturating_sub(bytes.len());
                 let many = copy.repeat(times.min(room / copy.len().max(1)));
                 bytes.splice(from..from, many);
             }
             4 | 5 => {
-                if let Some(word) = prng.pick(&self.words).cloned() {
+                if let Some(word) = pick(prng, &self.words).cloned() {
                     bytes.splice(from..from, word);
                 }
             }
             6 => {
-                if let Some(other) = prng.pick(&self.inputs).cloned() {
-                    let (start, end) = prng.span(other.len());
+                if let Some(other) = pick(prng, &self.inputs).cloned() {
+                    let (start, end) = span(prng, other.len());
                     bytes.splice(from..to, other[start..end].iter().copied());
                 }
             }

@@ -14,7 +14,7 @@ fn faults_of(changelog: &str) -> Vec<String> {
 
 #[test]
 fn the_changelog_has_a_place_for_what_is_new() {
-    let path = crate::workspace::root().join("CHANGELOG.md");
+    let path = harness::workspace::root().join("CHANGELOG.md");
     assert_tidy(&faults_of(
         &std::fs::read_to_string(path).unwrap_or_default(),
     ));

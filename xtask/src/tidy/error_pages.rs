@@ -123,7 +123,7 @@ fn every_source_of_codes_has_some() {
 
 #[test]
 fn the_index_is_fresh() {
-    let path = crate::workspace::root()
+    let path = harness::workspace::root()
         .join(error_index::FOLDER)
         .join("README.md");
     let stored = std::fs::read_to_string(path).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! The files of the repository: what git tracks, and what it would if it were asked to.
 
-use crate::workspace::{output_of, program, root};
+use harness::workspace::{output_of, program, root};
 
 /// A file, by its path from the root of the workspace.
 #[derive(Debug, Clone)]

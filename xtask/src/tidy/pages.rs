@@ -6,7 +6,7 @@ use std::path::Path;
 use super::assert_tidy;
 use super::files;
 use crate::markdown::{is_elsewhere, links};
-use crate::workspace::root;
+use harness::workspace::root;
 
 /// Links to files that are not there. `folder` is where the page is.
 fn broken_links(page: &str, folder: &Path) -> Vec<String> {

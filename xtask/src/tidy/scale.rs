@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value as Json;
 
 use super::assert_tidy;
-use crate::workspace::root;
+use harness::workspace::root;
 
 /// What was measured, and how much of each the page plans with.
 struct Constants {

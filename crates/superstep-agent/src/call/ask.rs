@@ -1,9 +1,10 @@
 //! Asking a person in the middle of calls that go on side by side.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use serde::de::DeserializeOwned;
+use superstep_core::__private::lock;
 use superstep_core::node::Hold;
 use superstep_core::{Interrupt, NodeCx, NodeError};
 
@@ -36,7 +37,7 @@ impl<'a> Asking<'a> {
 
     fn set(&self, hold: Option<Hold>) {
         let former = {
-            let mut held = self.hold.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut held = lock(&self.hold);
             std::mem::replace(&mut *held, hold)
         };
         drop(former);

@@ -1,9 +1,10 @@
 //! What a tool is handed beside its arguments.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde::Serialize;
+use superstep_core::__private::lock;
 use superstep_core::{Labels, NodeCx, NodeError, ThreadId, Timestamp};
 
 /// What a tool is handed beside its arguments. Cheap to clone.
@@ -98,7 +99,7 @@ impl ToolCx {
 
     fn given_labels(&self) -> MutexGuard<'_, Labels> {
         // Every change is one call, so a panic cannot have left it half made.
-        self.0.gives.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.gives)
     }
 }
 

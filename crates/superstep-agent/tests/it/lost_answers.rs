@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use superstep::Memory;
+use superstep_conformance::Prng;
 
-use crate::kit::Dice;
 use crate::mortal::Fate;
 use crate::world::{Line, Loss, Mutant, World, finish, process};
 
@@ -18,7 +18,7 @@ async fn trial(seed: u64, mutant: Option<Mutant>) -> (&'static str, usize, u32) 
         asked: Arc::default(),
         mutant,
     };
-    let mut dice = Dice(seed);
+    let mut dice = Prng::new(seed);
     let tool = ["pay", "post", "send"][(seed % 3) as usize];
     let lost: Vec<_> = (0..dice.below(5))
         .map(|_| match dice.below(2) {

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
 
+use superstep_core::__private::lock;
 use superstep_core::checkpoint::{CheckpointResult, Commit, History, RecordWrite, StoredBody};
 use superstep_core::graph::Definition;
 use superstep_core::run::{Seen, Watch};
@@ -31,7 +32,7 @@ impl Lab {
     }
 
     pub(super) fn get(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Lets others go first, a random number of times.

@@ -9,7 +9,7 @@ mod archive;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::Value as Json;
 
@@ -22,6 +22,7 @@ use crate::checkpoint::{
 };
 use crate::error::CheckpointError;
 use crate::ids::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
+use crate::lock::lock;
 use crate::value::Value;
 
 /// Keeps threads in memory. A clone is another handle to the same threads.
@@ -57,7 +58,7 @@ impl Memory {
 
     /// Every change is made whole before anything in it can panic, so a poisoned lock guards sound data.
     fn lock(&self) -> MutexGuard<'_, Threads> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.threads)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::pending;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,6 +15,7 @@ use crate::driver::{Door, LiveEvent};
 use crate::error::{FailureKind, NodeError, ValueError};
 use crate::ids::{Epoch, FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId};
 use crate::label::Labels;
+use crate::lock::lock;
 use crate::node::interrupt::{Interrupt, plain};
 use crate::node::records::{StepKept, TaskRecords};
 use crate::schema;
@@ -131,7 +132,7 @@ impl NodeCx {
 
     pub(super) fn scope(&self) -> MutexGuard<'_, Scope> {
         // A panic while it was held ends the attempt, and the next one has a scope of its own.
-        self.0.scope.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.scope)
     }
 
     /// Does something once: its result is stored before the node goes on, and after a pause, a crash or

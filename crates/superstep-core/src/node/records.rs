@@ -1,10 +1,11 @@
 //! What a task has recorded so far: shared by its attempts, so that a retry reuses what the last one did.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::checkpoint::format::StepRecord;
 use crate::label::Labels;
+use crate::lock::lock;
 
 /// A step that was done, and what its node had read by then.
 #[derive(Debug, Clone)]
@@ -84,6 +85,6 @@ impl TaskRecords {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, StepKept>> {
         // A panic while it was held cannot have left it half changed: every change is one call.
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.all)
     }
 }

@@ -3,12 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::Value as Json;
 
 use crate::checkpoint::BoxFuture;
 use crate::ids::Timestamp;
+use crate::lock::lock;
 use crate::store::{Item, Namespace, NamespaceQuery, PutItem, Search, Store, StoreResult, Ttl};
 
 /// Keeps facts in memory. A clone is another handle to the same facts.
@@ -39,7 +40,7 @@ impl MemoryStore {
 
     /// Every change is a single insert or removal, so a poisoned lock guards sound data.
     fn lock(&self) -> MutexGuard<'_, Items> {
-        self.items.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.items)
     }
 }
 

@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use harness::prng::Prng;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use superstep_core::checkpoint::format::{Body, Change, Entry, FrameAdvanced, Next, Snapshot};
@@ -108,9 +109,9 @@ impl Message for Note {
 
 /// The labels of a source follow from its number.
 fn labels_of(source: u32) -> Labels {
-    let mut dice = Dice(u64::from(source) + 1);
+    let mut dice = Prng::new(u64::from(source) + 1);
     let names = ["untrusted", "private", "secret", "source:mail", "of.acme"];
-    let chosen = names.into_iter().filter(|_| dice.below(4) == 0);
+    let chosen = names.into_iter().filter(|_| dice.index(4) == 0);
     chosen.map(|name| Label::new(name).unwrap()).collect()
 }
 
@@ -156,10 +157,10 @@ fn all(flow: &Flow) -> Vec<Labeled<Note>> {
 }
 
 /// Something new, made from one to three of these.
-fn made(dice: &mut Dice, from: &[Labeled<Note>]) -> Labeled<Note> {
+fn made(dice: &mut Prng, from: &[Labeled<Note>]) -> Labeled<Note> {
     let a = dice.pick(from).clone();
     let b = dice.pick(from).clone();
-    match dice.below(4) {
+    match dice.index(4) {
         0 => a.map(|note| Note::default().and(note)),
         1 => a.zip(b).map(|(a, b)| a.and(b)),
         2 => a.then(|a| b.map(|b| a.and(b))),
@@ -172,11 +173,11 @@ fn made(dice: &mut Dice, from: &[Labeled<Note>]) -> Labeled<Note> {
 }
 
 /// Into some channel; one that takes a single writer only where nobody else writes.
-fn written(dice: &mut Dice, update: FlowUpdate, note: Labeled<Note>, alone: bool) -> FlowUpdate {
-    match dice.below(if alone { 8 } else { 4 }) {
+fn written(dice: &mut Prng, update: FlowUpdate, note: Labeled<Note>, alone: bool) -> FlowUpdate {
+    match dice.index(if alone { 8 } else { 4 }) {
         0 => update.notes(note),
         1 => {
-            let id = (dice.below(2) == 0).then(|| format!("m{}", dice.below(9)));
+            let id = (dice.index(2) == 0).then(|| format!("m{}", dice.index(9)));
             update.chat(note.map(|note| Note { id, ..note }))
         }
         2 => update.sum(note),
@@ -192,7 +193,7 @@ const WORK: SendTo<Labeled<Note>> = SendTo::new("work");
 const PART: SendTo<Labeled<Note>> = SendTo::new("part");
 
 async fn mix(flow: View<Flow>, cx: NodeCx) -> Result<FlowUpdate, NodeError> {
-    let mut dice = Dice::of(&cx);
+    let mut dice = choices_of(&cx);
     let from = all(&flow);
     let mut update = FlowUpdate::default();
     for _ in 0..20 {
@@ -204,12 +205,12 @@ async fn mix(flow: View<Flow>, cx: NodeCx) -> Result<FlowUpdate, NodeError> {
 
 /// Takes values apart, some inside of a step whose closure does not run again after a crash, and sends on what it made.
 async fn read(flow: View<Flow>, cx: NodeCx) -> Result<Command<Flow>, NodeError> {
-    let mut dice = Dice::of(&cx);
+    let mut dice = choices_of(&cx);
     let from = all(&flow);
     let mut seen = Note::default();
     for n in 0..3 {
         let note = dice.pick(&from);
-        let plain = match dice.below(2) {
+        let plain = match dice.index(2) {
             0 => note.read(&cx).clone(),
             _ => {
                 let look = async || Ok(note.read(&cx).clone());
@@ -232,7 +233,7 @@ async fn read(flow: View<Flow>, cx: NodeCx) -> Result<Command<Flow>, NodeError> 
 }
 
 async fn work(note: Labeled<Note>, cx: NodeCx) -> Result<FlowUpdate, NodeError> {
-    let mut dice = Dice::of(&cx);
+    let mut dice = choices_of(&cx);
     let mut update = FlowUpdate::default();
     for _ in 0..4 {
         let note = passes(Mutant::Worker, note.clone());
@@ -242,7 +243,7 @@ async fn work(note: Labeled<Note>, cx: NodeCx) -> Result<FlowUpdate, NodeError> 
 }
 
 async fn turn(inner: View<Inner>, cx: NodeCx) -> Result<InnerUpdate, NodeError> {
-    let mut dice = Dice::of(&cx);
+    let mut dice = choices_of(&cx);
     let mut from = inner.made.clone();
     from.extend([inner.given.clone(), inner.sum.clone()]);
     let made = (0..5).map(|_| made(&mut dice, &from));
@@ -279,11 +280,11 @@ fn keep(
     move |flow, cx| {
         let items = items.clone();
         Box::pin(async move {
-            let mut dice = Dice::of(&cx);
+            let mut dice = choices_of(&cx);
             let from = all(&flow);
             let mut update = FlowUpdate::default();
             for _ in 0..4 {
-                let key = format!("k{}", dice.below(20));
+                let key = format!("k{}", dice.index(20));
                 let put = PutItem {
                     namespace: Namespace::new(["notes"])?,
                     key: key.clone(),
@@ -291,7 +292,7 @@ fn keep(
                     ttl: None,
                 };
                 items.put(&put, NOW).await?;
-                let key = format!("k{}", dice.below(20));
+                let key = format!("k{}", dice.index(20));
                 if let Some(item) = items.get(&put.namespace, &key, NOW).await? {
                     let note: Labeled<Note> = serde_json::from_value(item.value)?;
                     RECALLED.set(RECALLED.get() + 1);
@@ -350,7 +351,7 @@ struct World {
     graph: Graph<Flow>,
     store: Memory,
     items: MemoryStore,
-    dice: Dice,
+    dice: Prng,
     found: Found,
 }
 
@@ -361,7 +362,7 @@ fn flows(seed: u64, count: u64, mutant: Mutant) -> Found {
         graph: program(&items),
         store: Memory::new(),
         items,
-        dice: Dice(seed),
+        dice: Prng::new(seed),
         found: Found::default(),
     };
     while world.found.flows < count && world.found.lost.is_empty() {
@@ -379,7 +380,7 @@ impl World {
         let name = ThreadId::new(&format!("t{}", self.dice.next())).unwrap();
         let start = self.start();
         self.run(&name, start);
-        if self.dice.below(2) == 0 {
+        if self.dice.index(2) == 0 {
             let forked = ThreadId::new(&format!("t{}", self.dice.next())).unwrap();
             self.fork(&name, &forked);
             self.look_at_log(&forked);
@@ -396,7 +397,7 @@ impl World {
     fn start(&mut self) -> ThreadRequest {
         let mut update = FlowUpdate::default();
         for _ in 0..8 {
-            let source = self.dice.below(1_000) as u32;
+            let source = self.dice.index(1_000) as u32;
             let from = BTreeSet::from([source]);
             let note = Labeled::new(Note { id: None, from }, labels_of(source));
             update = written(&mut self.dice, update, note, true);
@@ -422,7 +423,7 @@ impl World {
     /// From a random entry of another thread on.
     fn fork(&mut self, from: &ThreadId, to: &ThreadId) {
         let head = self.loaded(from).unwrap().head;
-        let at = Seq(1 + self.dice.below(head.seq.0 as usize) as u64);
+        let at = Seq(1 + self.dice.index(head.seq.0 as usize) as u64);
         block_on(self.store.copy(from, Some(at), to)).unwrap();
         let loaded = self.loaded(to).unwrap();
         let history = block_on(self.store.load_at(to, at)).unwrap();
@@ -470,17 +471,17 @@ impl World {
                 Step::Drop(ids) => running.retain(|task| !ids.contains(&task.id())),
                 Step::Save(commit) => {
                     let saved = block_on(self.store.save(&commit)).unwrap();
-                    if commit.head.status == Status::Running && self.dice.below(15) == 0 {
+                    if commit.head.status == Status::Running && self.dice.index(15) == 0 {
                         return None;
                     }
                     run.saved(saved, NOW).unwrap();
                 }
                 Step::Wait { .. } => {
-                    let task = running.remove(self.dice.below(running.len()));
+                    let task = running.remove(self.dice.index(running.len()));
                     let id = task.id();
                     let end = block_on(task.execute(Arc::new(StoreDoor(self.store.clone()))));
                     // What the node recorded in steps is there when it runs again.
-                    if self.dice.below(15) == 0 {
+                    if self.dice.index(15) == 0 {
                         return None;
                     }
                     run.task_ended(id, end, NOW).unwrap();
@@ -589,29 +590,8 @@ fn look(json: &Json, around: Option<&Labels>, lost: &mut Vec<String>) -> u64 {
 
 const NOW: Timestamp = Timestamp(1_000);
 
-/// SplitMix64: four lines, and good enough to pick test cases.
-pub(crate) struct Dice(pub(crate) u64);
-
-impl Dice {
-    /// The same for every attempt of a task.
-    fn of(cx: &NodeCx) -> Self {
-        let id = cx.task().to_bytes();
-        Self(id.iter().fold(0, |sum, byte| sum << 4 ^ u64::from(*byte)))
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[self.below(from.len())]
-    }
+/// The choices of a task, the same in each of its attempts.
+fn choices_of(cx: &NodeCx) -> Prng {
+    let id = cx.task().to_bytes();
+    Prng::new(id.iter().fold(0, |sum, byte| sum << 4 ^ u64::from(*byte)))
 }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use harness::prng::Prng;
 use serde_json::{Value as Json, json};
 use superstep_core::checkpoint::format::{Body, Change, Entry, Extensions, Record};
 use superstep_core::checkpoint::{Archive, Checkpointer, Memory};
@@ -20,7 +21,6 @@ use superstep_core::{
 };
 
 use crate::format::{extensions, labeled_step_record};
-use crate::label_flows::Dice;
 use crate::simulate::{StoreDoor, block_on};
 
 #[derive(Clone, Debug, Default, State)]
@@ -493,11 +493,11 @@ fn policies_say_what_a_naive_model_says() {
         let chosen = (0..4).filter(|bit| bits >> bit & 1 == 1);
         chosen.map(|bit| Label::new(names[bit]).unwrap()).collect()
     };
-    let mut dice = Dice(0x9011c);
+    let mut dice = Prng::new(0x9011c);
     let mut verdicts = [0; 3];
     for _ in 0..2_000 {
-        let rules: Vec<(usize, usize)> = (0..dice.below(6))
-            .map(|_| (dice.below(16), dice.below(3)))
+        let rules: Vec<(usize, usize)> = (0..dice.index(6))
+            .map(|_| (dice.index(16), dice.index(3)))
             .collect();
         let policy = rules
             .iter()

@@ -4,11 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Pipeline, RedisResult};
+use superstep::__private::lock;
 use superstep::{Notice, ThreadId};
 use tokio::sync::Notify;
 
@@ -123,7 +124,7 @@ impl Outbox {
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         // What it guards is changed by single calls, so a panic cannot have left it half changed.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.waiting)
     }
 }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use superstep_core::__private::lock;
 use superstep_core::checkpoint::{Answer, BoxFuture, Commit};
 use superstep_core::driver::{NodeCache, ThreadRequest};
 use superstep_core::error::{CheckpointError, OpenError};
@@ -480,9 +481,4 @@ impl Drop for RunRegistration<'_> {
             runs.remove(&self.thread);
         }
     }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What it guards is changed by single calls, so a panic cannot have left it half changed.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -18,8 +18,6 @@ pub use error::DriveError;
 pub use local::LocalDriver;
 pub use remote::RemoteDriver;
 
-pub(crate) use local::lock;
-
 /// Executes requests to threads: in this process ([`LocalDriver`](crate::LocalDriver)) or on the workers of a cluster
 /// ([`RemoteDriver`](crate::RemoteDriver)).
 ///

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use superstep_core::__private::lock;
 use superstep_core::checkpoint::{Loaded, Status};
 use superstep_core::driver::{QueuedRequest, ThreadRequest};
 use superstep_core::error::{CheckpointError, OpenError};
@@ -20,7 +21,7 @@ use tokio::sync::OnceCell;
 use tracing::{Instrument, Span};
 
 use crate::drive::DriveError;
-use crate::drive::local::{LocalDriver, SegmentOutcome, lock};
+use crate::drive::local::{LocalDriver, SegmentOutcome};
 use crate::spans;
 
 impl LocalDriver {

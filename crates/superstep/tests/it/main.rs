@@ -5,6 +5,7 @@
     reason = "clippy lets tests unwrap, but not what helps them"
 )]
 
+mod approval_over_http;
 mod differs;
 mod erased;
 mod failures;

@@ -1,0 +1,77 @@
+//! Modes of processes that share one store: each drives its threads itself.
+
+mod contend;
+mod contested;
+mod graphs;
+mod inspect;
+mod run;
+mod runs;
+mod serve;
+mod watched;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use superstep::{Checkpointer, Runtime};
+use superstep_postgres::Postgres;
+use superstep_sqlite::Sqlite;
+
+use self::watched::{Mutant, Watched};
+use crate::ledger::Ledger;
+use crate::{AnyError, Args, end_with_parent};
+
+pub(crate) async fn perform(args: &Args) -> Result<(), AnyError> {
+    // `serve` reads stdin itself.
+    if args.mode != "serve" {
+        end_with_parent();
+    }
+    let (runtime, ledger) = open(args).await?;
+    match args.mode.as_str() {
+        "run" => run::run(&runtime, &ledger, &args.thread, args.seed).await,
+        "serve" => serve::serve(&runtime, &ledger).await,
+        "contend" => contend::contend(&runtime, &ledger, &args.thread, args.seed).await,
+        _ => runs::runs(&runtime, &ledger, args).await,
+    }
+}
+
+async fn open(args: &Args) -> Result<(Runtime, Arc<Ledger>), AnyError> {
+    let ledger = Arc::new(Ledger::connect(args).await?);
+    let mutant: Mutant = args.mutant.parse()?;
+    let store = open_store(&args.store, mutant).await?;
+    let watched = Watched::new(store, ledger.clone(), mutant);
+    let runtime = Runtime::builder(watched).patience(mutant.patience());
+    Ok((runtime.build(), ledger))
+}
+
+/// Opens a store by its address; a further backend is a further arm.
+async fn open_store(address: &str, mutant: Mutant) -> Result<Box<dyn Checkpointer>, AnyError> {
+    match address.split_once(':') {
+        Some(("sqlite", path)) => open_sqlite(&PathBuf::from(path)),
+        Some(("postgres", rest)) => {
+            let (schema, url) = rest.split_once(':').ok_or("use postgres:SCHEMA:URL")?;
+            let mut options = superstep_postgres::Options::default();
+            options.schema = schema.to_owned();
+            // Up to nine of these processes share a server.
+            options.connections = 4;
+            options.patience = options.patience.min(mutant.patience());
+            Ok(Box::new(Postgres::connect_with(url, options).await?))
+        }
+        _ => Err(
+            format!("`{address}` is not a store: use sqlite:PATH or postgres:SCHEMA:URL").into(),
+        ),
+    }
+}
+
+fn open_sqlite(path: &Path) -> Result<Box<dyn Checkpointer>, AnyError> {
+    // A process that was frozen in the middle of a write holds the file; whoever comes next waits for it.
+    let begun = Instant::now();
+    loop {
+        match Sqlite::open(path) {
+            Err(_) if begun.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
+            opened => return Ok(Box::new(opened?)),
+        }
+    }
+}
+
+const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,0 +1,46 @@
+//! `cargo xtask bench NAME`: builds the program of `testing/bench` and starts it.
+//!
+//! It is a program and not a library of this one, because it is linked with all that it measures: `cargo xtask verify` must
+//! build quickly, and also while one of our crates does not compile.
+
+use anyhow::bail;
+use harness::workspace::cargo;
+
+/// What was asked for, as typed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct BenchArgs {
+    pub(crate) name: String,
+    pub(crate) json: bool,
+    /// Smaller sizes, for CI and for a quick look: noisier figures, and speed is not judged.
+    pub(crate) quick: bool,
+    /// Whether the peers take part, and are installed if they are missing.
+    pub(crate) against_peers: bool,
+}
+
+pub(crate) const NAMES: &[&str] = &[
+    "chain", "loop", "fanout", "resume", "parked", "threads", "restate", "archie", "all", "page",
+];
+
+pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
+    let name = args.name.as_str();
+    if !NAMES.contains(&name) {
+        bail!("there is no bench `{name}`: use {}", NAMES.join(", "));
+    }
+    // The page is written from figures that are there already; a quick look does without the optimisations that take minutes.
+    let profile = match (name, args.quick) {
+        ("page", _) => "dev",
+        (_, true) => "release",
+        (_, false) => "measured",
+    };
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--package", "benchmarks"]);
+    command.args(["--profile", profile, "--", name]);
+    command.args(args.json.then_some("--json"));
+    command.args(args.quick.then_some("--quick"));
+    command.args(args.against_peers.then_some("--peers"));
+    let status = command.status()?;
+    if !status.success() {
+        bail!("the bench `{name}`: {status}");
+    }
+    Ok(())
+}
