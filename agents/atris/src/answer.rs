@@ -9,7 +9,7 @@ use super::catalogue::{Api, Catalogue, Dialect};
 
 /// An answer in words, and what it lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Worded {
+pub(super) struct WordedAnswer {
     /// The words.
     pub text: String,
     /// One short name for each thing that is listed.
@@ -79,7 +79,7 @@ fn permalink(raw: &Json) -> Json {
 }
 
 /// The words for what came of a call.
-pub(super) fn worded(query_type: &str, api: &Api, kept: &Json) -> Worded {
+pub(super) fn worded(query_type: &str, api: &Api, kept: &Json) -> WordedAnswer {
     if let Some(list) = list(kept) {
         return listed(query_type, api, list);
     }
@@ -99,25 +99,25 @@ pub(super) fn worded(query_type: &str, api: &Api, kept: &Json) -> Worded {
                     .take(FIELDS_MAX)
                     .map(|(name, value)| format!("  {}: {}", shown(name), scalar(value))),
             );
-            Worded {
+            WordedAnswer {
                 text: lines.join("\n"),
                 items: vec![identity(one)],
             }
         }
-        Json::Object(_) | Json::Null => Worded {
+        Json::Object(_) | Json::Null => WordedAnswer {
             text: format!("{}: done.", shown(&api.tool_name)),
             items: Vec::new(),
         },
-        other => Worded {
+        other => WordedAnswer {
             text: format!("{}: {}", shown(&api.tool_name), scalar(other)),
             items: Vec::new(),
         },
     }
 }
 
-fn listed(query_type: &str, api: &Api, list: &[Json]) -> Worded {
+fn listed(query_type: &str, api: &Api, list: &[Json]) -> WordedAnswer {
     if list.is_empty() {
-        return Worded {
+        return WordedAnswer {
             text: "Nothing was found.".to_owned(),
             items: Vec::new(),
         };
@@ -137,7 +137,7 @@ fn listed(query_type: &str, api: &Api, list: &[Json]) -> Worded {
         .chain(lines)
         .collect::<Vec<_>>()
         .join("\n");
-    Worded {
+    WordedAnswer {
         text,
         items: list.iter().map(identity).collect(),
     }
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn what_is_cut_is_still_json_and_says_so() {
-        let catalogue = super::super::shelf::audius();
+        let catalogue = super::super::catalogue_store::audius();
         let long: Vec<Json> = (0..5_000)
             .map(|n| json!({ "id": n, "text": "x".repeat(200) }))
             .collect();

@@ -12,7 +12,7 @@ use crate::connector::Call;
 
 /// A call as it goes out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Exact {
+pub(super) struct ExactCall {
     /// `GET` …
     pub method: String,
     /// Everything behind the host, beginning with `/`.
@@ -28,7 +28,7 @@ pub(super) struct Exact {
     pub written: Body,
 }
 
-impl Exact {
+impl ExactCall {
     /// The call with these parameters. An error says what does not fit.
     pub(super) fn new(api: &Api, parameters: &BTreeMap<String, Json>) -> Result<Self, String> {
         let mut path = api.api_url.clone();
@@ -222,8 +222,8 @@ mod tests {
         }
     }
 
-    fn exact(body: Body, parameters: Json) -> Result<Exact, String> {
-        Exact::new(&api(body), &serde_json::from_value(parameters).unwrap())
+    fn exact(body: Body, parameters: Json) -> Result<ExactCall, String> {
+        ExactCall::new(&api(body), &serde_json::from_value(parameters).unwrap())
     }
 
     #[test]

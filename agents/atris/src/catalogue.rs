@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::connector::{Origin, Reach};
+use crate::connector::{AllowedOrigins, Origin};
 
 /// An API that questions can be put to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -164,8 +164,8 @@ impl Catalogue {
     }
 
     /// The origins it may call.
-    pub fn reach(&self) -> Reach {
-        Reach::only(self.hosts.iter().filter_map(|host| host.parse().ok()))
+    pub fn reach(&self) -> AllowedOrigins {
+        AllowedOrigins::only(self.hosts.iter().filter_map(|host| host.parse().ok()))
     }
 
     /// The address that calls are put behind, by its short name; the first if there is none of that name.

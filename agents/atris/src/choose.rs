@@ -13,7 +13,7 @@ use super::catalogue::Parameter;
 
 /// Asks the model of a thread.
 #[derive(Clone)]
-pub(super) struct Thinker {
+pub(super) struct ModelChooser {
     pub(super) models: Arc<ModelRegistry>,
     pub(super) spending: Option<Spending>,
 }
@@ -23,13 +23,13 @@ pub const NO_MODEL: &str = "none";
 
 /// What came of asking.
 #[derive(Debug, Default)]
-pub(super) struct Thought<T> {
+pub(super) struct Choice<T> {
     pub(super) value: Option<T>,
     /// Why there is no value, in words for a person.
     pub(super) degraded: Option<String>,
 }
 
-impl Thinker {
+impl ModelChooser {
     /// Lets the model choose one of these, each with a word on what it is. Nothing if there is no model, or it could not.
     pub(super) async fn choose(
         &self,
@@ -38,7 +38,7 @@ impl Thinker {
         question: &str,
         options: &[(String, String)],
         cx: &NodeCx,
-    ) -> Result<Thought<String>, NodeError> {
+    ) -> Result<Choice<String>, NodeError> {
         let names: Vec<&str> = options.iter().map(|(name, _)| name.as_str()).collect();
         let lines: Vec<String> = options
             .iter()
@@ -72,7 +72,7 @@ impl Thinker {
         question: &str,
         wanted: &[&Parameter],
         cx: &NodeCx,
-    ) -> Result<Thought<Map<String, Json>>, NodeError> {
+    ) -> Result<Choice<Map<String, Json>>, NodeError> {
         let lines: Vec<String> = wanted
             .iter()
             .map(|parameter| format!("- {}: {}", parameter.name, parameter.description))
@@ -107,9 +107,9 @@ impl Thinker {
         schema: Json,
         read: impl Fn(&Json) -> Result<T, &'static str>,
         cx: &NodeCx,
-    ) -> Result<Thought<T>, NodeError> {
+    ) -> Result<Choice<T>, NodeError> {
         if llm == NO_MODEL || llm.is_empty() {
-            return Ok(Thought {
+            return Ok(Choice {
                 value: None,
                 degraded: None,
             });
@@ -145,7 +145,7 @@ impl Thinker {
             let mut wrong = String::new();
             for _ in 0..TRIES {
                 let Some(reply) = asker.ask(&*model, &request).await? else {
-                    return Ok(Thought {
+                    return Ok(Choice {
                         value: None,
                         degraded: Some("the model was not asked: its budget is used up".to_owned()),
                     });
@@ -155,7 +155,7 @@ impl Thinker {
                     serde_json::from_str::<Json>(bare(&text)).map_err(|error| error.to_string());
                 match answer.and_then(|answer| read(&answer).map_err(str::to_owned)) {
                     Ok(value) => {
-                        return Ok(Thought {
+                        return Ok(Choice {
                             value: Some(value),
                             degraded: None,
                         });
@@ -167,7 +167,7 @@ impl Thinker {
                     "That answer does not fit: {wrong}. Answer again with only the JSON object."
                 )));
             }
-            Ok(Thought {
+            Ok(Choice {
                 value: None,
                 degraded: Some(format!(
                     "`{llm}` gave no answer in the form that was asked for: {wrong}"

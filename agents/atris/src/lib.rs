@@ -5,18 +5,18 @@
 //! none. What reads is made at once; what changes something waits for a person.
 
 pub mod answer;
+mod api_client;
 mod call;
 pub mod catalogue;
+pub mod catalogue_store;
 mod choose;
 pub mod connector;
 mod headers;
 mod nodes;
 pub mod openapi;
-mod outside;
 mod params;
 mod rules;
 mod run_log;
-pub mod shelf;
 pub mod state;
 mod ui;
 pub mod watch;
@@ -29,17 +29,17 @@ use archie_agent::{Agent, AgentDeps};
 use superstep::error::BuildError;
 use superstep::{END, Graph, START};
 
-use choose::Thinker;
+use api_client::ApiClient;
+use catalogue_store::CatalogueStore;
+use choose::ModelChooser;
 use connector::Connector;
 use nodes::{
     Atris, ExecuteRequest, ExtractCategory, ExtractParams, GetApis, ResetState, SelectApi,
 };
-use outside::Outside;
-use shelf::Shelf;
 use state::AtrisState;
 
+pub use api_client::record_answer;
 pub use choose::NO_MODEL;
-pub use outside::record_answer;
 
 /// The name of its graph.
 pub const NAME: &str = "atris";
@@ -91,12 +91,12 @@ pub fn graph(deps: &AgentDeps, options: &Options) -> anyhow::Result<Graph<AtrisS
 
 fn atris(deps: &AgentDeps, options: &Options) -> Arc<Atris> {
     Arc::new(Atris {
-        shelf: Shelf::new(deps.store.clone()),
-        thinker: Thinker {
+        catalogue_store: CatalogueStore::new(deps.store.clone()),
+        chooser: ModelChooser {
             models: deps.models.clone(),
             spending: deps.spending.clone(),
         },
-        outside: Outside {
+        api_client: ApiClient {
             connector: options.connector.clone(),
             store: deps.store.clone(),
             offline: options.offline,

@@ -27,7 +27,7 @@ pub struct Document {
 
 /// Why a document is not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
+pub enum DocumentError {
     /// Longer than is read.
     #[error("it has {0} bytes; documents of up to {BYTES_MAX} are read")]
     TooLong(usize),
@@ -52,14 +52,14 @@ pub enum Unfit {
 }
 
 /// Reads a document.
-pub fn read(bytes: &[u8]) -> Result<Document, Unfit> {
+pub fn read(bytes: &[u8]) -> Result<Document, DocumentError> {
     if bytes.len() > BYTES_MAX {
-        return Err(Unfit::TooLong(bytes.len()));
+        return Err(DocumentError::TooLong(bytes.len()));
     }
     let document = parse(bytes)?;
     let version = document["openapi"].as_str().unwrap_or_default();
     if !version.starts_with("3.") {
-        return Err(Unfit::NotOpenApi(match document.get("swagger") {
+        return Err(DocumentError::NotOpenApi(match document.get("swagger") {
             Some(_) => "it is of version 2; convert it to version 3 first".to_owned(),
             None => "it has no field `openapi: 3.…`".to_owned(),
         }));
@@ -75,14 +75,15 @@ pub fn read(bytes: &[u8]) -> Result<Document, Unfit> {
     .read()
 }
 
-fn parse(bytes: &[u8]) -> Result<Json, Unfit> {
+fn parse(bytes: &[u8]) -> Result<Json, DocumentError> {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     if first == Some(&b'{') {
         // Nested deeper than 128 levels is an error of the parser.
-        return serde_json::from_slice(bytes).map_err(|error| Unfit::NotText(error.to_string()));
+        return serde_json::from_slice(bytes)
+            .map_err(|error| DocumentError::NotText(error.to_string()));
     }
     serde_saphyr::from_slice_with_options(bytes, yaml_limits())
-        .map_err(|error| Unfit::NotText(first_line(&error.to_string())))
+        .map_err(|error| DocumentError::NotText(first_line(&error.to_string())))
 }
 
 /// What a YAML document may take. Aliases count as what they stand for, so a few lines cannot become gigabytes.
@@ -145,9 +146,9 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn read(mut self) -> Result<Document, Unfit> {
+    fn read(mut self) -> Result<Document, DocumentError> {
         let paths = self.document["paths"].as_object();
-        let paths = paths.ok_or_else(|| Unfit::NotOpenApi("it has no paths".to_owned()))?;
+        let paths = paths.ok_or_else(|| DocumentError::NotOpenApi("it has no paths".to_owned()))?;
         let mut apis = Vec::new();
         // In an order of ours: whether fields keep theirs depends on what else is built with the parser.
         let paths: std::collections::BTreeMap<_, _> = paths.iter().collect();
@@ -158,12 +159,12 @@ impl<'a> Reader<'a> {
                     continue;
                 };
                 let Some(operation) = operation.as_object() else {
-                    return Err(Unfit::NotOpenApi(format!(
+                    return Err(DocumentError::NotOpenApi(format!(
                         "{method} {path} is not an object"
                     )));
                 };
                 if apis.len() >= CALLS_MAX {
-                    return Err(Unfit::TooMuch("5000 calls"));
+                    return Err(DocumentError::TooMuch("5000 calls"));
                 }
                 if let Some(api) = self.api(path, method, item, operation)? {
                     apis.push(api);
@@ -171,7 +172,7 @@ impl<'a> Reader<'a> {
             }
         }
         if apis.is_empty() {
-            return Err(Unfit::NotOpenApi(
+            return Err(DocumentError::NotOpenApi(
                 "there is nothing in it that can be called".to_owned(),
             ));
         }
@@ -190,7 +191,7 @@ impl<'a> Reader<'a> {
         method: &str,
         item: &'a Json,
         operation: &'a Map<String, Json>,
-    ) -> Result<Option<Api>, Unfit> {
+    ) -> Result<Option<Api>, DocumentError> {
         let text = |name: &str| {
             operation
                 .get(name)
@@ -201,7 +202,7 @@ impl<'a> Reader<'a> {
         let mut parameters = self.parameters(item, operation)?;
         let names = path_names(path);
         if names.len() > PARAMETERS_MAX {
-            return Err(Unfit::TooMuch("400 parameters of one call"));
+            return Err(DocumentError::TooMuch("400 parameters of one call"));
         }
         for name in names {
             if !parameters
@@ -225,7 +226,7 @@ impl<'a> Reader<'a> {
             return Ok(None);
         };
         if parameters.len() > PARAMETERS_MAX {
-            return Err(Unfit::TooMuch("400 parameters of one call"));
+            return Err(DocumentError::TooMuch("400 parameters of one call"));
         }
         let (required, optional): (Vec<_>, Vec<_>) =
             parameters.into_iter().partition(|(_, required)| *required);
@@ -265,7 +266,7 @@ impl<'a> Reader<'a> {
         &self,
         item: &'a Json,
         operation: &'a Map<String, Json>,
-    ) -> Result<Vec<(Parameter, bool)>, Unfit> {
+    ) -> Result<Vec<(Parameter, bool)>, DocumentError> {
         let mut found: Vec<(Parameter, bool)> = Vec::new();
         let lists = [item.get("parameters"), operation.get("parameters")];
         let given = || {
@@ -274,7 +275,7 @@ impl<'a> Reader<'a> {
         };
         // Before each is compared with every other.
         if given().nth(2 * PARAMETERS_MAX).is_some() {
-            return Err(Unfit::TooMuch("400 parameters of one call"));
+            return Err(DocumentError::TooMuch("400 parameters of one call"));
         }
         for given in given() {
             let given = self.resolved(given)?;
@@ -306,7 +307,7 @@ impl<'a> Reader<'a> {
         &mut self,
         operation: &'a Map<String, Json>,
         parameters: &mut Vec<(Parameter, bool)>,
-    ) -> Result<Option<Body>, Unfit> {
+    ) -> Result<Option<Body>, DocumentError> {
         let Some(body) = operation.get("requestBody") else {
             return Ok(Some(Body::None));
         };
@@ -366,7 +367,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The fields of an object, also of one that is put together from several.
-    fn fields(&mut self, schema: &'a Json, depth: usize) -> Result<Rc<Fields<'a>>, Unfit> {
+    fn fields(&mut self, schema: &'a Json, depth: usize) -> Result<Rc<Fields<'a>>, DocumentError> {
         let schema = self.resolved(schema)?;
         let key = (std::ptr::from_ref(schema).addr(), depth);
         if let Some(known) = self.fields.get(&key) {
@@ -397,7 +398,7 @@ impl<'a> Reader<'a> {
         description: &str,
         schema: &Json,
         place: Place,
-    ) -> Result<Parameter, Unfit> {
+    ) -> Result<Parameter, DocumentError> {
         let schema = self.resolved(schema)?;
         let choices = schema["enum"].as_array().into_iter().flatten();
         let default = schema.get("default").filter(|value| is_small(value));
@@ -415,7 +416,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn kind(&self, schema: &Json) -> Result<String, Unfit> {
+    fn kind(&self, schema: &Json) -> Result<String, DocumentError> {
         let mut schema = self.resolved(schema)?;
         for _ in 0..DEPTH_MAX {
             let said = match &schema["type"] {
@@ -442,7 +443,7 @@ impl<'a> Reader<'a> {
         Ok("string".to_owned())
     }
 
-    fn resolved(&self, value: &'a Json) -> Result<&'a Json, Unfit> {
+    fn resolved(&self, value: &'a Json) -> Result<&'a Json, DocumentError> {
         match value.get("$ref").and_then(Json::as_str) {
             Some(reference) => references::follow(self.document, reference),
             None => Ok(value),

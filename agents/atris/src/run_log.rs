@@ -8,7 +8,7 @@ use superstep::{Seq, Value};
 
 /// What one node wrote.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
-pub(super) struct Written {
+pub(super) struct NodeUpdate {
     pub(super) node: String,
     /// Only the fields that it wrote.
     pub(super) update: Json,
@@ -17,7 +17,7 @@ pub(super) struct Written {
 }
 
 /// What the nodes of the last run wrote, in turn.
-pub(super) async fn last_run(thread: &dyn AnyThread) -> anyhow::Result<Vec<Written>> {
+pub(super) async fn last_run(thread: &dyn AnyThread) -> anyhow::Result<Vec<NodeUpdate>> {
     let mut written = Vec::new();
     each_entry(thread, Seq(0), |past| {
         for change in &past.entry.changes {
@@ -37,14 +37,14 @@ pub(super) async fn last_run(thread: &dyn AnyThread) -> anyhow::Result<Vec<Writt
     Ok(written)
 }
 
-fn add(write: &TaskWrite, written: &mut Vec<Written>) -> anyhow::Result<()> {
+fn add(write: &TaskWrite, written: &mut Vec<NodeUpdate>) -> anyhow::Result<()> {
     let request = |event: &Value| {
         let event: Json = event.decode().ok()?;
         (event["event"] == "request").then(|| event["text"].as_str().map(str::to_owned))?
     };
     let requests: Vec<_> = write.events.iter().filter_map(request).collect();
     for update in &write.updates {
-        written.push(Written {
+        written.push(NodeUpdate {
             node: write.node.to_string(),
             update: update.decode()?,
             requests: requests.clone(),
@@ -54,7 +54,7 @@ fn add(write: &TaskWrite, written: &mut Vec<Written>) -> anyhow::Result<()> {
 }
 
 /// A node's diff in a line: `+queryType trending_tracks +categories 2`, and `-query` for what it cleared.
-pub(super) fn line(written: &Written) -> String {
+pub(super) fn line(written: &NodeUpdate) -> String {
     let mut fields = Vec::new();
     for (name, value) in written.update.as_object().into_iter().flatten() {
         fields.push(match value {

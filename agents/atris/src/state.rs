@@ -43,10 +43,10 @@ pub struct AtrisState {
     #[state(append)]
     pub error_history: Vec<ErrorEntry>,
     /// What was said on the way: what a model could not do, what a person filled in.
-    pub messages: Option<Vec<Said>>,
+    pub messages: Option<Vec<ChatLine>>,
     /// Every question with its answer.
     #[state(append)]
-    pub message_history: Vec<Said>,
+    pub message_history: Vec<ChatLine>,
     /// The host that answered last.
     pub selected_host: Option<String>,
     /// What was found under the name.
@@ -72,7 +72,7 @@ pub struct ErrorEntry {
 
 /// One thing that was said.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Said {
+pub struct ChatLine {
     /// `user`, `assistant` or `system`.
     pub role: String,
     /// What.
@@ -82,7 +82,7 @@ pub struct Said {
     pub items: Vec<String>,
 }
 
-impl Said {
+impl ChatLine {
     /// By whom, and what.
     pub fn new(role: &str, content: impl Into<String>) -> Self {
         Self {

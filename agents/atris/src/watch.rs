@@ -16,7 +16,7 @@ use superstep::{
     View,
 };
 
-use super::state::{AtrisState, Said};
+use super::state::{AtrisState, ChatLine};
 use super::ui::read_outcome;
 use super::{Options, atris, create_graph, write};
 
@@ -40,7 +40,7 @@ pub struct WatchState {
     /// How long to wait, in milliseconds.
     pub every_ms: u64,
     /// What was answered last.
-    pub answer: Option<Said>,
+    pub answer: Option<ChatLine>,
     /// What was listed before that.
     pub seen: Option<Vec<String>>,
     /// Every look, with what had changed.
@@ -135,7 +135,7 @@ impl Node<WatchState> for Compare {
     }
 }
 
-fn compare(before: Option<&[String]>, now: &Said) -> Look {
+fn compare(before: Option<&[String]>, now: &ChatLine) -> Look {
     let Some(before) = before else {
         return Look {
             says: Some(now.content.clone()),
@@ -237,10 +237,10 @@ pub const TIMER: &str = "timer";
 mod tests {
     use super::*;
 
-    fn said(items: &[&str]) -> Said {
-        Said {
+    fn said(items: &[&str]) -> ChatLine {
+        ChatLine {
             items: items.iter().map(|item| (*item).to_owned()).collect(),
-            ..Said::new("assistant", "text")
+            ..ChatLine::new("assistant", "text")
         }
     }
 

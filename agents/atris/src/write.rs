@@ -13,10 +13,10 @@ use superstep_agent::{Approval, Tool, ToolError, ToolOutput};
 use superstep_llm::ToolSpec;
 
 use super::answer;
-use super::call::Exact;
+use super::api_client::{self, ApiClient};
+use super::call::ExactCall;
 use super::catalogue::{Api, Body, Catalogue};
 use super::headers;
-use super::outside::{self, Outside};
 use crate::connector::{Fault, Origin};
 
 /// The name of the tool, as an inbox shows it.
@@ -33,7 +33,7 @@ pub(super) fn describe(asked: &InterruptRequest) -> String {
 
 /// What is approved: the call as it goes out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Approved {
+pub(super) struct ApprovedCall {
     pub(super) method: String,
     pub(super) url: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -42,8 +42,8 @@ pub(super) struct Approved {
     pub(super) body: Json,
 }
 
-impl Approved {
-    pub(super) fn new(exact: &Exact, host: &str) -> Self {
+impl ApprovedCall {
+    pub(super) fn new(exact: &ExactCall, host: &str) -> Self {
         Self {
             method: exact.method.clone(),
             url: exact.url(host),
@@ -55,14 +55,18 @@ impl Approved {
 
 /// What came of it, as the tool tells it.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Done {
+pub(super) struct CallReceipt {
     pub(super) status: u16,
     pub(super) host: String,
     pub(super) body: Json,
 }
 
 /// A tool that makes one call of one API.
-pub(super) fn tool(catalogue: &Catalogue, api: &Api, outside: &Outside) -> Result<Tool, NodeError> {
+pub(super) fn tool(
+    catalogue: &Catalogue,
+    api: &Api,
+    api_client: &ApiClient,
+) -> Result<Tool, NodeError> {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -81,13 +85,15 @@ pub(super) fn tool(catalogue: &Catalogue, api: &Api, outside: &Outside) -> Resul
     };
     let (keyed, written) = (catalogue.keyed, api.body);
     let added = added_headers(catalogue, written);
-    let (catalogue, template, outside) = (catalogue.clone(), api.api_url.clone(), outside.clone());
+    let (catalogue, template, api_client) =
+        (catalogue.clone(), api.api_url.clone(), api_client.clone());
     let tool = Tool::raw(spec, move |args, cx| {
-        let (catalogue, template, outside) = (catalogue.clone(), template.clone(), outside.clone());
+        let (catalogue, template, api_client) =
+            (catalogue.clone(), template.clone(), api_client.clone());
         Box::pin(async move {
-            let approved: Approved = serde_json::from_value(args).map_err(ToolError::failed)?;
+            let approved: ApprovedCall = serde_json::from_value(args).map_err(ToolError::failed)?;
             let made = make(
-                &outside,
+                &api_client,
                 &catalogue,
                 &template,
                 written,
@@ -119,14 +125,14 @@ fn added_headers(catalogue: &Catalogue, written: Body) -> Vec<(String, String)> 
 }
 
 async fn make(
-    outside: &Outside,
+    api_client: &ApiClient,
     catalogue: &Catalogue,
     template: &str,
     written: Body,
-    approved: Approved,
+    approved: ApprovedCall,
     key: &str,
-) -> Result<Done, ToolError> {
-    if outside.offline {
+) -> Result<CallReceipt, ToolError> {
+    if api_client.offline {
         return Err(ToolError::failed("offline: nothing is changed"));
     }
     let (base, path) = split(catalogue, &approved.url).map_err(ToolError::failed)?;
@@ -146,31 +152,34 @@ async fn make(
             answer::shown(name)
         )));
     }
-    let exact = Exact {
+    let exact = ExactCall {
         method: approved.method,
         path: path.to_owned(),
         headers: approved.headers,
         body: approved.body,
         written,
     };
-    let mut call = outside.call(catalogue, &exact, base);
+    let mut call = api_client.call(catalogue, &exact, base);
     call.headers
         .push(("idempotency-key".to_owned(), key.to_owned()));
-    let answer = outside.connector.send(call, &catalogue.reach()).await;
+    let answer = api_client.connector.send(call, &catalogue.reach()).await;
     let answer = answer.map_err(|fault| match fault {
         Fault::Refused(why) | Fault::NotSent(why) => ToolError::failed(why),
         Fault::Unknown(why) => ToolError::unknown(why),
     })?;
-    let body = outside::body(&answer);
+    let body = api_client::body(&answer);
     match answer.status {
-        200..=299 => Ok(Done {
+        200..=299 => Ok(CallReceipt {
             status: answer.status,
             host: super::catalogue::short_host(base),
             body,
         }),
         // It looked at the call and did not make it.
-        300..=407 | 409..=499 => Err(ToolError::failed(outside::complaint(answer.status, &body))),
-        status => Err(ToolError::unknown(outside::complaint(status, &body))),
+        300..=407 | 409..=499 => Err(ToolError::failed(api_client::complaint(
+            answer.status,
+            &body,
+        ))),
+        status => Err(ToolError::unknown(api_client::complaint(status, &body))),
     }
 }
 
@@ -246,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_changed_address_stays_behind_the_host_and_with_the_call() {
-        let mut catalogue = super::super::shelf::audius();
+        let mut catalogue = super::super::catalogue_store::audius();
         catalogue.hosts = vec!["https://api.example.com/v2".to_owned()];
         let split = |url: &'static str| split(&catalogue, url).map(|(_, path)| path.to_owned());
         assert_eq!(split("https://api.example.com/v2/a/1").unwrap(), "/a/1");

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::workflow::approve_iteration::{Approval, Go};
+use super::workflow::approve_iteration::{Approval, GateChoice};
 
 /// The gate in words.
 pub(super) fn gate(request: &Json) -> String {
@@ -46,11 +46,11 @@ pub(super) fn approval(line: &str) -> Result<Approval, String> {
         delete: Vec::new(),
     };
     match word.to_lowercase().as_str() {
-        "accept" | "a" | "y" | "yes" => Ok(plain(Go::Accept)),
-        "skip" | "s" | "n" | "no" => Ok(plain(Go::Skip)),
+        "accept" | "a" | "y" | "yes" => Ok(plain(GateChoice::Accept)),
+        "skip" | "s" | "n" | "no" => Ok(plain(GateChoice::Skip)),
         "add" if !rest.trim().is_empty() => Ok(Approval {
             add: vec![rest.trim().to_owned()],
-            ..plain(Go::Accept)
+            ..plain(GateChoice::Accept)
         }),
         "delete" => {
             let numbers = rest.split([' ', ',']).filter(|number| !number.is_empty());
@@ -58,7 +58,7 @@ pub(super) fn approval(line: &str) -> Result<Approval, String> {
             match numbers {
                 Ok(delete) if !delete.is_empty() => Ok(Approval {
                     delete,
-                    ..plain(Go::Accept)
+                    ..plain(GateChoice::Accept)
                 }),
                 _ => Err("say which: delete 1 3".to_owned()),
             }
@@ -76,8 +76,8 @@ mod tests {
 
     #[test]
     fn a_line_at_a_gate_is_read_as_it_is_meant() {
-        assert_eq!(approval("y").unwrap().go, Go::Accept);
-        assert_eq!(approval("skip").unwrap().go, Go::Skip);
+        assert_eq!(approval("y").unwrap().go, GateChoice::Accept);
+        assert_eq!(approval("skip").unwrap().go, GateChoice::Skip);
         assert_eq!(
             approval("add What of errors?").unwrap().add,
             ["What of errors?"]

@@ -63,13 +63,13 @@ fn above(folder: &UserFolder, path: &RelativePath) -> anyhow::Result<()> {
 }
 
 /// A file of a commit.
-struct Stored {
+struct CommittedFile {
     path: RelativePath,
     object: String,
     is_link: bool,
 }
 
-fn listed(root: &str, commit: &str) -> anyhow::Result<Vec<Stored>> {
+fn listed(root: &str, commit: &str) -> anyhow::Result<Vec<CommittedFile>> {
     let mut asked = GitProcess::new(root, &["ls-tree", "-r", "-z", commit], &[])?;
     let mut stored = Vec::new();
     while let Some(line) = asked.until(0)? {
@@ -94,7 +94,7 @@ fn listed(root: &str, commit: &str) -> anyhow::Result<Vec<Stored>> {
         }
         // A path that leads out of the folder is not written anywhere.
         if let (Ok(path), Some(object)) = (RelativePath::parse(path), object) {
-            stored.push(Stored {
+            stored.push(CommittedFile {
                 path,
                 object: object.to_owned(),
                 is_link,
@@ -107,7 +107,10 @@ fn listed(root: &str, commit: &str) -> anyhow::Result<Vec<Stored>> {
     Ok(stored)
 }
 
-fn sizes(root: &str, stored: &[Stored]) -> anyhow::Result<std::collections::HashMap<String, u64>> {
+fn sizes(
+    root: &str,
+    stored: &[CommittedFile],
+) -> anyhow::Result<std::collections::HashMap<String, u64>> {
     let objects: Vec<&str> = stored.iter().map(|file| &*file.object).collect();
     let mut asked = GitProcess::new(root, &["cat-file", "--batch-check", "--buffer"], &objects)?;
     let mut sizes = std::collections::HashMap::new();

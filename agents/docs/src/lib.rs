@@ -5,7 +5,7 @@
 //! between, and every path, symbol and number in it is looked up ([`accuracy`]).
 
 pub mod accuracy;
-mod desk;
+mod deps;
 mod evidence;
 mod gate;
 mod git;
@@ -17,7 +17,7 @@ pub mod plan;
 mod prompts;
 mod prose;
 pub mod scan;
-mod share;
+mod shared_questions;
 pub mod state;
 mod tools;
 mod ui;
@@ -32,13 +32,13 @@ use superstep::error::BuildError;
 use superstep::{END, Goto, Graph, START, SendTo};
 
 use nodes::{AggregateResults, CreateExecutionContext, ScanProjectStructure};
-use share::ShareQuestions;
+use shared_questions::ShareQuestions;
 use state::{
     AgentTask, AgentWorkflowState, AgentWorkflowStateUpdate, DocsState, DocsStateUpdate,
     ExecutionState, ExecutionStateUpdate, Finished,
 };
 
-pub use desk::Desk;
+pub use deps::DocsDeps;
 pub use prompts::Prompts;
 
 /// The name of its graph.
@@ -61,29 +61,31 @@ pub const DESCRIPTION: &str = "writers who document a folder and refine what the
 
 /// Builds the agent.
 pub fn agent(deps: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
-    let desk = Arc::new(Desk::new(deps)?);
-    let agent = Agent::new(graph(&desk)?, DESCRIPTION, ui::DocsUi { desk });
+    let deps = Arc::new(DocsDeps::new(deps)?);
+    let agent = Agent::new(graph(&deps)?, DESCRIPTION, ui::DocsUi { deps });
     Ok(Arc::new(agent))
 }
 
 /// Builds the graph.
-pub fn graph(desk: &Arc<Desk>) -> Result<Graph<DocsState>, BuildError> {
+pub fn graph(deps: &Arc<DocsDeps>) -> Result<Graph<DocsState>, BuildError> {
     Graph::builder(NAME)
         .node(
             SCAN_PROJECT_STRUCTURE,
-            ScanProjectStructure { desk: desk.clone() },
+            ScanProjectStructure { deps: deps.clone() },
         )
         .node(
             CREATE_EXECUTION_CONTEXT,
-            CreateExecutionContext { desk: desk.clone() },
+            CreateExecutionContext { deps: deps.clone() },
         )
         .subgraph(
             EXECUTE_AGENTS,
-            execution(desk)?,
+            execution(deps)?,
             |state: &DocsState| ExecutionStateUpdate::default().tasks(state.tasks.clone()),
-            |done: &ExecutionState| DocsStateUpdate::default().results(share::results(done)),
+            |done: &ExecutionState| {
+                DocsStateUpdate::default().results(shared_questions::results(done))
+            },
         )
-        .node(AGGREGATE_RESULTS, AggregateResults { desk: desk.clone() })
+        .node(AGGREGATE_RESULTS, AggregateResults { deps: deps.clone() })
         .edge(START, SCAN_PROJECT_STRUCTURE)
         .edge(SCAN_PROJECT_STRUCTURE, CREATE_EXECUTION_CONTEXT)
         .edge(CREATE_EXECUTION_CONTEXT, EXECUTE_AGENTS)
@@ -93,9 +95,9 @@ pub fn graph(desk: &Arc<Desk>) -> Result<Graph<DocsState>, BuildError> {
 }
 
 /// The agents, each a subgraph that is sent its task.
-fn execution(desk: &Arc<Desk>) -> Result<Graph<ExecutionState>, BuildError> {
+fn execution(deps: &Arc<DocsDeps>) -> Result<Graph<ExecutionState>, BuildError> {
     Graph::builder(EXECUTE_AGENTS)
-        .subgraph_worker(&AGENT, workflow::graph(desk)?, begin, finish)
+        .subgraph_worker(&AGENT, workflow::graph(deps)?, begin, finish)
         .node(SHARE_QUESTIONS, ShareQuestions)
         .route(START, &[AGENT.name(), END], |state: &ExecutionState| {
             let tasks = state.tasks.iter();

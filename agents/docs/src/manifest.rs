@@ -27,7 +27,7 @@ pub struct Manifest {
     /// Its folders then.
     pub directory_count: u64,
     /// Each agent's page, by the agent's name.
-    pub agents: BTreeMap<String, Made>,
+    pub agents: BTreeMap<String, PageRecord>,
     /// Entries that were left out when it was read, each with the reason.
     #[serde(skip)]
     pub ignored: Vec<String>,
@@ -36,7 +36,7 @@ pub struct Manifest {
 /// A page, and what it was made from.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Made {
+pub struct PageRecord {
     /// The file, in the folder of the pages.
     pub page: String,
     /// Its checksum.
@@ -46,12 +46,12 @@ pub struct Made {
     /// The result; its page is in the file.
     pub result: AgentResult,
     /// How this agent fared, the newest last.
-    pub history: Vec<Fared>,
+    pub history: Vec<PastRun>,
 }
 
 /// How an agent fared once.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fared {
+pub struct PastRun {
     /// Which time it was, from 1.
     #[serde(default)]
     pub number: u64,
@@ -227,7 +227,7 @@ impl Manifest {
         };
         made.history.retain(|fared| fared.number <= times);
         if let Some(score) = result.metadata.scores.iter().max() {
-            made.history.push(Fared {
+            made.history.push(PastRun {
                 number: times + 1,
                 model: page.model.to_owned(),
                 score: *score,

@@ -9,7 +9,7 @@ use superstep::{Command, Node, NodeCx, NodeError, View};
 use superstep_agent::AgentEvent;
 use superstep_llm::Usage;
 
-use super::desk::Desk;
+use super::deps::DocsDeps;
 use super::manifest;
 use super::scan::{Progress, Tree};
 use super::state::{
@@ -18,17 +18,17 @@ use super::state::{
 
 /// Reads the tree, and shows how far it is.
 pub(super) struct ScanProjectStructure {
-    pub(super) desk: Arc<Desk>,
+    pub(super) deps: Arc<DocsDeps>,
 }
 
 /// Says what each agent has to do.
 pub(super) struct CreateExecutionContext {
-    pub(super) desk: Arc<Desk>,
+    pub(super) deps: Arc<DocsDeps>,
 }
 
 /// Puts together what the agents gave.
 pub(super) struct AggregateResults {
-    pub(super) desk: Arc<Desk>,
+    pub(super) deps: Arc<DocsDeps>,
 }
 
 impl Node<DocsState> for ScanProjectStructure {
@@ -43,7 +43,7 @@ impl Node<DocsState> for ScanProjectStructure {
         })?;
         let progress = Arc::new(Progress::default());
         let mut scanned =
-            std::pin::pin!(self.desk.scans.tree(&state.root, &state.options, &progress));
+            std::pin::pin!(self.deps.scans.tree(&state.root, &state.options, &progress));
         let tree = loop {
             tokio::select! {
                 tree = &mut scanned => break tree.map_err(NodeError::fatal)?,
@@ -102,7 +102,7 @@ impl Node<DocsState> for CreateExecutionContext {
     ) -> Result<Command<DocsState>, NodeError> {
         let progress = Arc::new(Progress::default());
         let tree = self
-            .desk
+            .deps
             .scans
             .tree(&state.root, &state.options, &progress)
             .await;
@@ -112,7 +112,7 @@ impl Node<DocsState> for CreateExecutionContext {
         context.scan.clone_from(&state.scan.hash);
         let mut tasks = Vec::new();
         for agent in &state.wanted {
-            let inputs = manifest::inputs(&*self.desk.agent_of(agent)?, &context, &tree);
+            let inputs = manifest::inputs(&*self.deps.agent_of(agent)?, &context, &tree);
             let mut config = state.config.clone();
             if let Some(threshold) = state.thresholds.get(agent) {
                 config.clarity_threshold = *threshold;
@@ -137,7 +137,7 @@ impl Node<DocsState> for AggregateResults {
         _cx: NodeCx,
     ) -> Result<Command<DocsState>, NodeError> {
         for result in &state.results {
-            self.desk.agent_of(&result.agent_name)?;
+            self.deps.agent_of(&result.agent_name)?;
         }
         let mut usage = Usage::default();
         let mut calls = 0;

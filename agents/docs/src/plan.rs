@@ -8,7 +8,7 @@ use archie_agent::user_folder::UserFolder;
 use superstep_llm::{Cost, ModelName, Prices, Usage};
 use tempfile::TempDir;
 
-use super::desk::Desk;
+use super::deps::DocsDeps;
 use super::git;
 use super::manifest::{self, Manifest, Stale};
 use super::nodes::context;
@@ -64,7 +64,7 @@ pub struct PlanRequest<'a> {
 }
 
 /// Looks at the tree and at the pages.
-pub fn plan(desk: &Desk, tree: Arc<Tree>, asked: &PlanRequest<'_>) -> anyhow::Result<Plan> {
+pub fn plan(deps: &DocsDeps, tree: Arc<Tree>, asked: &PlanRequest<'_>) -> anyhow::Result<Plan> {
     let folder = pages::open(Path::new(asked.root), asked.folder, false)?;
     let made = Manifest::read(folder.as_ref())?;
     let context = context(asked.root, asked.options, &tree);
@@ -81,7 +81,7 @@ pub fn plan(desk: &Desk, tree: Arc<Tree>, asked: &PlanRequest<'_>) -> anyhow::Re
         tree,
     };
     for name in asked.agents {
-        let agent = &**desk.agent(name)?;
+        let agent = &**deps.agent(name)?;
         let stale = || made.stale(agent, &plan.context, &plan.tree, folder.as_ref());
         let why = match &asked.redo {
             Redo::Everything => Some(Stale::Forced),
@@ -131,7 +131,7 @@ pub struct Estimate {
 
 /// What these agents may take.
 pub fn estimate(
-    desk: &Desk,
+    deps: &DocsDeps,
     plan: &Plan,
     config: &AgentWorkflowConfig,
     model: &str,
@@ -148,7 +148,7 @@ pub fn estimate(
     let calls_max = agents * (2 + rounds * of_round);
     let mut input_tokens = 0;
     for (name, _) in &plan.wanted {
-        let agent = desk.agent(name)?;
+        let agent = deps.agent(name)?;
         let prompt = agent.build_system_prompt(&plan.context).len()
             + agent.build_human_prompt(&plan.context, &plan.tree).len();
         input_tokens += (prompt as u64 / 4 + TEXT_TOKENS) * u64::from(2 + rounds * of_round);

@@ -2,7 +2,7 @@
 
 use archie_agent::prompts::{PromptFiles, filled};
 
-use super::state::{AgentContext, Answered, Scored};
+use super::state::{AgentContext, ParallelAnswer, Scored};
 
 /// The texts with their `{{placeholders}}` that are the same for all agents.
 #[derive(Debug, Clone)]
@@ -78,7 +78,7 @@ impl Prompts {
         &self,
         analysis: &str,
         questions: &[String],
-        answers: &[&Answered],
+        answers: &[&ParallelAnswer],
         evidence: &str,
     ) -> String {
         let found = |question: &String| {

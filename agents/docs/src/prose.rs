@@ -10,7 +10,7 @@ use super::scan::Tree;
 
 /// A text that is fit for a page.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Tidy {
+pub(super) struct CleanProse {
     pub(super) text: String,
     /// Sentences that claimed what does not hold.
     pub(super) dropped: u32,
@@ -18,7 +18,7 @@ pub(super) struct Tidy {
     pub(super) broken: Vec<String>,
 }
 
-impl Tidy {
+impl CleanProse {
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         match self.dropped {
@@ -40,8 +40,8 @@ impl Tidy {
 }
 
 /// Makes a text fit for a page.
-pub(super) fn tidied(text: &str, tree: &Tree) -> Tidy {
-    let mut tidy = Tidy::default();
+pub(super) fn tidied(text: &str, tree: &Tree) -> CleanProse {
+    let mut tidy = CleanProse::default();
     let written = match markdown::tame(text) {
         Some(events) => markdown::emit(&fit(events, &mut tidy.broken)),
         None => None,

@@ -8,7 +8,7 @@ use superstep::State;
 use superstep_llm::{Cost, Usage};
 
 use super::scan::ScanOptions;
-use super::workflow::Stop;
+use super::workflow::StopReason;
 
 /// The state of a whole documentation.
 #[derive(Clone, Debug, Default, PartialEq, State)]
@@ -90,7 +90,7 @@ pub struct AgentWorkflowState {
     pub rounds: Vec<Round>,
     /// What was answered side by side.
     #[state(append)]
-    pub answers: Vec<Answered>,
+    pub answers: Vec<ParallelAnswer>,
     /// Files that were read for the model beyond the facts, and their checksums.
     #[state(append)]
     pub reads: Vec<FileRead>,
@@ -202,13 +202,13 @@ pub struct AgentTask {
     /// How far it goes.
     pub config: AgentWorkflowConfig,
     /// Questions of other agents, for a text that is there already.
-    pub shared: Option<Shared>,
+    pub shared: Option<SharedQuestions>,
 }
 
 /// Questions of other agents, and the text that they are for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Shared {
+pub struct SharedQuestions {
     /// What they could not answer.
     pub questions: Vec<String>,
     /// All that the agent had come to.
@@ -274,7 +274,7 @@ pub struct Round {
 
 /// An answer that was found side by side with others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Answered {
+pub struct ParallelAnswer {
     /// Before which refinement, from 1.
     pub iteration: u32,
     /// What was asked.
@@ -384,7 +384,7 @@ pub struct Metadata {
 impl Metadata {
     /// Whether it would have gone on if it could have spent more.
     pub fn is_cut_short(&self) -> bool {
-        self.stopped == Stop::Budget.to_string()
+        self.stopped == StopReason::Budget.to_string()
     }
 }
 

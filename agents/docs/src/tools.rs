@@ -46,7 +46,7 @@ pub(super) async fn research(
     let model = ask.model()?;
     let (mut request, warnings) = ask.request(&*model, messages, Length::Text).await?;
     request.tools = specs();
-    let spending = ask.desk.spending.as_ref();
+    let spending = ask.deps.spending.as_ref();
     within_recorded(spending, ask.cx, async |asker: &Asker<'_>| {
         let mut calls = Vec::new();
         let mut reads = Vec::new();

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use superstep::AnyThread;
 use superstep::checkpoint::BoxFuture;
 
-use super::desk::Desk;
+use super::deps::DocsDeps;
 use super::gate::{approval, gate};
 use super::scan::Progress;
 use super::state::DocsState;
@@ -18,7 +18,7 @@ use super::{nodes, pages};
 /// Gates, and pages at its end.
 #[derive(Debug)]
 pub(super) struct DocsUi {
-    pub(super) desk: Arc<Desk>,
+    pub(super) deps: Arc<DocsDeps>,
 }
 
 impl AgentUi for DocsUi {
@@ -63,22 +63,26 @@ impl AgentUi for DocsUi {
         output: &'a Output<'a>,
         thread: &'a dyn AnyThread,
     ) -> BoxFuture<'a, anyhow::Result<Exit>> {
-        Box::pin(finish(&self.desk, thread, output))
+        Box::pin(finish(&self.deps, thread, output))
     }
 }
 
 /// Writes the pages, and says what came out.
-async fn finish(desk: &Desk, thread: &dyn AnyThread, output: &Output<'_>) -> anyhow::Result<Exit> {
+async fn finish(
+    deps: &DocsDeps,
+    thread: &dyn AnyThread,
+    output: &Output<'_>,
+) -> anyhow::Result<Exit> {
     let state: DocsState = state_of(thread).await?;
     let progress = Arc::new(Progress::default());
-    let tree = desk
+    let tree = deps
         .scans
         .tree(&state.root, &state.options, &progress)
         .await?;
     let folder = PathBuf::from(&state.output);
     let written = pages::write(&state, &tree, &folder)?;
     // Whoever looks next looks at the tree as it is then.
-    desk.scans.forget(&state.root, &state.options);
+    deps.scans.forget(&state.root, &state.options);
     for result in &state.results {
         output.tell(&nodes::line(result));
         for warning in &result.warnings {

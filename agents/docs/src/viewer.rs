@@ -78,7 +78,7 @@ impl Section<'_> {
         if markdown::is_too_deep(self.text) {
             return html! { pre { (printable(self.text)) } };
         }
-        let events = Drawn {
+        let events = DiagramEvents {
             events: Parser::new_ext(self.text, markdown::DIALECT),
             diagram: None,
             dropped: Vec::new(),
@@ -145,14 +145,14 @@ fn cleaned(body: &str) -> String {
 }
 
 /// The events of a page, with diagrams drawn and links between pages turned into links within the file.
-struct Drawn<'a, I: Iterator<Item = Event<'a>>> {
+struct DiagramEvents<'a, I: Iterator<Item = Event<'a>>> {
     events: I,
     diagram: Option<String>,
     /// For each link that is open, whether it was dropped.
     dropped: Vec<bool>,
 }
 
-impl<'a, I: Iterator<Item = Event<'a>>> Iterator for Drawn<'a, I> {
+impl<'a, I: Iterator<Item = Event<'a>>> Iterator for DiagramEvents<'a, I> {
     type Item = Event<'a>;
 
     fn next(&mut self) -> Option<Event<'a>> {

@@ -38,14 +38,14 @@ pub struct Token {
 
 /// What Google said.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct GoogleReply {
     pub(super) status: StatusCode,
     pub(super) body: Json,
 }
 
 /// Why nothing came from Google.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Lost {
+pub(super) enum GoogleError {
     /// It was never asked.
     #[error("Google cannot be reached: {0:#}")]
     NotAsked(anyhow::Error),
@@ -107,10 +107,10 @@ impl Google {
         url: &str,
         query: &[(&str, &str)],
         body: Option<&Json>,
-    ) -> Result<Said, Lost> {
-        let token = self.access().await.map_err(Lost::NotAsked)?;
+    ) -> Result<GoogleReply, GoogleError> {
+        let token = self.access().await.map_err(GoogleError::NotAsked)?;
         let url = reqwest::Url::parse_with_params(url, query)
-            .map_err(|error| Lost::NotAsked(error.into()))?;
+            .map_err(|error| GoogleError::NotAsked(error.into()))?;
         let mut request = self.client.request(method, url).bearer_auth(token);
         if let Some(body) = body {
             request = request.json(body);
@@ -119,20 +119,20 @@ impl Google {
             .send()
             .await
             .map_err(|error| match error.is_connect() {
-                true => Lost::NotAsked(error.into()),
-                false => Lost::Answer(error.into()),
+                true => GoogleError::NotAsked(error.into()),
+                false => GoogleError::Answer(error.into()),
             })?;
         let status = answer.status();
         let bytes = answer
             .bytes()
             .await
-            .map_err(|error| Lost::Answer(error.into()))?;
+            .map_err(|error| GoogleError::Answer(error.into()))?;
         let body = serde_json::from_slice(&bytes).unwrap_or(Json::Null);
         // Behind one of these a request may have been carried out all the same.
         if status.is_server_error() {
-            return Err(Lost::Answer(anyhow::anyhow!("Google said {status}")));
+            return Err(GoogleError::Answer(anyhow::anyhow!("Google said {status}")));
         }
-        Ok(Said { status, body })
+        Ok(GoogleReply { status, body })
     }
 
     /// Reads something, and takes anything but success for a failure.
@@ -196,7 +196,7 @@ impl Google {
     }
 }
 
-impl Said {
+impl GoogleReply {
     pub(super) fn success(self) -> anyhow::Result<Json> {
         match self.status.is_success() {
             true => Ok(self.body),

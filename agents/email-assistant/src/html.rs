@@ -39,7 +39,7 @@ pub fn visible(source: &str) -> VisibleText {
 /// Returns what can be seen of HTML.
 pub fn visible_html(source: &str) -> VisibleText {
     let tree = Tree::read(source);
-    let mut painter = Painter::new(&tree);
+    let mut painter = TextCollector::new(&tree);
     painter.paint();
     let mut cuts = Vec::new();
     if !tree.cut.is_empty() {
@@ -110,7 +110,7 @@ fn looks_like_html(source: &str) -> bool {
 }
 
 /// Goes through a document and writes down what can be seen.
-struct Painter<'a> {
+struct TextCollector<'a> {
     tree: &'a Tree,
     rules: Rules,
     /// How many elements that are open are found by a key that a rule asks for.
@@ -132,7 +132,7 @@ struct Open<'a> {
     keeps_spaces: bool,
 }
 
-impl<'a> Painter<'a> {
+impl<'a> TextCollector<'a> {
     fn new(tree: &'a Tree) -> Self {
         let mut rules = Rules::default();
         for node in tree.nodes() {

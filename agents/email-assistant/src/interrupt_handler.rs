@@ -15,14 +15,14 @@ use super::email::{Email, format_gmail_markdown, parse_gmail};
 use super::learn::{Lesson, Teacher, short};
 use super::memory::Preferences;
 use super::respond::unreachable_mailbox;
-use super::round::{Came, Round};
-use super::state::{Deed, Ended, MailState, MailStateUpdate, Redraft};
-use super::tools::{Bench, DONE, QUESTION, SCHEDULE_MEETING, SEND_EMAIL, receipt};
+use super::state::{DoneAction, Ended, MailState, MailStateUpdate, Redraft};
+use super::tool_round::{CallResult, ToolRound};
+use super::tools::{DONE, MailTools, QUESTION, SCHEDULE_MEETING, SEND_EMAIL, receipt};
 use super::triage::{Answer, AnswerKind, answer_schema, mail_labels, may};
-use super::{LLM_CALL, Parts};
+use super::{LLM_CALL, MailDeps};
 
 /// Puts the model's calls to the person where they must be, and makes them.
-pub(super) struct InterruptHandler(pub(super) Arc<Parts>);
+pub(super) struct InterruptHandler(pub(super) Arc<MailDeps>);
 
 impl Node<MailState> for InterruptHandler {
     async fn run(
@@ -49,19 +49,19 @@ impl Node<MailState> for InterruptHandler {
             .mailboxes
             .get(&state.source)
             .map_err(unreachable_mailbox)?;
-        let bench = Bench::new(email, mailbox);
-        let tools = bench.tools()?;
+        let mail_tools = MailTools::new(email, mailbox);
+        let tools = mail_tools.tools()?;
         let calls = Calls::new(&tools, labels.clone(), &cx).await?;
-        let round = Round {
-            bench: &bench,
+        let tool_round = ToolRound {
+            mail_tools: &mail_tools,
             calls,
             labels,
             cx: &cx,
         };
-        let heard = round.hear(&wanted).await?;
-        let came = round.act(heard).await?;
+        let heard = tool_round.hear(&wanted).await?;
+        let came = tool_round.act(heard).await?;
         let lessons = self
-            .learn(&state, &bench.email, &wanted, &came, &cx)
+            .learn(&state, &mail_tools.email, &wanted, &came, &cx)
             .await?;
         Ok(written(&wanted, came, lessons))
     }
@@ -129,7 +129,7 @@ impl InterruptHandler {
         state: &MailState,
         email: &Email,
         wanted: &[ToolCall],
-        came: &[Came],
+        came: &[CallResult],
         cx: &NodeCx,
     ) -> Result<Vec<Lesson>, NodeError> {
         let teacher = Teacher::new(&self.0, state, email, cx)?;
@@ -146,7 +146,7 @@ impl InterruptHandler {
 }
 
 /// What the calls came to, as it is written and where it goes on.
-fn written(wanted: &[ToolCall], came: Vec<Came>, lessons: Vec<Lesson>) -> Command<MailState> {
+fn written(wanted: &[ToolCall], came: Vec<CallResult>, lessons: Vec<Lesson>) -> Command<MailState> {
     let is_left = came.iter().any(|came| came.decision == Decision::Ignored);
     let is_open = came
         .iter()
@@ -156,7 +156,7 @@ fn written(wanted: &[ToolCall], came: Vec<Came>, lessons: Vec<Lesson>) -> Comman
     for came in came {
         let text = came.message.text();
         if let Some(receipt) = receipt(&text) {
-            update = update.done(Deed {
+            update = update.done(DoneAction {
                 tool: came.call.name.clone(),
                 receipt: receipt.trim_matches(['<', '>']).to_owned(),
             });
@@ -185,7 +185,7 @@ fn written(wanted: &[ToolCall], came: Vec<Came>, lessons: Vec<Lesson>) -> Comman
 }
 
 /// What can be learned from what a person did with a call.
-fn lesson_of(before: &ToolCall, came: &Came) -> Option<(Preferences, String)> {
+fn lesson_of(before: &ToolCall, came: &CallResult) -> Option<(Preferences, String)> {
     let which = match before.name.as_str() {
         SEND_EMAIL => Preferences::Response,
         SCHEDULE_MEETING => Preferences::Calendar,

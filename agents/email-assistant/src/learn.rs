@@ -12,9 +12,9 @@ use superstep_agent::{AgentEvent, Spent, within};
 use superstep_llm::structured::Structured;
 use superstep_llm::{Message, Model, Request};
 
-use super::Parts;
+use super::MailDeps;
 use super::email::Email;
-use super::memory::{Because, Change, Preferences, changed_before, get_memory, update_memory};
+use super::memory::{Change, ChangeSource, Preferences, changed_before, get_memory, update_memory};
 use super::prompts::numbered;
 use super::state::{Learned, MailState, MailStateUpdate};
 use super::triage::{cut, mail_labels};
@@ -48,7 +48,7 @@ impl Lesson {
 
 /// Learns from one person's dealing with one mail.
 pub(super) struct Teacher<'a> {
-    parts: &'a Parts,
+    deps: &'a MailDeps,
     model: Arc<dyn Model>,
     email: &'a Email,
     cx: &'a NodeCx,
@@ -56,14 +56,14 @@ pub(super) struct Teacher<'a> {
 
 impl<'a> Teacher<'a> {
     pub(super) fn new(
-        parts: &'a Parts,
+        deps: &'a MailDeps,
         state: &MailState,
         email: &'a Email,
         cx: &'a NodeCx,
     ) -> Result<Self, NodeError> {
-        let model = parts.model(state)?;
+        let model = deps.model(state)?;
         Ok(Self {
-            parts,
+            deps,
             model,
             email,
             cx,
@@ -77,7 +77,7 @@ impl<'a> Teacher<'a> {
         what: &str,
         event: &str,
     ) -> Result<Lesson, NodeError> {
-        let store = &self.parts.store;
+        let store = &self.deps.store;
         let key = self.cx.effect_key(&format!("learn:{what}"));
         let before = changed_before(store, which, &key).await;
         if let Some(learned) = before.map_err(NodeError::retryable)? {
@@ -95,7 +95,7 @@ impl<'a> Teacher<'a> {
             short(&self.email.subject)
         );
         let prompt = filled(
-            &self.parts.prompts.learn,
+            &self.deps.prompts.learn,
             &[
                 ("memory", which.name()),
                 ("lines", &numbered(&lines)),
@@ -104,7 +104,7 @@ impl<'a> Teacher<'a> {
         );
         let mut request = Request::new("learn", vec![Message::user(prompt)]).tokens_max(200);
         cut(&mut request, &*self.model).await?;
-        let answer = within(self.parts.spending.as_ref(), self.cx, async |asker| {
+        let answer = within(self.deps.spending.as_ref(), self.cx, async |asker| {
             asker
                 .ask_for(&*self.model, request, UserPreferences::default)
                 .await
@@ -132,12 +132,12 @@ impl<'a> Teacher<'a> {
             line: proposed.line.clone(),
             replaces: proposed.replaces as usize,
         };
-        let because = Because {
+        let because = ChangeSource {
             key,
             source: Source::node(self.cx, format!("mail \"{}\"", short(&self.email.subject))),
             labels: labels.join(&mail_labels()),
         };
-        let learned = update_memory(&self.parts.store, which, &change, because).await;
+        let learned = update_memory(&self.deps.store, which, &change, because).await;
         let learned = learned.map_err(NodeError::retryable)?;
         if let Some(learned) = &learned {
             let text = format!("{}:\n  {}", learned.memory, learned.diff.join("\n  "));

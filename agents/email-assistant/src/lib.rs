@@ -15,8 +15,8 @@ pub mod mime;
 pub mod policy;
 pub mod prompts;
 mod respond;
-mod round;
 pub mod state;
+mod tool_round;
 pub mod tools;
 pub mod triage;
 mod ui;
@@ -60,7 +60,7 @@ pub const MARK_AS_READ: &str = "mark_as_read_node";
 
 /// What the nodes share.
 #[derive(Debug)]
-struct Parts {
+struct MailDeps {
     models: Arc<ModelRegistry>,
     mailboxes: Arc<Mailboxes>,
     store: Memory,
@@ -70,7 +70,7 @@ struct Parts {
     model: Option<String>,
 }
 
-impl Parts {
+impl MailDeps {
     fn model(&self, state: &MailState) -> Result<Arc<dyn Model>, NodeError> {
         let own = Some(&state.model_name).filter(|name| !name.is_empty());
         let name = own.or(self.model.as_ref());
@@ -99,7 +99,7 @@ pub fn agent_with(deps: &AgentDeps, mailboxes: Arc<Mailboxes>) -> anyhow::Result
 /// Builds the graph.
 pub fn graph(deps: &AgentDeps, mailboxes: Arc<Mailboxes>) -> anyhow::Result<Graph<MailState>> {
     let prompts = Prompts::of(NAME, deps)?;
-    let parts = Parts {
+    let deps = MailDeps {
         models: deps.models.clone(),
         mailboxes,
         store: Memory(deps.store.clone()),
@@ -107,27 +107,27 @@ pub fn graph(deps: &AgentDeps, mailboxes: Arc<Mailboxes>) -> anyhow::Result<Grap
         spending: deps.spending.clone(),
         model: deps.model.clone(),
     };
-    Ok(wired(&Arc::new(parts))?)
+    Ok(wired(&Arc::new(deps))?)
 }
 
-fn wired(parts: &Arc<Parts>) -> Result<Graph<MailState>, BuildError> {
+fn wired(deps: &Arc<MailDeps>) -> Result<Graph<MailState>, BuildError> {
     let response_agent = Graph::builder(RESPONSE_AGENT)
-        .node(LLM_CALL, LlmCall(parts.clone()))
-        .node(INTERRUPT_HANDLER, InterruptHandler(parts.clone()))
-        .node(MARK_AS_READ, MarkAsReadNode(parts.clone()))
+        .node(LLM_CALL, LlmCall(deps.clone()))
+        .node(INTERRUPT_HANDLER, InterruptHandler(deps.clone()))
+        .node(MARK_AS_READ, MarkAsReadNode(deps.clone()))
         .edge(START, LLM_CALL)
         .route(LLM_CALL, &[INTERRUPT_HANDLER, MARK_AS_READ], after_llm_call)
         .commands(INTERRUPT_HANDLER, &[LLM_CALL, END])
         .edge(MARK_AS_READ, END)
         .build()?;
     Graph::builder(NAME)
-        .node(TRIAGE_ROUTER, TriageRouter(parts.clone()))
+        .node(TRIAGE_ROUTER, TriageRouter(deps.clone()))
         .node(
             TRIAGE_INTERRUPT_HANDLER,
-            TriageInterruptHandler(parts.clone()),
+            TriageInterruptHandler(deps.clone()),
         )
         .shared_subgraph(RESPONSE_AGENT, response_agent)
-        .node(MARK_AS_READ, MarkAsReadNode(parts.clone()))
+        .node(MARK_AS_READ, MarkAsReadNode(deps.clone()))
         .edge(START, TRIAGE_ROUTER)
         .commands(
             TRIAGE_ROUTER,

@@ -84,7 +84,7 @@ pub struct Change {
 
 /// Who changes a list, and why.
 #[derive(Debug)]
-pub struct Because {
+pub struct ChangeSource {
     /// The same for the same change, however often it is tried.
     pub key: String,
     /// In words.
@@ -98,7 +98,7 @@ pub async fn update_memory(
     store: &Arc<dyn Store>,
     which: Preferences,
     change: &Change,
-    because: Because,
+    because: ChangeSource,
 ) -> Result<Option<Learned>, MemoryError> {
     let memories = which.memories(store)?;
     let mark: String = because.key.chars().take(MARK_CHARS).collect();
@@ -231,8 +231,8 @@ mod tests {
 
     use super::*;
 
-    fn because(key: &str) -> Because {
-        Because {
+    fn because(key: &str) -> ChangeSource {
+        ChangeSource {
             key: key.to_owned(),
             source: Source::person("said so"),
             labels: Labels::NONE,

@@ -142,7 +142,7 @@ pub fn sent_at(email: &Email) -> Option<i64> {
 
 /// Something that a mail carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Carried {
+pub struct Attachment {
     /// Its name.
     pub name: String,
     /// What kind of thing it is.
@@ -152,7 +152,7 @@ pub struct Carried {
 }
 
 /// What is attached to a mail under these names.
-pub fn attached(bytes: &[u8], names: &[String]) -> anyhow::Result<Vec<Carried>> {
+pub fn attached(bytes: &[u8], names: &[String]) -> anyhow::Result<Vec<Attachment>> {
     let message = MessageParser::default().parse(bytes);
     let message = message.context("the mail cannot be read")?;
     names
@@ -168,7 +168,7 @@ pub fn attached(bytes: &[u8], names: &[String]) -> anyhow::Result<Vec<Carried>> 
                 Some(subtype) => format!("{}/{subtype}", kind.ctype()),
                 None => kind.ctype().to_owned(),
             });
-            Ok(Carried {
+            Ok(Attachment {
                 name: name.clone(),
                 kind: kind.unwrap_or_else(|| "application/octet-stream".to_owned()),
                 bytes: part.contents().to_vec(),

@@ -18,12 +18,12 @@ use super::email::{Email, parse_gmail};
 use super::memory::{Preferences, get_memory};
 use super::prompts::numbered;
 use super::state::{Ended, MailState, MailStateUpdate};
-use super::tools::{Bench, DONE, QUESTION, Reply, SEND_EMAIL, specs};
+use super::tools::{DONE, MailTools, QUESTION, Reply, SEND_EMAIL, specs};
 use super::triage::{cut, mail_labels, tell_cuts};
-use super::{INTERRUPT_HANDLER, LLM_CALL, MARK_AS_READ, Parts};
+use super::{INTERRUPT_HANDLER, LLM_CALL, MARK_AS_READ, MailDeps};
 
 /// Asks the model what to do next.
-pub(super) struct LlmCall(pub(super) Arc<Parts>);
+pub(super) struct LlmCall(pub(super) Arc<MailDeps>);
 
 impl Node<MailState> for LlmCall {
     async fn run(
@@ -43,7 +43,7 @@ impl Node<MailState> for LlmCall {
         let turn = within(self.0.spending.as_ref(), &cx, async |asker| {
             self.turn(asker, &*model, request, &email).await
         });
-        let Some(Said {
+        let Some(GoogleReply {
             mut answer,
             spent,
             degraded,
@@ -66,7 +66,7 @@ impl Node<MailState> for LlmCall {
 }
 
 /// What the model said, with what it took.
-struct Said {
+struct GoogleReply {
     answer: Answer,
     spent: Spent,
     degraded: Option<String>,
@@ -123,12 +123,12 @@ impl LlmCall {
         let messages = std::iter::once(Message::system(system))
             .chain(said)
             .collect();
-        let bench = Bench::new(
+        let mail_tools = MailTools::new(
             email.clone(),
             self.0.mailboxes.get("").map_err(unreachable_mailbox)?,
         );
         let request = Request::new(LLM_CALL, messages)
-            .tools(specs(&bench.tools()?))
+            .tools(specs(&mail_tools.tools()?))
             .tokens_max(ANSWER_TOKENS);
         Ok((request, labels))
     }
@@ -140,13 +140,13 @@ impl LlmCall {
         model: &dyn Model,
         request: Request,
         email: &Email,
-    ) -> Result<Option<Said>, NodeError> {
+    ) -> Result<Option<GoogleReply>, NodeError> {
         let Some(reply) = asker.ask(model, &request).await? else {
             return Ok(None);
         };
         let spent = Spent::on(&reply);
         if !reply.answer.tool_calls.is_empty() {
-            return Ok(Some(Said {
+            return Ok(Some(GoogleReply {
                 answer: reply.answer,
                 spent,
                 degraded: None,
@@ -178,7 +178,7 @@ impl LlmCall {
         answer
             .tool_calls
             .extend(value.into_call(email).filter(|_| degraded.is_none()));
-        Ok(Some(Said {
+        Ok(Some(GoogleReply {
             answer,
             spent,
             degraded: Some("the model called no tool by itself".to_owned()),
@@ -228,7 +228,7 @@ fn says_done(messages: &[ChatMessage]) -> bool {
 }
 
 /// Marks the mail as read when its work is done. The same function is a node of both graphs; what is marked is not marked again.
-pub(super) struct MarkAsReadNode(pub(super) Arc<Parts>);
+pub(super) struct MarkAsReadNode(pub(super) Arc<MailDeps>);
 
 impl Node<MailState> for MarkAsReadNode {
     async fn run(

@@ -31,7 +31,7 @@ pub struct MailState {
     pub marked_as_read: bool,
     /// What was sent and scheduled.
     #[state(append)]
-    pub done: Vec<Deed>,
+    pub done: Vec<DoneAction>,
     /// What was learned from the person.
     #[state(append)]
     pub learned: Vec<Learned>,
@@ -90,7 +90,7 @@ pub enum Redraft {
 
 /// Something that was done in the world.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Deed {
+pub struct DoneAction {
     /// By which tool.
     pub tool: String,
     /// What the receiver knows it by: a Message-ID, or the id of an event.

@@ -15,7 +15,7 @@ use superstep_llm::structured::schema_of;
 
 use super::calendar::{self, Event, NotMade};
 use super::email::{Email, address, format_gmail_markdown};
-use super::mailbox::{Found, Mailbox, NotSent, Outgoing, Sent};
+use super::mailbox::{Mailbox, NotSent, Outgoing, Sent, SentStatus};
 use super::policy::{Envelope, listed, quoted};
 
 /// Sends an answer.
@@ -94,20 +94,20 @@ pub struct Done {
 }
 
 /// What a mail's tools work with. A call is planned when it was agreed on, before it is made.
-pub(super) struct Bench {
+pub(super) struct MailTools {
     pub(super) email: Email,
     pub(super) mailbox: Arc<dyn Mailbox>,
-    plans: Mutex<BTreeMap<String, Plan>>,
+    plans: Mutex<BTreeMap<String, PlannedMail>>,
 }
 
 /// A mail that was agreed on: as it goes out, and where it was put to be sent from.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct PlannedMail {
     pub(super) mail: Outgoing,
     pub(super) prepared: Option<String>,
 }
 
-impl Bench {
+impl MailTools {
     pub(super) fn new(email: Email, mailbox: Arc<dyn Mailbox>) -> Arc<Self> {
         Arc::new(Self {
             email,
@@ -116,12 +116,12 @@ impl Bench {
         })
     }
 
-    pub(super) fn plan(&self, call: &str, plan: Plan) {
+    pub(super) fn plan(&self, call: &str, plan: PlannedMail) {
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         plans.insert(call.to_owned(), plan);
     }
 
-    fn planned(&self, call: &str) -> Result<Plan, ToolError> {
+    fn planned(&self, call: &str) -> Result<PlannedMail, ToolError> {
         let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         let plan = plans.get(call).cloned();
         plan.ok_or_else(|| ToolError::failed("the mail was not planned before it was sent"))
@@ -141,14 +141,14 @@ impl Bench {
     }
 
     fn send_email(self: &Arc<Self>) -> Tool {
-        let (bench, looks, describes) = (self.clone(), self.clone(), self.clone());
+        let (mail_tools, looks, describes) = (self.clone(), self.clone(), self.clone());
         let send = move |reply: Reply, cx: ToolCx| {
-            let bench = bench.clone();
-            async move { bench.send(&reply, &cx).await }
+            let mail_tools = mail_tools.clone();
+            async move { mail_tools.send(&reply, &cx).await }
         };
         let look = move |_: Reply, cx: ToolCx| {
-            let bench = looks.clone();
-            async move { bench.look(&cx).await }
+            let mail_tools = looks.clone();
+            async move { mail_tools.look(&cx).await }
         };
         tool(
             SEND_EMAIL,
@@ -177,7 +177,7 @@ impl Bench {
                 self.email.id, reply.email_id
             )));
         }
-        let Plan { mail, prepared } = self.planned(cx.call_id())?;
+        let PlannedMail { mail, prepared } = self.planned(cx.call_id())?;
         if mail.envelope.to.is_empty() {
             return Err(ToolError::failed("there is nobody to send it to"));
         }
@@ -189,12 +189,12 @@ impl Bench {
     }
 
     async fn look(&self, cx: &ToolCx) -> Result<Option<String>, ToolError> {
-        let Plan { mail, prepared } = self.planned(cx.call_id())?;
+        let PlannedMail { mail, prepared } = self.planned(cx.call_id())?;
         let found = self.mailbox.look(&mail, prepared.as_deref()).await;
         match found.map_err(|error| ToolError::unknown(format!("{error:#}")))? {
-            Found::Sent(sent) => Ok(Some(said(&sent))),
-            Found::NotSent => Ok(None),
-            Found::Unknown(why) => Err(ToolError::unknown(why)),
+            SentStatus::Sent(sent) => Ok(Some(said(&sent))),
+            SentStatus::NotSent => Ok(None),
+            SentStatus::Unknown(why) => Err(ToolError::unknown(why)),
         }
     }
 
@@ -232,12 +232,12 @@ impl Bench {
     }
 
     fn schedule_meeting(self: &Arc<Self>) -> Tool {
-        let (bench, looks, describes) = (self.clone(), self.clone(), self.clone());
+        let (mail_tools, looks, describes) = (self.clone(), self.clone(), self.clone());
         let schedule = move |meeting: Meeting, cx: ToolCx| {
-            let bench = bench.clone();
+            let mail_tools = mail_tools.clone();
             async move {
-                let event = bench.event(&meeting, &cx)?;
-                match bench.mailbox.calendar().create(&event).await {
+                let event = mail_tools.event(&meeting, &cx)?;
+                match mail_tools.mailbox.calendar().create(&event).await {
                     Ok(()) => Ok(scheduled(&event)),
                     Err(refused @ NotMade::Refused(_)) => Err(ToolError::failed(refused)),
                     Err(unknown @ NotMade::Unknown(_)) => Err(ToolError::unknown(unknown)),
@@ -245,10 +245,10 @@ impl Bench {
             }
         };
         let look = move |meeting: Meeting, cx: ToolCx| {
-            let bench = looks.clone();
+            let mail_tools = looks.clone();
             async move {
-                let event = bench.event(&meeting, &cx)?;
-                let found = bench.mailbox.calendar().find(&event).await;
+                let event = mail_tools.event(&meeting, &cx)?;
+                let found = mail_tools.mailbox.calendar().find(&event).await;
                 let found = found.map_err(|error| ToolError::unknown(format!("{error:#}")))?;
                 Ok::<_, ToolError>(found.then(|| scheduled(&event)))
             }
@@ -284,16 +284,16 @@ impl Bench {
     }
 
     fn check_calendar(self: &Arc<Self>) -> Tool {
-        let bench = self.clone();
+        let mail_tools = self.clone();
         let check = move |days: Days, _: ToolCx| {
-            let bench = bench.clone();
+            let mail_tools = mail_tools.clone();
             async move {
                 let days: Vec<String> = days
                     .dates
                     .iter()
                     .filter_map(|day| calendar::day(day))
                     .collect();
-                let events = bench.mailbox.calendar().on(&days).await;
+                let events = mail_tools.mailbox.calendar().on(&days).await;
                 let events = events.map_err(|error| ToolError::failed(format!("{error:#}")))?;
                 Ok::<_, ToolError>(agenda(&days, &events))
             }

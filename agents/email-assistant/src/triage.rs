@@ -18,7 +18,7 @@ use super::learn::{Teacher, short};
 use super::memory::{Preferences, get_memory};
 use super::prompts::{Prompts, numbered};
 use super::state::{Classification, Ended, MailState, MailStateUpdate};
-use super::{Parts, RESPONSE_AGENT, TRIAGE_INTERRUPT_HANDLER, TRIAGE_ROUTER};
+use super::{MailDeps, RESPONSE_AGENT, TRIAGE_INTERRUPT_HANDLER, TRIAGE_ROUTER};
 
 /// What the router is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -111,7 +111,7 @@ pub(super) fn respond_to(email: &Email) -> ChatMessage {
 }
 
 /// Reads the mail, asks the model what it is, and sends it on its way.
-pub(super) struct TriageRouter(pub(super) Arc<Parts>);
+pub(super) struct TriageRouter(pub(super) Arc<MailDeps>);
 
 impl Node<MailState> for TriageRouter {
     async fn run(
@@ -119,14 +119,14 @@ impl Node<MailState> for TriageRouter {
         state: View<MailState>,
         cx: NodeCx,
     ) -> Result<Command<MailState>, NodeError> {
-        let parts = &self.0;
+        let deps = &self.0;
         let email = parse_gmail(&state.email_input);
-        let model = parts.model(&state)?;
+        let model = deps.model(&state)?;
         let (request, labels, cuts) =
-            router_request(&email, &parts.prompts, &parts.store, &*model).await?;
+            router_request(&email, &deps.prompts, &deps.store, &*model).await?;
         cx.note_read(&labels.join(&mail_labels()));
         tell_cuts(&cuts, &cx)?;
-        let answer = within(parts.spending.as_ref(), &cx, async |asker| {
+        let answer = within(deps.spending.as_ref(), &cx, async |asker| {
             asker
                 .ask_for(&*model, request, RouterSchema::otherwise)
                 .await
@@ -166,7 +166,7 @@ impl Node<MailState> for TriageRouter {
 }
 
 /// Shows a mail to the person, who may leave it or say what to answer.
-pub(super) struct TriageInterruptHandler(pub(super) Arc<Parts>);
+pub(super) struct TriageInterruptHandler(pub(super) Arc<MailDeps>);
 
 /// An answer as inboxes give it.
 #[derive(Debug, Clone, Deserialize)]

@@ -5,17 +5,17 @@
 
 pub mod book;
 pub mod changes;
+pub mod checks;
 mod hints;
-pub mod keep;
 mod nodes;
 pub mod output;
 pub mod plan;
 pub mod prompts;
-pub mod proof;
 pub mod recipe;
 pub mod review;
 pub mod sandbox;
 pub mod service;
+pub mod snapshots;
 pub mod state;
 pub mod tools;
 mod ui;
@@ -27,12 +27,12 @@ use archie_agent::{Agent, AgentDeps};
 use superstep::error::BuildError;
 use superstep::{END, Graph, START};
 
-use keep::Keep;
-use nodes::{Asking, ChangeSetNode, InformerNode, Next, PlannerNode, ToolNode, should_continue};
+use nodes::{ChangeSetNode, InformerNode, ModelDeps, Next, PlannerNode, ToolNode, should_continue};
 use prompts::Prompts;
 use sandbox::{Kind, SandboxError, VARIABLE};
+use snapshots::SnapshotStore;
 use state::{GraphState, Stopped};
-use tools::{Bench, Sandboxes};
+use tools::{Sandboxes, ToolDeps};
 
 /// The name of its graph.
 pub const NAME: &str = "sheet";
@@ -50,18 +50,18 @@ pub const DESCRIPTION: &str = "an analyst who works on a workbook and shows ever
 
 /// Builds the agent.
 pub fn agent(deps: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
-    let keep = Keep::under(&deps.data_folder);
-    let agent = Agent::new(graph(deps)?, DESCRIPTION, ui::SheetUi { keep });
+    let snapshots = SnapshotStore::under(&deps.data_folder);
+    let agent = Agent::new(graph(deps)?, DESCRIPTION, ui::SheetUi { snapshots });
     Ok(Arc::new(agent))
 }
 
 /// Builds the graph, with the sandboxes of this machine.
 pub fn graph(deps: &AgentDeps) -> anyhow::Result<Graph<GraphState>> {
-    let bench = Bench {
+    let tool_deps = ToolDeps {
         sandboxes: Arc::new(sandboxes()),
-        keep: Keep::under(&deps.data_folder),
+        snapshots: SnapshotStore::under(&deps.data_folder),
     };
-    graph_with(deps, bench)
+    graph_with(deps, tool_deps)
 }
 
 fn sandboxes() -> Sandboxes {
@@ -85,35 +85,35 @@ pub fn ready() -> Result<String, SandboxError> {
 }
 
 /// Builds the graph, with what runs tools.
-pub fn graph_with(deps: &AgentDeps, bench: Bench) -> anyhow::Result<Graph<GraphState>> {
+pub fn graph_with(deps: &AgentDeps, tool_deps: ToolDeps) -> anyhow::Result<Graph<GraphState>> {
     let prompts = Prompts::of(NAME, deps)?;
-    let asking = Asking {
+    let asking = ModelDeps {
         models: deps.models.clone(),
         spending: deps.spending.clone(),
         prompts,
     };
-    Ok(wired(asking, bench)?)
+    Ok(wired(asking, tool_deps)?)
 }
 
-fn wired(asking: Asking, bench: Bench) -> Result<Graph<GraphState>, BuildError> {
+fn wired(asking: ModelDeps, tool_deps: ToolDeps) -> Result<Graph<GraphState>, BuildError> {
     let informer = InformerNode {
         asking: asking.clone(),
-        bench: bench.clone(),
+        tool_deps: tool_deps.clone(),
     };
     let planner = PlannerNode {
         asking,
-        bench: bench.clone(),
+        tool_deps: tool_deps.clone(),
     };
     Graph::builder(NAME)
         .node(PLANNER_NODE, planner)
         .node(
             TOOL_NODE,
             ToolNode {
-                bench: bench.clone(),
+                tool_deps: tool_deps.clone(),
             },
         )
         .node(INFORMER_NODE, informer)
-        .node(CHANGE_SET_NODE, ChangeSetNode { bench })
+        .node(CHANGE_SET_NODE, ChangeSetNode { tool_deps })
         .edge(START, PLANNER_NODE)
         .route(
             PLANNER_NODE,

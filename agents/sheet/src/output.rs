@@ -10,10 +10,10 @@ use superstep::ThreadId;
 use super::book::diff::Diff;
 use super::book::patch::patch;
 use super::changes::{BadVerdict, Verdict, VerdictKind, edits, line, ranges};
-use super::keep::{Keep, KeepError};
-use super::proof::Check;
+use super::checks::Check;
 use super::recipe::Recipe;
 use super::review::{self, Review};
+use super::snapshots::{SnapshotError, SnapshotStore};
 use super::state::{GraphState, Stopped};
 
 /// What went wrong with the files of a result.
@@ -22,7 +22,7 @@ use super::state::{GraphState, Stopped};
 pub enum OutputError {
     /// What is kept.
     #[error(transparent)]
-    Keep(#[from] KeepError),
+    Snapshot(#[from] SnapshotError),
     /// What the person said.
     #[error(transparent)]
     Verdict(#[from] BadVerdict),
@@ -41,28 +41,28 @@ pub enum OutputError {
 
 impl From<super::book::BookError> for OutputError {
     fn from(error: super::book::BookError) -> Self {
-        Self::Keep(error.into())
+        Self::Snapshot(error.into())
     }
 }
 
 /// Every file of a result, by name: the same each time.
 pub fn files(
-    keep: &Keep,
+    snapshots: &SnapshotStore,
     thread: &ThreadId,
     state: &GraphState,
 ) -> Result<BTreeMap<String, Vec<u8>>, OutputError> {
-    let review = review::of(keep, thread, state)?;
+    let review = review::of(snapshots, thread, state)?;
     let verdict = state.verdict.clone().unwrap_or_else(Verdict::accept);
     let kept = verdict.apply(&review.diff)?;
     let mut files = BTreeMap::new();
     if verdict.kind != VerdictKind::Reject {
         files.insert(
             WORKBOOK.to_owned(),
-            workbook(keep, thread, state, &kept, &state.workbook.snapshot)?,
+            workbook(snapshots, thread, state, &kept, &state.workbook.snapshot)?,
         );
     }
-    let input = keep.read(thread, &state.problem.workbook.hash)?;
-    let result = keep.read(thread, &state.workbook.snapshot)?;
+    let input = snapshots.read(thread, &state.problem.workbook.hash)?;
+    let result = snapshots.read(thread, &state.workbook.snapshot)?;
     let recipe = Recipe::of(state, &input, &result, &kept);
     if !recipe.steps.is_empty() {
         files.insert("code.py".to_owned(), recipe.written().into_bytes());
@@ -77,7 +77,7 @@ pub fn files(
     }
     for done in &state.journal {
         for (name, kept) in &done.pictures {
-            files.insert(name.clone(), keep.file(thread, kept)?);
+            files.insert(name.clone(), snapshots.file(thread, kept)?);
         }
     }
     files.insert(
@@ -105,7 +105,7 @@ pub fn write(
 
 /// The workbook as of a step, in the person's own package; nought is the input.
 pub fn at_step(
-    keep: &Keep,
+    snapshots: &SnapshotStore,
     thread: &ThreadId,
     state: &GraphState,
     step: u32,
@@ -122,28 +122,34 @@ pub fn at_step(
         Some(done) if !state.workbook.baseline.is_empty() => {
             then.workbook.snapshot.clone_from(&done.snapshot)
         }
-        _ => return Ok(keep.book(thread, &state.problem.workbook.hash)?),
+        _ => return Ok(snapshots.book(thread, &state.problem.workbook.hash)?),
     }
     // Before the first run of code the workbook was the input itself.
     if then.workbook.snapshot == state.problem.workbook.hash {
-        return Ok(keep.book(thread, &state.problem.workbook.hash)?);
+        return Ok(snapshots.book(thread, &state.problem.workbook.hash)?);
     }
-    let review = review::of(keep, thread, &then)?;
-    workbook(keep, thread, state, &review.diff, &then.workbook.snapshot)
+    let review = review::of(snapshots, thread, &then)?;
+    workbook(
+        snapshots,
+        thread,
+        state,
+        &review.diff,
+        &then.workbook.snapshot,
+    )
 }
 
 fn workbook(
-    keep: &Keep,
+    snapshots: &SnapshotStore,
     thread: &ThreadId,
     state: &GraphState,
     kept: &Diff,
     snapshot: &str,
 ) -> Result<Vec<u8>, OutputError> {
-    let input = keep.book(thread, &state.problem.workbook.hash)?;
+    let input = snapshots.book(thread, &state.problem.workbook.hash)?;
     if kept.changes.is_empty() {
         return Ok(input);
     }
-    let dressed = keep.book(thread, snapshot)?;
+    let dressed = snapshots.book(thread, snapshot)?;
     Ok(patch(&input, &edits(kept, &dressed)?)?)
 }
 

@@ -54,7 +54,7 @@ pub fn read(message: &Message, step: u32) -> Plan {
 /// Action Input: print(table("Sales"))
 /// ```
 ///
-/// or, at the end, a line that is `Done` or `Finish: the answer`. Such a line inside of code ends nothing, for there is an action.
+/// or, at the end, a line that is `JournalEntry` or `Finish: the answer`. Such a line inside of code ends nothing, for there is an action.
 fn read_text(text: &str, step: u32) -> Plan {
     let lines: Vec<&str> = text.lines().collect();
     let action = lines
@@ -114,7 +114,7 @@ fn label<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     Some(rest.trim_start_matches('*').trim())
 }
 
-/// The line that ends it: exactly `Done` or `Finish`, or `Finish:` with an answer, which may go on below.
+/// The line that ends it: exactly `JournalEntry` or `Finish`, or `Finish:` with an answer, which may go on below.
 fn finish(lines: &[&str]) -> Option<String> {
     let at = lines.iter().position(|line| {
         let line = line.trim();

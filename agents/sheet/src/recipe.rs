@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::book::diff::Diff;
 use super::book::layout::{Layout, Type, german_number};
 use super::book::{Book, Content, Place, Sheet};
-use super::proof::{Check, subtotal_rows};
+use super::checks::{Check, subtotal_rows};
 use super::state::GraphState;
 use super::tools::PYTHON;
 

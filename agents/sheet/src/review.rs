@@ -8,8 +8,8 @@ use superstep::ThreadId;
 use super::book::Place;
 use super::book::diff::{Diff, diff};
 use super::changes::{line, ranges};
-use super::keep::{Keep, KeepError};
-use super::proof::{self, Check};
+use super::checks::{self, Check};
+use super::snapshots::{SnapshotError, SnapshotStore};
 use super::state::{GraphState, Stopped};
 
 /// A result to look at.
@@ -24,7 +24,11 @@ pub struct Review {
 }
 
 /// What a thread has made of its workbook.
-pub fn of(keep: &Keep, thread: &ThreadId, state: &GraphState) -> Result<Review, KeepError> {
+pub fn of(
+    snapshots: &SnapshotStore,
+    thread: &ThreadId,
+    state: &GraphState,
+) -> Result<Review, SnapshotError> {
     let mut review = Review {
         diff: Diff::default(),
         checks: Vec::new(),
@@ -33,12 +37,12 @@ pub fn of(keep: &Keep, thread: &ThreadId, state: &GraphState) -> Result<Review, 
     if state.workbook.baseline.is_empty() {
         return Ok(review);
     }
-    let before = keep.read(thread, &state.workbook.baseline)?;
-    let after = keep.read(thread, &state.workbook.snapshot)?;
+    let before = snapshots.read(thread, &state.workbook.baseline)?;
+    let after = snapshots.read(thread, &state.workbook.snapshot)?;
     review.diff = diff(&before, &after);
-    review.diff.attribute(&written(keep, thread, state)?);
-    let input = keep.read(thread, &state.problem.workbook.hash)?;
-    review.checks = proof::check(&input, &review.diff);
+    review.diff.attribute(&written(snapshots, thread, state)?);
+    let input = snapshots.read(thread, &state.problem.workbook.hash)?;
+    review.checks = checks::check(&input, &review.diff);
     if let Some(recipe) = &state.recipe {
         review.checks.extend(recipe.check(&input, &after));
     }
@@ -46,13 +50,17 @@ pub fn of(keep: &Keep, thread: &ThreadId, state: &GraphState) -> Result<Review, 
 }
 
 /// Which line of which step wrote which cell last.
-type Written = BTreeMap<(String, Place), (u32, u32)>;
+type LastWriters = BTreeMap<(String, Place), (u32, u32)>;
 
-fn written(keep: &Keep, thread: &ThreadId, state: &GraphState) -> Result<Written, KeepError> {
-    let mut written = Written::new();
+fn written(
+    snapshots: &SnapshotStore,
+    thread: &ThreadId,
+    state: &GraphState,
+) -> Result<LastWriters, SnapshotError> {
+    let mut written = LastWriters::new();
     for done in state.journal.iter().filter(|done| done.ok) {
         let Some(name) = &done.lines else { continue };
-        let bytes = keep.file(thread, name)?;
+        let bytes = snapshots.file(thread, name)?;
         // It was written by us, from what we had read; what cannot be read tells of no line.
         let lines: Vec<(String, u32, u32, u32)> =
             serde_json::from_slice(&bytes).unwrap_or_default();
@@ -169,7 +177,7 @@ mod tests {
     #[test]
     fn every_changed_cell_is_shown_whole_and_bound_by_the_digest() {
         let ui = SheetUi {
-            keep: Keep::under(Path::new("unused")),
+            snapshots: SnapshotStore::under(Path::new("unused")),
         };
         let review = review(1_000);
         let question = asked(review.request());
@@ -188,7 +196,7 @@ mod tests {
     #[test]
     fn a_question_of_an_older_version_is_known_to_hold_less() {
         let ui = SheetUi {
-            keep: Keep::under(Path::new("unused")),
+            snapshots: SnapshotStore::under(Path::new("unused")),
         };
         let range = json!({ "range": "Data!A1:A30", "what": "changed", "cells": 30, "shown": ["Data!A1: 1 → 2"] });
         let old = asked(json!({ "summary": "Changes.", "cells": 30, "ranges": [range] }));

@@ -6,11 +6,11 @@ use archie_agent::user_folder::read_named_file;
 use superstep::{DriveError, Thread, ThreadId};
 use superstep_agent::ChatMessage;
 
-use super::book::guard::Seen;
+use super::book::guard::WorkbookNotes;
 use super::book::{guard, read};
-use super::keep::{Keep, KeepError};
 use super::recipe::Recipe;
 use super::sandbox::{Kind, Limits};
+use super::snapshots::{SnapshotError, SnapshotStore};
 use super::state::{
     Actions, GraphState, GraphStateUpdate, InformerSpec, PlannerSpec, SandboxSpec, SheetProblem,
     WorkbookHandle, WorkbookState,
@@ -19,7 +19,7 @@ use super::tools;
 
 /// What is asked for.
 #[derive(Debug, Clone)]
-pub struct Order {
+pub struct AnalysisRequest {
     /// In the person's words.
     pub instruction: String,
     /// What else there is to know.
@@ -44,36 +44,40 @@ pub struct Order {
 
 /// A workbook that was read and is kept.
 #[derive(Debug, Clone)]
-pub struct Opened {
+pub struct OpenedWorkbook {
     /// What it is known by.
     pub handle: WorkbookHandle,
     /// A line for each sheet.
     pub sheets: Vec<String>,
     /// What the person should know of it.
-    pub seen: Seen,
+    pub seen: WorkbookNotes,
 }
 
 /// Reads a workbook and keeps a copy of it. The file itself is never written.
-pub fn open(path: &Path, keep: &Keep, thread: &ThreadId) -> Result<Opened, KeepError> {
+pub fn open(
+    path: &Path,
+    snapshots: &SnapshotStore,
+    thread: &ThreadId,
+) -> Result<OpenedWorkbook, SnapshotError> {
     let bytes = read_named_file(path, guard::PACKED_MAX)?;
-    open_bytes(&path.display().to_string(), &bytes, keep, thread)
+    open_bytes(&path.display().to_string(), &bytes, snapshots, thread)
 }
 
 /// Keeps a workbook that is known under this name.
 pub fn open_bytes(
     name: &str,
     bytes: &[u8],
-    keep: &Keep,
+    snapshots: &SnapshotStore,
     thread: &ThreadId,
-) -> Result<Opened, KeepError> {
+) -> Result<OpenedWorkbook, SnapshotError> {
     let seen = guard::look(bytes)?;
     let book = read(bytes)?;
-    let hash = keep.put_book(thread, bytes)?;
+    let hash = snapshots.put_book(thread, bytes)?;
     let handle = WorkbookHandle {
         path: name.to_owned(),
         hash,
     };
-    Ok(Opened {
+    Ok(OpenedWorkbook {
         handle,
         sheets: tools::summaries(&book),
         seen,
@@ -81,7 +85,11 @@ pub fn open_bytes(
 }
 
 /// The state that an analysis begins with.
-pub fn initial_state(order: &Order, opened: &Opened, id: &ThreadId) -> GraphStateUpdate {
+pub fn initial_state(
+    order: &AnalysisRequest,
+    opened: &OpenedWorkbook,
+    id: &ThreadId,
+) -> GraphStateUpdate {
     let workbook = WorkbookState {
         snapshot: opened.handle.hash.clone(),
         baseline: String::new(),
@@ -116,8 +124,8 @@ pub fn initial_state(order: &Order, opened: &Opened, id: &ThreadId) -> GraphStat
 /// Runs an analysis until it ends or asks.
 pub async fn run_analysis(
     thread: &Thread<GraphState>,
-    order: &Order,
-    opened: &Opened,
+    order: &AnalysisRequest,
+    opened: &OpenedWorkbook,
 ) -> Result<superstep::Stopped<GraphState>, DriveError> {
     let state = initial_state(order, opened, thread.id());
     thread.start_or_recover(state).await

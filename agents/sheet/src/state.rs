@@ -12,7 +12,7 @@ use superstep_llm::{Cost, Usage};
 
 use super::book::mirror::Form;
 use super::changes::Verdict;
-use super::proof::Check;
+use super::checks::Check;
 use super::recipe::Recipe;
 use super::sandbox::{Kind, Limits};
 
@@ -46,7 +46,7 @@ pub struct GraphState {
     pub workbook: WorkbookState,
     /// What tools were run.
     #[state(append)]
-    pub journal: Vec<Done>,
+    pub journal: Vec<JournalEntry>,
     /// What the calls of models took, one for each.
     #[state(append)]
     pub calls: Vec<Call>,
@@ -150,7 +150,7 @@ pub struct WorkbookState {
 
 /// A tool that was run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Done {
+pub struct JournalEntry {
     /// In which step.
     pub step: u32,
     /// Which.

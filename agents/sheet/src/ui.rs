@@ -9,15 +9,15 @@ use superstep::checkpoint::BoxFuture;
 use superstep::{AnyThread, ThreadId};
 
 use super::changes::{Verdict, VerdictKind};
-use super::keep::Keep;
 use super::output::{self, spent};
+use super::snapshots::SnapshotStore;
 use super::state::{GraphState, Stopped};
 use super::{CHANGE_SET_NODE, TOOL_NODE};
 
 /// Puts a change set to a person, and writes what they accept.
 #[derive(Debug)]
 pub(super) struct SheetUi {
-    pub(super) keep: Keep,
+    pub(super) snapshots: SnapshotStore,
 }
 
 impl AgentUi for SheetUi {
@@ -107,7 +107,7 @@ impl AgentUi for SheetUi {
     }
 
     fn files(&self, thread: &ThreadId) -> Option<PathBuf> {
-        Some(self.keep.folder_of(thread))
+        Some(self.snapshots.folder_of(thread))
     }
 
     fn finish<'a>(
@@ -115,7 +115,7 @@ impl AgentUi for SheetUi {
         out: &'a Output<'a>,
         thread: &'a dyn AnyThread,
     ) -> BoxFuture<'a, anyhow::Result<Exit>> {
-        Box::pin(finish(thread, out, &self.keep))
+        Box::pin(finish(thread, out, &self.snapshots))
     }
 }
 
@@ -130,7 +130,11 @@ fn missing(range: &Json) -> usize {
     cells.saturating_sub(shown)
 }
 
-async fn finish(thread: &dyn AnyThread, out: &Output<'_>, keep: &Keep) -> anyhow::Result<Exit> {
+async fn finish(
+    thread: &dyn AnyThread,
+    out: &Output<'_>,
+    snapshots: &SnapshotStore,
+) -> anyhow::Result<Exit> {
     let state: GraphState = state_of(thread).await?;
     let id = thread.id().clone();
     if state.stopped == Some(Stopped::Budget) {
@@ -139,7 +143,7 @@ async fn finish(thread: &dyn AnyThread, out: &Output<'_>, keep: &Keep) -> anyhow
         ));
         return Ok(Exit::Budget);
     }
-    let files = output::files(keep, &id, &state)?;
+    let files = output::files(snapshots, &id, &state)?;
     let folder = PathBuf::from(&state.problem.output_dir);
     let written = output::write(&files, &folder)?;
     let stopped = state.stopped.unwrap_or(Stopped::StepLimit);

@@ -23,10 +23,10 @@ pub use address::denied;
 pub use origin::{NotAnOrigin, Origin};
 pub use redact::REDACTED;
 use redact::Redaction;
-pub use wire::{Answer, Http, Wire};
+pub use wire::{Answer, Http, Transport};
 
 /// Resolves names.
-pub trait Names: Send + Sync {
+pub trait NameResolver: Send + Sync {
     /// Every address of a name.
     fn look_up<'a>(&'a self, name: &'a str) -> BoxFuture<'a, std::io::Result<Vec<IpAddr>>>;
 }
@@ -35,7 +35,7 @@ pub trait Names: Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemNames;
 
-impl Names for SystemNames {
+impl NameResolver for SystemNames {
     fn look_up<'a>(&'a self, name: &'a str) -> BoxFuture<'a, std::io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
             let found = tokio::net::lookup_host((name, 0)).await?;
@@ -46,9 +46,9 @@ impl Names for SystemNames {
 
 /// The origins that may be called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Reach(Vec<Origin>);
+pub struct AllowedOrigins(Vec<Origin>);
 
-impl Reach {
+impl AllowedOrigins {
     /// These and no others.
     pub fn only(origins: impl IntoIterator<Item = Origin>) -> Self {
         Self(origins.into_iter().collect())
@@ -124,7 +124,7 @@ pub enum Fault {
 
 /// A call whose address was vetted.
 #[derive(Debug)]
-pub struct Vetted {
+pub struct VettedCall {
     pub(crate) call: Call,
     pub(crate) url: Url,
     /// Where to connect, in the order to try.
@@ -134,8 +134,8 @@ pub struct Vetted {
 /// The one way out.
 #[derive(Clone)]
 pub struct Connector {
-    names: Arc<dyn Names>,
-    wire: Arc<dyn Wire>,
+    names: Arc<dyn NameResolver>,
+    wire: Arc<dyn Transport>,
 }
 
 impl fmt::Debug for Connector {
@@ -152,7 +152,7 @@ impl Default for Connector {
 
 impl Connector {
     /// With another resolver and another wire.
-    pub fn over(names: Arc<dyn Names>, wire: Arc<dyn Wire>) -> Self {
+    pub fn over(names: Arc<dyn NameResolver>, wire: Arc<dyn Transport>) -> Self {
         Self { names, wire }
     }
 
@@ -162,7 +162,7 @@ impl Connector {
     }
 
     /// Makes a call within a reach. A read follows redirects that stay in it.
-    pub async fn send(&self, call: Call, reach: &Reach) -> Result<Answer, Fault> {
+    pub async fn send(&self, call: Call, reach: &AllowedOrigins) -> Result<Answer, Fault> {
         let mut call = call;
         let redaction = call.credential.as_ref().and_then(Redaction::of);
         for _ in 0..=REDIRECTS_MAX {
@@ -184,7 +184,7 @@ impl Connector {
     }
 
     /// Looks at where a call would go. The secret stays only if it is going home.
-    pub async fn vet(&self, mut call: Call, reach: &Reach) -> Result<Vetted, Fault> {
+    pub async fn vet(&self, mut call: Call, reach: &AllowedOrigins) -> Result<VettedCall, Fault> {
         let url: Url = call
             .url
             .parse()
@@ -213,7 +213,7 @@ impl Connector {
             .into_iter()
             .map(|address| SocketAddr::new(address, origin.port()))
             .collect();
-        Ok(Vetted {
+        Ok(VettedCall {
             call,
             url,
             addresses,

@@ -21,7 +21,7 @@ impl Flipping {
     }
 }
 
-impl Names for Flipping {
+impl NameResolver for Flipping {
     fn look_up<'a>(&'a self, _: &'a str) -> BoxFuture<'a, std::io::Result<Vec<IpAddr>>> {
         let asked = self.asked.fetch_add(1, Ordering::Relaxed);
         let answer = self.answers[asked.min(self.answers.len() - 1)];
@@ -53,8 +53,8 @@ impl Ledger {
     }
 }
 
-impl Wire for Ledger {
-    fn send(&self, vetted: Vetted) -> BoxFuture<'_, Result<Answer, Fault>> {
+impl Transport for Ledger {
+    fn send(&self, vetted: VettedCall) -> BoxFuture<'_, Result<Answer, Fault>> {
         self.sent
             .lock()
             .unwrap()
@@ -72,8 +72,8 @@ impl Wire for Ledger {
     }
 }
 
-fn reach(origins: &[&str]) -> Reach {
-    Reach::only(origins.iter().map(|origin| origin.parse().unwrap()))
+fn reach(origins: &[&str]) -> AllowedOrigins {
+    AllowedOrigins::only(origins.iter().map(|origin| origin.parse().unwrap()))
 }
 
 fn moved(to: &str) -> Answer {
@@ -362,7 +362,7 @@ async fn the_wire_connects_to_what_was_vetted_whatever_the_name_says() {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi");
     });
     let url = format!("http://no.such.name.invalid:{}/", address.port());
-    let vetted = |addresses| Vetted {
+    let vetted = |addresses| VettedCall {
         call: Call::get(&url),
         url: url.parse().unwrap(),
         addresses,

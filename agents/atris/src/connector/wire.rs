@@ -7,7 +7,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use superstep_llm::BoxFuture;
 
-use super::{Fault, Vetted};
+use super::{Fault, VettedCall};
 
 /// What came back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,9 +31,9 @@ impl Answer {
 }
 
 /// Sends what was vetted.
-pub trait Wire: Send + Sync {
+pub trait Transport: Send + Sync {
     /// Connects to one of the vetted addresses and to no other.
-    fn send(&self, vetted: Vetted) -> BoxFuture<'_, Result<Answer, Fault>>;
+    fn send(&self, vetted: VettedCall) -> BoxFuture<'_, Result<Answer, Fault>>;
 }
 
 /// Over the network.
@@ -54,15 +54,15 @@ impl Default for Http {
     }
 }
 
-impl Wire for Http {
-    fn send(&self, vetted: Vetted) -> BoxFuture<'_, Result<Answer, Fault>> {
+impl Transport for Http {
+    fn send(&self, vetted: VettedCall) -> BoxFuture<'_, Result<Answer, Fault>> {
         Box::pin(self.call(vetted))
     }
 }
 
 impl Http {
-    async fn call(&self, vetted: Vetted) -> Result<Answer, Fault> {
-        let Vetted {
+    async fn call(&self, vetted: VettedCall) -> Result<Answer, Fault> {
+        let VettedCall {
             call,
             url,
             addresses,

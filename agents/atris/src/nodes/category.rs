@@ -117,7 +117,7 @@ impl ExtractCategory {
         let llm = state.llm.as_deref().unwrap_or_default();
         let thought = self
             .0
-            .thinker
+            .chooser
             .choose(llm, EXTRACT_CATEGORY, query, &options, cx)
             .await?;
         Ok(match thought.value {

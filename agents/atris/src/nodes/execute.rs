@@ -9,12 +9,12 @@ use superstep_agent::call_tool;
 use superstep_llm::{ToolCall, ToolStatus};
 
 use super::{Atris, Next, asked, failed, failed_at};
-use crate::answer::{self, Worded};
-use crate::call::Exact;
+use crate::answer::{self, WordedAnswer};
+use crate::api_client::{self, ReadOutcome};
+use crate::call::ExactCall;
 use crate::catalogue::{Api, Catalogue};
-use crate::outside::{self, Read};
-use crate::state::{AtrisState, AtrisStateUpdate, Said};
-use crate::write::{self, Approved, CALL_API, Done};
+use crate::state::{AtrisState, AtrisStateUpdate, ChatLine};
+use crate::write::{self, ApprovedCall, CALL_API, CallReceipt};
 use crate::{EXECUTE_REQUEST, params};
 
 /// Makes the call: at once if it only reads, with a person's word if it does not.
@@ -33,7 +33,7 @@ impl Node<AtrisState> for ExecuteRequest {
         let Some(catalogue) = self.0.catalogue(name).await? else {
             return failed(EXECUTE_REQUEST, &state, format!("the API `{name}` is gone"));
         };
-        let exact = match Exact::new(api, parameters) {
+        let exact = match ExactCall::new(api, parameters) {
             Ok(exact) => exact,
             Err(why) => return failed(EXECUTE_REQUEST, &state, why),
         };
@@ -50,7 +50,7 @@ impl ExecuteRequest {
         state: &AtrisState,
         catalogue: &Catalogue,
         api: &Api,
-        exact: &Exact,
+        exact: &ExactCall,
         cx: &NodeCx,
     ) -> Next {
         let selected = state.selected_host.as_deref();
@@ -95,7 +95,7 @@ impl ExecuteRequest {
         };
         let list = answer::list(kept).unwrap_or_default();
         let Some(entity) = list.iter().find(is_it).or_else(|| list.first()) else {
-            let worded = Worded {
+            let worded = WordedAnswer {
                 text: format!(
                     "Nothing was found under the name {}.",
                     answer::shown(wanted)
@@ -118,7 +118,7 @@ impl ExecuteRequest {
             .iter()
             .map(|parameter| (parameter.name.clone(), entity["id"].clone()))
             .collect();
-        let exact = match Exact::new(api, &parameters) {
+        let exact = match ExactCall::new(api, &parameters) {
             Ok(exact) => exact,
             Err(why) => return failed(EXECUTE_REQUEST, state, why),
         };
@@ -132,7 +132,7 @@ impl ExecuteRequest {
         let detail = answer::kept(catalogue, &body, None);
         let (_, query) = state.asked();
         let worded = match answer::counted(query, wanted, &detail) {
-            Some(text) => Worded {
+            Some(text) => WordedAnswer {
                 text,
                 items: Vec::new(),
             },
@@ -149,26 +149,26 @@ impl ExecuteRequest {
         &self,
         name: &str,
         catalogue: &Catalogue,
-        exact: &Exact,
+        exact: &ExactCall,
         selected: Option<&str>,
         cx: &NodeCx,
     ) -> Result<Result<(String, Json), (Option<String>, String)>, NodeError> {
-        let read: Read = cx
-            .step(name, || self.0.outside.read(catalogue, exact, selected))
+        let read: ReadOutcome = cx
+            .step(name, || self.0.api_client.read(catalogue, exact, selected))
             .await?;
         Ok(match read {
-            Read::Failed { why } => {
+            ReadOutcome::Failed { why } => {
                 cx.emit(request_event(exact, "no answer"))?;
                 Err((None, why))
             }
-            Read::Answered { status, host, body } => {
+            ReadOutcome::Answered { status, host, body } => {
                 let items = answer::list(&body)
                     .map(|list| format!("  {} items", list.len()))
                     .unwrap_or_default();
                 cx.emit(request_event(exact, &format!("{status}{items}")))?;
                 match status {
                     200..=299 => Ok((host, body)),
-                    _ => Err((Some(host), outside::complaint(status, &body))),
+                    _ => Err((Some(host), api_client::complaint(status, &body))),
                 }
             }
         })
@@ -180,14 +180,14 @@ impl ExecuteRequest {
         state: &AtrisState,
         catalogue: &Catalogue,
         api: &Api,
-        exact: &Exact,
+        exact: &ExactCall,
         cx: &NodeCx,
     ) -> Next {
         let Some(host) = catalogue.host(state.selected_host.as_deref()) else {
             return failed(EXECUTE_REQUEST, state, "this API has no host");
         };
-        let tool = write::tool(catalogue, api, &self.0.outside)?;
-        let args = serde_json::to_value(Approved::new(exact, host))?;
+        let tool = write::tool(catalogue, api, &self.0.api_client)?;
+        let args = serde_json::to_value(ApprovedCall::new(exact, host))?;
         let call = ToolCall {
             id: api.id.clone(),
             name: CALL_API.to_owned(),
@@ -201,9 +201,9 @@ impl ExecuteRequest {
         }
         let update = AtrisStateUpdate::default();
         // A person may have said in words what came of it.
-        let Ok(done) = serde_json::from_str::<Done>(&text) else {
+        let Ok(done) = serde_json::from_str::<CallReceipt>(&text) else {
             cx.emit(request_event(exact, "as a person said"))?;
-            let worded = Worded {
+            let worded = WordedAnswer {
                 text: answer::shown(&text),
                 items: Vec::new(),
             };
@@ -222,13 +222,17 @@ impl ExecuteRequest {
     }
 }
 
-fn request_event(exact: &Exact, how: &str) -> Json {
+fn request_event(exact: &ExactCall, how: &str) -> Json {
     json!({ "event": "request", "text": format!("{} {}  {how}", exact.method, answer::shown(&exact.path)) })
 }
 
 /// The answer, in the history too: the desk is cleared before anybody reads it.
-fn answered(update: AtrisStateUpdate, state: &AtrisState, worded: Worded) -> AtrisStateUpdate {
-    let said = Said {
+fn answered(
+    update: AtrisStateUpdate,
+    state: &AtrisState,
+    worded: WordedAnswer,
+) -> AtrisStateUpdate {
+    let said = ChatLine {
         role: "assistant".to_owned(),
         content: worded.text.clone(),
         items: worded.items,

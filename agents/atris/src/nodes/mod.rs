@@ -8,11 +8,11 @@ mod select;
 use superstep::{Command, Node, NodeCx, NodeError, View};
 
 use super::answer;
+use super::api_client::ApiClient;
 use super::catalogue::Catalogue;
-use super::choose::Thinker;
-use super::outside::Outside;
-use super::shelf::Shelf;
-use super::state::{AtrisState, AtrisStateUpdate, ErrorEntry, OFTEN, Said};
+use super::catalogue_store::CatalogueStore;
+use super::choose::ModelChooser;
+use super::state::{AtrisState, AtrisStateUpdate, ChatLine, ErrorEntry, OFTEN};
 
 pub(super) use category::{ExtractCategory, GetApis};
 pub(super) use execute::ExecuteRequest;
@@ -21,9 +21,9 @@ pub(super) use select::SelectApi;
 
 /// What the nodes share.
 pub(super) struct Atris {
-    pub(super) shelf: Shelf,
-    pub(super) thinker: Thinker,
-    pub(super) outside: Outside,
+    pub(super) catalogue_store: CatalogueStore,
+    pub(super) chooser: ModelChooser,
+    pub(super) api_client: ApiClient,
 }
 
 /// Clears the desk for the next question.
@@ -39,21 +39,21 @@ impl Node<AtrisState> for ResetState {
 
 impl Atris {
     async fn catalogue(&self, name: &str) -> Result<Option<Catalogue>, NodeError> {
-        self.shelf
+        self.catalogue_store
             .find(name)
             .await
             .map_err(|error| NodeError::retryable(Unreadable(format!("{error:#}"))))
     }
 }
 
-fn asked(state: &AtrisState) -> Said {
-    Said::new("user", state.query.clone().unwrap_or_default())
+fn asked(state: &AtrisState) -> ChatLine {
+    ChatLine::new("user", state.query.clone().unwrap_or_default())
 }
 
 fn noted(update: AtrisStateUpdate, state: &AtrisState, note: Option<String>) -> AtrisStateUpdate {
     let Some(note) = note else { return update };
     let mut messages = state.messages.clone().unwrap_or_default();
-    messages.push(Said::new("system", note));
+    messages.push(ChatLine::new("system", note));
     update.messages(Some(messages))
 }
 
@@ -83,7 +83,7 @@ fn failed_at(node: &str, state: &AtrisState, why: impl Into<String>, host: Optio
         .error(Some(entry.error.clone()))
         .error_history(entry)
         .message_history(asked(state))
-        .message_history(Said::new("assistant", polite));
+        .message_history(ChatLine::new("assistant", polite));
     Ok(match host {
         Some(host) => update.selected_host(Some(host)),
         None => update,

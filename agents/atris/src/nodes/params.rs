@@ -48,7 +48,7 @@ impl ExtractParams {
             let llm = state.llm.as_deref().unwrap_or_default();
             let thought = self
                 .0
-                .thinker
+                .chooser
                 .copy(llm, EXTRACT_PARAMS, query, &missing, cx)
                 .await?;
             degraded = thought.degraded;

@@ -90,7 +90,7 @@ impl SelectApi {
         let llm = state.llm.as_deref().unwrap_or_default();
         let thought = self
             .0
-            .thinker
+            .chooser
             .choose(llm, SELECT_API, query, &options, cx)
             .await?;
         let chosen = thought

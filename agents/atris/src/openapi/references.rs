@@ -3,10 +3,10 @@
 use percent_encoding::percent_decode_str;
 use serde_json::Value as Json;
 
-use super::Unfit;
+use super::DocumentError;
 
 /// Every reference stays inside. Schemas may contain themselves; a reference must not be itself.
-pub(super) fn check(document: &Json) -> Result<(), Unfit> {
+pub(super) fn check(document: &Json) -> Result<(), DocumentError> {
     let mut open = vec![document];
     while let Some(value) = open.pop() {
         match value {
@@ -15,7 +15,7 @@ pub(super) fn check(document: &Json) -> Result<(), Unfit> {
                 if let Some(reference) = fields.get("$ref").and_then(Json::as_str) {
                     match follow(document, reference) {
                         // In an example nobody misses it; where it is needed it is told.
-                        Ok(_) | Err(Unfit::Nowhere(_)) => {}
+                        Ok(_) | Err(DocumentError::Nowhere(_)) => {}
                         Err(other) => return Err(other),
                     }
                 }
@@ -28,27 +28,27 @@ pub(super) fn check(document: &Json) -> Result<(), Unfit> {
 }
 
 /// What a reference leads to, through others.
-pub(super) fn follow<'a>(document: &'a Json, reference: &str) -> Result<&'a Json, Unfit> {
+pub(super) fn follow<'a>(document: &'a Json, reference: &str) -> Result<&'a Json, DocumentError> {
     let mut next = reference.to_owned();
     for _ in 0..HOPS_MAX {
         // Each is followed for every call that uses it.
         if next.len() > REFERENCE_BYTES_MAX {
-            return Err(Unfit::TooMuch("2000 bytes in a reference"));
+            return Err(DocumentError::TooMuch("2000 bytes in a reference"));
         }
         let Some(pointer) = next.strip_prefix('#') else {
-            return Err(Unfit::Remote(next));
+            return Err(DocumentError::Remote(next));
         };
         // It is a part of an address, so some tools write it as one.
         let pointer = percent_decode_str(pointer).decode_utf8_lossy();
         let Some(found) = document.pointer(&pointer) else {
-            return Err(Unfit::Nowhere(reference.to_owned()));
+            return Err(DocumentError::Nowhere(reference.to_owned()));
         };
         match found.get("$ref").and_then(Json::as_str) {
             Some(further) => next = further.to_owned(),
             None => return Ok(found),
         }
     }
-    Err(Unfit::Loop(reference.to_owned()))
+    Err(DocumentError::Loop(reference.to_owned()))
 }
 
 const HOPS_MAX: usize = 32;

@@ -24,7 +24,7 @@ fn document(more: Json) -> Json {
     document
 }
 
-fn read_json(document: &Json) -> Result<Document, Unfit> {
+fn read_json(document: &Json) -> Result<Document, DocumentError> {
     read(document.to_string().as_bytes())
 }
 
@@ -139,7 +139,7 @@ fn hostile_documents_are_refused() {
 #[test]
 fn fifty_megabytes_are_refused_before_they_are_read() {
     let long = vec![b' '; 50 * 1024 * 1024];
-    assert_eq!(read(&long), Err(Unfit::TooLong(long.len())));
+    assert_eq!(read(&long), Err(DocumentError::TooLong(long.len())));
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn too_many_calls_and_bombs_of_yaml_are_refused() {
         .collect();
     assert_eq!(
         read_json(&document(json!({ "paths": paths }))),
-        Err(Unfit::TooMuch("5000 calls"))
+        Err(DocumentError::TooMuch("5000 calls"))
     );
     let mut bomb = "openapi: 3.0.0\na0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
     for level in 1..12 {
@@ -159,13 +159,19 @@ fn too_many_calls_and_bombs_of_yaml_are_refused() {
             vec![before; 10].join(",")
         ));
     }
-    assert!(matches!(read(bomb.as_bytes()), Err(Unfit::NotText(_))));
+    assert!(matches!(
+        read(bomb.as_bytes()),
+        Err(DocumentError::NotText(_))
+    ));
     let deep = format!(
         "{{\"openapi\":\"3.0.0\",\"x\":{}1{}}}",
         "[".repeat(100_000),
         "]".repeat(100_000)
     );
-    assert!(matches!(read(deep.as_bytes()), Err(Unfit::NotText(_))));
+    assert!(matches!(
+        read(deep.as_bytes()),
+        Err(DocumentError::NotText(_))
+    ));
 }
 
 #[test]
@@ -193,7 +199,7 @@ fn what_the_connection_says_is_not_for_a_document_to_set() {
 }
 
 /// The thread of a test has a deadline: what hangs fails.
-fn in_time(bytes: Vec<u8>) -> Result<Document, Unfit> {
+fn in_time(bytes: Vec<u8>) -> Result<Document, DocumentError> {
     let (done, wait) = std::sync::mpsc::channel();
     std::thread::spawn(move || done.send(read(&bytes)));
     wait.recv_timeout(std::time::Duration::from_secs(10))

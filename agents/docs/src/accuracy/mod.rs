@@ -31,7 +31,7 @@ pub enum Claim {
         /// How many.
         number: u64,
         /// Of what.
-        of: Counted,
+        of: CountKind,
         /// In which folder or language, if the sentence names one.
         within: Vec<String>,
     },
@@ -39,7 +39,7 @@ pub enum Claim {
 
 /// What we count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Counted {
+pub enum CountKind {
     /// Files.
     Files,
     /// Folders.
@@ -90,7 +90,7 @@ impl Claim {
             },
             "count" => Self::Count {
                 number: words.next()?.parse().ok()?,
-                of: Counted::of(words.next()?)?,
+                of: CountKind::of(words.next()?)?,
                 within: words.map(str::to_owned).collect(),
             },
             _ => return None,
@@ -149,7 +149,7 @@ impl Claim {
     }
 }
 
-impl Counted {
+impl CountKind {
     /// In a word.
     pub fn word(self) -> &'static str {
         match self {
@@ -182,7 +182,7 @@ impl Counted {
 }
 
 /// How many there are, in a folder or a language; several numbers where a word may mean several things.
-fn count(tree: &Tree, of: Counted, place: &str) -> BTreeSet<u64> {
+fn count(tree: &Tree, of: CountKind, place: &str) -> BTreeSet<u64> {
     let place = place.trim_start_matches("./").trim_end_matches('/');
     let language = tree
         .languages()
@@ -208,12 +208,12 @@ fn count(tree: &Tree, of: Counted, place: &str) -> BTreeSet<u64> {
     };
     let mut counts = BTreeSet::new();
     match of {
-        Counted::Files => {
+        CountKind::Files => {
             counts.insert(files().count() as u64);
             // Those right in a folder, without its folders.
             counts.insert(files().filter(|file| file.folder() == place).count() as u64);
         }
-        Counted::Directories => {
+        CountKind::Directories => {
             let below = tree.directories.iter().filter(|folder| is_in(folder));
             counts.insert(below.clone().count() as u64);
             let depth = if place.is_empty() {
@@ -224,7 +224,7 @@ fn count(tree: &Tree, of: Counted, place: &str) -> BTreeSet<u64> {
             let right_in = below.filter(|folder| folder.matches('/').count() == depth);
             counts.insert(right_in.count() as u64);
         }
-        Counted::Dependencies => {
+        CountKind::Dependencies => {
             let all = tree.dependencies();
             let is_outside = |users: &Vec<(&Package, &Dependency)>| {
                 users.iter().any(|(_, dependency)| !dependency.is_local)
@@ -242,7 +242,7 @@ fn count(tree: &Tree, of: Counted, place: &str) -> BTreeSet<u64> {
                 counts.insert(of_kind.count() as u64);
             }
         }
-        Counted::Packages => {
+        CountKind::Packages => {
             counts.insert(tree.packages.len() as u64);
             let named = tree
                 .packages
@@ -250,20 +250,20 @@ fn count(tree: &Tree, of: Counted, place: &str) -> BTreeSet<u64> {
                 .filter(|package| !package.name.is_empty());
             counts.insert(named.count() as u64);
         }
-        Counted::Functions => {
+        CountKind::Functions => {
             counts.insert(defined(&[SymbolKind::Function]));
             counts.insert(defined(&[SymbolKind::Function, SymbolKind::Method]));
         }
-        Counted::Types => {
+        CountKind::Types => {
             counts.insert(defined(&[SymbolKind::Type]));
         }
-        Counted::Interfaces => {
+        CountKind::Interfaces => {
             counts.insert(defined(&[SymbolKind::Interface]));
         }
-        Counted::Enums => {
+        CountKind::Enums => {
             counts.insert(defined(&[SymbolKind::Enum]));
         }
-        Counted::Languages => {
+        CountKind::Languages => {
             counts.insert(tree.languages().len() as u64);
         }
     }
@@ -335,14 +335,14 @@ pub fn claims(text: &str, tree: &Tree) -> Vec<Claim> {
 
 /// What was found out about a text.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Checked {
+pub struct CheckedText {
     /// Claims that hold.
     pub hits: Vec<Claim>,
     /// Claims that do not.
     pub misses: Vec<Claim>,
 }
 
-impl Checked {
+impl CheckedText {
     /// The share of claims that hold, from 0 to 100. A text without claims says nothing wrong.
     pub fn percent(&self) -> u32 {
         let all = self.hits.len() + self.misses.len();
@@ -354,11 +354,11 @@ impl Checked {
 }
 
 /// Looks every claim of a text up.
-pub fn check(text: &str, tree: &Tree) -> Checked {
+pub fn check(text: &str, tree: &Tree) -> CheckedText {
     let (hits, misses) = claims(text, tree)
         .into_iter()
         .partition(|claim| claim.holds(tree));
-    Checked { hits, misses }
+    CheckedText { hits, misses }
 }
 
 /// The text without the sentences that claim what does not hold, and how many those were.

@@ -1,7 +1,7 @@
 //! What a text claims: sentences, and what in them names something.
 
 use super::super::scan::{Language, Tree};
-use super::{Claim, Counted};
+use super::{Claim, CountKind};
 
 /// Cuts a text into sentences, with everything between them. Blocks of code are one each; lines always end a sentence.
 pub(super) fn sentences(text: &str) -> Vec<&str> {
@@ -185,7 +185,7 @@ fn counts(words: &[&str], within: &[String]) -> Vec<Claim> {
             word.trim_matches(|c: char| !c.is_alphanumeric())
                 .to_lowercase()
         });
-        if let Some(of) = next.into_iter().find_map(|word| Counted::of(&word)) {
+        if let Some(of) = next.into_iter().find_map(|word| CountKind::of(&word)) {
             found.push(Claim::Count {
                 number,
                 of,

@@ -75,7 +75,7 @@ pub struct SourceFile {
     /// What it imports, as it says it.
     pub imports: Vec<String>,
     /// Places that somebody who looks after security looks at.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<CodeMark>,
     /// Whether it begins a program.
     pub is_entry: bool,
     /// Whether it was too large, or not well formed, to be understood whole.
@@ -125,7 +125,7 @@ pub enum SymbolKind {
 
 /// A place to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mark {
+pub struct CodeMark {
     /// What is there.
     pub what: &'static str,
     /// In which line, from 1.

@@ -5,14 +5,14 @@ use std::ops::ControlFlow;
 
 use tree_sitter::{Node, Parser};
 
-use super::{Language, Mark, Symbol, SymbolKind, word_hash};
+use super::{CodeMark, Language, Symbol, SymbolKind, word_hash};
 
 /// What was found in a file.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct ParsedFile {
     pub(super) symbols: Vec<Symbol>,
     pub(super) imports: Vec<String>,
-    pub(super) marks: Vec<Mark>,
+    pub(super) marks: Vec<CodeMark>,
     pub(super) is_entry: bool,
     pub(super) is_partial: bool,
 }
@@ -24,11 +24,11 @@ pub(super) fn source(
     name: &str,
     text: &str,
     words: &mut HashSet<u64>,
-) -> Option<Found> {
+) -> Option<ParsedFile> {
     let grammar = language.grammar(name)?;
-    let unread = || Found {
+    let unread = || ParsedFile {
         is_partial: true,
-        ..Found::default()
+        ..ParsedFile::default()
     };
     if parser.set_language(&grammar).is_err() {
         return Some(unread());
@@ -45,7 +45,7 @@ pub(super) fn source(
         owners: Vec::new(),
         around: Vec::new(),
         is_main_package: language == Language::Go && text.contains("package main"),
-        found: Found::default(),
+        found: ParsedFile::default(),
     };
     reading.found.is_partial = tree.root_node().has_error();
     reading.walk(tree.root_node());
@@ -88,7 +88,7 @@ struct Reading<'a, 't> {
     /// The nodes around what is read, the nearest last. Asking a node for its parent begins at the root each time.
     around: Vec<Around<'t>>,
     is_main_package: bool,
-    found: Found,
+    found: ParsedFile,
 }
 
 #[derive(Clone, Copy)]
@@ -354,7 +354,7 @@ impl<'t> Reading<'_, 't> {
             },
             _ => return,
         };
-        self.found.marks.push(Mark {
+        self.found.marks.push(CodeMark {
             what,
             line: line_of(node),
         });

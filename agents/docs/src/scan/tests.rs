@@ -67,7 +67,7 @@ fn rust_is_read_with_its_grammar() {
     assert_eq!(file.imports, ["std::fmt"]);
     assert_eq!(
         file.marks,
-        [Mark {
+        [CodeMark {
             what: "unsafe block",
             line: 7
         }]

@@ -18,24 +18,24 @@ use ignore::overrides::{Override, OverrideBuilder};
 use super::{LIMITS, Language, Progress, ScanError, ScanOptions, SourceFile, parse, word_hash};
 
 /// The files, the words of code and settings, and what could not be read.
-type Walked = (Vec<SourceFile>, HashSet<u64>, Vec<String>);
+type WalkResult = (Vec<SourceFile>, HashSet<u64>, Vec<String>);
 
 pub(super) fn files(
     folder: &UserFolder,
     options: &ScanOptions,
     progress: &Progress,
-) -> Result<Walked, ScanError> {
+) -> Result<WalkResult, ScanError> {
     let listed = List::of(folder, options, progress)?;
-    let all: Mutex<Walked> = Mutex::default();
+    let all: Mutex<WalkResult> = Mutex::default();
     let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                let mut own = Own {
+                let mut own = ThreadFindings {
                     folder,
                     parser: tree_sitter::Parser::new(),
-                    found: Walked::default(),
+                    found: WalkResult::default(),
                     all: &all,
                 };
                 while let Some(listed) = listed.files.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -78,7 +78,7 @@ fn overrides(root: &Path, options: &ScanOptions) -> Result<Override, ScanError> 
 }
 
 /// A file or a link that belongs to the tree.
-struct Listed {
+struct ListedFile {
     path: RelativePath,
     shown: String,
     content: Content,
@@ -106,7 +106,7 @@ struct List<'a> {
     rule_bytes: u64,
     allowance: Allowance,
     progress: &'a Progress,
-    files: Vec<Listed>,
+    files: Vec<ListedFile>,
     unread: Vec<String>,
 }
 
@@ -225,7 +225,7 @@ impl<'a> List<'a> {
                     EntryKind::Link => Content::Link,
                     _ => self.content(folder, &entry.name, &shown),
                 };
-                self.files.push(Listed {
+                self.files.push(ListedFile {
                     path,
                     shown,
                     content,
@@ -327,15 +327,15 @@ fn has(listing: &Listing, name: &str) -> bool {
 }
 
 /// What one thread has found; handed in when it ends.
-struct Own<'a> {
+struct ThreadFindings<'a> {
     folder: &'a UserFolder,
     parser: tree_sitter::Parser,
-    found: Walked,
-    all: &'a Mutex<Walked>,
+    found: WalkResult,
+    all: &'a Mutex<WalkResult>,
 }
 
-impl Own<'_> {
-    fn file(&mut self, listed: &Listed) {
+impl ThreadFindings<'_> {
+    fn file(&mut self, listed: &ListedFile) {
         let mut file = SourceFile {
             path: listed.shown.clone(),
             ..SourceFile::default()
@@ -398,7 +398,7 @@ impl Own<'_> {
     }
 }
 
-impl Drop for Own<'_> {
+impl Drop for ThreadFindings<'_> {
     fn drop(&mut self) {
         let mut all = self
             .all

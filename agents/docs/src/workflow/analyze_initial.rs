@@ -5,13 +5,13 @@ use std::sync::Arc;
 use superstep::{Command, Node, NodeCx, NodeError, View};
 use superstep_llm::Message;
 
-use super::super::desk::Desk;
+use super::super::deps::DocsDeps;
 use super::super::state::{AgentWorkflowState, AgentWorkflowStateUpdate};
 use super::asking::Ask;
 use super::name_span;
 
 pub(super) struct AnalyzeInitial {
-    pub(super) desk: Arc<Desk>,
+    pub(super) deps: Arc<DocsDeps>,
 }
 
 impl Node<AgentWorkflowState> for AnalyzeInitial {
@@ -21,9 +21,9 @@ impl Node<AgentWorkflowState> for AnalyzeInitial {
         cx: NodeCx,
     ) -> Result<Command<AgentWorkflowState>, NodeError> {
         name_span(&state, SPAN, &cx)?;
-        let agent = self.desk.agent_of(&state.agent)?;
-        let tree = self.desk.tree(&state.context).await?;
-        let ask = Ask::of(&self.desk, &state, SPAN, &cx);
+        let agent = self.deps.agent_of(&state.agent)?;
+        let tree = self.deps.tree(&state.context).await?;
+        let ask = Ask::of(&self.deps, &state, SPAN, &cx);
         let messages = vec![
             Message::system(agent.build_system_prompt(&state.context)),
             Message::user(agent.build_human_prompt(&state.context, &tree)),

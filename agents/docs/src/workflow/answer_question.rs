@@ -6,15 +6,15 @@ use superstep::trace::SpanNames;
 use superstep::{Command, Node, NodeCx, NodeError};
 use superstep_llm::Message;
 
-use super::super::desk::Desk;
+use super::super::deps::DocsDeps;
 use super::super::evidence;
-use super::super::state::{AgentWorkflowState, AgentWorkflowStateUpdate, Answered};
+use super::super::state::{AgentWorkflowState, AgentWorkflowStateUpdate, ParallelAnswer};
 use super::super::tools::research;
 use super::Question;
 use super::asking::Ask;
 
 pub(super) struct AnswerQuestion {
-    pub(super) desk: Arc<Desk>,
+    pub(super) deps: Arc<DocsDeps>,
 }
 
 impl Node<AgentWorkflowState, Question> for AnswerQuestion {
@@ -28,18 +28,18 @@ impl Node<AgentWorkflowState, Question> for AnswerQuestion {
             node_span: Some(label.clone()),
             graph_span: None,
         })?;
-        let agent = self.desk.agent_of(&asked.agent)?;
-        let tree = self.desk.tree(&asked.context).await?;
+        let agent = self.deps.agent_of(&asked.agent)?;
+        let tree = self.deps.tree(&asked.context).await?;
         let found = evidence::of([asked.question.as_str()], &tree);
         let ask = Ask {
-            desk: &self.desk,
+            deps: &self.deps,
             model_name: &asked.model_name,
             cx: &cx,
             label,
         };
         let messages = vec![
             Message::system(agent.build_system_prompt(&asked.context)),
-            Message::user(self.desk.prompts.answer(&asked.question, &found.text)),
+            Message::user(self.deps.prompts.answer(&asked.question, &found.text)),
         ];
         let found_out = match asked.tools {
             true => research(&ask, messages, &tree).await?,
@@ -51,7 +51,7 @@ impl Node<AgentWorkflowState, Question> for AnswerQuestion {
         };
         reads.extend(found.reads);
         Ok(AgentWorkflowStateUpdate::default()
-            .answers(Answered {
+            .answers(ParallelAnswer {
                 iteration: asked.iteration,
                 question: asked.question,
                 answer: said.value,

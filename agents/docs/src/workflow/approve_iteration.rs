@@ -14,7 +14,7 @@ pub(super) struct ApproveIteration;
 pub struct Approval {
     /// Go on, or stop with what there is.
     #[serde(rename = "type")]
-    pub go: Go,
+    pub go: GateChoice,
     /// Questions of their own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub add: Vec<String>,
@@ -26,7 +26,7 @@ pub struct Approval {
 /// Whether to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Go {
+pub enum GateChoice {
     /// Refine.
     Accept,
     /// Stop with what there is.
@@ -46,7 +46,7 @@ impl Node<AgentWorkflowState> for ApproveIteration {
             .schema(schema());
         let approval: Approval = cx.interrupt(question).await?;
         let update = AgentWorkflowStateUpdate::default();
-        if approval.go == Go::Skip {
+        if approval.go == GateChoice::Skip {
             return Ok(update.skipped(true).into());
         }
         let kept = (1_u32..).zip(&state.self_questions);

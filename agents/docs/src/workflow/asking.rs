@@ -8,7 +8,7 @@ use superstep::{NodeCx, NodeError};
 use superstep_agent::{Asker, failure, within_recorded};
 use superstep_llm::{Message, Model, Reply, Request, fit};
 
-use super::super::desk::Desk;
+use super::super::deps::DocsDeps;
 use super::super::state::{AgentWorkflowState, Call};
 
 /// What the model said, and what it took.
@@ -24,7 +24,7 @@ pub(in super::super) struct Said<T> {
 
 /// A question to the model of an agent.
 pub(in super::super) struct Ask<'a> {
-    pub(in super::super) desk: &'a Desk,
+    pub(in super::super) deps: &'a DocsDeps,
     pub(in super::super) model_name: &'a str,
     pub(in super::super) cx: &'a NodeCx,
     /// The name of the span: what scripts and errors call it by.
@@ -34,13 +34,13 @@ pub(in super::super) struct Ask<'a> {
 impl<'a> Ask<'a> {
     /// In this part of an agent's work.
     pub(super) fn of(
-        desk: &'a Desk,
+        deps: &'a DocsDeps,
         state: &'a AgentWorkflowState,
         span: &str,
         cx: &'a NodeCx,
     ) -> Self {
         Self {
-            desk,
+            deps,
             model_name: &state.model_name,
             cx,
             label: format!("{}-{span}", state.agent),
@@ -48,7 +48,7 @@ impl<'a> Ask<'a> {
     }
 
     pub(in super::super) fn model(&self) -> Result<Arc<dyn Model>, NodeError> {
-        self.desk
+        self.deps
             .models
             .get(self.model_name)
             .map_err(NodeError::fatal)
@@ -61,7 +61,7 @@ impl<'a> Ask<'a> {
     ) -> Result<Option<Said<String>>, NodeError> {
         let model = self.model()?;
         let (request, warnings) = self.request(&*model, messages, Length::Text).await?;
-        let spending = self.desk.spending.as_ref();
+        let spending = self.deps.spending.as_ref();
         let ask = async |asker: &Asker<'_>| asker.ask(&*model, &request).await;
         let reply = within_recorded(spending, self.cx, ask).await?;
         Ok(reply.map(|reply| Said {
@@ -80,7 +80,7 @@ impl<'a> Ask<'a> {
     ) -> Result<Option<Said<T>>, NodeError> {
         let model = self.model()?;
         let (request, warnings) = self.request(&*model, messages, Length::Form).await?;
-        let spending = self.desk.spending.as_ref();
+        let spending = self.deps.spending.as_ref();
         let ask = async |asker: &Asker<'_>| asker.ask_for(&*model, request, otherwise).await;
         let answer = within_recorded(spending, self.cx, ask).await?;
         Ok(answer.map(|answer| Said {
@@ -142,11 +142,13 @@ pub(in super::super) enum Length {
 impl Length {
     /// A model with little room is a small one, which goes on until it is stopped.
     fn tokens(self, context_size: Option<u64>) -> u32 {
-        let (share, most) = match self {
+        let (shared_questions, most) = match self {
             Self::Text => (32, 3_000),
             Self::Form => (32, 1_200),
         };
-        let room = context_size.map_or(most, |size| u32::try_from(size / share).unwrap_or(most));
+        let room = context_size.map_or(most, |size| {
+            u32::try_from(size / shared_questions).unwrap_or(most)
+        });
         room.clamp(256, most)
     }
 }

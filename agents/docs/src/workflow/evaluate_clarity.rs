@@ -8,14 +8,14 @@ use superstep::{Command, Node, NodeCx, NodeError, View};
 use superstep_agent::AgentEvent;
 use superstep_llm::Message;
 
-use super::super::accuracy::{self, Checked, Claim};
-use super::super::desk::Desk;
+use super::super::accuracy::{self, CheckedText, Claim};
+use super::super::deps::DocsDeps;
 use super::super::state::{AgentWorkflowState, AgentWorkflowStateUpdate, Scored, Version};
 use super::asking::Ask;
 use super::name_span;
 
 pub(super) struct EvaluateClarity {
-    pub(super) desk: Arc<Desk>,
+    pub(super) deps: Arc<DocsDeps>,
 }
 
 /// What the model fills in.
@@ -60,7 +60,7 @@ impl Node<AgentWorkflowState> for EvaluateClarity {
         cx: NodeCx,
     ) -> Result<Command<AgentWorkflowState>, NodeError> {
         name_span(&state, SPAN, &cx)?;
-        let tree = self.desk.tree(&state.context).await?;
+        let tree = self.deps.tree(&state.context).await?;
         let checked = accuracy::check(&state.current_analysis, &tree);
         let missing: Vec<String> = checked.misses.iter().map(told).collect();
         if state.current_analysis.is_empty() {
@@ -70,12 +70,12 @@ impl Node<AgentWorkflowState> for EvaluateClarity {
                 .missing_information(vec!["There is no text yet".to_owned()])
                 .into());
         }
-        let agent = self.desk.agent_of(&state.agent)?;
-        let ask = Ask::of(&self.desk, &state, SPAN, &cx);
+        let agent = self.deps.agent_of(&state.agent)?;
+        let ask = Ask::of(&self.deps, &state, SPAN, &cx);
         let messages = vec![
             Message::system(agent.build_system_prompt(&state.context)),
             Message::user(
-                self.desk
+                self.deps
                     .prompts
                     .evaluate(&state.current_analysis, &missing),
             ),
@@ -134,7 +134,7 @@ fn kept(state: &AgentWorkflowState, scored: Scored) -> AgentWorkflowStateUpdate 
 }
 
 /// The model's word on accuracy counts for the share of claims that the tree bears out.
-fn scored(iteration: u32, scores: Scores, checked: &Checked) -> Scored {
+fn scored(iteration: u32, scores: Scores, checked: &CheckedText) -> Scored {
     let accuracy = (scores.accuracy.0 * checked.percent()).div_ceil(100);
     let sum = scores.completeness.0 + scores.clarity.0 + scores.depth.0 + accuracy;
     Scored {

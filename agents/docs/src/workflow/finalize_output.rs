@@ -6,17 +6,17 @@ use superstep::{Command, Node, NodeCx, NodeError, View};
 use superstep_llm::{Cost, Usage};
 
 use super::super::accuracy::{self, Claim};
-use super::super::desk::Desk;
+use super::super::deps::DocsDeps;
 use super::super::prose;
 use super::super::scan::Tree;
 use super::super::state::{
     AgentResult, AgentWorkflowState, AgentWorkflowStateUpdate, Metadata, Status,
 };
-use super::stop::Stop;
+use super::stop::StopReason;
 use super::{BaseAgentWorkflow, name_span};
 
 pub(super) struct FinalizeOutput {
-    pub(super) desk: Arc<Desk>,
+    pub(super) deps: Arc<DocsDeps>,
 }
 
 impl Node<AgentWorkflowState> for FinalizeOutput {
@@ -26,8 +26,8 @@ impl Node<AgentWorkflowState> for FinalizeOutput {
         cx: NodeCx,
     ) -> Result<Command<AgentWorkflowState>, NodeError> {
         name_span(&state, "Finalize", &cx)?;
-        let agent = self.desk.agent_of(&state.agent)?;
-        let tree = self.desk.tree(&state.context).await?;
+        let agent = self.deps.agent_of(&state.agent)?;
+        let tree = self.deps.tree(&state.context).await?;
         let result = result(&*agent, &state, &tree);
         let analysis = best_text(&state).to_owned();
         Ok(AgentWorkflowStateUpdate::default()
@@ -46,7 +46,7 @@ fn best_text(state: &AgentWorkflowState) -> &str {
 }
 
 fn result(agent: &dyn BaseAgentWorkflow, state: &AgentWorkflowState, tree: &Tree) -> AgentResult {
-    let stop = Stop::of(state).unwrap_or(Stop::Skipped);
+    let stop = StopReason::of(state).unwrap_or(StopReason::Skipped);
     let tidy = prose::tidied(best_text(state), tree);
     let mut warnings: Vec<String> = state.refinement_notes.clone();
     warnings.extend(stop.warning(state));
@@ -77,7 +77,7 @@ fn result(agent: &dyn BaseAgentWorkflow, state: &AgentWorkflowState, tree: &Tree
     }
 }
 
-fn metadata(state: &AgentWorkflowState, stop: Stop, claims: &[Claim]) -> Metadata {
+fn metadata(state: &AgentWorkflowState, stop: StopReason, claims: &[Claim]) -> Metadata {
     let mut usage = Usage::default();
     let mut cost = Cost::NanoDollars(0);
     for call in &state.calls {

@@ -8,13 +8,13 @@ use superstep::{Command, Node, NodeCx, NodeError, View};
 use superstep_llm::Message;
 
 use super::super::accuracy::Claim;
-use super::super::desk::Desk;
+use super::super::deps::DocsDeps;
 use super::super::state::{AgentWorkflowState, AgentWorkflowStateUpdate, Round};
 use super::asking::Ask;
 use super::name_span;
 
 pub(super) struct GenerateQuestions {
-    pub(super) desk: Arc<Desk>,
+    pub(super) deps: Arc<DocsDeps>,
 }
 
 /// What the model fills in.
@@ -34,14 +34,14 @@ impl Node<AgentWorkflowState> for GenerateQuestions {
         cx: NodeCx,
     ) -> Result<Command<AgentWorkflowState>, NodeError> {
         name_span(&state, SPAN, &cx)?;
-        let agent = self.desk.agent_of(&state.agent)?;
-        let ask = Ask::of(&self.desk, &state, SPAN, &cx);
+        let agent = self.deps.agent_of(&state.agent)?;
+        let ask = Ask::of(&self.deps, &state, SPAN, &cx);
         let asked: Vec<&String> = state
             .rounds
             .iter()
             .flat_map(|round| &round.questions)
             .collect();
-        let prompt = self.desk.prompts.questions(
+        let prompt = self.deps.prompts.questions(
             &state.current_analysis,
             state.scores.last(),
             &state.missing_information,

@@ -23,7 +23,7 @@ use superstep::error::BuildError;
 use superstep::trace::SpanNames;
 use superstep::{END, Goto, Graph, NodeCx, NodeError, Outcome, Runtime, START, SendTo};
 
-use super::desk::Desk;
+use super::deps::DocsDeps;
 use super::scan::Tree;
 use super::state::{
     AgentContext, AgentResult, AgentWorkflowConfig, AgentWorkflowState, AgentWorkflowStateUpdate,
@@ -36,7 +36,7 @@ use finalize_output::FinalizeOutput;
 use generate_questions::GenerateQuestions;
 use refine_analysis::RefineAnalysis;
 
-pub use stop::Stop;
+pub use stop::StopReason;
 
 /// What a documentation agent says of itself; everything else is the same for all.
 pub trait BaseAgentWorkflow: fmt::Debug + Send + Sync {
@@ -92,8 +92,8 @@ pub struct Question {
 }
 
 /// The graph of one agent's work.
-pub fn graph(desk: &Arc<Desk>) -> Result<Graph<AgentWorkflowState>, BuildError> {
-    let desk = || desk.clone();
+pub fn graph(deps: &Arc<DocsDeps>) -> Result<Graph<AgentWorkflowState>, BuildError> {
+    let deps = || deps.clone();
     let refine = [
         APPROVE_ITERATION,
         ANSWER_QUESTION.name(),
@@ -101,13 +101,13 @@ pub fn graph(desk: &Arc<Desk>) -> Result<Graph<AgentWorkflowState>, BuildError> 
         FINALIZE_OUTPUT,
     ];
     Graph::builder("agent")
-        .node(ANALYZE_INITIAL, AnalyzeInitial { desk: desk() })
-        .node(EVALUATE_CLARITY, EvaluateClarity { desk: desk() })
-        .node(GENERATE_QUESTIONS, GenerateQuestions { desk: desk() })
+        .node(ANALYZE_INITIAL, AnalyzeInitial { deps: deps() })
+        .node(EVALUATE_CLARITY, EvaluateClarity { deps: deps() })
+        .node(GENERATE_QUESTIONS, GenerateQuestions { deps: deps() })
         .node(APPROVE_ITERATION, ApproveIteration)
-        .worker(&ANSWER_QUESTION, AnswerQuestion { desk: desk() })
-        .node(REFINE_ANALYSIS, RefineAnalysis { desk: desk() })
-        .node(FINALIZE_OUTPUT, FinalizeOutput { desk: desk() })
+        .worker(&ANSWER_QUESTION, AnswerQuestion { deps: deps() })
+        .node(REFINE_ANALYSIS, RefineAnalysis { deps: deps() })
+        .node(FINALIZE_OUTPUT, FinalizeOutput { deps: deps() })
         // A text that is there already comes with questions of other agents.
         .route(
             START,
@@ -125,7 +125,7 @@ pub fn graph(desk: &Arc<Desk>) -> Result<Graph<AgentWorkflowState>, BuildError> 
         .route(
             EVALUATE_CLARITY,
             &[GENERATE_QUESTIONS, FINALIZE_OUTPUT],
-            |state: &AgentWorkflowState| match Stop::of(state) {
+            |state: &AgentWorkflowState| match StopReason::of(state) {
                 Some(_) => FINALIZE_OUTPUT,
                 None => GENERATE_QUESTIONS,
             },
@@ -199,12 +199,12 @@ pub struct RunnableConfig {
 /// Does the work of one agent alone. Called again for the same thread, it goes on where that was.
 pub async fn execute(
     agent: &str,
-    desk: &Arc<Desk>,
+    deps: &Arc<DocsDeps>,
     context: AgentContext,
     config: AgentWorkflowConfig,
     runnable: &RunnableConfig,
 ) -> anyhow::Result<AgentResult> {
-    let graph = graph(desk)?;
+    let graph = graph(deps)?;
     let thread = runnable.runtime.thread(&graph, &runnable.thread)?;
     let input = AgentWorkflowStateUpdate::default()
         .agent(agent.to_owned())

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use superstep::{Command, Node, NodeCx, NodeError, View};
 use superstep_llm::Message;
 
-use super::super::desk::Desk;
+use super::super::deps::DocsDeps;
 use super::super::evidence;
-use super::super::state::{AgentWorkflowState, AgentWorkflowStateUpdate, Answered};
+use super::super::state::{AgentWorkflowState, AgentWorkflowStateUpdate, ParallelAnswer};
 use super::super::tools::research;
 use super::asking::Ask;
 use super::name_span;
 
 pub(super) struct RefineAnalysis {
-    pub(super) desk: Arc<Desk>,
+    pub(super) deps: Arc<DocsDeps>,
 }
 
 impl Node<AgentWorkflowState> for RefineAnalysis {
@@ -25,16 +25,16 @@ impl Node<AgentWorkflowState> for RefineAnalysis {
         let round = state.iteration + 1;
         let span = format!("Refinement-{round}");
         name_span(&state, &span, &cx)?;
-        let agent = self.desk.agent_of(&state.agent)?;
-        let tree = self.desk.tree(&state.context).await?;
-        let answers: Vec<&Answered> = state
+        let agent = self.deps.agent_of(&state.agent)?;
+        let tree = self.deps.tree(&state.context).await?;
+        let answers: Vec<&ParallelAnswer> = state
             .answers
             .iter()
             .filter(|answer| answer.iteration == round)
             .collect();
         let found = evidence::of(state.self_questions.iter().map(String::as_str), &tree);
-        let ask = Ask::of(&self.desk, &state, &span, &cx);
-        let refine = self.desk.prompts.refine(
+        let ask = Ask::of(&self.deps, &state, &span, &cx);
+        let refine = self.deps.prompts.refine(
             &state.current_analysis,
             &state.self_questions,
             &answers,

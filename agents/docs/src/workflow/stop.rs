@@ -6,7 +6,7 @@ use super::super::state::AgentWorkflowState;
 
 /// Why an agent goes no further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopReason {
     /// The text is good enough.
     Enough,
     /// The model could not be brought to give scores.
@@ -23,7 +23,7 @@ pub enum Stop {
     Budget,
 }
 
-impl Stop {
+impl StopReason {
     /// Whether to stop after a scoring, and why.
     pub fn of(state: &AgentWorkflowState) -> Option<Self> {
         let config = &state.config;
@@ -80,7 +80,7 @@ impl Stop {
     }
 }
 
-impl fmt::Display for Stop {
+impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Enough => "enough",

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use superstep::checkpoint::BoxFuture;
 
 use super::{Calendar, Event, NotMade};
-use crate::google::{Google, Lost};
+use crate::google::{Google, GoogleError};
 
 /// The first calendar of an account.
 #[derive(Debug)]
@@ -56,8 +56,8 @@ impl GoogleCalendar {
             .ask(Method::POST, &url, &query, Some(&body))
             .await;
         let said = said.map_err(|lost| match lost {
-            Lost::NotAsked(why) => NotMade::Refused(why),
-            Lost::Answer(why) => NotMade::Unknown(why),
+            GoogleError::NotAsked(why) => NotMade::Refused(why),
+            GoogleError::Answer(why) => NotMade::Unknown(why),
         })?;
         match said.status {
             // There is one of this id: ours.

@@ -82,7 +82,7 @@ impl Calendar for Ics {
     }
 }
 
-/// Writes an event. [`read`] gives the same one again.
+/// Writes an event. [`read_events`] reads the same one again.
 pub fn write(event: &Event) -> String {
     let mut lines = vec![
         "BEGIN:VCALENDAR".to_owned(),

@@ -14,10 +14,10 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::BoxFuture;
 
-use super::{Found, Mailbox, NotSent, Outgoing, Sent, Which};
+use super::{MailQuery, Mailbox, NotSent, Outgoing, Sent, SentStatus};
 use crate::calendar::{Calendar, GoogleCalendar};
 use crate::email::{Email, bare_id};
-use crate::google::{Google, Lost};
+use crate::google::{Google, GoogleError};
 use crate::mime::{self, KEY_HEADER};
 
 /// A Gmail account.
@@ -43,7 +43,7 @@ impl Gmail {
         }
     }
 
-    async fn list_now(&self, which: &Which) -> anyhow::Result<Vec<Email>> {
+    async fn list_now(&self, which: &MailQuery) -> anyhow::Result<Vec<Email>> {
         let mut wanted = vec!["in:inbox".to_owned()];
         if !which.include_read {
             wanted.push("is:unread".to_owned());
@@ -165,8 +165,8 @@ impl Gmail {
         let body = json!({ "id": draft });
         let said = self.google.ask(Method::POST, &url, &[], Some(&body)).await;
         let said = said.map_err(|lost| match lost {
-            Lost::NotAsked(why) => NotSent::Refused(why),
-            Lost::Answer(why) => NotSent::Unknown(why),
+            GoogleError::NotAsked(why) => NotSent::Refused(why),
+            GoogleError::Answer(why) => NotSent::Unknown(why),
         })?;
         match said.status {
             status if status.is_success() => Ok(Sent {
@@ -182,14 +182,14 @@ impl Gmail {
         }
     }
 
-    async fn look_now(&self, mail: &Outgoing, draft: Option<&str>) -> anyhow::Result<Found> {
+    async fn look_now(&self, mail: &Outgoing, draft: Option<&str>) -> anyhow::Result<SentStatus> {
         if self.is_in_conversation(mail).await? || self.is_in_sent(mail).await? {
-            return Ok(Found::Sent(Sent {
+            return Ok(SentStatus::Sent(Sent {
                 message_id: mail.message_id.clone(),
             }));
         }
         let Some(draft) = draft else {
-            return Ok(Found::Unknown(
+            return Ok(SentStatus::Unknown(
                 "it has no draft, and is not among the sent mails".to_owned(),
             ));
         };
@@ -199,11 +199,11 @@ impl Gmail {
             .ask(Method::GET, &url, &[("format", "minimal")], None)
             .await?;
         Ok(match said.status {
-            status if status.is_success() => Found::NotSent,
-            StatusCode::NOT_FOUND => {
-                Found::Unknown("its draft is gone, and it is not among the sent mails".to_owned())
-            }
-            _ => Found::Unknown(format!("Gmail said {}: {}", said.status, said.why())),
+            status if status.is_success() => SentStatus::NotSent,
+            StatusCode::NOT_FOUND => SentStatus::Unknown(
+                "its draft is gone, and it is not among the sent mails".to_owned(),
+            ),
+            _ => SentStatus::Unknown(format!("Gmail said {}: {}", said.status, said.why())),
         })
     }
 
@@ -247,7 +247,7 @@ impl Mailbox for Gmail {
         &self.account
     }
 
-    fn list<'a>(&'a self, which: &'a Which) -> BoxFuture<'a, anyhow::Result<Vec<Email>>> {
+    fn list<'a>(&'a self, which: &'a MailQuery) -> BoxFuture<'a, anyhow::Result<Vec<Email>>> {
         Box::pin(self.list_now(which))
     }
 
@@ -297,7 +297,7 @@ impl Mailbox for Gmail {
         &'a self,
         mail: &'a Outgoing,
         prepared: Option<&'a str>,
-    ) -> BoxFuture<'a, anyhow::Result<Found>> {
+    ) -> BoxFuture<'a, anyhow::Result<SentStatus>> {
         Box::pin(self.look_now(mail, prepared))
     }
 

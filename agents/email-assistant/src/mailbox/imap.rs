@@ -22,21 +22,21 @@ use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::{Found, Mailbox, NotSent, Outgoing, Sent, Which, credentials};
+use super::{MailQuery, Mailbox, NotSent, Outgoing, Sent, SentStatus, credentials};
 use crate::calendar::{Calendar, Ics};
 use crate::email::Email;
 use crate::mime;
 
 /// An account on a server.
 pub struct Imap {
-    place: Place,
+    place: ImapAddress,
     access: Access,
     calendar: Ics,
 }
 
 /// Where the server is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ImapAddress {
     user: String,
     host: String,
     port: u16,
@@ -62,7 +62,7 @@ fn sent_folder() -> String {
     "Sent".to_owned()
 }
 
-impl Place {
+impl ImapAddress {
     /// `imaps://USER@HOST` or, on this machine, `imap://USER@127.0.0.1:PORT`.
     pub fn parse(source: &str) -> anyhow::Result<Self> {
         let url = reqwest::Url::parse(source)
@@ -115,14 +115,14 @@ impl<T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + std::fmt::
 impl Imap {
     /// The account that signed in.
     pub fn open(source: &str, home: &Path) -> anyhow::Result<Self> {
-        let place = Place::parse(source)?;
+        let place = ImapAddress::parse(source)?;
         let file = place.file(home);
         let access = credentials(&file, &format!("sign in with `archie mail login {source}`"))?;
         Ok(Self::new(place, access, &home.join("calendar")))
     }
 
     /// An account with what lets us in.
-    pub fn new(place: Place, mut access: Access, calendar: &Path) -> Self {
+    pub fn new(place: ImapAddress, mut access: Access, calendar: &Path) -> Self {
         if access.address.is_empty() {
             access.address.clone_from(&place.user);
         }
@@ -166,7 +166,7 @@ impl Imap {
         })
     }
 
-    async fn list_now(&self, which: &Which) -> anyhow::Result<Vec<Email>> {
+    async fn list_now(&self, which: &MailQuery) -> anyhow::Result<Vec<Email>> {
         let mut session = self.session().await?;
         let inbox = session.examine("INBOX").await?;
         let validity = inbox.uid_validity.unwrap_or_default();
@@ -299,10 +299,10 @@ impl Imap {
         Ok(())
     }
 
-    async fn look_now(&self, mail: &Outgoing) -> anyhow::Result<Found> {
+    async fn look_now(&self, mail: &Outgoing) -> anyhow::Result<SentStatus> {
         let mut session = self.session().await?;
         let unknown = || {
-            Found::Unknown(
+            SentStatus::Unknown(
                 "it is not among the sent mails, and the server may have taken it all the same"
                     .to_owned(),
             )
@@ -315,7 +315,7 @@ impl Imap {
         session.logout().await?;
         Ok(match found.is_empty() {
             true => unknown(),
-            false => Found::Sent(Sent {
+            false => SentStatus::Sent(Sent {
                 message_id: mail.message_id.clone(),
             }),
         })
@@ -339,7 +339,7 @@ impl Mailbox for Imap {
         &self.access.address
     }
 
-    fn list<'a>(&'a self, which: &'a Which) -> BoxFuture<'a, anyhow::Result<Vec<Email>>> {
+    fn list<'a>(&'a self, which: &'a MailQuery) -> BoxFuture<'a, anyhow::Result<Vec<Email>>> {
         Box::pin(self.list_now(which))
     }
 
@@ -381,7 +381,7 @@ impl Mailbox for Imap {
         &'a self,
         mail: &'a Outgoing,
         _: Option<&'a str>,
-    ) -> BoxFuture<'a, anyhow::Result<Found>> {
+    ) -> BoxFuture<'a, anyhow::Result<SentStatus>> {
         Box::pin(self.look_now(mail))
     }
 
@@ -414,15 +414,15 @@ mod tests {
 
     #[test]
     fn an_address_has_no_password_and_is_encrypted_unless_it_is_here() {
-        let place = Place::parse("imaps://ada%40example.org@mail.example.org").unwrap();
+        let place = ImapAddress::parse("imaps://ada%40example.org@mail.example.org").unwrap();
         assert_eq!((place.user.as_str(), place.port), ("ada@example.org", 993));
-        assert!(Place::parse("imap://ada@127.0.0.1:1143").is_ok());
+        assert!(ImapAddress::parse("imap://ada@127.0.0.1:1143").is_ok());
         for wrong in [
             "imap://ada@mail.example.org",
             "imaps://ada:secret@mail.example.org",
             "imaps://mail.example.org",
         ] {
-            assert!(Place::parse(wrong).is_err(), "{wrong}");
+            assert!(ImapAddress::parse(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -15,7 +15,7 @@ use archie_agent::user_folder::{
 use sha2::{Digest, Sha256};
 use superstep::checkpoint::BoxFuture;
 
-use super::{Found, Mailbox, NotSent, Outgoing, Sent, Which};
+use super::{MailQuery, Mailbox, NotSent, Outgoing, Sent, SentStatus};
 use crate::calendar::{Calendar, Ics};
 use crate::email::{Email, address};
 use crate::mime;
@@ -30,7 +30,7 @@ const LIMITS: FolderLimits = FolderLimits {
 
 /// Mails in files.
 #[derive(Debug)]
-pub struct Local {
+pub struct LocalMailbox {
     /// None if there is only an outbox.
     mails: Option<PathBuf>,
     outbox: PathBuf,
@@ -40,7 +40,7 @@ pub struct Local {
     skipped: Mutex<Vec<String>>,
 }
 
-impl Local {
+impl LocalMailbox {
     /// A Maildir, or an mbox file. Its outbox, calendar and list of what was read are beside it.
     pub fn open(path: &Path) -> Self {
         let beside = |what: &str| PathBuf::from(format!("{}.{what}", path.display()));
@@ -126,7 +126,7 @@ impl Local {
         Ok(PathBuf::from(format!("{}.seen", self.mails()?.display())))
     }
 
-    fn list_now(&self, which: &Which) -> anyhow::Result<Vec<Email>> {
+    fn list_now(&self, which: &MailQuery) -> anyhow::Result<Vec<Email>> {
         let mut found = Vec::new();
         for (id, bytes, read) in self.all()? {
             if read && !which.include_read {
@@ -239,12 +239,12 @@ fn read_beside(path: &Path) -> anyhow::Result<Option<String>> {
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-impl Mailbox for Local {
+impl Mailbox for LocalMailbox {
     fn account(&self) -> &str {
         &self.account
     }
 
-    fn list<'a>(&'a self, which: &'a Which) -> BoxFuture<'a, anyhow::Result<Vec<Email>>> {
+    fn list<'a>(&'a self, which: &'a MailQuery) -> BoxFuture<'a, anyhow::Result<Vec<Email>>> {
         Box::pin(async move { self.list_now(which) })
     }
 
@@ -283,7 +283,7 @@ impl Mailbox for Local {
         &'a self,
         mail: &'a Outgoing,
         _: Option<&'a str>,
-    ) -> BoxFuture<'a, anyhow::Result<Found>> {
+    ) -> BoxFuture<'a, anyhow::Result<SentStatus>> {
         Box::pin(async move {
             let outbox = UserFolder::open_unlinked(&self.outbox)?;
             let kind = match outbox {
@@ -291,10 +291,10 @@ impl Mailbox for Local {
                 None => None,
             };
             Ok(match kind {
-                Some(EntryKind::File) => Found::Sent(Sent {
+                Some(EntryKind::File) => SentStatus::Sent(Sent {
                     message_id: mail.message_id.clone(),
                 }),
-                _ => Found::NotSent,
+                _ => SentStatus::NotSent,
             })
         })
     }
@@ -319,10 +319,10 @@ fn write_private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 }
 
 /// A mail of a Maildir: its id, its bytes and whether it was read.
-type Stored = (String, Vec<u8>, bool);
+type MaildirMail = (String, Vec<u8>, bool);
 
 /// The mails of a Maildir, and what in it was not read.
-fn maildir(folder: &UserFolder) -> anyhow::Result<(Vec<Stored>, Vec<String>)> {
+fn maildir(folder: &UserFolder) -> anyhow::Result<(Vec<MaildirMail>, Vec<String>)> {
     let mut found = Vec::new();
     let mut skipped = Vec::new();
     let mut allowance = Allowance::new(LIMITS);
@@ -486,8 +486,8 @@ mod tests {
             "From: b@x.org\nTo: a@x.org\nSubject: Hi\nMessage-ID: <m@x>\n\nHello\n",
         )
         .unwrap();
-        let local = Local::open(&path);
-        let all = local.list(&Which::default()).await.unwrap();
+        let local = LocalMailbox::open(&path);
+        let all = local.list(&MailQuery::default()).await.unwrap();
         assert_eq!(
             (all.len(), all[0].id.as_str(), all[0].account.as_str()),
             (1, "1.x", "a@x.org")
@@ -496,7 +496,7 @@ mod tests {
             local.mark_as_read("1.x").await.unwrap();
             assert!(path.join("cur/1.x:2,S").exists());
         }
-        assert!(local.list(&Which::default()).await.unwrap().is_empty());
+        assert!(local.list(&MailQuery::default()).await.unwrap().is_empty());
         assert!(local.mark_as_read("2.x").await.is_err());
     }
 
@@ -514,9 +514,9 @@ mod tests {
         for name in ["account", "seen"] {
             symlink("outside/secret", folder.path().join(format!("mbox.{name}"))).unwrap();
         }
-        let local = Local::open(&path);
+        let local = LocalMailbox::open(&path);
         assert_eq!(local.account(), "");
-        assert!(local.list(&Which::default()).await.is_err());
+        assert!(local.list(&MailQuery::default()).await.is_err());
         let mail = Outgoing {
             message_id: "archie.1@x".to_owned(),
             envelope: crate::policy::Envelope {

@@ -19,12 +19,12 @@ use superstep::checkpoint::BoxFuture;
 
 use super::calendar::Calendar;
 use super::email::Email;
-use super::mime::{self, Carried};
+use super::mime::{self, Attachment};
 use super::policy::Envelope;
 
 pub use gmail::Gmail;
-pub use imap::{Access, Imap, Place};
-pub use local::Local;
+pub use imap::{Access, Imap, ImapAddress};
+pub use local::LocalMailbox;
 
 /// Where mails come from and go out.
 pub trait Mailbox: Send + Sync {
@@ -32,7 +32,7 @@ pub trait Mailbox: Send + Sync {
     fn account(&self) -> &str;
 
     /// The mails that are in it, oldest first.
-    fn list<'a>(&'a self, which: &'a Which) -> BoxFuture<'a, anyhow::Result<Vec<Email>>>;
+    fn list<'a>(&'a self, which: &'a MailQuery) -> BoxFuture<'a, anyhow::Result<Vec<Email>>>;
 
     /// The ids of those among these mails that the owner has answered, as the mailbox itself knows it: by what lies among the
     /// sent mails, or by a mark of the server. Nothing in a mail that came in counts for it.
@@ -69,7 +69,7 @@ pub trait Mailbox: Send + Sync {
         &'a self,
         mail: &'a Outgoing,
         prepared: Option<&'a str>,
-    ) -> BoxFuture<'a, anyhow::Result<Found>>;
+    ) -> BoxFuture<'a, anyhow::Result<SentStatus>>;
 
     /// The calendar of its owner.
     fn calendar(&self) -> &dyn Calendar;
@@ -82,14 +82,14 @@ pub trait Mailbox: Send + Sync {
 
 /// Which mails.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Which {
+pub struct MailQuery {
     /// Only those sent after this, in seconds.
     pub since: Option<i64>,
     /// Those that were read, too.
     pub include_read: bool,
 }
 
-impl Which {
+impl MailQuery {
     /// Whether a mail was sent too early to be wanted. One without a date was not.
     pub fn is_too_old(&self, email: &Email) -> bool {
         let sent_at = mime::sent_at(email);
@@ -109,7 +109,7 @@ pub struct Outgoing {
     /// The words.
     pub text: String,
     /// What is attached.
-    pub carried: Vec<Carried>,
+    pub carried: Vec<Attachment>,
 }
 
 /// A mail that went out.
@@ -121,7 +121,7 @@ pub struct Sent {
 
 /// What is known of a mail whose answer was lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum SentStatus {
     /// It went out.
     Sent(Sent),
     /// It surely did not.
@@ -181,7 +181,7 @@ impl Mailboxes {
             return Ok(Arc::new(Imap::open(source, &self.home)?));
         }
         if source.is_empty() {
-            return Ok(Arc::new(Local::outbox_only(&self.home)));
+            return Ok(Arc::new(LocalMailbox::outbox_only(&self.home)));
         }
         let path = Path::new(source);
         if !exists_named(path) {
@@ -190,7 +190,7 @@ impl Mailboxes {
             );
         }
         let path = resolve_named(path).with_context(|| format!("{source} cannot be opened"))?;
-        Ok(Arc::new(Local::open(&path)))
+        Ok(Arc::new(LocalMailbox::open(&path)))
     }
 
     /// The form of a source by which state and threads know it: the same mailbox, the same words.

@@ -9,14 +9,14 @@ use super::numbers::Numbers;
 
 /// What was found that the person should know.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct WorkbookNotes {
     /// Other workbooks that it takes values from. They are never opened.
     pub external_links: usize,
     /// Whether there are macros in it. They are never run.
     pub has_macros: bool,
 }
 
-impl Seen {
+impl WorkbookNotes {
     /// In words for the person.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
@@ -34,7 +34,7 @@ impl Seen {
 }
 
 /// Refuses what would blow up, and what is no workbook. Every part is unpacked once to count it, and nothing of it is kept.
-pub fn look(bytes: &[u8]) -> Result<Seen, BookError> {
+pub fn look(bytes: &[u8]) -> Result<WorkbookNotes, BookError> {
     if bytes.len() as u64 > PACKED_MAX {
         return Err(BookError::refused(format!(
             "it is larger than {} MB",
@@ -48,7 +48,7 @@ pub fn look(bytes: &[u8]) -> Result<Seen, BookError> {
             package.len()
         )));
     }
-    let mut seen = Seen::default();
+    let mut seen = WorkbookNotes::default();
     let mut total = 0;
     let mut is_workbook = false;
     for at in 0..package.len() {

@@ -231,7 +231,7 @@ fn names(sheet: &Sheet, header: &[u32], first: u32, last: u32) -> Vec<String> {
 }
 
 fn types(sheet: &Sheet, first_row: u32, first: u32, last: u32) -> Vec<Type> {
-    let mut seen: Vec<Seen> = (first..=last).map(|_| Seen::default()).collect();
+    let mut seen: Vec<ColumnStats> = (first..=last).map(|_| ColumnStats::default()).collect();
     let from = Place {
         row: first_row,
         column: 0,
@@ -245,12 +245,12 @@ fn types(sheet: &Sheet, first_row: u32, first: u32, last: u32) -> Vec<Type> {
             column.note(content);
         }
     }
-    seen.iter().map(Seen::verdict).collect()
+    seen.iter().map(ColumnStats::verdict).collect()
 }
 
 /// What was seen in a column.
 #[derive(Default)]
-struct Seen {
+struct ColumnStats {
     kinds: BTreeSet<u8>,
     texts: u64,
     german_numbers: u64,
@@ -258,7 +258,7 @@ struct Seen {
     has_comma: bool,
 }
 
-impl Seen {
+impl ColumnStats {
     fn note(&mut self, content: &Content) {
         match content {
             Content::Number(_) => drop(self.kinds.insert(0)),

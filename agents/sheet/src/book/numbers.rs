@@ -23,10 +23,10 @@ impl Numbers {
                 check(name(before), value)?;
             }
         }
-        let keep = self.held.len().min(HELD_BYTES);
-        self.held.drain(..self.held.len() - keep);
+        let snapshots = self.held.len().min(HELD_BYTES);
+        self.held.drain(..self.held.len() - snapshots);
         // Otherwise a name and its number could be so far apart that they are not seen together.
-        if keep == HELD_BYTES && self.held.iter().all(u8::is_ascii_whitespace) {
+        if snapshots == HELD_BYTES && self.held.iter().all(u8::is_ascii_whitespace) {
             return Err(BookError::refused("it has pages of blanks"));
         }
         Ok(())

@@ -22,7 +22,7 @@ pub struct Range {
     /// `Sheet!A1:B5`.
     pub range: String,
     /// What happened.
-    pub what: What,
+    pub what: ChangeKind,
     /// How many cells.
     pub cells: usize,
     /// Each of them, as `Sheet!A1: old → new (step 3, line 4)`.
@@ -32,7 +32,7 @@ pub struct Range {
 /// What happened to cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum ChangeKind {
     /// They were empty.
     Added,
     /// They held something else.
@@ -63,7 +63,7 @@ pub fn line(change: &Change) -> String {
 
 /// The change set as rectangles, sheet by sheet.
 pub fn ranges(diff: &Diff) -> Vec<Range> {
-    let mut groups: BTreeMap<(usize, What), Vec<&Change>> = BTreeMap::new();
+    let mut groups: BTreeMap<(usize, ChangeKind), Vec<&Change>> = BTreeMap::new();
     let mut sheets: Vec<&str> = Vec::new();
     for change in &diff.changes {
         let at = sheets
@@ -84,11 +84,11 @@ pub fn ranges(diff: &Diff) -> Vec<Range> {
     ranges
 }
 
-fn what(change: &Change) -> What {
+fn what(change: &Change) -> ChangeKind {
     match (&change.old, &change.new) {
-        (None, _) => What::Added,
-        (_, None) => What::Emptied,
-        _ => What::Changed,
+        (None, _) => ChangeKind::Added,
+        (_, None) => ChangeKind::Emptied,
+        _ => ChangeKind::Changed,
     }
 }
 
@@ -133,7 +133,7 @@ fn follows(run: &[&Change], change: &Change) -> bool {
     })
 }
 
-fn range(what: What, changes: &[&Change]) -> Range {
+fn range(what: ChangeKind, changes: &[&Change]) -> Range {
     let places = || changes.iter().map(|change| change.cell.0);
     let first = Place {
         row: places().map(|place| place.row).min().unwrap_or(1),
@@ -158,9 +158,9 @@ fn range(what: What, changes: &[&Change]) -> Range {
 impl std::fmt::Display for Range {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let what = match self.what {
-            What::Added => "added",
-            What::Changed => "changed",
-            What::Emptied => "emptied",
+            ChangeKind::Added => "added",
+            ChangeKind::Changed => "changed",
+            ChangeKind::Emptied => "emptied",
         };
         let cells = if self.cells == 1 { "cell" } else { "cells" };
         write!(f, "{} {what} ({} {cells})", self.range, self.cells)

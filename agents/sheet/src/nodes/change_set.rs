@@ -8,12 +8,12 @@ use superstep_llm::Message;
 use super::super::changes::Verdict;
 use super::super::review::{self, Review};
 use super::super::state::{GraphState, GraphStateUpdate, Stopped};
-use super::super::tools::Bench;
+use super::super::tools::ToolDeps;
 use super::labels;
 
 /// Checks the result, and shows it to the person.
 pub(in super::super) struct ChangeSetNode {
-    pub(in super::super) bench: Bench,
+    pub(in super::super) tool_deps: ToolDeps,
 }
 
 impl Node<GraphState> for ChangeSetNode {
@@ -22,7 +22,8 @@ impl Node<GraphState> for ChangeSetNode {
         state: View<GraphState>,
         cx: NodeCx,
     ) -> Result<Command<GraphState>, NodeError> {
-        let review = review::of(&self.bench.keep, cx.thread(), &state).map_err(NodeError::fatal)?;
+        let review =
+            review::of(&self.tool_deps.snapshots, cx.thread(), &state).map_err(NodeError::fatal)?;
         let update = GraphStateUpdate::default().checks(review.checks.clone());
         let may_go_on = state.stopped == Some(Stopped::Finished)
             && state.step < state.max_steps

@@ -12,13 +12,13 @@ use super::super::INFORMER_NODE;
 use super::super::book::mirror::Mirror;
 use super::super::plan::{self, Plan};
 use super::super::state::{GraphState, GraphStateUpdate, InformerSpec, KeyInformation, Stopped};
-use super::super::tools::{Bench, Desk, INFORMER, SELECTOR};
-use super::{Asking, PROGRESS_CHARS, call, fitted, labels, progress, untrusted};
+use super::super::tools::{INFORMER, SELECTOR, ToolContext, ToolDeps};
+use super::{ModelDeps, PROGRESS_CHARS, call, fitted, labels, progress, untrusted};
 
 /// Looks up what the planner needs to know.
 pub(in super::super) struct InformerNode {
-    pub(in super::super) asking: Asking,
-    pub(in super::super) bench: Bench,
+    pub(in super::super) asking: ModelDeps,
+    pub(in super::super) tool_deps: ToolDeps,
 }
 
 /// What the informer fills in.
@@ -179,13 +179,13 @@ impl InformerNode {
         if !lookup.selects() {
             return Ok(Ok("nothing was looked up".to_owned()));
         }
-        let desk = Desk {
+        let tool_context = ToolContext {
             thread,
             input: &state.problem.workbook,
             workbook: state.workbook.clone(),
             sandbox: &state.sandbox,
         };
-        let book = self.bench.book_with_results(&desk)?;
+        let book = self.tool_deps.book_with_results(&tool_context)?;
         let mut mirror = Mirror::of(&book).map_err(NodeError::fatal)?;
         Ok(match mirror.select(&lookup.sql) {
             Ok(rows) => Ok(rows.shown(informer.form)),

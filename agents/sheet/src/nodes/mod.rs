@@ -24,7 +24,7 @@ pub(super) use tool::ToolNode;
 
 /// How models are asked.
 #[derive(Clone)]
-pub(super) struct Asking {
+pub(super) struct ModelDeps {
     pub(super) models: Arc<ModelRegistry>,
     pub(super) spending: Option<Spending>,
     pub(super) prompts: Prompts,
@@ -37,7 +37,7 @@ pub(super) enum Next {
     End,
 }
 
-/// The brief's edge: a call of a tool leads to the tool, `Done` or `Finish` to the end, and so do too many steps. Without either,
+/// The brief's edge: a call of a tool leads to the tool, `JournalEntry` or `Finish` to the end, and so do too many steps. Without either,
 /// the informer is asked if there is one and the workbook changed since it was; else the planner is told what is wrong.
 pub(super) fn should_continue(state: &GraphState) -> Next {
     if state.stopped.is_some() {

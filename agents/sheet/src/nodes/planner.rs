@@ -10,13 +10,13 @@ use super::super::changes::{Verdict, VerdictKind};
 use super::super::plan::{self, Plan};
 use super::super::recipe::Recipe;
 use super::super::state::{Actions, GraphState, GraphStateUpdate, Stopped};
-use super::super::tools::{self, Bench, PYTHON};
-use super::{Asking, call, fitted, labels, progress};
+use super::super::tools::{self, PYTHON, ToolDeps};
+use super::{ModelDeps, call, fitted, labels, progress};
 
 /// Asks the planner what to do next.
 pub(in super::super) struct PlannerNode {
-    pub(in super::super) asking: Asking,
-    pub(in super::super) bench: Bench,
+    pub(in super::super) asking: ModelDeps,
+    pub(in super::super) tool_deps: ToolDeps,
 }
 
 impl Node<GraphState> for PlannerNode {
@@ -114,9 +114,11 @@ impl PlannerNode {
         state: &GraphState,
         cx: &NodeCx,
     ) -> Result<bool, NodeError> {
-        let keep = &self.bench.keep;
+        let snapshots = &self.tool_deps.snapshots;
         let hash = &state.problem.workbook.hash;
-        let book = keep.read(cx.thread(), hash).map_err(NodeError::fatal)?;
+        let book = snapshots
+            .read(cx.thread(), hash)
+            .map_err(NodeError::fatal)?;
         let differences = recipe.differences(&book);
         if differences.is_empty() {
             return Ok(true);

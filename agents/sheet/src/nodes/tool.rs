@@ -7,13 +7,13 @@ use superstep_agent::{ChatMessage, Took, tool_span};
 use superstep_llm::{Message, ToolCall};
 
 use super::super::plan::{self, Plan};
-use super::super::state::{Actions, Done, GraphState, GraphStateUpdate};
-use super::super::tools::{self, Bench, Desk, PYTHON, Ran};
+use super::super::state::{Actions, GraphState, GraphStateUpdate, JournalEntry};
+use super::super::tools::{self, PYTHON, ToolContext, ToolDeps, ToolResult};
 use super::{PROGRESS_CHARS, labels, progress, untrusted};
 
 /// Runs what the planner wants.
 pub(in super::super) struct ToolNode {
-    pub(in super::super) bench: Bench,
+    pub(in super::super) tool_deps: ToolDeps,
 }
 
 impl Node<GraphState> for ToolNode {
@@ -30,17 +30,17 @@ impl Node<GraphState> for ToolNode {
                 return Ok(update.messages(self.observation(&state, &told)).into());
             }
         };
-        let mut desk = Desk {
+        let mut tool_context = ToolContext {
             thread: cx.thread(),
             input: &state.problem.workbook,
             workbook: state.workbook.clone(),
             sandbox: &state.sandbox,
         };
         for (at, call) in calls.iter().enumerate() {
-            let ran: Ran = cx
+            let ran: ToolResult = cx
                 .step(format!("{}-{at}", call.name_for_step()), async || {
-                    let (ran, took) = Took::by(self.bench.run(call, &desk)).await;
-                    Ok(Ran {
+                    let (ran, took) = Took::by(self.tool_deps.run(call, &tool_context)).await;
+                    Ok(ToolResult {
                         took: Some(took),
                         ..ran?
                     })
@@ -60,7 +60,7 @@ impl Node<GraphState> for ToolNode {
                 ),
             )?;
             if let Some(workbook) = &ran.workbook {
-                desk.workbook = workbook.clone();
+                tool_context.workbook = workbook.clone();
             }
             if let Some(answer) = &ran.answer {
                 update = update.answer(answer.clone());
@@ -71,9 +71,9 @@ impl Node<GraphState> for ToolNode {
             };
             update = update
                 .messages(ChatMessage::new(message, untrusted(&state)))
-                .journal(done(state.step, call, ran, &desk.workbook.snapshot));
+                .journal(done(state.step, call, ran, &tool_context.workbook.snapshot));
         }
-        Ok(update.workbook(desk.workbook).into())
+        Ok(update.workbook(tool_context.workbook).into())
     }
 }
 
@@ -128,7 +128,7 @@ fn how_to_act(actions: Actions) -> &'static str {
     }
 }
 
-fn done(step: u32, call: &ToolCall, ran: Ran, snapshot: &str) -> Done {
+fn done(step: u32, call: &ToolCall, ran: ToolResult, snapshot: &str) -> JournalEntry {
     let input = match &call.args {
         Json::Object(args) => args
             .values()
@@ -137,7 +137,7 @@ fn done(step: u32, call: &ToolCall, ran: Ran, snapshot: &str) -> Done {
             .to_owned(),
         other => other.to_string(),
     };
-    Done {
+    JournalEntry {
         step,
         tool: call.name.clone(),
         input,

@@ -48,7 +48,7 @@ impl Python {
                 )));
             }
         };
-        let told: Told = serde_json::from_slice(&told).map_err(|error| {
+        let told: PythonReport = serde_json::from_slice(&told).map_err(|error| {
             no(format!(
                 "`{}` is not a Python interpreter: {error}",
                 program.display()
@@ -71,7 +71,7 @@ impl Python {
 }
 
 #[derive(serde::Deserialize)]
-struct Told {
+struct PythonReport {
     program: PathBuf,
     folders: Vec<PathBuf>,
     lacks: Vec<String>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use superstep::NodeError;
 
-use super::{Bench, Desk, Ran, summaries};
+use super::{ToolContext, ToolDeps, ToolResult, summaries};
 use crate::book::diff::diff;
 use crate::book::layout::Layout;
 use crate::book::read;
@@ -14,37 +14,41 @@ use crate::hints::hint;
 use crate::sandbox::{End, Job, Limits};
 use crate::state::WorkbookState;
 
-impl Bench {
-    pub(super) async fn python(&self, code: &str, desk: &Desk<'_>) -> Result<Ran, NodeError> {
-        let mut workbook = desk.workbook.clone();
+impl ToolDeps {
+    pub(super) async fn python(
+        &self,
+        code: &str,
+        tool_context: &ToolContext<'_>,
+    ) -> Result<ToolResult, NodeError> {
+        let mut workbook = tool_context.workbook.clone();
         if workbook.baseline.is_empty() {
-            let nothing = self.job("workbook\n", desk, &workbook).await?;
+            let nothing = self.job("workbook\n", tool_context, &workbook).await?;
             let Some(saved) = nothing.saved else {
-                return Ok(Ran::wrong(format!(
+                return Ok(ToolResult::wrong(format!(
                     "the workbook cannot be opened here: {}",
                     nothing.observation
                 )));
             };
             workbook.baseline = self
-                .keep
-                .put_book(desk.thread, &saved)
+                .snapshots
+                .put_book(tool_context.thread, &saved)
                 .map_err(NodeError::fatal)?;
             // So that what is told as changed is what the code did, and not what opening and saving does.
             workbook.snapshot = workbook.baseline.clone();
         }
-        let ran = self.job(code, desk, &workbook).await?;
+        let ran = self.job(code, tool_context, &workbook).await?;
         let mut observation = ran.observation;
         if let Some(saved) = &ran.saved {
             let after = match read(saved) {
                 Ok(after) => after,
                 Err(error) => {
-                    return Ok(Ran {
+                    return Ok(ToolResult {
                         workbook: Some(workbook),
-                        ..Ran::wrong(format!("{observation}\n{error}"))
+                        ..ToolResult::wrong(format!("{observation}\n{error}"))
                     });
                 }
             };
-            let before = self.book(desk, &workbook.snapshot)?;
+            let before = self.book(tool_context, &workbook.snapshot)?;
             let changed = diff(&before, &after);
             let told: Vec<_> = ranges(&changed)
                 .iter()
@@ -57,8 +61,8 @@ impl Bench {
             });
             if !told.is_empty() {
                 workbook.snapshot = self
-                    .keep
-                    .put_book(desk.thread, saved)
+                    .snapshots
+                    .put_book(tool_context.thread, saved)
                     .map_err(NodeError::fatal)?;
                 workbook.sheets = summaries(&after);
             }
@@ -68,8 +72,8 @@ impl Bench {
             false => {
                 let lines = serde_json::to_vec(&ran.lines).map_err(NodeError::fatal)?;
                 Some(
-                    self.keep
-                        .put_file(desk.thread, "lines.json", &lines)
+                    self.snapshots
+                        .put_file(tool_context.thread, "lines.json", &lines)
                         .map_err(NodeError::fatal)?,
                 )
             }
@@ -77,8 +81,8 @@ impl Bench {
         let mut pictures = BTreeMap::new();
         for (name, bytes) in &ran.pictures {
             let kept = self
-                .keep
-                .put_file(desk.thread, "png", bytes)
+                .snapshots
+                .put_file(tool_context.thread, "png", bytes)
                 .map_err(NodeError::fatal)?;
             observation.push_str(&format!("picture: {name}\n"));
             pictures.insert(name.clone(), kept);
@@ -86,13 +90,13 @@ impl Bench {
         if observation.trim().is_empty() {
             observation.push_str("it printed nothing\n");
         }
-        Ok(Ran {
+        Ok(ToolResult {
             observation,
             ok: ran.ok,
             workbook: Some(workbook),
             lines,
             pictures,
-            ..Ran::default()
+            ..ToolResult::default()
         })
     }
 
@@ -100,23 +104,23 @@ impl Bench {
     async fn job(
         &self,
         code: &str,
-        desk: &Desk<'_>,
+        tool_context: &ToolContext<'_>,
         workbook: &WorkbookState,
-    ) -> Result<Played, NodeError> {
+    ) -> Result<InterpreterRun, NodeError> {
         let sandbox = self
             .sandboxes
-            .get(desk.sandbox.kind)
+            .get(tool_context.sandbox.kind)
             .map_err(NodeError::fatal)?;
-        let limits = desk.sandbox.limits;
+        let limits = tool_context.sandbox.limits;
         let input = self
-            .keep
-            .book(desk.thread, &desk.input.hash)
+            .snapshots
+            .book(tool_context.thread, &tool_context.input.hash)
             .map_err(NodeError::fatal)?;
         let current = self
-            .keep
-            .book(desk.thread, &workbook.snapshot)
+            .snapshots
+            .book(tool_context.thread, &workbook.snapshot)
             .map_err(NodeError::fatal)?;
-        let book = self.book(desk, &workbook.snapshot)?;
+        let book = self.book(tool_context, &workbook.snapshot)?;
         let layouts: BTreeMap<_, _> = book
             .sheets
             .iter()
@@ -140,7 +144,7 @@ impl Bench {
 
 /// What one run of the interpreter left.
 #[derive(Debug, Default)]
-struct Played {
+struct InterpreterRun {
     observation: String,
     ok: bool,
     saved: Option<Vec<u8>>,
@@ -150,7 +154,7 @@ struct Played {
 
 /// What the runner writes down. It comes from a process that ran a stranger's code: it is looked at, never trusted.
 #[derive(Deserialize)]
-struct Result_ {
+struct RunnerReport {
     ok: bool,
     error: String,
     saved: bool,
@@ -159,21 +163,21 @@ struct Result_ {
     lines: Vec<(String, u32, u32, u32)>,
 }
 
-fn played(job: &Job, end: End, limits: &Limits, said: &str) -> std::io::Result<Played> {
+fn played(job: &Job, end: End, limits: &Limits, said: &str) -> std::io::Result<InterpreterRun> {
     if let Some(why) = end.says(limits) {
-        return Ok(Played {
+        return Ok(InterpreterRun {
             observation: format!("{why}\n"),
-            ..Played::default()
+            ..InterpreterRun::default()
         });
     }
     let result = job
         .left("result.json")?
-        .and_then(|bytes| serde_json::from_slice::<Result_>(&bytes).ok());
+        .and_then(|bytes| serde_json::from_slice::<RunnerReport>(&bytes).ok());
     let Some(result) = result else {
         let last = said.trim().lines().last().unwrap_or("it left nothing");
-        return Ok(Played {
+        return Ok(InterpreterRun {
             observation: format!("the code ended its interpreter: {last}\n"),
-            ..Played::default()
+            ..InterpreterRun::default()
         });
     };
     let mut observation = cut(&result.out);
@@ -182,10 +186,10 @@ fn played(job: &Job, end: End, limits: &Limits, said: &str) -> std::io::Result<P
         if let Some(hint) = hint(&result.error) {
             observation.push_str(&format!("Hint: {hint}\n"));
         }
-        return Ok(Played {
+        return Ok(InterpreterRun {
             observation,
             lines: Vec::new(),
-            ..Played::default()
+            ..InterpreterRun::default()
         });
     }
     let saved = match result.saved {
@@ -206,7 +210,7 @@ fn played(job: &Job, end: End, limits: &Limits, said: &str) -> std::io::Result<P
             pictures.insert(name, bytes);
         }
     }
-    Ok(Played {
+    Ok(InterpreterRun {
         observation,
         ok: true,
         saved,

@@ -15,7 +15,7 @@ use superstep_llm::{ToolCall, ToolSpec};
 use super::book::layout::Layout;
 use super::book::mirror::{Form, Mirror};
 use super::book::{Book, Place};
-use super::keep::Keep;
+use super::snapshots::SnapshotStore;
 use super::state::{SandboxSpec, WorkbookHandle, WorkbookState};
 pub use sandboxes::Sandboxes;
 
@@ -92,16 +92,16 @@ pub fn specs(names: &BTreeMap<String, String>) -> Vec<ToolSpec> {
 
 /// What runs tools.
 #[derive(Debug, Clone)]
-pub struct Bench {
+pub struct ToolDeps {
     /// Where code runs.
     pub sandboxes: Arc<Sandboxes>,
     /// Where workbooks are.
-    pub keep: Keep,
+    pub snapshots: SnapshotStore,
 }
 
 /// On what a tool works.
 #[derive(Debug, Clone)]
-pub struct Desk<'a> {
+pub struct ToolContext<'a> {
     /// Whose workbooks.
     pub thread: &'a ThreadId,
     /// The input.
@@ -114,7 +114,7 @@ pub struct Desk<'a> {
 
 /// What came of a tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Ran {
+pub struct ToolResult {
     /// In words for the planner.
     pub observation: String,
     /// Whether it went well.
@@ -132,7 +132,7 @@ pub struct Ran {
     pub took: Option<Took>,
 }
 
-impl Ran {
+impl ToolResult {
     fn well(observation: impl Into<String>) -> Self {
         Self {
             observation: observation.into(),
@@ -150,61 +150,65 @@ impl Ran {
     }
 }
 
-impl Bench {
+impl ToolDeps {
     /// Runs a tool. What the model or its code did wrong is an observation; an error is one of the machine.
-    pub async fn run(&self, call: &ToolCall, desk: &Desk<'_>) -> Result<Ran, NodeError> {
+    pub async fn run(
+        &self,
+        call: &ToolCall,
+        tool_context: &ToolContext<'_>,
+    ) -> Result<ToolResult, NodeError> {
         let Some((_, _, argument, _)) = TOOLS.iter().find(|(name, ..)| *name == call.name) else {
             let names: Vec<_> = TOOLS
                 .iter()
                 .map(|(name, ..)| *name)
                 .filter(|name| *name != INFORMER)
                 .collect();
-            return Ok(Ran::wrong(format!(
+            return Ok(ToolResult::wrong(format!(
                 "there is no tool `{}`; there are {}",
                 call.name,
                 names.join(", ")
             )));
         };
         let Some(input) = call.args.get(*argument).and_then(Json::as_str) else {
-            return Ok(Ran::wrong(format!(
+            return Ok(ToolResult::wrong(format!(
                 "`{}` needs `{argument}`, a text; this came: {}",
                 call.name, call.args
             )));
         };
         match call.name.as_str() {
-            PYTHON => self.python(input, desk).await,
-            SELECTOR => self.select(input, desk),
-            READER => self.cells(input, desk),
-            SUBMITTER => Ok(Ran {
+            PYTHON => self.python(input, tool_context).await,
+            SELECTOR => self.select(input, tool_context),
+            READER => self.cells(input, tool_context),
+            SUBMITTER => Ok(ToolResult {
                 answer: Some(input.to_owned()),
-                ..Ran::well("the answer is taken down")
+                ..ToolResult::well("the answer is taken down")
             }),
-            _ => Ok(Ran::wrong("there is no informer in this run")),
+            _ => Ok(ToolResult::wrong("there is no informer in this run")),
         }
     }
 
-    fn select(&self, sql: &str, desk: &Desk<'_>) -> Result<Ran, NodeError> {
-        let book = self.book_with_results(desk)?;
+    fn select(&self, sql: &str, tool_context: &ToolContext<'_>) -> Result<ToolResult, NodeError> {
+        let book = self.book_with_results(tool_context)?;
         let mut mirror = Mirror::of(&book).map_err(NodeError::fatal)?;
         Ok(match mirror.select(sql) {
-            Ok(rows) => Ran::well(rows.shown(Form::Markdown)),
-            Err(error) => Ran::wrong(format!("SQLite says: {error}")),
+            Ok(rows) => ToolResult::well(rows.shown(Form::Markdown)),
+            Err(error) => ToolResult::wrong(format!("SQLite says: {error}")),
         })
     }
 
-    fn cells(&self, range: &str, desk: &Desk<'_>) -> Result<Ran, NodeError> {
-        let book = self.book_with_results(desk)?;
+    fn cells(&self, range: &str, tool_context: &ToolContext<'_>) -> Result<ToolResult, NodeError> {
+        let book = self.book_with_results(tool_context)?;
         let Some((sheet, cells)) = range.rsplit_once('!') else {
-            return Ok(Ran::wrong(format!(
+            return Ok(ToolResult::wrong(format!(
                 "`{range}` is not a range; write Sheet1!A1:C10"
             )));
         };
         let Some(sheet) = book.sheet(sheet.trim_matches('\'')) else {
-            return Ok(Ran::wrong(format!("there is no sheet `{sheet}`")));
+            return Ok(ToolResult::wrong(format!("there is no sheet `{sheet}`")));
         };
         let (first, last) = cells.split_once(':').unwrap_or((cells, cells));
         let (Some(first), Some(last)) = (Place::parse(first), Place::parse(last)) else {
-            return Ok(Ran::wrong(format!(
+            return Ok(ToolResult::wrong(format!(
                 "`{cells}` is not a range; write A1:C10"
             )));
         };
@@ -213,7 +217,7 @@ impl Bench {
             || last.row - first.row >= 10
             || last.column - first.column >= 10
         {
-            return Ok(Ran::wrong(
+            return Ok(ToolResult::wrong(
                 "a range of ten rows and ten columns at most, please",
             ));
         }
@@ -232,7 +236,7 @@ impl Bench {
                 shown.push_str(&format!("{place}: {content}{value}\n"));
             }
         }
-        Ok(Ran::well(if shown.is_empty() {
+        Ok(ToolResult::well(if shown.is_empty() {
             "all of them are empty".to_owned()
         } else {
             shown
@@ -240,13 +244,15 @@ impl Bench {
     }
 
     /// The workbook as it stands, with what its formulas had come to where they are as they were.
-    pub fn book_with_results(&self, desk: &Desk<'_>) -> Result<Book, NodeError> {
-        let mut book = Book::clone(&*self.book(desk, &desk.workbook.snapshot)?);
-        if desk.workbook.snapshot == desk.input.hash || desk.workbook.baseline.is_empty() {
+    pub fn book_with_results(&self, tool_context: &ToolContext<'_>) -> Result<Book, NodeError> {
+        let mut book = Book::clone(&*self.book(tool_context, &tool_context.workbook.snapshot)?);
+        if tool_context.workbook.snapshot == tool_context.input.hash
+            || tool_context.workbook.baseline.is_empty()
+        {
             return Ok(book);
         }
-        let input = self.book(desk, &desk.input.hash)?;
-        let baseline = self.book(desk, &desk.workbook.baseline)?;
+        let input = self.book(tool_context, &tool_context.input.hash)?;
+        let baseline = self.book(tool_context, &tool_context.workbook.baseline)?;
         for sheet in &mut book.sheets {
             let (Some(before), Some(input)) =
                 (baseline.sheet(&sheet.name), input.sheet(&sheet.name))
@@ -264,8 +270,10 @@ impl Bench {
         Ok(book)
     }
 
-    fn book(&self, desk: &Desk<'_>, id: &str) -> Result<Arc<Book>, NodeError> {
-        self.keep.read(desk.thread, id).map_err(NodeError::fatal)
+    fn book(&self, tool_context: &ToolContext<'_>, id: &str) -> Result<Arc<Book>, NodeError> {
+        self.snapshots
+            .read(tool_context.thread, id)
+            .map_err(NodeError::fatal)
     }
 }
 

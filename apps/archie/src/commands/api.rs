@@ -9,9 +9,9 @@ use archie_agent::{Exit, Terminal};
 use archie_atris::AUDIUS;
 use archie_atris::answer::shown;
 use archie_atris::catalogue::{Api, Catalogue, Dialect, Key};
-use archie_atris::connector::{Call, Connector, Origin, Reach, denied};
+use archie_atris::catalogue_store::{CatalogueStore, audius};
+use archie_atris::connector::{AllowedOrigins, Call, Connector, Origin, denied};
 use archie_atris::openapi::{self, BYTES_MAX, Document};
-use archie_atris::shelf::{Shelf, audius};
 use serde_json::{Value as Json, json};
 
 use crate::app::App;
@@ -84,13 +84,13 @@ pub async fn handle_api_command(
     app: &App,
     terminal: &dyn Terminal,
 ) -> anyhow::Result<Exit> {
-    let shelf = Shelf::new(app.memory.clone());
+    let catalogue_store = CatalogueStore::new(app.memory.clone());
     match &args.command {
-        ApiCommand::Add(args) => add(args, &shelf, terminal).await,
-        ApiCommand::List { json } => list(&shelf, *json, terminal).await,
-        ApiCommand::Show { name, json } => show(&shelf, name, *json, terminal).await,
+        ApiCommand::Add(args) => add(args, &catalogue_store, terminal).await,
+        ApiCommand::List { json } => list(&catalogue_store, *json, terminal).await,
+        ApiCommand::Show { name, json } => show(&catalogue_store, name, *json, terminal).await,
         ApiCommand::Remove { name } => {
-            let was_there = shelf.remove(name).await?;
+            let was_there = catalogue_store.remove(name).await?;
             terminal.line(&match was_there {
                 true => format!("{name} is gone"),
                 false => format!("there is no API `{name}` to remove"),
@@ -100,7 +100,11 @@ pub async fn handle_api_command(
     }
 }
 
-async fn add(args: &AddArgs, shelf: &Shelf, terminal: &dyn Terminal) -> anyhow::Result<Exit> {
+async fn add(
+    args: &AddArgs,
+    catalogue_store: &CatalogueStore,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<Exit> {
     let (document, dialect) = match args.source.as_str() {
         AUDIUS => {
             let audius = audius();
@@ -146,7 +150,7 @@ async fn add(args: &AddArgs, shelf: &Shelf, terminal: &dyn Terminal) -> anyhow::
         keyed: args.keyed,
         dialect,
     };
-    shelf.put(&catalogue).await?;
+    catalogue_store.put(&catalogue).await?;
     let categories = catalogue.categories().len();
     terminal.line(&format!(
         "{}: {} calls in {categories} categories; calls go to {}",
@@ -184,7 +188,7 @@ async fn read(source: &str, allowed: &[String]) -> anyhow::Result<Vec<u8>> {
     }
     let connector = Connector::bounded(BYTES_MAX, Duration::from_secs(60));
     let answer = connector
-        .send(Call::get(source), &Reach::only([origin]))
+        .send(Call::get(source), &AllowedOrigins::only([origin]))
         .await?;
     if answer.status != 200 {
         bail!("{source} answered {}", answer.status);
@@ -286,8 +290,12 @@ fn agrees(hosts: &[String], terminal: &dyn Terminal) -> anyhow::Result<bool> {
         .is_some_and(|answer| ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())))
 }
 
-async fn list(shelf: &Shelf, json: bool, terminal: &dyn Terminal) -> anyhow::Result<Exit> {
-    let all = shelf.list().await?;
+async fn list(
+    catalogue_store: &CatalogueStore,
+    json: bool,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<Exit> {
+    let all = catalogue_store.list().await?;
     if json {
         let rows = all.iter().map(|catalogue| json!({ "name": catalogue.name, "title": catalogue.title, "hosts": catalogue.hosts, "calls": catalogue.apis.len() }));
         terminal.json(&Json::Array(rows.collect()));
@@ -306,12 +314,12 @@ async fn list(shelf: &Shelf, json: bool, terminal: &dyn Terminal) -> anyhow::Res
 }
 
 async fn show(
-    shelf: &Shelf,
+    catalogue_store: &CatalogueStore,
     name: &str,
     json: bool,
     terminal: &dyn Terminal,
 ) -> anyhow::Result<Exit> {
-    let Some(catalogue) = shelf.find(name).await? else {
+    let Some(catalogue) = catalogue_store.find(name).await? else {
         bail!("there is no API `{name}`; `archie api list` says which there are");
     };
     if json {

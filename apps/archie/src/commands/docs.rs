@@ -14,7 +14,7 @@ use archie_docs::manifest::Manifest;
 use archie_docs::plan::{self, Plan, PlanRequest, Redo};
 use archie_docs::scan::{Progress, ScanOptions, Tree};
 use archie_docs::state::{AgentWorkflowConfig, DocsStateUpdate};
-use archie_docs::{Desk, NAME, pages};
+use archie_docs::{DocsDeps, NAME, pages};
 use serde_json::json;
 
 use crate::session::Session;
@@ -206,7 +206,7 @@ fn beside_root(output: &Path, root: &Path) -> anyhow::Result<PathBuf> {
 
 /// The command with what it needs of the agent.
 struct DocsCommand {
-    desk: Desk,
+    deps: DocsDeps,
 }
 
 impl DocsCommand {
@@ -219,11 +219,11 @@ impl DocsCommand {
     ) -> anyhow::Result<Exit> {
         let places = Places::of(args)?;
         let config = args.config();
-        self.desk.scans.forget(&places.root, &places.options);
+        self.deps.scans.forget(&places.root, &places.options);
         let tree = self.scan(&places, session).await?;
         let agents = match args.agents.is_empty() {
             true => self
-                .desk
+                .deps
                 .agents
                 .iter()
                 .map(|agent| agent.get_agent_name().to_owned())
@@ -239,7 +239,7 @@ impl DocsCommand {
             model,
             redo: args.redo(),
         };
-        let plan = plan::plan(&self.desk, tree, &wanted)?;
+        let plan = plan::plan(&self.deps, tree, &wanted)?;
         for remark in plan.remarks.iter().take(UNREAD_SHOWN) {
             session.terminal.aside(remark);
         }
@@ -302,7 +302,7 @@ impl DocsCommand {
     /// Scans, and shows how far it is.
     async fn scan(&self, places: &Places, session: &Session<'_>) -> anyhow::Result<Arc<Tree>> {
         let progress = Arc::new(Progress::default());
-        let mut scanned = std::pin::pin!(self.desk.scans.tree(
+        let mut scanned = std::pin::pin!(self.deps.scans.tree(
             &places.root,
             &places.options,
             &progress
@@ -352,7 +352,7 @@ impl DocsCommand {
         if !plan.kept.is_empty() {
             session.tell(&format!("kept: {}", plan.kept.join(", ")));
         }
-        let estimate = plan::estimate(&self.desk, plan, config, model)?;
+        let estimate = plan::estimate(&self.deps, plan, config, model)?;
         session.tell(&format!(
             "estimate: {} to {} model calls, up to {} tokens in, cost up to {}",
             estimate.calls_min, estimate.calls_max, estimate.input_tokens, estimate.cost
@@ -368,7 +368,7 @@ pub async fn handle_docs_command(
     session: &Session<'_>,
 ) -> anyhow::Result<Exit> {
     let command = DocsCommand {
-        desk: Desk::new(&session.app.deps())?,
+        deps: DocsDeps::new(&session.app.deps())?,
     };
     command.handle(args, model, session).await
 }

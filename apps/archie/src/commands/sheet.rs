@@ -7,10 +7,10 @@ use archie_agent::printable::one_line;
 use archie_agent::user_folder::{Access, read_named_file, resolve_named, write_named_file};
 use archie_agent::{Agent, Exit, Terminal, Waiting, state_of};
 use archie_sheet::book::mirror::Form;
-use archie_sheet::keep::Keep;
 use archie_sheet::recipe::{Recipe, open_posts};
 use archie_sheet::sandbox::{Kind, Limits};
-use archie_sheet::service::{self, Order};
+use archie_sheet::service::{self, AnalysisRequest};
+use archie_sheet::snapshots::SnapshotStore;
 use archie_sheet::state::{Actions, GraphState, InformerSpec};
 use archie_sheet::{NAME, output};
 use serde_json::Value as Json;
@@ -227,7 +227,7 @@ async fn analyse(args: &SheetArgs, session: &Session<'_>) -> anyhow::Result<Exit
         model: model.clone(),
         form: args.informer_form.into(),
     };
-    let order = Order {
+    let order = AnalysisRequest {
         instruction,
         context: args.context.clone(),
         model,
@@ -246,7 +246,7 @@ async fn play(
     session: &Session<'_>,
 ) -> anyhow::Result<Exit> {
     let steps = u32::try_from(recipe.steps.len())?;
-    let order = Order {
+    let order = AnalysisRequest {
         instruction: recipe.instruction.clone(),
         max_steps: steps + 1,
         recipe: Some(recipe),
@@ -255,8 +255,8 @@ async fn play(
     begin(order, Source::File(file.to_owned()), common, session).await
 }
 
-fn order(common: &CommonArgs) -> Order {
-    Order {
+fn order(common: &CommonArgs) -> AnalysisRequest {
+    AnalysisRequest {
         instruction: String::new(),
         context: String::new(),
         output_dir: absolute(&common.output_dir),
@@ -292,7 +292,7 @@ fn absolute(folder: &Path) -> String {
 }
 
 async fn begin(
-    order: Order,
+    order: AnalysisRequest,
     source: Source,
     common: &CommonArgs,
     session: &Session<'_>,
@@ -301,8 +301,8 @@ async fn begin(
     let thread = session.new_thread(agent, &order.instruction)?;
     let id = thread.id().clone();
     let opened = match &source {
-        Source::File(file) => service::open(file, &keep(session), &id)?,
-        Source::Step { name, bytes } => service::open_bytes(name, bytes, &keep(session), &id)?,
+        Source::File(file) => service::open(file, &snapshots(session), &id)?,
+        Source::Step { name, bytes } => service::open_bytes(name, bytes, &snapshots(session), &id)?,
     };
     if common.unsandboxed {
         session
@@ -356,7 +356,7 @@ async fn accept_all(
     thread: &dyn AnyThread,
     start: Json,
 ) -> anyhow::Result<Exit> {
-    let yes = Yes { session };
+    let yes = AcceptingTerminal { session };
     let session = Session {
         terminal: &yes,
         ..*session
@@ -364,8 +364,8 @@ async fn accept_all(
     session.begin(agent, thread, start).await
 }
 
-fn keep(session: &Session<'_>) -> Keep {
-    Keep::under(&session.app.settings.home)
+fn snapshots(session: &Session<'_>) -> SnapshotStore {
+    SnapshotStore::under(&session.app.settings.home)
 }
 
 async fn at(prefix: &str, step: u32, output: &Path, session: &Session<'_>) -> anyhow::Result<Exit> {
@@ -389,7 +389,12 @@ async fn workbook_at(prefix: &str, step: u32, session: &Session<'_>) -> anyhow::
         );
     }
     let state: GraphState = state_of(&*thread).await?;
-    Ok(output::at_step(&keep(session), &row.thread, &state, step)?)
+    Ok(output::at_step(
+        &snapshots(session),
+        &row.thread,
+        &state,
+        step,
+    )?)
 }
 
 /// Where the results go by default.
@@ -399,11 +404,11 @@ const OUTPUT: &str = "out";
 const RECIPE_BYTES_MAX: u64 = 16 << 20;
 
 /// A terminal at which every change set is accepted.
-struct Yes<'a> {
+struct AcceptingTerminal<'a> {
     session: &'a Session<'a>,
 }
 
-impl Terminal for Yes<'_> {
+impl Terminal for AcceptingTerminal<'_> {
     fn line(&self, text: &str) {
         self.session.terminal.line(text);
     }

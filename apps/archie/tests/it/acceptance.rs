@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value as Json, json};
 
-use crate::kit::Desk;
+use crate::kit::Workdir;
 
 fn claims() -> Json {
     json!({
@@ -35,8 +35,8 @@ const ANALYZE: [&str; 5] = [
 
 #[test]
 fn a4_the_interview_goes_to_its_end_and_the_file_is_written() {
-    let desk = Desk::scripted(&replies());
-    let ran = desk.run(
+    let workdir = Workdir::scripted(&replies());
+    let ran = workdir.run(
         &ANALYZE,
         "yes, per customer\nnot done yet\nSOLUTION APPROVED\n",
     );
@@ -45,7 +45,7 @@ fn a4_the_interview_goes_to_its_end_and_the_file_is_written() {
     assert!(out.contains("read a.md, b.txt (skipped c.png)"), "{out}");
     assert!(out.contains("Agent: Is ordering required?"), "{out}");
     assert!(out.contains("--- Final Analysis Output ---"), "{out}");
-    let result = desk.result();
+    let result = workdir.result();
     for heading in [
         "Assumptions",
         "Main components",
@@ -64,7 +64,7 @@ fn a4_the_interview_goes_to_its_end_and_the_file_is_written() {
         result.contains("  - checked: `b.txt:1` says \"We have one machine\"\n"),
         "the line is mended: {result}"
     );
-    let shown = desk.json(&["show", &desk.thread(), "--json"]);
+    let shown = workdir.json(&["show", &workdir.thread(), "--json"]);
     let history = shown["values"]["analysisHistory"].as_array().unwrap();
     let said: Vec<_> = history
         .iter()
@@ -77,24 +77,24 @@ fn a4_the_interview_goes_to_its_end_and_the_file_is_written() {
     assert_eq!(shown["values"]["userInput"], "SOLUTION APPROVED");
     assert_eq!(
         (
-            desk.asked("initial"),
-            desk.asked("followup"),
-            desk.asked("final")
+            workdir.asked("initial"),
+            workdir.asked("followup"),
+            workdir.asked("final")
         ),
         (1, 2, 1)
     );
-    let entries = desk.json(&["history", &desk.thread(), "--json"]);
+    let entries = workdir.json(&["history", &workdir.thread(), "--json"]);
     assert!(entries.as_array().unwrap().len() >= 8, "{entries}");
 }
 
 #[test]
 fn a8_whoever_leaves_at_a_question_finds_it_again_and_pays_nothing_twice() {
-    let desk = Desk::scripted(&replies());
-    let ran = desk.run(&ANALYZE, "");
+    let workdir = Workdir::scripted(&replies());
+    let ran = workdir.run(&ANALYZE, "");
     assert_eq!(ran.code(), Some(3), "{ran:?}");
     assert!(ran.err().contains("archie resume"), "{ran:?}");
-    let id = desk.thread();
-    let ran = desk.run(
+    let id = workdir.thread();
+    let ran = workdir.run(
         &["resume", &id[..23]],
         "yes, per customer\nnot done yet\nSOLUTION APPROVED\n",
     );
@@ -105,9 +105,9 @@ fn a8_whoever_leaves_at_a_question_finds_it_again_and_pays_nothing_twice() {
     );
     assert_eq!(
         (
-            desk.asked("initial"),
-            desk.asked("followup"),
-            desk.asked("final")
+            workdir.asked("initial"),
+            workdir.asked("followup"),
+            workdir.asked("final")
         ),
         (1, 2, 1)
     );
@@ -115,7 +115,7 @@ fn a8_whoever_leaves_at_a_question_finds_it_again_and_pays_nothing_twice() {
 
 #[test]
 fn a_program_that_is_killed_in_a_model_call_pays_for_one_more_call_and_no_other() {
-    let calm = Desk::scripted(&replies());
+    let calm = Workdir::scripted(&replies());
     calm.run(
         &ANALYZE,
         "yes, per customer\nnot done yet\nSOLUTION APPROVED\n",
@@ -130,19 +130,19 @@ fn a_program_that_is_killed_in_a_model_call_pays_for_one_more_call_and_no_other(
             .position(|reply| reply["at"] == killed)
             .unwrap();
         with_death.as_array_mut().unwrap().insert(at, deadly);
-        let desk = Desk::scripted(&with_death);
+        let workdir = Workdir::scripted(&with_death);
         let answers = "yes, per customer\nnot done yet\nSOLUTION APPROVED\n";
-        let ran = desk.run(&ANALYZE, answers);
+        let ran = workdir.run(&ANALYZE, answers);
         assert_eq!(ran.code(), None, "killed in {killed}: {ran:?}");
         let left = match killed {
             "initial" => answers,
             "followup" => "not done yet\nSOLUTION APPROVED\n",
             _ => "",
         };
-        let ran = desk.run(&["resume", &desk.thread()], left);
+        let ran = workdir.run(&["resume", &workdir.thread()], left);
         assert_eq!(ran.code(), Some(0), "killed in {killed}: {ran:?}");
-        assert_eq!(desk.result(), calm.result(), "killed in {killed}");
-        let asked = ["initial", "followup", "final"].map(|label| desk.asked(label));
+        assert_eq!(workdir.result(), calm.result(), "killed in {killed}");
+        let asked = ["initial", "followup", "final"].map(|label| workdir.asked(label));
         let mut wanted = [1, 2, 1];
         wanted[["initial", "followup", "final"]
             .iter()
@@ -158,8 +158,8 @@ fn a_result_is_not_read_as_a_note_and_the_one_before_is_kept() {
         {"at": "initial", "text": "First?"}, {"at": "final", "json": claims()},
         {"at": "initial", "text": "Second?"}, {"at": "final", "json": claims()}
     ]);
-    let desk = Desk::scripted(&twice);
-    assert_eq!(desk.run(&ANALYZE, "DONE\n").code(), Some(0));
+    let workdir = Workdir::scripted(&twice);
+    assert_eq!(workdir.run(&ANALYZE, "DONE\n").code(), Some(0));
     let other = [
         "analyze",
         "--query",
@@ -167,29 +167,29 @@ fn a_result_is_not_read_as_a_note_and_the_one_before_is_kept() {
         "--inputs",
         "./notes",
     ];
-    let ran = desk.run(&other, "DONE\n");
+    let ran = workdir.run(&other, "DONE\n");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     assert!(
         ran.out().contains("skipped analysis_result.md, c.png"),
         "{ran:?}"
     );
-    let ledger = fs::read_to_string(desk.path("ledger")).unwrap();
+    let ledger = fs::read_to_string(workdir.path("ledger")).unwrap();
     assert!(
         !ledger.contains("=== analysis_result"),
         "the model saw the result of before"
     );
-    assert!(desk.notes().join("analysis_result.1.md").exists());
+    assert!(workdir.notes().join("analysis_result.1.md").exists());
 }
 
 #[test]
 fn a_fork_leaves_the_original_as_it_was() {
     let mut more = replies();
     more.as_array_mut().unwrap().push(json!({"at": "followup", "expect": "no, any order", "text": "Then any queue will do. Approved?"}));
-    let desk = Desk::scripted(&more);
-    desk.run(&ANALYZE, "yes, per customer\n");
-    let id = desk.thread();
-    let before = desk.json(&["show", &id, "--json"]);
-    let entries = desk.json(&["history", &id, "--json"]);
+    let workdir = Workdir::scripted(&more);
+    workdir.run(&ANALYZE, "yes, per customer\n");
+    let id = workdir.thread();
+    let before = workdir.json(&["show", &id, "--json"]);
+    let entries = workdir.json(&["history", &id, "--json"]);
     let first = entries
         .as_array()
         .unwrap()
@@ -197,7 +197,7 @@ fn a_fork_leaves_the_original_as_it_was() {
         .find(|entry| entry["stop"] == "asks")
         .unwrap();
     let at = first["entry"].to_string();
-    let fork = desk.json(&[
+    let fork = workdir.json(&[
         "fork",
         &id,
         "--at",
@@ -208,15 +208,15 @@ fn a_fork_leaves_the_original_as_it_was() {
     ]);
     let copy = fork["thread"].as_str().unwrap();
     assert_eq!(
-        desk.json(&["show", &id, "--json"])["values"],
+        workdir.json(&["show", &id, "--json"])["values"],
         before["values"]
     );
-    let other = desk.json(&["show", copy, "--json"]);
+    let other = workdir.json(&["show", copy, "--json"]);
     assert_eq!(
         other["values"]["currentAnalysisQuery"],
         "Then any queue will do. Approved?"
     );
-    let diff = desk.json(&["diff", &id, copy, "--json"]);
+    let diff = workdir.json(&["diff", &id, copy, "--json"]);
     assert!(diff.get("analysisHistory").is_some(), "{diff}");
     assert!(diff.get("fileContents").is_none(), "{diff}");
 }
@@ -228,16 +228,16 @@ fn a_changed_note_reopens_what_it_supported() {
         json!({"at": "followup", "expect": "no longer supported", "text": "There are more machines now. Still one queue?"}),
         json!({"at": "final", "json": claims()}),
     ]);
-    let desk = Desk::scripted(&more);
-    desk.run(
+    let workdir = Workdir::scripted(&more);
+    workdir.run(
         &ANALYZE,
         "yes, per customer\nnot done yet\nSOLUTION APPROVED\n",
     );
-    let id = desk.thread();
-    let ran = desk.run(&["analyze", "--recheck", &id], "");
+    let id = workdir.thread();
+    let ran = workdir.run(&["analyze", "--recheck", &id], "");
     assert!(ran.out().contains("no note has changed"), "{ran:?}");
-    fs::write(desk.notes().join("b.txt"), "We have three machines.\n").unwrap();
-    let ran = desk.run(&["analyze", "--recheck", &id], "SOLUTION APPROVED\n");
+    fs::write(workdir.notes().join("b.txt"), "We have three machines.\n").unwrap();
+    let ran = workdir.run(&["analyze", "--recheck", &id], "SOLUTION APPROVED\n");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     assert!(
         ran.out().contains("reopened: One machine is enough."),
@@ -247,28 +247,28 @@ fn a_changed_note_reopens_what_it_supported() {
 
 #[test]
 fn a_failed_final_call_leaves_the_file_alone_and_the_thread_resumable() {
-    let desk = Desk::scripted(&json!([
+    let workdir = Workdir::scripted(&json!([
         {"at": "initial", "text": "First?"},
         {"at": "final", "error": {"status": 400, "why": "no credit"}},
         {"at": "final", "json": claims()}
     ]));
-    let ran = desk.run(&ANALYZE, "DONE\n");
+    let ran = workdir.run(&ANALYZE, "DONE\n");
     assert_eq!(ran.code(), Some(1), "{ran:?}");
     assert!(
         ran.err().contains("no credit") && ran.err().contains("archie resume"),
         "{ran:?}"
     );
-    assert!(!desk.notes().join("analysis_result.md").exists());
-    let ran = desk.run(&["resume", &desk.thread()], "");
+    assert!(!workdir.notes().join("analysis_result.md").exists());
+    let ran = workdir.run(&["resume", &workdir.thread()], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    assert!(desk.result().contains("## Decisions and why"));
+    assert!(workdir.result().contains("## Decisions and why"));
 }
 
 #[test]
 fn the_shell_works_piped() {
-    let desk = Desk::scripted(&replies());
+    let workdir = Workdir::scripted(&replies());
     let typed = "help\nanalyze --query \"Choose a queue\" --inputs ./notes\nyes, per customer\nnot done yet\nSOLUTION APPROVED\nthreads\nexit\n";
-    let ran = desk.run(&[], typed);
+    let ran = workdir.run(&[], typed);
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     let out = ran.out();
     assert!(out.contains("archie> analyze --query"), "{out}");

@@ -10,7 +10,7 @@ use archie::terminal::Console;
 use serde_json::{Value as Json, json};
 
 use crate::atris::server::{Server, ServerReply};
-use crate::kit::{Desk, Ran};
+use crate::kit::{Ran, Workdir};
 use crate::mail::kit::{
     World, done, learns, mail, mail_with, mbox, schedules, sends, triage, wants,
 };
@@ -22,12 +22,12 @@ fn with(mut reply: Json, expect: &str) -> Json {
 }
 
 /// A mailbox with these mails, taken in.
-fn ingested(mails: &[String], replies: &Json) -> (Desk, Ran) {
-    let desk = Desk::scripted(replies);
-    fs::write(desk.path("mbox"), mbox(mails)).unwrap();
-    let ran = desk.run(&["mail", "ingest", "./mbox"], "");
+fn ingested(mails: &[String], replies: &Json) -> (Workdir, Ran) {
+    let workdir = Workdir::scripted(replies);
+    fs::write(workdir.path("mbox"), mbox(mails)).unwrap();
+    let ran = workdir.run(&["mail", "ingest", "./mbox"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    (desk, ran)
+    (workdir, ran)
 }
 
 /// The ids that an ingest announced, in its order.
@@ -62,20 +62,20 @@ fn an_item_keeps_its_id_when_others_are_answered_and_numbers_name_nothing() {
         replies.push(with(wants(json!([answer])), &format!("Question of {who}")));
     }
     replies.extend([learns("Leave it."), wants(json!([done()]))]);
-    let (desk, ran) = ingested(&mails, &json!(replies));
+    let (workdir, ran) = ingested(&mails, &json!(replies));
     let ids = announced(&ran);
     assert_eq!(ids.len(), 3, "{ran:?}");
     assert!(ids.iter().all(|id| id.len() >= 6), "{ids:?}");
     for number in ["1", "2", "3"] {
         refused(
-            &desk.run(&["inbox", number, "accept"], ""),
+            &workdir.run(&["inbox", number, "accept"], ""),
             "is not an item id",
         );
     }
-    let first = desk.run(&["inbox", &ids[0], "ignore"], "");
+    let first = workdir.run(&["inbox", &ids[0], "ignore"], "");
     assert_eq!(first.code(), Some(0), "{first:?}");
     // What was announced as the second is the second still.
-    let listed = desk.json(&["inbox", "--json"]);
+    let listed = workdir.json(&["inbox", "--json"]);
     let known = listed
         .as_array()
         .unwrap()
@@ -83,20 +83,20 @@ fn an_item_keeps_its_id_when_others_are_answered_and_numbers_name_nothing() {
         .map(|item| &item["short_id"]);
     assert_eq!(known.collect::<Vec<_>>(), [&json!(ids[1]), &json!(ids[2])]);
     for number in ["1", "2"] {
-        refused(&desk.run(&["inbox", number, "accept"], ""), &ids[1]);
+        refused(&workdir.run(&["inbox", number, "accept"], ""), &ids[1]);
     }
-    assert!(sent(&desk).is_empty());
-    let shown = desk.run(&["inbox", &ids[1]], "");
+    assert!(sent(&workdir).is_empty());
+    let shown = workdir.run(&["inbox", &ids[1]], "");
     assert!(shown.out().contains("Dear bob."), "{shown:?}");
-    let accepted = desk.run(&["inbox", &ids[1], "accept"], "");
+    let accepted = workdir.run(&["inbox", &ids[1], "accept"], "");
     assert_eq!(accepted.code(), Some(0), "{accepted:?}");
-    let mails = sent(&desk);
+    let mails = sent(&workdir);
     assert_eq!(mails.len(), 1);
     assert!(mails[0].contains("To: bob@example.com") && mails[0].contains("Dear bob."));
     // Answered, it names nothing any more, and the third is as it was.
-    let again = desk.run(&["inbox", &ids[1], "accept"], "");
+    let again = workdir.run(&["inbox", &ids[1], "accept"], "");
     assert_eq!(again.code(), Some(1), "{again:?}");
-    let out = desk.run(&["inbox"], "").out();
+    let out = workdir.run(&["inbox"], "").out();
     assert!(
         out.contains(&ids[2]) && out.contains("Summaries only"),
         "{out}"
@@ -104,7 +104,7 @@ fn an_item_keeps_its_id_when_others_are_answered_and_numbers_name_nothing() {
 }
 
 /// A mail with forty copies and an answer of a hundred lines.
-pub(crate) fn with_many_recipients() -> (Desk, String, Vec<String>, String) {
+pub(crate) fn with_many_recipients() -> (Workdir, String, Vec<String>, String) {
     let copies: Vec<_> = (1..40).map(|at| format!("p{at}@example.com")).collect();
     let mut everybody = vec!["bob@example.com".to_owned()];
     everybody.extend(copies.clone());
@@ -126,26 +126,26 @@ pub(crate) fn with_many_recipients() -> (Desk, String, Vec<String>, String) {
         wants(json!([sends(&draft)])),
         wants(json!([done()])),
     ]);
-    let (desk, ran) = ingested(&[asks], &replies);
+    let (workdir, ran) = ingested(&[asks], &replies);
     let id = announced(&ran).remove(0);
-    (desk, id, everybody, draft)
+    (workdir, id, everybody, draft)
 }
 
 #[test]
 fn every_recipient_and_every_line_is_displayed_before_a_mail_can_be_accepted() {
-    let (desk, id, everybody, draft) = with_many_recipients();
+    let (workdir, id, everybody, draft) = with_many_recipients();
     // The list is a summary; nothing in it can be accepted.
-    let accepted = desk.run(&["inbox", &id, "accept"], "");
+    let accepted = workdir.run(&["inbox", &id, "accept"], "");
     refused(&accepted, "was not displayed to you in full");
     assert!(
         accepted.err().contains(&format!("archie inbox {id}")),
         "{accepted:?}"
     );
-    let edited = desk.run(&["inbox", &id, "edit", "{\"response_text\":\"x\"}"], "");
+    let edited = workdir.run(&["inbox", &id, "edit", "{\"response_text\":\"x\"}"], "");
     refused(&edited, "was not displayed to you in full");
-    assert!(sent(&desk).is_empty());
+    assert!(sent(&workdir).is_empty());
 
-    let shown = desk.run(&["inbox", &id], "");
+    let shown = workdir.run(&["inbox", &id], "");
     assert_eq!(shown.code(), Some(0), "{shown:?}");
     let out = shown.out();
     for who in &everybody {
@@ -158,7 +158,7 @@ fn every_recipient_and_every_line_is_displayed_before_a_mail_can_be_accepted() {
         out.contains("41 recipients") && out.contains("digest "),
         "{out}"
     );
-    let item = desk.json(&["inbox", &id, "--json"]);
+    let item = workdir.json(&["inbox", &id, "--json"]);
     let digest = item["digest"].as_str().unwrap();
     assert!(out.contains(&format!("digest {}", &digest[..16])), "{out}");
     // All of it is in a file that its owner may read.
@@ -177,16 +177,16 @@ fn every_recipient_and_every_line_is_displayed_before_a_mail_can_be_accepted() {
     assert!(everybody.iter().all(|who| kept.contains(who)) && kept.contains("Line 99"));
 
     // Another person has not seen it.
-    let other = desk
+    let other = workdir
         .command()
         .env("ARCHIE_PERSON", "eve")
         .args(["inbox", &id, "accept"])
         .output();
     assert_eq!(other.unwrap().status.code(), Some(2));
-    let accepted = desk.run(&["inbox", &id, "accept"], "");
+    let accepted = workdir.run(&["inbox", &id, "accept"], "");
     assert_eq!(accepted.code(), Some(0), "{accepted:?}");
     assert!(!std::path::Path::new(file).exists(), "it is answered");
-    let mails = sent(&desk);
+    let mails = sent(&workdir);
     assert_eq!(mails.len(), 1);
     let unfolded = mails[0].replace("\r\n ", " ").replace("\n ", " ");
     let head = unfolded.split("\r\n\r\n").next().unwrap().to_owned();
@@ -204,30 +204,30 @@ fn every_recipient_and_every_line_is_displayed_before_a_mail_can_be_accepted() {
 
 #[test]
 fn who_names_an_item_exactly_needs_no_display() {
-    let (desk, id, ..) = with_many_recipients();
-    let item = desk.json(&["inbox", "--json"])[0].clone();
+    let (workdir, id, ..) = with_many_recipients();
+    let item = workdir.json(&["inbox", "--json"])[0].clone();
     let digest = item["digest"].as_str().unwrap();
     let wrong = format!("{}0000", &digest[..60]);
     for wrong in [wrong.as_str(), "", &digest[..15]] {
-        let ran = desk.run(&["inbox", &id, "accept", "--digest", wrong], "");
+        let ran = workdir.run(&["inbox", &id, "accept", "--digest", wrong], "");
         refused(&ran, "does not have the digest");
     }
-    assert!(sent(&desk).is_empty());
-    let ran = desk.run(&["inbox", &id, "accept", "--digest", digest], "");
+    assert!(sent(&workdir).is_empty());
+    let ran = workdir.run(&["inbox", &id, "accept", "--digest", digest], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    assert_eq!(sent(&desk).len(), 1);
+    assert_eq!(sent(&workdir).len(), 1);
 
-    let (desk, ..) = with_many_recipients();
-    let item = desk.json(&["inbox", "--json"])[0].clone();
-    let ran = desk.run(&["inbox", item["id"].as_str().unwrap(), "accept"], "");
+    let (workdir, ..) = with_many_recipients();
+    let item = workdir.json(&["inbox", "--json"])[0].clone();
+    let ran = workdir.run(&["inbox", item["id"].as_str().unwrap(), "accept"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    assert_eq!(sent(&desk).len(), 1);
+    assert_eq!(sent(&workdir).len(), 1);
 }
 
 #[test]
 fn what_is_asked_in_a_conversation_counts_as_displayed() {
-    let (desk, id, everybody, draft) = with_many_recipients();
-    let left = desk.run(&["resume", &desk.thread()], "");
+    let (workdir, id, everybody, draft) = with_many_recipients();
+    let left = workdir.run(&["resume", &workdir.thread()], "");
     assert_eq!(left.code(), Some(3), "{left:?}");
     let out = left.out();
     assert!(everybody.iter().all(|who| out.contains(who)), "{out}");
@@ -236,9 +236,9 @@ fn what_is_asked_in_a_conversation_counts_as_displayed() {
         left.err().contains(&format!("`archie inbox {id}`")),
         "{left:?}"
     );
-    let ran = desk.run(&["inbox", &id, "accept"], "");
+    let ran = workdir.run(&["inbox", &id, "accept"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    assert_eq!(sent(&desk).len(), 1);
+    assert_eq!(sent(&workdir).len(), 1);
 }
 
 #[test]
@@ -249,11 +249,11 @@ fn refusing_and_answering_need_no_display() {
         learns("Leave it."),
     ]);
     let one = mail("q4@x", "bob@example.com", "Q4 report?", "When?");
-    let (desk, ran) = ingested(&[one], &replies);
-    let ran = desk.run(&["inbox", &announced(&ran)[0], "ignore"], "");
+    let (workdir, ran) = ingested(&[one], &replies);
+    let ran = workdir.run(&["inbox", &announced(&ran)[0], "ignore"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    assert!(sent(&desk).is_empty());
-    assert_eq!(desk.run(&["inbox"], "").out(), "No open questions.\n");
+    assert!(sent(&workdir).is_empty());
+    assert_eq!(workdir.run(&["inbox"], "").out(), "No open questions.\n");
 }
 
 #[test]
@@ -267,10 +267,10 @@ fn every_attendee_of_a_meeting_is_displayed_and_gets_it() {
         wants(json!([schedules(&names)])),
         wants(json!([done()])),
     ]);
-    let (desk, ran) = ingested(&[asks], &replies);
+    let (workdir, ran) = ingested(&[asks], &replies);
     let id = announced(&ran).remove(0);
-    refused(&desk.run(&["inbox", &id, "accept"], ""), "not displayed");
-    let out = desk.run(&["inbox", &id], "").out();
+    refused(&workdir.run(&["inbox", &id, "accept"], ""), "not displayed");
+    let out = workdir.run(&["inbox", &id], "").out();
     assert!(out.contains("40 attendees"), "{out}");
     for shown in [
         "Title: Sync",
@@ -282,9 +282,9 @@ fn every_attendee_of_a_meeting_is_displayed_and_gets_it() {
     for who in &attendees {
         assert!(out.contains(&format!("\n  {who}\n")), "{who}: {out}");
     }
-    let ran = desk.run(&["inbox", &id, "accept"], "");
+    let ran = workdir.run(&["inbox", &id, "accept"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    let mut made = fs::read_dir(desk.path("mbox.calendar")).unwrap();
+    let mut made = fs::read_dir(workdir.path("mbox.calendar")).unwrap();
     let event = fs::read_to_string(made.next().unwrap().unwrap().path()).unwrap();
     let invited = event
         .lines()
@@ -295,7 +295,7 @@ fn every_attendee_of_a_meeting_is_displayed_and_gets_it() {
 #[test]
 fn a_call_of_an_api_is_displayed_with_every_byte_that_goes_out() {
     let server = Server::start(|_| ServerReply::Json(201, json!({ "id": 7 })));
-    let desk = Desk::scripted(&json!([]));
+    let workdir = Workdir::scripted(&json!([]));
     let document = json!({
         "openapi": "3.0.0",
         "info": { "title": "Notes", "version": "1" },
@@ -308,7 +308,7 @@ fn a_call_of_an_api_is_displayed_with_every_byte_that_goes_out() {
             "responses": { "201": { "description": "Made" } }
         } } }
     });
-    fs::write(desk.path("notes.json"), document.to_string()).unwrap();
+    fs::write(workdir.path("notes.json"), document.to_string()).unwrap();
     let host = server.host();
     let add = [
         "api",
@@ -319,18 +319,19 @@ fn a_call_of_an_api_is_displayed_with_every_byte_that_goes_out() {
         "--allow-host",
         &host,
     ];
-    let ran = desk.run(&add, "");
+    let ran = workdir.run(&add, "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     let words: Vec<_> = (0..350).map(|at| format!("w{at}")).collect();
     let text = words.join("-");
     // Asked for what is missing, the person says it.
-    let left = desk.run(&["atris", "@notes create a note"], &format!("{text}\n"));
+    let left = workdir.run(&["atris", "@notes create a note"], &format!("{text}\n"));
     assert_eq!((left.code(), server.writes()), (Some(3), 0), "{left:?}");
     // Displayed by the conversation; somebody else has to look first.
-    let item = desk.json(&["inbox", "--json"])[0].clone();
+    let item = workdir.json(&["inbox", "--json"])[0].clone();
     let id = item["short_id"].as_str().unwrap();
     let eve = |args: &[&str]| {
-        desk.command()
+        workdir
+            .command()
             .env("ARCHIE_PERSON", "eve")
             .args(args)
             .output()
@@ -424,9 +425,9 @@ async fn a_request_that_changed_since_it_was_displayed_is_refused() {
 
 #[test]
 fn a_copy_of_a_thread_cannot_be_made_to_agree_unseen() {
-    let desk = crate::mail::with_one_approval();
-    desk.run(&["mail", "ingest", "./mbox"], "");
-    let ran = desk.run(&["fork", &desk.thread(), "--answer", "accept"], "");
+    let workdir = crate::mail::with_one_approval();
+    workdir.run(&["mail", "ingest", "./mbox"], "");
+    let ran = workdir.run(&["fork", &workdir.thread(), "--answer", "accept"], "");
     refused(&ran, "was not displayed to you in full");
-    assert!(sent(&desk).is_empty());
+    assert!(sent(&workdir).is_empty());
 }

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Stdio};
 
-use crate::kit::Desk;
+use crate::kit::Workdir;
 
 /// A program that stands at the question, with a person before it.
 struct Shell {
@@ -13,8 +13,8 @@ struct Shell {
 
 impl Shell {
     /// Comes back when the question is on the screen.
-    fn open(desk: &Desk, before: &[&str], thread: &str, person: &'static str) -> Self {
-        let mut command = desk.command();
+    fn open(workdir: &Workdir, before: &[&str], thread: &str, person: &'static str) -> Self {
+        let mut command = workdir.command();
         command
             .env("ARCHIE_PERSON", person)
             .args(before)
@@ -48,17 +48,17 @@ impl Shell {
 }
 
 /// Two shells and a third process say yes to the one approval there is.
-pub(crate) fn three_approve(desk: &Desk, before: &[&str]) {
+pub(crate) fn three_approve(workdir: &Workdir, before: &[&str]) {
     let mut listed = before.to_vec();
     listed.extend(["inbox", "--json"]);
-    let inbox = desk.json(&listed);
+    let inbox = workdir.json(&listed);
     assert_eq!(inbox.as_array().unwrap().len(), 1, "{inbox}");
     let thread = inbox[0]["thread"].as_str().unwrap();
     let mut shells = [
-        Shell::open(desk, before, thread, "ada"),
-        Shell::open(desk, before, thread, "bob"),
+        Shell::open(workdir, before, thread, "ada"),
+        Shell::open(workdir, before, thread, "bob"),
     ];
-    let mut third = desk.command();
+    let mut third = workdir.command();
     third.env("ARCHIE_PERSON", "cy").args(before);
     third.args(["inbox", inbox[0]["id"].as_str().unwrap(), "accept"]);
     third.stdout(Stdio::null()).stderr(Stdio::piped());
@@ -77,23 +77,23 @@ pub(crate) fn three_approve(desk: &Desk, before: &[&str]) {
         let is_over = told.contains("there is no open question");
         assert!(told.contains(&first) || is_over, "{person} was told {told}");
     }
-    assert_eq!(crate::mail::sent(desk).len(), 1, "{ends:?}");
+    assert_eq!(crate::mail::sent(workdir).len(), 1, "{ends:?}");
 }
 
 #[test]
 fn of_three_who_approve_at_once_one_is_first() {
-    let desk = crate::mail::with_one_approval();
-    let ran = desk.run(&["mail", "ingest", "./mbox"], "");
+    let workdir = crate::mail::with_one_approval();
+    let ran = workdir.run(&["mail", "ingest", "./mbox"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    three_approve(&desk, &[]);
+    three_approve(&workdir, &[]);
 }
 
 #[test]
 fn of_three_who_approve_at_once_on_postgres_one_is_first() {
-    let desk = crate::mail::with_one_approval();
+    let workdir = crate::mail::with_one_approval();
     let database = crate::cluster::Database::new();
     let store = database.store();
-    let ran = desk.run(&["--store", &store, "mail", "ingest", "./mbox"], "");
+    let ran = workdir.run(&["--store", &store, "mail", "ingest", "./mbox"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    three_approve(&desk, &["--store", &store]);
+    three_approve(&workdir, &["--store", &store]);
 }

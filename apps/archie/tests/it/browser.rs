@@ -10,7 +10,7 @@ use pulldown_cmark::{Options, Parser};
 use serde_json::{Value as Json, json};
 
 use crate::atris::{Server, ServerReply};
-use crate::kit::Desk;
+use crate::kit::Workdir;
 
 /// What strangers may write. `URL` is a server that writes down who comes.
 const PAYLOADS: [&str; 60] = [
@@ -199,7 +199,7 @@ const VIEWER: [&str; 11] = [
 ];
 
 /// A repository whose every name is a stranger's, its pages of before, and a model that writes them down.
-fn repository(url: &str) -> Desk {
+fn repository(url: &str) -> Workdir {
     let all = payloads(url).join("\n\n");
     let written = |agent: &str| {
         [
@@ -215,16 +215,16 @@ fn repository(url: &str) -> Desk {
     .iter()
     .flat_map(|agent| written(agent))
     .collect();
-    let desk = Desk::scripted(&json!(replies));
-    let repo = crate::docs::repository(&desk.path(""));
+    let workdir = Workdir::scripted(&json!(replies));
+    let repo = crate::docs::repository(&workdir.path(""));
     fs::remove_file(repo.join("Cargo.toml")).unwrap();
     let mut dependencies = serde_json::Map::new();
     let mut agents = serde_json::Map::new();
-    fs::create_dir(desk.path("out")).unwrap();
+    fs::create_dir(workdir.path("out")).unwrap();
     for (at, payload) in payloads(url).iter().enumerate() {
         dependencies.insert(payload.clone(), json!(payload));
         let page = format!("page-{at}.md");
-        fs::write(desk.path("out").join(&page), payload).unwrap();
+        fs::write(workdir.path("out").join(&page), payload).unwrap();
         let result = json!({ "agentName": payload, "status": "success", "summary": payload, "confidence": 0.5 });
         agents.insert(
             payload.clone(),
@@ -241,15 +241,15 @@ fn repository(url: &str) -> Desk {
         json!({ "name": payloads(url).join(" "), "version": all, "dependencies": dependencies });
     fs::write(repo.join("package.json"), package.to_string()).unwrap();
     let manifest = json!({ "version": 1, "project": all, "agents": agents });
-    fs::write(desk.path("out/manifest.json"), manifest.to_string()).unwrap();
-    desk
+    fs::write(workdir.path("out/manifest.json"), manifest.to_string()).unwrap();
+    workdir
 }
 
 #[test]
 fn the_viewer_shows_sixty_texts_and_does_nothing() {
     let listener = listener();
-    let desk = repository(&listener.url());
-    let ran = desk.run(
+    let workdir = repository(&listener.url());
+    let ran = workdir.run(
         &[
             "docs",
             "repo",
@@ -261,7 +261,7 @@ fn the_viewer_shows_sixty_texts_and_does_nothing() {
         "",
     );
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    let dom = opened(&desk.path("out/index.html"), &desk.path(""));
+    let dom = opened(&workdir.path("out/index.html"), &workdir.path(""));
     assert!(dom.contains("architecture documentation"), "{dom}");
     is_inert(&dom, &[&WORDS[..], &VIEWER[..]].concat());
     for at in 1..=60 {
@@ -275,7 +275,7 @@ fn the_viewer_shows_sixty_texts_and_does_nothing() {
 fn no_page_in_markdown_acts_wherever_it_is_rendered() {
     let listener = listener();
     let url = listener.url();
-    let desk = repository(&url);
+    let workdir = repository(&url);
     let docs = [
         "docs",
         "repo",
@@ -284,15 +284,15 @@ fn no_page_in_markdown_acts_wherever_it_is_rendered() {
         "--agents",
         "file-structure,dependency-analyzer,architecture-analyzer",
     ];
-    assert_eq!(desk.run(&docs, "").code(), Some(0));
-    let mut page = rendered(&fs::read_to_string(desk.path("out/index.md")).unwrap());
+    assert_eq!(workdir.run(&docs, "").code(), Some(0));
+    let mut page = rendered(&fs::read_to_string(workdir.path("out/index.md")).unwrap());
     for agent in [
         "file-structure",
         "dependency-analyzer",
         "architecture-analyzer",
     ] {
         page.push_str(&rendered(
-            &fs::read_to_string(desk.path("out").join(format!("{agent}.md"))).unwrap(),
+            &fs::read_to_string(workdir.path("out").join(format!("{agent}.md"))).unwrap(),
         ));
     }
     let claims: Vec<Json> = payloads(&url)
@@ -300,7 +300,7 @@ fn no_page_in_markdown_acts_wherever_it_is_rendered() {
         .map(|payload| json!({ "claim": payload, "file": payload, "line": 1, "quote": payload }))
         .collect();
     let all = payloads(&url).join("\n");
-    let notes = Desk::scripted(&json!([
+    let notes = Workdir::scripted(&json!([
         {"at": "initial", "text": all},
         {"at": "final", "json": { "assumptions": claims, "components": [], "alternatives": [], "decisions": [], "open_questions": [] }}
     ]));
@@ -328,13 +328,13 @@ fn no_page_in_markdown_acts_wherever_it_is_rendered() {
     page.push_str(&rendered(
         &fs::read_to_string(sheet.path("out/report.md")).unwrap(),
     ));
-    let file = desk.path("all.html");
+    let file = workdir.path("all.html");
     fs::write(
         &file,
         format!("<!doctype html><meta charset=utf-8><title>ours</title>{page}"),
     )
     .unwrap();
-    let dom = opened(&file, &desk.path(""));
+    let dom = opened(&file, &workdir.path(""));
     assert!(dom.contains("<title>ours</title>"), "{dom}");
     is_inert(&dom, &WORDS);
     for at in 1..=60 {

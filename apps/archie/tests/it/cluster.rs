@@ -8,7 +8,7 @@ use free_ports::free_port;
 use serde_json::json;
 use superstep_conformance::services;
 
-use crate::kit::{Desk, Ran};
+use crate::kit::{Ran, Workdir};
 
 /// A database of its own.
 pub(crate) struct Database {
@@ -70,9 +70,9 @@ impl Place {
 struct Worker(Child);
 
 impl Worker {
-    fn start(desk: &Desk, place: &Place, listen: &str) -> Self {
+    fn start(workdir: &Workdir, place: &Place, listen: &str) -> Self {
         let admin = services::address("restate", "admin");
-        let mut command = desk.command();
+        let mut command = workdir.command();
         command.args([
             "--store",
             &place.store(),
@@ -108,22 +108,22 @@ impl Drop for Worker {
 
 /// The program with workers: a desk, a database, an address.
 struct Cluster {
-    desk: Desk,
+    workdir: Workdir,
     place: Place,
     listen: String,
 }
 
 impl Cluster {
-    fn of(desk: Desk) -> Self {
+    fn of(workdir: Workdir) -> Self {
         Self {
-            desk,
+            workdir,
             place: Place::new(),
             listen: format!("127.0.0.1:{}", free_port()),
         }
     }
 
     fn worker(&self) -> Worker {
-        Worker::start(&self.desk, &self.place, &self.listen)
+        Worker::start(&self.workdir, &self.place, &self.listen)
     }
 
     fn run(&self, args: &[&str], input: &str) -> Ran {
@@ -131,7 +131,7 @@ impl Cluster {
         let engine = format!("restate:{}", services::address("restate", "ingress"));
         let mut all = vec!["--store", &store, "--engine", &engine];
         all.extend(args);
-        self.desk.run(&all, input)
+        self.workdir.run(&all, input)
     }
 
     /// Runs it with a worker that dies in it, and another that comes up then.
@@ -148,7 +148,7 @@ impl Cluster {
 
 #[test]
 fn a_worker_is_killed_in_a_model_call_and_another_goes_on() {
-    let cluster = Cluster::of(Desk::scripted(&json!([
+    let cluster = Cluster::of(Workdir::scripted(&json!([
         {"at": "initial", "text": "Is ordering required?"},
         {"at": "followup", "expect": "yes, per customer", "timeout": true},
         {"at": "followup", "expect": "yes, per customer", "text": "I propose one queue. Approved?"},
@@ -156,7 +156,7 @@ fn a_worker_is_killed_in_a_model_call_and_another_goes_on() {
             "assumptions": [], "components": [{"claim": "A queue."}], "alternatives": [], "decisions": [], "open_questions": []
         }}
     ])));
-    let desk = &cluster.desk;
+    let workdir = &cluster.workdir;
     let worker = cluster.worker();
     let analyze = [
         "analyze",
@@ -178,7 +178,7 @@ fn a_worker_is_killed_in_a_model_call_and_another_goes_on() {
     std::thread::scope(|scope| {
         let answering = scope.spawn(|| cluster.run(&["resume", id], "yes, per customer\n"));
         let begun = Instant::now();
-        while desk.asked("followup") == 0 {
+        while workdir.asked("followup") == 0 {
             assert!(begun.elapsed() < PATIENCE, "the model is not asked");
             std::thread::sleep(LOOK);
         }
@@ -193,8 +193,8 @@ fn a_worker_is_killed_in_a_model_call_and_another_goes_on() {
         let ran = cluster.run(&["resume", id], "SOLUTION APPROVED\n");
         assert_eq!(ran.code(), Some(0), "{ran:?}");
     });
-    assert!(desk.result().contains("A queue."));
-    let asked = ["initial", "followup", "final"].map(|label| desk.asked(label));
+    assert!(workdir.result().contains("A queue."));
+    let asked = ["initial", "followup", "final"].map(|label| workdir.asked(label));
     assert_eq!(
         asked,
         [1, 2, 1],
@@ -204,13 +204,13 @@ fn a_worker_is_killed_in_a_model_call_and_another_goes_on() {
 
 #[test]
 fn docs_goes_on_when_its_worker_dies_in_a_refinement() {
-    let (desk, args) = crate::docs::killed_in_a_refinement();
-    let cluster = Cluster::of(desk);
+    let (workdir, args) = crate::docs::killed_in_a_refinement();
+    let cluster = Cluster::of(workdir);
     let ran = cluster.run_through_a_death(&args, "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     assert!(ran.out().contains("62 → Q4 → 74 → Q3 → 85"), "{ran:?}");
     let asked = ["InitialAnalysis", "Refinement-1", "Refinement-2"];
-    let asked = asked.map(|call| cluster.desk.asked(&format!("file-structure-{call}")));
+    let asked = asked.map(|call| cluster.workdir.asked(&format!("file-structure-{call}")));
     assert_eq!(
         asked,
         [1, 2, 1],
@@ -220,13 +220,13 @@ fn docs_goes_on_when_its_worker_dies_in_a_refinement() {
 
 #[test]
 fn sheet_goes_on_when_its_worker_dies_in_a_plan() {
-    let (desk, args) = crate::sheet::killed_in_a_plan();
-    let cluster = Cluster::of(desk);
+    let (workdir, args) = crate::sheet::killed_in_a_plan();
+    let cluster = Cluster::of(workdir);
     let ran = cluster.run_through_a_death(&args, "y\n");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    assert!(cluster.desk.path("out/workbook_new.xlsx").exists());
+    assert!(cluster.workdir.path("out/workbook_new.xlsx").exists());
     assert_eq!(
-        cluster.desk.asked("informer_node"),
+        cluster.workdir.asked("informer_node"),
         1,
         "what was done is not done again"
     );
@@ -242,16 +242,16 @@ fn of_three_who_approve_at_once_on_a_cluster_one_is_first() {
     );
     let ran = cluster.run(&["mail", "ingest", "./mbox"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    crate::at_once::three_approve(&cluster.desk, &["--store", &store, "--engine", &engine]);
+    crate::at_once::three_approve(&cluster.workdir, &["--store", &store, "--engine", &engine]);
 }
 
 /// Neither the database nor the cluster is asked for anything first: neither is there.
 #[test]
 fn a_worker_that_everybody_can_call_does_not_start() {
-    let desk = Desk::scripted(&json!([]));
+    let workdir = Workdir::scripted(&json!([]));
     let store = ["--store", "postgres://nobody@127.0.0.1:9/nothing"];
     let listen = format!("0.0.0.0:{}", free_port());
-    let ran = desk.run(&[&store[..], &["worker", "--listen", &listen]].concat(), "");
+    let ran = workdir.run(&[&store[..], &["worker", "--listen", &listen]].concat(), "");
     assert_eq!(ran.code(), Some(2), "{ran:?}");
     assert!(
         ran.err().contains("--identity-key publickeyv1_") && ran.err().contains(&listen),
@@ -259,7 +259,7 @@ fn a_worker_that_everybody_can_call_does_not_start() {
     );
     // With a word for it, the worker comes as far as the database.
     let anyway = ["worker", "--listen", &listen, "--insecure-no-identity-key"];
-    let ran = desk.run(&[&store[..], &anyway].concat(), "");
+    let ran = workdir.run(&[&store[..], &anyway].concat(), "");
     assert_eq!(ran.code(), Some(1), "{ran:?}");
 }
 
@@ -269,14 +269,14 @@ fn a_worker_that_everybody_can_call_does_not_start() {
 fn the_operations_port_answers_while_others_hold_connections_open() {
     use std::net::{SocketAddr, TcpStream};
 
-    let desk = Desk::scripted(&json!([]));
+    let workdir = Workdir::scripted(&json!([]));
     let place = Place::new();
     let port = free_port();
     let (listen, operations) = (
         format!("127.0.0.1:{}", free_port()),
         format!("127.0.0.1:{port}"),
     );
-    let archie = desk.command();
+    let archie = workdir.command();
     let mut command = Command::new("prlimit");
     command
         .args(["--nofile=128", "--"])

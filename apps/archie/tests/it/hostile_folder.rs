@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 
-use crate::kit::Desk;
+use crate::kit::Workdir;
 
 /// What is outside of every folder that an agent is given, and in the environment of its process.
 const SECRET: &str = "the-launch-code-is-0000";
@@ -26,7 +26,7 @@ const MEMORY_MAX_MB: u64 = 500;
 
 /// A person's desk with a folder that is not to be trusted, and a folder outside that is none of its business.
 struct Hostile {
-    desk: Desk,
+    workdir: Workdir,
     /// Sockets are gone with who made them.
     sockets: Vec<UnixListener>,
     /// A folder with so many files that they are not read again after each run.
@@ -40,24 +40,24 @@ struct Ended {
 }
 
 impl Hostile {
-    fn with(desk: Desk) -> Self {
-        let desk = desk.with_environment("OUTSIDE_SECRET", SECRET);
-        fs::create_dir(desk.path("outside")).unwrap();
-        fs::write(desk.path("outside/secret.md"), SECRET).unwrap();
-        fs::write(desk.path("outside/victim"), "mine").unwrap();
+    fn with(workdir: Workdir) -> Self {
+        let workdir = workdir.with_environment("OUTSIDE_SECRET", SECRET);
+        fs::create_dir(workdir.path("outside")).unwrap();
+        fs::write(workdir.path("outside/secret.md"), SECRET).unwrap();
+        fs::write(workdir.path("outside/victim"), "mine").unwrap();
         Self {
-            desk,
+            workdir,
             sockets: Vec::new(),
             large: None,
         }
     }
 
     fn new(replies: &Json) -> Self {
-        Self::with(Desk::scripted(replies))
+        Self::with(Workdir::scripted(replies))
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.desk.path(name)
+        self.workdir.path(name)
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -104,7 +104,7 @@ impl Hostile {
     fn run(&self, what: &str, args: &[&str], input: &str) -> Ended {
         let before = contents(&self.path("outside"), None);
         let begun = Instant::now();
-        let mut command = self.desk.command();
+        let mut command = self.workdir.command();
         command
             .args(args)
             .stdin(Stdio::piped())
@@ -557,7 +557,7 @@ fn sheet_reads_the_workbook_and_writes_its_folder_and_nothing_else() {
     fs::remove_file(lab.path("out")).unwrap();
     lab.link("../outside/victim", "out/report.md");
     lab.link("../outside/victim", "out/workbook_new.xlsx");
-    let thread = lab.desk.thread();
+    let thread = lab.workdir.thread();
     let ran = lab.run("sheet over links", &["resume", &thread], "");
     assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
     let report = lab.path("out/report.md");
@@ -614,7 +614,7 @@ fn mail_reads_mails_and_nothing_else() {
 fn an_exported_thread_is_for_its_owner_only() {
     let lab = Hostile::new(&interview());
     lab.run("analyze", &ANALYZE, "DONE\n");
-    let thread = lab.desk.thread();
+    let thread = lab.workdir.thread();
     let ran = lab.run("export", &["export", &thread, "thread.archive"], "");
     assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
     let mode = fs::metadata(lab.path("thread.archive"))

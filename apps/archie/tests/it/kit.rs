@@ -10,19 +10,19 @@ use archie::cli::settings::{Engine, Settings, Store};
 use serde_json::Value as Json;
 
 /// A home and a folder of notes of its own.
-pub(crate) struct Desk {
+pub(crate) struct Workdir {
     folder: tempfile::TempDir,
     model: String,
     environment: Vec<(String, String)>,
 }
 
-impl Desk {
+impl Workdir {
     /// With a script of these replies, as JSON.
     pub(crate) fn scripted(replies: &Json) -> Self {
-        let desk = Self::with_model("script:script.json");
+        let workdir = Self::with_model("script:script.json");
         let script = serde_json::json!({ "replies": replies });
-        fs::write(desk.path("script.json"), script.to_string()).unwrap();
-        desk
+        fs::write(workdir.path("script.json"), script.to_string()).unwrap();
+        workdir
     }
 
     pub(crate) fn with_model(model: &str) -> Self {

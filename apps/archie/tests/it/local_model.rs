@@ -2,11 +2,11 @@
 
 use superstep_conformance::services;
 
-use crate::kit::Desk;
+use crate::kit::Workdir;
 
 #[test]
 fn the_interview_works_with_a_small_real_model() {
-    let desk = Desk::with_model("openai:smollm2-135m")
+    let workdir = Workdir::with_model("openai:smollm2-135m")
         .with_environment("OPENAI_BASE_URL", &services::url("model"));
     let args = [
         "analyze",
@@ -15,23 +15,23 @@ fn the_interview_works_with_a_small_real_model() {
         "--inputs",
         "./notes",
     ];
-    let ran = desk.run(&args, "");
+    let ran = workdir.run(&args, "");
     assert_eq!(ran.code(), Some(3), "{ran:?}");
-    let id = desk.thread();
-    let asks = |desk: &Desk| {
-        let shown = desk.json(&["show", &id, "--json"]);
+    let id = workdir.thread();
+    let asks = |workdir: &Workdir| {
+        let shown = workdir.json(&["show", &id, "--json"]);
         shown["questions"][0]["request"]["query"]
             .as_str()
             .unwrap_or_default()
             .to_owned()
     };
-    assert!(!asks(&desk).is_empty());
-    let ran = desk.run(&["resume", &id], "yes, per customer\n");
+    assert!(!asks(&workdir).is_empty());
+    let ran = workdir.run(&["resume", &id], "yes, per customer\n");
     assert_eq!(ran.code(), Some(3), "{ran:?}");
-    assert!(!asks(&desk).is_empty());
-    let ran = desk.run(&["resume", &id], "SOLUTION APPROVED\n");
+    assert!(!asks(&workdir).is_empty());
+    let ran = workdir.run(&["resume", &id], "SOLUTION APPROVED\n");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    let result = desk.result();
+    let result = workdir.result();
     for heading in [
         "Assumptions",
         "Main components",

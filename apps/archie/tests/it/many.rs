@@ -12,12 +12,12 @@ use superstep::checkpoint::Metadata;
 use superstep_llm::Script;
 use superstep_sqlite::Sqlite;
 
-use crate::kit::{Desk, settings};
+use crate::kit::{Workdir, settings};
 
-async fn park(desk: &Desk, threads: usize) {
-    std::fs::create_dir_all(desk.path("home")).unwrap();
-    let path = desk.path("home/threads.db");
-    let settings = settings(&desk.path("home"));
+async fn park(workdir: &Workdir, threads: usize) {
+    std::fs::create_dir_all(workdir.path("home")).unwrap();
+    let path = workdir.path("home/threads.db");
+    let settings = settings(&workdir.path("home"));
     let store = Sqlite::open(&path).unwrap();
     let home = App::over(settings, store.clone(), Arc::new(store), AGENTS).unwrap();
     let reply = json!({ "at": "initial", "text": "Is ordering required?" });
@@ -42,10 +42,10 @@ async fn park(desk: &Desk, threads: usize) {
 }
 
 /// How long a command takes, at best: what else the machine does is not the program's.
-fn at_best(desk: &Desk, args: &[&str]) -> Duration {
+fn at_best(workdir: &Workdir, args: &[&str]) -> Duration {
     let once = || {
         let begun = Instant::now();
-        let ran = desk.run(args, "");
+        let ran = workdir.run(args, "");
         assert_eq!(ran.code(), Some(0), "{ran:?}");
         begun.elapsed()
     };
@@ -54,14 +54,14 @@ fn at_best(desk: &Desk, args: &[&str]) -> Duration {
 
 /// A shell in a terminal: how long until its prompt is there, and what it has in memory then, without the pages of a program
 /// that is large because it can be debugged (`cargo xtask bench archie` counts them, too).
-fn prompt(desk: &Desk) -> (Duration, u64) {
-    let program = desk.command();
+fn prompt(workdir: &Workdir) -> (Duration, u64) {
+    let program = workdir.command();
     let mut script = Command::new("script");
     script
         .args(["-q", "-e", "-c"])
         .arg(program.get_program())
         .arg("/dev/null");
-    script.current_dir(desk.path("")).env_clear();
+    script.current_dir(workdir.path("")).env_clear();
     let variables = program
         .get_envs()
         .filter_map(|(name, value)| Some((name, value?)));
@@ -111,19 +111,22 @@ fn prompt(desk: &Desk) -> (Duration, u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_ten_thousand_waiting_threads_everything_is_there_at_once() {
-    let desk = Desk::with_model("script:same");
-    park(&desk, 10_000).await;
-    let (inbox, threads) = (at_best(&desk, &["inbox"]), at_best(&desk, &["threads"]));
-    let (prompt, memory) = (0..5).map(|_| prompt(&desk)).min().unwrap();
+    let workdir = Workdir::with_model("script:same");
+    park(&workdir, 10_000).await;
+    let (inbox, threads) = (
+        at_best(&workdir, &["inbox"]),
+        at_best(&workdir, &["threads"]),
+    );
+    let (prompt, memory) = (0..5).map(|_| prompt(&workdir)).min().unwrap();
     eprintln!("inbox {inbox:?}, threads {threads:?}, prompt {prompt:?}, idle shell {memory} MB");
     assert!(inbox < Duration::from_millis(200), "{inbox:?}");
     assert!(threads < Duration::from_millis(200), "{threads:?}");
     assert!(prompt < Duration::from_millis(100), "{prompt:?}");
     assert!(memory < 30, "{memory} MB");
     // A thread is found by the beginning of its id, too.
-    let all = desk.json(&["threads", "--limit", "10000", "--json"]);
+    let all = workdir.json(&["threads", "--limit", "10000", "--json"]);
     assert_eq!(all.as_array().unwrap().len(), 10_000);
     let oldest = all[9_999]["thread"].as_str().unwrap();
-    let shown = desk.json(&["show", oldest, "--json"]);
+    let shown = workdir.json(&["show", oldest, "--json"]);
     assert_eq!(shown["status"], "paused");
 }

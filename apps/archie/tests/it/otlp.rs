@@ -7,15 +7,15 @@ use serde_json::Value as Json;
 use superstep_conformance::services;
 
 use crate::docs::two_agents;
-use crate::kit::Desk;
+use crate::kit::Workdir;
 use crate::sheet::killed_in_a_plan;
 
 #[test]
 fn phoenix_shows_a_trace_of_docs_with_the_names_of_the_brief() {
     let Some(phoenix) = phoenix() else { return };
-    let (desk, docs) = two_agents();
-    assert_eq!(desk.run(&docs, "").code(), Some(0));
-    let shown = sent(&desk, &phoenix);
+    let (workdir, docs) = two_agents();
+    assert_eq!(workdir.run(&docs, "").code(), Some(0));
+    let shown = sent(&workdir, &phoenix);
 
     let agents = [
         "DocumentationGeneration-Complete",
@@ -42,11 +42,11 @@ fn phoenix_shows_a_trace_of_docs_with_the_names_of_the_brief() {
 #[test]
 fn phoenix_shows_a_run_of_sheet_that_was_killed_as_one_trace() {
     let Some(phoenix) = phoenix() else { return };
-    let (desk, sheet) = killed_in_a_plan();
-    assert_eq!(desk.run(&sheet, "").code(), None, "it is killed");
-    let ran = desk.run(&["resume", &desk.thread()], "y\n");
+    let (workdir, sheet) = killed_in_a_plan();
+    assert_eq!(workdir.run(&sheet, "").code(), None, "it is killed");
+    let ran = workdir.run(&["resume", &workdir.thread()], "y\n");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    let shown = sent(&desk, &phoenix);
+    let shown = sent(&workdir, &phoenix);
 
     for wanted in [
         path(&["sheet", "planner_node"], "chat script.json"),
@@ -61,10 +61,10 @@ fn phoenix_shows_a_run_of_sheet_that_was_killed_as_one_trace() {
 
 #[test]
 fn a_backend_that_is_not_there_is_told_with_what_to_do() {
-    let (desk, docs) = two_agents();
-    assert_eq!(desk.run(&docs, "").code(), Some(0));
+    let (workdir, docs) = two_agents();
+    assert_eq!(workdir.run(&docs, "").code(), Some(0));
     let nobody = "http://127.0.0.1:9";
-    let ran = desk.run(&["trace", &desk.thread(), "--otlp", nobody], "");
+    let ran = workdir.run(&["trace", &workdir.thread(), "--otlp", nobody], "");
     assert_eq!(ran.code(), Some(1), "{ran:?}");
     let told = ran.err();
     assert!(
@@ -72,7 +72,7 @@ fn a_backend_that_is_not_there_is_told_with_what_to_do() {
             && told.contains("is the backend there"),
         "{told}"
     );
-    let ran = desk.run(&["trace", &desk.thread(), "--otlp", "phoenix"], "");
+    let ran = workdir.run(&["trace", &workdir.thread(), "--otlp", "phoenix"], "");
     assert!(
         ran.err().contains("such as http://127.0.0.1:6006"),
         "{ran:?}"
@@ -85,17 +85,17 @@ fn phoenix() -> Option<String> {
 }
 
 /// Sends the trace, holds what Phoenix shows against what `archie trace` does, and gives the paths of all spans.
-fn sent(desk: &Desk, phoenix: &str) -> Vec<String> {
-    let project = format!("archie-{}", desk.thread());
-    let trace = ["trace", &desk.thread(), "--json"];
-    let told = desk.json(&[&trace[..], &["--otlp", phoenix, "--project", &project]].concat());
+fn sent(workdir: &Workdir, phoenix: &str) -> Vec<String> {
+    let project = format!("archie-{}", workdir.thread());
+    let trace = ["trace", &workdir.thread(), "--json"];
+    let told = workdir.json(&[&trace[..], &["--otlp", phoenix, "--project", &project]].concat());
     let spans = spans_of(phoenix, &project, told["spans"].as_u64().unwrap() as usize);
     let mut shown: Vec<String> = spans
         .iter()
         .map(|span| names_down_to(span, &spans))
         .collect();
     let mut here = Vec::new();
-    for run in desk.json(&trace)["runs"].as_array().unwrap() {
+    for run in workdir.json(&trace)["runs"].as_array().unwrap() {
         gather(run, &[], &mut here);
     }
     shown.sort();

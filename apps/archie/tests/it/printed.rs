@@ -7,7 +7,7 @@ use archie_agent::printable::{json_text, printable};
 use serde_json::{Value as Json, json};
 
 use crate::atris::{Server, ServerReply};
-use crate::kit::Desk;
+use crate::kit::Workdir;
 use crate::mail::{mail, mbox, sends, triage, wants};
 use crate::tmux::{self, Recording, Terminal};
 
@@ -157,9 +157,9 @@ fn names() -> Vec<String> {
 
 #[test]
 fn there_are_sixty_and_they_do_steer_a_terminal() {
-    let desk = Desk::scripted(&json!([]));
-    fs::write(desk.path("all"), joined()).unwrap();
-    let raw = tmux::record(&desk, "cat all");
+    let workdir = Workdir::scripted(&json!([]));
+    fs::write(workdir.path("all"), joined()).unwrap();
+    let raw = tmux::record(&workdir, "cat all");
     assert_eq!(payloads().len(), 60);
     assert_ne!(raw.states[0], raw.states[1], "this terminal obeys nobody");
     let went_through = std::panic::catch_unwind(|| is_clean(&raw, &[]));
@@ -171,16 +171,16 @@ fn analyze_prints_names_of_notes_the_stream_claims_and_titles_visibly() {
     let claim =
         |claim: &String| json!({ "claim": claim, "file": claim, "line": 1, "quote": claim });
     let claims: Vec<Json> = payloads().iter().map(claim).collect();
-    let desk = Desk::scripted(&json!([
+    let workdir = Workdir::scripted(&json!([
         {"at": "initial", "text": joined()},
         {"at": "final", "json": { "assumptions": [], "components": claims, "alternatives": [], "decisions": [], "open_questions": [] }}
     ]));
     for name in names() {
-        fs::write(desk.notes().join(format!("{name}.md")), &name).unwrap();
+        fs::write(workdir.notes().join(format!("{name}.md")), &name).unwrap();
     }
-    fs::write(desk.path("query"), joined()).unwrap();
+    fs::write(workdir.path("query"), joined()).unwrap();
     let recording = tmux::record(
-        &desk,
+        &workdir,
         "archie analyze --query \"$(cat query)\" --inputs notes </dev/null\n\
          archie inbox </dev/null\narchie threads\n\
          id=$(archie threads --json | sed 's/.*\"thread\":\"\\([^\"]*\\)\".*/\\1/')\n\
@@ -203,7 +203,7 @@ fn analyze_prints_names_of_notes_the_stream_claims_and_titles_visibly() {
         );
     }
     // The page that was written holds none of them either.
-    let page = desk.result();
+    let page = workdir.result();
     assert_eq!(printable(&page), page);
 }
 
@@ -216,11 +216,11 @@ fn errors_of_a_model_server_and_log_lines_are_printed_visibly() {
             json!({ "error": { "message": said, "type": said, "code": said } }),
         )
     });
-    let desk = Desk::with_model("openai:evil")
+    let workdir = Workdir::with_model("openai:evil")
         .with_environment("OPENAI_BASE_URL", &server.url())
         .with_environment("OPENAI_API_KEY", "k");
     let recording = tmux::record(
-        &desk,
+        &workdir,
         "archie analyze --query x --inputs notes </dev/null\nARCHIE_LOG=trace archie doctor\n\
          ARCHIE_LOG=debug archie analyze --query x --inputs notes </dev/null\narchie threads\n\
          id=$(archie threads --json | sed 's/.*\"thread\":\"\\([^\"]*\\)\".*/\\1/')\narchie show $id\narchie trace $id",
@@ -247,30 +247,30 @@ fn sheet_prints_output_of_code_names_of_pictures_and_cells_visibly() {
         })
         .collect();
     let code = |code: String| json!({ "at": "planner_node", "tool_calls": [{ "name": "PythonInterpreter", "args": { "code": code } }] });
-    let desk = crate::sheet::with_sales(&json!([
+    let workdir = crate::sheet::with_sales(&json!([
         code(prints), code(pictures), code(cells),
         code(format!("raise Exception({})", json!(joined()))),
         { "at": "planner_node", "text": format!("Finish: {}", joined()) }
     ]));
     let recording = tmux::record(
-        &desk,
+        &workdir,
         "archie sheet sales.xlsx --instruction 'Say what the cells say' --output-dir out --yes\n\
          archie threads\nid=$(archie threads --json | sed 's/.*\"thread\":\"\\([^\"]*\\)\".*/\\1/')\narchie show $id\narchie trace $id\narchie inbox </dev/null",
     );
     is_clean(&recording, &payloads());
-    let report = fs::read_to_string(desk.path("out/report.md")).unwrap();
+    let report = fs::read_to_string(workdir.path("out/report.md")).unwrap();
     assert_eq!(printable(&report), report);
 }
 
 #[test]
 fn docs_prints_names_of_projects_files_and_the_stream_visibly() {
-    let desk = Desk::scripted(&json!([
+    let workdir = Workdir::scripted(&json!([
         { "at": "file-structure-InitialAnalysis", "text": joined() },
         { "at": "file-structure-EvaluateClarity", "json": { "completeness": 90, "clarity": 90, "depth": 90, "accuracy": 90 } },
         { "at": "dependency-analyzer-InitialAnalysis", "text": joined() },
         { "at": "dependency-analyzer-EvaluateClarity", "json": { "completeness": 90, "clarity": 90, "depth": 90, "accuracy": 90 } }
     ]));
-    let repo = crate::docs::repository(&desk.path(""));
+    let repo = crate::docs::repository(&workdir.path(""));
     let package =
         json!({ "name": joined(), "version": joined(), "dependencies": { joined(): joined() } });
     fs::write(repo.join("package.json"), package.to_string()).unwrap();
@@ -284,7 +284,7 @@ fn docs_prints_names_of_projects_files_and_the_stream_visibly() {
         .unwrap();
     }
     let recording = tmux::record(
-        &desk,
+        &workdir,
         "archie docs repo --agents file-structure,dependency-analyzer --output out </dev/null\n\
          rm -r repo/P07*\narchie docs repo --check --output out\narchie threads",
     );
@@ -296,7 +296,7 @@ fn docs_prints_names_of_projects_files_and_the_stream_visibly() {
         "dependency-analyzer.md",
         "index.html",
     ] {
-        let text = fs::read_to_string(desk.path("out").join(page)).unwrap();
+        let text = fs::read_to_string(workdir.path("out").join(page)).unwrap();
         assert_eq!(printable(&text), text, "{page}");
     }
 }
@@ -313,7 +313,7 @@ fn atris_prints_answers_servers_and_documents_visibly() {
             .collect();
         ServerReply::Json(200, json!({ "data": tracks }))
     });
-    let desk = Desk::scripted(&json!([]));
+    let workdir = Workdir::scripted(&json!([]));
     let host = server.host();
     let paths: serde_json::Map<String, Json> = payloads()
         .iter()
@@ -326,9 +326,9 @@ fn atris_prints_answers_servers_and_documents_visibly() {
         "openapi": "3.0.0", "info": { "title": joined(), "version": "1" },
         "servers": [{ "url": server.url() }, { "url": format!("http://evil.example/{}", joined()) }], "paths": paths
     });
-    fs::write(desk.path("api.json"), document.to_string()).unwrap();
+    fs::write(workdir.path("api.json"), document.to_string()).unwrap();
     let recording = tmux::record(
-        &desk,
+        &workdir,
         &format!(
             "archie api add audius --name audius --allow-host {host}\n\
              archie atris 'What are the trending tracks on Audius?' --debug </dev/null\narchie atris 'newest tips' --debug </dev/null\n\
@@ -356,10 +356,10 @@ fn mail_prints_subjects_senders_bodies_and_drafts_visibly() {
         mails.push(mail(&format!("m{at}@x"), &from, &encoded(payload), payload));
         replies.extend([triage("respond"), wants(json!([sends(payload)]))]);
     }
-    let desk = Desk::scripted(&json!(replies));
-    fs::write(desk.path("mbox"), mbox(&mails)).unwrap();
+    let workdir = Workdir::scripted(&json!(replies));
+    fs::write(workdir.path("mbox"), mbox(&mails)).unwrap();
     let recording = tmux::record(
-        &desk,
+        &workdir,
         "archie mail ingest ./mbox </dev/null\narchie inbox </dev/null\narchie inbox --json --limit 100 </dev/null\narchie threads\n\
          for id in $(archie threads --json | tr ',' '\\n' | sed -n 's/.*\"thread\":\"\\([^\"]*\\)\".*/\\1/p' | head -3); do\n\
          archie show $id\narchie resume $id </dev/null\narchie trace $id\ndone",
@@ -377,14 +377,14 @@ fn mail_prints_subjects_senders_bodies_and_drafts_visibly() {
 
 #[test]
 fn the_shell_completes_no_name_that_steers_the_terminal() {
-    let desk = Desk::scripted(&json!([]));
-    fs::create_dir(desk.path("bad")).unwrap();
+    let workdir = Workdir::scripted(&json!([]));
+    fs::create_dir(workdir.path("bad")).unwrap();
     for name in names() {
-        fs::write(desk.path("bad").join(format!("x{name}")), "").unwrap();
+        fs::write(workdir.path("bad").join(format!("x{name}")), "").unwrap();
     }
-    fs::write(desk.path("bad/xplain"), "").unwrap();
-    let raw = desk.path("raw");
-    let terminal = Terminal::open(&desk);
+    fs::write(workdir.path("bad/xplain"), "").unwrap();
+    let raw = workdir.path("raw");
+    let terminal = Terminal::open(&workdir);
     terminal.shows("archie>");
     let pipe = format!("cat >'{}'", raw.display());
     assert!(

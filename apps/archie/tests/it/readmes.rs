@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::kit::Desk;
+use crate::kit::Workdir;
 
 const AGENTS: [(&str, &str); 5] = [
     ("analyze", "analyze"),
@@ -14,15 +14,15 @@ const AGENTS: [(&str, &str); 5] = [
 
 #[test]
 fn every_readme_draws_its_graph() {
-    let desk = Desk::scripted(&serde_json::json!([]));
+    let workdir = Workdir::scripted(&serde_json::json!([]));
     for (agent, folder) in AGENTS {
         let readme = readme(folder);
-        let drawn = desk.run(&["graph", agent, "--mermaid"], "");
+        let drawn = workdir.run(&["graph", agent, "--mermaid"], "");
         assert!(
             readme.contains(drawn.out().trim()),
             "agents/{folder}/README.md draws another graph"
         );
-        let graph = desk.run(&["graph", agent, "--json"], "");
+        let graph = workdir.run(&["graph", agent, "--json"], "");
         let graph: serde_json::Value = serde_json::from_str(&graph.out()).unwrap();
         for node in graph["nodes"].as_array().unwrap() {
             let id = node["id"].as_str().unwrap();

@@ -5,11 +5,11 @@ use std::process::{Command, Stdio};
 use clap::CommandFactory;
 use serde_json::json;
 
-use crate::kit::{Desk, same};
+use crate::kit::{Workdir, same};
 
 /// A finished and a paused analysis.
-fn desk() -> Desk {
-    let desk = Desk::scripted(&json!([
+fn workdir() -> Workdir {
+    let workdir = Workdir::scripted(&json!([
         {"at": "initial", "text": "Is ordering required?", "usage": {"input_tokens": 100, "output_tokens": 5}},
         {"at": "final", "usage": {"input_tokens": 120, "output_tokens": 40}, "json": {
             "assumptions": [], "components": [{"claim": "A queue."}], "alternatives": [],
@@ -20,23 +20,26 @@ fn desk() -> Desk {
     ]));
     let analyze = |query| ["analyze", "--query", query, "--inputs", "./notes"];
     assert_eq!(
-        desk.run(&analyze("Choose a queue"), "DONE\n").code(),
+        workdir.run(&analyze("Choose a queue"), "DONE\n").code(),
         Some(0)
     );
-    assert_eq!(desk.run(&analyze("Choose a database"), "").code(), Some(3));
-    desk
+    assert_eq!(
+        workdir.run(&analyze("Choose a database"), "").code(),
+        Some(3)
+    );
+    workdir
 }
 
 /// The ids of the two: the one that waits, the one that is finished.
-fn threads(desk: &Desk) -> (String, String) {
-    let rows = desk.json(&["threads", "--json"]);
+fn threads(workdir: &Workdir) -> (String, String) {
+    let rows = workdir.json(&["threads", "--json"]);
     let id = |at: usize| rows[at]["thread"].as_str().unwrap().to_owned();
     (id(0), id(1))
 }
 
 /// In a terminal of eighty columns, without its control characters.
-fn in_terminal(desk: &Desk, args: &[&str]) -> String {
-    let program = desk.command();
+fn in_terminal(workdir: &Workdir, args: &[&str]) -> String {
+    let program = workdir.command();
     let words = args.iter().map(|word| format!("'{word}'"));
     let words: Vec<_> = std::iter::once(program.get_program().to_str().unwrap().to_owned())
         .chain(words)
@@ -49,7 +52,7 @@ fn in_terminal(desk: &Desk, args: &[&str]) -> String {
         &format!("stty cols 80; {}", words.join(" ")),
         "/dev/null",
     ]);
-    script.current_dir(desk.path("")).env_clear();
+    script.current_dir(workdir.path("")).env_clear();
     script.envs(
         program
             .get_envs()
@@ -87,15 +90,15 @@ fn settings() -> insta::Settings {
 
 #[test]
 fn every_help() {
-    let desk = Desk::with_model("");
+    let workdir = Workdir::with_model("");
     let commands = archie::cli::args::Args::command();
     let names = commands
         .get_subcommands()
         .map(|command| command.get_name().to_owned());
     settings().bind(|| {
-        insta::assert_snapshot!("help", desk.run(&["--help"], "").out());
+        insta::assert_snapshot!("help", workdir.run(&["--help"], "").out());
         for name in names {
-            let help = desk.run(&[&name, "--help"], "");
+            let help = workdir.run(&[&name, "--help"], "");
             assert_eq!(help.code(), Some(0), "{name}");
             insta::assert_snapshot!(format!("help-{name}"), help.out());
         }
@@ -104,8 +107,8 @@ fn every_help() {
 
 #[test]
 fn every_output_and_its_json() {
-    let desk = desk();
-    let (waits, done) = threads(&desk);
+    let workdir = workdir();
+    let (waits, done) = threads(&workdir);
     let (waits, done) = (waits.as_str(), done.as_str());
     let commands: &[(&str, &[&str])] = &[
         ("threads", &["threads"]),
@@ -118,16 +121,16 @@ fn every_output_and_its_json() {
         ("check", &["check"]),
         ("resume-finished", &["resume", done]),
     ];
-    let home = desk.path("home");
+    let home = workdir.path("home");
     settings().bind(|| {
         for (name, args) in commands {
-            let ran = desk.run(args, "");
+            let ran = workdir.run(args, "");
             insta::assert_snapshot!(format!("piped-{name}"), same(&ran.out(), &home));
-            let shown = in_terminal(&desk, args);
+            let shown = in_terminal(&workdir, args);
             insta::assert_snapshot!(format!("terminal-{name}"), same(&shown, &home));
             let mut with_json = args.to_vec();
             with_json.push("--json");
-            let told = told(desk.json(&with_json));
+            let told = told(workdir.json(&with_json));
             insta::assert_snapshot!(format!("json-{name}"), told);
         }
     });

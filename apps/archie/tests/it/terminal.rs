@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::kit::Desk;
+use crate::kit::Workdir;
 use crate::tmux::{LOOK, PATIENCE, Terminal};
 
 const ASKS: &str = "Your response:";
@@ -14,7 +14,7 @@ const PROMPT: &str = "archie>";
 
 #[test]
 fn killed_at_the_prompt_and_in_a_call_the_interview_goes_on_and_ends_in_a_file() {
-    let desk = Desk::scripted(&json!([
+    let workdir = Workdir::scripted(&json!([
         {"at": "initial", "text": "Is ordering required?"},
         {"at": "followup", "expect": "yes, per customer", "kill": true},
         {"at": "followup", "expect": "yes, per customer", "text": "May it be delivered twice?"},
@@ -26,7 +26,7 @@ fn killed_at_the_prompt_and_in_a_call_the_interview_goes_on_and_ends_in_a_file()
         }}
     ]));
 
-    let first = Terminal::open(&desk);
+    let first = Terminal::open(&workdir);
     first.shows(PROMPT);
     first.types("analyze --query \"Choose a queue\" --inputs ./notes");
     let screen = first.shows(ASKS);
@@ -37,14 +37,14 @@ fn killed_at_the_prompt_and_in_a_call_the_interview_goes_on_and_ends_in_a_file()
     assert!(screen.contains("Agent: Is ordering required?"), "{screen}");
     first.kill_9();
 
-    let id = desk.thread();
-    let second = Terminal::open(&desk);
+    let id = workdir.thread();
+    let second = Terminal::open(&workdir);
     second.shows(PROMPT);
     second.types(&format!("resume {}", &id[..23]));
     let screen = second.shows(ASKS);
     assert!(screen.contains("Agent: Is ordering required?"), "{screen}");
     assert_eq!(
-        desk.asked("initial"),
+        workdir.asked("initial"),
         1,
         "nobody paid for the question again"
     );
@@ -52,7 +52,7 @@ fn killed_at_the_prompt_and_in_a_call_the_interview_goes_on_and_ends_in_a_file()
     // The model's call ends the process.
     second.until_gone();
 
-    let third = Terminal::open(&desk);
+    let third = Terminal::open(&workdir);
     third.shows(PROMPT);
     third.types(&format!("resume {id}"));
     let screen = third.shows(ASKS);
@@ -77,10 +77,11 @@ fn killed_at_the_prompt_and_in_a_call_the_interview_goes_on_and_ends_in_a_file()
     third.until_gone();
 
     assert!(
-        desk.result()
+        workdir
+            .result()
             .contains("  - checked: `b.txt:1` says \"We have one machine\"\n")
     );
-    let asked = ["initial", "followup", "final"].map(|label| desk.asked(label));
+    let asked = ["initial", "followup", "final"].map(|label| workdir.asked(label));
     assert_eq!(
         asked,
         [1, 3, 1],
@@ -90,15 +91,15 @@ fn killed_at_the_prompt_and_in_a_call_the_interview_goes_on_and_ends_in_a_file()
 
 #[test]
 fn ctrl_c_keeps_the_thread_and_says_how_to_go_on() {
-    let desk = Desk::scripted(&json!([
+    let workdir = Workdir::scripted(&json!([
         {"at": "initial", "timeout": true},
         {"at": "initial", "text": "Is ordering required?"}
     ]));
-    let terminal = Terminal::open(&desk);
+    let terminal = Terminal::open(&workdir);
     terminal.shows(PROMPT);
     terminal.types("analyze --query \"Choose a queue\" --inputs ./notes");
     let begun = Instant::now();
-    while desk.asked("initial") == 0 {
+    while workdir.asked("initial") == 0 {
         assert!(begun.elapsed() < PATIENCE, "{}", terminal.screen());
         std::thread::sleep(LOOK);
     }
@@ -108,7 +109,7 @@ fn ctrl_c_keeps_the_thread_and_says_how_to_go_on() {
         screen.contains("the thread is kept; continue with `archie resume"),
         "{screen}"
     );
-    terminal.types(&format!("resume {}", desk.thread()));
+    terminal.types(&format!("resume {}", workdir.thread()));
     let screen = terminal.shows(ASKS);
     assert!(screen.contains("Agent: Is ordering required?"), "{screen}");
     // Leaving a question leaves it open.
@@ -119,8 +120,8 @@ fn ctrl_c_keeps_the_thread_and_says_how_to_go_on() {
 
 #[test]
 fn commands_and_threads_are_completed_and_a_line_may_go_on() {
-    let desk = Desk::scripted(&json!([{"at": "initial", "text": "Is ordering required?"}]));
-    desk.run(
+    let workdir = Workdir::scripted(&json!([{"at": "initial", "text": "Is ordering required?"}]));
+    workdir.run(
         &[
             "analyze",
             "--query",
@@ -130,8 +131,8 @@ fn commands_and_threads_are_completed_and_a_line_may_go_on() {
         ],
         "",
     );
-    let id = desk.thread();
-    let terminal = Terminal::open(&desk);
+    let id = workdir.thread();
+    let terminal = Terminal::open(&workdir);
     terminal.shows(PROMPT);
     terminal
         .tmux()
@@ -158,8 +159,8 @@ fn commands_and_threads_are_completed_and_a_line_may_go_on() {
 
 #[test]
 fn a_yes_to_an_unseen_item_displays_it_page_by_page_and_asks() {
-    let (desk, id, ..) = crate::approvals::with_many_recipients();
-    let terminal = Terminal::open(&desk);
+    let (workdir, id, ..) = crate::approvals::with_many_recipients();
+    let terminal = Terminal::open(&workdir);
     terminal.shows(PROMPT);
     terminal.types(&format!("inbox {id} accept"));
     terminal.shows("q: stop --");
@@ -178,12 +179,12 @@ fn a_yes_to_an_unseen_item_displays_it_page_by_page_and_asks() {
     assert!(screen.contains("Line 99 of the draft."), "{screen}");
     terminal.types("n");
     terminal.shows(PROMPT);
-    assert!(crate::mail::sent(&desk).is_empty());
+    assert!(crate::mail::sent(&workdir).is_empty());
     // Now it was displayed.
     terminal.types(&format!("inbox {id} accept"));
     let screen = terminal.shows(PROMPT);
     assert!(screen.contains("sent 1 message"), "{screen}");
-    assert_eq!(crate::mail::sent(&desk).len(), 1);
+    assert_eq!(crate::mail::sent(&workdir).len(), 1);
 }
 
 /// A model server that breaks its first stream in the middle of a word, and then answers.
@@ -240,9 +241,9 @@ fn whole() -> String {
 
 #[test]
 fn after_a_stream_that_broke_the_whole_answer_is_on_a_line_of_its_own() {
-    let desk =
-        Desk::with_model("openai:breaking").with_environment("OPENAI_BASE_URL", &breaking_server());
-    let terminal = Terminal::open(&desk);
+    let workdir = Workdir::with_model("openai:breaking")
+        .with_environment("OPENAI_BASE_URL", &breaking_server());
+    let terminal = Terminal::open(&workdir);
     terminal.shows(PROMPT);
     terminal.types("analyze --query \"Choose a queue\" --inputs ./notes");
     let screen = terminal.shows(ASKS);

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::kit::Desk;
+use crate::kit::Workdir;
 
 /// A terminal of its own, with a program in it.
 pub(crate) struct Terminal {
@@ -12,17 +12,17 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    pub(crate) fn open(desk: &Desk) -> Self {
-        let program = desk.command();
+    pub(crate) fn open(workdir: &Workdir) -> Self {
+        let program = workdir.command();
         let program = program.get_program().to_str().unwrap().to_owned();
-        Self::open_with(desk, &[&program])
+        Self::open_with(workdir, &[&program])
     }
 
     /// With another program, as the person of this desk would start it.
-    pub(crate) fn open_with(desk: &Desk, program: &[&str]) -> Self {
-        let socket = desk.path("tmux").display().to_string();
+    pub(crate) fn open_with(workdir: &Workdir, program: &[&str]) -> Self {
+        let socket = workdir.path("tmux").display().to_string();
         let terminal = Self { socket };
-        let person = desk.command();
+        let person = workdir.command();
         let variables = person.get_envs().filter_map(|(name, value)| {
             let (name, value) = (name.to_str()?, value?.to_str()?);
             Some(format!("{name}={value}"))
@@ -39,7 +39,7 @@ impl Terminal {
             HEIGHT,
             "-c",
         ]);
-        start.arg(desk.path(""));
+        start.arg(workdir.path(""));
         start.args(["env", "TERM=screen-256color"]);
         start.args(variables).args(program);
         assert!(start.status().unwrap().success());
@@ -166,14 +166,14 @@ pub(crate) struct Recording {
 }
 
 /// Runs lines of a shell in a terminal that grants programs everything a terminal can grant; `archie` is the program.
-pub(crate) fn record(desk: &Desk, script: &str) -> Recording {
-    let program = desk.command();
+pub(crate) fn record(workdir: &Workdir, script: &str) -> Recording {
+    let program = workdir.command();
     let program = program.get_program().to_str().unwrap().to_owned();
     let lines = format!(
         "archie() {{ {program} \"$@\"; }}\nwhile [ ! -e go ]; do sleep 0.02; done\n{script}\necho\necho {END}\nwhile :; do sleep 1; done\n"
     );
-    fs::write(desk.path("script.sh"), lines).unwrap();
-    let terminal = Terminal::open_with(desk, &["sh", "script.sh"]);
+    fs::write(workdir.path("script.sh"), lines).unwrap();
+    let terminal = Terminal::open_with(workdir, &["sh", "script.sh"]);
     let tmux = |args: &[&str]| {
         let output = terminal.tmux().args(args).output().unwrap();
         assert!(output.status.success(), "{args:?}: {output:?}");
@@ -184,14 +184,14 @@ pub(crate) fn record(desk: &Desk, script: &str) -> Recording {
     tmux(&["set", "-g", "automatic-rename", "off"]);
     tmux(&["set", "-g", "allow-passthrough", "on"]);
     tmux(&["set", "-g", "history-limit", "100000"]);
-    let raw = desk.path("raw");
+    let raw = workdir.path("raw");
     tmux(&["pipe-pane", &format!("cat >'{}'", raw.display())]);
     let state = || {
         let modes = "#{pane_title}|#{window_name}|#{alternate_on}|#{cursor_flag}|#{insert_flag}|#{keypad_flag}|#{keypad_cursor_flag}|#{mouse_any_flag}|#{origin_flag}|#{wrap_flag}|#{scroll_region_upper}|#{scroll_region_lower}|#{pane_tabs}";
         tmux(&["display", "-p", modes]) + &tmux(&["list-buffers"])
     };
     let before = state();
-    fs::write(desk.path("go"), "").unwrap();
+    fs::write(workdir.path("go"), "").unwrap();
     let begun = Instant::now();
     let raw = loop {
         let bytes = fs::read(&raw).unwrap_or_default();

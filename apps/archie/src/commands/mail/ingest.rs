@@ -6,7 +6,7 @@ use archie_agent::clock::now;
 use archie_agent::state_of;
 use archie_email_assistant::NAME;
 use archie_email_assistant::email::{Email, address, parse_gmail};
-use archie_email_assistant::mailbox::{Mailbox, Mailboxes, Which};
+use archie_email_assistant::mailbox::{MailQuery, Mailbox, Mailboxes};
 use archie_email_assistant::state::{Classification, MailState, MailStateUpdate};
 use serde_json::json;
 use superstep::checkpoint::{Metadata, Status, ThreadQuery, ThreadRow};
@@ -28,7 +28,7 @@ pub struct Ingest {
     /// Only mails to this address.
     pub email: Option<String>,
     /// Which.
-    pub which: Which,
+    pub which: MailQuery,
     /// Begin anew with mails that have a thread.
     pub rerun: bool,
     /// Also mails that are from the account itself, or that somebody has answered.
@@ -37,13 +37,13 @@ pub struct Ingest {
 
 /// What became of a mail.
 #[derive(Debug, Clone)]
-pub struct Came {
+pub struct IngestedMail {
     /// The mail.
     pub email: Email,
     /// Its thread.
     pub thread: String,
     /// How it stands.
-    pub stands: Stands,
+    pub stands: IngestStatus,
     /// What it was taken for.
     pub decision: Option<Classification>,
     /// What it asks.
@@ -63,7 +63,7 @@ pub struct Ask {
 
 /// How a mail stands after it was taken in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stands {
+pub enum IngestStatus {
     /// It was worked on now.
     Worked,
     /// It had been taken in before.
@@ -80,8 +80,8 @@ impl Ingest {
         &self,
         app: &App,
         mailboxes: &Mailboxes,
-        mut tell: impl FnMut(&Came),
-    ) -> anyhow::Result<Vec<Came>> {
+        mut tell: impl FnMut(&IngestedMail),
+    ) -> anyhow::Result<Vec<IngestedMail>> {
         let mailbox = mailboxes.get(&self.source)?;
         let mut came = Vec::new();
         for one in self.recover(app).await? {
@@ -106,7 +106,7 @@ impl Ingest {
 
     /// Recovers threads of this mailbox whose process died. The mailbox may list their mails no more: one that was killed
     /// between marking its mail as read and committing that would otherwise stay `running`.
-    async fn recover(&self, app: &App) -> anyhow::Result<Vec<Came>> {
+    async fn recover(&self, app: &App) -> anyhow::Result<Vec<IngestedMail>> {
         if app.settings.engine != Engine::Local {
             // The cluster recovers its threads itself.
             return Ok(Vec::new());
@@ -164,7 +164,7 @@ impl Ingest {
         Ok(mails)
     }
 
-    async fn take(&self, app: &App, email: Email) -> anyhow::Result<Came> {
+    async fn take(&self, app: &App, email: Email) -> anyhow::Result<IngestedMail> {
         let agent = app.agent(NAME)?;
         let (id, known) = self.thread_of(app, &email).await?;
         let title: String = email.subject.chars().take(80).collect();
@@ -174,9 +174,9 @@ impl Ingest {
         let is_elsewhere = known == Some(Status::Running) && is_running_here(app, thread.id());
         let running = RunningMark::set(app, thread.id());
         let stands = match known {
-            Some(Status::Idle) => Stands::Known,
-            Some(Status::Paused) if !thread.questions().await?.is_empty() => Stands::Known,
-            Some(_) if is_elsewhere => Stands::Elsewhere,
+            Some(Status::Idle) => IngestStatus::Known,
+            Some(Status::Paused) if !thread.questions().await?.is_empty() => IngestStatus::Known,
+            Some(_) if is_elsewhere => IngestStatus::Elsewhere,
             // Its process died, perhaps right behind an answer, or something failed that may be mended.
             Some(_) => rest_of(thread.recover_or_resume().await),
             None => {
@@ -196,11 +196,11 @@ impl Ingest {
         app: &App,
         thread: &Arc<dyn AnyThread>,
         email: Email,
-        stands: Stands,
-    ) -> anyhow::Result<Came> {
+        stands: IngestStatus,
+    ) -> anyhow::Result<IngestedMail> {
         let state: Option<MailState> = state_of(&**thread).await.ok();
         let id = thread.id();
-        Ok(Came {
+        Ok(IngestedMail {
             decision: state.and_then(|state| state.classification_decision),
             asks: asks(app, id).await?,
             email,
@@ -259,15 +259,15 @@ pub(super) async fn is_known_by_message_id(app: &App, email: &Email) -> anyhow::
     Ok(stored.is_none_or(|state| email.is_same(&parse_gmail(&state.email_input))))
 }
 
-fn rest_of(rest: Result<RunResult, DriveError>) -> Stands {
+fn rest_of(rest: Result<RunResult, DriveError>) -> IngestStatus {
     match rest.map(|rest| rest.outcome) {
-        Ok(Outcome::Finished | Outcome::Paused(_)) => Stands::Worked,
+        Ok(Outcome::Finished | Outcome::Paused(_)) => IngestStatus::Worked,
         Ok(Outcome::Failed(failures)) => {
             let why = failures.first().map(|failure| failure.message.clone());
-            Stands::Failed(why.unwrap_or_default())
+            IngestStatus::Failed(why.unwrap_or_default())
         }
-        Ok(other) => Stands::Failed(format!("it ended early ({other:?})")),
-        Err(error) => Stands::Failed(format!("{:#}", anyhow::Error::from(error))),
+        Ok(other) => IngestStatus::Failed(format!("it ended early ({other:?})")),
+        Err(error) => IngestStatus::Failed(format!("{:#}", anyhow::Error::from(error))),
     }
 }
 

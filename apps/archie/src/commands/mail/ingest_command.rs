@@ -2,10 +2,10 @@
 
 use archie_agent::clock::seconds;
 use archie_agent::{Exit, Terminal};
-use archie_email_assistant::mailbox::{Mailboxes, Which};
+use archie_email_assistant::mailbox::{MailQuery, Mailboxes};
 use serde_json::{Value as Json, json};
 
-use super::ingest::{Came, Ingest, Stands};
+use super::ingest::{Ingest, IngestStatus, IngestedMail};
 use super::timer::Timer;
 use super::{IngestArgs, title};
 use crate::app::App;
@@ -57,7 +57,7 @@ async fn ingest_once(
         source: Mailboxes::canonical(&args.source),
         model: app.settings.model()?.to_owned(),
         email: args.email.clone(),
-        which: Which {
+        which: MailQuery {
             since,
             include_read: args.include_read,
         },
@@ -65,8 +65,8 @@ async fn ingest_once(
         skip_filters: args.skip_filters,
     };
     // Again and again, what is known is no news.
-    let is_news = |came: &Came| {
-        let is_old = matches!(came.stands, Stands::Known | Stands::Elsewhere);
+    let is_news = |came: &IngestedMail| {
+        let is_old = matches!(came.stands, IngestStatus::Known | IngestStatus::Elsewhere);
         args.every.is_none() || !is_old
     };
     let came = ingest
@@ -96,7 +96,7 @@ async fn ingest_once(
     }
     let failed = came
         .iter()
-        .filter(|came| matches!(came.stands, Stands::Failed(_)))
+        .filter(|came| matches!(came.stands, IngestStatus::Failed(_)))
         .count();
     if failed > 0 {
         terminal.aside(&format!(
@@ -107,7 +107,7 @@ async fn ingest_once(
     Ok(Exit::Done)
 }
 
-fn line(came: &Came) -> String {
+fn line(came: &IngestedMail) -> String {
     let decision = came.decision.map_or("?", |decision| decision.word());
     let mut line = format!("{decision:<8}\"{}\"", title(&came.email));
     for ask in &came.asks {
@@ -118,15 +118,15 @@ fn line(came: &Came) -> String {
         line.push_str(&format!(" → inbox {}{action}", ask.short_id));
     }
     match &came.stands {
-        Stands::Worked => {}
-        Stands::Known => line.push_str("  (taken in before)"),
-        Stands::Elsewhere => line.push_str("  (another process works on it)"),
-        Stands::Failed(why) => line.push_str(&format!("  failed: {why}")),
+        IngestStatus::Worked => {}
+        IngestStatus::Known => line.push_str("  (taken in before)"),
+        IngestStatus::Elsewhere => line.push_str("  (another process works on it)"),
+        IngestStatus::Failed(why) => line.push_str(&format!("  failed: {why}")),
     }
     line
 }
 
-fn came_json(came: &Came) -> Json {
+fn came_json(came: &IngestedMail) -> Json {
     let asks: Vec<_> = came
         .asks
         .iter()
@@ -138,8 +138,8 @@ fn came_json(came: &Came) -> Json {
         "from": came.email.from,
         "classification": came.decision,
         "asks": asks,
-        "known": came.stands == Stands::Known,
-        "failed": match &came.stands { Stands::Failed(why) => json!(why), _ => Json::Null },
+        "known": came.stands == IngestStatus::Known,
+        "failed": match &came.stands { IngestStatus::Failed(why) => json!(why), _ => Json::Null },
     })
 }
 

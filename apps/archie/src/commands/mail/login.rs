@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use archie_agent::{Exit, Terminal, private_file};
 use archie_email_assistant::google::{ClientId, base_url, exchange};
-use archie_email_assistant::mailbox::{Access, Place, write_private};
+use archie_email_assistant::mailbox::{Access, ImapAddress, write_private};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
@@ -35,7 +35,7 @@ fn own_folder(folder: &Path) -> anyhow::Result<()> {
 }
 
 fn imap(args: &LoginArgs, home: &Path, terminal: &dyn Terminal) -> anyhow::Result<Exit> {
-    let place = Place::parse(&args.what)?;
+    let place = ImapAddress::parse(&args.what)?;
     let smtp = args
         .smtp
         .clone()

@@ -20,11 +20,11 @@ use clap::{Args, Subcommand};
 
 use crate::app::App;
 use crate::cli::interval::interval;
-pub use ingest::{Came, Ingest};
+pub use ingest::{Ingest, IngestedMail};
 pub use ingest_command::handle_ingest;
 use login::login;
 use memory::handle_memory;
-pub use time_machine::{Again, time_machine};
+pub use time_machine::{ReclassifiedMail, time_machine};
 use time_machine_command::handle_time_machine;
 pub use tones::handle_tones;
 

@@ -2,7 +2,7 @@
 
 use archie_agent::state_of;
 use archie_email_assistant::email::Email;
-use archie_email_assistant::mailbox::{Mailboxes, Which};
+use archie_email_assistant::mailbox::{MailQuery, Mailboxes};
 use archie_email_assistant::state::{Classification, MailState};
 use archie_email_assistant::{NAME, classify};
 
@@ -11,7 +11,7 @@ use crate::app::App;
 
 /// A mail, then and now.
 #[derive(Debug, Clone)]
-pub struct Again {
+pub struct ReclassifiedMail {
     /// The mail.
     pub email: Email,
     /// What it was taken for then; none if it was never taken in.
@@ -22,7 +22,7 @@ pub struct Again {
     pub reasoning: String,
 }
 
-impl Again {
+impl ReclassifiedMail {
     /// Whether today's memory decides otherwise.
     pub fn is_changed(&self) -> bool {
         self.then.is_some_and(|then| then != self.now)
@@ -34,14 +34,14 @@ pub async fn time_machine(
     app: &App,
     mailboxes: &Mailboxes,
     source: &str,
-    which: &Which,
+    which: &MailQuery,
     model: &str,
-) -> anyhow::Result<Vec<Again>> {
+) -> anyhow::Result<Vec<ReclassifiedMail>> {
     let (deps, model) = (app.deps(), app.models.get(model)?);
     let mut again = Vec::new();
     for email in mailboxes.get(source)?.list(which).await? {
         let classified = classify(&email, &deps, &*model).await?;
-        again.push(Again {
+        again.push(ReclassifiedMail {
             then: before(app, &email).await?,
             now: classified.classification,
             reasoning: classified.reasoning,

@@ -2,10 +2,10 @@
 
 use archie_agent::clock::seconds;
 use archie_agent::{Exit, Terminal};
-use archie_email_assistant::mailbox::{Mailboxes, Which};
+use archie_email_assistant::mailbox::{MailQuery, Mailboxes};
 use serde_json::{Value as Json, json};
 
-use super::time_machine::{Again, time_machine};
+use super::time_machine::{ReclassifiedMail, time_machine};
 use super::{TimeMachineArgs, title};
 use crate::app::App;
 
@@ -15,7 +15,7 @@ pub(super) async fn handle_time_machine(
     mailboxes: &Mailboxes,
     terminal: &dyn Terminal,
 ) -> anyhow::Result<Exit> {
-    let which = Which {
+    let which = MailQuery {
         since: Some(seconds().saturating_sub(args.days * 86_400) as i64),
         include_read: true,
     };
@@ -43,7 +43,7 @@ pub(super) async fn handle_time_machine(
     Ok(Exit::Done)
 }
 
-fn again_json(again: &Again) -> Json {
+fn again_json(again: &ReclassifiedMail) -> Json {
     json!({
         "subject": again.email.subject,
         "from": again.email.from,

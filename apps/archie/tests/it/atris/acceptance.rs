@@ -6,24 +6,24 @@ use serde_json::{Value as Json, json};
 use superstep_conformance::services;
 
 use super::server::{self, Server, ServerReply, track};
-use crate::kit::{Desk, Ran};
+use crate::kit::{Ran, Workdir};
 
 const TRENDING: &str = "What are the trending tracks on Audius?";
 
 /// A desk whose Audius is behind these servers.
-fn desk(servers: &[&Server], replies: &Json) -> Desk {
-    let desk = Desk::scripted(replies);
-    point(&desk, servers);
-    desk
+fn workdir(servers: &[&Server], replies: &Json) -> Workdir {
+    let workdir = Workdir::scripted(replies);
+    point(&workdir, servers);
+    workdir
 }
 
-fn point(desk: &Desk, servers: &[&Server]) {
+fn point(workdir: &Workdir, servers: &[&Server]) {
     let hosts: Vec<String> = servers.iter().map(|server| server.host()).collect();
     let mut args = vec!["api", "add", "audius", "--name", "audius"];
     hosts
         .iter()
         .for_each(|host| args.extend(["--allow-host", host]));
-    let ran = desk.run(&args, "");
+    let ran = workdir.run(&args, "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
 }
 
@@ -35,8 +35,8 @@ fn ok(ran: &Ran) -> String {
 #[test]
 fn the_trending_question_is_answered_and_shows_what_each_node_wrote() {
     let server = Server::start(server::audius);
-    let desk = desk(&[&server], &json!([]));
-    let out = ok(&desk.run(&["atris", TRENDING, "--debug"], ""));
+    let workdir = workdir(&[&server], &json!([]));
+    let out = ok(&workdir.run(&["atris", TRENDING, "--debug"], ""));
     let lines: Vec<&str> = out.lines().collect();
     assert!(
         lines[0].starts_with("extract_category_node")
@@ -66,28 +66,28 @@ fn the_trending_question_is_answered_and_shows_what_each_node_wrote() {
 #[test]
 fn a_missing_value_is_asked_for_in_the_terminal() {
     let server = Server::start(server::audius);
-    let desk = desk(&[&server], &json!([]));
-    let out = ok(&desk.run(&["atris", "Show track"], "D7KyD\n"));
+    let workdir = workdir(&[&server], &json!([]));
+    let out = ok(&workdir.run(&["atris", "Show track"], "D7KyD\n"));
     assert!(
         out.contains("track_id?") && out.contains("\"Track 1\" by Artist 1"),
         "{out}"
     );
-    let left = desk.run(&["atris", "Show track"], "");
+    let left = workdir.run(&["atris", "Show track"], "");
     assert_eq!(left.code(), Some(3), "{left:?}");
-    let inbox = desk.json(&["inbox", "--json"]);
+    let inbox = workdir.json(&["inbox", "--json"]);
     assert_eq!(
         (&inbox[0]["kind"], &inbox[0]["request"]["parameter"]),
         (&json!("missing_value"), &json!("track_id"))
     );
-    let ran = desk.run(&["resume", inbox[0]["thread"].as_str().unwrap()], "D7KyD\n");
+    let ran = workdir.run(&["resume", inbox[0]["thread"].as_str().unwrap()], "D7KyD\n");
     assert!(ok(&ran).contains("\"Track 1\" by Artist 1"), "{ran:?}");
 }
 
 #[test]
 fn json_is_the_result_and_nothing_else() {
     let server = Server::start(server::audius);
-    let desk = desk(&[&server], &json!([]));
-    let told = desk.json(&["atris", TRENDING, "--json"]);
+    let workdir = workdir(&[&server], &json!([]));
+    let told = workdir.json(&["atris", TRENDING, "--json"]);
     assert_eq!(
         (&told["bestApi"], &told["selectedHost"]),
         (&json!("trending_tracks"), &json!(server.host()))
@@ -103,17 +103,17 @@ fn json_is_the_result_and_nothing_else() {
 fn a_thread_remembers_the_host_and_counts_its_errors() {
     let down = Server::start(|_| ServerReply::Json(503, json!({})));
     let good = Server::start(server::audius);
-    let desk = desk(&[&down, &good], &json!([]));
-    let thread = desk.json(&["atris", TRENDING, "--json"])["thread"]
+    let workdir = workdir(&[&down, &good], &json!([]));
+    let thread = workdir.json(&["atris", TRENDING, "--json"])["thread"]
         .as_str()
         .unwrap()
         .to_owned();
     for _ in 0..6 {
-        let ran = desk.run(&["atris", "newest tips", "--thread", &thread], "");
+        let ran = workdir.run(&["atris", "newest tips", "--thread", &thread], "");
         assert_eq!(ran.code(), Some(1), "{ran:?}");
     }
     assert_eq!(down.got().len(), 1, "it was asked once and never again");
-    let told = desk.json(&["atris", TRENDING, "--thread", &thread, "--json"]);
+    let told = workdir.json(&["atris", TRENDING, "--thread", &thread, "--json"]);
     assert_eq!(
         told["errors"],
         json!([{ "node": "execute_request_node", "error": "the server answered 500: out of order", "count": 6, "often": true }])
@@ -124,8 +124,8 @@ fn a_thread_remembers_the_host_and_counts_its_errors() {
 #[test]
 fn a_write_waits_in_the_inbox_until_somebody_says_yes() {
     let server = Server::start(server::audius);
-    let desk = desk(&[&server], &json!([]));
-    let left = desk.run(&["atris", "favorite track D7KyD user_id=nlGNe"], "");
+    let workdir = workdir(&[&server], &json!([]));
+    let left = workdir.run(&["atris", "favorite track D7KyD user_id=nlGNe"], "");
     assert_eq!((left.code(), server.writes()), (Some(3), 0), "{left:?}");
     assert!(
         left.out().contains(&format!(
@@ -134,13 +134,13 @@ fn a_write_waits_in_the_inbox_until_somebody_says_yes() {
         )),
         "{left:?}"
     );
-    let ran = desk.run(&["inbox", &desk.items()[0], "accept"], "");
+    let ran = workdir.run(&["inbox", &workdir.items()[0], "accept"], "");
     assert!(ok(&ran).contains("answered"), "{ran:?}");
     assert_eq!(
         server.lines(),
         ["POST /v1/tracks/D7KyD/favorites?user_id=nlGNe"]
     );
-    let ran = desk.run(&["resume", &desk.thread()], "");
+    let ran = workdir.run(&["resume", &workdir.thread()], "");
     assert!(ok(&ran).contains("Favorite Track"), "{ran:?}");
     assert_eq!(server.writes(), 1);
 }
@@ -148,14 +148,17 @@ fn a_write_waits_in_the_inbox_until_somebody_says_yes() {
 #[test]
 fn what_was_answered_once_is_answered_offline() {
     let server = Server::start(server::audius);
-    let desk = desk(&[&server], &json!([]));
-    let online = ok(&desk.run(&["atris", TRENDING], ""));
+    let workdir = workdir(&[&server], &json!([]));
+    let online = ok(&workdir.run(&["atris", TRENDING], ""));
     let asked = server.got().len();
-    assert_eq!(ok(&desk.run(&["atris", TRENDING, "--offline"], "")), online);
-    let other = desk.run(&["atris", "newest tips", "--offline"], "");
+    assert_eq!(
+        ok(&workdir.run(&["atris", TRENDING, "--offline"], "")),
+        online
+    );
+    let other = workdir.run(&["atris", "newest tips", "--offline"], "");
     assert_eq!(other.code(), Some(1), "{other:?}");
     assert!(other.out().contains("offline"), "{other:?}");
-    let write = desk.run(
+    let write = workdir.run(
         &["atris", "favorite track D7KyD user_id=nlGNe", "--offline"],
         "accept\n",
     );
@@ -178,8 +181,8 @@ fn a_watch_says_what_came_and_what_went_also_after_it_was_left() {
             )
         }
     });
-    let desk = desk(&[&server], &json!([]));
-    let ran = desk.run(
+    let workdir = workdir(&[&server], &json!([]));
+    let ran = workdir.run(
         &[
             "atris", "watch", TRENDING, "--every", "50ms", "--looks", "2",
         ],
@@ -194,11 +197,11 @@ fn a_watch_says_what_came_and_what_went_also_after_it_was_left() {
         out.contains("\n+ Track 11 (D7Ky11)\n- Track 1 (D7Ky1)\n"),
         "{out}"
     );
-    let id = desk.thread();
+    let id = workdir.thread();
     // The deadline passed while nobody was there.
-    let ran = desk.run(&["atris", "watch", "--resume", &id, "--looks", "1"], "");
+    let ran = workdir.run(&["atris", "watch", "--resume", &id, "--looks", "1"], "");
     assert_eq!(ok(&ran), "+ Track 12 (D7Ky12)\n- Track 2 (D7Ky2)\n");
-    let ran = desk.run(&["resume", &id], "stop\n");
+    let ran = workdir.run(&["resume", &id], "stop\n");
     assert!(ok(&ran).contains("stopped after 3 looks"), "{ran:?}");
     assert_eq!(server.got().len(), 3);
 }
@@ -206,16 +209,16 @@ fn a_watch_says_what_came_and_what_went_also_after_it_was_left() {
 #[test]
 fn an_api_is_added_asked_shown_and_removed() {
     let server = Server::start(|_| ServerReply::Json(200, json!([{ "id": 7, "name": "Rex" }])));
-    let desk = Desk::scripted(&json!([]));
+    let workdir = Workdir::scripted(&json!([]));
     let document = "openapi: 3.0.3\ninfo: {title: Pets}\nservers: [{url: 'https://pets.example.com/v1'}]\npaths:\n  /pets:\n    get: {operationId: listPets, summary: List all pets, tags: [pets]}\n";
-    fs::write(desk.path("pets.yaml"), document).unwrap();
-    let refused = desk.run(&["api", "add", "pets.yaml", "--name", "pets"], "");
+    fs::write(workdir.path("pets.yaml"), document).unwrap();
+    let refused = workdir.run(&["api", "add", "pets.yaml", "--name", "pets"], "");
     assert_eq!(
         refused.code(),
         Some(1),
         "nobody allowed the host: {refused:?}"
     );
-    ok(&desk.run(
+    ok(&workdir.run(
         &[
             "api",
             "add",
@@ -227,23 +230,25 @@ fn an_api_is_added_asked_shown_and_removed() {
         ],
         "",
     ));
-    let out = ok(&desk.run(&["atris", "--api", "pets", "list all pets"], ""));
+    let out = ok(&workdir.run(&["atris", "--api", "pets", "list all pets"], ""));
     assert_eq!(out, "List all pets (1):\n1. Rex (7)\n");
     assert_eq!(
         server.got()[0].path,
         "/v1/pets?limit=10".trim_end_matches("?limit=10")
     );
-    assert!(ok(&desk.run(&["api", "show", "pets"], "")).contains("GET    /pets  List all pets"));
+    assert!(ok(&workdir.run(&["api", "show", "pets"], "")).contains("GET    /pets  List all pets"));
     assert_eq!(
-        desk.json(&["api", "list", "--json"])
+        workdir
+            .json(&["api", "list", "--json"])
             .as_array()
             .unwrap()
             .len(),
         2
     );
-    ok(&desk.run(&["api", "remove", "pets"], ""));
+    ok(&workdir.run(&["api", "remove", "pets"], ""));
     assert_eq!(
-        desk.json(&["api", "list", "--json"])
+        workdir
+            .json(&["api", "list", "--json"])
             .as_array()
             .unwrap()
             .len(),
@@ -254,7 +259,7 @@ fn an_api_is_added_asked_shown_and_removed() {
 #[test]
 fn hostile_documents_are_not_added_and_nothing_is_fetched() {
     let trap = Server::start(|_| ServerReply::Json(200, json!({})));
-    let desk = Desk::scripted(&json!([]));
+    let workdir = Workdir::scripted(&json!([]));
     let paths = json!({ "/a": { "get": {} } });
     let with_server = |url: &str| {
         json!({ "openapi": "3.0.0", "paths": paths, "servers": [{ "url": url }] }).to_string()
@@ -272,11 +277,11 @@ fn hostile_documents_are_not_added_and_nothing_is_fetched() {
         ("long.json", " ".repeat(50 * 1024 * 1024)),
     ];
     for (name, text) in &cases {
-        fs::write(desk.path(name), text).unwrap();
-        let ran = desk.run(&["api", "add", name, "--name", "evil"], "y\n");
+        fs::write(workdir.path(name), text).unwrap();
+        let ran = workdir.run(&["api", "add", name, "--name", "evil"], "y\n");
         assert_eq!(ran.code(), Some(1), "{name}: {ran:?}");
     }
-    let fetched = desk.run(
+    let fetched = workdir.run(
         &[
             "api",
             "add",
@@ -288,7 +293,8 @@ fn hostile_documents_are_not_added_and_nothing_is_fetched() {
     );
     assert_eq!(fetched.code(), Some(1), "{fetched:?}");
     assert_eq!(
-        desk.json(&["api", "list", "--json"])
+        workdir
+            .json(&["api", "list", "--json"])
             .as_array()
             .unwrap()
             .len(),
@@ -304,16 +310,16 @@ fn a_program_that_is_killed_in_a_model_call_goes_on_and_pays_for_one_more() {
         { "at": "extract_params_node", "kill": true },
         { "at": "extract_params_node", "json": { "track_id": "" } }
     ]);
-    let desk = desk(&[&server], &replies);
-    let ran = desk.run(
+    let workdir = workdir(&[&server], &replies);
+    let ran = workdir.run(
         &["atris", "please show me that one track I liked so much"],
         "",
     );
     assert_eq!(ran.code(), None, "{ran:?}");
-    let ran = desk.run(&["resume", &desk.thread()], "D7KyD\n");
+    let ran = workdir.run(&["resume", &workdir.thread()], "D7KyD\n");
     assert!(ok(&ran).contains("\"Track 1\" by Artist 1"), "{ran:?}");
     assert_eq!(
-        (desk.asked("extract_params_node"), server.got().len()),
+        (workdir.asked("extract_params_node"), server.got().len()),
         (2, 1)
     );
 }
@@ -321,10 +327,10 @@ fn a_program_that_is_killed_in_a_model_call_goes_on_and_pays_for_one_more() {
 #[test]
 fn a_small_real_model_chooses_from_lists_and_whatever_it_chooses_is_a_call_or_a_question() {
     let server = Server::start(server::audius);
-    let desk = Desk::with_model("openai:smollm2-135m")
+    let workdir = Workdir::with_model("openai:smollm2-135m")
         .with_environment("OPENAI_BASE_URL", &services::url("model"));
-    point(&desk, &[&server]);
-    let out = ok(&desk.run(&["atris", TRENDING], ""));
+    point(&workdir, &[&server]);
+    let out = ok(&workdir.run(&["atris", TRENDING], ""));
     assert!(
         out.starts_with("Here are the top 10 trending tracks:"),
         "by rule, without the model: {out}"
@@ -334,9 +340,9 @@ fn a_small_real_model_chooses_from_lists_and_whatever_it_chooses_is_a_call_or_a_
         "who supports whom with money",
         "what did listeners like lately",
     ] {
-        let ran = desk.run(&["atris", question, "--json"], "");
+        let ran = workdir.run(&["atris", question, "--json"], "");
         assert!([Some(0), Some(1), Some(3)].contains(&ran.code()), "{ran:?}");
-        let shown = desk.json(&["show", &desk.thread(), "--json"]);
+        let shown = workdir.json(&["show", &workdir.thread(), "--json"]);
         let has_ended = shown["values"]["query"].is_null();
         let asks = shown["questions"][0]["kind"] == "missing_value";
         assert!(has_ended || asks, "{question}: {shown}");

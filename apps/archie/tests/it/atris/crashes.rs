@@ -10,8 +10,8 @@ use archie::app::App;
 use archie::commands::atris::watch::{WatchArgs, watch_with};
 use archie::session::Session;
 use archie_agent::{Agent, Exit, state_of};
-use archie_atris::connector::{Answer, Connector, Fault, Http, SystemNames, Vetted, Wire};
-use archie_atris::shelf::{Shelf, audius};
+use archie_atris::catalogue_store::{CatalogueStore, audius};
+use archie_atris::connector::{Answer, Connector, Fault, Http, SystemNames, Transport, VettedCall};
 use archie_atris::state::AtrisState;
 use archie_atris::watch::{self, Look, WatchState};
 use archie_atris::{Options, agent_with};
@@ -54,7 +54,10 @@ impl World {
         let memory = Arc::new(sqlite.clone());
         let mut catalogue = audius();
         catalogue.hosts = vec![self.server.url()];
-        Shelf::new(memory.clone()).put(&catalogue).await.unwrap();
+        CatalogueStore::new(memory.clone())
+            .put(&catalogue)
+            .await
+            .unwrap();
         let store = Mortal::new(Arc::new(sqlite), fate.clone());
         let home = App::over(settings(self.folder.path()), store, memory.clone(), AGENTS).unwrap();
         let model = deaths::model(self.folder.path(), fate, &replies());
@@ -134,7 +137,7 @@ impl World {
 }
 
 fn options(fate: &Arc<Fate>) -> Options {
-    let wire = DeadlyWire {
+    let wire = DeadlyTransport {
         http: Http::default(),
         fate: fate.clone(),
     };
@@ -144,13 +147,13 @@ fn options(fate: &Arc<Fate>) -> Options {
     }
 }
 
-struct DeadlyWire {
+struct DeadlyTransport {
     http: Http,
     fate: Arc<Fate>,
 }
 
-impl Wire for DeadlyWire {
-    fn send(&self, vetted: Vetted) -> BoxFuture<'_, Result<Answer, Fault>> {
+impl Transport for DeadlyTransport {
+    fn send(&self, vetted: VettedCall) -> BoxFuture<'_, Result<Answer, Fault>> {
         Box::pin(async move {
             self.fate.point().await;
             let answer = self.http.send(vetted).await;

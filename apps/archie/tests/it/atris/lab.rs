@@ -7,7 +7,7 @@ use archie::agents::AGENTS;
 use archie::app::App;
 use archie_agent::state_of;
 use archie_atris::catalogue::Catalogue;
-use archie_atris::shelf::{Shelf, audius};
+use archie_atris::catalogue_store::{CatalogueStore, audius};
 use archie_atris::state::AtrisState;
 use serde_json::{Value as Json, json};
 use superstep::AnyThread;
@@ -23,7 +23,7 @@ pub(crate) const MODEL: &str = "script:test";
 
 pub(crate) struct Lab {
     pub(crate) home: App,
-    pub(crate) shelf: Shelf,
+    pub(crate) catalogue_store: CatalogueStore,
     pub(crate) llm: String,
 }
 
@@ -33,7 +33,7 @@ impl Lab {
         let lab = Self::empty();
         let mut catalogue = audius();
         catalogue.hosts = servers.iter().map(|server| server.url()).collect();
-        lab.shelf.put(&catalogue).await.unwrap();
+        lab.catalogue_store.put(&catalogue).await.unwrap();
         lab
     }
 
@@ -48,7 +48,7 @@ impl Lab {
         .unwrap();
         Self {
             home,
-            shelf: Shelf::new(memory),
+            catalogue_store: CatalogueStore::new(memory),
             llm: "none".to_owned(),
         }
     }
@@ -60,7 +60,7 @@ impl Lab {
     }
 
     pub(crate) async fn put(&self, catalogue: &Catalogue) {
-        self.shelf.put(catalogue).await.unwrap();
+        self.catalogue_store.put(catalogue).await.unwrap();
     }
 
     pub(crate) fn thread(&self, id: &str) -> Arc<dyn AnyThread> {

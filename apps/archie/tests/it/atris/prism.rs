@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use archie_atris::shelf::audius;
+use archie_atris::catalogue_store::audius;
 use free_ports::free_port;
 use superstep::Outcome;
 

@@ -194,7 +194,7 @@ async fn a_yes_to_a_call_is_none_to_the_same_call_elsewhere() {
     let mut tried = 0;
     for _ in 0..6 {
         let elsewhere = Server::start(server::audius);
-        let mut catalogue = lab.shelf.find("audius").await.unwrap().unwrap();
+        let mut catalogue = lab.catalogue_store.find("audius").await.unwrap().unwrap();
         catalogue.hosts = vec![elsewhere.url()];
         lab.put(&catalogue).await;
         let outcome = lab.reply("t", json!({ "type": "accept" })).await;
@@ -457,7 +457,7 @@ async fn a_secret_goes_to_its_own_host_and_into_nothing_that_is_kept() {
     let first = Server::start(|_| ServerReply::Json(503, json!({})));
     let second = Server::start(server::audius);
     let lab = Lab::new(&[&first, &second]).await;
-    let mut catalogue = lab.shelf.find("audius").await.unwrap().unwrap();
+    let mut catalogue = lab.catalogue_store.find("audius").await.unwrap().unwrap();
     catalogue.key = Some(archie_atris::catalogue::Key {
         variable: "PATH".to_owned(),
         header: "authorization".to_owned(),

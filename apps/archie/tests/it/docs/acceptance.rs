@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value as Json, json};
 
 use super::kit::{replies, repository, scores};
-use crate::kit::Desk;
+use crate::kit::Workdir;
 
 /// All seven agents; two of them as in the acceptance, the others good enough at once.
 fn all_agents() -> Json {
@@ -26,19 +26,19 @@ const OTHERS: [&str; 5] = [
     "security-analyzer",
 ];
 
-fn desk(replies: &Json) -> Desk {
-    let desk = Desk::scripted(replies);
-    repository(&desk.path(""));
-    desk
+fn workdir(replies: &Json) -> Workdir {
+    let workdir = Workdir::scripted(replies);
+    repository(&workdir.path(""));
+    workdir
 }
 
-fn page(desk: &Desk, name: &str) -> String {
-    fs::read_to_string(desk.path("repo/.arch-docs").join(name))
+fn page(workdir: &Workdir, name: &str) -> String {
+    fs::read_to_string(workdir.path("repo/.arch-docs").join(name))
         .unwrap_or_else(|_| panic!("{name} is missing"))
 }
 
-fn calls(desk: &Desk) -> usize {
-    fs::read_to_string(desk.path("ledger"))
+fn calls(workdir: &Workdir) -> usize {
+    fs::read_to_string(workdir.path("ledger"))
         .unwrap_or_default()
         .lines()
         .count()
@@ -54,14 +54,14 @@ const TWO: [&str; 6] = [
 ];
 
 /// A repository and a script for two agents, and what to type.
-pub(crate) fn two_agents() -> (Desk, [&'static str; 6]) {
-    (desk(&all_agents()), TWO)
+pub(crate) fn two_agents() -> (Workdir, [&'static str; 6]) {
+    (workdir(&all_agents()), TWO)
 }
 
 #[test]
 fn the_acceptance_scenario() {
-    let desk = desk(&all_agents());
-    let ran = desk.run(&TWO, "");
+    let workdir = workdir(&all_agents());
+    let ran = workdir.run(&TWO, "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     let out = ran.out();
     assert!(out.contains("shop: 6 files in 2 directories"), "{out}");
@@ -78,7 +78,7 @@ fn the_acceptance_scenario() {
         out.contains("10 model calls, 1000 tokens in, 200 out"),
         "{out}"
     );
-    let structure = page(&desk, "file-structure.md");
+    let structure = page(&workdir, "file-structure.md");
     assert!(structure.starts_with("# File Structure\n"), "{structure}");
     assert!(
         structure.contains("Text 2 about `Cart` in [`src/cart.rs`](../src/cart.rs)."),
@@ -88,15 +88,15 @@ fn the_acceptance_scenario() {
         structure.contains("6 files in 2 directories"),
         "{structure}"
     );
-    assert!(page(&desk, "dependency-analyzer.md").contains("| `serde` | 1.0 | normal | 1 |"));
-    let index = page(&desk, "index.md");
+    assert!(page(&workdir, "dependency-analyzer.md").contains("| `serde` | 1.0 | normal | 1 |"));
+    let index = page(&workdir, "index.md");
     assert!(
         index.contains(
             "| [file-structure](file-structure.md) | Analyzed 6 files in 2 directories | 0.85 |"
         ),
         "{index}"
     );
-    let manifest: Json = serde_json::from_str(&page(&desk, "manifest.json")).unwrap();
+    let manifest: Json = serde_json::from_str(&page(&workdir, "manifest.json")).unwrap();
     let result = &manifest["agents"]["file-structure"]["result"];
     assert_eq!(result["confidence"], 0.85);
     assert_eq!(result["warnings"].as_array().unwrap().len(), 2, "{result}");
@@ -104,9 +104,9 @@ fn the_acceptance_scenario() {
 
 #[test]
 fn c9_archie_trace_shows_the_names_of_the_brief() {
-    let desk = desk(&all_agents());
-    assert_eq!(desk.run(&TWO, "").code(), Some(0));
-    let shown = desk.run(&["trace", &desk.thread()], "").out();
+    let workdir = workdir(&all_agents());
+    assert_eq!(workdir.run(&TWO, "").code(), Some(0));
+    let shown = workdir.run(&["trace", &workdir.thread()], "").out();
     let of = |agent: &str, parts: &[&str]| -> Vec<String> {
         let parts = parts.iter().map(|part| format!("{agent}-{part}"));
         let begin = ["ExecuteAgents".to_owned(), format!("Agent-{agent}")];
@@ -148,8 +148,8 @@ fn c9_archie_trace_shows_the_names_of_the_brief() {
 
 #[test]
 fn c10_all_seven_agents_work_side_by_side_and_every_page_is_there() {
-    let desk = desk(&all_agents());
-    let ran = desk.run(&["docs", "repo"], "");
+    let workdir = workdir(&all_agents());
+    let ran = workdir.run(&["docs", "repo"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     for (agent, title) in [
         ("file-structure", "File Structure"),
@@ -160,10 +160,10 @@ fn c10_all_seven_agents_work_side_by_side_and_every_page_is_there() {
         ("pattern-analyzer", "Patterns"),
         ("security-analyzer", "Security"),
     ] {
-        let text = page(&desk, &format!("{agent}.md"));
+        let text = page(&workdir, &format!("{agent}.md"));
         assert!(text.starts_with(&format!("# {title}\n")), "{text}");
     }
-    let view = page(&desk, "index.html");
+    let view = page(&workdir, "index.html");
     for outside in ["http://", "https://", "<script", "src="] {
         assert!(
             !view.contains(outside),
@@ -174,7 +174,7 @@ fn c10_all_seven_agents_work_side_by_side_and_every_page_is_there() {
         view.contains("href=\"#file-structure\"")
             && view.contains("<section id=\"security-analyzer\">")
     );
-    links_lead_somewhere(&desk.path("repo/.arch-docs"));
+    links_lead_somewhere(&workdir.path("repo/.arch-docs"));
 }
 
 /// Every relative link of every page leads to a file.
@@ -202,15 +202,15 @@ fn links_lead_somewhere(folder: &Path) {
 
 #[test]
 fn a_second_run_without_changes_asks_nothing_and_writes_nothing() {
-    let desk = desk(&all_agents());
-    desk.run(&["docs", "repo"], "");
+    let workdir = workdir(&all_agents());
+    workdir.run(&["docs", "repo"], "");
     let before = (
-        calls(&desk),
-        page(&desk, "index.html"),
-        page(&desk, "manifest.json"),
+        calls(&workdir),
+        page(&workdir, "index.html"),
+        page(&workdir, "manifest.json"),
     );
     for args in [&["docs", "repo"][..], &["docs", "repo", "--incremental"]] {
-        let ran = desk.run(args, "");
+        let ran = workdir.run(args, "");
         assert_eq!(ran.code(), Some(0), "{ran:?}");
         assert!(
             ran.out().contains("nothing has changed") && ran.out().contains("0 model calls"),
@@ -219,14 +219,18 @@ fn a_second_run_without_changes_asks_nothing_and_writes_nothing() {
     }
     assert_eq!(
         (
-            calls(&desk),
-            page(&desk, "index.html"),
-            page(&desk, "manifest.json")
+            calls(&workdir),
+            page(&workdir, "index.html"),
+            page(&workdir, "manifest.json")
         ),
         before
     );
     assert_eq!(
-        desk.json(&["threads", "--json"]).as_array().unwrap().len(),
+        workdir
+            .json(&["threads", "--json"])
+            .as_array()
+            .unwrap()
+            .len(),
         1
     );
 }
@@ -238,12 +242,12 @@ fn one_changed_file_redoes_only_what_depends_on_it() {
         .iter()
         .flat_map(|agent| replies(agent, &[90], &[]));
     all.as_array_mut().unwrap().extend(more);
-    let desk = desk(&all);
-    desk.run(&["docs", "repo"], "");
-    let before = calls(&desk);
+    let workdir = workdir(&all);
+    workdir.run(&["docs", "repo"], "");
+    let before = calls(&workdir);
     let manifest = "[package]\nname = \"shop\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[dependencies]\nserde = \"1.0\"\nlibc = \"0.2\"\n";
-    fs::write(desk.path("repo/Cargo.toml"), manifest).unwrap();
-    let check = desk.run(&["docs", "repo", "--check"], "");
+    fs::write(workdir.path("repo/Cargo.toml"), manifest).unwrap();
+    let check = workdir.run(&["docs", "repo", "--check"], "");
     assert_eq!(check.code(), Some(1), "{check:?}");
     assert!(
         check
@@ -252,13 +256,16 @@ fn one_changed_file_redoes_only_what_depends_on_it() {
         "{check:?}"
     );
     assert_eq!(check.out().matches("stale:").count(), 1, "{check:?}");
-    let structure = page(&desk, "file-structure.md");
-    let ran = desk.run(&["docs", "repo", "--incremental"], "");
+    let structure = page(&workdir, "file-structure.md");
+    let ran = workdir.run(&["docs", "repo", "--incremental"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    assert_eq!(calls(&desk) - before, 2, "one agent, a text and a score");
-    assert!(page(&desk, "dependency-analyzer.md").contains("`libc`"));
-    assert_eq!(page(&desk, "file-structure.md"), structure);
-    assert_eq!(desk.run(&["docs", "repo", "--check"], "").code(), Some(0));
+    assert_eq!(calls(&workdir) - before, 2, "one agent, a text and a score");
+    assert!(page(&workdir, "dependency-analyzer.md").contains("`libc`"));
+    assert_eq!(page(&workdir, "file-structure.md"), structure);
+    assert_eq!(
+        workdir.run(&["docs", "repo", "--check"], "").code(),
+        Some(0)
+    );
 }
 
 #[test]
@@ -268,13 +275,13 @@ fn a_changed_source_file_redoes_the_agents_that_read_of_it_and_no_others() {
         let more = replies(agent, &[90], &[]);
         all.as_array_mut().unwrap().extend(more);
     }
-    let desk = desk(&all);
-    desk.run(&["docs", "repo"], "");
-    let cart = desk.path("repo/src/cart.rs");
+    let workdir = workdir(&all);
+    workdir.run(&["docs", "repo"], "");
+    let cart = workdir.path("repo/src/cart.rs");
     let text = fs::read_to_string(&cart).unwrap();
     let stale = |text: &str| -> Vec<String> {
         fs::write(&cart, text).unwrap();
-        let check = desk.json(&["docs", "repo", "--check", "--json"]);
+        let check = workdir.json(&["docs", "repo", "--check", "--json"]);
         let stale = check["stale"].as_array().unwrap().iter();
         stale
             .map(|stale| stale["agent"].as_str().unwrap().to_owned())
@@ -288,11 +295,11 @@ fn a_changed_source_file_redoes_the_agents_that_read_of_it_and_no_others() {
         "pattern-analyzer",
     ];
     assert_eq!(stale(&grown), describe_it);
-    let before = calls(&desk);
-    let ran = desk.run(&["docs", "repo", "--incremental"], "");
+    let before = calls(&workdir);
+    let ran = workdir.run(&["docs", "repo", "--incremental"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    assert_eq!(calls(&desk) - before, 2 * describe_it.len());
-    assert!(page(&desk, "schema-analyzer.md").contains("Voucher"));
+    assert_eq!(calls(&workdir) - before, 2 * describe_it.len());
+    assert!(page(&workdir, "schema-analyzer.md").contains("Voucher"));
     assert!(stale(&grown).is_empty());
 }
 
@@ -301,37 +308,37 @@ fn what_the_budget_ended_is_said_and_made_by_the_next_run() {
     let mut all = replies("file-structure", &[90], &[]);
     // The first run has a text and no score.
     all.insert(0, all[0].clone());
-    let desk = desk(&all.into());
+    let workdir = workdir(&all.into());
     let one = ["docs", "repo", "--agents", "file-structure"];
-    let ran = desk.run(&[&["--budget", "1c"], &one[..]].concat(), "stop\n");
+    let ran = workdir.run(&[&["--budget", "1c"], &one[..]].concat(), "stop\n");
     assert_eq!(ran.code(), Some(4), "{ran:?}");
     assert!(ran.out().contains("stopped at the budget"), "{ran:?}");
-    let check = desk.run(&[&one[..], &["--check"]].concat(), "");
+    let check = workdir.run(&[&one[..], &["--check"]].concat(), "");
     assert_eq!(check.code(), Some(1), "{check:?}");
     let stale = "stale: file-structure: the budget ended it";
     assert!(check.out().contains(stale), "{check:?}");
-    let ran = desk.run(&one, "");
+    let ran = workdir.run(&one, "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    let check = desk.run(&[&one[..], &["--check"]].concat(), "");
+    let check = workdir.run(&[&one[..], &["--check"]].concat(), "");
     assert_eq!(check.code(), Some(0), "{check:?}");
 }
 
 #[test]
 fn check_tells_of_what_a_text_says_that_is_no_longer_so() {
-    let desk = desk(&all_agents());
-    desk.run(&["docs", "repo", "--agents", "dependency-analyzer"], "");
-    let fresh = desk.run(
+    let workdir = workdir(&all_agents());
+    workdir.run(&["docs", "repo", "--agents", "dependency-analyzer"], "");
+    let fresh = workdir.run(
         &["docs", "repo", "--agents", "dependency-analyzer", "--check"],
         "",
     );
     assert_eq!(fresh.code(), Some(0), "{fresh:?}");
     // Its text names src/main.rs.
     fs::rename(
-        desk.path("repo/src/main.rs"),
-        desk.path("repo/src/start.rs"),
+        workdir.path("repo/src/main.rs"),
+        workdir.path("repo/src/start.rs"),
     )
     .unwrap();
-    let stale = desk.run(
+    let stale = workdir.run(
         &["docs", "repo", "--agents", "dependency-analyzer", "--check"],
         "",
     );
@@ -341,17 +348,21 @@ fn check_tells_of_what_a_text_says_that_is_no_longer_so() {
         "{stale:?}"
     );
     fs::rename(
-        desk.path("repo/src/start.rs"),
-        desk.path("repo/src/main.rs"),
+        workdir.path("repo/src/start.rs"),
+        workdir.path("repo/src/main.rs"),
     )
     .unwrap();
-    fs::write(desk.path("repo/.arch-docs/dependency-analyzer.md"), "mine").unwrap();
-    let edited = desk.run(
+    fs::write(
+        workdir.path("repo/.arch-docs/dependency-analyzer.md"),
+        "mine",
+    )
+    .unwrap();
+    let edited = workdir.run(
         &["docs", "repo", "--agents", "dependency-analyzer", "--check"],
         "",
     );
     assert!(edited.out().contains("its page was edited"), "{edited:?}");
-    let missing = desk.json(&[
+    let missing = workdir.json(&[
         "docs",
         "repo",
         "--agents",
@@ -364,8 +375,8 @@ fn check_tells_of_what_a_text_says_that_is_no_longer_so() {
 
 #[test]
 fn since_a_commit_only_what_differs_is_made() {
-    let desk = desk(&replies("dependency-analyzer", &[90], &[]).into());
-    let repo = desk.path("repo");
+    let workdir = workdir(&replies("dependency-analyzer", &[90], &[]).into());
+    let repo = workdir.path("repo");
     let git = |args: &[&str]| {
         let done = std::process::Command::new("git")
             .arg("-C")
@@ -379,20 +390,20 @@ fn since_a_commit_only_what_differs_is_made() {
     git(&["init", "-q"]);
     git(&["add", "."]);
     git(&["commit", "-qm", "first"]);
-    let ran = desk.run(&["docs", "repo", "--since", "HEAD"], "");
+    let ran = workdir.run(&["docs", "repo", "--since", "HEAD"], "");
     assert!(ran.out().contains("nothing has changed"), "{ran:?}");
     let manifest = fs::read_to_string(repo.join("Cargo.toml")).unwrap() + "libc = \"0.2\"\n";
     fs::write(repo.join("Cargo.toml"), manifest).unwrap();
-    let ran = desk.run(&["docs", "repo", "--since", "HEAD"], "");
+    let ran = workdir.run(&["docs", "repo", "--since", "HEAD"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    assert_eq!(calls(&desk), 2);
-    let bad = desk.run(&["docs", "repo", "--since", "nowhere"], "");
+    assert_eq!(calls(&workdir), 2);
+    let bad = workdir.run(&["docs", "repo", "--since", "nowhere"], "");
     assert_eq!(bad.code(), Some(1));
     assert!(bad.err().contains("git knows no `nowhere`"), "{bad:?}");
 }
 
 /// A script whose process dies in the first refinement, and what to type.
-pub(crate) fn killed_in_a_refinement() -> (Desk, [&'static str; 6]) {
+pub(crate) fn killed_in_a_refinement() -> (Workdir, [&'static str; 6]) {
     let mut all = all_agents();
     let at = all
         .as_array()
@@ -404,15 +415,15 @@ pub(crate) fn killed_in_a_refinement() -> (Desk, [&'static str; 6]) {
         at,
         json!({ "at": "file-structure-Refinement-1", "kill": true }),
     );
-    (desk(&all), TWO)
+    (workdir(&all), TWO)
 }
 
 #[test]
 fn killed_in_a_refinement_it_repeats_only_that_call() {
-    let (desk, args) = killed_in_a_refinement();
-    let ran = desk.run(&args, "");
+    let (workdir, args) = killed_in_a_refinement();
+    let ran = workdir.run(&args, "");
     assert_eq!(ran.code(), None, "{ran:?}");
-    let ran = desk.run(&["resume", &desk.thread()], "");
+    let ran = workdir.run(&["resume", &workdir.thread()], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     assert!(ran.out().contains("62 → Q4 → 74 → Q3 → 85"), "{ran:?}");
     let again: Vec<usize> = [
@@ -422,15 +433,15 @@ fn killed_in_a_refinement_it_repeats_only_that_call() {
         "dependency-analyzer-InitialAnalysis",
     ]
     .iter()
-    .map(|label| desk.asked(label))
+    .map(|label| workdir.asked(label))
     .collect();
     assert_eq!(again, [1, 2, 1, 1]);
 }
 
 #[test]
 fn at_the_limit_it_warns_and_gives_the_best() {
-    let desk = desk(&replies("file-structure", &[62, 85, 91, 70], &[4, 3, 3]).into());
-    let ran = desk.run(
+    let workdir = workdir(&replies("file-structure", &[62, 85, 91, 70], &[4, 3, 3]).into());
+    let ran = workdir.run(
         &[
             "docs",
             "repo",
@@ -460,9 +471,9 @@ fn at_the_limit_it_warns_and_gives_the_best() {
 fn c12_at_the_gate_a_person_adds_a_question_and_leaves_and_comes_back() {
     let mut all = replies("file-structure", &[62, 85], &[3]);
     all[3]["expect"] = json!("What of mine?");
-    let desk = desk(&all.into());
+    let workdir = workdir(&all.into());
     let args = ["docs", "repo", "--agents", "file-structure", "--gate"];
-    let ran = desk.run(&args, "");
+    let ran = workdir.run(&args, "");
     assert_eq!(ran.code(), Some(3), "{ran:?}");
     assert!(
         ran.out()
@@ -470,9 +481,9 @@ fn c12_at_the_gate_a_person_adds_a_question_and_leaves_and_comes_back() {
         "{ran:?}"
     );
     assert!(ran.out().contains("  3. Round 1, question 3?"), "{ran:?}");
-    let inbox = desk.json(&["inbox", "--json"]);
+    let inbox = workdir.json(&["inbox", "--json"]);
     assert_eq!(inbox[0]["kind"], "gate", "{inbox}");
-    let ran = desk.run(&["resume", &desk.thread()], "add What of mine?\n");
+    let ran = workdir.run(&["resume", &workdir.thread()], "add What of mine?\n");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     assert!(ran.out().contains("62 → Q4 → 85 ✓"), "{ran:?}");
 }
@@ -489,39 +500,39 @@ fn c12_questions_go_to_the_agent_whose_subject_they_are() {
     all.extend(replies("dependency-analyzer", &[85], &[]));
     all.push(json!({ "at": "dependency-analyzer-Refinement-1", "expect": "which version of each dependency is used", "text": "`serde` 1.0 is used." }));
     all.push(json!({ "at": "dependency-analyzer-EvaluateClarity", "json": scores(95) }));
-    let desk = desk(&all.into());
+    let workdir = workdir(&all.into());
     let mut args = TWO.to_vec();
     args.push("--share-questions");
-    let ran = desk.run(&args, "");
+    let ran = workdir.run(&args, "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     assert!(
         ran.out()
             .contains("dependency-analyzer  85 → Q1 → 95 ✓ 1 iteration"),
         "{ran:?}"
     );
-    assert!(page(&desk, "dependency-analyzer.md").contains("`serde` 1.0 is used."));
+    assert!(page(&workdir, "dependency-analyzer.md").contains("`serde` 1.0 is used."));
 }
 
 #[test]
 fn c12_thresholds_are_learned_from_what_an_agent_usually_comes_to() {
     // What is asked is the same each time, and so is what a script says to it.
     let all = replies("flow-analyzer", &[72], &[]);
-    let desk = desk(&all.into());
+    let workdir = workdir(&all.into());
     let base = ["docs", "repo", "--agents", "flow-analyzer", "--force"];
     for _ in 0..3 {
         let mut args = base.to_vec();
         args.push("--no-self-questioning");
-        assert_eq!(desk.run(&args, "").code(), Some(0));
+        assert_eq!(workdir.run(&args, "").code(), Some(0));
     }
     let mut args = base.to_vec();
     args.push("--learn-threshold");
-    let ran = desk.run(&args, "");
+    let ran = workdir.run(&args, "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     assert!(
         ran.out().contains("flow-analyzer  72 ✓ 0 iterations"),
         "72 is what it usually comes to: {ran:?}"
     );
-    let manifest: Json = serde_json::from_str(&page(&desk, "manifest.json")).unwrap();
+    let manifest: Json = serde_json::from_str(&page(&workdir, "manifest.json")).unwrap();
     assert_eq!(
         manifest["agents"]["flow-analyzer"]["history"]
             .as_array()
@@ -540,15 +551,15 @@ fn a_failed_agent_keeps_what_the_others_have_and_goes_on_alone() {
     let mut all = replies("dependency-analyzer", &[91], &[]);
     all.push(json!({ "at": "file-structure-InitialAnalysis", "error": { "status": 400, "why": "no credit" } }));
     all.extend(replies("file-structure", &[90], &[]));
-    let desk = desk(&all.into());
-    let ran = desk.run(&TWO, "");
+    let workdir = workdir(&all.into());
+    let ran = workdir.run(&TWO, "");
     assert_eq!(ran.code(), Some(1), "{ran:?}");
     assert!(
         ran.err().contains("no credit") && ran.err().contains("archie resume"),
         "{ran:?}"
     );
-    let ran = desk.run(&["resume", &desk.thread()], "");
+    let ran = workdir.run(&["resume", &workdir.thread()], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    assert_eq!(desk.asked("dependency-analyzer-InitialAnalysis"), 1);
-    assert_eq!(desk.asked("dependency-analyzer-EvaluateClarity"), 1);
+    assert_eq!(workdir.asked("dependency-analyzer-InitialAnalysis"), 1);
+    assert_eq!(workdir.asked("dependency-analyzer-EvaluateClarity"), 1);
 }

@@ -10,7 +10,7 @@ use archie_docs::state::{
     AgentContext, AgentResult, AgentWorkflowConfig, AgentWorkflowState, AgentWorkflowStateUpdate,
 };
 use archie_docs::workflow::{self, BaseAgentWorkflow, RunnableConfig, execute};
-use archie_docs::{Desk, Prompts, writers};
+use archie_docs::{DocsDeps, Prompts, writers};
 use serde_json::{Value as Json, json};
 use superstep::{InterruptId, Memory, Outcome, Runtime};
 use superstep_llm::Script;
@@ -84,7 +84,7 @@ fn usage() -> Json {
 /// One agent at work.
 pub(crate) struct Bench {
     folder: tempfile::TempDir,
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) deps: Arc<DocsDeps>,
     pub(crate) script: Arc<Script>,
     pub(crate) runtime: Runtime,
 }
@@ -102,7 +102,7 @@ impl Bench {
         let script = Arc::new(Script::parse("test", &text).unwrap());
         let models = Arc::new(ModelRegistry::default());
         models.put(MODEL, script.clone());
-        let desk = Desk {
+        let deps = DocsDeps {
             models,
             scans: Arc::new(Scans::default()),
             agents,
@@ -111,7 +111,7 @@ impl Bench {
         };
         Self {
             folder,
-            desk: Arc::new(desk),
+            deps: Arc::new(deps),
             script,
             runtime: Runtime::new(Memory::default()),
         }
@@ -126,7 +126,7 @@ impl Bench {
         let options = ScanOptions::default();
         let progress = Arc::new(Progress::default());
         let tree = self
-            .desk
+            .deps
             .scans
             .tree(&root, &options, &progress)
             .await
@@ -148,14 +148,14 @@ impl Bench {
             thread: "t".to_owned(),
             model_name: MODEL.to_owned(),
         };
-        execute(agent, &self.desk, self.context().await, config, &runnable)
+        execute(agent, &self.deps, self.context().await, config, &runnable)
             .await
             .unwrap()
     }
 
     /// The state of the agent's thread.
     pub(crate) async fn state(&self) -> AgentWorkflowState {
-        let graph = workflow::graph(&self.desk).unwrap();
+        let graph = workflow::graph(&self.deps).unwrap();
         let thread = self.runtime.thread(&graph, "t").unwrap();
         thread
             .state()
@@ -176,7 +176,7 @@ impl Bench {
             .model_name(MODEL.to_owned())
             .context(self.context().await)
             .config(config);
-        let graph = workflow::graph(&self.desk).unwrap();
+        let graph = workflow::graph(&self.deps).unwrap();
         let thread = self.runtime.thread(&graph, "t").unwrap();
         thread.start(input).await.unwrap();
         let open = thread.questions().await.unwrap();
@@ -190,7 +190,7 @@ impl Bench {
 
     /// Answers, and goes on to the end.
     pub(crate) async fn answer(&self, question: InterruptId, answer: Json) -> AgentWorkflowState {
-        let graph = workflow::graph(&self.desk).unwrap();
+        let graph = workflow::graph(&self.deps).unwrap();
         let thread = self.runtime.thread(&graph, "t").unwrap();
         let done = thread.answer(question, answer).await.unwrap().unwrap();
         assert_eq!(done.outcome, Outcome::Finished);

@@ -6,14 +6,14 @@ use serde_json::Value as Json;
 use superstep_conformance::services;
 
 use super::kit::repository;
-use crate::kit::Desk;
+use crate::kit::Workdir;
 
 #[test]
 fn the_documentation_works_with_a_small_real_model() {
-    let desk = Desk::with_model("openai:smollm2-135m")
+    let workdir = Workdir::with_model("openai:smollm2-135m")
         .with_environment("OPENAI_BASE_URL", &services::url("model"));
-    repository(&desk.path(""));
-    let ran = desk.run(
+    repository(&workdir.path(""));
+    let ran = workdir.run(
         &[
             "docs",
             "repo",
@@ -36,7 +36,7 @@ fn the_documentation_works_with_a_small_real_model() {
         let is_said = result["warnings"].to_string().contains("Unscored");
         assert!(is_scored || is_said, "{result}");
     }
-    let page = |name: &str| fs::read_to_string(desk.path("repo/.arch-docs").join(name)).unwrap();
+    let page = |name: &str| fs::read_to_string(workdir.path("repo/.arch-docs").join(name)).unwrap();
     assert!(page("dependency-analyzer.md").contains("| `serde` | 1.0 | normal | 1 |"));
     let structure = page("file-structure.md");
     assert!(structure.starts_with("# File Structure\n"), "{structure}");

@@ -11,7 +11,7 @@ use archie_docs::scan::{Progress, ScanOptions, scan};
 use serde_json::{Value as Json, json};
 
 use super::kit::scores;
-use crate::kit::Desk;
+use crate::kit::Workdir;
 
 const AGENTS: [&str; 7] = [
     "file-structure",
@@ -60,7 +60,7 @@ fn files_by_git(root: &Path) -> BTreeSet<String> {
 }
 
 struct Documented {
-    desk: Desk,
+    workdir: Workdir,
     root: PathBuf,
     told: Json,
 }
@@ -68,8 +68,8 @@ struct Documented {
 impl Documented {
     /// Documents a tree with all agents; the pages go elsewhere, so that the tree stays as it is.
     fn new(root: &Path) -> Self {
-        let desk = Desk::scripted(&script(2));
-        let ran = desk.run(
+        let workdir = Workdir::scripted(&script(2));
+        let ran = workdir.run(
             &[
                 "docs",
                 root.to_str().unwrap(),
@@ -84,7 +84,7 @@ impl Documented {
         assert_eq!(ran.code(), Some(0), "{}", ran.err());
         Self {
             told: serde_json::from_str(&ran.out()).unwrap(),
-            desk,
+            workdir,
             root: root.to_owned(),
         }
     }
@@ -120,7 +120,7 @@ impl Documented {
         let mut names = 0;
         for agent in AGENTS {
             let page =
-                fs::read_to_string(self.desk.path("pages").join(format!("{agent}.md"))).unwrap();
+                fs::read_to_string(self.workdir.path("pages").join(format!("{agent}.md"))).unwrap();
             let plain: String = page.split("```").step_by(2).collect();
             for line in plain.lines() {
                 for name in line.split('`').skip(1).step_by(2) {
@@ -148,7 +148,7 @@ impl Documented {
     /// The same again asks nothing; a changed manifest asks one agent.
     fn check_again(&self, manifest: &str, change: impl FnOnce(&str) -> String) {
         let calls = || {
-            let ledger = fs::read_to_string(self.desk.path("ledger")).unwrap();
+            let ledger = fs::read_to_string(self.workdir.path("ledger")).unwrap();
             ledger.lines().count()
         };
         let before = calls();
@@ -160,13 +160,13 @@ impl Documented {
             "--clarity-threshold",
             "60",
         ];
-        let ran = self.desk.run(&args, "");
+        let ran = self.workdir.run(&args, "");
         assert!(ran.out().contains("nothing has changed"), "{ran:?}");
         assert_eq!(calls(), before);
         let path = self.root.join(manifest);
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, change(&text)).unwrap();
-        let ran = self.desk.run(&args, "");
+        let ran = self.workdir.run(&args, "");
         fs::write(&path, text).unwrap();
         assert_eq!(ran.code(), Some(0), "{}", ran.err());
         assert_eq!(calls() - before, 2, "{}", ran.out());
@@ -399,8 +399,8 @@ fn a_typescript_project_is_described_as_it_is() {
 
 #[test]
 fn fifty_thousand_files_are_scanned_in_ten_seconds_and_progress_is_shown() {
-    let desk = Desk::scripted(&json!([]));
-    let root = desk.path("large");
+    let workdir = Workdir::scripted(&json!([]));
+    let root = workdir.path("large");
     for folder in 0..500 {
         let path = root.join(format!("part{}/sub{folder}", folder % 20));
         fs::create_dir_all(&path).unwrap();
@@ -438,7 +438,7 @@ fn fifty_thousand_files_are_scanned_in_ten_seconds_and_progress_is_shown() {
     eprintln!("{} files in {took:?}", tree.files.len());
     assert_eq!((tree.files.len(), tree.directories.len()), (50_000, 520));
     assert!(took.as_secs() < 10, "{took:?}");
-    let ran = desk.run(
+    let ran = workdir.run(
         &["docs", "large", "--check", "--agents", "file-structure"],
         "",
     );

@@ -60,7 +60,7 @@ async fn c1_an_agent_says_only_what_is_its_own() {
 async fn c2_the_state_has_the_names_of_the_brief() {
     let bench = Bench::new(replies(FS, &[62, 85], &[4]));
     bench.execute(FS, config(|_| ())).await;
-    let graph = workflow::graph(&bench.desk).unwrap();
+    let graph = workflow::graph(&bench.deps).unwrap();
     let thread = bench.runtime.thread(&graph, "t").unwrap();
     let values: Json = thread
         .state()
@@ -91,7 +91,7 @@ async fn c2_the_state_has_the_names_of_the_brief() {
 #[test]
 fn c3_the_graph_is_the_one_of_the_brief() {
     let bench = Bench::new(Vec::new());
-    let drawing = workflow::graph(&bench.desk).unwrap().drawing();
+    let drawing = workflow::graph(&bench.deps).unwrap().drawing();
     let edges: BTreeSet<(String, String)> = drawing
         .edges
         .into_iter()
@@ -314,7 +314,7 @@ async fn c8_the_result_has_every_field() {
 async fn c9_the_trace_has_the_names_of_the_brief() {
     let bench = Bench::new(replies(FS, &[62, 85], &[4]));
     bench.execute(FS, config(|_| ())).await;
-    let graph = workflow::graph(&bench.desk).unwrap();
+    let graph = workflow::graph(&bench.deps).unwrap();
     let trace = bench
         .runtime
         .thread(&graph, "t")

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use serde_json::{Value as Json, json};
 
 use super::kit::{ACCOUNT, done, learns, mail, mbox, sends, triage, wants};
-use crate::kit::Desk;
+use crate::kit::Workdir;
 
 fn replies() -> Json {
     json!([
@@ -30,8 +30,8 @@ fn with(mut reply: Json, expect: &str) -> Json {
     reply
 }
 
-fn desk(replies: &Json) -> Desk {
-    let desk = Desk::scripted(replies);
+fn workdir(replies: &Json) -> Workdir {
+    let workdir = Workdir::scripted(replies);
     let mails = [
         mail(
             "digest@x",
@@ -52,13 +52,13 @@ fn desk(replies: &Json) -> Desk {
             "When is the report ready?",
         ),
     ];
-    fs::write(desk.path("mbox"), mbox(&mails)).unwrap();
-    desk
+    fs::write(workdir.path("mbox"), mbox(&mails)).unwrap();
+    workdir
 }
 
 /// A mail whose answer waits for a yes, once it is taken in.
-pub(crate) fn with_one_approval() -> Desk {
-    let desk = Desk::scripted(&json!([
+pub(crate) fn with_one_approval() -> Workdir {
+    let workdir = Workdir::scripted(&json!([
         triage("respond"),
         wants(json!([sends("Friday.")])),
         wants(json!([done()])),
@@ -69,13 +69,13 @@ pub(crate) fn with_one_approval() -> Desk {
         "Q4 report?",
         "When is the report ready?",
     );
-    fs::write(desk.path("mbox"), mbox(&[one])).unwrap();
-    desk
+    fs::write(workdir.path("mbox"), mbox(&[one])).unwrap();
+    workdir
 }
 
 /// What lies in the outbox.
-pub(crate) fn sent(desk: &Desk) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(desk.path("mbox.outbox")) else {
+pub(crate) fn sent(workdir: &Workdir) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(workdir.path("mbox.outbox")) else {
         return Vec::new();
     };
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -88,18 +88,18 @@ pub(crate) fn sent(desk: &Desk) -> Vec<String> {
 const EDIT: [&str; 2] = ["edit", "{\"response_text\":\"Friday noon.\"}"];
 
 /// Shows an item, and changes its draft.
-fn edit(desk: &Desk, item: &str) -> crate::kit::Ran {
-    desk.run(&["inbox", item], "");
-    desk.run(&["inbox", item, EDIT[0], EDIT[1]], "")
+fn edit(workdir: &Workdir, item: &str) -> crate::kit::Ran {
+    workdir.run(&["inbox", item], "");
+    workdir.run(&["inbox", item, EDIT[0], EDIT[1]], "")
 }
 
 #[test]
 fn three_mails_end_as_their_person_wants() {
-    let desk = desk(&replies());
-    let ran = desk.run(&["mail", "ingest", "./mbox"], "");
+    let workdir = workdir(&replies());
+    let ran = workdir.run(&["mail", "ingest", "./mbox"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     let lines: Vec<_> = ran.out().lines().map(str::to_owned).collect();
-    let items = desk.items();
+    let items = workdir.items();
     assert_eq!(
         lines,
         [
@@ -111,7 +111,7 @@ fn three_mails_end_as_their_person_wants() {
             ),
         ]
     );
-    let ran = edit(&desk, &items[1]);
+    let ran = edit(&workdir, &items[1]);
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     let out = ran.out();
     for wanted in [
@@ -123,13 +123,13 @@ fn three_mails_end_as_their_person_wants() {
     ] {
         assert!(out.contains(wanted), "{wanted}: {out}");
     }
-    let ran = desk.run(&["inbox", &items[0], "ignore"], "");
+    let ran = workdir.run(&["inbox", &items[0], "ignore"], "");
     assert!(
         ran.out()
             .contains("triage_preferences +1 line\n  + Leave notices of deployments."),
         "{ran:?}"
     );
-    let mails = sent(&desk);
+    let mails = sent(&workdir);
     assert_eq!(mails.len(), 1);
     let mail = &mails[0];
     for wanted in [
@@ -142,25 +142,25 @@ fn three_mails_end_as_their_person_wants() {
         assert!(mail.contains(wanted), "{wanted}: {mail}");
     }
     // Taken in again, everything is known, and nobody is asked or sent anything.
-    let ran = desk.run(&["mail", "ingest", "./mbox"], "");
+    let ran = workdir.run(&["mail", "ingest", "./mbox"], "");
     assert!(
         ran.out()
             .lines()
             .all(|line| line.ends_with("(taken in before)")),
         "{ran:?}"
     );
-    assert_eq!(sent(&desk).len(), 1);
-    let second = edit(&desk, &items[1]);
+    assert_eq!(sent(&workdir).len(), 1);
+    let second = edit(&workdir, &items[1]);
     assert_eq!(second.code(), Some(1), "{second:?}");
-    let memory = desk.json(&["mail", "memory", "show", "--json"]);
+    let memory = workdir.json(&["mail", "memory", "show", "--json"]);
     assert!(
         memory["response_preferences"]["lines"]
             .to_string()
             .contains("Name a day and a time.")
     );
-    let ran = desk.run(&["mail", "memory", "history", "response"], "");
+    let ran = workdir.run(&["mail", "memory", "history", "response"], "");
     assert!(ran.out().contains("+ Name a day and a time."), "{ran:?}");
-    let ran = desk.run(&["mail", "memory", "revert", "response", "1"], "");
+    let ran = workdir.run(&["mail", "memory", "revert", "response", "1"], "");
     assert!(ran.out().contains("- Name a day and a time."), "{ran:?}");
 }
 
@@ -172,13 +172,13 @@ fn killed_right_behind_the_answer_the_mail_is_sent_once() {
         4,
         json!({ "at": "learn", "expect": "They changed", "kill": true }),
     );
-    let desk = desk(&with_death);
-    desk.run(&["mail", "ingest", "./mbox"], "");
-    let ran = edit(&desk, &desk.items()[1]);
+    let workdir = workdir(&with_death);
+    workdir.run(&["mail", "ingest", "./mbox"], "");
+    let ran = edit(&workdir, &workdir.items()[1]);
     assert_eq!(ran.code(), None, "{ran:?}");
-    let ran = desk.run(&["mail", "ingest", "./mbox"], "");
+    let ran = workdir.run(&["mail", "ingest", "./mbox"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    let mails = sent(&desk);
+    let mails = sent(&workdir);
     assert_eq!(mails.len(), 1);
     assert!(mails[0].contains("Friday noon."));
 }
@@ -191,12 +191,12 @@ fn the_time_machine_sorts_again_and_keeps_and_sends_nothing() {
         with(triage("ignore"), "Deploy finished"),
         with(triage("respond"), "Q4 report?"),
     ]);
-    let desk = desk(&twice);
-    desk.run(&["mail", "ingest", "./mbox"], "");
+    let workdir = workdir(&twice);
+    workdir.run(&["mail", "ingest", "./mbox"], "");
     // What was learned makes it another question.
-    desk.run(&["inbox", &desk.items()[0], "ignore"], "");
-    let before = desk.json(&["threads", "--json"]);
-    let shown = desk.json(&[
+    workdir.run(&["inbox", &workdir.items()[0], "ignore"], "");
+    let before = workdir.json(&["threads", "--json"]);
+    let shown = workdir.json(&[
         "mail",
         "time-machine",
         "./mbox",
@@ -215,30 +215,30 @@ fn the_time_machine_sorts_again_and_keeps_and_sends_nothing() {
         (&changed[0]["then"], &changed[0]["now"]),
         (&json!("notify"), &json!("ignore"))
     );
-    assert_eq!(desk.json(&["threads", "--json"]), before);
-    assert!(sent(&desk).is_empty());
+    assert_eq!(workdir.json(&["threads", "--json"]), before);
+    assert!(sent(&workdir).is_empty());
 }
 
 #[test]
 fn what_is_no_mailbox_is_said() {
-    let desk = desk(&replies());
-    let ran = desk.run(&["mail", "ingest", "./nowhere"], "");
+    let workdir = workdir(&replies());
+    let ran = workdir.run(&["mail", "ingest", "./nowhere"], "");
     assert_eq!(ran.code(), Some(1));
     assert!(ran.err().contains("is not a mailbox"), "{ran:?}");
-    let ran = desk.run(&["mail", "ingest", "gmail:nobody@example.com"], "");
+    let ran = workdir.run(&["mail", "ingest", "gmail:nobody@example.com"], "");
     assert!(ran.err().contains("archie mail login gmail"), "{ran:?}");
 }
 
 #[test]
 fn a_timer_looks_again_outlives_a_kill_and_says_when_it_fails() {
-    let desk = desk(&json!([
+    let workdir = workdir(&json!([
         with(triage("ignore"), "Weekly digest"),
         with(triage("ignore"), "Deploy finished"),
         with(triage("ignore"), "Q4 report?"),
         with(triage("ignore"), "Late"),
     ]));
     let start = || {
-        let mut command = desk.command();
+        let mut command = workdir.command();
         command
             .args(["mail", "ingest", "./mbox", "--every", "1s"])
             .stdout(Stdio::piped())
@@ -253,7 +253,7 @@ fn a_timer_looks_again_outlives_a_kill_and_says_when_it_fails() {
     let late = mail("late@x", "bob@example.com", "Late", "Sorry.");
     let mut file = fs::OpenOptions::new()
         .append(true)
-        .open(desk.path("mbox"))
+        .open(workdir.path("mbox"))
         .unwrap();
     file.write_all(mbox(&[late]).as_bytes()).unwrap();
     assert_eq!(
@@ -263,7 +263,7 @@ fn a_timer_looks_again_outlives_a_kill_and_says_when_it_fails() {
     );
     process.kill().unwrap();
     process.wait().unwrap();
-    fs::rename(desk.path("mbox"), desk.path("gone")).unwrap();
+    fs::rename(workdir.path("mbox"), workdir.path("gone")).unwrap();
     let mut process = start();
     let mut said = BufReader::new(process.stderr.take().unwrap())
         .lines()
@@ -278,26 +278,26 @@ fn a_timer_looks_again_outlives_a_kill_and_says_when_it_fails() {
 
 #[test]
 fn a_fork_with_another_model_goes_on_inside_the_answering_graph() {
-    let desk = with_one_approval();
-    let ran = desk.run(&["mail", "ingest", "./mbox"], "");
+    let workdir = with_one_approval();
+    let ran = workdir.run(&["mail", "ingest", "./mbox"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     let other = json!({ "replies": [
         learns("Be brief."),
         with(wants(json!([sends("Fri.")])), "shorter"),
     ] });
-    fs::write(desk.path("other.json"), other.to_string()).unwrap();
-    let original = desk.thread();
-    let forked = desk
+    fs::write(workdir.path("other.json"), other.to_string()).unwrap();
+    let original = workdir.thread();
+    let forked = workdir
         .command()
         .args(["fork", &original, "--with-model", "script:other.json"])
         .args(["--answer", "response shorter", "--json"])
-        .env("SUPERSTEP_SCRIPT_LEDGER", desk.path("other.ledger"))
+        .env("SUPERSTEP_SCRIPT_LEDGER", workdir.path("other.ledger"))
         .output()
         .unwrap();
     assert!(forked.status.success(), "{forked:?}");
     let forked: Json = serde_json::from_slice(&forked.stdout).unwrap();
     let copy = forked["thread"].as_str().unwrap();
-    let open = desk.json(&["inbox", "--json"]);
+    let open = workdir.json(&["inbox", "--json"]);
     let drafts: Vec<_> = (open.as_array().unwrap().iter())
         .map(|open| {
             (
@@ -309,35 +309,35 @@ fn a_fork_with_another_model_goes_on_inside_the_answering_graph() {
     assert_eq!(drafts.len(), 2, "{open}");
     assert!(drafts.contains(&(&json!(original), &json!("Friday."))));
     assert!(drafts.contains(&(&json!(copy), &json!("Fri."))));
-    assert!(sent(&desk).is_empty());
+    assert!(sent(&workdir).is_empty());
 }
 
 #[test]
 fn a_mail_that_another_process_works_on_is_left_to_it_and_recovered_when_that_dies() {
-    let desk = Desk::scripted(&json!([
+    let workdir = Workdir::scripted(&json!([
         { "at": "triage_router", "timeout": true },
         triage("ignore"),
     ]));
     let one = mail("one@x", "bob@example.com", "Q4 report?", "When?");
-    fs::write(desk.path("mbox"), mbox(&[one])).unwrap();
-    let mut first = desk.command();
+    fs::write(workdir.path("mbox"), mbox(&[one])).unwrap();
+    let mut first = workdir.command();
     first
         .args(["mail", "ingest", "./mbox"])
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let mut first = first.spawn().unwrap();
-    while desk.asked("triage_router") == 0 {
+    while workdir.asked("triage_router") == 0 {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    let second = desk.run(&["mail", "ingest", "./mbox"], "");
+    let second = workdir.run(&["mail", "ingest", "./mbox"], "");
     assert_eq!(second.code(), Some(0), "{second:?}");
     assert!(
         second.out().contains("(another process works on it)"),
         "{second:?}"
     );
-    assert_eq!(desk.asked("triage_router"), 1, "{second:?}");
+    assert_eq!(workdir.asked("triage_router"), 1, "{second:?}");
     first.kill().unwrap();
     first.wait().unwrap();
-    let third = desk.run(&["mail", "ingest", "./mbox"], "");
+    let third = workdir.run(&["mail", "ingest", "./mbox"], "");
     assert_eq!(third.out(), "ignore  \"Q4 report?\"\n", "{third:?}");
 }

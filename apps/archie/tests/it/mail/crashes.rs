@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use archie::app::App;
 use archie_email_assistant::get_memory;
-use archie_email_assistant::mailbox::Local;
+use archie_email_assistant::mailbox::LocalMailbox;
 use archie_email_assistant::memory::Preferences;
 use archie_email_assistant::state::MailState;
 use serde_json::{Value as Json, json};
@@ -26,7 +26,7 @@ fn replies() -> Json {
 }
 
 fn home(world: &World, fate: &Arc<Fate>) -> App {
-    let mailbox = Arc::new(Local::open(&world.mbox()));
+    let mailbox = Arc::new(LocalMailbox::open(&world.mbox()));
     deadly::home(world, mailbox, fate, &replies())
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use archie::app::App;
 use archie_email_assistant::calendar::{Calendar, Event, NotMade};
 use archie_email_assistant::email::Email;
-use archie_email_assistant::mailbox::{Found, Mailbox, NotSent, Outgoing, Sent, Which};
+use archie_email_assistant::mailbox::{MailQuery, Mailbox, NotSent, Outgoing, Sent, SentStatus};
 use serde_json::Value as Json;
 use superstep::checkpoint::BoxFuture;
 use superstep_conformance::mortal::{Fate, Mortal};
@@ -55,7 +55,7 @@ impl Mailbox for Deadly {
         self.mailbox.account()
     }
 
-    fn list<'a>(&'a self, which: &'a Which) -> BoxFuture<'a, anyhow::Result<Vec<Email>>> {
+    fn list<'a>(&'a self, which: &'a MailQuery) -> BoxFuture<'a, anyhow::Result<Vec<Email>>> {
         self.mailbox.list(which)
     }
 
@@ -90,7 +90,7 @@ impl Mailbox for Deadly {
         &'a self,
         mail: &'a Outgoing,
         prepared: Option<&'a str>,
-    ) -> BoxFuture<'a, anyhow::Result<Found>> {
+    ) -> BoxFuture<'a, anyhow::Result<SentStatus>> {
         Box::pin(self.around(self.mailbox.look(mail, prepared)))
     }
 

@@ -4,7 +4,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use archie_email_assistant::memory::{Because, Change, Preferences, update_memory};
+use archie_email_assistant::memory::{Change, ChangeSource, Preferences, update_memory};
 use serde_json::{Value as Json, json};
 use superstep::Outcome;
 use superstep::label::{Label, Labels};
@@ -267,7 +267,7 @@ async fn carried(carrier: &str, order: &Json) -> World {
 }
 
 async fn plant(store: &Arc<dyn superstep::store::Store>, which: Preferences, order: &str) {
-    let because = Because {
+    let because = ChangeSource {
         key: "yesterday".to_owned(),
         source: Source::person("a mail of yesterday"),
         labels: Labels::NONE.with(Label::UNTRUSTED),

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use archie::app::App;
 use archie::cli::settings::Settings;
-use archie::commands::mail::{Came, Ingest};
+use archie::commands::mail::{Ingest, IngestedMail};
 use archie_agent::{Agent, AgentDeps, state_of};
-use archie_email_assistant::mailbox::{Local, Mailbox, Mailboxes};
+use archie_email_assistant::mailbox::{LocalMailbox, Mailbox, Mailboxes};
 use archie_email_assistant::state::MailState;
 use archie_email_assistant::{NAME, agent_with};
 use serde_json::{Value as Json, json};
@@ -59,7 +59,7 @@ impl World {
 
     /// One process over the store in the folder.
     pub(crate) fn home(&self) -> App {
-        let local = Arc::new(Local::open(&self.mbox()));
+        let local = Arc::new(LocalMailbox::open(&self.mbox()));
         self.home_over(local, |sqlite| sqlite)
     }
 
@@ -92,7 +92,7 @@ impl World {
         BOXES.lock().unwrap()[self.folder.path()].clone()
     }
 
-    pub(crate) async fn ingest(&self, home: &App) -> Vec<Came> {
+    pub(crate) async fn ingest(&self, home: &App) -> Vec<IngestedMail> {
         self.ingest_with(home, self.ingest_of()).await
     }
 
@@ -104,7 +104,7 @@ impl World {
         }
     }
 
-    pub(crate) async fn ingest_with(&self, home: &App, ingest: Ingest) -> Vec<Came> {
+    pub(crate) async fn ingest_with(&self, home: &App, ingest: Ingest) -> Vec<IngestedMail> {
         ingest.run(home, &self.mailboxes(), |_| {}).await.unwrap()
     }
 

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use superstep_conformance::services;
 
 use super::kit::{mail, mbox};
-use crate::kit::Desk;
+use crate::kit::Workdir;
 
 /// Eight that want an answer, six to know of, two to ignore.
 const MAILS: [(&str, &str); 16] = [
@@ -60,14 +60,14 @@ const MAILS: [(&str, &str); 16] = [
 
 #[test]
 fn sixteen_mails_and_no_stuck_thread() {
-    let desk = Desk::with_model("openai:smollm2-135m")
+    let workdir = Workdir::with_model("openai:smollm2-135m")
         .with_environment("OPENAI_BASE_URL", &services::url("model"));
     let mails = MAILS.iter().enumerate().map(|(at, (subject, body))| {
         mail(&format!("{at}@x"), "Bob <bob@example.com>", subject, body)
     });
     let mails: Vec<_> = mails.collect();
-    fs::write(desk.path("mbox"), mbox(&mails)).unwrap();
-    let ran = desk.run(&["mail", "ingest", "./mbox", "--json"], "");
+    fs::write(workdir.path("mbox"), mbox(&mails)).unwrap();
+    let ran = workdir.run(&["mail", "ingest", "./mbox", "--json"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     let came: Json = serde_json::from_str(&ran.out()).unwrap();
     let came = came.as_array().unwrap();
@@ -79,12 +79,12 @@ fn sixteen_mails_and_no_stuck_thread() {
             "{mail}"
         );
         let asks = mail["asks"].as_array().unwrap().len();
-        let shown = desk.json(&["show", mail["thread"].as_str().unwrap(), "--json"]);
+        let shown = workdir.json(&["show", mail["thread"].as_str().unwrap(), "--json"]);
         let ended = &shown["values"]["ended"];
         assert!(asks > 0 || ended.is_string(), "stuck: {mail} {shown}");
     }
     assert!(
-        !desk.path("mbox.outbox").exists(),
+        !workdir.path("mbox.outbox").exists(),
         "nothing leaves without a yes"
     );
 }

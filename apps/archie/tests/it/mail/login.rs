@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 use super::kit::{ACCOUNT, triage};
 use super::servers::Emulated;
-use crate::kit::Desk;
+use crate::kit::Workdir;
 use crate::tmux::Terminal;
 
 /// What a browser does when its person clicks on the account: the fields of the form are sent, and we are led back.
@@ -69,7 +69,7 @@ fn part(input: &str, name: &str) -> Option<String> {
 #[tokio::test]
 async fn s19_signing_in_asks_for_little_and_keeps_what_it_got_to_its_owner() {
     let emulated = Emulated::with_mails(1);
-    let desk = Desk::scripted(&json!([triage("ignore")]))
+    let workdir = Workdir::scripted(&json!([triage("ignore")]))
         .with_environment("ARCHIE_GOOGLE_URL", emulated.url())
         .with_environment("ARCHIE_GOOGLE_CLIENT_ID", "archie")
         .with_environment("ARCHIE_GOOGLE_CLIENT_SECRET", "GOCSPX-test")
@@ -77,7 +77,7 @@ async fn s19_signing_in_asks_for_little_and_keeps_what_it_got_to_its_owner() {
             "ARCHIE_GOOGLE_CALLBACK_PORT",
             &emulated.callback.to_string(),
         );
-    let mut command = desk.command();
+    let mut command = workdir.command();
     command
         .args(["mail", "login", "gmail", "--account", ACCOUNT])
         .stdout(Stdio::piped());
@@ -99,18 +99,21 @@ async fn s19_signing_in_asks_for_little_and_keeps_what_it_got_to_its_owner() {
     allow(&url, emulated.url()).await;
     let rest: Vec<_> = lines.map(Result::unwrap).collect();
     assert!(process.wait().unwrap().success(), "{rest:?}");
-    let file = desk.path(&format!("home/mail/google-{ACCOUNT}.json"));
+    let file = workdir.path(&format!("home/mail/google-{ACCOUNT}.json"));
     assert_eq!(
         fs::metadata(&file).unwrap().permissions().mode() & 0o777,
         0o600
     );
     let token = fs::read_to_string(&file).unwrap();
     assert!(token.contains("access_token") && !rest.join("").contains(&token));
-    let ran = desk.run(&["mail", "ingest", &format!("gmail:{ACCOUNT}")], "");
+    let ran = workdir.run(&["mail", "ingest", &format!("gmail:{ACCOUNT}")], "");
     assert!(ran.out().contains("ignore  \"Question 0\""), "{ran:?}");
     let secret: Json = serde_json::from_str(&token).unwrap();
     let secret = secret["access_token"].as_str().unwrap().as_bytes();
-    for entry in fs::read_dir(desk.path("home")).unwrap().map(Result::unwrap) {
+    for entry in fs::read_dir(workdir.path("home"))
+        .unwrap()
+        .map(Result::unwrap)
+    {
         if entry.path().is_file() {
             let bytes = fs::read(entry.path()).unwrap();
             let is_there = bytes.windows(secret.len()).any(|window| window == secret);
@@ -119,7 +122,7 @@ async fn s19_signing_in_asks_for_little_and_keeps_what_it_got_to_its_owner() {
     }
     // Whoever else may read it, we do not.
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-    let ran = desk.run(&["mail", "ingest", &format!("gmail:{ACCOUNT}")], "");
+    let ran = workdir.run(&["mail", "ingest", &format!("gmail:{ACCOUNT}")], "");
     assert!(ran.err().contains("others may read"), "{ran:?}");
 }
 
@@ -133,32 +136,32 @@ const LOGIN: [&str; 5] = [
 
 #[test]
 fn a_piped_password_is_not_repeated() {
-    let desk = Desk::with_model("");
-    let ran = desk.run(&LOGIN, "hunter2-secret\n");
+    let workdir = Workdir::with_model("");
+    let ran = workdir.run(&LOGIN, "hunter2-secret\n");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     assert!(
         !format!("{}{}", ran.out(), ran.err()).contains("hunter2"),
         "{ran:?}"
     );
-    let kept = fs::read_to_string(desk.path("home/mail/imap-bob@127.0.0.1.json")).unwrap();
+    let kept = fs::read_to_string(workdir.path("home/mail/imap-bob@127.0.0.1.json")).unwrap();
     assert!(kept.contains("hunter2-secret"));
     // In a shell whose input is a pipe, too.
     let lines = format!("{}\nhunter2-secret\nexit\n", LOGIN.join(" "));
-    let ran = desk.run(&[], &lines);
+    let ran = workdir.run(&[], &lines);
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     assert!(
         ran.out().contains("kept in") && !ran.out().contains("hunter2"),
         "{ran:?}"
     );
-    let none = desk.run(&LOGIN, "");
+    let none = workdir.run(&LOGIN, "");
     assert_eq!(none.code(), Some(1), "{none:?}");
     assert!(none.err().contains("no password was given"), "{none:?}");
 }
 
 #[test]
 fn a_typed_password_is_neither_shown_nor_kept_in_the_history() {
-    let desk = Desk::with_model("");
-    let terminal = Terminal::open(&desk);
+    let workdir = Workdir::with_model("");
+    let terminal = Terminal::open(&workdir);
     terminal.shows("archie>");
     terminal.types(&LOGIN.join(" "));
     terminal.shows("Password:");
@@ -166,7 +169,7 @@ fn a_typed_password_is_neither_shown_nor_kept_in_the_history() {
     let screen = terminal.shows("archie>");
     assert!(screen.contains("kept in"), "{screen}");
     assert!(!screen.contains("hunter2"), "{screen}");
-    let kept = fs::read_to_string(desk.path("home/mail/imap-bob@127.0.0.1.json")).unwrap();
+    let kept = fs::read_to_string(workdir.path("home/mail/imap-bob@127.0.0.1.json")).unwrap();
     assert!(kept.contains("hunter2-secret"));
     // One that was typed into the command itself is refused, and not remembered.
     terminal.types("mail login imap://bob:hunter2-secret@127.0.0.1 --smtp smtp://127.0.0.1");
@@ -178,7 +181,7 @@ fn a_typed_password_is_neither_shown_nor_kept_in_the_history() {
     terminal.shows("archie>");
     terminal.types("exit");
     terminal.until_gone();
-    let history = fs::read_to_string(desk.path("home/history")).unwrap();
+    let history = fs::read_to_string(workdir.path("home/history")).unwrap();
     assert!(
         history.contains("threads") && history.contains("mail login"),
         "{history}"

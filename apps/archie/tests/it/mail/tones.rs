@@ -8,7 +8,7 @@ use superstep::Outcome;
 
 use super::acceptance::sent;
 use super::kit::*;
-use crate::kit::Desk;
+use crate::kit::Workdir;
 
 fn toned(tone: &str, text: &str) -> Json {
     let mut reply = wants(json!([sends(text)]));
@@ -33,23 +33,27 @@ fn one_mail() -> String {
     mail("q4@x", from, "Q4 report?", words)
 }
 
-fn desk(replies: &Json) -> Desk {
-    let desk = Desk::scripted(replies);
-    fs::write(desk.path("mbox"), mbox(&[one_mail()])).unwrap();
-    let ran = desk.run(&["mail", "ingest", "./mbox"], "");
+fn workdir(replies: &Json) -> Workdir {
+    let workdir = Workdir::scripted(replies);
+    fs::write(workdir.path("mbox"), mbox(&[one_mail()])).unwrap();
+    let ran = workdir.run(&["mail", "ingest", "./mbox"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    desk
+    workdir
 }
 
-fn threads(desk: &Desk) -> usize {
-    desk.json(&["threads", "--json"]).as_array().unwrap().len()
+fn threads(workdir: &Workdir) -> usize {
+    workdir
+        .json(&["threads", "--json"])
+        .as_array()
+        .unwrap()
+        .len()
 }
 
 #[test]
 fn three_tones_are_shown_and_the_picked_one_is_sent_and_learned_from() {
-    let desk = desk(&replies());
-    let id = desk.items().remove(0);
-    let ran = desk.run(&["mail", "tones", &id], "2\n");
+    let workdir = workdir(&replies());
+    let id = workdir.items().remove(0);
+    let ran = workdir.run(&["mail", "tones", &id], "2\n");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     let out = ran.out();
     let shown = "0  as it is\n   The report is ready on Friday.\n1  brief\n   Friday.\n2  warm\n   Dear Bob,\n\n   you have it on \
@@ -62,20 +66,20 @@ fn three_tones_are_shown_and_the_picked_one_is_sent_and_learned_from() {
         "{out}"
     );
     assert!(ran.err().contains("3 model calls"), "{ran:?}");
-    let sent = sent(&desk);
+    let sent = sent(&workdir);
     assert_eq!(sent.len(), 1);
     assert!(sent[0].contains("you have it on Friday!"), "{}", sent[0]);
-    assert_eq!(threads(&desk), 1, "the copies are gone");
-    assert_eq!(desk.run(&["inbox"], "").out(), "No open questions.\n");
+    assert_eq!(threads(&workdir), 1, "the copies are gone");
+    assert_eq!(workdir.run(&["inbox"], "").out(), "No open questions.\n");
 }
 
 #[test]
 fn what_was_written_is_not_paid_for_again_and_nothing_goes_out_unpicked() {
-    let desk = desk(&replies());
-    let id = desk.items().remove(0);
-    let pick = |which| desk.run(&["mail", "tones", &id, "--pick", which], "");
-    let first = desk.run(&["mail", "tones", &id, "--json"], "");
-    let again = desk.run(&["mail", "tones", &id, "--json"], "");
+    let workdir = workdir(&replies());
+    let id = workdir.items().remove(0);
+    let pick = |which| workdir.run(&["mail", "tones", &id, "--pick", which], "");
+    let first = workdir.run(&["mail", "tones", &id, "--json"], "");
+    let again = workdir.run(&["mail", "tones", &id, "--json"], "");
     assert_eq!(first.code(), Some(0), "{first:?}");
     assert_eq!(first.out(), again.out());
     assert!(!again.err().contains("model call"), "{again:?}");
@@ -84,24 +88,24 @@ fn what_was_written_is_not_paid_for_again_and_nothing_goes_out_unpicked() {
     // What a program was given nobody has read.
     let unseen = pick("brief");
     assert_eq!(unseen.code(), Some(2), "{unseen:?}");
-    let left = desk.run(&["mail", "tones", &id], "\n");
+    let left = workdir.run(&["mail", "tones", &id], "\n");
     assert!(left.err().contains("the question stays open"), "{left:?}");
     // One thread asks, however many copies there are.
-    let inbox = desk.json(&["inbox", "--json"]);
+    let inbox = workdir.json(&["inbox", "--json"]);
     assert_eq!(inbox.as_array().unwrap().len(), 1);
-    assert!(sent(&desk).is_empty());
+    assert!(sent(&workdir).is_empty());
     let none = pick("loud");
     assert_eq!(none.code(), Some(1));
     assert!(none.err().contains("no draft `loud`"), "{none:?}");
     let picked = pick("brief");
     assert_eq!(picked.code(), Some(0), "{picked:?}");
-    assert_eq!(sent(&desk).len(), 1);
+    assert_eq!(sent(&workdir).len(), 1);
 }
 
 #[test]
 fn only_a_draft_has_tones() {
-    let desk = desk(&json!([triage("notify")]));
-    let ran = desk.run(&["mail", "tones", &desk.items()[0]], "");
+    let workdir = workdir(&json!([triage("notify")]));
+    let ran = workdir.run(&["mail", "tones", &workdir.items()[0]], "");
     assert_eq!(ran.code(), Some(1));
     assert!(ran.err().contains("does not ask about a draft"), "{ran:?}");
 }

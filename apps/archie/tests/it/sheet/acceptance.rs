@@ -6,7 +6,7 @@ use archie_sheet::book::{Content, read};
 use serde_json::{Value as Json, json};
 
 use super::kit::{place, python, sales, workbook};
-use crate::kit::Desk;
+use crate::kit::Workdir;
 
 const WRONG: &str = "print(table('Sales').groupby('product').size())";
 const COUNT: &str = "counts = table('Sales').groupby('Product').size()
@@ -30,15 +30,15 @@ pub(super) fn replies() -> Json {
 }
 
 /// A workbook of sales, and a script.
-pub(crate) fn with_sales(replies: &Json) -> Desk {
-    desk(replies)
+pub(crate) fn with_sales(replies: &Json) -> Workdir {
+    workdir(replies)
 }
 
-fn desk(replies: &Json) -> Desk {
-    let desk =
-        Desk::scripted(replies).with_environment("ARCHIE_PYTHON", &python().display().to_string());
-    fs::write(desk.path("sales.xlsx"), sales()).unwrap();
-    desk
+fn workdir(replies: &Json) -> Workdir {
+    let workdir = Workdir::scripted(replies)
+        .with_environment("ARCHIE_PYTHON", &python().display().to_string());
+    fs::write(workdir.path("sales.xlsx"), sales()).unwrap();
+    workdir
 }
 
 pub(super) const SHEET: [&str; 9] = [
@@ -54,18 +54,18 @@ pub(super) const SHEET: [&str; 9] = [
 ];
 
 /// A script whose process dies when the third step is planned, and what to type.
-pub(crate) fn killed_in_a_plan() -> (Desk, [&'static str; 9]) {
+pub(crate) fn killed_in_a_plan() -> (Workdir, [&'static str; 9]) {
     let mut all = replies();
     let deadly = json!({ "at": "planner_node", "expect": "KeyError: 'product'", "kill": true });
     all.as_array_mut().unwrap().insert(3, deadly);
-    (desk(&all), SHEET)
+    (workdir(&all), SHEET)
 }
 
 #[test]
 fn the_acceptance_goes_to_its_end_and_its_recipe_is_played_again_without_a_model() {
-    let desk = desk(&replies());
-    let before = fs::read(desk.path("sales.xlsx")).unwrap();
-    let ran = desk.run(&SHEET, "y\n");
+    let workdir = workdir(&replies());
+    let before = fs::read(workdir.path("sales.xlsx")).unwrap();
+    let ran = workdir.run(&SHEET, "y\n");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     let out = ran.out();
     for line in [
@@ -82,11 +82,14 @@ fn the_acceptance_goes_to_its_end_and_its_recipe_is_played_again_without_a_model
         assert!(out.contains(line), "{line:?} is not in {out}");
     }
     assert_eq!(
-        fs::read(desk.path("sales.xlsx")).unwrap(),
+        fs::read(workdir.path("sales.xlsx")).unwrap(),
         before,
         "the input is as it was"
     );
-    let asked = (desk.asked("planner_node"), desk.asked("informer_node"));
+    let asked = (
+        workdir.asked("planner_node"),
+        workdir.asked("informer_node"),
+    );
     assert_eq!(asked, (4, 1));
     let feb = workbook(&[(
         "Sales",
@@ -98,8 +101,8 @@ fn the_acceptance_goes_to_its_end_and_its_recipe_is_played_again_without_a_model
             &["Tea", "2"],
         ],
     )]);
-    fs::write(desk.path("sales_feb.xlsx"), feb).unwrap();
-    let ran = desk.run(
+    fs::write(workdir.path("sales_feb.xlsx"), feb).unwrap();
+    let ran = workdir.run(
         &[
             "sheet",
             "replay",
@@ -115,17 +118,20 @@ fn the_acceptance_goes_to_its_end_and_its_recipe_is_played_again_without_a_model
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     assert!(ran.out().contains("0 model calls"), "{ran:?}");
     assert_eq!(
-        (desk.asked("planner_node"), desk.asked("informer_node")),
+        (
+            workdir.asked("planner_node"),
+            workdir.asked("informer_node")
+        ),
         asked
     );
-    let counts = read(&fs::read(desk.path("feb/workbook_new.xlsx")).unwrap()).unwrap();
+    let counts = read(&fs::read(workdir.path("feb/workbook_new.xlsx")).unwrap()).unwrap();
     let counts = counts.sheet("Counts").unwrap();
     assert_eq!(
         counts.content(place("A1")),
         Some(Content::Text("Product".to_owned()))
     );
     assert_eq!(counts.content(place("B3")), Some(Content::Number(3.0)));
-    let report = fs::read_to_string(desk.path("feb/report.md")).unwrap();
+    let report = fs::read_to_string(workdir.path("feb/report.md")).unwrap();
     assert!(
         report.contains(
             "\"Count\" in \"Counts\" comes to the number of rows of \"Sales\": holds (4 and 4)"
@@ -136,10 +142,10 @@ fn the_acceptance_goes_to_its_end_and_its_recipe_is_played_again_without_a_model
 
 #[test]
 fn a_recipe_on_a_file_of_another_shape_stops_and_asks() {
-    let desk = desk(&replies());
-    desk.run(&SHEET, "y\n");
+    let workdir = workdir(&replies());
+    workdir.run(&SHEET, "y\n");
     let other = workbook(&[("Sales", &[&["Article", "Amount"], &["Tea", "1"]])]);
-    fs::write(desk.path("other.xlsx"), other).unwrap();
+    fs::write(workdir.path("other.xlsx"), other).unwrap();
     let replay = [
         "sheet",
         "replay",
@@ -149,29 +155,29 @@ fn a_recipe_on_a_file_of_another_shape_stops_and_asks() {
         "--output-dir",
         "other",
     ];
-    let ran = desk.run(&replay, "n\n");
+    let ran = workdir.run(&replay, "n\n");
     assert_eq!(ran.code(), Some(1), "{ran:?}");
     assert!(
         ran.out()
             .contains("the columns of \"Sales\" differ: missing [\"Product\"], new [\"Article\"]"),
         "{ran:?}"
     );
-    let ran = desk.run(&replay, "");
+    let ran = workdir.run(&replay, "");
     assert_eq!(ran.code(), Some(3), "nobody answered: {ran:?}");
     // Played all the same it fails in its code, and says so.
-    let ran = desk.run(&replay, "y\n");
+    let ran = workdir.run(&replay, "y\n");
     assert_eq!(ran.code(), Some(1), "{ran:?}");
     assert!(ran.out().contains("a step of the recipe failed"), "{ran:?}");
 }
 
 #[test]
 fn a_rejected_run_saves_no_workbook_and_gives_no_recipe() {
-    let desk = desk(&replies());
-    let ran = desk.run(&SHEET, "n\n");
+    let workdir = workdir(&replies());
+    let ran = workdir.run(&SHEET, "n\n");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     assert!(ran.out().contains("nothing was saved"), "{ran:?}");
-    assert!(!desk.path("out/workbook_new.xlsx").exists());
-    let ran = desk.run(
+    assert!(!workdir.path("out/workbook_new.xlsx").exists());
+    let ran = workdir.run(
         &["sheet", "replay", "out/code.py", "--on", "sales.xlsx"],
         "",
     );
@@ -181,15 +187,15 @@ fn a_rejected_run_saves_no_workbook_and_gives_no_recipe() {
 
 #[test]
 fn the_change_set_is_answered_in_the_inbox_with_json() {
-    let desk = desk(&replies());
-    let ran = desk.run(&SHEET, "");
+    let workdir = workdir(&replies());
+    let ran = workdir.run(&SHEET, "");
     assert_eq!(ran.code(), Some(3), "{ran:?}");
     let edit = json!({ "type": "edit", "reject": ["Counts!A5:B5"], "set": [{ "cell": "Counts!B4", "value": 22 }] }).to_string();
-    let ran = desk.run(&["inbox", &desk.items()[0], &edit], "");
+    let ran = workdir.run(&["inbox", &workdir.items()[0], &edit], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    let ran = desk.run(&["resume", &desk.thread()], "");
+    let ran = workdir.run(&["resume", &workdir.thread()], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    let saved = read(&fs::read(desk.path("out/workbook_new.xlsx")).unwrap()).unwrap();
+    let saved = read(&fs::read(workdir.path("out/workbook_new.xlsx")).unwrap()).unwrap();
     let counts = saved.sheet("Counts").unwrap();
     assert_eq!(counts.content(place("B4")), Some(Content::Number(22.0)));
     assert_eq!(counts.content(place("A5")), None);
@@ -198,13 +204,13 @@ fn the_change_set_is_answered_in_the_inbox_with_json() {
 #[test]
 fn a_shell_and_a_socket_are_refused_and_told_to_the_planner() {
     let attempts = "import os, socket\nfor attempt in (lambda: os.system('id'), lambda: socket.socket()):\n    try:\n        attempt()\n        print('ESCAPED')\n    except PermissionError as error:\n        print(error)";
-    let desk = desk(&json!([
+    let workdir = workdir(&json!([
         code(attempts),
         { "at": "planner_node", "expect": ["running a program is not allowed in the sandbox", "the network is not allowed in the sandbox"], "text": "Done" }
     ]));
-    let ran = desk.run(&["sheet", "sales.xlsx", "--instruction", "escape"], "");
+    let ran = workdir.run(&["sheet", "sales.xlsx", "--instruction", "escape"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    let report = fs::read_to_string(desk.path("out/report.md")).unwrap();
+    let report = fs::read_to_string(workdir.path("out/report.md")).unwrap();
     assert!(
         report.contains("running a program is not allowed") && !report.contains("\nESCAPED"),
         "{report}"
@@ -215,8 +221,8 @@ fn a_shell_and_a_socket_are_refused_and_told_to_the_planner() {
 fn a_planner_that_never_finishes_is_stopped_and_the_partial_workbook_is_saved() {
     let mut endless = vec![code(COUNT)];
     endless.extend((0..2).map(|_| code("print('again')")));
-    let desk = desk(&Json::Array(endless));
-    let ran = desk.run(
+    let workdir = workdir(&Json::Array(endless));
+    let ran = workdir.run(
         &[
             "sheet",
             "sales.xlsx",
@@ -230,7 +236,7 @@ fn a_planner_that_never_finishes_is_stopped_and_the_partial_workbook_is_saved() 
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     assert!(ran.out().contains("stopped: step limit"), "{ran:?}");
     assert_eq!(
-        read(&fs::read(desk.path("out/workbook_new.xlsx")).unwrap())
+        read(&fs::read(workdir.path("out/workbook_new.xlsx")).unwrap())
             .unwrap()
             .sheets
             .len(),
@@ -240,20 +246,20 @@ fn a_planner_that_never_finishes_is_stopped_and_the_partial_workbook_is_saved() 
 
 #[test]
 fn the_workbook_can_be_had_as_of_any_step() {
-    let desk = desk(&json!([
+    let workdir = workdir(&json!([
         code(COUNT),
         code("workbook['Counts']['D1'] = 'later'"),
         { "at": "planner_node", "text": "Done" }
     ]));
-    desk.run(
+    workdir.run(
         &["sheet", "sales.xlsx", "--instruction", "count", "--yes"],
         "",
     );
-    let id = desk.thread();
+    let id = workdir.thread();
     let at = |step: &str| {
-        let ran = desk.run(&["sheet", "at", &id, step, "--output", "then.xlsx"], "");
+        let ran = workdir.run(&["sheet", "at", &id, step, "--output", "then.xlsx"], "");
         assert_eq!(ran.code(), Some(0), "{ran:?}");
-        read(&fs::read(desk.path("then.xlsx")).unwrap()).unwrap()
+        read(&fs::read(workdir.path("then.xlsx")).unwrap()).unwrap()
     };
     assert_eq!(at("0"), read(&sales()).unwrap());
     assert_eq!(at("1").sheet("Counts").unwrap().content(place("D1")), None);
@@ -261,14 +267,14 @@ fn the_workbook_can_be_had_as_of_any_step() {
         at("2").sheet("Counts").unwrap().content(place("D1")),
         Some(Content::Text("later".to_owned()))
     );
-    let ran = desk.run(&["sheet", "at", &id, "9", "--output", "then.xlsx"], "");
+    let ran = workdir.run(&["sheet", "at", &id, "9", "--output", "then.xlsx"], "");
     assert!(ran.err().contains("there is no step 9"), "{ran:?}");
 }
 
 #[test]
 fn workbooks_go_where_their_thread_goes() {
     let one_step = json!([code(COUNT), { "at": "planner_node", "text": "Done" }]);
-    let here = desk(&one_step);
+    let here = workdir(&one_step);
     here.run(
         &["sheet", "sales.xlsx", "--instruction", "count", "--yes"],
         "",
@@ -276,11 +282,11 @@ fn workbooks_go_where_their_thread_goes() {
     let original = here.thread();
     let copy = here.json(&["fork", &original, "--json"])["thread"].clone();
     let copy = copy.as_str().unwrap();
-    let has_counts = |desk: &Desk, thread: &str| {
+    let has_counts = |workdir: &Workdir, thread: &str| {
         let at = ["sheet", "at", thread, "1", "--output", "then.xlsx"];
-        let ran = desk.run(&at, "");
+        let ran = workdir.run(&at, "");
         assert_eq!(ran.code(), Some(0), "{ran:?}");
-        let book = read(&fs::read(desk.path("then.xlsx")).unwrap()).unwrap();
+        let book = read(&fs::read(workdir.path("then.xlsx")).unwrap()).unwrap();
         assert!(book.sheet("Counts").is_some());
     };
 
@@ -290,7 +296,7 @@ fn workbooks_go_where_their_thread_goes() {
         ran.out().contains("thread.files; take both along"),
         "{ran:?}"
     );
-    let there = desk(&json!([]));
+    let there = workdir(&json!([]));
     let ran = there.run(&["import", &exported], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     has_counts(&there, &original);
@@ -315,11 +321,11 @@ fn killed_in_a_model_call_it_does_not_run_code_again() {
         .as_array_mut()
         .unwrap()
         .insert(4, json!({ "at": "planner_node", "kill": true }));
-    let desk = desk(&with_death);
-    let ran = desk.run(&SHEET, "");
+    let workdir = workdir(&with_death);
+    let ran = workdir.run(&SHEET, "");
     assert_eq!(ran.code(), None, "{ran:?}");
     let kept = || -> Vec<_> {
-        let folder = desk.path("home/sheets").join(desk.thread());
+        let folder = workdir.path("home/sheets").join(workdir.thread());
         let mut files: Vec<_> = fs::read_dir(folder)
             .unwrap()
             .map(|file| file.unwrap())
@@ -334,25 +340,25 @@ fn killed_in_a_model_call_it_does_not_run_code_again() {
         files
     };
     let before = kept();
-    let ran = desk.run(&["resume", &desk.thread()], "y\n");
+    let ran = workdir.run(&["resume", &workdir.thread()], "y\n");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     assert_eq!(kept(), before, "no code was run again");
-    assert_eq!(desk.asked("planner_node"), 5, "one call more");
-    assert!(desk.path("out/workbook_new.xlsx").exists());
+    assert_eq!(workdir.asked("planner_node"), 5, "one call more");
+    assert!(workdir.path("out/workbook_new.xlsx").exists());
 }
 
 #[test]
 fn without_a_python_it_says_what_is_missing_and_runs_nothing() {
-    let desk = Desk::scripted(&json!([code("print(1)")]))
+    let workdir = Workdir::scripted(&json!([code("print(1)")]))
         .with_environment("ARCHIE_PYTHON", "/nonexistent/python");
-    fs::write(desk.path("sales.xlsx"), sales()).unwrap();
-    let ran = desk.run(&["sheet", "sales.xlsx", "--instruction", "count"], "");
+    fs::write(workdir.path("sales.xlsx"), sales()).unwrap();
+    let ran = workdir.run(&["sheet", "sales.xlsx", "--instruction", "count"], "");
     assert_eq!(ran.code(), Some(1), "{ran:?}");
     assert!(
         ran.err().contains("pip install pandas openpyxl") && ran.err().contains("archie resume"),
         "{ran:?}"
     );
-    let ran = desk.run(&["doctor"], "");
+    let ran = workdir.run(&["doctor"], "");
     assert!(
         ran.out()
             .contains("!!  sandbox: `archie sheet` cannot run code"),
@@ -362,9 +368,9 @@ fn without_a_python_it_says_what_is_missing_and_runs_nothing() {
 
 #[test]
 fn the_trace_tells_of_steps_and_code() {
-    let desk = desk(&replies());
-    desk.run(&SHEET, "y\n");
-    let trace = desk.run(&["trace", &desk.thread()], "").out();
+    let workdir = workdir(&replies());
+    workdir.run(&SHEET, "y\n");
+    let trace = workdir.run(&["trace", &workdir.thread()], "").out();
     for word in [
         "planner_node",
         "informer_node",

@@ -20,8 +20,8 @@ workbook['Sales']['Z5000'] = 'the last one'
 
 #[test]
 fn each_of_more_than_a_thousand_cells_is_displayed_and_saved() {
-    let desk = with_sales(&json!([code(WRITES), says("Finish: numbered")]));
-    let ran = desk.run(
+    let workdir = with_sales(&json!([code(WRITES), says("Finish: numbered")]));
+    let ran = workdir.run(
         &[
             "sheet",
             "sales.xlsx",
@@ -32,8 +32,8 @@ fn each_of_more_than_a_thousand_cells_is_displayed_and_saved() {
         ],
         "",
     );
-    let id = desk.items().remove(0);
-    let shown = desk.run(&["inbox", &id], "");
+    let id = workdir.items().remove(0);
+    let shown = workdir.run(&["inbox", &id], "");
     assert_eq!(shown.code(), Some(0), "{ran:?} {shown:?}");
     let out = shown.out();
     assert!(out.contains("1,201 changed cells"), "{out}");
@@ -53,16 +53,16 @@ fn each_of_more_than_a_thousand_cells_is_displayed_and_saved() {
         );
     }
     assert!(
-        !desk.path("out/workbook_new.xlsx").exists(),
+        !workdir.path("out/workbook_new.xlsx").exists(),
         "nothing is saved before the yes"
     );
 
-    let accepted = desk.run(&["inbox", &id, "accept"], "");
+    let accepted = workdir.run(&["inbox", &id, "accept"], "");
     assert_eq!(accepted.code(), Some(0), "{accepted:?}");
-    let written = desk.run(&["resume", &desk.thread()], "");
+    let written = workdir.run(&["resume", &workdir.thread()], "");
     assert_eq!(written.code(), Some(0), "{written:?}");
-    let saved = read(&fs::read(desk.path("out/workbook_new.xlsx")).unwrap()).unwrap();
-    let before = read(&fs::read(desk.path("sales.xlsx")).unwrap()).unwrap();
+    let saved = read(&fs::read(workdir.path("out/workbook_new.xlsx")).unwrap()).unwrap();
+    let before = read(&fs::read(workdir.path("sales.xlsx")).unwrap()).unwrap();
     let (saved, before) = (&saved.sheets[0].values, &before.sheets[0].values);
     assert_eq!(saved.len(), before.len() + 1_201);
     for row in 1..=ROWS {
@@ -72,6 +72,6 @@ fn each_of_more_than_a_thousand_cells_is_displayed_and_saved() {
         };
         assert_eq!(saved.get(&place), Some(&Content::Number(f64::from(row))));
     }
-    let changes = fs::read_to_string(desk.path("out/changes.txt")).unwrap();
+    let changes = fs::read_to_string(workdir.path("out/changes.txt")).unwrap();
     assert_eq!(changes.lines().collect::<BTreeSet<_>>(), displayed);
 }

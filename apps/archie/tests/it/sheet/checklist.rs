@@ -134,8 +134,8 @@ async fn b3_text_actions_and_calls_of_tools_both_work() {
     play.script.finish().unwrap();
 }
 
-fn state_of_text() -> archie_sheet::service::Order {
-    archie_sheet::service::Order {
+fn state_of_text() -> archie_sheet::service::AnalysisRequest {
+    archie_sheet::service::AnalysisRequest {
         actions: Actions::Text,
         ..order()
     }
@@ -265,7 +265,7 @@ async fn b5_too_many_steps_end_it_and_the_partial_workbook_is_saved() {
     let mut replies = vec![code(COUNT)];
     replies.extend((0..3).map(|at| code(&format!("print {at}"))));
     let play = Play::with(Json::Array(replies));
-    let limited = archie_sheet::service::Order {
+    let limited = archie_sheet::service::AnalysisRequest {
         max_steps: 4,
         ..order()
     };
@@ -275,7 +275,7 @@ async fn b5_too_many_steps_end_it_and_the_partial_workbook_is_saved() {
         (4, Some(Stopped::StepLimit))
     );
     let stopped = accept(&play).await;
-    let files = output::files(&play.keep, play.thread().id(), &stopped.state).unwrap();
+    let files = output::files(&play.snapshots, play.thread().id(), &stopped.state).unwrap();
     let report = String::from_utf8(files["report.md"].clone()).unwrap();
     assert!(report.contains("stopped: step limit"), "{report}");
     let saved = archie_sheet::book::read(&files["workbook_new.xlsx"]).unwrap();
@@ -399,7 +399,7 @@ async fn an_answer_that_cannot_be_carried_out_is_asked_again_with_the_reason() {
         .unwrap()
         .unwrap();
     assert_eq!(stopped.outcome, Outcome::Finished);
-    let files = output::files(&play.keep, thread.id(), &stopped.state).unwrap();
+    let files = output::files(&play.snapshots, thread.id(), &stopped.state).unwrap();
     let saved = archie_sheet::book::read(&files["workbook_new.xlsx"]).unwrap();
     let counts = saved.sheet("Counts").unwrap();
     let at = |text: &str| counts.content(super::kit::place(text));

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use archie_agent::ModelRegistry;
 use archie_sheet::changes::Verdict;
-use archie_sheet::keep::Keep;
+use archie_sheet::snapshots::SnapshotStore;
 use archie_sheet::state::GraphState;
-use archie_sheet::tools::{Bench, Sandboxes};
+use archie_sheet::tools::{Sandboxes, ToolDeps};
 use archie_sheet::{output, service};
 use serde_json::{Value as Json, json};
 use superstep::{Outcome, Runtime, Seq, Thread, ThreadId};
@@ -55,8 +55,8 @@ impl World {
         world
     }
 
-    fn keep(&self) -> Keep {
-        Keep::under(self.folder.path())
+    fn snapshots(&self) -> SnapshotStore {
+        SnapshotStore::under(self.folder.path())
     }
 
     fn thread(&self, fate: &Arc<Fate>) -> Thread<GraphState> {
@@ -66,9 +66,9 @@ impl World {
         let replies = json!({ "replies": replies() });
         models.put(MODEL, deaths::model(self.folder.path(), fate, &replies));
         let sandboxes = Arc::new(Sandboxes::only(Arc::new(Fake::new(fate, &self.ran))));
-        let bench = Bench {
+        let bench = ToolDeps {
             sandboxes,
-            keep: self.keep(),
+            snapshots: self.snapshots(),
         };
         let graph = archie_sheet::graph_with(&deps(self.folder.path(), models), bench).unwrap();
         let runtime = Runtime::new(store);
@@ -82,7 +82,7 @@ impl World {
         let life = async {
             let opened = service::open(
                 &self.folder.path().join("sales.xlsx"),
-                &self.keep(),
+                &self.snapshots(),
                 thread.id(),
             )
             .unwrap();
@@ -113,7 +113,7 @@ impl World {
             }
             let state = thread.state().await.unwrap().unwrap();
             let state: GraphState = state.values.decode().unwrap();
-            let files = output::files(&self.keep(), thread.id(), &state).unwrap();
+            let files = output::files(&self.snapshots(), thread.id(), &state).unwrap();
             for (name, bytes) in files {
                 fate.point().await;
                 output::write(&[(name, bytes)].into(), &self.folder.path().join("out")).unwrap();
@@ -301,9 +301,9 @@ async fn killed_again_and_again_it_comes_to_the_same() {
 #[test]
 fn a_file_that_is_half_written_is_never_taken_for_one() {
     let world = World::new();
-    let keep = world.keep();
+    let snapshots = world.snapshots();
     let thread = ThreadId::new("t1").unwrap();
-    let id = keep.put_book(&thread, &sales()).unwrap();
+    let id = snapshots.put_book(&thread, &sales()).unwrap();
     let folder = world.folder.path().join("sheets/t1");
     let mut names: Vec<_> = fs::read_dir(&folder)
         .unwrap()
@@ -313,5 +313,5 @@ fn a_file_that_is_half_written_is_never_taken_for_one() {
     assert_eq!(names, ["sum", "xlsx"].map(|end| format!("{id}.{end}")));
     // Whoever died while writing left something beside it, under a name that nobody asks for.
     fs::write(folder.join(".tmpXXXX"), b"half").unwrap();
-    assert_eq!(keep.book(&thread, &id).unwrap(), sales());
+    assert_eq!(snapshots.book(&thread, &id).unwrap(), sales());
 }

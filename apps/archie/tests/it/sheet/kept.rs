@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use archie_sheet::book::{read, snapshot_id};
-use archie_sheet::keep::{Keep, KeepError};
+use archie_sheet::snapshots::{SnapshotError, SnapshotStore};
 use serde_json::json;
 use superstep::ThreadId;
 
@@ -22,9 +22,9 @@ fn flip(file: &Path, at: usize) {
     fs::write(file, bytes).unwrap();
 }
 
-fn assert_damaged<T: std::fmt::Debug>(read: Result<T, KeepError>, file: &Path) {
+fn assert_damaged<T: std::fmt::Debug>(read: Result<T, SnapshotError>, file: &Path) {
     let error = read.unwrap_err();
-    assert!(matches!(error, KeepError::Damaged { .. }), "{error:?}");
+    assert!(matches!(error, SnapshotError::Damaged { .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.contains(&file.display().to_string()), "{text}");
     assert!(text.contains("restore it from a backup"), "{text}");
@@ -33,48 +33,48 @@ fn assert_damaged<T: std::fmt::Debug>(read: Result<T, KeepError>, file: &Path) {
 #[test]
 fn every_flipped_byte_of_a_workbook_and_of_its_checksum_is_found() {
     let home = tempfile::tempdir().unwrap();
-    let keep = Keep::under(home.path());
-    let id = keep.put_book(&thread(), &sales()).unwrap();
-    let folder = keep.folder_of(&thread());
+    let snapshots = SnapshotStore::under(home.path());
+    let id = snapshots.put_book(&thread(), &sales()).unwrap();
+    let folder = snapshots.folder_of(&thread());
     let book = folder.join(format!("{id}.xlsx"));
     for name in ["xlsx", "sum"] {
         let file = folder.join(format!("{id}.{name}"));
         for at in 0..fs::metadata(&file).unwrap().len() as usize {
             flip(&file, at);
-            assert_damaged(keep.book(&thread(), &id), &book);
-            assert_damaged(keep.read(&thread(), &id), &book);
+            assert_damaged(snapshots.book(&thread(), &id), &book);
+            assert_damaged(snapshots.read(&thread(), &id), &book);
             flip(&file, at);
         }
     }
-    assert_eq!(keep.book(&thread(), &id).unwrap(), sales());
+    assert_eq!(snapshots.book(&thread(), &id).unwrap(), sales());
     // Whatever is cut off or put in its place, too.
     fs::write(&book, &sales()[..100]).unwrap();
-    assert_damaged(keep.book(&thread(), &id), &book);
+    assert_damaged(snapshots.book(&thread(), &id), &book);
     // The same workbook, kept again, is whole again.
-    keep.put_book(&thread(), &sales()).unwrap();
-    assert_eq!(keep.book(&thread(), &id).unwrap(), sales());
+    snapshots.put_book(&thread(), &sales()).unwrap();
+    assert_eq!(snapshots.book(&thread(), &id).unwrap(), sales());
 }
 
 #[test]
 fn a_workbook_without_a_checksum_is_read_only_if_it_says_the_same() {
     let home = tempfile::tempdir().unwrap();
-    let keep = Keep::under(home.path());
-    let id = keep.put_book(&thread(), &sales()).unwrap();
-    let folder = keep.folder_of(&thread());
+    let snapshots = SnapshotStore::under(home.path());
+    let id = snapshots.put_book(&thread(), &sales()).unwrap();
+    let folder = snapshots.folder_of(&thread());
     // As older versions left it.
     fs::remove_file(folder.join(format!("{id}.sum"))).unwrap();
-    assert_eq!(keep.book(&thread(), &id).unwrap(), sales());
+    assert_eq!(snapshots.book(&thread(), &id).unwrap(), sales());
     let book = folder.join(format!("{id}.xlsx"));
     let mut damaged = 0;
     for at in 0..sales().len() {
         flip(&book, at);
-        match keep.book(&thread(), &id) {
+        match snapshots.book(&thread(), &id) {
             Ok(bytes) => {
                 assert_eq!(snapshot_id(&bytes).unwrap(), id);
                 assert_eq!(read(&bytes).unwrap(), read(&sales()).unwrap());
             }
             Err(error) => {
-                assert!(matches!(error, KeepError::Damaged { .. }), "{error:?}");
+                assert!(matches!(error, SnapshotError::Damaged { .. }), "{error:?}");
                 damaged += 1;
             }
         }
@@ -86,27 +86,27 @@ fn a_workbook_without_a_checksum_is_read_only_if_it_says_the_same() {
 #[test]
 fn every_flipped_byte_of_another_file_is_found() {
     let home = tempfile::tempdir().unwrap();
-    let keep = Keep::under(home.path());
+    let snapshots = SnapshotStore::under(home.path());
     let bytes = b"[[\"Sales\",1,2,3]]";
-    let name = keep.put_file(&thread(), "json", bytes).unwrap();
-    let file = keep.folder_of(&thread()).join(&name);
+    let name = snapshots.put_file(&thread(), "json", bytes).unwrap();
+    let file = snapshots.folder_of(&thread()).join(&name);
     for at in 0..bytes.len() {
         flip(&file, at);
-        assert_damaged(keep.file(&thread(), &name), &file);
+        assert_damaged(snapshots.file(&thread(), &name), &file);
         flip(&file, at);
     }
     flip(&file, 0);
-    assert_eq!(keep.put_file(&thread(), "json", bytes).unwrap(), name);
-    assert_eq!(keep.file(&thread(), &name).unwrap(), bytes);
+    assert_eq!(snapshots.put_file(&thread(), "json", bytes).unwrap(), name);
+    assert_eq!(snapshots.file(&thread(), &name).unwrap(), bytes);
 }
 
 #[test]
 fn a_result_that_was_damaged_before_it_was_accepted_is_not_saved() {
-    let desk = with_sales(&json!([
+    let workdir = with_sales(&json!([
         code("workbook['Sales']['C1'] = 'Total'"),
         says("Finish: added")
     ]));
-    let ran = desk.run(
+    let ran = workdir.run(
         &[
             "sheet",
             "sales.xlsx",
@@ -117,10 +117,10 @@ fn a_result_that_was_damaged_before_it_was_accepted_is_not_saved() {
         ],
         "",
     );
-    let id = desk.items().remove(0);
-    let shown = desk.run(&["inbox", &id], "");
+    let id = workdir.items().remove(0);
+    let shown = workdir.run(&["inbox", &id], "");
     assert!(shown.out().contains("Sales!C1"), "{ran:?} {shown:?}");
-    let folder = desk.path("home/sheets").join(desk.thread());
+    let folder = workdir.path("home/sheets").join(workdir.thread());
     let books = fs::read_dir(folder)
         .unwrap()
         .map(|file| file.unwrap().path());
@@ -131,14 +131,14 @@ fn a_result_that_was_damaged_before_it_was_accepted_is_not_saved() {
     for book in &books {
         flip(book, 40);
     }
-    let accepted = desk.run(&["inbox", &id, "accept"], "");
+    let accepted = workdir.run(&["inbox", &id, "accept"], "");
     assert_eq!(accepted.code(), Some(1), "{accepted:?}");
     let said = accepted.err() + &accepted.out();
     assert!(
         said.contains("is damaged") && said.contains("restore it from a backup"),
         "{said}"
     );
-    let resumed = desk.run(&["resume", &desk.thread()], "");
+    let resumed = workdir.run(&["resume", &workdir.thread()], "");
     assert_ne!(resumed.code(), Some(0), "{resumed:?}");
-    assert!(!desk.path("out/workbook_new.xlsx").exists());
+    assert!(!workdir.path("out/workbook_new.xlsx").exists());
 }

@@ -8,27 +8,27 @@ use archie_sheet::book::{Content, read};
 
 use super::acceptance::{SHEET, replies, with_sales};
 use super::kit::{place, sales};
-use crate::kit::Desk;
+use crate::kit::Workdir;
 
 /// What stands in the sheet that was made.
-fn counts(desk: &Desk) -> Vec<Option<Content>> {
-    let saved = read(&fs::read(desk.path("out/workbook_new.xlsx")).unwrap()).unwrap();
+fn counts(workdir: &Workdir) -> Vec<Option<Content>> {
+    let saved = read(&fs::read(workdir.path("out/workbook_new.xlsx")).unwrap()).unwrap();
     let counts = saved.sheet("Counts").unwrap();
     let places = (1..=6).flat_map(|row| [format!("A{row}"), format!("B{row}")]);
     places.map(|cell| counts.content(place(&cell))).collect()
 }
 
 /// How often the model was asked.
-fn asked(desk: &Desk) -> usize {
-    desk.asked("planner_node") + desk.asked("informer_node")
+fn asked(workdir: &Workdir) -> usize {
+    workdir.asked("planner_node") + workdir.asked("informer_node")
 }
 
 /// Whoever comes next goes on with what was begun, or begins.
-fn go_on(desk: &Desk) {
-    let threads = desk.json(&["threads", "--json"]);
+fn go_on(workdir: &Workdir) {
+    let threads = workdir.json(&["threads", "--json"]);
     let ran = match threads[0]["thread"].as_str() {
-        Some(thread) => desk.run(&["resume", thread], "y\n"),
-        None => desk.run(&SHEET, "y\n"),
+        Some(thread) => workdir.run(&["resume", thread], "y\n"),
+        None => workdir.run(&SHEET, "y\n"),
     };
     assert_eq!(ran.code(), Some(0), "{ran:?}");
 }
@@ -47,10 +47,10 @@ fn left_running(folder: &Path) -> Vec<String> {
 #[test]
 fn kill_9_at_any_moment_and_the_workbook_comes_out_the_same() {
     let lived = || {
-        let (desk, begun) = (with_sales(&replies()), Instant::now());
-        let ran = desk.run(&SHEET, "y\n");
+        let (workdir, begun) = (with_sales(&replies()), Instant::now());
+        let ran = workdir.run(&SHEET, "y\n");
         assert_eq!(ran.code(), Some(0), "{ran:?}");
-        (desk, begun.elapsed())
+        (workdir, begun.elapsed())
     };
     // The first one is slower: nothing of Python is in memory yet.
     lived();
@@ -59,18 +59,22 @@ fn kill_9_at_any_moment_and_the_workbook_comes_out_the_same() {
     assert_eq!(calls, 5);
     let mut killed = 0;
     for moment in 1..=MOMENTS {
-        let desk = with_sales(&replies());
+        let workdir = with_sales(&replies());
         let after = whole.mul_f64(f64::from(moment) / f64::from(MOMENTS + 1));
-        killed += u32::from(desk.run_and_kill(&SHEET, "y\n", after));
-        go_on(&desk);
-        assert_eq!(counts(&desk), expected, "killed after {after:?}");
-        let again = asked(&desk) - calls;
+        killed += u32::from(workdir.run_and_kill(&SHEET, "y\n", after));
+        go_on(&workdir);
+        assert_eq!(counts(&workdir), expected, "killed after {after:?}");
+        let again = asked(&workdir) - calls;
         assert!(again <= 1, "killed after {after:?}: {again} calls again");
-        assert_eq!(fs::read(desk.path("sales.xlsx")).unwrap(), sales());
+        assert_eq!(fs::read(workdir.path("sales.xlsx")).unwrap(), sales());
         // What ran in the sandbox dies with its program, if not in the same instant.
         let late = Instant::now() + Duration::from_secs(5);
-        while !left_running(&desk.path("")).is_empty() {
-            assert!(Instant::now() < late, "{:?}", left_running(&desk.path("")));
+        while !left_running(&workdir.path("")).is_empty() {
+            assert!(
+                Instant::now() < late,
+                "{:?}",
+                left_running(&workdir.path(""))
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -10,11 +10,11 @@ use std::time::Duration;
 use archie_agent::{AgentDeps, ModelRegistry};
 use archie_sheet::book::patch::{NewCell, SheetEdits, patch};
 use archie_sheet::book::{Content, Place, read};
-use archie_sheet::keep::Keep;
 use archie_sheet::sandbox::{End, Job, Kind, Limits, Outcome, Sandbox, SandboxError};
-use archie_sheet::service::{self, Opened, Order};
+use archie_sheet::service::{self, AnalysisRequest, OpenedWorkbook};
+use archie_sheet::snapshots::SnapshotStore;
 use archie_sheet::state::{Actions, GraphState, InformerSpec};
-use archie_sheet::tools::{Bench, Sandboxes};
+use archie_sheet::tools::{Sandboxes, ToolDeps};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::BoxFuture;
 use superstep::checkpoint::Memory;
@@ -201,7 +201,7 @@ pub(crate) struct Play {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) runtime: Runtime,
     pub(crate) graph: Graph<GraphState>,
-    pub(crate) keep: Keep,
+    pub(crate) snapshots: SnapshotStore,
     pub(crate) script: Arc<Script>,
     pub(crate) ran: Arc<Mutex<Vec<String>>>,
 }
@@ -245,11 +245,11 @@ impl Play {
         let script =
             Arc::new(Script::parse("test", &json!({ "replies": replies }).to_string()).unwrap());
         models.put(MODEL, script.clone());
-        let keep = Keep::under(folder.path());
+        let snapshots = SnapshotStore::under(folder.path());
         let sandboxes = Arc::new(Sandboxes::only(Arc::new(Fake::new(&Fate::never(), &ran))));
-        let bench = Bench {
+        let bench = ToolDeps {
             sandboxes,
-            keep: keep.clone(),
+            snapshots: snapshots.clone(),
         };
         let graph = archie_sheet::graph_with(&deps(folder.path(), models), bench).unwrap();
         let runtime = Runtime::new(Memory::default());
@@ -258,7 +258,7 @@ impl Play {
             folder,
             runtime,
             graph,
-            keep,
+            snapshots,
             script,
             ran,
         }
@@ -268,14 +268,14 @@ impl Play {
         self.runtime.thread(&self.graph, "t1").unwrap()
     }
 
-    pub(crate) fn open(&self, bytes: &[u8]) -> Opened {
+    pub(crate) fn open(&self, bytes: &[u8]) -> OpenedWorkbook {
         let path = self.folder.path().join("sales.xlsx");
         fs::write(&path, bytes).unwrap();
-        service::open(&path, &self.keep, &ThreadId::new("t1").unwrap()).unwrap()
+        service::open(&path, &self.snapshots, &ThreadId::new("t1").unwrap()).unwrap()
     }
 
     /// Runs the analysis until it asks or ends.
-    pub(crate) async fn run(&self, order: &Order) -> Stopped<GraphState> {
+    pub(crate) async fn run(&self, order: &AnalysisRequest) -> Stopped<GraphState> {
         let opened = self.open(&sales());
         service::run_analysis(&self.thread(), order, &opened)
             .await
@@ -283,8 +283,8 @@ impl Play {
     }
 }
 
-pub(crate) fn order() -> Order {
-    Order {
+pub(crate) fn order() -> AnalysisRequest {
+    AnalysisRequest {
         instruction: "Count each Product in a new sheet".to_owned(),
         context: String::new(),
         output_dir: "out".to_owned(),
@@ -298,12 +298,12 @@ pub(crate) fn order() -> Order {
     }
 }
 
-pub(crate) fn with_informer(order: Order) -> Order {
+pub(crate) fn with_informer(order: AnalysisRequest) -> AnalysisRequest {
     let informer = InformerSpec {
         model: MODEL.to_owned(),
         ..InformerSpec::default()
     };
-    Order {
+    AnalysisRequest {
         informer: Some(informer),
         ..order
     }

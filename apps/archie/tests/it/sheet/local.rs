@@ -5,16 +5,16 @@ use std::fs;
 use superstep_conformance::services;
 
 use super::kit::{python, sales};
-use crate::kit::Desk;
+use crate::kit::Workdir;
 
 #[test]
 fn a_small_real_model_ends_at_the_limit_and_harms_nothing() {
     for actions in ["text", "calls"] {
-        let desk = Desk::with_model("openai:smollm2-135m")
+        let workdir = Workdir::with_model("openai:smollm2-135m")
             .with_environment("OPENAI_BASE_URL", &services::url("model"))
             .with_environment("OPENAI_API_KEY", "none")
             .with_environment("ARCHIE_PYTHON", &python().display().to_string());
-        fs::write(desk.path("sales.xlsx"), sales()).unwrap();
+        fs::write(workdir.path("sales.xlsx"), sales()).unwrap();
         let args = [
             "sheet",
             "sales.xlsx",
@@ -27,21 +27,21 @@ fn a_small_real_model_ends_at_the_limit_and_harms_nothing() {
             actions,
             "--yes",
         ];
-        let ran = desk.run(&args, "");
+        let ran = workdir.run(&args, "");
         assert_eq!(ran.code(), Some(0), "{actions}: {ran:?}");
         assert_eq!(
-            fs::read(desk.path("sales.xlsx")).unwrap(),
+            fs::read(workdir.path("sales.xlsx")).unwrap(),
             sales(),
             "the input is as it was"
         );
-        let shown = desk.json(&["show", &desk.thread(), "--json"]);
+        let shown = workdir.json(&["show", &workdir.thread(), "--json"]);
         let values = &shown["values"];
         assert!(values["step"].as_u64().unwrap() <= 2, "{values}");
         assert!(
             matches!(values["stopped"].as_str(), Some("step_limit" | "finished")),
             "{values}"
         );
-        let report = fs::read_to_string(desk.path("out/report.md")).unwrap();
+        let report = fs::read_to_string(workdir.path("out/report.md")).unwrap();
         assert!(
             report.contains("# Count each Product") && report.contains("model calls"),
             "{report}"

@@ -10,7 +10,7 @@ use archie_sheet::book::{Content, Place, read};
 use serde_json::{Value as Json, json};
 
 use super::kit::python;
-use crate::kit::Desk;
+use crate::kit::Workdir;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/sheet");
 
@@ -38,7 +38,7 @@ struct Case {
 }
 
 /// A desk on which a model does as the case says, and the workbook lies.
-fn desk(case: &Case, made: &Path) -> Desk {
+fn workdir(case: &Case, made: &Path) -> Workdir {
     let replies = json!([
         { "at": "planner_node", "expect": &case.instruction, "tool_calls": [{ "name": "PythonInterpreter", "args": { "code": &case.code } }] },
         { "at": "planner_node", "text": "Finish: done" }
@@ -49,14 +49,14 @@ fn desk(case: &Case, made: &Path) -> Desk {
         let meant = json!({ "at": "planner_node", "expect": "no formula became a value: 1 did: Calc!C2", "text": "Finish: it is meant" });
         replies.as_array_mut().unwrap().push(meant);
     }
-    let desk =
-        Desk::scripted(&replies).with_environment("ARCHIE_PYTHON", &python().display().to_string());
+    let workdir = Workdir::scripted(&replies)
+        .with_environment("ARCHIE_PYTHON", &python().display().to_string());
     fs::copy(
         made.join(format!("{}.xlsx", case.name)),
-        desk.path("book.xlsx"),
+        workdir.path("book.xlsx"),
     )
     .unwrap();
-    desk
+    workdir
 }
 
 fn cases(made: &Path, rows: &str) -> Vec<Case> {
@@ -81,8 +81,8 @@ fn a_workbook_of_a_hundred_thousand_rows_comes_out_as_computed() {
 }
 
 fn is_done(case: &Case, made: &Path) {
-    let desk = desk(case, made);
-    let before = fs::read(desk.path("book.xlsx")).unwrap();
+    let workdir = workdir(case, made);
+    let before = fs::read(workdir.path("book.xlsx")).unwrap();
     let args = [
         "sheet",
         "book.xlsx",
@@ -95,17 +95,17 @@ fn is_done(case: &Case, made: &Path) {
         "--time-limit",
         "600",
     ];
-    let ran = desk.run(&args, "");
+    let ran = workdir.run(&args, "");
     assert_eq!(ran.code(), Some(0), "{}: {ran:?}", case.name);
     assert_eq!(
-        fs::read(desk.path("book.xlsx")).unwrap(),
+        fs::read(workdir.path("book.xlsx")).unwrap(),
         before,
         "{}: the input was written",
         case.name
     );
-    let new = desk.path("out/workbook_new.xlsx");
+    let new = workdir.path("out/workbook_new.xlsx");
     is_as_computed(case, &new);
-    is_untouched(case, &desk, &new);
+    is_untouched(case, &workdir, &new);
 }
 
 fn is_as_computed(case: &Case, new: &Path) {
@@ -130,15 +130,15 @@ fn is_as_computed(case: &Case, new: &Path) {
 }
 
 /// What differs between the packages are the cells that the change set names, and the parts that tell of new sheets and styles.
-fn is_untouched(case: &Case, desk: &Desk, new: &Path) {
-    let old = desk.path("book.xlsx");
+fn is_untouched(case: &Case, workdir: &Workdir, new: &Path) {
+    let old = workdir.path("book.xlsx");
     let compared = script(
         "compare.py",
         &[old.to_str().unwrap(), new.to_str().unwrap()],
     );
     let compared: Json = serde_json::from_slice(&compared).unwrap();
     let differing: BTreeSet<String> = serde_json::from_value(compared["cells"].clone()).unwrap();
-    let named: BTreeSet<String> = fs::read_to_string(desk.path("out/changes.txt"))
+    let named: BTreeSet<String> = fs::read_to_string(workdir.path("out/changes.txt"))
         .unwrap()
         .lines()
         .map(|line| line.split(": ").next().unwrap().to_owned())
@@ -180,8 +180,8 @@ fn a_picture_is_left_beside_the_workbook() {
     let cases: Vec<Case> =
         serde_json::from_slice(&fs::read(made.path().join("cases.json")).unwrap()).unwrap();
     let case = cases.iter().find(|case| case.name == "chart").unwrap();
-    let desk = desk(case, made.path());
-    desk.run(
+    let workdir = workdir(case, made.path());
+    workdir.run(
         &[
             "sheet",
             "book.xlsx",
@@ -192,11 +192,11 @@ fn a_picture_is_left_beside_the_workbook() {
         "",
     );
     assert!(
-        fs::read(desk.path("out/sales.png"))
+        fs::read(workdir.path("out/sales.png"))
             .unwrap()
             .starts_with(b"\x89PNG")
     );
-    let report = fs::read_to_string(desk.path("out/report.md")).unwrap();
+    let report = fs::read_to_string(workdir.path("out/report.md")).unwrap();
     assert!(report.contains("![sales.png](sales.png)"), "{report}");
 }
 
@@ -205,7 +205,7 @@ fn open_posts_are_analysed_by_rules_without_a_model() {
     let made = tempfile::tempdir().unwrap();
     let told = script("open_posts.py", &[made.path().to_str().unwrap()]);
     let expected: BTreeMap<String, Json> = serde_json::from_slice(&told).unwrap();
-    let desk = Desk::with_model("script:none.json")
+    let workdir = Workdir::with_model("script:none.json")
         .with_environment("ARCHIE_PYTHON", &python().display().to_string());
     let file = made.path().join("opos.xlsx");
     let args = [
@@ -216,7 +216,7 @@ fn open_posts_are_analysed_by_rules_without_a_model() {
         "2024-12-31",
         "--yes",
     ];
-    let ran = desk.run(&args, "");
+    let ran = workdir.run(&args, "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     assert!(ran.out().contains("0 model calls"), "{ran:?}");
     let case = Case {
@@ -225,5 +225,5 @@ fn open_posts_are_analysed_by_rules_without_a_model() {
         code: String::new(),
         expected,
     };
-    is_as_computed(&case, &desk.path("out/workbook_new.xlsx"));
+    is_as_computed(&case, &workdir.path("out/workbook_new.xlsx"));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use archie_email_assistant::email::Email;
-use archie_email_assistant::mailbox::Which;
+use archie_email_assistant::mailbox::MailQuery;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -43,7 +43,7 @@ async fn sixteen_mails_from_end_to_end() {
 async fn killed_at_every_point_one_mail_for_each_yes() {
     let emulated = Emulated::with_mails(TRIALS + 1);
     let gmail = emulated.gmail();
-    let mails = gmail.list(&Which::default()).await.unwrap();
+    let mails = gmail.list(&MailQuery::default()).await.unwrap();
     let sent = async |email: &Email| emulated.sent_in(&email.thread_id).await;
     let calm = &mails[TRIALS];
     let (points, _) = worked_on(&gmail, calm, &[], async || sent(calm).await > 0).await;
@@ -53,7 +53,7 @@ async fn killed_at_every_point_one_mail_for_each_yes() {
 #[tokio::test]
 async fn every_answer_to_a_send_lost_one_mail_for_each_yes() {
     let emulated = Emulated::with_mails(TRIALS);
-    let mails = emulated.gmail().list(&Which::default()).await.unwrap();
+    let mails = emulated.gmail().list(&MailQuery::default()).await.unwrap();
     let mut tasks = JoinSet::new();
     let url = forgetful(emulated.url().to_owned(), &mut tasks).await;
     let gmail = || emulated.gmail_behind(&url);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use archie_email_assistant::email::Email;
-use archie_email_assistant::mailbox::{Access, Imap, Mailbox, Place, Which};
+use archie_email_assistant::mailbox::{Access, Imap, ImapAddress, MailQuery, Mailbox};
 use serde_json::json;
 use superstep_conformance::services;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -27,7 +27,7 @@ async fn sixteen_mails_from_end_to_end() {
     let sent: usize = (0..16)
         .map(|at| somebody.sent_about(&somebody.subject(at)))
         .sum();
-    let unread = mailbox.list(&Which::default()).await.unwrap().len();
+    let unread = mailbox.list(&MailQuery::default()).await.unwrap().len();
     assert_eq!((sent, unread), (8, 8));
 }
 
@@ -35,7 +35,7 @@ async fn sixteen_mails_from_end_to_end() {
 async fn killed_at_every_point_one_mail_for_each_yes() {
     let somebody = Somebody::with_mails(TRIALS + 1).await;
     let mailbox = somebody.mailbox(&services::address("mail", "smtp"));
-    let mails = mailbox.list(&Which::default()).await.unwrap();
+    let mails = mailbox.list(&MailQuery::default()).await.unwrap();
     let sent = async |email: &Email| somebody.sent_about(&email.subject);
     let calm = &mails[TRIALS];
     let (points, _) = worked_on(&mailbox, calm, &[], async || sent(calm).await > 0).await;
@@ -48,7 +48,7 @@ async fn every_answer_to_a_mail_lost_a_person_looks_and_one_mail_goes_out() {
     let smtp = services::address("mail", "smtp").replace("smtp://", "");
     let mut tasks = JoinSet::new();
     let mailbox = somebody.mailbox(&cutting(smtp, &mut tasks).await);
-    let mails = mailbox.list(&Which::default()).await.unwrap();
+    let mails = mailbox.list(&MailQuery::default()).await.unwrap();
     let sent = async |email: &Email| somebody.sent_about(&email.subject);
     let asked = one_mail_for_each_yes(|| mailbox.clone(), &mails, None, sent).await;
     assert_eq!(asked, TRIALS, "nobody but a person can tell");
@@ -91,7 +91,7 @@ impl Somebody {
             address: self.address.clone(),
             sent: "Sent".to_owned(),
         };
-        let place = Place::parse(&url).unwrap();
+        let place = ImapAddress::parse(&url).unwrap();
         Arc::new(Imap::new(
             place,
             access,

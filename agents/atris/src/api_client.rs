@@ -12,13 +12,13 @@ use superstep_agent::digest;
 use superstep_llm::Secret;
 
 use super::answer;
-use super::call::Exact;
+use super::call::ExactCall;
 use super::catalogue::{Catalogue, short_host};
 use crate::connector::{Answer, Call, Connector, Credential, Fault};
 
 /// The world as this process reaches it.
 #[derive(Clone)]
-pub(super) struct Outside {
+pub(super) struct ApiClient {
     pub(super) connector: Connector,
     pub(super) store: Arc<dyn Store>,
     /// Answers only from what was recorded.
@@ -28,7 +28,7 @@ pub(super) struct Outside {
 /// What came of a read, as it is recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Read {
+pub(super) enum ReadOutcome {
     /// A server answered, well or badly.
     Answered {
         status: u16,
@@ -40,19 +40,19 @@ pub(super) enum Read {
     Failed { why: String },
 }
 
-impl Outside {
+impl ApiClient {
     /// Reads, from the host that was good before and then from the others. What a server said well is recorded.
     pub(super) async fn read(
         &self,
         catalogue: &Catalogue,
-        exact: &Exact,
+        exact: &ExactCall,
         selected: Option<&str>,
-    ) -> Result<Read, NodeError> {
+    ) -> Result<ReadOutcome, NodeError> {
         if self.offline {
             return self.recorded(catalogue, exact).await;
         }
         let read = self.ask_hosts(catalogue, exact, selected).await;
-        if let Read::Answered {
+        if let ReadOutcome::Answered {
             status: 200..=299, ..
         } = &read
         {
@@ -64,9 +64,9 @@ impl Outside {
     async fn ask_hosts(
         &self,
         catalogue: &Catalogue,
-        exact: &Exact,
+        exact: &ExactCall,
         selected: Option<&str>,
-    ) -> Read {
+    ) -> ReadOutcome {
         let first = catalogue.host(selected);
         let others = catalogue
             .hosts
@@ -89,24 +89,24 @@ impl Outside {
                         why = format!("{} answered {}", short_host(host), answer.status)
                     }
                     Ok(answer) => {
-                        return Read::Answered {
+                        return ReadOutcome::Answered {
                             status: answer.status,
                             host: short_host(host),
                             body: body(&answer),
                         };
                     }
                     Err(Fault::Refused(refused)) if hosts.len() == 1 => {
-                        return Read::Failed { why: refused };
+                        return ReadOutcome::Failed { why: refused };
                     }
                     Err(fault) => why = format!("{}: {fault}", short_host(host)),
                 }
             }
         }
-        Read::Failed { why }
+        ReadOutcome::Failed { why }
     }
 
     /// A call with the secret that this API wants. Where it goes is for the connector to say.
-    pub(super) fn call(&self, catalogue: &Catalogue, exact: &Exact, host: &str) -> Call {
+    pub(super) fn call(&self, catalogue: &Catalogue, exact: &ExactCall, host: &str) -> Call {
         let mut call = exact.to(host);
         call.credential = catalogue.key.as_ref().and_then(|key| {
             Some(Credential {
@@ -119,13 +119,17 @@ impl Outside {
         call
     }
 
-    async fn recorded(&self, catalogue: &Catalogue, exact: &Exact) -> Result<Read, NodeError> {
+    async fn recorded(
+        &self,
+        catalogue: &Catalogue,
+        exact: &ExactCall,
+    ) -> Result<ReadOutcome, NodeError> {
         let place = cassettes(&catalogue.name)?;
         let found = self.store.get(&place, &key(exact), now()).await?;
         let read = found
             .map(|item| serde_json::from_value(item.value["read"].clone()))
             .transpose()?;
-        Ok(read.unwrap_or_else(|| Read::Failed {
+        Ok(read.unwrap_or_else(|| ReadOutcome::Failed {
             why: format!(
                 "offline, and {} {} was never answered before",
                 exact.method,
@@ -137,8 +141,8 @@ impl Outside {
     async fn record(
         &self,
         catalogue: &Catalogue,
-        exact: &Exact,
-        read: &Read,
+        exact: &ExactCall,
+        read: &ReadOutcome,
     ) -> Result<(), NodeError> {
         let put = recording(&catalogue.name, exact, read)?;
         self.store.put(&put, now()).await?;
@@ -175,7 +179,7 @@ fn is_down(status: u16) -> bool {
 }
 
 /// A recorded answer, as it is kept.
-fn recording(api: &str, exact: &Exact, read: &Read) -> Result<PutItem, StoreError> {
+fn recording(api: &str, exact: &ExactCall, read: &ReadOutcome) -> Result<PutItem, StoreError> {
     Ok(PutItem {
         namespace: cassettes(api)?,
         key: key(exact),
@@ -191,12 +195,12 @@ pub async fn record_answer(
     path: &str,
     body: Json,
 ) -> Result<(), StoreError> {
-    let read = Read::Answered {
+    let read = ReadOutcome::Answered {
         status: 200,
         host: api.to_owned(),
         body,
     };
-    let put = recording(api, &Exact::read(path), &read)?;
+    let put = recording(api, &ExactCall::read(path), &read)?;
     store.put(&put, now()).await
 }
 
@@ -205,7 +209,7 @@ fn cassettes(api: &str) -> Result<Namespace, StoreError> {
 }
 
 /// The same call has the same key, whichever host it went to.
-fn key(exact: &Exact) -> String {
+fn key(exact: &ExactCall) -> String {
     digest(
         &exact.method,
         &json!([exact.path, exact.headers, exact.body]),

@@ -17,19 +17,19 @@ use super::book::{Book, BookError, read, snapshot_id};
 
 /// The folders of all threads.
 #[derive(Debug, Clone)]
-pub struct Keep {
+pub struct SnapshotStore {
     folder: PathBuf,
     /// Workbooks that were read lately, for reading a large one takes seconds. What an id names never changes.
-    read: Arc<Mutex<Lately>>,
+    read: Arc<Mutex<RecentBooks>>,
 }
 
 /// Ids and what they name, the oldest first.
-type Lately = VecDeque<(String, Arc<Book>)>;
+type RecentBooks = VecDeque<(String, Arc<Book>)>;
 
 /// What went wrong with a file that is kept.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum KeepError {
+pub enum SnapshotError {
     /// Files.
     #[error("`{path}` cannot be kept or read", path = path.display())]
     Io {
@@ -56,7 +56,7 @@ pub enum KeepError {
     Folder(#[from] FolderError),
 }
 
-impl Keep {
+impl SnapshotStore {
     /// Under the folder of everything that is ours.
     pub fn under(home: &Path) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl Keep {
     }
 
     /// Keeps a workbook, and gives what it is known by.
-    pub fn put_book(&self, thread: &ThreadId, bytes: &[u8]) -> Result<String, KeepError> {
+    pub fn put_book(&self, thread: &ThreadId, bytes: &[u8]) -> Result<String, SnapshotError> {
         let id = snapshot_id(bytes)?;
         // What is whole stays: other bytes of the same id are the same workbook.
         if self.book(thread, &id).is_err() {
@@ -78,12 +78,12 @@ impl Keep {
     }
 
     /// A workbook that was kept, if it is as it was.
-    pub fn book(&self, thread: &ThreadId, id: &str) -> Result<Vec<u8>, KeepError> {
+    pub fn book(&self, thread: &ThreadId, id: &str) -> Result<Vec<u8>, SnapshotError> {
         let bytes = self.get(thread, &book_name(id))?;
         let is_whole = match self.get(thread, &sum_name(id)) {
             Ok(kept) => kept == sum(&bytes).as_bytes(),
             // Older versions wrote none. The id is of everything that we read of a workbook.
-            Err(KeepError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => true,
+            Err(SnapshotError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => true,
             Err(error) => return Err(error),
         };
         match is_whole && snapshot_id(&bytes).is_ok_and(|found| found == id) {
@@ -93,7 +93,7 @@ impl Keep {
     }
 
     /// What is in a workbook that was kept.
-    pub fn read(&self, thread: &ThreadId, id: &str) -> Result<Arc<Book>, KeepError> {
+    pub fn read(&self, thread: &ThreadId, id: &str) -> Result<Arc<Book>, SnapshotError> {
         let known = || self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, book)) = known().iter().find(|(known, _)| known == id) {
             return Ok(book.clone());
@@ -113,7 +113,7 @@ impl Keep {
         thread: &ThreadId,
         ending: &str,
         bytes: &[u8],
-    ) -> Result<String, KeepError> {
+    ) -> Result<String, SnapshotError> {
         let name = format!("{}.{ending}", sum(bytes));
         if self.file(thread, &name).is_err() {
             self.write(thread, &name, bytes)?;
@@ -122,7 +122,7 @@ impl Keep {
     }
 
     /// It, again, if it is as it was.
-    pub fn file(&self, thread: &ThreadId, name: &str) -> Result<Vec<u8>, KeepError> {
+    pub fn file(&self, thread: &ThreadId, name: &str) -> Result<Vec<u8>, SnapshotError> {
         let bytes = self.get(thread, name)?;
         match name.split('.').next() == Some(&sum(&bytes)) {
             true => Ok(bytes),
@@ -130,19 +130,19 @@ impl Keep {
         }
     }
 
-    fn write(&self, thread: &ThreadId, name: &str, bytes: &[u8]) -> Result<(), KeepError> {
+    fn write(&self, thread: &ThreadId, name: &str, bytes: &[u8]) -> Result<(), SnapshotError> {
         let path = self.path(thread, name);
-        private_file::write(&path, bytes).map_err(|source| KeepError::Io { path, source })
+        private_file::write(&path, bytes).map_err(|source| SnapshotError::Io { path, source })
     }
 
-    fn get(&self, thread: &ThreadId, name: &str) -> Result<Vec<u8>, KeepError> {
+    fn get(&self, thread: &ThreadId, name: &str) -> Result<Vec<u8>, SnapshotError> {
         let path = self.path(thread, name);
-        private_file::read(&path).map_err(|source| KeepError::Io { path, source })
+        private_file::read(&path).map_err(|source| SnapshotError::Io { path, source })
     }
 
-    fn damaged(&self, thread: &ThreadId, name: &str) -> KeepError {
+    fn damaged(&self, thread: &ThreadId, name: &str) -> SnapshotError {
         let path = self.path(thread, name);
-        KeepError::Damaged { path }
+        SnapshotError::Damaged { path }
     }
 
     fn path(&self, thread: &ThreadId, name: &str) -> PathBuf {

@@ -12,17 +12,17 @@ use super::{AUDIUS, openapi};
 
 /// The APIs by name.
 #[derive(Clone)]
-pub struct Shelf {
+pub struct CatalogueStore {
     store: Arc<dyn Store>,
 }
 
-impl std::fmt::Debug for Shelf {
+impl std::fmt::Debug for CatalogueStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shelf").finish_non_exhaustive()
     }
 }
 
-impl Shelf {
+impl CatalogueStore {
     /// In a store.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self { store }

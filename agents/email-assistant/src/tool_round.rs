@@ -15,42 +15,43 @@ use super::mime::attached;
 use super::policy::{Envelope, deceives, meeting_beyond};
 use super::respond::unreachable_mailbox;
 use super::tools::{
-    Bench, DONE, Meeting, Plan, QUESTION, Question, Reply, SCHEDULE_MEETING, SEND_EMAIL, receipt,
+    DONE, MailTools, Meeting, PlannedMail, QUESTION, Question, Reply, SCHEDULE_MEETING, SEND_EMAIL,
+    receipt,
 };
 use super::triage::{Answer, AnswerKind, answer_schema, may};
 
 /// A call that is over.
-pub(super) struct Came {
+pub(super) struct CallResult {
     /// With the arguments that were agreed on.
     pub(super) call: ToolCall,
     pub(super) decision: Decision,
     pub(super) message: ChatMessage,
 }
 
-impl Came {
+impl CallResult {
     pub(super) fn is_error(&self) -> bool {
         matches!(&self.message.message, Message::Tool(result) if result.status == ToolStatus::Error)
     }
 }
 
 /// A call about which the person has been heard.
-pub(super) enum Heard {
+pub(super) enum AnsweredCall {
     Tool(Agreed),
     /// A question, with what the person said.
     Question(ToolCall, Answer),
 }
 
 /// The calls of one message of the model.
-pub(super) struct Round<'a> {
-    pub(super) bench: &'a Arc<Bench>,
+pub(super) struct ToolRound<'a> {
+    pub(super) mail_tools: &'a Arc<MailTools>,
     pub(super) calls: Calls<'a>,
     pub(super) labels: Labels,
     pub(super) cx: &'a NodeCx,
 }
 
-impl Round<'_> {
+impl ToolRound<'_> {
     /// Everything that needs the person, all at once; then, where it leaves the conversation, a second time.
-    pub(super) async fn hear(&self, wanted: &[ToolCall]) -> Result<Vec<Heard>, NodeError> {
+    pub(super) async fn hear(&self, wanted: &[ToolCall]) -> Result<Vec<AnsweredCall>, NodeError> {
         let acts = wanted.iter().filter(|call| !is_talk(call));
         let questions = wanted.iter().filter(|call| call.name == QUESTION);
         let asked = join_all(questions.map(|call| self.put(call)));
@@ -58,16 +59,16 @@ impl Round<'_> {
         let agreed = join_all(agreed?.into_iter().map(|agreed| self.confirmed(agreed))).await;
         let mut heard = Vec::new();
         for agreed in agreed {
-            heard.push(Heard::Tool(agreed?));
+            heard.push(AnsweredCall::Tool(agreed?));
         }
         for answered in answered {
             let (call, answer) = answered?;
-            heard.push(Heard::Question(call, answer));
+            heard.push(AnsweredCall::Question(call, answer));
         }
-        let place = |heard: &Heard| {
+        let place = |heard: &AnsweredCall| {
             let id = match heard {
-                Heard::Tool(agreed) => &agreed.call().id,
-                Heard::Question(call, _) => &call.id,
+                AnsweredCall::Tool(agreed) => &agreed.call().id,
+                AnsweredCall::Question(call, _) => &call.id,
             };
             wanted.iter().position(|call| call.id == *id)
         };
@@ -80,7 +81,7 @@ impl Round<'_> {
         let request = json!({
             "action_request": { "action": QUESTION, "args": call.args },
             "config": may(&["ignore", "response"]),
-            "description": format!("{}\n\n{}", question.content, format_gmail_markdown(&self.bench.email)),
+            "description": format!("{}\n\n{}", question.content, format_gmail_markdown(&self.mail_tools.email)),
             "tool_call_id": call.id,
         });
         let key = format!("question:{}:{}", call.id, digest(&call.name, &call.args));
@@ -104,7 +105,7 @@ impl Round<'_> {
             "description": format!(
                 "Really? {}.\n\n{}",
                 beyond.join("; "),
-                self.bench.describe(&call.name, &call.args)
+                self.mail_tools.describe(&call.name, &call.args)
             ),
             "tool_call_id": call.id,
             "digest": sealed,
@@ -124,7 +125,7 @@ impl Round<'_> {
 
     fn beyond(&self, agreed: &Agreed) -> Vec<String> {
         let call = agreed.call();
-        let email = &self.bench.email;
+        let email = &self.mail_tools.email;
         let mut beyond = match call.name.as_str() {
             SEND_EMAIL => {
                 let reply: Reply = serde_json::from_value(call.args.clone()).unwrap_or_default();
@@ -144,30 +145,30 @@ impl Round<'_> {
     }
 
     /// Makes what was agreed on, one after the other, in the order in which the model wants it.
-    pub(super) async fn act(&self, heard: Vec<Heard>) -> Result<Vec<Came>, NodeError> {
+    pub(super) async fn act(&self, heard: Vec<AnsweredCall>) -> Result<Vec<CallResult>, NodeError> {
         let mut came = Vec::new();
         for heard in heard {
             came.push(match heard {
-                Heard::Tool(agreed) => {
+                AnsweredCall::Tool(agreed) => {
                     let (call, decision) = (agreed.call().clone(), agreed.decision());
                     if agreed.is_made() && call.name == SEND_EMAIL {
                         self.plan(&call).await?;
                     }
                     let message = self.calls.make(agreed).await?;
                     self.tell(&call, &message)?;
-                    Came {
+                    CallResult {
                         call,
                         decision,
                         message,
                     }
                 }
-                Heard::Question(call, answer) => self.answered(call, &answer),
+                AnsweredCall::Question(call, answer) => self.answered(call, &answer),
             });
         }
         Ok(came)
     }
 
-    fn answered(&self, call: ToolCall, answer: &Answer) -> Came {
+    fn answered(&self, call: ToolCall, answer: &Answer) -> CallResult {
         let (decision, message) = match answer.kind {
             AnswerKind::Response => {
                 let said = format!(
@@ -181,7 +182,7 @@ impl Round<'_> {
                 (Decision::Ignored, Message::tool_error(&call, why))
             }
         };
-        Came {
+        CallResult {
             message: ChatMessage::new(message, self.labels.clone()),
             call,
             decision,
@@ -190,7 +191,7 @@ impl Round<'_> {
 
     /// A mail is put where it can be sent from once, and where that is is recorded, before it is sent.
     async fn plan(&self, call: &ToolCall) -> Result<(), NodeError> {
-        let email = &self.bench.email;
+        let email = &self.mail_tools.email;
         let reply: Reply = serde_json::from_value(call.args.clone()).map_err(NodeError::fatal)?;
         let envelope = Envelope::of_reply(email, &reply);
         // What was shown is what goes out: the mail under a waiting thread may not have become another.
@@ -217,19 +218,20 @@ impl Round<'_> {
         let prepared = self
             .cx
             .step(format!("{}:draft", call.id), || async {
-                let prepared = self.bench.mailbox.prepare(&mail).await;
+                let prepared = self.mail_tools.mailbox.prepare(&mail).await;
                 prepared.map_err(|error| NodeError::retryable(format!("{error:#}")))
             })
             .await?;
-        self.bench.plan(&call.id, Plan { mail, prepared });
+        self.mail_tools
+            .plan(&call.id, PlannedMail { mail, prepared });
         Ok(())
     }
 
-    async fn carried(&self, reply: &Reply) -> Result<Vec<super::mime::Carried>, NodeError> {
+    async fn carried(&self, reply: &Reply) -> Result<Vec<super::mime::Attachment>, NodeError> {
         if reply.attachments.is_empty() {
             return Ok(Vec::new());
         }
-        let raw = self.bench.mailbox.raw(&self.bench.email.id).await;
+        let raw = self.mail_tools.mailbox.raw(&self.mail_tools.email.id).await;
         let raw = raw.map_err(unreachable_mailbox)?;
         attached(&raw, &reply.attachments).map_err(|error| NodeError::fatal(format!("{error:#}")))
     }

@@ -16,7 +16,7 @@ use super::{NAME, writers};
 
 /// What the nodes have at hand.
 #[derive(Debug)]
-pub struct Desk {
+pub struct DocsDeps {
     /// Models by name.
     pub models: Arc<ModelRegistry>,
     /// Trees that were scanned.
@@ -29,7 +29,7 @@ pub struct Desk {
     pub spending: Option<Spending>,
 }
 
-impl Desk {
+impl DocsDeps {
     /// Builds it with all the writers, over the folders of this machine.
     pub fn new(deps: &AgentDeps) -> anyhow::Result<Self> {
         Ok(Self {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use superstep::{Command, Node, NodeCx, NodeError, View};
 
 use super::AGENT;
-use super::state::{AgentResult, ExecutionState, ExecutionStateUpdate, Finished, Shared};
+use super::state::{AgentResult, ExecutionState, ExecutionStateUpdate, Finished, SharedQuestions};
 
 pub(super) struct ShareQuestions;
 
@@ -34,7 +34,7 @@ impl Node<ExecutionState> for ShareQuestions {
                 continue;
             }
             let mut task = task.clone();
-            task.shared = Some(Shared {
+            task.shared = Some(SharedQuestions {
                 questions,
                 finished: Box::new((*finished).clone()),
             });
