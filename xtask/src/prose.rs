@@ -145,12 +145,11 @@ impl Text {
             .iter()
             .any(|folder| path.starts_with(folder));
         let is_source = is_shipped && path.ends_with(".rs") && path.contains("/src/");
-        let is_checked = !NOT_YET.iter().any(|folder| path.starts_with(folder));
         let (text, language) = if is_page {
             (text.to_owned(), "markdown")
         } else if is_help {
             (descriptions(text), "plaintext")
-        } else if is_source && is_checked {
+        } else if is_source {
             (markdown::of_doc_comments(text), "markdown")
         } else {
             return None;
@@ -352,9 +351,6 @@ const OFF: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Sources whose doc comments are not checked yet.
-const NOT_YET: &[&str] = &["agents/", "apps/"];
-
 /// More than that are from long ago.
 const CLEAN_MAX: usize = 10_000;
 const DICTIONARY: &str = "docs/dictionary.txt";
@@ -378,7 +374,7 @@ mod tests {
         assert_eq!(language(source, "//! A"), Some("markdown"));
         assert_eq!(language(source, "fn a() {} // b"), None);
         assert_eq!(language("apps/archie/src/prompts/a.md", "a"), None);
-        assert_eq!(language("apps/archie/src/main.rs", "//! A"), None);
+        assert_eq!(language("xtask/src/main.rs", "//! A"), None);
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! Holds claims against the inputs: code looks, not the model.
+//! Checks the citations of claims against the notes, in code rather than by the model.
 
 use std::collections::BTreeMap;
 
 use super::state::{Finding, Source, Support};
 
-/// Looks whether the file says what a claim quotes from it.
+/// Checks whether the cited file contains the quote. If the quote is in another line, corrects `source.line`.
 pub fn check(source: &mut Source, contents: &BTreeMap<String, String>) -> Support {
     let Some(text) = contents.get(&source.file) else {
         return Support::Unsupported;
@@ -19,7 +19,7 @@ pub fn check(source: &mut Source, contents: &BTreeMap<String, String>) -> Suppor
     if has(at) {
         return Support::Quoted;
     }
-    // The nearest line that has it: models count badly.
+    // Take the nearest line with the quote: models miscount lines.
     let found = (0..lines.len())
         .filter(|line| has(*line))
         .min_by_key(|line| line.abs_diff(at));
@@ -32,7 +32,7 @@ pub fn check(source: &mut Source, contents: &BTreeMap<String, String>) -> Suppor
     }
 }
 
-/// Looks at all findings again, with other inputs. Gives those whose support is gone.
+/// Checks all findings again with other inputs. Returns those that have lost their support.
 pub fn recheck(findings: &mut [Finding], contents: &BTreeMap<String, String>) -> Vec<Finding> {
     let mut stale = Vec::new();
     for finding in findings {
@@ -48,7 +48,7 @@ pub fn recheck(findings: &mut [Finding], contents: &BTreeMap<String, String>) ->
     stale
 }
 
-/// Without what differs between a quote and its source although they say the same.
+/// Returns the text without the differences that do not matter in a quote: case, whitespace and Markdown marks.
 fn plain(text: &str) -> String {
     let words = text
         .split_whitespace()
@@ -60,7 +60,7 @@ fn plain(text: &str) -> String {
         .to_lowercase()
 }
 
-/// A shorter quote stands anywhere.
+/// Minimum length of a quote, in characters. A shorter one would match almost anywhere.
 const QUOTE_CHARS_MIN: usize = 4;
 
 #[cfg(test)]

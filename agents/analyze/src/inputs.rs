@@ -1,4 +1,4 @@
-//! The folder of notes: what is read, what is not, and why.
+//! Reads the folder of notes, and records what is skipped and why.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,10 +10,10 @@ use archie_agent::user_folder::{
 
 use super::state::{Inputs, Skipped};
 
-/// The name of the result, which is never an input.
+/// File name of the result, which is never read as a note.
 pub const RESULT: &str = "analysis_result.md";
 
-/// How much of a folder is read: 1 MiB a note, 16 MiB in all, 200,000 entries, 32 folders deep.
+/// Limits on the folder: 1 MiB per note, 16 MiB in total, 200,000 entries, 32 folders deep.
 pub const LIMITS: FolderLimits = FolderLimits {
     file_bytes_max: 1 << 20,
     total_bytes_max: 16 << 20,
@@ -21,20 +21,20 @@ pub const LIMITS: FolderLimits = FolderLimits {
     depth_max: 32,
 };
 
-/// How many notes are read.
+/// Maximum number of notes.
 pub const NOTES_MAX: usize = 1_000;
 
-/// What was read.
+/// Notes read from a folder.
 #[derive(Debug, Default, PartialEq)]
 pub struct Read {
-    /// Name and content.
+    /// Content of each note, by its path in the folder.
     pub contents: BTreeMap<String, String>,
-    /// The rest.
+    /// The folder, the checksums of the notes and the skipped entries.
     pub inputs: Inputs,
 }
 
-/// Reads the `.txt` and `.md` files of a folder. Links, pipes, devices, results of earlier analyses, what is not text and
-/// what is over a limit are skipped, each with the reason.
+/// Reads the `.txt` and `.md` files of a folder. Skips links, pipes, devices, results of earlier analyses, files that are not
+/// text and everything over a limit, and records the reason for each. Fails if the folder or a subfolder cannot be listed.
 pub fn read_files(folder: &Path, recursive: bool) -> anyhow::Result<Read> {
     let root = UserFolder::open(folder).map_err(|error| match &error {
         FolderError::NotAFolder { .. } => anyhow::anyhow!(
@@ -59,7 +59,7 @@ pub fn read_files(folder: &Path, recursive: bool) -> anyhow::Result<Read> {
     Ok(reading.finished())
 }
 
-/// A folder that is being read.
+/// Progress of reading a folder.
 struct Reading {
     allowance: Allowance,
     recursive: bool,
@@ -122,7 +122,7 @@ impl Reading {
         Ok(())
     }
 
-    /// The checksum and the text of a note, or why it is not read.
+    /// Returns the checksum and the text of a note, or the reason to skip it.
     fn note(&mut self, folder: &UserFolder, name: &FileName) -> Result<(String, String), String> {
         if self.read.contents.len() >= NOTES_MAX {
             return Err(format!("more than {NOTES_MAX} notes"));
@@ -136,7 +136,7 @@ impl Reading {
         Ok((hash(&bytes), text))
     }
 
-    /// Names an entry that is not read. Beyond a number they are counted.
+    /// Records a skipped entry. After the first [`SKIPPED_MAX`], entries are only counted.
     fn skip(&mut self, name: &str, why: &str) {
         let skipped = &mut self.read.inputs.skipped;
         match skipped.len() < SKIPPED_MAX {
@@ -159,7 +159,7 @@ impl Reading {
     }
 }
 
-/// Whether a person expects that it is skipped, so that its name is enough.
+/// Returns whether a person expects this entry to be skipped, so that its name without a reason is enough.
 pub fn is_ordinary(skipped: &Skipped) -> bool {
     [FOLDER, EARLIER, NO_NOTE].contains(&&*skipped.why)
 }
@@ -170,13 +170,13 @@ fn is_note(name: &FileName) -> bool {
     ending.is_some_and(|ending| ["txt", "md"].contains(&ending.to_lowercase().as_str()))
 }
 
-/// The result, and those before it that were kept.
+/// Returns whether this is the result, or an earlier one that was kept.
 fn is_result(name: &FileName) -> bool {
     let name = name.as_os_str().to_str().unwrap_or("");
     name == RESULT || (name.starts_with("analysis_result.") && name.ends_with(".md"))
 }
 
-/// By its mark, or as UTF-8.
+/// Decodes text by its byte order mark, or as UTF-8 if it has none. Returns `None` if it is not text.
 fn decoded(bytes: &[u8]) -> Option<String> {
     let wide = |bytes: &[u8], read: fn([u8; 2]) -> u16| {
         let units: Vec<u16> = bytes
@@ -195,7 +195,7 @@ fn decoded(bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// A checksum that tells whether a file has changed. Not against somebody who wants it to look the same.
+/// Returns a checksum that detects changes to a file. It is not cryptographic and does not detect deliberate forgery.
 pub fn hash(bytes: &[u8]) -> String {
     format!("{:032x}", xxhash_rust::xxh3::xxh3_128(bytes))
 }
@@ -204,10 +204,10 @@ const FOLDER: &str = "a folder; --recursive reads those, too";
 const EARLIER: &str = "the result of an earlier analysis";
 const NO_NOTE: &str = "neither .txt nor .md";
 
-/// How many entries that are not read are named.
+/// Maximum number of skipped entries that are listed by name.
 const SKIPPED_MAX: usize = 200;
 
-/// A note that grows while it is read may become as large as this, whatever it was before.
+/// Limit for a note that grows while it is read, if it was smaller than this before.
 const GROWTH_BYTES_MAX: u64 = 64 << 10;
 
 #[cfg(test)]

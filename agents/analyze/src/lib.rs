@@ -1,6 +1,12 @@
-//! `analyze`: an analyst who interviews a person over a folder of notes.
+//! `analyze`: an analyst agent that interviews a person about a folder of notes.
 //!
-//! Two nodes on purpose: the model's turn is committed before the pause, so an answer never pays for it again.
+//! Asking the model and asking the person are two nodes on purpose: the model's turn is committed before the interrupt, so
+//! resuming with an answer does not pay for that turn again.
+//!
+//! The agent never writes to a note, and never marks a quotation as checked that code did not find in the notes.
+//!
+//! In reading order: [`graph`], [`state::AppState`], [`inputs`] (reads the notes), [`evidence`] (checks what the model quotes),
+//! [`result`] (writes the file).
 
 pub mod evidence;
 pub mod inputs;
@@ -24,23 +30,23 @@ use state::AppState;
 pub use ui::get_final_output;
 pub use words::user_is_done;
 
-/// The name of its graph.
+/// Name of the graph and of the agent.
 pub const NAME: &str = "analyze";
-/// The node that thinks.
+/// Node that calls the model for the next question or the result.
 pub const ANALYSIS_PREPARE: &str = "ANALYSIS_PREPARE";
-/// The node that asks.
+/// Node that interrupts with the model's question.
 pub const ANALYSIS_INTERRUPT: &str = "ANALYSIS_INTERRUPT";
 
-/// What it is for, in a line.
+/// One-line description, as the list of agents shows it.
 pub const DESCRIPTION: &str = "an analyst who interviews you over a folder of notes";
 
-/// Builds the agent.
+/// Builds the agent, with its graph and its user interface.
 pub fn agent(deps: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
     let agent = Agent::new(graph(deps)?, DESCRIPTION, ui::AnalyzeUi);
     Ok(Arc::new(agent))
 }
 
-/// Builds the graph.
+/// Builds the graph. Fails if a prompt file of the person cannot be read.
 pub fn graph(deps: &AgentDeps) -> anyhow::Result<Graph<AppState>> {
     let prepare = AnalysisPrepareNode {
         models: deps.models.clone(),
@@ -72,3 +78,8 @@ pub fn graph(deps: &AgentDeps) -> anyhow::Result<Graph<AppState>> {
         .build()?;
     Ok(graph)
 }
+
+/// Compiles the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,4 +1,4 @@
-//! The two nodes.
+//! The two nodes of the graph.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ use super::state::{
 };
 use super::words::user_is_done;
 
-/// Takes in what the person said, and asks the model for the next question or for the result.
+/// Adds the person's input to the history, and calls the model for the next question or for the result.
 pub(super) struct AnalysisPrepareNode {
     pub(super) models: Arc<ModelRegistry>,
     pub(super) prompts: Prompts,
     pub(super) spending: Option<Spending>,
 }
 
-/// Asks the person.
+/// Interrupts with the model's question and waits for the answer.
 pub(super) struct AnalysisInterruptNode;
 
 impl Node<AppState> for AnalysisPrepareNode {
@@ -39,7 +39,7 @@ impl Node<AppState> for AnalysisPrepareNode {
             role: Role::User,
             content: state.user_input.clone(),
         };
-        // The first query may well say what must be done; only an answer can end the interview.
+        // The first query may well mention what must be done; only an answer can end the interview.
         let has_agent_spoken = state
             .analysis_history
             .iter()
@@ -84,7 +84,7 @@ impl AnalysisPrepareNode {
             .calls(call(prompt, &reply)))
     }
 
-    /// The model fills in claims; the form of the result, and whether its sources say so, are ours.
+    /// Returns the result. The model only supplies claims; the program decides the form and checks the citations.
     async fn return_final_output(
         &self,
         state: &AppState,
@@ -147,7 +147,7 @@ impl AnalysisPrepareNode {
         .await
     }
 
-    /// The notes, the interview so far and what is wanted now, cut to what fits.
+    /// Returns the request: the notes, the interview so far and the current prompt, cut to fit the model's context.
     async fn request(
         &self,
         state: &AppState,
@@ -181,7 +181,7 @@ impl Node<AppState> for AnalysisInterruptNode {
         state: View<AppState>,
         cx: NodeCx,
     ) -> Result<superstep::Command<AppState>, NodeError> {
-        // One question for each turn, so that an old answer never meets a new question.
+        // One key per turn, so that an answer to an earlier question is never applied to a new one.
         let key = format!("turn-{}", state.analysis_history.len());
         let question = Interrupt::new(key, json!({ "query": state.current_analysis_query }))
             .kind("question")
@@ -191,7 +191,7 @@ impl Node<AppState> for AnalysisInterruptNode {
     }
 }
 
-/// The person does not want to spend more. What was said stays, and the thread can be opened again.
+/// Returns the update for a person who declined to spend more. The history stays, and the thread can be reopened.
 fn stopped() -> AppStateUpdate {
     AppStateUpdate::default().stopped(Some("budget".to_owned()))
 }
@@ -270,7 +270,7 @@ struct EmptyAnswer {
     model: String,
 }
 
-/// How long a result may get. A model with little room is a small one, which goes on until it is stopped.
+/// Returns the token limit of a result. A small context means a small model, and those tend to write until they are stopped.
 fn result_tokens(context_size: Option<u64>) -> u32 {
     let room = context_size.map_or(RESULT_TOKENS, |size| {
         u32::try_from(size / 16).unwrap_or(RESULT_TOKENS)

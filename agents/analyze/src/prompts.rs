@@ -1,4 +1,4 @@
-//! The prompts.
+//! Prompts of the agent.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use archie_agent::prompts::{PromptFiles, filled};
 
 use super::state::PromptType;
 
-/// The texts with their `{{placeholders}}`.
+/// Prompt texts with their `{{placeholders}}`.
 #[derive(Debug, Clone)]
 pub struct Prompts {
     system: String,
@@ -64,5 +64,5 @@ impl Prompts {
     }
 }
 
-/// How the first input begins.
+/// Prefix of the first input.
 pub const QUERY: &str = "analyze: ";

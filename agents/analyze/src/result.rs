@@ -1,4 +1,4 @@
-//! The result as people read it. Its headings come from here, so that they are there whatever the model says.
+//! The result as a Markdown page. The program writes the headings, so that they are there whatever the model returns.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::inputs::RESULT;
 use super::prompts::QUERY;
 use super::state::{AppState, Finding, Role, Section, Support};
 
-/// The result as Markdown.
+/// Returns the result as Markdown. With a reason in `degraded`, the page says so and includes the whole interview.
 pub fn markdown(state: &AppState, findings: &[Finding], degraded: Option<&str>) -> String {
     let mut text = String::from("# Analysis\n\n");
     let first = state
@@ -50,8 +50,8 @@ pub fn markdown(state: &AppState, findings: &[Finding], degraded: Option<&str>) 
     text
 }
 
-/// The line below a claim that says what the program found. A claim is one line without markup, so it can neither write such a
-/// line nor look like one.
+/// Returns the line below a claim that reports the check of its citation. A claim is one line without markup, so it can neither
+/// write such a line nor look like one.
 fn source_of(finding: &Finding) -> String {
     let Some(source) = &finding.source else {
         return String::new();
@@ -67,7 +67,7 @@ fn source_of(finding: &Finding) -> String {
     }
 }
 
-/// The whole interview where there is nothing better.
+/// Returns the whole interview if `is_all` is set, otherwise nothing. Only a degraded result needs it.
 fn interview(state: &AppState, is_all: bool) -> String {
     if !is_all {
         return String::new();
@@ -95,27 +95,27 @@ fn inputs(state: &AppState) -> String {
     text
 }
 
-/// One change to the folder of a result, whole or not made at all.
+/// One atomic change to the folder of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// What is where the result goes is moved out of the way, whatever it is.
+    /// Moves whatever is in the place of the result out of the way.
     Keep {
-        /// What.
+        /// Current name in the folder.
         from: String,
-        /// Where to.
+        /// New name; nothing has it yet.
         to: String,
     },
-    /// The result is written.
+    /// Writes the result.
     Write {
-        /// Which file.
+        /// Name of the file in the folder.
         to: String,
-        /// What is to be in it.
+        /// Content of the file.
         text: String,
     },
 }
 
 impl Change {
-    /// Makes it.
+    /// Applies the change. `Keep` does nothing if the new name is already taken.
     pub fn make(&self, folder: &UserFolder) -> Result<(), FolderError> {
         let path = |name: &String| Ok::<_, FolderError>(FileName::new(name)?.into());
         match self {
@@ -125,14 +125,15 @@ impl Change {
     }
 }
 
-/// What is to be done, in order, until a result is in its folder. A process that was killed on the way begins again and comes to
-/// the same. What was there before is kept under a number, and a result that is there already is left alone.
+/// Returns the remaining changes, in order, that put a result into its folder. A process that was killed halfway computes them
+/// again and arrives at the same folder. An earlier result is kept under a number; an identical one is left alone and needs no
+/// change.
 pub fn changes(output: &str, folder: &UserFolder) -> Result<Vec<Change>, FolderError> {
     let path = |name: &str| Ok::<RelativePath, FolderError>(FileName::new(name)?.into());
     let result = path(RESULT)?;
     let mut changes = Vec::new();
     if let Some(kind) = folder.kind(&result)? {
-        // A link is moved and not read: what it leads to may be anything. So is a file that is larger than ours.
+        // A link is moved without being read, because its target may be anything. So is a file larger than the new result.
         let is_same = kind == EntryKind::File
             && match folder.read(&result, output.len() as u64) {
                 Ok(before) => before == output.as_bytes(),
@@ -162,7 +163,7 @@ pub fn changes(output: &str, folder: &UserFolder) -> Result<Vec<Change>, FolderE
     Ok(changes)
 }
 
-/// Writes the result next to the inputs, by these [`changes`].
+/// Writes the result next to the notes, by applying [`changes`]. Returns its path.
 pub fn persist_final_output(output: &str, folder: &Path) -> anyhow::Result<PathBuf> {
     let path = folder.join(RESULT);
     let write = || {
@@ -184,7 +185,7 @@ mod tests {
     use super::super::state::Source;
     use super::*;
 
-    /// The evidence of a page, as somebody reads it: what is in the lists below the claims.
+    /// Returns the evidence that a reader sees in a page: the items of the lists below the claims.
     fn evidence(page: &str) -> Vec<String> {
         let (mut found, mut depth) = (Vec::new(), 0);
         for event in Parser::new_ext(page, markdown::DIALECT) {

@@ -1,4 +1,4 @@
-//! What an analysis knows, under the names that its brief gave.
+//! State of an analysis. The field names come from the agent's specification.
 
 use std::collections::BTreeMap;
 
@@ -6,158 +6,158 @@ use serde::{Deserialize, Serialize};
 use superstep::State;
 use superstep_llm::{Cost, Usage};
 
-/// The state of an analysis.
+/// State of an analysis.
 #[derive(Clone, Debug, Default, PartialEq, State)]
 #[state(rename_all = "camelCase")]
 pub struct AppState {
-    /// What the person said last; the first time `analyze: ` and the query.
+    /// The person's last input. The first one is `analyze: ` and the query.
     pub user_input: String,
-    /// The inputs: name and content.
+    /// Content of each note, by its path in the folder.
     pub file_contents: BTreeMap<String, String>,
-    /// The model that was chosen at the start.
+    /// Name of the model, chosen at the start; resuming with another model replaces it.
     pub model_name: String,
-    /// Who said what, in turn.
+    /// The conversation, oldest turn first.
     #[state(append)]
     pub analysis_history: Vec<Turn>,
-    /// The result; empty until the person is done.
+    /// The result as Markdown; empty until the person is done.
     pub analysis_output: String,
-    /// What the agent asks.
+    /// The agent's current question to the person.
     pub current_analysis_query: String,
-    /// Where the inputs came from, and what they were.
+    /// Source of the notes, with their checksums and the skipped files.
     pub inputs: Inputs,
-    /// What the result claims, and whether the inputs say so.
+    /// The claims of the result, each checked against the notes.
     pub findings: Vec<Finding>,
-    /// What the calls took, one for each.
+    /// Usage of every model call, oldest first.
     #[state(append)]
     pub calls: Vec<Call>,
-    /// Set if the model could not give the result its form.
+    /// Why the model could not return the result in the required form, if it could not.
     pub degraded: Option<String>,
-    /// Why it stopped before its end, if it did: `budget`.
+    /// Why the analysis stopped early, if it did: `budget`.
     pub stopped: Option<String>,
 }
 
-/// One thing that was said.
+/// One turn of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
-    /// By whom.
+    /// Who spoke.
     pub role: Role,
-    /// What.
+    /// The text of the turn.
     pub content: String,
 }
 
-/// Who speaks.
+/// Speaker of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// The person.
+    /// The person who is interviewed.
     User,
-    /// The agent.
+    /// The agent, in the words of the model.
     Agent,
 }
 
-/// Where the inputs came from.
+/// Source of the notes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Inputs {
-    /// The folder.
+    /// Path of the folder as the person gave it.
     pub folder: String,
-    /// Whether its subfolders were read, too.
+    /// Whether subfolders were read, too.
     pub recursive: bool,
-    /// A checksum of each file.
+    /// Checksum of each note, by its path in the folder; see [`hash`](super::inputs::hash).
     pub hashes: BTreeMap<String, String>,
-    /// What was not read, and why.
+    /// Entries that were not read, with the reason.
     pub skipped: Vec<Skipped>,
 }
 
-/// A file that was not read.
+/// An entry of the folder that was not read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skipped {
-    /// Which.
+    /// Path in the folder. The last item may count further entries instead: `12 more`.
     pub name: String,
-    /// Why, in a few words.
+    /// Short reason, as shown to the person.
     pub why: String,
 }
 
 /// One claim of the result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Under which heading.
+    /// Section of the result that lists the claim.
     pub section: Section,
-    /// What is claimed.
+    /// The claim, in one sentence of the model.
     pub claim: String,
-    /// Where it is said, by the model's word.
+    /// Place in the notes that the model cites, if it cites one.
     pub source: Option<Source>,
-    /// What the code found there.
+    /// Result of checking the citation against the notes.
     pub support: Support,
 }
 
-/// The headings of a result.
+/// Sections of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Section {
-    /// What is taken for granted.
+    /// Assumptions that the solution relies on.
     Assumptions,
-    /// What it is made of.
+    /// Main components of the solution.
     Components,
-    /// What else could be done, and at what price.
+    /// Alternatives, with their trade-offs.
     Alternatives,
-    /// What was decided, and why.
+    /// Decisions, with their reasons.
     Decisions,
-    /// What is still open.
+    /// Questions that are still open.
     Questions,
 }
 
-/// A place in an input.
+/// A citation: a place in a note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// The file.
+    /// Path of the note in the folder, as the model names it.
     pub file: String,
-    /// The line, from 1.
+    /// Line number, starting at 1. The check corrects it if the quote is in another line.
     pub line: u32,
-    /// What is said there.
+    /// Text that the model quotes from this line.
     pub quote: String,
 }
 
-/// Whether an input says what a claim says it says.
+/// Whether the notes support a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Support {
-    /// The quote stands in that line.
+    /// The quote is in the cited line.
     Quoted,
-    /// The quote stands in the file, in another line; the line was mended.
+    /// The quote is in the file but in another line; the line number was corrected.
     Moved,
-    /// It does not stand there, or there is no such file.
+    /// The quote is not in the file or too short to check, or there is no such file.
     Unsupported,
-    /// It names no place: it came out of the conversation.
+    /// The claim cites no source; it comes from the conversation.
     Said,
 }
 
-/// What a call of the model took.
+/// Usage of one model call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// Which prompt.
+    /// Prompt of the call.
     pub prompt: PromptType,
-    /// The model that answered.
+    /// Name of the model that answered.
     pub model: String,
-    /// Its tokens, if the server told.
+    /// Token counts, if the server reported them.
     pub usage: Option<Usage>,
-    /// Its cost, if it is known.
+    /// Cost of the call, if it is known.
     pub cost: Cost,
 }
 
-/// Which prompt a call is made with.
+/// Prompt that a call is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PromptType {
-    /// The first turn.
+    /// The first turn, which answers the query.
     Initial,
-    /// Every further one.
+    /// Every later turn of the interview.
     Followup,
-    /// The result.
+    /// The result, after the person is done.
     Final,
 }
 
 impl PromptType {
-    /// As scripts and prompt files call it.
+    /// Returns the name used in scripts and prompt files.
     pub fn word(self) -> &'static str {
         match self {
             Self::Initial => "initial",
@@ -168,7 +168,7 @@ impl PromptType {
 }
 
 impl Section {
-    /// All, in the order of a result.
+    /// All sections, in the order in which a result lists them.
     pub const ALL: [Self; 5] = [
         Self::Assumptions,
         Self::Components,
@@ -177,7 +177,7 @@ impl Section {
         Self::Questions,
     ];
 
-    /// Its heading.
+    /// Returns the heading of the section in the result.
     pub fn heading(self) -> &'static str {
         match self {
             Self::Assumptions => "Assumptions",

@@ -1,4 +1,4 @@
-//! How a person uses the agent: an interview, and a file at its end.
+//! User interface of the agent: an interview that ends with a result file.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::ANALYSIS_INTERRUPT;
 use super::result::persist_final_output;
 use super::state::{AppState, Call};
 
-/// An interview, and a file at its end.
+/// User interface of the agent: an interview that ends with a result file.
 #[derive(Debug)]
 pub(super) struct AnalyzeUi;
 
@@ -46,7 +46,7 @@ impl AgentUi for AnalyzeUi {
     }
 }
 
-/// Shows the result and writes it beside the notes.
+/// Prints the result and writes it next to the notes.
 async fn finish(thread: &dyn AnyThread, output: &Output<'_>) -> anyhow::Result<Exit> {
     let state = get_final_output(thread).await?;
     let terminal = output.terminal;
@@ -70,7 +70,7 @@ async fn finish(thread: &dyn AnyThread, output: &Output<'_>) -> anyhow::Result<E
     Ok(Exit::Done)
 }
 
-/// Returns the state of a thread.
+/// Returns the latest state of a thread.
 pub async fn get_final_output(thread: &dyn AnyThread) -> anyhow::Result<AppState> {
     state_of(thread).await
 }
@@ -91,7 +91,7 @@ fn report(thread: &str, state: &AppState, saved: &Path) -> Json {
     })
 }
 
-/// What the calls of an analysis took.
+/// Returns the total usage of the model calls.
 fn spent(calls: &[Call]) -> UsageTotal {
     let mut spent = UsageTotal::default();
     for call in calls {

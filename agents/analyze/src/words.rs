@@ -1,7 +1,8 @@
-//! Whether the person is done.
+//! Recognizes that the person ends the interview.
 
-/// "SOLUTION APPROVED" anywhere in what was said, as whole words in any case, or "DONE" as all of it. "Not done" and "what must
-/// be done" go on.
+/// Returns whether the person approves the solution: the message contains "solution approved" as whole words in any case, or is
+/// nothing but "done". "Not done" and "what must be done" continue the interview, and so does "solution approved" after a
+/// negation.
 pub fn user_is_done(said: &str) -> bool {
     let words: Vec<String> = said
         .split(|c: char| !c.is_alphanumeric() && c != '\'')
@@ -24,7 +25,7 @@ pub fn user_is_done(said: &str) -> bool {
     })
 }
 
-/// Who says "this is not a solution approved by anybody" does not approve.
+/// Words that, within three words before "solution approved", negate it: "this is not a solution approved by us".
 const NEGATIONS: [&str; 6] = ["NOT", "NO", "NEVER", "ISN'T", "DON'T", "NOR"];
 
 #[cfg(test)]

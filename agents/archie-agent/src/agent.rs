@@ -1,4 +1,4 @@
-//! An agent as a host holds it, and what it is built from.
+//! [`Agent`], as a host holds it, and the dependencies it is built from.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,23 +13,24 @@ use superstep_agent::Spending;
 use crate::models::ModelRegistry;
 use crate::ui::AgentUi;
 
-/// Builds an agent.
+/// Function that builds an agent from the host's dependencies. A host has one per agent.
 pub type AgentFactory = fn(&AgentDeps) -> anyhow::Result<Arc<Agent>>;
 
-/// What a host gives to the agents that it builds.
+/// Dependencies that a host passes to the agents it builds.
 #[derive(Clone)]
 pub struct AgentDeps {
-    /// The host's own folder, where an agent may keep files that belong to its threads.
+    /// The host's data folder, where an agent may store files that belong to its threads.
     pub data_folder: PathBuf,
-    /// A folder with the person's own prompts, `AGENT/NAME.md`.
+    /// Folder with prompts that override the built-in ones, laid out as `AGENT/NAME.md`. `None`: only the built-in prompts are
+    /// used.
     pub prompts_folder: Option<PathBuf>,
-    /// The model of threads that name none.
+    /// Default model, for threads that do not name one.
     pub model: Option<String>,
-    /// The models, by name.
+    /// Opens models by name and caches them.
     pub models: Arc<ModelRegistry>,
     /// Long-term memory, shared by all threads.
     pub store: Arc<dyn Store>,
-    /// What a thread may spend. None: there is no limit.
+    /// Spending limit of a thread. `None`: no limit.
     pub spending: Option<Spending>,
 }
 
@@ -43,7 +44,7 @@ impl fmt::Debug for AgentDeps {
     }
 }
 
-/// A graph, a line about it, and how a person uses it.
+/// A graph with a one-line description and a user interface.
 pub struct Agent {
     graph: Box<dyn AnyGraph>,
     description: &'static str,
@@ -51,7 +52,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Builds an agent from its graph.
+    /// Creates an agent. `description` is one line, as lists of agents show it.
     pub fn new(
         graph: impl AnyGraph + 'static,
         description: &'static str,
@@ -64,32 +65,32 @@ impl Agent {
         }
     }
 
-    /// Returns its name, which is its graph's.
+    /// Returns the name of the agent, which is the name of its graph.
     pub fn name(&self) -> &str {
         self.graph.name()
     }
 
-    /// Returns what it is for, in a line.
+    /// Returns the one-line description.
     pub fn description(&self) -> &'static str {
         self.description
     }
 
-    /// Returns how a person uses it.
+    /// Returns the agent's user interface.
     pub fn ui(&self) -> &dyn AgentUi {
         &*self.ui
     }
 
-    /// Returns its nodes and edges, to be drawn.
+    /// Returns the nodes and edges of the graph, for drawing.
     pub fn drawing(&self) -> Drawing {
         self.graph.drawing()
     }
 
-    /// Makes its graph known to a runtime, which then recovers its threads.
+    /// Registers the graph with a runtime, so that the runtime can recover the agent's threads.
     pub fn register(&self, runtime: &Runtime) {
         runtime.register_definition(self.graph.definition());
     }
 
-    /// Returns one of its threads. `metadata` is stored when the thread starts.
+    /// Returns the thread with this id. `metadata` is stored when the thread starts.
     pub fn thread(
         &self,
         runtime: &Runtime,

@@ -1,15 +1,15 @@
-//! What time it is: the one place where the program asks.
+//! The system clock. Every other module reads the time through here.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use superstep::Timestamp;
 
-/// Now, as stores know it.
+/// Returns the current time as a [`Timestamp`], in milliseconds since 1970.
 pub fn now() -> Timestamp {
     Timestamp(i64::try_from(since().as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Now, in seconds since 1970.
+/// Returns the current time in seconds since 1970.
 pub fn seconds() -> u64 {
     since().as_secs()
 }

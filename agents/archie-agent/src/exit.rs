@@ -1,19 +1,19 @@
-//! How the program ends, for whoever called it.
+//! Exit codes of the program.
 
 use std::process::ExitCode;
 
-/// How a command went.
+/// Outcome of a command, converted to the exit code of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// All is done.
+    /// The command succeeded. Exit code 0.
     Done,
-    /// Something failed; it was said what.
+    /// The command failed and has printed the error. Exit code 1.
     Failed,
-    /// The command was refused as it was typed; the message says what to type.
+    /// The command was refused as typed; the message says what to type instead. Exit code 2.
     Refused,
-    /// A thread waits for a person.
+    /// A thread is waiting for a person. Exit code 3.
     Paused,
-    /// A budget is used up.
+    /// A budget is used up. Exit code 4.
     Budget,
 }
 
@@ -22,7 +22,7 @@ impl From<Exit> for ExitCode {
         ExitCode::from(match exit {
             Exit::Done => 0,
             Exit::Failed => 1,
-            // Also the code of a command line that cannot be read; there the parser ends the program itself.
+            // The argument parser uses the same code for a command line it cannot parse, and exits on its own.
             Exit::Refused => 2,
             Exit::Paused => 3,
             Exit::Budget => 4,

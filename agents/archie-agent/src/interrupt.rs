@@ -1,26 +1,27 @@
-//! Questions of any agent, in words, and what a typed line means as an answer.
+//! Shows the interrupts of any agent as text, and parses a typed line into an answer.
 
 use serde_json::{Value as Json, json};
 use superstep::InterruptId;
 use superstep::checkpoint::format::Question;
 
-/// A question, read.
+/// An open interrupt, decoded from its stored form.
 #[derive(Debug, Clone)]
 pub struct InterruptRequest {
-    /// Its id.
+    /// Id of the interrupt, derived from its task and the key that the node chose; stable across retries.
     pub id: InterruptId,
-    /// The node that asks.
+    /// Name of the node that raised the interrupt.
     pub node: String,
-    /// What kind of question it is.
+    /// Kind that the node chose, such as `question`, `approval` or `budget`. Decides how the interrupt is shown and how a typed
+    /// line is read.
     pub kind: String,
-    /// What is asked.
+    /// Payload of the interrupt. An approval holds the call under `action_request` and the allowed answers under `config`.
     pub request: Json,
-    /// The form of an answer, if it has one.
+    /// JSON Schema that an answer must match, if the node set one.
     pub schema: Option<Json>,
 }
 
 impl InterruptRequest {
-    /// Reads a question.
+    /// Decodes a stored interrupt. Fails if its request or its schema cannot be decoded.
     pub fn of(question: &Question) -> anyhow::Result<Self> {
         Ok(Self {
             id: question.id,
@@ -35,7 +36,9 @@ impl InterruptRequest {
         })
     }
 
-    /// What is asked, for a person: all of it where an answer lets something happen.
+    /// Returns the full text to show to a person. A call shows its description, its action and all its arguments. Any other
+    /// interrupt whose answer can permit an effect shows every field of the request except `config`; a budget interrupt shows
+    /// only its description.
     pub fn words(&self) -> String {
         if let Some(call) = self.call() {
             return call;
@@ -57,7 +60,7 @@ impl InterruptRequest {
         words
     }
 
-    /// Returns what is asked in one line, without its details.
+    /// Returns a one-line summary, without details.
     pub fn summary(&self) -> String {
         let call = self.request.get("action_request");
         let Some(action) = call.and_then(|call| call["action"].as_str()) else {
@@ -74,7 +77,7 @@ impl InterruptRequest {
         });
         let fields: Vec<_> = fields.collect();
         match fields.is_empty() {
-            // Such as a mail to know of: what it is about is in its description.
+            // For example a notification about an email: its subject is in the description.
             true => format!(
                 "{action}: {}",
                 self.request["description"].as_str().unwrap_or_default()
@@ -83,7 +86,7 @@ impl InterruptRequest {
         }
     }
 
-    /// Returns the digest of everything that is asked: SHA-256 over its kind and the canonical form of its request.
+    /// Returns a digest of the whole interrupt: SHA-256 over its kind and the canonical form of its request.
     pub fn digest(&self) -> String {
         superstep_agent::digest(&format!("archie.item.v1:{}", self.kind), &self.request)
     }
@@ -93,7 +96,7 @@ impl InterruptRequest {
         self.request["digest"].as_str()
     }
 
-    /// Whether the call that is shown is the one that the agent's digest is of. True where there is none.
+    /// Returns whether the call that is shown matches the agent's digest. True if the request has no digest or no call.
     pub fn is_consistent(&self) -> bool {
         let call = &self.request["action_request"];
         match (self.call_digest(), call["action"].as_str()) {
@@ -104,14 +107,14 @@ impl InterruptRequest {
         }
     }
 
-    /// Whether some answer lets something happen, such as a mail that is sent or money that is spent.
+    /// Returns whether any answer can permit an effect, such as sending an email or spending money.
     pub fn may_permit_effect(&self) -> bool {
         let config = &self.request["config"];
         let allows = |flag: &str| config[flag] == json!(true);
         EFFECT_KINDS.contains(&self.kind.as_str()) || allows("allow_accept") || allows("allow_edit")
     }
 
-    /// Whether this answer lets something happen. One of an unknown form to an approval is taken for a yes.
+    /// Returns whether this answer permits an effect. If some answer could, an answer of unknown form counts as permission.
     pub fn permits_effect(&self, answer: &Json) -> bool {
         match answer["type"].as_str() {
             Some("accept" | "edit" | "call" | "raise") => true,
@@ -123,7 +126,7 @@ impl InterruptRequest {
         }
     }
 
-    /// What stands before what the person types.
+    /// Returns the input prompt, with the allowed answers if they are limited.
     pub fn prompt(&self) -> String {
         if self.kind == BUDGET {
             return "raise [BY] or stop: ".to_owned();
@@ -135,7 +138,8 @@ impl InterruptRequest {
         }
     }
 
-    /// What a line means. JSON is taken as it is where no text is asked for.
+    /// Parses a typed line into an answer. Unless the answer must be text, a JSON object is accepted verbatim; so is any other
+    /// JSON if the interrupt is neither an approval nor a budget. The error tells the person what to type.
     pub fn read(&self, line: &str) -> Result<Json, String> {
         let line = line.trim();
         let json = serde_json::from_str::<Json>(line).ok();
@@ -173,7 +177,7 @@ impl InterruptRequest {
                     Some(by) => by
                         .parse::<u64>()
                         .map_err(|_| format!("`{by}` is not a number"))?,
-                    // As much again as there was, or at least what is missing.
+                    // Double the limit, or add what is missing if that is more.
                     None => least
                         .as_u64()
                         .max(self.request["limit"].as_u64())
@@ -209,7 +213,7 @@ impl InterruptRequest {
         Ok(json!({ "type": kind, "args": args }))
     }
 
-    /// The call with some arguments changed.
+    /// Returns the call with the given arguments replaced.
     fn edited(&self, changes: &str) -> Result<Json, String> {
         let changes: Json = serde_json::from_str(changes)
             .map_err(|error| format!("{error}; usage: edit '{{\"argument\": value}}'"))?;
@@ -222,7 +226,7 @@ impl InterruptRequest {
         Ok(json!({ "action": call["action"], "args": args }))
     }
 
-    /// How a call that waits for approval may be answered, in the words of the inbox.
+    /// Returns the answers that an approval allows, in the vocabulary of the inbox.
     fn allowed(&self) -> Vec<&'static str> {
         let config = &self.request["config"];
         let all = [
@@ -250,7 +254,7 @@ impl InterruptRequest {
     }
 }
 
-/// Adds a named value, whole: a text of several lines keeps them, a list has an entry in each line and its length.
+/// Appends a named value in full. A multi-line text keeps its lines; a list shows its length and one item per line.
 fn push_field(words: &mut String, name: &str, value: &Json) {
     words.push_str(&format!("\n  {name}"));
     match value {
@@ -273,7 +277,8 @@ fn push_field(words: &mut String, name: &str, value: &Json) {
     }
 }
 
-/// Whether a value can be an entry of a list that has one in each line. A text with line breaks could imitate several.
+/// Returns whether a value can be an item of a list that shows one item per line. A text with line breaks could imitate several
+/// items.
 fn is_one_line(value: &Json) -> bool {
     !value
         .as_str()
@@ -282,7 +287,7 @@ fn is_one_line(value: &Json) -> bool {
 
 const BUDGET: &str = "budget";
 
-/// Kinds of questions that are asked before something happens.
+/// Kinds of interrupts that a node raises before an effect.
 const EFFECT_KINDS: [&str; 5] = [
     "approval",
     "confirmation",
@@ -343,7 +348,7 @@ mod tests {
         assert!(call.read("edit nonsense").is_err());
     }
 
-    /// Whichever order the fields come in.
+    /// Returns the arguments in the order of the JSON object, which the test does not fix.
     fn order(call: &InterruptRequest) -> String {
         let args = call.request["action_request"]["args"].as_object().unwrap();
         let lines: Vec<_> = args

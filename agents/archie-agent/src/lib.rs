@@ -1,11 +1,12 @@
-//! What an agent of Archie shares with its host.
+//! The interface between an Archie agent and the program that hosts it.
 //!
-//! An agent is a graph. To be used by a person it also needs a model, a folder and a store ([`AgentDeps`]), a way to show its
-//! interrupts and to read answers ([`AgentUi`], [`InterruptRequest`]), and safe ways to touch what is not ours: files of the
-//! person ([`user_folder`]), text of strangers ([`printable`], [`markdown`]). That is here, and nothing about command lines.
+//! An agent is a graph. For a person to use it, it also needs a model, a folder and a store ([`AgentDeps`]), a way to show its
+//! interrupts and read answers ([`AgentUi`], [`InterruptRequest`]), and safe access to untrusted data: the person's files
+//! ([`user_folder`]) and text from third parties ([`printable`], [`markdown`]). This crate provides these and knows nothing
+//! about command lines.
 //!
-//! A host builds [`Agent`]s with [`AgentFactory`] functions and holds them without knowing their state types. `archie` is such a
-//! host; `archie new NAME` makes an agent of your own that depends on this crate.
+//! A host builds [`Agent`]s with [`AgentFactory`] functions and holds them without knowing their state types. `archie` is such
+//! a host; `archie new NAME` creates a new agent crate that depends on this one.
 //!
 //! In reading order: [`Agent`] and [`AgentDeps`], [`AgentUi`], [`InterruptRequest`], [`Terminal`], [`user_folder`].
 
@@ -32,3 +33,8 @@ pub use terminal::{Terminal, Waiting, json_of};
 pub use threads::{each_entry, state_of};
 pub use ui::{AgentUi, Output, PlainUi};
 pub use usage::UsageTotal;
+
+/// Compiles the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,8 +1,8 @@
-//! The one way to put a stranger's text into a Markdown page that we write.
+//! The only way to put untrusted text into a Markdown page that we write.
 //!
-//! [`text`], [`code`] and [`fenced`] spell names and values so that they stay what they are. [`sanitize`] takes Markdown that a
-//! model wrote and gives Markdown back without raw HTML, links and images; what they said stays as text. Both hold whoever
-//! renders the page: what is emitted is parsed again before it is used.
+//! [`text`], [`code`] and [`fenced`] escape names and values so that they stay literal. [`sanitize`] takes Markdown that a
+//! model wrote and returns Markdown without raw HTML, links and images, keeping their text. [`sanitize`] does not rely on a
+//! particular renderer: it parses its output again before it returns it.
 
 use std::borrow::Cow;
 
@@ -11,16 +11,16 @@ use pulldown_cmark_to_cmark::{Options as Style, cmark_with_options};
 
 use crate::printable::{is_hidden, one_line, printable};
 
-/// What we read of a page: the dialect of forges, as far as we write it.
+/// The Markdown dialect that we read: the extensions of code forges that we write ourselves.
 pub const DIALECT: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH);
 
-/// Everything that some renderer may find in a page.
+/// Every extension that some renderer may apply to a page.
 const ANY_DIALECT: Options = DIALECT
     .union(Options::ENABLE_FOOTNOTES)
     .union(Options::ENABLE_TASKLISTS)
     .union(Options::ENABLE_GFM);
 
-/// Returns a stranger's words for one line of Markdown, where they mean nothing but themselves: no markup, no line break.
+/// Returns untrusted text for one line of Markdown, escaped so that it stays literal: no markup, no line break.
 pub fn text(words: &str) -> String {
     let line = one_line(&words.split_whitespace().collect::<Vec<_>>().join(" "));
     let mut out = String::with_capacity(line.len());
@@ -30,11 +30,11 @@ pub fn text(words: &str) -> String {
         let next = line[at + c.len_utf8()..].chars().next().unwrap_or(' ');
         match c {
             '&' => out.push_str("&amp;"),
-            // A backslash before it would end a cell in some dialects.
+            // An escaped `\|` would still end a table cell in some dialects.
             '|' => out.push_str("&#124;"),
             '\\' | '`' | '*' | '[' | ']' | '<' | '~' => out.extend(['\\', c]),
             '_' if !(before.is_alphanumeric() && next.is_alphanumeric()) => out.push_str("\\_"),
-            // What would begin a heading, a list, a quotation or a line below a heading.
+            // These would start a heading, a list or a quotation, or underline a heading.
             '#' | '=' | '>' if at == 0 => out.extend(['\\', c]),
             '-' | '+' | ':' if at == 0 && (next == ' ' || next == c) => out.extend(['\\', c]),
             '.' | ')' if at == digits && at > 0 && next == ' ' => out.extend(['\\', c]),
@@ -45,14 +45,15 @@ pub fn text(words: &str) -> String {
     out
 }
 
-/// Returns a name as code: on one line, between more backquotes than it has in a row.
+/// Returns a name as inline code on one line, between more backticks than it has in a row. A name with `|` becomes escaped text
+/// instead.
 pub fn code(name: &str) -> String {
     let name = one_line(name);
     if name.is_empty() {
         return name;
     }
     if name.contains('|') {
-        // It would end a cell, also in code.
+        // It would end a table cell even inside code.
         return text(&name);
     }
     let fence = "`".repeat(longest_run(&name) + 1);
@@ -61,7 +62,7 @@ pub fn code(name: &str) -> String {
     format!("{fence}{room}{name}{room}{fence}")
 }
 
-/// Returns a block of code that nothing inside can close.
+/// Returns a fenced code block that its content cannot close.
 pub fn fenced(language: &str, content: &str) -> String {
     let content = printable(content);
     let fence = "`".repeat((longest_run(&content) + 1).max(3));
@@ -72,18 +73,18 @@ pub fn fenced(language: &str, content: &str) -> String {
     format!("{fence}{language}\n{content}{end}{fence}\n")
 }
 
-/// Returns each line of a stranger's words as a quotation, without markup of their own.
+/// Returns untrusted text as a quotation, line by line, with its markup escaped.
 pub fn quoted_text(words: &str) -> String {
     quoted(&words.lines().map(text).collect::<Vec<_>>().join("\n"))
 }
 
-/// Returns Markdown as a quotation: whatever it imitates, it is seen to be quoted.
+/// Returns Markdown as a quotation, so that a reader sees that it is quoted, whatever it imitates.
 pub fn quoted(markdown: &str) -> String {
     let line = |line: &str| format!("> {line}").trim_end().to_owned() + "\n";
     markdown.trim_end().lines().map(line).collect()
 }
 
-/// Returns a path as the target of a link: never a scheme, another host, or the end of the link.
+/// Returns a path as a link target that can neither have a scheme, point to another host, nor end the link.
 pub fn target(path: &str) -> String {
     use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
     const KEPT: &AsciiSet = &NON_ALPHANUMERIC
@@ -95,7 +96,8 @@ pub fn target(path: &str) -> String {
     path.to_string()
 }
 
-/// Returns a model's Markdown without raw HTML, links and images, as Markdown again.
+/// Returns a model's Markdown as Markdown without raw HTML, links and images. Falls back to escaped text if that is not
+/// possible.
 pub fn sanitize(markdown: &str) -> String {
     match tame(markdown) {
         Some(events) => emit(&events).unwrap_or_else(|| plain(markdown)),
@@ -103,8 +105,8 @@ pub fn sanitize(markdown: &str) -> String {
     }
 }
 
-/// Returns the events of a model's Markdown with raw HTML as text and without links and images; none if it is nested so deep
-/// that nobody could mean it.
+/// Returns the events of a model's Markdown with raw HTML as text and without links and images, or `None` if it is nested more
+/// than `DEPTH_MAX` levels deep.
 pub fn tame(markdown: &str) -> Option<Vec<Event<'_>>> {
     let mut tame = Vec::new();
     let mut depth = 0_usize;
@@ -125,7 +127,7 @@ pub fn tame(markdown: &str) -> Option<Vec<Event<'_>>> {
                 tame.pop();
             }
             Event::End(TagEnd::HtmlBlock) => tame.push(Event::End(TagEnd::Paragraph)),
-            // A block comes line by line.
+            // The parser returns an HTML block line by line.
             Event::Html(html) if !html.trim().is_empty() => {
                 if matches!(tame.last(), Some(Event::Text(_))) {
                     tame.push(Event::SoftBreak);
@@ -158,7 +160,7 @@ pub fn tame(markdown: &str) -> Option<Vec<Event<'_>>> {
                 let kind = CodeBlockKind::Fenced("".into());
                 tame.push(Event::Start(Tag::CodeBlock(kind)));
             }
-            // What held nothing but a picture or a link is gone with it.
+            // Remove elements that contained only an image or a link.
             Event::End(end) if is_left_empty(&tame, end) => {
                 tame.pop();
             }
@@ -168,8 +170,8 @@ pub fn tame(markdown: &str) -> Option<Vec<Event<'_>>> {
     Some(tame)
 }
 
-/// Returns whether a page is nested deeper than any that we write, where a model's Markdown is part of a list or a quotation of
-/// ours. Readers of HTML take time in proportion to the square of the depth.
+/// Returns whether a page is nested deeper than any page we write, including a model's Markdown inside one of our lists or
+/// quotations. HTML renderers take time proportional to the square of the depth.
 pub fn is_too_deep(page: &str) -> bool {
     let mut depth = 0_usize;
     Parser::new_ext(page, DIALECT).any(|event| {
@@ -196,7 +198,7 @@ fn is_left_empty(events: &[Event<'_>], end: TagEnd) -> bool {
     )
 }
 
-/// Returns events as Markdown; none if that would mean something else than they do.
+/// Returns events as Markdown, or `None` if they cannot be written or the result would contain raw HTML, links or images.
 pub fn emit(events: &[Event<'_>]) -> Option<String> {
     let style = Style {
         code_block_token_count: 3,
@@ -208,7 +210,7 @@ pub fn emit(events: &[Event<'_>]) -> Option<String> {
     is_tame(&out).then_some(out)
 }
 
-/// Returns whether Markdown has no raw HTML, no link and no image, in any dialect.
+/// Returns whether Markdown has no raw HTML, links or images in any dialect.
 pub fn is_tame(markdown: &str) -> bool {
     Parser::new_ext(markdown, ANY_DIALECT).all(|event| {
         !matches!(
@@ -220,12 +222,13 @@ pub fn is_tame(markdown: &str) -> bool {
     })
 }
 
-/// Returns the text with nothing of its markup alive: what is left for input that has no tame form.
+/// Returns the text with all markup escaped, line by line; the fallback for input that [`sanitize`] cannot keep as Markdown.
 fn plain(markdown: &str) -> String {
     markdown.lines().map(text).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns whether a page may link there: a web page, a mail address, or a place beside the page. Never another scheme.
+/// Returns whether a page may link to this URL: `http`, `https`, `mailto`, or a path relative to the page. No other scheme is
+/// allowed.
 pub fn is_allowed_link(url: &str) -> bool {
     if url
         .chars()
@@ -239,7 +242,7 @@ pub fn is_allowed_link(url: &str) -> bool {
             let scheme: Cow<'_, str> = scheme.to_ascii_lowercase().into();
             matches!(&*scheme, "http" | "https" | "mailto")
         }
-        // Two slashes would be another host, one the top of the disk.
+        // A leading `//` means another host, a leading `/` the root of the disk.
         None => !url.starts_with('/'),
     }
 }
@@ -253,7 +256,7 @@ fn longest_run(text: &str) -> usize {
     longest
 }
 
-/// Lists in quotations in lists: deeper than this is an attack on whoever reads it.
+/// Maximum nesting of a model's Markdown. Anything deeper is an attack on the renderer.
 const DEPTH_MAX: usize = 24;
 
 #[cfg(test)]

@@ -1,24 +1,26 @@
-//! The models that graphs ask for by name, opened once.
+//! The registry of models that graphs ask for by name.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use superstep_llm::{Model, ModelError, ModelName};
 
-/// State holds a model's name; this holds the model.
+/// Opens each model once and shares it. State holds only a model's name, so that it can be stored; the registry holds the
+/// model.
 #[derive(Debug, Default)]
 pub struct ModelRegistry {
     open: Mutex<BTreeMap<String, Arc<dyn Model>>>,
 }
 
 impl ModelRegistry {
-    /// Answers under this name with this model.
+    /// Registers a model under a name, replacing any model that has it.
     pub fn put(&self, name: &str, model: Arc<dyn Model>) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.insert(name.to_owned(), model);
     }
 
-    /// The model of this name.
+    /// Returns the model with this name, opening it on first use. Fails if the name is not a valid model name or the model
+    /// cannot be opened.
     pub fn get(&self, name: &str) -> Result<Arc<dyn Model>, ModelError> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(model) = open.get(name) {

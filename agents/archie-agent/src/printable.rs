@@ -1,19 +1,19 @@
-//! Makes a stranger's text safe to print: whatever would steer a terminal, turn text around or hide in it becomes visible.
+//! Makes untrusted text safe to print: escapes every character that would control a terminal, reverse the text or hide in it.
 //!
-//! Models, tools, servers, senders of mail and authors of files choose text that we print. [`printable`] keeps its lines and
-//! tabs; [`one_line`] is for names, titles and cells, where a line break could imitate a line of ours; [`json_text`] keeps the
-//! value of a JSON document and escapes only its spelling. The sink (`say.rs`) applies these to everything, so nobody has to
-//! remember to; colours are added after it.
+//! Models, tools, servers, senders of mail and authors of files choose text that we print. [`printable`] keeps line breaks and
+//! tabs; [`one_line`] is for names, titles and cells, where a line break could imitate one of our lines; [`json_text`] keeps
+//! the value of a JSON document and escapes only its spelling. The host's terminal applies these functions to everything it
+//! prints, so its callers do not have to; it adds colours afterwards.
 
 use serde_json::Value as Json;
 use unicode_properties::{GeneralCategory, UnicodeEmoji, UnicodeGeneralCategory};
 
-/// Returns text of several lines with every hidden character escaped as `\u{…}`. Windows line ends become plain ones.
+/// Returns multi-line text with every hidden character escaped as `\u{…}`. Windows line ends become plain ones.
 pub fn printable(text: &str) -> String {
     escape(text, Escaper::default())
 }
 
-/// Returns text for one line: also line breaks and tabs are escaped.
+/// Returns text for a single line: escapes line breaks and tabs as well.
 pub fn one_line(text: &str) -> String {
     let escaper = Escaper {
         is_one_line: true,
@@ -22,8 +22,8 @@ pub fn one_line(text: &str) -> String {
     escape(text, escaper)
 }
 
-/// Returns the words of a text on one line of so many characters at most, with `…` where it was cut. Hidden
-/// characters stay as they are: the sink escapes them.
+/// Returns the words of a text on one line of at most `chars_max` characters, with `…` at the cut. Does not escape hidden
+/// characters; the terminal does.
 pub fn summary_line(text: &str, chars_max: usize) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     let line = words.join(" ");
@@ -42,20 +42,21 @@ fn escape(text: &str, mut escaper: Escaper) -> String {
     out
 }
 
-/// Returns a JSON document of the same value in which every hidden character is written as `\uXXXX`.
+/// Returns a JSON document with the same value, in which every hidden character is written as `\uXXXX`.
 ///
-/// JSON requires that only for the characters below U+0020, but a terminal also obeys the C1 controls.
+/// JSON requires this only for characters below U+0020, but a terminal also obeys the C1 controls.
 pub fn json_text(value: &Json) -> String {
     let text = value.to_string();
     let spelled = spell(&text, is_hidden);
     match printable(&spelled) == spelled {
         true => spelled,
-        // Whatever else would be escaped, such as marks without end, is not ASCII.
+        // Everything else that `printable` escapes, such as long runs of combining marks, is not ASCII.
         false => spell(&text, |c| !c.is_ascii()),
     }
 }
 
-/// Writes these characters as JSON's escapes. Outside of its strings a document is plain ASCII, so each is inside of one.
+/// Writes the selected characters as JSON escapes. Outside of strings a JSON document is plain ASCII, so each of these
+/// characters is inside a string.
 fn spell(json: &str, is_spelled: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -71,8 +72,8 @@ fn spell(json: &str, is_spelled: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// Returns whether a character does something other than show itself: controls, bidirectional marks, format characters, tags,
-/// variation selectors and fillers that take no room.
+/// Returns whether a character does anything other than show itself: controls, bidirectional marks, format characters, tags,
+/// variation selectors and zero-width fillers.
 pub fn is_hidden(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control();
@@ -86,31 +87,33 @@ pub fn is_hidden(c: char) -> bool {
     }
 }
 
-/// Signs of Arabic, Syriac and Kaithi that enclose a number: format characters by category, but drawn.
+/// Returns whether this is an Arabic, Syriac or Kaithi sign that encloses a number. Unicode classifies these as format
+/// characters, but fonts draw them.
 fn is_visible_format(c: char) -> bool {
     matches!(c, '\u{600}'..='\u{605}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}' | '\u{110bd}' | '\u{110cd}')
 }
 
-/// What Unicode calls default ignorable and no category covers: shown as nothing where a font does not know it.
+/// Returns whether Unicode calls the character default ignorable although no category says so. Fonts that do not know it draw
+/// nothing.
 fn is_ignorable(c: char) -> bool {
     matches!(c, '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{2065}' | '\u{3164}'
         | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Escapes text that arrives in pieces: what a character means may depend on the piece before or after it.
+/// Escapes text that arrives in pieces. The meaning of a character may depend on the piece before or after it.
 #[derive(Debug, Default)]
 pub struct Escaper {
     is_one_line: bool,
-    /// The last character that was passed on as it is.
+    /// Last character that was passed through as it is.
     before: Option<char>,
-    /// How many combining marks came in a row.
+    /// Number of combining marks in a row.
     marks: usize,
-    /// A character whose fate the next one decides.
+    /// Character that is held back until the next one decides whether to escape it.
     held: Option<char>,
 }
 
 impl Escaper {
-    /// Returns what can be shown after this piece.
+    /// Adds a piece, and returns the text that is ready to be shown.
     pub fn push(&mut self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         for c in text.chars() {
@@ -123,7 +126,7 @@ impl Escaper {
         out
     }
 
-    /// Returns what was held back at the end of the text, and forgets what came before.
+    /// Ends the text: returns the escaped form of a character that was held back, and resets the state.
     pub fn finish(&mut self) -> String {
         let mut out = String::new();
         self.release(None, &mut out);
@@ -134,7 +137,7 @@ impl Escaper {
 
     fn release(&mut self, next: Option<char>, out: &mut String) {
         match self.held.take() {
-            // A Windows line end is a line end.
+            // A Windows line end becomes a plain line feed.
             Some('\r') if next == Some('\n') && !self.is_one_line => {}
             Some(joiner @ (ZWJ | ZWNJ)) if self.joins(joiner, next) => self.keep(joiner, out),
             Some(held) => self.show(held, out),
@@ -152,7 +155,7 @@ impl Escaper {
             '\n' | '\t' if !self.is_one_line => self.keep(c, out),
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
-            // Chooses between the forms of the emoji before it.
+            // Selects the text or emoji form of the character before it.
             '\u{fe0e}' | '\u{fe0f}' if self.before.is_some_and(|c| c.is_emoji_char()) => {
                 self.keep(c, out);
             }
@@ -161,7 +164,7 @@ impl Escaper {
         }
     }
 
-    /// Returns whether a joiner does what it is for: between two emoji, or between letters of a script that needs it.
+    /// Returns whether a joiner serves its purpose: between two emoji, or between letters of a script that needs it.
     fn joins(&self, joiner: char, next: Option<char>) -> bool {
         let (Some(before), Some(next)) = (self.before, next) else {
             return false;
@@ -186,7 +189,7 @@ impl Escaper {
     }
 }
 
-/// Letters and marks of Arabic, Syriac, the scripts of India, Tibetan, Burmese, Khmer and Mongolian.
+/// Returns whether this is a letter or mark of Arabic, Syriac, the scripts of India, Tibetan, Burmese, Khmer or Mongolian.
 fn is_joining_script(c: char) -> bool {
     matches!(c, '\u{620}'..='\u{dff}' | '\u{f00}'..='\u{109f}' | '\u{1780}'..='\u{18af}')
         && !is_hidden(c)
@@ -195,10 +198,10 @@ fn is_joining_script(c: char) -> bool {
 const ZWJ: char = '\u{200d}';
 const ZWNJ: char = '\u{200c}';
 
-/// Every living script needs fewer marks on one letter; more of them run over the lines above and below.
+/// Every living script needs fewer marks on one letter; longer runs overlap the lines above and below.
 const MARKS_MAX: usize = 8;
 
-/// Returns a number and what it counts: `1 cell`, `1,240 cells`.
+/// Returns a count with its noun: `1 cell`, `1,240 cells`.
 pub fn counted(count: usize, what: &str) -> String {
     match count {
         1 => format!("1 {what}"),
@@ -206,7 +209,7 @@ pub fn counted(count: usize, what: &str) -> String {
     }
 }
 
-/// Returns a number with its thousands apart: `1,240`.
+/// Returns a number with thousands separators: `1,240`.
 pub fn grouped(count: usize) -> String {
     let digits = count.to_string();
     let mut out = String::new();

@@ -1,15 +1,15 @@
-//! Files and folders that only their owner may read: what people told their agents, and what lets us in somewhere.
+//! Files and folders that only their owner may read: conversations with agents, and credentials.
 
 use std::fs::DirBuilder;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
-/// Writes a file, whole or not at all. Makes its folder if it is not there.
+/// Writes a file atomically, readable only by its owner. Creates its folder if it is missing.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.parent().unwrap_or(Path::new("."));
     folder(beside)?;
-    // Only its owner may read a temporary file, and moved it still is one.
+    // A temporary file is readable only by its owner, and keeps its mode when it is renamed.
     let mut file = tempfile::NamedTempFile::new_in(beside)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
@@ -17,7 +17,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a folder if it is not there.
+/// Creates a folder and its missing parents with mode 0700. Leaves an existing folder as it is.
 pub fn folder(path: &Path) -> io::Result<()> {
     match path.is_dir() {
         true => Ok(()),
@@ -25,12 +25,12 @@ pub fn folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Reads a file of our own.
+/// Reads a file that this program wrote. Does not check its mode.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     std::fs::read(path)
 }
 
-/// Reads a file that only its owner may read; none if others may, too.
+/// Reads a file only if its mode grants no access to group and others; otherwise returns `None`.
 pub fn read_secret(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let mode = std::fs::metadata(path)?.permissions().mode();
     match mode & 0o077 {

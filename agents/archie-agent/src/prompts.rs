@@ -1,16 +1,17 @@
-//! Prompts: Markdown files that come with the program, and that a person can put their own in the place of.
+//! Prompts: Markdown files built into the program, which a person can override with their own.
 
 use anyhow::Context;
 
 use crate::agent::AgentDeps;
 use crate::user_folder::read_named_file;
 
-/// The prompts of an agent, as they come with it.
+/// The prompts of an agent. `Default` returns the built-in texts.
 pub trait PromptFiles: Default {
-    /// Each with the name of its file.
+    /// Returns each prompt with its file name.
     fn files(&mut self) -> Vec<(&'static str, &mut String)>;
 
-    /// With those in their place that the person has put into the folder of this agent.
+    /// Loads the prompts of `agent`, with the person's files from the prompts folder in place of the built-in texts. Fails if
+    /// such a file exists but cannot be read.
     fn of(agent: &str, deps: &AgentDeps) -> anyhow::Result<Self> {
         let mut prompts = Self::default();
         let Some(folder) = &deps.prompts_folder else {
@@ -29,7 +30,8 @@ pub trait PromptFiles: Default {
     }
 }
 
-/// A prompt with its places filled in. What is filled in is not looked at again, so no text can bring places of its own.
+/// Returns the prompt with its `{{placeholders}}` replaced. Inserted text is not scanned again, so it cannot introduce
+/// placeholders. Unknown placeholders stay as they are.
 pub fn filled(prompt: &str, places: &[(&str, &str)]) -> String {
     let mut out = String::new();
     let mut rest = prompt;
@@ -54,7 +56,7 @@ pub fn filled(prompt: &str, places: &[(&str, &str)]) -> String {
     out
 }
 
-/// How large a prompt may be.
+/// Maximum size of a prompt file.
 const PROMPT_BYTES_MAX: u64 = 1 << 20;
 
 #[test]

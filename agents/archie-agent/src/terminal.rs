@@ -1,67 +1,68 @@
-//! The one way to print and to ask. A host implements it over a terminal, a pipe or a test.
+//! The only interface for printing to a person and asking for input. A host implements it over a terminal, a pipe or a test.
 
 use serde::Serialize;
 
 use crate::printable::json_text;
 
-/// Shows and asks.
+/// Prints output and asks for input.
 pub trait Terminal: Send + Sync {
-    /// A line of words.
+    /// Prints text and a line break to stdout.
     fn line(&self, text: &str);
 
-    /// A text in Markdown.
+    /// Prints a text in Markdown, rendered where the terminal supports it.
     fn markdown(&self, text: &str);
 
-    /// A piece of an answer, as it comes. Nothing is shown of it where nobody watches.
+    /// Prints a piece of a streamed answer. Prints nothing if no person is watching.
     fn piece(&self, text: &str);
 
-    /// The pieces so far are void, or the whole follows.
+    /// Ends the streamed pieces: the answer starts over, or the complete answer follows.
     fn pieces_end(&self);
 
-    /// Something to do with the person's machine, not with what they asked: to stderr.
+    /// Prints a message about the program rather than about the task, to stderr.
     fn aside(&self, text: &str);
 
-    /// Asks for a line. None at the end of the input.
+    /// Asks for a line. Returns `None` at the end of the input.
     fn ask(&self, prompt: &str) -> anyhow::Result<Option<String>>;
 
-    /// Asks for a secret: what is typed is neither shown nor kept anywhere. None at the end of the input.
+    /// Asks for a secret; the input is neither echoed nor stored. Returns `None` at the end of the input.
     fn ask_secret(&self, _prompt: &str) -> anyhow::Result<Option<String>> {
         anyhow::bail!("a secret cannot be asked for here")
     }
 
-    /// Returns how many columns and rows a person sees who reads and types at a terminal. None if nobody does.
+    /// Returns the columns and rows of the terminal at which a person reads and types, or `None` if there is no such terminal.
     fn page_size(&self) -> Option<(usize, usize)> {
         None
     }
 
-    /// Shows that something is under way, until the result is dropped.
+    /// Shows that work is in progress until the returned guard is dropped.
     fn waiting(&self, what: &str) -> Waiting;
 
-    /// Whether somebody watches who sees pieces as they come.
+    /// Returns whether a person watches streamed pieces as they arrive.
     fn is_watched(&self) -> bool;
 
-    /// Whether somebody follows what happens on the way, be it in a file.
+    /// Returns whether to report progress at all, be it to a person or to a file. Default: true.
     fn is_followed(&self) -> bool {
         true
     }
 
-    /// Data for programs.
+    /// Prints one line of JSON, with hidden characters escaped.
     fn json(&self, value: &serde_json::Value) {
         self.line(&json_text(value));
     }
 }
 
-/// Data for programs, from anything.
+/// Converts a value to JSON. Returns null if it cannot be serialized.
 pub fn json_of(value: &impl Serialize) -> serde_json::Value {
     serde_json::to_value(value).unwrap_or(serde_json::Value::Null)
 }
 
-/// Something is under way while this lives. A host puts into it what takes the spinner away when it is dropped.
+/// Guard that shows that work is in progress. A host stores in it the value whose `Drop` removes the spinner. The default shows
+/// nothing.
 #[derive(Default)]
 pub struct Waiting(Option<Box<dyn Send>>);
 
 impl Waiting {
-    /// Keeps a spinner until this is dropped.
+    /// Holds the spinner until the guard is dropped.
     pub fn until_dropped(spinner: impl Send + 'static) -> Self {
         Self(Some(Box::new(spinner)))
     }

@@ -1,16 +1,16 @@
-//! Reading threads of any agent.
+//! Helpers for reading the threads of any agent.
 
 use anyhow::Context;
 use superstep::{AnyThread, Past, Seq, State};
 
-/// Returns a thread's state as its type.
+/// Returns the latest state of a thread, decoded as `S`. Fails if the thread has no state yet.
 pub async fn state_of<S: State>(thread: &dyn AnyThread) -> anyhow::Result<S> {
     let state = thread.state(None).await?;
     let state = state.context("the thread has no state yet")?;
     Ok(state.values.decode()?)
 }
 
-/// Calls `each` with every entry of a thread after a sequence number, oldest first. Reads a page at a time.
+/// Calls `each` with every entry of a thread after the sequence number `after`, oldest first. Reads one page at a time.
 pub async fn each_entry(
     thread: &dyn AnyThread,
     mut after: Seq,

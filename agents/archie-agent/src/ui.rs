@@ -1,5 +1,5 @@
-//! How a person uses an agent, whichever host runs it: what is shown of its interrupts, what an answer means, and what
-//! remains when a thread has ended.
+//! The user interface of an agent, independent of the host: how it shows interrupts, reads answers, and presents the result of
+//! a thread.
 
 use std::path::PathBuf;
 
@@ -12,65 +12,66 @@ use crate::exit::Exit;
 use crate::interrupt::InterruptRequest;
 use crate::terminal::Terminal;
 
-/// How a person uses an agent. Every method has a default that suits an agent which asks plain questions.
+/// User interface of an agent. Every method has a default that suits an agent which asks plain questions.
 pub trait AgentUi: Send + Sync {
-    /// Returns what to show of an interrupt: everything that an answer may cause.
+    /// Returns the text to show for an interrupt. It must include everything that an answer may cause.
     fn describe(&self, interrupt: &InterruptRequest) -> String {
         interrupt.words()
     }
 
-    /// Returns the prompt before what the person types.
+    /// Returns the prompt for the person's answer.
     fn prompt(&self, interrupt: &InterruptRequest) -> String {
         interrupt.prompt()
     }
 
-    /// Reads a typed line as an answer. An error says what is wrong with it, and the person is asked again.
+    /// Parses a typed line into an answer. On an error, the host shows the message and asks again.
     fn read_answer(&self, interrupt: &InterruptRequest, line: &str) -> Result<Json, String> {
         interrupt.read(line)
     }
 
-    /// Returns whether the interrupt holds everything that an answer may cause. One from an older version may not.
+    /// Returns whether the interrupt contains everything that an answer may cause. An interrupt raised by an older version may
+    /// not.
     fn is_complete(&self, _interrupt: &InterruptRequest) -> bool {
         true
     }
 
-    /// Returns whether the interrupt repeats the answer that was just streamed, so that it need not be shown again.
+    /// Returns whether the interrupt repeats the answer that was just streamed, so that the host need not show it again.
     fn was_streamed(&self, _interrupt: &InterruptRequest) -> bool {
         false
     }
 
-    /// Returns whether tokens are shown as they arrive. They are not where several models answer at once.
+    /// Returns whether the host shows tokens as they arrive. Agents that call several models at once return false.
     fn streams_tokens(&self) -> bool {
         true
     }
 
-    /// Returns whether nothing is left of an idle thread but to [finish](Self::finish).
+    /// Returns whether an idle thread is complete, so that only [`finish`](Self::finish) is left to call.
     fn is_finished(&self, _state: &Json) -> bool {
         true
     }
 
-    /// Returns the node and the update that reopen a thread which stopped before its end. None if it did not.
+    /// Returns the node and the update that reopen a thread which stopped early, or `None` if it did not stop early.
     fn reopen(&self, _state: &Json) -> Option<(&'static str, Json)> {
         None
     }
 
-    /// Returns the update with which a thread continues with another model. None if it cannot.
+    /// Returns the update that switches a thread to another model, or `None` if the agent cannot switch.
     fn with_model(&self, _state: &Json, _model: &str) -> Option<Json> {
         None
     }
 
-    /// Returns the folder of the files that belong to a thread. None if there are none. The host copies, moves and deletes
-    /// it with the thread.
+    /// Returns the folder with the files of a thread, or `None` if the agent stores none. The host copies, moves and deletes
+    /// this folder together with the thread.
     fn files(&self, _thread: &ThreadId) -> Option<PathBuf> {
         None
     }
 
-    /// Returns the lines to print after an interrupt was answered in the inbox.
+    /// Returns the lines to print after the person answered an interrupt in the inbox.
     fn after_answer(&self, _state: &Json) -> Vec<String> {
         Vec::new()
     }
 
-    /// Prints the result of a thread that has ended, and writes its files. It may be called twice for a thread.
+    /// Prints the result of a thread that has ended, and writes its files. The host may call it more than once for a thread.
     fn finish<'a>(
         &'a self,
         output: &'a Output<'a>,
@@ -93,23 +94,23 @@ pub trait AgentUi: Send + Sync {
     }
 }
 
-/// The defaults of [`AgentUi`].
+/// An [`AgentUi`] that keeps every default.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PlainUi;
 
 impl AgentUi for PlainUi {}
 
-/// Where a command prints.
+/// Where and in which format a command prints.
 #[derive(Clone, Copy)]
 pub struct Output<'a> {
     /// The person's terminal, or a pipe.
     pub terminal: &'a dyn Terminal,
-    /// Whether stdout gets the result alone, as JSON.
+    /// Whether stdout carries only the result, as JSON.
     pub json: bool,
 }
 
 impl Output<'_> {
-    /// Prints something that is not the result: to stderr if stdout is for JSON.
+    /// Prints a message that is not the result: to stderr if stdout is reserved for JSON, otherwise to stdout.
     pub fn tell(&self, text: &str) {
         match self.json {
             true => self.terminal.aside(text),

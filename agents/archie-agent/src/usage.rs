@@ -1,4 +1,4 @@
-//! What calls of models took.
+//! Totals of what model calls used and cost.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use superstep::trace::CallSpan;
 use superstep_agent::trace::{MODEL, fields};
 use superstep_llm::{Cost, Usage};
 
-/// What some calls took together.
+/// Total usage of a number of model calls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UsageTotal {
-    /// How many there were.
+    /// Number of calls.
     pub calls: usize,
-    /// Their tokens, as far as they were told.
+    /// Sum of the tokens that the servers reported. A call without a report adds zero.
     pub usage: Usage,
-    /// What they cost; unknown if one of them is.
+    /// Total cost; unknown as soon as the cost of one call is unknown.
     pub cost: Cost,
 }
 
@@ -30,14 +30,14 @@ impl Default for UsageTotal {
 }
 
 impl UsageTotal {
-    /// One call more.
+    /// Adds one call.
     pub fn add(&mut self, usage: Option<Usage>, cost: Cost) {
         self.calls += 1;
         self.usage += usage.unwrap_or_default();
         self.cost = self.cost.plus(cost);
     }
 
-    /// These calls and those.
+    /// Returns the total of both.
     #[must_use]
     pub fn plus(mut self, more: &Self) -> Self {
         self.calls += more.calls;
@@ -46,14 +46,14 @@ impl UsageTotal {
         self
     }
 
-    /// The calls that an entry of a log tells of.
+    /// Adds the model calls recorded in a log entry.
     pub fn add_entry(&mut self, past: &Past) {
         for change in &past.entry.changes {
             let Change::FrameAdvanced(advanced) = change else {
                 continue;
             };
             let events = advanced.writes.iter().flat_map(|write| &write.events);
-            // An agent may emit what it likes; what is no call is not ours.
+            // Agents may emit any event; skip those that are not calls.
             let calls = events.filter_map(|event| event.decode::<CallSpan>().ok());
             for call in calls.filter(|call| call.span == MODEL) {
                 self.add_call(&call);

@@ -1,4 +1,5 @@
-//! From what a server said to what a person reads. The words are ours; only names and numbers are the server's.
+//! Turns the answer of a server into text for a person. The wording is the program's; only names and values come from the
+//! server.
 
 mod cut;
 
@@ -7,16 +8,17 @@ use serde_json::{Map, Value as Json, json};
 
 use super::catalogue::{Api, Catalogue, Dialect};
 
-/// An answer in words, and what it lists.
+/// An answer as text, and the things that it lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct WordedAnswer {
-    /// The words.
+    /// Text for a person. May have several lines.
     pub text: String,
-    /// One short name for each thing that is listed.
+    /// Short name of each listed thing, stable between answers.
     pub items: Vec<String>,
 }
 
-/// What a server said, in the form that is kept: named as in the brief where we know it, and cut so that it stays JSON.
+/// Returns the form of an answer that the state keeps: its list cut to `limit` items, its fields renamed as in the brief for a
+/// known dialect, and the whole shortened to valid JSON of limited size.
 pub(super) fn kept(catalogue: &Catalogue, body: &Json, limit: Option<u64>) -> Json {
     let mut body = body.clone();
     if let (Some(limit), Some(list)) = (limit, list_mut(&mut body)) {
@@ -36,7 +38,7 @@ pub(super) fn kept(catalogue: &Catalogue, body: &Json, limit: Option<u64>) -> Js
     cut::cut(body)
 }
 
-/// A track of Audius under the names of the brief; none if it is something else.
+/// Renames the fields of an Audius track as in the brief. `None` if the value is not a track.
 fn track(raw: &Json, rank: usize) -> Option<Json> {
     raw.get("title")?;
     let user = raw.get("user")?;
@@ -78,7 +80,7 @@ fn permalink(raw: &Json) -> Json {
     }
 }
 
-/// The words for what came of a call.
+/// Describes an answer in words.
 pub(super) fn worded(query_type: &str, api: &Api, kept: &Json) -> WordedAnswer {
     if let Some(list) = list(kept) {
         return listed(query_type, api, list);
@@ -143,7 +145,8 @@ fn listed(query_type: &str, api: &Api, list: &[Json]) -> WordedAnswer {
     }
 }
 
-/// `RAC has 4,321 followers.`
+/// Answers a question about a number, for example `RAC has 4,321 followers.` `None` if the question names no count that
+/// `detail` has.
 pub(super) fn counted(query: &str, entity_name: &str, detail: &Json) -> Option<String> {
     let detail = detail.get("data").unwrap_or(detail);
     let words = super::words::tokens(query);
@@ -161,7 +164,7 @@ pub(super) fn counted(query: &str, entity_name: &str, detail: &Json) -> Option<S
     Some(format!("{} has {} {what}.", shown(name), number(value)))
 }
 
-/// What a person asks the number of, and where it is found.
+/// Words that ask for a count, and the fields that hold it.
 const COUNTED: [(&str, &[&str]); 9] = [
     ("followers", &["follower_count"]),
     ("tracks", &["track_count"]),
@@ -174,7 +177,8 @@ const COUNTED: [(&str, &[&str]); 9] = [
     ("comments", &["comment_count", "commentCount"]),
 ];
 
-/// The list in an answer: it itself, or the first list of objects in it.
+/// Returns the list in an answer: the answer itself, the list under a usual name, or, in an object with few fields, its only
+/// list of objects.
 pub(super) fn list(body: &Json) -> Option<&[Json]> {
     if let Json::Array(items) = body {
         return Some(items);
@@ -210,7 +214,7 @@ fn list_mut(body: &mut Json) -> Option<&mut Vec<Json>> {
     }
 }
 
-/// A thing in a line.
+/// Describes one thing in a line.
 fn label(item: &Json) -> String {
     let text = |name: &str| item[name].as_str().map(shown);
     let by = item["user"]["name"].as_str().map(shown);
@@ -269,7 +273,7 @@ fn first_fields(fields: &Map<String, Json>) -> String {
     }
 }
 
-/// What a thing is known by the next time: not what counts up.
+/// Returns a name that identifies a thing in later answers. Leaves out values that change, such as counts.
 fn identity(item: &Json) -> String {
     let name = ["title", "playlist_name"]
         .iter()
@@ -292,7 +296,7 @@ fn scalar(value: &Json) -> String {
     }
 }
 
-/// `1234567` as `1,234,567`.
+/// Formats a number with thousands separators: `1234567` becomes `1,234,567`.
 fn number(value: &Json) -> String {
     let text = value.to_string();
     let (sign, digits) = match text.strip_prefix('-') {
@@ -312,7 +316,7 @@ fn number(value: &Json) -> String {
     format!("{sign}{parted}")
 }
 
-/// A stranger's text on one line, printable, and not too long.
+/// Puts untrusted text on one printable line, cut after 200 characters.
 pub fn shown(text: &str) -> String {
     let short: String = text.chars().take(LINE_CHARS).collect();
     let mut shown = one_line(&short);

@@ -1,4 +1,4 @@
-//! Reading from an API: which host answers, what is kept of it, and what is answered without the network.
+//! Reads from an API: tries its hosts, records good answers, and answers from these records when offline.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,32 +16,32 @@ use super::call::ExactCall;
 use super::catalogue::{Catalogue, short_host};
 use crate::connector::{Answer, Call, Connector, Credential, Fault};
 
-/// The world as this process reaches it.
+/// Client of the APIs, shared by the nodes.
 #[derive(Clone)]
 pub(super) struct ApiClient {
     pub(super) connector: Connector,
     pub(super) store: Arc<dyn Store>,
-    /// Answers only from what was recorded.
+    /// Whether to answer only from recorded answers.
     pub(super) offline: bool,
 }
 
-/// What came of a read, as it is recorded.
+/// Outcome of a read, as a step records it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ReadOutcome {
-    /// A server answered, well or badly.
+    /// A server answered, with any status.
     Answered {
         status: u16,
-        /// The host, in short.
+        /// Host that answered, without its scheme and path.
         host: String,
         body: Json,
     },
-    /// Nobody did.
+    /// No usable answer: no host could be reached, all of them are overloaded, or none is recorded while offline.
     Failed { why: String },
 }
 
 impl ApiClient {
-    /// Reads, from the host that was good before and then from the others. What a server said well is recorded.
+    /// Reads from the host that answered last, then from the others. Records an answer with a 2xx status.
     pub(super) async fn read(
         &self,
         catalogue: &Catalogue,
@@ -105,7 +105,7 @@ impl ApiClient {
         ReadOutcome::Failed { why }
     }
 
-    /// A call with the secret that this API wants. Where it goes is for the connector to say.
+    /// Creates the call to a host, with the API's credential. The connector decides whether the secret may go there.
     pub(super) fn call(&self, catalogue: &Catalogue, exact: &ExactCall, host: &str) -> Call {
         let mut call = exact.to(host);
         call.credential = catalogue.key.as_ref().and_then(|key| {
@@ -150,7 +150,7 @@ impl ApiClient {
     }
 }
 
-/// What a server said, as a value.
+/// Returns the body of an answer as JSON, as a string if it is not JSON, or null if it is empty.
 pub(super) fn body(answer: &Answer) -> Json {
     if answer.body.is_empty() {
         return Json::Null;
@@ -159,7 +159,7 @@ pub(super) fn body(answer: &Answer) -> Json {
         .unwrap_or_else(|_| json!(String::from_utf8_lossy(&answer.body)))
 }
 
-/// What a server said of its refusal, in a line.
+/// Returns a one-line message for an answer that reports an error.
 pub(super) fn complaint(status: u16, body: &Json) -> String {
     let said = ["message", "error", "detail", "title"]
         .iter()
@@ -173,12 +173,12 @@ pub(super) fn complaint(status: u16, body: &Json) -> String {
     }
 }
 
-/// Whether another host may do better.
+/// Returns whether another host may answer better.
 fn is_down(status: u16) -> bool {
     matches!(status, 429 | 502 | 503 | 504)
 }
 
-/// A recorded answer, as it is kept.
+/// Returns the store item for a recorded answer.
 fn recording(api: &str, exact: &ExactCall, read: &ReadOutcome) -> Result<PutItem, StoreError> {
     Ok(PutItem {
         namespace: cassettes(api)?,
@@ -188,7 +188,7 @@ fn recording(api: &str, exact: &ExactCall, read: &ReadOutcome) -> Result<PutItem
     })
 }
 
-/// Records what a server would say to a read, for whoever asks offline.
+/// Records an answer to a read of this path, for use offline.
 pub async fn record_answer(
     store: &dyn Store,
     api: &str,
@@ -208,7 +208,7 @@ fn cassettes(api: &str) -> Result<Namespace, StoreError> {
     Namespace::new(["archie", "cassettes", api])
 }
 
-/// The same call has the same key, whichever host it went to.
+/// Returns the key of a call. It does not depend on the host.
 fn key(exact: &ExactCall) -> String {
     digest(
         &exact.method,

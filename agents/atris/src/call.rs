@@ -1,4 +1,4 @@
-//! The exact call: method, address and what is sent along, made from a call of the catalogue and its parameters.
+//! The exact call: method, path, headers and body, built from a call of the catalogue and its parameters.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +10,26 @@ use super::catalogue::{Api, Body, Place};
 use super::{headers, params};
 use crate::connector::Call;
 
-/// A call as it goes out.
+/// Everything that is sent with a call, without its host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct ExactCall {
-    /// `GET` …
+    /// HTTP method in upper case.
     pub method: String,
-    /// Everything behind the host, beginning with `/`.
+    /// Path and query string, beginning with `/`.
     pub path: String,
-    /// Headers of the call's own.
+    /// Headers from parameters. Those that every call has are not included.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// What is sent along.
+    /// Request body as JSON; null if there is none.
     #[serde(default, skip_serializing_if = "Json::is_null")]
     pub body: Json,
-    /// How that is written.
+    /// Encoding of the body.
     #[serde(default)]
     pub written: Body,
 }
 
 impl ExactCall {
-    /// The call with these parameters. An error says what does not fit.
+    /// Builds the call with these parameters. An error says which parameter is missing or invalid.
     pub(super) fn new(api: &Api, parameters: &BTreeMap<String, Json>) -> Result<Self, String> {
         let mut path = api.api_url.clone();
         let mut query = Vec::new();
@@ -51,7 +51,7 @@ impl ExactCall {
                     path = path.replace(&format!("{{{}}}", parameter.name), &encoded);
                 }
                 Place::Query => pairs(&parameter.name, value, Lists::Repeated, &mut query),
-                // Catalogues that were stored by an older version may still have others.
+                // Catalogues stored by an older version may declare headers that are now refused.
                 Place::Header if headers::may_be_a_parameter(&parameter.name) => {
                     named.insert(parameter.name.clone(), plain(value));
                 }
@@ -79,7 +79,7 @@ impl ExactCall {
         })
     }
 
-    /// A read of a path, without anything else.
+    /// Creates a read of a path, without headers or body.
     pub(super) fn read(path: &str) -> Self {
         Self {
             method: "GET".to_owned(),
@@ -90,7 +90,7 @@ impl ExactCall {
         }
     }
 
-    /// For the connector, behind one of the hosts.
+    /// Creates the call for the connector, at one of the base URLs. Without a credential.
     pub(super) fn to(&self, base: &str) -> Call {
         let mut headers: Vec<_> = self.headers.clone().into_iter().collect();
         headers.push(("accept".to_owned(), "application/json".to_owned()));
@@ -107,14 +107,14 @@ impl ExactCall {
         }
     }
 
-    /// The whole address behind one of the hosts.
+    /// Returns the full URL at one of the base URLs.
     pub(super) fn url(&self, base: &str) -> String {
         format!("{}{}", base.trim_end_matches('/'), self.path)
     }
 }
 
 impl Body {
-    /// Returns what is sent along, as it goes out. None if nothing is.
+    /// Encodes a body. `None` if there is nothing to send.
     pub(super) fn encode(self, body: &Json) -> Option<Vec<u8>> {
         match (body, self) {
             (Json::Null, _) | (_, Self::None) => None,
@@ -140,9 +140,9 @@ impl Body {
 
 #[derive(Clone, Copy)]
 enum Lists {
-    /// `a=1&a=2`
+    /// Repeats the name: `a=1&a=2`.
     Repeated,
-    /// `a[0]=1&a[1]=2`
+    /// Numbers the items: `a[0]=1&a[1]=2`.
     Numbered,
 }
 
@@ -185,7 +185,7 @@ fn encode_name(text: &str) -> String {
     utf8_percent_encode(text, NAME).to_string()
 }
 
-/// All but what means nothing in an address.
+/// Everything except the unreserved characters of a URL.
 const VALUE: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')

@@ -1,158 +1,158 @@
-//! What can be asked of an API: its calls, each under a category, with what they need.
+//! The catalogue of an API: its calls by category, with their parameters.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::connector::{AllowedOrigins, Origin};
 
-/// An API that questions can be put to.
+/// An API that can be asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Catalogue {
-    /// What it is called by, as in `@audius`.
+    /// Name that a person uses, as in `@audius`.
     pub name: String,
-    /// What it calls itself.
+    /// Title from the API's document.
     pub title: String,
-    /// Where calls go, in the order to try: addresses that the path of a call is put behind.
+    /// Base URLs of the hosts, in the order to try. The path of a call is appended.
     pub hosts: Vec<String>,
-    /// Its calls.
+    /// Calls of the API.
     pub apis: Vec<Api>,
-    /// The secret it wants, if it wants one.
+    /// The secret that the API requires. Absent if it requires none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,
-    /// Whether it drops a second call with the same `Idempotency-Key`.
+    /// Whether the API deduplicates calls by their `Idempotency-Key`. Default: false.
     #[serde(default)]
     pub keyed: bool,
-    /// Whose answers have a form that we know.
+    /// Known form of the API's answers.
     #[serde(default)]
     pub dialect: Dialect,
 }
 
-/// Whose answers have a form that we know.
+/// Known form of an API's answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
-    /// Nobody's.
+    /// No known form.
     #[default]
     Plain,
-    /// Audius'.
+    /// The form of Audius.
     Audius,
 }
 
-/// Where a secret is found and where it may go. The secret itself is never stored.
+/// Where to find a secret, and where it may go. The secret itself is never stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
-    /// The environment variable that holds it.
+    /// Name of the environment variable that holds the secret.
     pub variable: String,
-    /// The header it goes in.
+    /// Name of the header for the secret.
     pub header: String,
-    /// What stands before it.
+    /// Text before the secret in the header, such as `Bearer `.
     pub prefix: String,
-    /// The one origin it goes to.
+    /// The only origin that the secret is sent to.
     pub origin: Origin,
 }
 
-/// A call, under the names that the brief gave.
+/// One call of an API. Field names follow the brief.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Api {
-    /// Unique in its catalogue.
+    /// Id of the call, unique in its catalogue.
     pub id: String,
-    /// The category.
+    /// Category: the first tag in the document, else the first segment of the path.
     pub category_name: String,
-    /// What it does, in a few words.
+    /// What the call does, in a few words.
     pub tool_name: String,
-    /// The same, as the API calls it.
+    /// Same text as `tool_name`. Kept because the brief names it.
     pub api_name: String,
-    /// What it does, in a sentence.
+    /// What the call does, in a sentence. May be empty.
     pub api_description: String,
-    /// What it cannot be called without.
+    /// Parameters that the call requires.
     pub required_parameters: Vec<Parameter>,
-    /// What it can be called with.
+    /// Parameters that the call accepts.
     pub optional_parameters: Vec<Parameter>,
-    /// `GET` …
+    /// HTTP method in upper case.
     pub method: String,
-    /// The path, with `{name}` for what is put in.
+    /// Path, with `{name}` in place of path parameters.
     pub api_url: String,
-    /// How what is sent along is written.
+    /// Encoding of the request body.
     #[serde(default, skip_serializing_if = "is_default")]
     pub body: Body,
 }
 
-/// Something a call needs or takes.
+/// One parameter of a call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Parameter {
-    /// Its name.
+    /// Name as the API spells it.
     pub name: String,
-    /// What it is.
+    /// What the value means. May be empty.
     pub description: String,
-    /// `string`, `integer`, `number`, `boolean`, `array` or `object`.
+    /// Type: `string`, `integer`, `number`, `boolean`, `array` or `object`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What it is unless said.
+    /// Default value; null if there is none.
     pub default: Json,
-    /// Where it goes.
+    /// Part of the request that carries the value.
     #[serde(rename = "in", default, skip_serializing_if = "is_default")]
     pub place: Place,
-    /// What it may be, if only this.
+    /// Allowed values. Empty allows any.
     #[serde(rename = "enum", default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<Json>,
 }
 
-/// Where a parameter goes.
+/// Part of a request that carries a parameter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
-    /// Behind the `?`.
+    /// The query string.
     #[default]
     Query,
-    /// Into the path.
+    /// A segment of the path.
     Path,
-    /// Into a header.
+    /// A header of the request.
     Header,
-    /// A field of what is sent along.
+    /// One field of the body.
     Body,
-    /// All of what is sent along.
+    /// The whole body.
     Whole,
 }
 
-/// How what is sent along is written.
+/// Encoding of a request body.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Body {
-    /// Nothing is.
+    /// The call has no body.
     #[default]
     None,
-    /// As JSON.
+    /// JSON.
     Json,
-    /// As a form.
+    /// URL-encoded form.
     Form,
 }
 
 impl Api {
-    /// Whether it only reads.
+    /// Returns whether the call only reads: its method is `GET`.
     pub fn is_read(&self) -> bool {
         self.method == "GET"
     }
 
-    /// Everything it takes, what it needs first.
+    /// Iterates over all parameters, the required ones first.
     pub fn parameters(&self) -> impl Iterator<Item = &Parameter> {
         self.required_parameters
             .iter()
             .chain(&self.optional_parameters)
     }
 
-    /// The parameter of this name.
+    /// Returns the parameter with this name.
     pub fn parameter(&self, name: &str) -> Option<&Parameter> {
         self.parameters().find(|parameter| parameter.name == name)
     }
 }
 
 impl Catalogue {
-    /// The call of this id.
+    /// Returns the call with this id.
     pub fn api(&self, id: &str) -> Option<&Api> {
         self.apis.iter().find(|api| api.id == id)
     }
 
-    /// The categories, in the order of the document.
+    /// Returns the categories, in the order of the calls.
     pub fn categories(&self) -> Vec<&str> {
         let mut names = Vec::new();
         for api in &self.apis {
@@ -163,19 +163,19 @@ impl Catalogue {
         names
     }
 
-    /// The origins it may call.
+    /// Returns the origins that calls of this API may go to.
     pub fn reach(&self) -> AllowedOrigins {
         AllowedOrigins::only(self.hosts.iter().filter_map(|host| host.parse().ok()))
     }
 
-    /// The address that calls are put behind, by its short name; the first if there is none of that name.
+    /// Returns the base URL of the selected host, or of the first one if the API has no host of that name.
     pub fn host(&self, selected: Option<&str>) -> Option<&str> {
         let hosts = || self.hosts.iter().map(String::as_str);
         let wanted = selected.and_then(|wanted| hosts().find(|host| short_host(host) == wanted));
         wanted.or_else(|| hosts().next())
     }
 
-    /// Its calls that go by one of these names: of themselves, or of their category.
+    /// Returns the calls with one of these names, or in a category with one of them.
     pub fn named(&self, names: &[String]) -> Vec<&Api> {
         let is_named = |api: &&Api| {
             names.iter().any(|name| {
@@ -186,7 +186,7 @@ impl Catalogue {
     }
 }
 
-/// A host without its scheme and path.
+/// Returns the host of a base URL, with its port if that is not the default.
 pub fn short_host(base: &str) -> String {
     match base.parse::<Origin>() {
         Ok(origin) => origin.host_and_port(),

@@ -1,4 +1,4 @@
-//! The APIs that a person has added, in the long-term store, and the one that comes with the program.
+//! The store of APIs: those that a person added, and the built-in one.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use superstep::store::{Namespace, PutItem, Search, Store};
 use super::catalogue::{Catalogue, Dialect};
 use super::{AUDIUS, openapi};
 
-/// The APIs by name.
+/// APIs by name, in the long-term store.
 #[derive(Clone)]
 pub struct CatalogueStore {
     store: Arc<dyn Store>,
@@ -18,17 +18,17 @@ pub struct CatalogueStore {
 
 impl std::fmt::Debug for CatalogueStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shelf").finish_non_exhaustive()
+        f.debug_struct("CatalogueStore").finish_non_exhaustive()
     }
 }
 
 impl CatalogueStore {
-    /// In a store.
+    /// Creates a catalogue store over a long-term store.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self { store }
     }
 
-    /// The API of a name.
+    /// Returns the API with this name. A stored one takes precedence over the built-in one.
     pub async fn find(&self, name: &str) -> anyhow::Result<Option<Catalogue>> {
         if name_fault(name).is_some() {
             return Ok(None);
@@ -44,7 +44,7 @@ impl CatalogueStore {
         }
     }
 
-    /// Adds one, or replaces it.
+    /// Adds an API, or replaces the one with the same name.
     pub async fn put(&self, catalogue: &Catalogue) -> anyhow::Result<()> {
         if let Some(why) = name_fault(&catalogue.name) {
             bail!("`{}` is not a name for an API: {why}", catalogue.name);
@@ -59,12 +59,12 @@ impl CatalogueStore {
         Ok(())
     }
 
-    /// Forgets one. Says whether it was there.
+    /// Removes an API. Returns whether it was stored.
     pub async fn remove(&self, name: &str) -> anyhow::Result<bool> {
         Ok(self.store.delete(&place()?, name).await?)
     }
 
-    /// All of them, by name.
+    /// Returns all APIs, sorted by name, including the built-in one. Reads at most 1,000 stored ones.
     pub async fn list(&self) -> anyhow::Result<Vec<Catalogue>> {
         let search = Search {
             prefix: place()?.segments().to_vec(),
@@ -90,9 +90,9 @@ impl CatalogueStore {
     }
 }
 
-/// What comes with the program.
+/// Returns the built-in catalogue of Audius.
 pub fn audius() -> Catalogue {
-    // A file of ours, which a test reads.
+    // The document is part of this crate, and a test reads it.
     let document = openapi::read(include_bytes!("audius.json"));
     let (title, hosts, apis) = document
         .map(|document| (document.title, document.servers, document.apis))

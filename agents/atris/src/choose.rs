@@ -1,5 +1,5 @@
-//! The model's part: to choose from a short list, and to copy values out of a question. It never sees a whole document and never
-//! what a server answered.
+//! The model's part: choosing from a short list, and copying values out of a question. The model never sees a whole document or
+//! the answer of a server.
 
 use std::sync::Arc;
 
@@ -18,19 +18,20 @@ pub(super) struct ModelChooser {
     pub(super) spending: Option<Spending>,
 }
 
-/// The name under which nobody is asked.
+/// Model name that turns the model off.
 pub const NO_MODEL: &str = "none";
 
-/// What came of asking.
+/// Outcome of asking the model.
 #[derive(Debug, Default)]
 pub(super) struct Choice<T> {
     pub(super) value: Option<T>,
-    /// Why there is no value, in words for a person.
+    /// Why there is no value, in words for a person. Absent if there is a value or the model is off.
     pub(super) degraded: Option<String>,
 }
 
 impl ModelChooser {
-    /// Lets the model choose one of these, each with a word on what it is. Nothing if there is no model, or it could not.
+    /// Lets the model choose one of the options, given as names and descriptions. No value if there is no model or its answers
+    /// are invalid.
     pub(super) async fn choose(
         &self,
         llm: &str,
@@ -64,7 +65,8 @@ impl ModelChooser {
         self.ask(llm, label, told, schema, read, cx).await
     }
 
-    /// Lets the model copy values for these out of the question. What it does not find it leaves empty.
+    /// Lets the model copy values for these parameters out of the question. The model leaves a value empty if the question does
+    /// not state it.
     pub(super) async fn copy(
         &self,
         llm: &str,
@@ -178,7 +180,7 @@ impl ModelChooser {
     }
 }
 
-/// Without the fence that models like to put around JSON.
+/// Removes the code fence that models often put around JSON.
 fn bare(text: &str) -> &str {
     let text = text.trim();
     let inner = text
@@ -189,6 +191,6 @@ fn bare(text: &str) -> &str {
         .map_or(text, str::trim)
 }
 
-/// The answer, and one repair.
+/// The first answer and one repair.
 const TRIES: usize = 2;
 const TOKENS_MAX: u32 = 300;

@@ -1,16 +1,16 @@
-//! Which headers a document may name.
+//! Headers that an API document may declare as parameters.
 //!
-//! A header that steers the connection, names another sender, another route or another method, or carries a credential is never a
-//! parameter of a call, whoever wrote the document: only the program sets those.
+//! A header which controls the connection, names another sender, route or method, or carries a credential is never a parameter
+//! of a call, whatever the document says. Only the program sets those.
 
-/// Whether a document may offer a header of this name as a parameter.
+/// Returns whether a document may declare a header of this name as a parameter.
 pub(super) fn may_be_a_parameter(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let is_token = !name.is_empty()
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
-    // Some servers take `_` and `-` for the same character.
+    // Some servers treat `_` and `-` as the same character.
     let name = name.replace('_', "-");
     is_token
         && !SET_BY_THE_PROGRAM.contains(&name.as_str())
@@ -20,7 +20,7 @@ pub(super) fn may_be_a_parameter(name: &str) -> bool {
         && !OVERRIDES.iter().any(|part| name.contains(part))
 }
 
-/// Set by the connector or by the credential that a person bound to the API.
+/// Set by the program, or by the credential that a person bound to the API.
 const SET_BY_THE_PROGRAM: &[&str] = &[
     "accept",
     "accept-encoding",
@@ -35,7 +35,7 @@ const SET_BY_THE_PROGRAM: &[&str] = &[
     "set-cookie",
 ];
 
-/// Hop-by-hop headers: they speak to the next server on the way, not to the API.
+/// Hop-by-hop headers: addressed to the next server on the route, not to the API.
 const CONNECTION: &[&str] = &[
     "alt-used",
     "connection",
@@ -50,7 +50,7 @@ const CONNECTION: &[&str] = &[
     "upgrade",
 ];
 
-/// Who asks, from where, and where a request is sent on to: servers behind a proxy believe these.
+/// State who sends a request, from where, or where to forward it. Servers behind a proxy trust them.
 const SENDER_OR_ROUTE: &[&str] = &[
     "cf-connecting-ip",
     "client-ip",
@@ -87,7 +87,7 @@ const PREFIXES: &[&str] = &[
     "x-rewrite-",
 ];
 
-/// A read that asks the server to delete is a delete.
+/// Would let a read become another method, such as a delete.
 const OVERRIDES: &[&str] = &[
     "method-override",
     "methodoverride",

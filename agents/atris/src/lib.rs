@@ -1,8 +1,13 @@
-//! `atris`: ask an API in plain words.
+//! `atris`: asks an API in plain words.
 //!
-//! A funnel: the question picks a category, the category its calls, one of those is chosen, its parameters are found, and it is
-//! made. A model, if there is one, sees a short list at a time and never a whole document; what is plain from the words needs
-//! none. What reads is made at once; what changes something waits for a person.
+//! The graph is a funnel: the question determines a category, the category its calls; one call is chosen, its parameters are
+//! found, and it is made. A model, if there is one, sees one short list at a time and never a whole document; questions with
+//! clear words need no model. A call that reads is made at once; a call that changes something waits for a person's approval.
+//!
+//! The agent never calls a host that a person did not allow, and never sends a secret to another origin than its own.
+//!
+//! In reading order: [`graph`], [`state::AtrisState`], [`catalogue`] (what can be asked of an API), [`openapi`] (reads it from a
+//! document), [`connector`] (makes calls), [`watch`] (repeats a question).
 
 pub mod answer;
 mod api_client;
@@ -41,43 +46,43 @@ use state::AtrisState;
 pub use api_client::record_answer;
 pub use choose::NO_MODEL;
 
-/// The name of its graph.
+/// Name of the graph.
 pub const NAME: &str = "atris";
-/// The API that comes with the program.
+/// Name of the built-in API.
 pub const AUDIUS: &str = "audius";
-/// The node that sees what a question is about.
+/// Node that finds out what a question is about.
 pub const EXTRACT_CATEGORY: &str = "extract_category_node";
-/// The node that looks up the calls of that.
+/// Node that looks up the calls of the chosen categories.
 pub const GET_APIS: &str = "get_apis_node";
-/// The node that chooses one.
+/// Node that chooses one of the calls.
 pub const SELECT_API: &str = "select_api_node";
-/// The node that finds what it is called with, and asks for what is missing.
+/// Node that finds the parameters of the call, and interrupts to ask a person for missing ones.
 pub const EXTRACT_PARAMS: &str = "extract_params_node";
-/// The node that makes the call.
+/// Node that makes the call.
 pub const EXECUTE_REQUEST: &str = "execute_request_node";
-/// The node that clears the desk for the next question.
+/// Node that clears the state for the next question.
 pub const RESET_STATE: &str = "reset_state_node";
 
 /// How the agent reaches the network, and what it prints.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The way out.
+    /// Connector for all calls. Default: the network of this machine.
     pub connector: Connector,
-    /// Answers only from what was recorded.
+    /// Whether to answer only from recorded answers. Default: false.
     pub offline: bool,
-    /// Prints the update of each node.
+    /// Whether to print the update of each node. Default: false.
     pub debug: bool,
 }
 
-/// What it is for, in a line.
+/// One-line description, shown in lists of agents.
 pub const DESCRIPTION: &str = "asks an API in plain words";
 
-/// Builds the agent.
+/// Builds the agent with default options.
 pub fn agent(deps: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
     agent_with(deps, &Options::default())
 }
 
-/// Builds the agent, with its own way to the network.
+/// Builds the agent with these options.
 pub fn agent_with(deps: &AgentDeps, options: &Options) -> anyhow::Result<Arc<Agent>> {
     let debug = options.debug;
     let agent = Agent::new(graph(deps, options)?, DESCRIPTION, ui::AtrisUi { debug });
@@ -104,7 +109,7 @@ fn atris(deps: &AgentDeps, options: &Options) -> Arc<Atris> {
     })
 }
 
-/// The whole graph.
+/// Connects the nodes.
 fn create_graph(atris: Arc<Atris>) -> Result<Graph<AtrisState>, BuildError> {
     let or_reset = |next: &'static str| {
         move |state: &AtrisState| match state.error {
@@ -144,7 +149,7 @@ fn create_graph(atris: Arc<Atris>) -> Result<Graph<AtrisState>, BuildError> {
             |state: &AtrisState| {
                 match (&state.error, state.missing().is_empty()) {
                     (Some(_), _) => RESET_STATE,
-                    // What is missing is asked for by a node that has nothing else to do: no answer pays for the model again.
+                    // The node loops to ask for missing values, so that a person's answer does not repeat the model call.
                     (None, false) => EXTRACT_PARAMS,
                     (None, true) => EXECUTE_REQUEST,
                 }
@@ -154,3 +159,8 @@ fn create_graph(atris: Arc<Atris>) -> Result<Graph<AtrisState>, BuildError> {
         .edge(RESET_STATE, END)
         .build()
 }
+
+/// Compiles the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

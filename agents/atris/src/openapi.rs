@@ -1,5 +1,5 @@
-//! OpenAPI 3 documents, read as what strangers wrote: bounded, without references to elsewhere, and never trusted to say where
-//! calls may go.
+//! Parser for OpenAPI 3 documents. Documents are untrusted: their size is limited, references to other documents are refused,
+//! and a document never decides where calls may go.
 
 mod references;
 
@@ -12,41 +12,41 @@ use serde_saphyr::{Budget, DuplicateKeyPolicy, Options};
 use super::catalogue::{Api, Body, Parameter, Place};
 use super::headers;
 
-/// What a document says.
+/// Content of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// What it calls itself.
+    /// Title of the API, on one line. May be empty.
     pub title: String,
-    /// Where it wants calls to go. Nothing is called there unless a person says so.
+    /// Base URLs that the document proposes. Calls go there only if a person allows it.
     pub servers: Vec<String>,
-    /// Its calls.
+    /// Calls of the API, sorted by path.
     pub apis: Vec<Api>,
-    /// Calls that cannot be made, and why.
+    /// Calls that cannot be made, each with the reason.
     pub skipped: Vec<String>,
 }
 
-/// Why a document is not taken.
+/// Why a document is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
-    /// Longer than is read.
+    /// The document is longer than [`BYTES_MAX`]. Holds its size in bytes.
     #[error("it has {0} bytes; documents of up to {BYTES_MAX} are read")]
     TooLong(usize),
-    /// Not JSON and not YAML.
+    /// The document is neither JSON nor YAML, or exceeds the limits of the parser. Holds the parser's message.
     #[error("it is neither JSON nor YAML: {0}")]
     NotText(String),
-    /// Something else.
+    /// The document is of another kind or version. Holds the reason.
     #[error("it is not an OpenAPI 3 document: {0}")]
     NotOpenApi(String),
-    /// Points to another document.
+    /// A reference points to another document. Holds the reference.
     #[error("it refers to another document (`{0}`); bundle it into one first")]
     Remote(String),
-    /// A reference that is itself, through others.
+    /// A reference leads back to itself through others. Holds the reference.
     #[error("the reference `{0}` leads in a circle")]
     Loop(String),
-    /// A reference to what is not there.
+    /// A reference leads to something that does not exist. Holds the reference.
     #[error("the reference `{0}` leads nowhere")]
     Nowhere(String),
-    /// Too much of something.
+    /// The document exceeds a limit. Holds the limit.
     #[error("it has more than {0}")]
     TooMuch(&'static str),
 }
@@ -78,7 +78,7 @@ pub fn read(bytes: &[u8]) -> Result<Document, DocumentError> {
 fn parse(bytes: &[u8]) -> Result<Json, DocumentError> {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     if first == Some(&b'{') {
-        // Nested deeper than 128 levels is an error of the parser.
+        // The parser refuses more than 128 levels of nesting.
         return serde_json::from_slice(bytes)
             .map_err(|error| DocumentError::NotText(error.to_string()));
     }
@@ -86,7 +86,7 @@ fn parse(bytes: &[u8]) -> Result<Json, DocumentError> {
         .map_err(|error| DocumentError::NotText(first_line(&error.to_string())))
 }
 
-/// What a YAML document may take. Aliases count as what they stand for, so a few lines cannot become gigabytes.
+/// Limits of a YAML document. Aliases count with their expanded size, so that a few lines cannot expand to gigabytes.
 fn yaml_limits() -> Options {
     let mut options = Options::default();
     let mut budget = Budget::default();
@@ -101,7 +101,7 @@ fn yaml_limits() -> Options {
     budget.max_merge_keys = YAML_ALIASES_MAX;
     options.budget = Some(budget);
     options.alias_limits.max_total_replayed_events = YAML_REPLAYED_MAX;
-    // As JSON has it: the last one counts.
+    // As in JSON, the last of several equal keys wins.
     options.duplicate_keys = DuplicateKeyPolicy::LastWins;
     options
 }
@@ -113,15 +113,15 @@ fn first_line(text: &str) -> String {
 struct Reader<'a> {
     document: &'a Json,
     ids: BTreeSet<String>,
-    /// The last number that was put behind an id, by the id.
+    /// Last number appended to each id to make it unique.
     numbers: BTreeMap<String, usize>,
-    /// The fields of every schema that was looked at, by where it is in memory and how deep it was met. A schema that is used a
-    /// thousand times, also by itself, is looked at once.
+    /// Fields of every visited schema, by its address in memory and its depth. A schema that is used a thousand times, or that
+    /// contains itself, is visited once per depth.
     fields: BTreeMap<(usize, usize), Rc<Fields<'a>>>,
     skipped: Vec<String>,
 }
 
-/// The fields of an object.
+/// Fields of an object schema.
 #[derive(Debug, Default)]
 struct Fields<'a> {
     by_name: BTreeMap<&'a str, &'a Json>,
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
         let paths = self.document["paths"].as_object();
         let paths = paths.ok_or_else(|| DocumentError::NotOpenApi("it has no paths".to_owned()))?;
         let mut apis = Vec::new();
-        // In an order of ours: whether fields keep theirs depends on what else is built with the parser.
+        // Sorted here, because another crate's features decide whether the parser keeps the order of the document.
         let paths: std::collections::BTreeMap<_, _> = paths.iter().collect();
         for (path, item) in paths {
             let item = self.resolved(item)?;
@@ -273,7 +273,7 @@ impl<'a> Reader<'a> {
             let lists = lists.into_iter().flatten();
             lists.filter_map(Json::as_array).flatten()
         };
-        // Before each is compared with every other.
+        // Checked before the loop below, which compares each parameter with every other.
         if given().nth(2 * PARAMETERS_MAX).is_some() {
             return Err(DocumentError::TooMuch("400 parameters of one call"));
         }
@@ -302,7 +302,7 @@ impl<'a> Reader<'a> {
         Ok(found)
     }
 
-    /// How what is sent along is written, with its fields among the parameters. None if we cannot write it.
+    /// Returns the encoding of the request body, and adds its fields to `parameters`. `None` if the encoding is not supported.
     fn body(
         &mut self,
         operation: &'a Map<String, Json>,
@@ -352,7 +352,7 @@ impl<'a> Reader<'a> {
         for (name, schema) in &fields.by_name {
             let description = schema["description"].as_str().unwrap_or_default();
             let parameter = self.parameter(name, description, schema, Place::Body)?;
-            // A field of a part of the address has the name already.
+            // A parameter of the path, query or header already has this name.
             if !parameters
                 .iter()
                 .any(|(other, _)| other.name == parameter.name)
@@ -366,7 +366,7 @@ impl<'a> Reader<'a> {
         Ok(Some(written))
     }
 
-    /// The fields of an object, also of one that is put together from several.
+    /// Returns the fields of an object schema, including those that it combines with `allOf`.
     fn fields(&mut self, schema: &'a Json, depth: usize) -> Result<Rc<Fields<'a>>, DocumentError> {
         let schema = self.resolved(schema)?;
         let key = (std::ptr::from_ref(schema).addr(), depth);
@@ -421,7 +421,7 @@ impl<'a> Reader<'a> {
         for _ in 0..DEPTH_MAX {
             let said = match &schema["type"] {
                 Json::String(kind) => Some(kind.as_str()),
-                // Since 3.1 it may be several, and null one of them.
+                // Since OpenAPI 3.1, a type may be a list, and `null` one of its items.
                 Json::Array(kinds) => kinds
                     .iter()
                     .filter_map(Json::as_str)
@@ -456,7 +456,7 @@ impl<'a> Reader<'a> {
             let mut url = server["url"].as_str()?.to_owned();
             let variables = server["variables"].as_object().into_iter().flatten();
             for (name, variable) in variables.take(CHOICES_MAX) {
-                // A default may name other variables, several times over: it could double with each of them.
+                // A default may repeat the names of other variables, so the URL could double with each of them.
                 if url.len() > SERVER_BYTES_MAX {
                     return None;
                 }
@@ -489,7 +489,7 @@ impl<'a> Reader<'a> {
             .collect();
         let plain = cut(plain.trim_matches('_'), NAME_CHARS);
         let mut unique = plain.clone();
-        // Counted on from the last one: a thousand calls of one name are not a million looks.
+        // Continues from the last number, so that a thousand calls of the same name do not take a million lookups.
         let number = self.numbers.entry(plain.clone()).or_insert(1);
         while !self.ids.insert(unique.clone()) {
             *number += 1;
@@ -499,7 +499,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The names in a path.
+/// Returns the names of the path parameters.
 fn path_names(path: &str) -> Vec<String> {
     let parts = path.split('{').skip(1);
     parts
@@ -515,7 +515,7 @@ fn first_segment(path: &str) -> String {
     segments.next().unwrap_or("other").to_owned()
 }
 
-/// An id as words: `getUserById` is `get user by id`.
+/// Splits an id into words: `getUserById` becomes `get user by id`.
 fn words_of(id: &str) -> String {
     let mut words = String::new();
     let mut was_small = false;
@@ -533,7 +533,8 @@ fn words_of(id: &str) -> String {
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The first so many characters, on one line. Of a text that is used a thousand times, no more is looked at than is kept.
+/// Puts a text on one line and cuts it to this many characters. Looks only at the beginning of a long text, because the same
+/// text may be used by thousands of calls.
 fn cut(text: &str, chars_max: usize) -> String {
     let looked_at = text.char_indices().nth(4 * chars_max);
     let head = looked_at.map_or(text, |(end, _)| &text[..end]);
@@ -545,7 +546,7 @@ fn cut(text: &str, chars_max: usize) -> String {
     }
 }
 
-/// Whether a value is one that a person could have written into a call: it is copied for each call that takes it.
+/// Returns whether a value is small enough to be copied into every call that uses it.
 fn is_small(value: &Json) -> bool {
     let mut room = SMALL_BYTES_MAX;
     let mut open = vec![value];
@@ -569,18 +570,18 @@ fn is_small(value: &Json) -> bool {
     true
 }
 
-/// The longest document that is read.
+/// Maximum size of a document, in bytes.
 pub const BYTES_MAX: usize = 32 * 1024 * 1024;
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 const CALLS_MAX: usize = 5_000;
 const PARAMETERS_MAX: usize = 400;
 const REQUIRED_MAX: usize = 4 * PARAMETERS_MAX;
-/// Of a default or a choice.
+/// Maximum size of a default or an allowed value, in bytes.
 const SMALL_BYTES_MAX: usize = 4_000;
 const SERVER_BYTES_MAX: usize = 2_000;
-/// Less than what a thread of 2 MiB has room for.
+/// Low enough for the 2 MiB stack of a thread.
 const YAML_DEPTH_MAX: usize = 64;
-/// With what aliases stand for.
+/// Includes the nodes that aliases expand to.
 const YAML_NODES_MAX: usize = 4_000_000;
 const YAML_ALIASES_MAX: usize = 50_000;
 const YAML_REPLAYED_MAX: usize = 100_000;

@@ -1,4 +1,4 @@
-//! What a call is called with: found in the question, checked, and never invented.
+//! Parameters of a call: found in the question and checked, never invented.
 
 mod finder;
 
@@ -10,17 +10,18 @@ use super::catalogue::{Api, Parameter, Place};
 use super::words::tokens;
 use finder::Finder;
 
-/// What is applied to an answer here if the call does not take it: how many to show.
+/// Name of the parameter that limits how many items are shown. Applied to the answer here, even if the call has no such
+/// parameter.
 pub(super) const LIMIT: &str = "limit";
-/// How many are shown unless said.
+/// Number of items to show if the question does not state one.
 pub(super) const LIMIT_USUAL: u64 = 10;
 
-/// Whether a parameter is applied here, whatever the call takes.
+/// Returns whether a parameter is applied here, whether or not the call has it.
 pub(super) fn is_local(name: &str) -> bool {
     name == LIMIT
 }
 
-/// What the question says of each parameter. What it needs and the question does not say is null.
+/// Returns the values that the question states, or the defaults. A required parameter without a value is null.
 pub(super) fn find(query: &str, api: &Api, entity_name: Option<&str>) -> BTreeMap<String, Json> {
     let finder = Finder::new(query, api, entity_name);
     let mut found = BTreeMap::new();
@@ -35,7 +36,7 @@ pub(super) fn find(query: &str, api: &Api, entity_name: Option<&str>) -> BTreeMa
             });
         let said = said.filter(|value| check(parameter, value).is_ok());
         let is_needed = api.required_parameters.contains(parameter);
-        // A header is sent only if the question or the person says so: what it does is not to be seen in the answer.
+        // A header is sent only if a person states its value, because its effect is not visible in the answer.
         let default = Some(&parameter.default)
             .filter(|value| !value.is_null() && parameter.place != Place::Header);
         match said.or_else(|| default.cloned()) {
@@ -59,7 +60,7 @@ pub(super) fn find(query: &str, api: &Api, entity_name: Option<&str>) -> BTreeMa
     found
 }
 
-/// What a text means as a value of a parameter.
+/// Parses a text as a value of a parameter. `None` if it does not fit the type.
 pub(super) fn value_of(parameter: &Parameter, text: &str) -> Option<Json> {
     let text = text.trim();
     if let Some(choice) = parameter
@@ -94,7 +95,7 @@ pub(super) fn value_of(parameter: &Parameter, text: &str) -> Option<Json> {
     }
 }
 
-/// Whether a value may be sent.
+/// Checks whether a value may be sent. The error is a message for a person.
 pub(super) fn check(parameter: &Parameter, value: &Json) -> Result<(), String> {
     let name = &parameter.name;
     let fits = match (parameter.kind.as_str(), value) {
@@ -128,14 +129,14 @@ pub(super) fn check(parameter: &Parameter, value: &Json) -> Result<(), String> {
             "`{name}` must be a line of 1 to {VALUE_BYTES_MAX} bytes"
         ));
     }
-    // In a path these are steps, however they are written.
+    // URL parsers treat these as relative segments even when percent-encoded, so encoding would not help.
     if parameter.place == Place::Path && [".", ".."].contains(&text) {
         return Err(format!("`{name}` must not be `{text}`"));
     }
     Ok(())
 }
 
-/// Whether a model took a value from the question. What does not stand there it has made up.
+/// Returns whether a value occurs in the question. If it does not, the model made it up.
 pub(super) fn stands_in(query: &str, value: &str) -> bool {
     let plain = |text: &str| tokens(text).join(" ");
     let value = plain(value);
@@ -149,6 +150,6 @@ fn is_choice(choice: &Json, text: &str) -> bool {
     }
 }
 
-/// So many optional parameters are shown with null; of more, only those that are set.
+/// Maximum number of optional parameters that are listed with null. With more, only those with a value are listed.
 const SHOWN_MAX: usize = 8;
 const VALUE_BYTES_MAX: usize = 2_000;

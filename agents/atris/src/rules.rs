@@ -1,19 +1,19 @@
-//! Questions to Audius that need no model: what they are about is plain from their words.
+//! Rules for questions to Audius whose intent is clear from their words, without a model.
 
 use super::words::tokens;
 
-/// What a question is about.
+/// Intent of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Intent {
-    /// What kind of question it is.
+    /// Kind of the question, such as `trending_tracks`.
     pub(super) query_type: &'static str,
-    /// What it is about.
+    /// Kind of thing that the question is about, such as `track`.
     pub(super) entity_type: &'static str,
-    /// The calls that may answer it, the likeliest first, by their names.
+    /// Names of the calls that may answer the question, the most likely first.
     pub(super) categories: Vec<&'static str>,
-    /// What must be found by its name first.
+    /// Name to search for first. Absent if the question needs no search.
     pub(super) entity_name: Option<String>,
-    /// The call that tells more about what was found, by its id.
+    /// Id of the call that returns details of the found thing.
     pub(super) secondary: Option<&'static str>,
 }
 
@@ -33,7 +33,7 @@ impl Intent {
     }
 }
 
-/// What a question is about, if its words say so.
+/// Returns the intent of a question if a rule matches its words.
 pub(super) fn known(query: &str) -> Option<Intent> {
     if let Some(intent) = about_somebody(query) {
         return Some(intent);
@@ -50,7 +50,7 @@ pub(super) fn known(query: &str) -> Option<Intent> {
     ))
 }
 
-/// `How many followers does RAC have?`
+/// Matches questions such as `How many followers does RAC have?`
 fn about_somebody(query: &str) -> Option<Intent> {
     let query = query.trim().trim_end_matches(['?', '.', '!']);
     let lower = query.to_ascii_lowercase();
@@ -98,9 +98,9 @@ fn about_somebody(query: &str) -> Option<Intent> {
     })
 }
 
-/// What stands between one of these and one of those, or the end.
+/// Returns the part between the first of the words `before` and one of the words `behind`, or up to the end.
 fn between(query: &str, lower: &str, before: &[&str], behind: &[&str]) -> Option<String> {
-    // The two have the same length in bytes, for only ASCII letters were made small.
+    // `lower` has the same length in bytes, because only ASCII letters were lowered.
     let (begin, word) = before
         .iter()
         .filter_map(|word| Some((lower.find(&format!(" {word}"))? + 1, *word)))
@@ -113,14 +113,14 @@ fn between(query: &str, lower: &str, before: &[&str], behind: &[&str]) -> Option
     Some(query[begin..end.map_or(query.len(), |end| begin + end)].to_owned())
 }
 
-/// What a person searches for, without the words around it.
+/// Returns the text that a person searches for, without the words around it.
 pub(super) fn searched(query: &str) -> Option<String> {
     if let Some(quoted) = super::words::quoted(query).into_iter().next() {
         return Some(quoted);
     }
     let query = query.trim().trim_end_matches(['?', '.', '!']);
     let lower = query.to_ascii_lowercase();
-    // What names it comes before what leads to it.
+    // Words that introduce a name take precedence over prepositions.
     let markers = [
         [" named ", " called ", " titled ", " about "].as_slice(),
         &[" with ", " for ", " by "],
@@ -149,7 +149,7 @@ pub(super) fn searched(query: &str) -> Option<String> {
 struct Rule {
     query_type: &'static str,
     entity_type: &'static str,
-    /// One word of each group must be there.
+    /// At least one word of each group must occur in the question.
     groups: &'static [&'static [&'static str]],
     categories: &'static [&'static str],
 }
@@ -212,7 +212,7 @@ const NOISE: &[&str] = &[
     "show",
 ];
 
-/// The first that fits counts.
+/// The first rule that matches wins.
 const RULES: &[Rule] = &[
     rule(
         "underground_tracks",

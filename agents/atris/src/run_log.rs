@@ -1,4 +1,4 @@
-//! What each node of a thread's last run wrote, read from the log: state diffs for whoever looks for a fault.
+//! Updates of each node in the last run of a thread, read from its log, for debugging.
 
 use archie_agent::each_entry;
 use serde_json::Value as Json;
@@ -6,17 +6,17 @@ use superstep::AnyThread;
 use superstep::checkpoint::format::{Change, TaskWrite};
 use superstep::{Seq, Value};
 
-/// What one node wrote.
+/// Update of one node.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub(super) struct NodeUpdate {
     pub(super) node: String,
-    /// Only the fields that it wrote.
+    /// Only the fields that the node wrote.
     pub(super) update: Json,
-    /// The calls it made.
+    /// Requests that the node made, as it reported them.
     pub(super) requests: Vec<String>,
 }
 
-/// What the nodes of the last run wrote, in turn.
+/// Returns the updates of the last run, in order.
 pub(super) async fn last_run(thread: &dyn AnyThread) -> anyhow::Result<Vec<NodeUpdate>> {
     let mut written = Vec::new();
     each_entry(thread, Seq(0), |past| {
@@ -53,7 +53,7 @@ fn add(write: &TaskWrite, written: &mut Vec<NodeUpdate>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A node's diff in a line: `+queryType trending_tracks +categories 2`, and `-query` for what it cleared.
+/// Formats an update in one line: `+queryType trending_tracks +categories 2`, with `-query` for a cleared field.
 pub(super) fn line(written: &NodeUpdate) -> String {
     let mut fields = Vec::new();
     for (name, value) in written.update.as_object().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! What atris knows, under the names that its brief gave.
+//! State of `atris`. Field names follow the brief.
 
 use std::collections::BTreeMap;
 
@@ -9,81 +9,81 @@ use superstep::error::InvalidUpdate;
 
 use super::catalogue::Api;
 
-/// The state of a thread of questions.
+/// State of a thread of questions. Fields that belong to one question are cleared before the next.
 #[derive(Clone, Debug, Default, PartialEq, State)]
 #[state(rename_all = "camelCase", check = check)]
 pub struct AtrisState {
-    /// The model's name.
+    /// Name of the model; `none` asks no model.
     pub llm: Option<String>,
-    /// What the person asks; `@NAME` before it says of which API.
+    /// The person's question. Begins with `@NAME` to choose an API; without it, the question goes to Audius.
     pub query: Option<String>,
-    /// What kind of question it is.
+    /// Kind of the question, from a rule, or `general`.
     pub query_type: Option<String>,
-    /// The categories, or the names of calls, that it is about.
+    /// Categories or names of calls that the question is about. Never empty.
     pub categories: Option<Vec<String>>,
-    /// The calls of those.
+    /// Calls to choose from.
     pub apis: Option<Vec<Api>>,
-    /// The one that answers.
+    /// Call that answers the question; one of `apis`.
     pub best_api: Option<Api>,
-    /// What it is called with; null where nothing is known.
+    /// Parameters of the call by name. Null where the value is not known yet.
     pub parameters: Option<BTreeMap<String, Json>>,
-    /// What it said.
+    /// Answer of the server, shortened to fit the state.
     pub response: Option<Json>,
-    /// `simple`, or `compound` where one call is not enough.
+    /// `simple`, or `compound` if one call is not enough.
     pub complexity: Option<String>,
-    /// Whether it is about something with a name, which must be found first.
+    /// Whether the question is about something with a name, which must be searched for first.
     pub is_entity_query: Option<bool>,
-    /// That name.
+    /// Name to search for.
     pub entity_name: Option<String>,
-    /// What kind of thing it is about.
+    /// Kind of thing that the question is about, such as `track`.
     pub entity_type: Option<String>,
-    /// What went wrong.
+    /// Why the question failed.
     pub error: Option<String>,
-    /// Everything that ever went wrong on this thread.
+    /// All errors of this thread, in order.
     #[state(append)]
     pub error_history: Vec<ErrorEntry>,
-    /// What was said on the way: what a model could not do, what a person filled in.
+    /// Notes on the way to the answer: why a model could not help, why an answer was not accepted.
     pub messages: Option<Vec<ChatLine>>,
-    /// Every question with its answer.
+    /// All questions of this thread, each followed by its answer.
     #[state(append)]
     pub message_history: Vec<ChatLine>,
-    /// The host that answered last.
+    /// Host that answered last, with its port if that is not the default.
     pub selected_host: Option<String>,
-    /// What was found under the name.
+    /// The thing that the search for `entityName` found.
     pub entity: Option<Json>,
-    /// The call that tells more about it.
+    /// Call that returns details of the found thing.
     pub secondary_api: Option<Api>,
-    /// What that said.
+    /// Answer to that call, shortened to fit the state.
     pub secondary_response: Option<Json>,
-    /// Kept for those who read the fields of the brief; null.
+    /// Kept because the brief names it. Always null.
     pub initial_state: Option<Json>,
-    /// The answer in words.
+    /// The answer as text.
     pub formatted_response: Option<String>,
 }
 
-/// One thing that went wrong.
+/// One error of the thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorEntry {
-    /// Where.
+    /// Name of the node that failed.
     pub node: String,
-    /// What.
+    /// Message for a person, on one line.
     pub error: String,
 }
 
-/// One thing that was said.
+/// One line of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatLine {
     /// `user`, `assistant` or `system`.
     pub role: String,
-    /// What.
+    /// Text of the line.
     pub content: String,
-    /// What the answer lists, one short name each, to be compared with the next time.
+    /// Short names of the things that the answer lists, so that a watch can compare them with the next answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<String>,
 }
 
 impl ChatLine {
-    /// By whom, and what.
+    /// Creates a line without items.
     pub fn new(role: &str, content: impl Into<String>) -> Self {
         Self {
             role: role.to_owned(),
@@ -94,14 +94,14 @@ impl ChatLine {
 }
 
 impl AtrisState {
-    /// The input of a question.
+    /// Returns the input of a run that asks a question.
     pub fn ask(llm: &str, query: &str) -> AtrisStateUpdate {
         AtrisStateUpdate::default()
             .llm(Some(llm.to_owned()))
             .query(Some(query.to_owned()))
     }
 
-    /// The update after which nothing of this question is left. What is kept is the model, the host and the two histories.
+    /// Returns the update that clears the question. It keeps the model, the host and the two histories.
     pub fn reset() -> AtrisStateUpdate {
         AtrisStateUpdate::default()
             .query(None)
@@ -124,7 +124,7 @@ impl AtrisState {
             .formatted_response(None)
     }
 
-    /// The name of the API that is asked, and the question without it.
+    /// Returns the name of the API to ask, and the question without it.
     pub fn asked(&self) -> (&str, &str) {
         let query = self.query.as_deref().unwrap_or_default().trim();
         match query.strip_prefix('@') {
@@ -136,7 +136,7 @@ impl AtrisState {
         }
     }
 
-    /// What the call needs and nobody knows yet.
+    /// Returns the names of the required parameters that have no value yet.
     pub fn missing(&self) -> Vec<String> {
         let (Some(api), Some(known)) = (&self.best_api, &self.parameters) else {
             return Vec::new();
@@ -149,7 +149,7 @@ impl AtrisState {
         names.filter(is_missing).cloned().collect()
     }
 
-    /// How often each error came, most often first.
+    /// Returns how often each error occurred, the most frequent first.
     pub fn error_frequency(&self) -> Vec<(&ErrorEntry, usize)> {
         let mut counted: Vec<(&ErrorEntry, usize)> = Vec::new();
         for entry in &self.error_history {
@@ -163,10 +163,10 @@ impl AtrisState {
     }
 }
 
-/// An error that came more often than this on a thread is worth a warning.
+/// An error that occurs more often than this on one thread is marked with a warning.
 pub const OFTEN: usize = 5;
 
-/// What holds for every update, whichever node writes it.
+/// Checks the rules that every update must follow, whichever node writes it.
 fn check(state: &AtrisState, update: &AtrisStateUpdate) -> Result<(), InvalidUpdate> {
     if let Some(Some(best)) = update.written_best_api() {
         let is_offered = state.apis.iter().flatten().any(|api| api == best);

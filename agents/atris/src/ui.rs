@@ -1,4 +1,4 @@
-//! How a person uses the agent: approvals of writes, and an answer at its end.
+//! User interface of the agent: approvals while it runs, and the answer at the end.
 
 use archie_agent::{AgentUi, Exit, InterruptRequest, Output, state_of};
 use serde_json::{Value as Json, json};
@@ -8,10 +8,10 @@ use superstep::checkpoint::BoxFuture;
 use super::state::{AtrisState, OFTEN};
 use super::{answer, run_log, write};
 
-/// Approvals of writes, and an answer at its end.
+/// User interface of the agent.
 #[derive(Debug)]
 pub(super) struct AtrisUi {
-    /// Whether the update of each node is printed.
+    /// Whether to print the update of each node.
     pub(super) debug: bool,
 }
 
@@ -31,7 +31,7 @@ impl AgentUi for AtrisUi {
         }
     }
 
-    /// The model only picks from lists.
+    /// The model only chooses from lists, so there is nothing to stream.
     fn streams_tokens(&self) -> bool {
         false
     }
@@ -53,7 +53,7 @@ impl AgentUi for AtrisUi {
     }
 }
 
-/// What a person says of a call whose outcome is unknown, in a word.
+/// Reads a one-word answer about a call whose outcome is unknown. `None` for other interrupts and answers.
 pub(super) fn read_outcome(
     interrupt: &InterruptRequest,
     line: &str,

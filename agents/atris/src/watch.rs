@@ -1,7 +1,7 @@
-//! A watch: a question that is asked again and again, and what has changed since.
+//! A watch: asks the same question repeatedly, and reports what has changed.
 //!
-//! The waiting is a question with a deadline, so it is in the store and not in a process: whoever comes after the deadline, this
-//! process or another, goes on with it. While no process runs, nothing is asked.
+//! The watch waits at an interrupt with a deadline. The deadline is in the store, not in a process: after it, this process or
+//! another one resumes the thread. While no process runs, nothing is asked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,64 +20,64 @@ use super::state::{AtrisState, ChatLine};
 use super::ui::read_outcome;
 use super::{Options, atris, create_graph, write};
 
-/// The name of its graph.
+/// Name of the graph.
 pub const NAME: &str = "atris_watch";
-/// The node that asks; the whole of `atris`.
+/// Subgraph that asks the question: the whole graph of `atris`.
 pub const LOOK: &str = "look_node";
-/// The node that compares.
+/// Node that compares the answer with the previous one.
 pub const COMPARE: &str = "compare_node";
-/// The node that waits.
+/// Node that waits until the next time.
 pub const WAIT: &str = "wait_node";
 
-/// The state of a watch.
+/// State of a watch.
 #[derive(Clone, Debug, Default, PartialEq, State)]
 #[state(rename_all = "camelCase")]
 pub struct WatchState {
-    /// The model's name.
+    /// Name of the model; `none` asks no model.
     pub llm: String,
-    /// What is asked.
+    /// The question to ask.
     pub query: String,
-    /// How long to wait, in milliseconds.
+    /// Time between two looks, in milliseconds.
     pub every_ms: u64,
-    /// What was answered last.
+    /// Newest answer.
     pub answer: Option<ChatLine>,
-    /// What was listed before that.
+    /// What the last compared answer listed, or its text if it listed nothing. Absent before the first comparison.
     pub seen: Option<Vec<String>>,
-    /// Every look, with what had changed.
+    /// All looks, in order, each with what had changed.
     #[state(append)]
     pub looks: Vec<Look>,
-    /// Whether somebody said to stop.
+    /// Whether a person chose to stop the watch.
     pub stopped: bool,
 }
 
-/// One look.
+/// One look: what changed since the previous one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Look {
-    /// What is listed now and was not before.
+    /// Items that the answer lists now and did not before.
     pub came: Vec<String>,
-    /// What was listed before and is not now.
+    /// Items that the answer listed before and does not now.
     pub went: Vec<String>,
-    /// The answer, if it lists nothing and says something else than before, or is the first.
+    /// Text of the answer, if this is the first look, or if the answer lists nothing and its text has changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub says: Option<String>,
 }
 
 impl Look {
-    /// Whether it found nothing new.
+    /// Returns whether nothing has changed.
     pub fn is_quiet(&self) -> bool {
         self.came.is_empty() && self.went.is_empty() && self.says.is_none()
     }
 }
 
-/// What it is for, in a line.
+/// One-line description, shown in lists of agents.
 pub const DESCRIPTION: &str = "asks an API again and again, and says what has changed";
 
-/// Builds the agent.
+/// Builds the agent with default options.
 pub fn agent(deps: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
     agent_with(deps, &Options::default())
 }
 
-/// Builds the agent, with its own way to the network.
+/// Builds the agent with these options.
 pub fn agent_with(deps: &AgentDeps, options: &Options) -> anyhow::Result<Arc<Agent>> {
     let agent = Agent::new(graph(deps, options)?, DESCRIPTION, WatchUi);
     Ok(Arc::new(agent))
@@ -95,7 +95,7 @@ fn wired(look: Graph<AtrisState>) -> Result<Graph<WatchState>, BuildError> {
     };
     Graph::builder(NAME)
         .subgraph(LOOK, look, down, up)
-        // So that it remembers the host, and how often which error came.
+        // Lives as long as the thread, so that it remembers the host and its earlier errors.
         .life(LOOK, SubgraphLife::Thread)
         .node(COMPARE, Compare)
         .node(WAIT, Wait)
@@ -181,7 +181,7 @@ impl Node<WatchState> for Wait {
     }
 }
 
-/// How a person uses a watch.
+/// User interface of a watch.
 #[derive(Debug)]
 struct WatchUi;
 
@@ -230,7 +230,7 @@ impl AgentUi for WatchUi {
     }
 }
 
-/// The kind of the interrupt that waits until the next look.
+/// Kind of the interrupt that waits until the next look.
 pub const TIMER: &str = "timer";
 
 #[cfg(test)]

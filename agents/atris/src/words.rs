@@ -1,18 +1,18 @@
-//! How well a question and a call go together, by their words. No model has a part in it.
+//! Ranks calls by the words that they share with a question. No model is involved.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::catalogue::Api;
 
-/// A call, and how well it goes with a question.
+/// A call, and how well it matches a question.
 #[derive(Debug, Clone)]
 pub(super) struct Ranked<'a> {
     pub(super) api: &'a Api,
     pub(super) score: f64,
 }
 
-/// The calls, best first. Those that have nothing to do with the question are left out.
+/// Ranks the calls, the best first. Leaves out calls that share no word with the question.
 pub(super) fn rank<'a>(query: &str, apis: &[&'a Api]) -> Vec<Ranked<'a>> {
     let asked = QueryWords::new(query);
     let texts: Vec<Text> = apis.iter().map(|api| Text::of(api)).collect();
@@ -26,12 +26,12 @@ pub(super) fn rank<'a>(query: &str, apis: &[&'a Api]) -> Vec<Ranked<'a>> {
         })
         .filter(|ranked| ranked.score > 0.0)
         .collect();
-    // The first of equals is the first of the document.
+    // The sort is stable: among equals, the first in the document wins.
     ranked.sort_by(|one, other| other.score.total_cmp(&one.score));
     ranked
 }
 
-/// Whether the first is so far ahead that nobody needs to be asked.
+/// Returns whether the first call is so far ahead that no model has to choose.
 pub(super) fn is_clear(ranked: &[Ranked<'_>]) -> bool {
     match ranked {
         [] => false,
@@ -40,7 +40,7 @@ pub(super) fn is_clear(ranked: &[Ranked<'_>]) -> bool {
     }
 }
 
-/// Whether a question wants something changed.
+/// Returns whether a question asks to change something.
 pub(super) fn wants_change(query: &str) -> bool {
     QueryWords::new(query)
         .method
@@ -49,9 +49,9 @@ pub(super) fn wants_change(query: &str) -> bool {
 
 struct QueryWords {
     words: BTreeSet<String>,
-    /// The method that its verb stands for.
+    /// HTTP method that the verb of the question implies.
     method: Option<&'static str>,
-    /// How many ids it names.
+    /// Number of ids in the question.
     ids: usize,
     is_plural: bool,
 }
@@ -69,14 +69,14 @@ impl QueryWords {
             || said
                 .iter()
                 .any(|word| word.len() > 3 && word.ends_with('s') && !word.ends_with("ss"));
-        // `owner/repository` are two.
+        // `owner/repository` counts as two ids.
         let is_pair = |word: &&str| {
             word.split_once('/')
                 .is_some_and(|(one, two)| !one.is_empty() && !two.is_empty())
         };
         let pairs: Vec<&str> = query.split_whitespace().filter(is_pair).collect();
         let ids = ids(query);
-        // What something is called says nothing of what is to be done with it.
+        // The name of a thing says nothing about what to do with it.
         let mut unnamed = query.to_owned();
         for name in ids.iter().map(String::as_str).chain(pairs.iter().copied()) {
             unnamed = unnamed.replace(name, " ");
@@ -109,7 +109,7 @@ impl QueryWords {
         if score == 0.0 {
             return 0.0;
         }
-        // Of two calls that say what was asked, the one that says less else is meant.
+        // Of two calls that match, prefer the one with fewer words that the question does not have.
         let unsaid = |part: &BTreeSet<String>| {
             let other = part.difference(&self.words);
             other.filter(|word| !STOP.contains(&word.as_str())).count()
@@ -119,11 +119,11 @@ impl QueryWords {
             (Some(wanted), method) if wanted == method => 1.3,
             (Some("PUT"), "PATCH" | "POST") | (Some("POST"), "PUT") => 0.9,
             (Some("GET") | None, "GET") => 1.1,
-            // Who does not ask for a change does not get one.
+            // A question that does not ask for a change should not cause one.
             (Some("GET") | None, _) => 0.3,
             _ => 0.35,
         };
-        // A call that needs more than was given would have to ask, and one that needs less leaves something out.
+        // A call with more path parameters would have to ask for values; one with fewer would ignore some.
         score *= match text.path_parameters.cmp(&self.ids) {
             Ordering::Greater => 0.8,
             Ordering::Less => 0.7,
@@ -169,7 +169,7 @@ impl Text {
     }
 }
 
-/// How rare a word is among the calls: one that all have says nothing.
+/// How rare a word is among the calls. A word that all calls share tells nothing.
 struct Rarity {
     counts: BTreeMap<String, usize>,
     of: f64,
@@ -201,7 +201,7 @@ impl Rarity {
     }
 }
 
-/// The words of a text, small.
+/// Splits a text into lower-case words. Also splits `camelCase`.
 pub(super) fn tokens(text: &str) -> Vec<String> {
     let mut spaced = String::with_capacity(text.len() + 8);
     let mut was_small = false;
@@ -231,7 +231,7 @@ fn stems(text: &str) -> BTreeSet<String> {
     tokens(text).iter().map(|word| stem(word)).collect()
 }
 
-/// A word without its ending, and one for all that mean the same.
+/// Returns the stem of a word, with one stem for all synonyms.
 fn stem(word: &str) -> String {
     let same = SAME
         .iter()
@@ -268,7 +268,7 @@ fn stem(word: &str) -> String {
         .map_or(plain.clone(), str::to_owned)
 }
 
-/// The method that a verb stands for.
+/// Returns the HTTP method that a verb implies.
 fn method_of(word: &str) -> Option<&'static str> {
     let verbs: [(&str, &[&str]); 4] = [
         (
@@ -317,7 +317,7 @@ fn method_of(word: &str) -> Option<&'static str> {
         .map(|(method, _)| *method)
 }
 
-/// What looks like an id: with a digit in it, or in quotes, or a name with a slash.
+/// Returns the words that look like ids: quoted text, and words with digits, underscores or mixed case.
 pub(super) fn ids(query: &str) -> Vec<String> {
     let mut found = quoted(query);
     for word in query.split_whitespace() {
@@ -338,7 +338,7 @@ pub(super) fn ids(query: &str) -> Vec<String> {
     found
 }
 
-/// What stands in quotes.
+/// Returns the quoted parts of a question.
 pub(super) fn quoted(query: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (open, close) in [('"', '"'), ('“', '”'), ('‘', '’'), ('`', '`')] {
@@ -357,13 +357,13 @@ pub(super) fn quoted(query: &str) -> Vec<String> {
 }
 
 const CLEAR: f64 = 1.35;
-/// A word that hardly any call has may be a name that a call has by chance.
+/// Maximum weight of a word. A very rare one may be a name that occurs in a call by chance.
 const RARE: f64 = 3.2;
-/// What every word counts against a call that it says and the question does not.
+/// Penalty for each word of a call that the question does not have.
 const UNSAID: f64 = 0.12;
-/// The verb of a request stands near its beginning.
+/// Number of words at the beginning of a question in which to look for its verb.
 const VERB_WITHIN: usize = 4;
-/// Words that mean the same in requests.
+/// Synonyms in requests, by their common stem.
 const SAME: [(&str, &[&str]); 9] = [
     (
         "list",

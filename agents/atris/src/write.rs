@@ -1,5 +1,5 @@
-//! Calls that change something: shown to a person as they will go out, made once, and asked about if nobody knows what became
-//! of them.
+//! Calls that change something: a person approves the exact call before the program makes it. If the outcome is unknown, a
+//! person is asked, unless the API deduplicates calls by their idempotency key.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +19,10 @@ use super::catalogue::{Api, Body, Catalogue};
 use super::headers;
 use crate::connector::{Fault, Origin};
 
-/// The name of the tool, as an inbox shows it.
+/// Name of the tool, as an inbox shows it.
 pub(super) const CALL_API: &str = "call_api";
 
-/// What a person is shown of a question. The description of a call has all of it, so its arguments are not shown a second time.
+/// Describes an interrupt to a person. The description of a call is complete, so its arguments are not shown again.
 pub(super) fn describe(asked: &InterruptRequest) -> String {
     let is_call = asked.kind == "approval" && asked.request["action_request"]["action"] == CALL_API;
     match asked.request["description"].as_str() {
@@ -31,7 +31,7 @@ pub(super) fn describe(asked: &InterruptRequest) -> String {
     }
 }
 
-/// What is approved: the call as it goes out.
+/// What a person approves: the exact call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct ApprovedCall {
     pub(super) method: String,
@@ -53,7 +53,7 @@ impl ApprovedCall {
     }
 }
 
-/// What came of it, as the tool tells it.
+/// Outcome of the call, as the tool returns it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CallReceipt {
     pub(super) status: u16,
@@ -61,7 +61,7 @@ pub(super) struct CallReceipt {
     pub(super) body: Json,
 }
 
-/// A tool that makes one call of one API.
+/// Creates the tool that makes this call of an API. A person must approve each use.
 pub(super) fn tool(
     catalogue: &Catalogue,
     api: &Api,
@@ -104,13 +104,15 @@ pub(super) fn tool(
             ToolOutput::of(&made).map_err(ToolError::unknown)
         })
     });
-    // A server that forgets our key would do it twice, so unless a person says it does not, it is asked about.
+    // A server that does not deduplicate by our key could make the change twice. Unless the catalogue says that it does, a
+    // person is asked when the outcome is unknown.
     let tool = if keyed { tool.keyed() } else { tool };
     let described = move |args: &Json| described(args, &added, written);
     Ok(tool.approved_by_a_person(Approval::always().without_response().described(described)))
 }
 
-/// Headers that are added to a call, as a person sees them: not their secrets, and not what is only known when it is made.
+/// Returns the headers that the program adds, as a person sees them: with placeholders for the secret and for the key, which
+/// does not exist yet.
 fn added_headers(catalogue: &Catalogue, written: Body) -> Vec<(String, String)> {
     let mut added = vec![("accept".to_owned(), "application/json".to_owned())];
     if let Some(kind) = written.content_type() {
@@ -174,7 +176,7 @@ async fn make(
             host: super::catalogue::short_host(base),
             body,
         }),
-        // It looked at the call and did not make it.
+        // The server examined the call and refused it.
         300..=407 | 409..=499 => Err(ToolError::failed(api_client::complaint(
             answer.status,
             &body,
@@ -183,7 +185,7 @@ async fn make(
     }
 }
 
-/// The host of this API that an address lies behind, and the rest of it.
+/// Splits a URL into the base URL of one of the API's hosts and the rest.
 fn split<'a>(catalogue: &'a Catalogue, url: &'a str) -> Result<(&'a str, &'a str), String> {
     let lies_behind = |base: &&'a String| {
         let bare = base.trim_end_matches('/');
@@ -193,7 +195,7 @@ fn split<'a>(catalogue: &'a Catalogue, url: &'a str) -> Result<(&'a str, &'a str
     let base = catalogue.hosts.iter().find(lies_behind);
     let base =
         base.ok_or_else(|| format!("{} is not behind a host of this API", answer::shown(url)))?;
-    // What the parser makes of it is what counts.
+    // Compares the parsed origins, because the URL parser decides where the call goes.
     if url.parse::<Origin>().ok() != base.parse::<Origin>().ok() {
         return Err(format!(
             "{} is not behind a host of this API",
@@ -203,7 +205,7 @@ fn split<'a>(catalogue: &'a Catalogue, url: &'a str) -> Result<(&'a str, &'a str
     Ok((base, &url[base.trim_end_matches('/').len()..]))
 }
 
-/// Whether a path is one of a call: a person may change what is put in, not what is called.
+/// Returns whether a path fits the template of the call. A person may change its parameters, but not which call it is.
 fn fits(template: &str, path: &str) -> bool {
     let path = path.split(['?', '#']).next().unwrap_or_default();
     let (wanted, given): (Vec<_>, Vec<_>) =
@@ -221,7 +223,7 @@ fn fits(template: &str, path: &str) -> bool {
             })
 }
 
-/// The exact call, with everything visible.
+/// Describes the exact call to a person, with placeholders only for the secret and the idempotency key.
 fn described(args: &Json, added: &[(String, String)], written: Body) -> String {
     let text = |name: &str| args[name].as_str().unwrap_or_default().to_owned();
     let mut lines = vec![one_line(&format!("{} {}", text("method"), text("url")))];

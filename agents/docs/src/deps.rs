@@ -1,4 +1,4 @@
-//! What the nodes have at hand: the models, the trees, the agents and their prompts. None of it is in the state.
+//! Dependencies of the nodes: models, scanned trees, agents and prompts. None of them is part of the state.
 
 use std::sync::Arc;
 
@@ -14,23 +14,23 @@ use super::state::AgentContext;
 use super::workflow::BaseAgentWorkflow;
 use super::{NAME, writers};
 
-/// What the nodes have at hand.
+/// Dependencies of the nodes.
 #[derive(Debug)]
 pub struct DocsDeps {
     /// Models by name.
     pub models: Arc<ModelRegistry>,
-    /// Trees that were scanned.
+    /// Trees that this process has scanned.
     pub scans: Arc<Scans>,
-    /// The agents, in the order of the index.
+    /// All agents, in the order of the index.
     pub agents: Vec<Arc<dyn BaseAgentWorkflow>>,
-    /// The prompts that are the same for all.
+    /// Prompts that all agents share.
     pub prompts: Prompts,
-    /// What a thread may spend; none if there is no limit.
+    /// Spending limits of a thread. Absent if there are none.
     pub spending: Option<Spending>,
 }
 
 impl DocsDeps {
-    /// Builds it with all the writers, over the folders of this machine.
+    /// Creates the dependencies with all built-in agents and the scans of this process.
     pub fn new(deps: &AgentDeps) -> anyhow::Result<Self> {
         Ok(Self {
             models: deps.models.clone(),
@@ -41,7 +41,7 @@ impl DocsDeps {
         })
     }
 
-    /// The agent of this name.
+    /// Returns the agent with this name.
     pub fn agent(&self, name: &str) -> anyhow::Result<&Arc<dyn BaseAgentWorkflow>> {
         let found = self
             .agents
@@ -66,7 +66,7 @@ impl DocsDeps {
             .map_err(|error| NodeError::fatal(error.to_string()))
     }
 
-    /// The tree that an agent works on: the one that was scanned, or scanned again after a crash.
+    /// Returns the tree that an agent describes. Scans it if this process has not, for example after a crash.
     pub(super) async fn tree(&self, context: &AgentContext) -> Result<Arc<Tree>, NodeError> {
         let progress = Arc::new(Progress::default());
         let tree = self

@@ -1,18 +1,18 @@
-//! What the tree says about a question: the beginnings of the files it names, and the lines where the names in it are defined.
+//! Evidence for questions: excerpts of the files that they name, and of the definitions of the symbols that they name.
 
 use super::scan::{SourceFile, Tree};
 use super::state::FileRead;
 
-/// What was found.
+/// Excerpts that were found.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Evidence {
-    /// For the model.
+    /// Excerpts with paths and line numbers, for the prompt.
     pub(super) text: String,
-    /// What it was taken from.
+    /// Files that the excerpts come from.
     pub(super) reads: Vec<FileRead>,
 }
 
-/// What the tree says about these questions.
+/// Collects evidence for these questions.
 pub(super) fn of<'a>(questions: impl IntoIterator<Item = &'a str>, tree: &Tree) -> Evidence {
     let mut found = Evidence::default();
     for question in questions {
@@ -28,7 +28,7 @@ pub(super) fn of<'a>(questions: impl IntoIterator<Item = &'a str>, tree: &Tree) 
     found
 }
 
-/// Where a word leads: to a file, or to what is defined under it.
+/// Returns the places that a word may refer to: the file of that path, or up to two definitions of that name outside tests.
 fn places<'a>(word: &str, tree: &'a Tree) -> Vec<(&'a SourceFile, u32)> {
     if let Some(file) = tree.file(word.trim_start_matches("./")) {
         return vec![(file, 1)];
@@ -42,7 +42,7 @@ fn places<'a>(word: &str, tree: &'a Tree) -> Vec<(&'a SourceFile, u32)> {
         .collect()
 }
 
-/// What in a question may be a name: what stands in backquotes, and words that look like one.
+/// Returns the words of a question that may be names: everything in backticks, and words that look like code.
 fn words(question: &str) -> Vec<&str> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '/' | '_' | '-' | '.' | ':');
     let mut found = Vec::new();
@@ -77,7 +77,7 @@ impl Evidence {
     }
 }
 
-/// So many lines from this one, each with its number, none too long.
+/// Returns up to `lines` lines of `text` from line `from`, numbered and cut to 200 characters each.
 pub(super) fn excerpt(text: &str, from: u32, lines: usize) -> String {
     let mut found = String::new();
     let first = usize::try_from(from.max(1) - 1).unwrap_or(0);

@@ -1,10 +1,10 @@
-//! The gate before a person: what it shows, and what a typed line means.
+//! The gate in a terminal: the text that it shows to a person, and how it reads their answer.
 
 use serde_json::Value as Json;
 
 use super::workflow::approve_iteration::{Approval, GateChoice};
 
-/// The gate in words.
+/// Describes a gate interrupt as text.
 pub(super) fn gate(request: &Json) -> String {
     let list = |name: &str| request[name].as_array().cloned().unwrap_or_default();
     let trend: Vec<String> = list("scores").iter().map(Json::to_string).collect();
@@ -32,7 +32,7 @@ pub(super) fn gate(request: &Json) -> String {
     told
 }
 
-/// What a typed line means at a gate.
+/// Parses a person's answer to a gate: a command word or JSON.
 pub(super) fn approval(line: &str) -> Result<Approval, String> {
     let line = line.trim();
     if line.starts_with('{') {

@@ -1,8 +1,8 @@
-//! What a commit holds, asked of git without letting the repository run anything.
+//! Reads the files of a commit with git, without letting the repository run anything.
 //!
-//! A repository that came as an archive brings a `.git/config` of its own, which can name programs: filters, hooks, a file
-//! system monitor, remotes whose transport is a command. Only commands are used here that read objects as they are stored
-//! (`ls-tree`, `cat-file`), with everything turned off that could start something or fetch something, and with an end in time.
+//! An untrusted repository has its own `.git/config`, which can name programs: filters, hooks, a file system monitor, remotes
+//! whose transport is a command. This module uses only commands that read stored objects (`ls-tree`, `cat-file`), turns off
+//! everything that could start a program or fetch something, and limits their time.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -15,14 +15,14 @@ use archie_agent::user_folder::{Access, RelativePath, UserFolder};
 
 use super::scan::LIMITS;
 
-/// Writes the files of a commit into an empty folder: those below `root`, if that is a part of the repository.
+/// Writes the files of a commit into an empty folder. If `root` is a subfolder of the repository, only the files below it.
 pub(super) fn unpack(root: &str, commit: &str, folder: &UserFolder) -> anyhow::Result<()> {
     let mut stored = listed(root, commit)?;
     let sizes = sizes(root, &stored)?;
     let mut total = 0;
     stored.retain(|file| {
         let bytes = sizes.get(&file.object).copied();
-        // An object that is not here would have to be fetched from wherever the repository says.
+        // git would have to fetch a missing object from a remote that the repository names.
         let Some(bytes) = bytes else {
             return false;
         };
@@ -30,7 +30,7 @@ pub(super) fn unpack(root: &str, commit: &str, folder: &UserFolder) -> anyhow::R
         if is_read {
             total += bytes;
         } else {
-            // What is too large for the scan is known by its size there, too.
+            // The scan identifies a file over the limits by its size, so a sparse file of that size is enough.
             let _ =
                 above(folder, &file.path).and_then(|_| Ok(folder.write_hole(&file.path, bytes)?));
         }
@@ -43,7 +43,7 @@ pub(super) fn unpack(root: &str, commit: &str, folder: &UserFolder) -> anyhow::R
             .with_context(|| format!("git gives no content for `{}`", file.path))?;
         anyhow::ensure!(object == file.object, "git answers out of order");
         let content = contents.bytes(bytes)?;
-        // A commit that was made by hand can name one path twice, or a file below a file. The first counts.
+        // A hand-made commit can name a path twice, or a file below a file. The first one wins.
         let Ok(()) = above(folder, &file.path) else {
             continue;
         };
@@ -62,7 +62,7 @@ fn above(folder: &UserFolder, path: &RelativePath) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A file of a commit.
+/// One file of a commit.
 struct CommittedFile {
     path: RelativePath,
     object: String,
@@ -85,14 +85,14 @@ fn listed(root: &str, commit: &str) -> anyhow::Result<Vec<CommittedFile>> {
         let is_link = match mode {
             Some("120000") => true,
             Some("100644" | "100755" | "100664") => false,
-            // Another repository within this one has no content here.
+            // A submodule has no content in this repository.
             _ => continue,
         };
         if stored.len() as u64 >= LIMITS.entries_max {
             asked.stop();
             return Ok(stored);
         }
-        // A path that leads out of the folder is not written anywhere.
+        // A path that leads out of the folder is skipped.
         if let (Ok(path), Some(object)) = (RelativePath::parse(path), object) {
             stored.push(CommittedFile {
                 path,
@@ -123,7 +123,7 @@ fn sizes(
     Ok(sizes)
 }
 
-/// `OBJECT blob SIZE`; none for `OBJECT missing`.
+/// Parses `OBJECT blob SIZE`. `None` for other objects, and for `OBJECT missing`.
 fn header(line: &str) -> Option<(String, u64)> {
     let mut parts = line.trim_end().split(' ');
     let (object, kind, size) = (parts.next()?, parts.next()?, parts.next()?);
@@ -131,7 +131,7 @@ fn header(line: &str) -> Option<(String, u64)> {
     Some((object.to_owned(), size.parse().ok()?))
 }
 
-/// A git that was asked something, and what it answers.
+/// A running git command, and its output.
 struct GitProcess {
     answers: BufReader<std::process::ChildStdout>,
     errors: std::thread::JoinHandle<String>,
@@ -147,7 +147,7 @@ impl GitProcess {
         let stderr = child.stderr.take().context("git gives nothing")?;
         let mut stdin = child.stdin.take().context("git takes nothing")?;
         let questions: String = objects.iter().map(|object| format!("{object}\n")).collect();
-        // Beside the reading: it answers while it is asked. If it stops early, the answers say so.
+        // Writes on its own thread, because git answers while it reads. If git stops early, reading its output fails.
         std::thread::spawn(move || stdin.write_all(questions.as_bytes()));
         let errors = std::thread::spawn(move || {
             let mut text = Vec::new();
@@ -161,7 +161,7 @@ impl GitProcess {
         })
     }
 
-    /// The next answer that ends with this byte, without it; none at the end.
+    /// Reads up to this byte and returns what comes before it. `None` at the end of the output.
     fn until(&mut self, end: u8) -> anyhow::Result<Option<Vec<u8>>> {
         let mut answer = Vec::new();
         let mut limited = (&mut self.answers).take(LINE_BYTES_MAX);
@@ -179,7 +179,7 @@ impl GitProcess {
         Ok(String::from_utf8_lossy(&line).into_owned())
     }
 
-    /// So many bytes, and the end of line behind them.
+    /// Reads this many bytes and the newline after them.
     fn bytes(&mut self, count: u64) -> anyhow::Result<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(count)? + 1];
         self.answers.read_exact(&mut bytes)?;
@@ -187,7 +187,7 @@ impl GitProcess {
         Ok(bytes)
     }
 
-    /// Waits for its end, which is to be a good one.
+    /// Waits until git exits. Returns an error unless it succeeded.
     fn end(self) -> anyhow::Result<()> {
         drop(self.answers);
         let is_good = self.git.wait()?;
@@ -211,7 +211,7 @@ impl GitProcess {
     }
 }
 
-/// A process that is killed if it takes too long: its repository may hold a pipe where git expects a file.
+/// A process that is killed if it takes too long: the repository may hold a pipe where git expects a file.
 struct Git {
     ended: mpsc::Receiver<std::io::Result<std::process::ExitStatus>>,
     is_wanted: mpsc::Sender<()>,
@@ -226,7 +226,7 @@ impl Git {
             let status = loop {
                 match child.try_wait() {
                     Ok(None) if begun.elapsed() < TIME_MAX => {
-                        // Sooner if it is asked for, and at once if nobody is left who asks.
+                        // `wait` wakes this thread early. If the handle was dropped without waiting, kills the process.
                         if let Err(mpsc::RecvTimeoutError::Disconnected) = until.recv_timeout(LOOK)
                         {
                             let _ = child.kill();
@@ -253,7 +253,7 @@ impl Git {
 
 fn command(root: &Path) -> Command {
     let mut command = Command::new("git");
-    // Nothing of the caller's own repository, and only what git needs to find itself and its owner's settings.
+    // Passes on only what git needs to find its programs and the user's configuration; nothing about the caller's repository.
     command.env_clear();
     for name in ["PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR"] {
         if let Some(value) = std::env::var_os(name) {
@@ -264,7 +264,7 @@ fn command(root: &Path) -> Command {
         .env("LC_ALL", "C")
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("GIT_OPTIONAL_LOCKS", "0")
-        // An object that is missing is not fetched, and no transport is allowed, whatever the repository says.
+        // Fetches no missing objects and allows no transport, whatever the repository configures.
         .env("GIT_NO_LAZY_FETCH", "1")
         .env("GIT_ALLOW_PROTOCOL", "none")
         .arg("--no-pager")
@@ -282,7 +282,7 @@ fn command(root: &Path) -> Command {
     command
 }
 
-/// What a repository could name a program by; said on the command line it counts before the repository's own.
+/// Settings by which a repository could name a program. The command line takes precedence over the repository's configuration.
 const SETTINGS: [&str; 8] = [
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -294,7 +294,7 @@ const SETTINGS: [&str; 8] = [
     "protocol.allow=never",
 ];
 
-/// How long one question to git may take.
+/// Maximum time for one git command.
 const TIME_MAX: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(10);
 const LINE_BYTES_MAX: u64 = 64 << 10;

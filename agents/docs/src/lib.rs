@@ -1,8 +1,9 @@
-//! `docs`: documentation that refines itself.
+//! `docs`: documentation agents that score and refine their own pages.
 //!
-//! A scan, then several agents side by side. Each is the same workflow over its own prompts and facts ([`workflow`]): a first text, a
-//! score, questions, a better text. What can be counted is counted by code ([`scan`]) and written by code; the model writes the prose
-//! between, and every path, symbol and number in it is looked up ([`accuracy`]).
+//! A scan of the project is followed by several agents that run in parallel. Every agent runs the same workflow over its own
+//! prompts and facts ([`workflow`]): draft a text, score it, ask what is missing, refine it. Code counts what can be counted
+//! ([`scan`]) and writes the tables; the model writes the prose between them, and code looks up every path, symbol and number
+//! that the prose names ([`accuracy`]).
 
 pub mod accuracy;
 mod deps;
@@ -41,25 +42,25 @@ use state::{
 pub use deps::DocsDeps;
 pub use prompts::Prompts;
 
-/// The name of its graph.
+/// Name of the graph.
 pub const NAME: &str = "docs";
-/// Reads the tree.
+/// Node that scans the project folder.
 pub const SCAN_PROJECT_STRUCTURE: &str = "ScanProjectStructure";
-/// Says what each agent has to do.
+/// Node that creates one [`AgentTask`] for each requested agent.
 pub const CREATE_EXECUTION_CONTEXT: &str = "CreateExecutionContext";
-/// The agents, side by side.
+/// Subgraph that runs the agents in parallel.
 pub const EXECUTE_AGENTS: &str = "ExecuteAgents";
-/// Puts together what they gave.
+/// Node that sums up the results of all agents into a [`Report`](state::Report).
 pub const AGGREGATE_RESULTS: &str = "AggregateResults";
-/// One agent.
+/// Send target that runs the workflow of one agent.
 pub const AGENT: SendTo<AgentTask> = SendTo::new("Agent");
-/// Gives what one agent leaves open to the others.
+/// Node that sends the open questions of one agent to the others. Sends nothing where `share_questions` is off.
 pub const SHARE_QUESTIONS: &str = "shareQuestions";
 
-/// What it is for, in a line.
+/// One-line description, shown in lists of agents.
 pub const DESCRIPTION: &str = "writers who document a folder and refine what they wrote";
 
-/// Builds the agent.
+/// Builds the agent: its graph and its user interface.
 pub fn agent(deps: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
     let deps = Arc::new(DocsDeps::new(deps)?);
     let agent = Agent::new(graph(&deps)?, DESCRIPTION, ui::DocsUi { deps });
@@ -94,7 +95,7 @@ pub fn graph(deps: &Arc<DocsDeps>) -> Result<Graph<DocsState>, BuildError> {
         .build()
 }
 
-/// The agents, each a subgraph that is sent its task.
+/// Builds the subgraph that sends each agent its task and collects the results.
 fn execution(deps: &Arc<DocsDeps>) -> Result<Graph<ExecutionState>, BuildError> {
     Graph::builder(EXECUTE_AGENTS)
         .subgraph_worker(&AGENT, workflow::graph(deps)?, begin, finish)
@@ -123,7 +124,7 @@ fn begin(task: AgentTask) -> AgentWorkflowStateUpdate {
     };
     let before = shared.finished;
     let mut config = task.config;
-    // What others left open is worth one more round.
+    // Shared questions are worth exactly one more refinement.
     config.max_iterations = before.iteration + 1;
     let text = before
         .best
@@ -163,3 +164,8 @@ fn finish(done: &AgentWorkflowState) -> ExecutionStateUpdate {
         result: done.result.clone().unwrap_or_default(),
     })
 }
+
+/// Compiles the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

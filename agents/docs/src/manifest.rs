@@ -1,4 +1,4 @@
-//! What the pages were made from: the checksums by which it is known whether they still describe the tree.
+//! The manifest: what the pages were made from, with the checksums that show whether they still describe the tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,78 +11,78 @@ use super::scan::Tree;
 use super::state::{AgentContext, AgentResult, AgentWorkflowConfig};
 use super::workflow::BaseAgentWorkflow;
 
-/// The name of its file, in the folder of the pages.
+/// Name of the manifest file in the folder of the pages.
 pub const FILE: &str = "manifest.json";
 
 /// What the pages were made from.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Manifest {
-    /// The form of this file.
+    /// Version of the file format. Written as 1.
     pub version: u32,
-    /// The project's name.
+    /// Name of the project.
     pub project: String,
-    /// Its files then.
+    /// Number of files at the time of the scan.
     pub file_count: u64,
-    /// Its folders then.
+    /// Number of folders at the time of the scan.
     pub directory_count: u64,
-    /// Each agent's page, by the agent's name.
+    /// The page of each agent, by the agent's name.
     pub agents: BTreeMap<String, PageRecord>,
-    /// Entries that were left out when it was read, each with the reason.
+    /// Entries that [`Manifest::read`] left out, each with the reason. Not stored.
     #[serde(skip)]
     pub ignored: Vec<String>,
 }
 
-/// A page, and what it was made from.
+/// One page, and what it was made from.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PageRecord {
-    /// The file, in the folder of the pages.
+    /// Name of the page file in the folder of the pages.
     pub page: String,
-    /// Its checksum.
+    /// Checksum of the page file.
     pub page_hash: String,
-    /// The checksum of model and settings.
+    /// Checksum of the model's name and the configuration.
     pub settings: String,
-    /// The result; its page is in the file.
+    /// Result of the agent. Its Markdown is empty here; it is in the page file.
     pub result: AgentResult,
-    /// How this agent fared, the newest last.
+    /// Earlier runs of this agent, the newest last. At most 20.
     pub history: Vec<PastRun>,
 }
 
-/// How an agent fared once.
+/// Score of one earlier run of an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastRun {
-    /// Which time it was, from 1.
+    /// Number of the run, from 1.
     #[serde(default)]
     pub number: u64,
-    /// With which model.
+    /// Name of the model.
     pub model: String,
-    /// To which score it came.
+    /// Highest overall score of the run, from 0 to 100.
     pub score: u32,
-    /// In how many iterations.
+    /// Number of refinements.
     pub iterations: u32,
 }
 
 /// Why a page is made again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stale {
-    /// It was never made.
+    /// The manifest has no page of this agent.
     New,
-    /// The facts that it states are others.
+    /// The prompts or the facts have changed.
     Facts,
-    /// A file that the model read has changed.
+    /// A file that was shown to the model has changed. Holds its path.
     Read(String),
-    /// Something that it says is no longer so.
+    /// The tree no longer supports a claim of the page. Holds the claim.
     Claim(String),
-    /// The budget ended it.
+    /// The last run stopped at its spending limit.
     CutShort,
-    /// Its file is gone.
+    /// The page file is missing or not readable as text.
     Gone,
-    /// Somebody changed its file.
+    /// The page file was edited after it was written.
     Edited,
-    /// It was made with another model or other settings.
+    /// The page was made with another model or configuration.
     Settings,
-    /// It was asked for.
+    /// The caller asked for every page.
     Forced,
 }
 
@@ -103,8 +103,10 @@ impl std::fmt::Display for Stale {
 }
 
 impl Manifest {
-    /// Reads it; an empty one if there is none. Whoever wrote the folder may have written it, so that an agent whose page is not
-    /// the one that it would write itself is left out, as if it had never been made.
+    /// Reads the manifest. Returns an empty one if the folder or the file does not exist.
+    ///
+    /// The file may come from an untrusted repository. An entry whose page is not the file that its agent would write is left
+    /// out, as if that agent had never run, and reported in [`ignored`](Self::ignored).
     pub fn read(folder: Option<&UserFolder>) -> anyhow::Result<Self> {
         let Some(folder) = folder else {
             return Ok(Self::default());
@@ -144,7 +146,7 @@ impl Manifest {
         self.agents.retain(|name, _| known.contains(&**name));
     }
 
-    /// Why the page of an agent does not describe the tree any more; none if it does.
+    /// Returns why the page of an agent no longer describes the tree, or `None` if it still does.
     pub fn stale(
         &self,
         agent: &dyn BaseAgentWorkflow,
@@ -182,15 +184,15 @@ impl Manifest {
         }
     }
 
-    /// Whether a page was made with another model or other settings.
+    /// Returns whether a page exists and was made with another model or configuration.
     pub fn has_other_settings(&self, agent: &str, settings: &str) -> bool {
         self.agents
             .get(agent)
             .is_some_and(|made| made.settings != settings)
     }
 
-    /// The threshold that this agent's past with this model teaches: what it usually comes to, if it has tried often enough.
-    /// Never far from what was set.
+    /// Returns the threshold learned from earlier runs of this agent with this model: their median score, kept within 20 points
+    /// below and 15 points above the configured threshold `set`. `None` if there are fewer than three such runs.
     pub fn learned(&self, agent: &str, model: &str, set: u32) -> Option<u32> {
         let history = &self.agents.get(agent)?.history;
         let mut scores: Vec<u32> = history
@@ -209,13 +211,14 @@ impl Manifest {
         ))
     }
 
-    /// How often an agent has been at it.
+    /// Returns the number of the agent's last recorded run, or 0 if it has none. Runs without a score are not recorded.
     pub fn times(&self, agent: &str) -> u64 {
         let last = self.agents.get(agent).and_then(|made| made.history.last());
         last.map_or(0, |fared| fared.number.min(TIMES_MAX))
     }
 
-    /// Notes a new page, made after the agent had been at it so many times: noted twice, it is the same.
+    /// Records a new page of an agent whose last recorded run was number `times`. Idempotent: recording the same run twice has
+    /// no further effect.
     pub fn note(&mut self, result: &AgentResult, page: NewPage<'_>, times: u64) {
         let made = self.agents.entry(result.agent_name.clone()).or_default();
         page.name.clone_into(&mut made.page);
@@ -239,38 +242,38 @@ impl Manifest {
     }
 }
 
-/// The file of an agent's page.
+/// Returns the name of an agent's page file.
 pub fn page_name(agent: &str) -> String {
     format!("{agent}.md")
 }
 
-/// The page of an agent as it is in its folder; none if it is not there, or is not a file with text.
+/// Reads the page of an agent from its folder. `None` if there is no such file, or it is too large or not text.
 pub(super) fn page(folder: &UserFolder, agent: &str) -> Option<String> {
     let name = FileName::new(page_name(agent)).ok()?;
     let bytes = folder.read(&name.into(), PAGE_BYTES_MAX).ok()?;
     String::from_utf8(bytes).ok()
 }
 
-/// Whether an agent can be called so: a plain word, as it stands in commands and file names.
+/// Returns whether `name` can be the name of an agent: a plain word that is safe in commands and file names.
 fn is_agent_name(name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     !name.is_empty() && name.len() <= 64 && name.chars().all(is_part)
 }
 
-/// A page that was made.
+/// A new page, to be recorded in the manifest.
 #[derive(Debug)]
 pub struct NewPage<'a> {
-    /// Its file, in the folder of the pages.
+    /// Name of the page file in the folder of the pages.
     pub name: &'a str,
-    /// What is in it.
+    /// Content of the page file.
     pub text: &'a str,
-    /// The checksum of model and settings.
+    /// Checksum of the model's name and the configuration.
     pub settings: String,
-    /// The model.
+    /// Name of the model.
     pub model: &'a str,
 }
 
-/// The checksum of all that an agent begins with: prompts and facts.
+/// Returns the checksum of everything that an agent starts with: its prompts and the measured facts.
 pub fn inputs(agent: &dyn BaseAgentWorkflow, context: &AgentContext, tree: &Tree) -> String {
     let facts = agent.parse_analysis("", tree);
     let parts = [
@@ -281,27 +284,28 @@ pub fn inputs(agent: &dyn BaseAgentWorkflow, context: &AgentContext, tree: &Tree
     hash(parts.join("\0").as_bytes())
 }
 
-/// The checksum of model and settings.
+/// Returns the checksum of the model's name and the configuration.
 pub fn settings(config: &AgentWorkflowConfig, model: &str) -> String {
     let config = serde_json::to_string(config).unwrap_or_default();
     hash(format!("{model}\0{config}").as_bytes())
 }
 
-/// A checksum that tells whether something has changed. Not against somebody who wants it to look the same.
+/// Returns a checksum (XXH3, 128 bits, as hexadecimal) that detects changes. It is not cryptographic: a forger can produce
+/// collisions.
 pub fn hash(bytes: &[u8]) -> String {
     format!("{:032x}", xxhash_rust::xxh3::xxh3_128(bytes))
 }
 
-/// How large a manifest may be.
+/// Maximum size of a manifest in bytes.
 const MANIFEST_BYTES_MAX: u64 = 16 << 20;
 
-/// How large a page may be.
+/// Maximum size of a page in bytes.
 const PAGE_BYTES_MAX: u64 = 8 << 20;
 
-/// How often an agent must have tried before its past counts.
+/// Number of runs after which the learned threshold applies.
 const LEARNED_FROM: usize = 3;
 const LEARNED_DOWN: u32 = 20;
 const LEARNED_UP: u32 = 15;
 const HISTORY_MAX: u64 = 20;
-/// The file comes with the repository, and the next number must exist.
+/// Upper limit of a run number. The manifest may come from an untrusted repository, and the next number must not overflow.
 const TIMES_MAX: u64 = 1 << 32;

@@ -1,49 +1,50 @@
-//! Diagrams are read before they are written: what a forge could not draw is left out.
+//! Mermaid diagrams: parsed before they are written to a page, so that diagrams which a forge could not draw are left out.
 //!
-//! Five kinds are known: flowcharts, sequences, classes, entities and states. A flowchart is also drawn, simply, for the viewer.
+//! Supports five kinds: flowcharts, sequence, class, entity relationship and state diagrams. Draws flowcharts in a simple form
+//! for the viewer.
 
 use std::collections::BTreeMap;
 
 use archie_agent::printable::one_line;
 use maud::{Markup, html};
 
-/// A diagram that can be drawn.
+/// A valid diagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagram {
-    /// Which kind.
+    /// Kind of the diagram, from its first line.
     pub kind: Kind,
-    /// Its nodes and their labels, in order of appearance; for flowcharts only.
+    /// Ids and labels of the nodes, in order of appearance. Only for flowcharts.
     pub nodes: Vec<(String, String)>,
-    /// Its edges with their labels, by node; for flowcharts only.
+    /// Edges with their labels, as indices into `nodes`. Only for flowcharts.
     pub edges: Vec<(usize, usize, String)>,
 }
 
-/// Which kind of diagram.
+/// Kind of a diagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// `flowchart` or `graph`.
+    /// Begins with `flowchart` or `graph`.
     Flowchart,
-    /// `sequenceDiagram`.
+    /// Begins with `sequenceDiagram`.
     Sequence,
-    /// `classDiagram`.
+    /// Begins with `classDiagram`.
     Class,
-    /// `erDiagram`.
+    /// Begins with `erDiagram`.
     Entity,
-    /// `stateDiagram`.
+    /// Begins with `stateDiagram` or `stateDiagram-v2`.
     State,
 }
 
-/// Why a text is no diagram.
+/// Why a text is not a valid diagram.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct NoDiagram {
-    /// Which line, from 1.
+    /// Line of the problem, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// What is wrong with the line.
     pub why: String,
 }
 
-/// Reads a diagram.
+/// Parses a diagram.
 pub fn parse(text: &str) -> Result<Diagram, NoDiagram> {
     let mut lines = text
         .lines()
@@ -108,7 +109,7 @@ pub fn parse(text: &str) -> Result<Diagram, NoDiagram> {
     }
 }
 
-/// Reads a diagram, and returns its text without what acts: comments and directives, links, callbacks, and tags in labels.
+/// Parses a diagram and returns its text without active content: comments and directives, links, callbacks, and tags in labels.
 pub fn tame(text: &str) -> Result<String, NoDiagram> {
     let diagram = parse(text)?;
     let mut out = String::new();
@@ -120,7 +121,7 @@ pub fn tame(text: &str) -> Result<String, NoDiagram> {
         }
         let mut line = without_tags(line);
         if diagram.kind != Kind::Flowchart {
-            // Another statement could follow on the line, which nobody read.
+            // On the same line, another statement could follow that the parser has not checked.
             line = line.replace(';', ",");
         }
         out.push_str(&line.replace(LESS_THAN, "#lt;"));
@@ -129,7 +130,7 @@ pub fn tame(text: &str) -> Result<String, NoDiagram> {
     parse(&out).map(|_| out)
 }
 
-/// The line with [`LESS_THAN`] wherever a tag could begin; arrows and `<<word>>` stay.
+/// Replaces `<` with [`LESS_THAN`] wherever a tag could begin. Keeps arrows and `<<word>>`.
 fn without_tags(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;
@@ -157,7 +158,7 @@ fn without_tags(line: &str) -> String {
     out
 }
 
-/// A name as a label between quotes: what would end it or draw something else is spelled in Mermaid's codes.
+/// Escapes a name for a quoted label: characters with a meaning in Mermaid become entity codes.
 pub fn label(name: &str) -> String {
     let line = one_line(&name.split_whitespace().collect::<Vec<_>>().join(" "));
     let mut out = String::new();
@@ -170,7 +171,7 @@ pub fn label(name: &str) -> String {
     out
 }
 
-/// What a label shows.
+/// Returns the text that a label shows, with its entity codes decoded.
 fn unlabelled(label: &str) -> String {
     let mut shown = label.to_owned();
     for (plain, code) in CODES.iter().rev() {
@@ -179,7 +180,8 @@ fn unlabelled(label: &str) -> String {
     shown
 }
 
-/// Characters that mean something in a label, and how Mermaid spells them otherwise. The first is in the others.
+/// Characters with a meaning in labels, and their entity codes. `#` must be first, because it occurs in the codes of the
+/// others.
 const CODES: [(char, &str); 7] = [
     ('#', "#35;"),
     ('"', "#quot;"),
@@ -190,10 +192,10 @@ const CODES: [(char, &str); 7] = [
     ('%', "#37;"),
 ];
 
-/// Stands for a `<` until semicolons have been dealt with.
+/// Stands for `<` until semicolons are replaced, because its entity code contains one.
 const LESS_THAN: char = '\u{1}';
 
-/// First words of lines that make a part of a diagram do something, or look like something else.
+/// First words of lines that add behaviour or styles to a diagram.
 const ACTING: [&str; 8] = [
     "click",
     "link",
@@ -266,7 +268,7 @@ impl Reading {
         }
     }
 
-    /// Nodes joined by `&`.
+    /// Parses nodes joined by `&`.
     fn group<'a>(&mut self, text: &'a str) -> Result<(Vec<usize>, &'a str), String> {
         let mut group = Vec::new();
         let mut rest = text;
@@ -360,13 +362,13 @@ impl Reading {
     }
 }
 
-/// `id`, `id[label]`, `id(label)`, `id{label}` and the like.
+/// Parses a node: `id`, `id[label]`, `id(label)`, `id{label}` and similar shapes.
 fn node(text: &str) -> Result<(String, Option<String>, &str), String> {
     let end = text
         .char_indices()
         .find(|(at, c)| {
             let is_plain = c.is_alphanumeric() || matches!(c, '_' | '.' | '/')
-                // A dash belongs to a name if no link begins with it.
+                // A dash is part of an id if it does not begin a link.
                 || (*c == '-' && text[*at + 1..].starts_with(|next: char| next.is_alphanumeric()) && *at > 0);
             !is_plain
         })
@@ -404,7 +406,7 @@ fn node(text: &str) -> Result<(String, Option<String>, &str), String> {
     Ok((id.to_owned(), None, after))
 }
 
-/// A link and its label.
+/// Parses a link and its label.
 fn link(text: &str) -> Result<(String, &str), String> {
     let bad = || format!("a link was expected before `{}`", head(text));
     let starts = ["-.", "==", "--", "~~", "<-", "x-", "o-"];
@@ -426,7 +428,7 @@ fn link(text: &str) -> Result<(String, &str), String> {
     if is_whole {
         return Ok((String::new(), rest));
     }
-    // `-- label -->`
+    // A label within the link: `-- label -->`.
     let ends = ["-->", "---", "==>", "===", ".->", ".-"];
     let (at, end) = ends
         .iter()
@@ -440,7 +442,7 @@ fn head(text: &str) -> String {
     text.chars().take(24).collect()
 }
 
-/// The longer ones first.
+/// Brackets of node shapes. Longer ones come first, because the first match wins.
 const SHAPES: [(&str, &str); 9] = [
     ("([", "])"),
     ("[[", "]]"),
@@ -455,7 +457,7 @@ const SHAPES: [(&str, &str); 9] = [
 
 const SEQUENCE_ARROWS: [&str; 8] = ["-->>", "->>", "-->", "->", "--x", "-x", "--)", "-)"];
 
-/// A flowchart as a picture: rows from top to bottom. None for other kinds.
+/// Draws a flowchart with its rows from top to bottom. `None` for other kinds and for empty diagrams.
 pub fn svg(diagram: &Diagram) -> Option<Markup> {
     if diagram.kind != Kind::Flowchart || diagram.nodes.is_empty() {
         return None;
@@ -504,7 +506,8 @@ pub fn svg(diagram: &Diagram) -> Option<Markup> {
     })
 }
 
-/// How far each node is from where nothing leads to; rings are cut where they close.
+/// Assigns each node to a row below the nodes that link to it. An edge to an earlier node that already has a row is ignored,
+/// which breaks cycles.
 fn rows(diagram: &Diagram) -> Vec<usize> {
     let mut rows = vec![0_usize; diagram.nodes.len()];
     for _ in 0..diagram.nodes.len().min(12) {

@@ -1,4 +1,4 @@
-//! The nodes around the agents: the scan, the tasks, and the sum.
+//! The nodes around the agents: the scan, the tasks, and the totals.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,17 +16,17 @@ use super::state::{
     AgentContext, AgentResult, AgentTask, DocsState, DocsStateUpdate, Report, ScanSummary,
 };
 
-/// Reads the tree, and shows how far it is.
+/// Scans the project folder and shows progress.
 pub(super) struct ScanProjectStructure {
     pub(super) deps: Arc<DocsDeps>,
 }
 
-/// Says what each agent has to do.
+/// Creates one task for each requested agent.
 pub(super) struct CreateExecutionContext {
     pub(super) deps: Arc<DocsDeps>,
 }
 
-/// Puts together what the agents gave.
+/// Sums up the results of the agents.
 pub(super) struct AggregateResults {
     pub(super) deps: Arc<DocsDeps>,
 }
@@ -57,7 +57,7 @@ impl Node<DocsState> for ScanProjectStructure {
     }
 }
 
-/// What is kept of a scan.
+/// Returns the part of a scan that is stored in the state.
 pub(super) fn summary(tree: &Tree) -> ScanSummary {
     let languages = tree.languages().into_iter();
     ScanSummary {
@@ -72,7 +72,7 @@ pub(super) fn summary(tree: &Tree) -> ScanSummary {
     }
 }
 
-/// What an agent works on.
+/// Returns the part of a scan that is sent to each agent.
 pub(super) fn context(
     root: &str,
     state_options: &super::scan::ScanOptions,
@@ -108,7 +108,7 @@ impl Node<DocsState> for CreateExecutionContext {
             .await;
         let tree = tree.map_err(NodeError::fatal)?;
         let mut context = context(&state.root, &state.options, &tree);
-        // What was described is what was scanned first, even if the tree is another by now.
+        // Keeps the checksum of the first scan: if the tree has changed since, the results say so.
         context.scan.clone_from(&state.scan.hash);
         let mut tasks = Vec::new();
         for agent in &state.wanted {
@@ -155,7 +155,7 @@ impl Node<DocsState> for AggregateResults {
     }
 }
 
-/// `file-structure  62 → Q4 → 74 → Q3 → 85 ✓ 2 iterations`.
+/// Formats a result in one line, for example `file-structure  62 → Q4 → 74 → Q3 → 85 ✓ 2 iterations`.
 pub(super) fn line(result: &AgentResult) -> String {
     let metadata = &result.metadata;
     let mut trend = String::new();
@@ -185,5 +185,5 @@ pub(super) fn line(result: &AgentResult) -> String {
 
 const SHOWN_EVERY: Duration = Duration::from_millis(200);
 
-/// As many paths as a prompt has room for.
+/// Maximum number of paths in a prompt.
 const FILES_MAX: usize = 1_000;

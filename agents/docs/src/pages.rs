@@ -1,4 +1,4 @@
-//! The folder of pages: one for each agent, an index, a viewer, and the manifest last.
+//! The folder of pages: one page for each agent, an index, a viewer, and the manifest, which is written last.
 
 use std::path::{Path, PathBuf};
 
@@ -12,22 +12,22 @@ use super::scan::Tree;
 use super::state::{AgentResult, DocsState};
 use super::{viewer, writers};
 
-/// The name of the index.
+/// File name of the index.
 pub const INDEX: &str = "index.md";
-/// The name of the viewer.
+/// File name of the viewer.
 pub const VIEWER: &str = "index.html";
 
-/// One change to the folder.
+/// One file to write into the folder of pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Which file of it.
+    /// Name of the file.
     pub to: FileName,
-    /// What is in it then.
+    /// New content of the file.
     pub text: String,
 }
 
 impl Change {
-    /// Makes it, all or nothing. A link in its place is replaced, and never written through.
+    /// Writes the file atomically. Replaces a link of that name and never writes through it.
     pub fn make(&self, folder: &UserFolder) -> anyhow::Result<()> {
         let path = RelativePath::from(self.to.clone());
         folder
@@ -41,8 +41,10 @@ impl Change {
     }
 }
 
-/// The folder of the pages. Below the folder that is described no link is followed, for who wrote that folder may have put one in
-/// its place; a folder elsewhere is one that the person named.
+/// Opens the folder of pages. If it does not exist, creates it if `is_created`, and otherwise returns `None`.
+///
+/// Below the described folder, follows no link, because an untrusted repository may have put one there. A folder elsewhere was
+/// named by the person.
 pub fn open(root: &Path, output: &Path, is_created: bool) -> anyhow::Result<Option<UserFolder>> {
     let below = output.strip_prefix(root).ok();
     let opened = match below.filter(|below| !below.as_os_str().is_empty()) {
@@ -64,7 +66,7 @@ pub fn open(root: &Path, output: &Path, is_created: bool) -> anyhow::Result<Opti
     }
 }
 
-/// What is to be written for what the agents gave. Made twice, it is the same.
+/// Returns all files to write for the results of the agents. Deterministic: the same state and folder produce the same files.
 pub fn changes(state: &DocsState, tree: &Tree, folder: &UserFolder) -> anyhow::Result<Vec<Change>> {
     let writers = writers::all();
     let known = writers.iter().map(|agent| agent.get_agent_name());
@@ -95,7 +97,7 @@ pub fn changes(state: &DocsState, tree: &Tree, folder: &UserFolder) -> anyhow::R
         let new = pages.iter().find(|(page, _)| *page == made.page);
         let text = match new {
             Some((_, text)) => text.clone(),
-            // A page that is neither new nor there is left out of the viewer; `--check` tells of it.
+            // A page that is neither new nor on disk is left out of the viewer; `--check` reports it.
             None => match manifest::page(folder, name) {
                 Some(text) => text,
                 None => continue,
@@ -120,7 +122,7 @@ pub fn changes(state: &DocsState, tree: &Tree, folder: &UserFolder) -> anyhow::R
     written.into_iter().map(change).collect()
 }
 
-/// Writes what the agents gave.
+/// Writes the pages, the index, the viewer and the manifest. Returns the paths of the written files.
 pub fn write(state: &DocsState, tree: &Tree, output: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let folder = open(Path::new(&state.root), output, true)?;
     let folder = folder.context("the folder of the pages cannot be made")?;
@@ -133,7 +135,7 @@ pub fn write(state: &DocsState, tree: &Tree, output: &Path) -> anyhow::Result<Ve
     Ok(written)
 }
 
-/// The page of an agent, with links to the files it names, and to the index.
+/// Renders the page of an agent, with links to the index and to the files that it names.
 fn page_text(result: &AgentResult, tree: &Tree, folder: &Path) -> String {
     let mut text = linked(&result.markdown, tree, &way_up(&tree.root, folder));
     let metadata = &result.metadata;
@@ -163,14 +165,14 @@ fn capitalised(text: &str) -> String {
     }
 }
 
-/// From the folder of the pages up to the root; none if it is not below it.
+/// Returns the relative path from the folder of pages up to the root. `None` if the folder is not below the root.
 fn way_up(root: &Path, folder: &Path) -> Option<String> {
     let (root, folder) = (resolve_named(root).ok()?, resolve_named(folder).ok()?);
     let below = folder.strip_prefix(&root).ok()?;
     Some("../".repeat(below.components().count()))
 }
 
-/// The text with a link for each file that stands in it as code by itself.
+/// Links every inline code that is the path of a file.
 fn linked(text: &str, tree: &Tree, up: &Option<String>) -> String {
     let Some(up) = up else {
         return text.to_owned();
@@ -190,7 +192,7 @@ fn linked(text: &str, tree: &Tree, up: &Option<String>) -> String {
     out
 }
 
-/// Where `path` or `path:line` is, seen from a page.
+/// Returns the link target for `path` or `path:line`, relative to a page. `None` if the tree has no such file.
 fn target(name: &str, tree: &Tree, up: &str) -> Option<String> {
     let (path, line) = name.split_once(':').unwrap_or((name, ""));
     let is_place = tree.file(path).is_some() && line.chars().all(|c| c.is_ascii_digit());
@@ -201,7 +203,7 @@ fn target(name: &str, tree: &Tree, up: &str) -> Option<String> {
     is_place.then(|| format!("{up}{}{anchor}", markdown::target(path)))
 }
 
-/// The index: what there is, in a line each.
+/// Renders the index: one line for each page.
 fn index(manifest: &Manifest) -> String {
     let mut text = format!(
         "# {}: architecture documentation\n\n{} files in {} directories.\n\n| Page | Summary | Confidence |\n| --- | --- | --- |\n",

@@ -1,4 +1,4 @@
-//! What has to be done: which pages no longer describe the tree, and what it may cost to make them anew.
+//! Planning: which pages no longer describe the tree, and what making them again may cost.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,54 +16,54 @@ use super::pages;
 use super::scan::{Progress, ScanOptions, Tree, scan};
 use super::state::{AgentContext, AgentWorkflowConfig};
 
-/// How it is decided which pages are made anew.
+/// Which pages to make again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Redo {
-    /// Those that are stale, or were made with another model or other settings.
+    /// Stale pages, and pages made with another model or configuration.
     Changed,
-    /// Those that are stale, whatever they were made with.
+    /// Stale pages only, whatever model or configuration made them.
     Incremental,
-    /// Those whose facts were others at this commit.
+    /// Pages whose prompts or facts differ from those at this commit.
     Since(String),
-    /// All.
+    /// All pages.
     Everything,
 }
 
-/// What has to be done.
+/// Which agents have to run, and why.
 #[derive(Debug)]
 pub struct Plan {
-    /// The tree.
+    /// The scanned tree.
     pub tree: Arc<Tree>,
-    /// What agents would work on.
+    /// The project that the agents would describe.
     pub context: AgentContext,
-    /// The agents that have something to do, and why.
+    /// Agents that have to run, each with the reason.
     pub wanted: Vec<(String, Stale)>,
-    /// Those whose pages still hold.
+    /// Agents whose pages still describe the tree.
     pub kept: Vec<String>,
-    /// What in the folder of the pages is not taken as it is, and why.
+    /// Entries of the manifest that were ignored, each with the reason.
     pub remarks: Vec<String>,
 }
 
-/// What a plan is made for.
+/// What to plan for.
 #[derive(Debug)]
 pub struct PlanRequest<'a> {
-    /// The folder that is described.
+    /// Folder that the pages describe.
     pub root: &'a str,
-    /// What of it is looked at.
+    /// Which files of the folder the scan includes.
     pub options: &'a ScanOptions,
-    /// Where the pages are.
+    /// Folder of the pages. Need not exist.
     pub folder: &'a Path,
-    /// The agents that were asked for.
+    /// Names of the requested agents.
     pub agents: &'a [String],
-    /// How far they go.
+    /// Limits and switches of the agents.
     pub config: &'a AgentWorkflowConfig,
-    /// With which model.
+    /// Name of the model.
     pub model: &'a str,
-    /// What is made anew.
+    /// Which pages to make again.
     pub redo: Redo,
 }
 
-/// Looks at the tree and at the pages.
+/// Compares the tree with the existing pages and returns which agents have to run.
 pub fn plan(deps: &DocsDeps, tree: Arc<Tree>, asked: &PlanRequest<'_>) -> anyhow::Result<Plan> {
     let folder = pages::open(Path::new(asked.root), asked.folder, false)?;
     let made = Manifest::read(folder.as_ref())?;
@@ -105,31 +105,31 @@ pub fn plan(deps: &DocsDeps, tree: Arc<Tree>, asked: &PlanRequest<'_>) -> anyhow
     Ok(plan)
 }
 
-/// The tree as it was at a commit, in a folder that is removed with it.
+/// Scans the tree at a commit. The files are in a temporary folder, which is removed when the returned [`TempDir`] is dropped.
 fn tree_at(commit: &str, asked: &PlanRequest<'_>, now: &Tree) -> anyhow::Result<(Tree, TempDir)> {
     ensure!(!commit.starts_with('-'), "`{commit}` is not a commit");
     let folder = tempfile::Builder::new().prefix("archie-docs-").tempdir()?;
     git::unpack(asked.root, commit, &UserFolder::open(folder.path())?)?;
     let mut tree = scan(folder.path(), asked.options, &Progress::default())?;
-    // A folder without a name in a manifest is named as it is now.
+    // A project that takes its name from its folder would get the name of the temporary folder.
     tree.project.clone_from(&now.project);
     Ok((tree, folder))
 }
 
-/// What a run may take.
+/// Estimated calls, tokens and cost of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
-    /// Calls, if every first text is good enough.
+    /// Number of model calls if every first draft is good enough.
     pub calls_min: u32,
-    /// Calls, if every text is refined as often as it may be.
+    /// Number of model calls if every text is refined as often as allowed, without tool calls.
     pub calls_max: u32,
-    /// Tokens that the model reads, at most and about.
+    /// Approximate upper limit of the tokens that the model reads.
     pub input_tokens: u64,
-    /// What that costs at most, if the price is known.
+    /// Approximate upper limit of the cost. Unknown if the model's price is.
     pub cost: Cost,
 }
 
-/// What these agents may take.
+/// Estimates what the agents of a plan may use.
 pub fn estimate(
     deps: &DocsDeps,
     plan: &Plan,
@@ -170,5 +170,5 @@ pub fn estimate(
     })
 }
 
-/// A text of an agent is about this long.
+/// Typical length of an agent's text, in tokens.
 const TEXT_TOKENS: u64 = 600;

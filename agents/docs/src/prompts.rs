@@ -1,10 +1,10 @@
-//! The prompts.
+//! Prompts of the workflow.
 
 use archie_agent::prompts::{PromptFiles, filled};
 
 use super::state::{AgentContext, ParallelAnswer, Scored};
 
-/// The texts with their `{{placeholders}}` that are the same for all agents.
+/// Prompt templates with `{{placeholders}}` that all agents share.
 #[derive(Debug, Clone)]
 pub struct Prompts {
     evaluate: String,
@@ -99,7 +99,7 @@ impl Prompts {
     }
 }
 
-/// Who every agent is, and what it must not do.
+/// Returns the system prompt that all agents share, with the `focus` of one of them.
 pub(super) fn system(context: &AgentContext, focus: &str) -> String {
     let places = [("project", context.project.as_str()), ("focus", focus)];
     filled(include_str!("prompts/system.md"), &places)

@@ -1,5 +1,5 @@
-//! What the model wrote, made fit for a page: nothing that does not hold, no links, no markup of its own, no diagram that cannot
-//! be drawn. Headings, tables and numbers of a page come from us.
+//! Cleans the model's prose for a page: removes unsupported claims, links, raw HTML and invalid diagrams. The headings, tables
+//! and numbers of a page come from the program.
 
 use archie_agent::markdown;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
@@ -8,13 +8,13 @@ use super::accuracy;
 use super::mermaid;
 use super::scan::Tree;
 
-/// A text that is fit for a page.
+/// Prose that may be put on a page.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct CleanProse {
     pub(super) text: String,
-    /// Sentences that claimed what does not hold.
+    /// Number of sentences removed for unsupported claims.
     pub(super) dropped: u32,
-    /// Why diagrams were left out.
+    /// Why diagrams were removed, one entry each.
     pub(super) broken: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ impl CleanProse {
     }
 }
 
-/// Makes a text fit for a page.
+/// Cleans a text of the model.
 pub(super) fn tidied(text: &str, tree: &Tree) -> CleanProse {
     let mut tidy = CleanProse::default();
     let written = match markdown::tame(text) {
@@ -49,12 +49,12 @@ pub(super) fn tidied(text: &str, tree: &Tree) -> CleanProse {
     let written = written.unwrap_or_else(|| markdown::sanitize(text));
     let (kept, dropped) = accuracy::cleaned(&written, tree);
     tidy.dropped = dropped;
-    // A sentence that is cut out may have opened what a later one closes.
+    // A removed sentence may have opened markup that a later one closes.
     tidy.text = markdown::sanitize(&squeezed(&kept));
     tidy
 }
 
-/// Leaves words, headings of the third level and diagrams that can be drawn.
+/// Keeps text, valid diagrams and headings, which all become level 3. Removes other code blocks.
 fn fit<'a>(events: Vec<Event<'a>>, broken: &mut Vec<String>) -> Vec<Event<'a>> {
     let mut fit = Vec::new();
     let mut block: Option<(bool, String)> = None;
@@ -67,7 +67,7 @@ fn fit<'a>(events: Vec<Event<'a>>, broken: &mut Vec<String>) -> Vec<Event<'a>> {
             }
             (Some((_, content)), Event::Text(text)) => content.push_str(&text),
             (Some((is_diagram, content)), Event::End(TagEnd::CodeBlock)) => {
-                // Other code is not the model's to write: what there is stands in the tree.
+                // The model must not write code: the tree has the real one.
                 if *is_diagram {
                     match mermaid::tame(content) {
                         Ok(diagram) => fit.extend(drawn(diagram)),
@@ -83,7 +83,7 @@ fn fit<'a>(events: Vec<Event<'a>>, broken: &mut Vec<String>) -> Vec<Event<'a>> {
                 attrs: Vec::new(),
             })),
             (_, Event::End(TagEnd::Heading(_))) => fit.push(Event::End(TagEnd::Heading(LEVEL))),
-            // A line across the page is how the part that is ours begins.
+            // A rule separates the program's footer from the prose.
             (_, Event::Rule) => {}
             (_, other) => fit.push(other),
         }
@@ -101,7 +101,7 @@ fn drawn<'a>(diagram: String) -> [Event<'a>; 3] {
 
 const LEVEL: HeadingLevel = HeadingLevel::H3;
 
-/// Never more than one empty line, no bullet without words, no heading without a text below it.
+/// Collapses blank lines, and removes empty list items and headings without text below them.
 fn squeezed(text: &str) -> String {
     let is_bare = |line: &str| {
         let words = line.trim().trim_start_matches(|c: char| c.is_ascii_digit());
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(tidy.warnings().len(), 1, "{tidy:?}");
     }
 
-    /// Five ways that once left a link or HTML alive in a page.
+    /// Five inputs that once left a link or HTML active in a page.
     #[test]
     fn no_spelling_of_a_link_or_of_html_is_left_alive() {
         for text in [

@@ -1,4 +1,4 @@
-//! Questions shared between agents: what one could not find out goes to another whose subject it is.
+//! Shares questions between agents: what one agent could not answer goes to another one whose subject it is.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ impl Node<ExecutionState> for ShareQuestions {
     }
 }
 
-/// What the others left open and this agent may know: three at most.
+/// Returns up to three gaps of other agents that belong to the subject of this agent and that it has not asked itself.
 fn for_agent(agent: &str, all: &BTreeMap<&str, &Finished>) -> Vec<String> {
     let own: Vec<&String> = match all.get(agent) {
         Some(own) => own
@@ -71,7 +71,7 @@ fn for_agent(agent: &str, all: &BTreeMap<&str, &Finished>) -> Vec<String> {
     questions
 }
 
-/// The words by which a gap is known to be of an agent's subject.
+/// Returns the words that assign a gap to an agent's subject.
 fn subjects(agent: &str) -> &'static [&'static str] {
     match agent {
         "file-structure" => &["folder", "director", "file", "layout", "naming"],
@@ -92,7 +92,7 @@ fn subjects(agent: &str) -> &'static [&'static str] {
     }
 }
 
-/// What each agent came to last.
+/// Returns the newest outcome of each agent.
 fn newest(state: &ExecutionState) -> BTreeMap<&str, &Finished> {
     state
         .finished
@@ -101,7 +101,7 @@ fn newest(state: &ExecutionState) -> BTreeMap<&str, &Finished> {
         .collect()
 }
 
-/// The results, one for each agent, in the order of the tasks.
+/// Returns one result for each agent, in the order of the tasks.
 pub(super) fn results(done: &ExecutionState) -> Vec<AgentResult> {
     let newest = newest(done);
     let results = done

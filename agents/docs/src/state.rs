@@ -1,4 +1,4 @@
-//! What the documentation agents know, under the names that their brief gave.
+//! State of the documentation agents. Field names follow the brief.
 
 use std::collections::BTreeMap;
 
@@ -10,127 +10,128 @@ use superstep_llm::{Cost, Usage};
 use super::scan::ScanOptions;
 use super::workflow::StopReason;
 
-/// The state of a whole documentation.
+/// State of one documentation run over all agents.
 #[derive(Clone, Debug, Default, PartialEq, State)]
 #[state(rename_all = "camelCase")]
 pub struct DocsState {
-    /// The folder that is described.
+    /// Folder that the pages describe.
     pub root: String,
-    /// Where the pages go.
+    /// Folder that the pages are written to.
     pub output: String,
-    /// The model that was chosen at the start.
+    /// Name of the model, chosen at the start.
     pub model_name: String,
-    /// What of the folder is looked at.
+    /// Which files of the folder the scan includes.
     pub options: ScanOptions,
-    /// How far each agent goes.
+    /// Limits and switches for every agent.
     pub config: AgentWorkflowConfig,
-    /// Thresholds that earlier runs taught, by agent.
+    /// Clarity thresholds learned from earlier runs, by agent. They replace the configured threshold.
     pub thresholds: BTreeMap<String, u32>,
-    /// How often each agent had been at it before, so that a crash does not make it more.
+    /// Number of each agent's last recorded run before this one. Stored, so that writing the pages again after a crash records
+    /// this run only once.
     pub times: BTreeMap<String, u64>,
-    /// The agents that have something to do.
+    /// Names of the agents to run.
     pub wanted: Vec<String>,
-    /// What the scan found.
+    /// Summary of the scan.
     pub scan: ScanSummary,
-    /// One for each agent that is wanted.
+    /// One task for each requested agent, in the order of `wanted`.
     pub tasks: Vec<AgentTask>,
-    /// What came out, one for each agent.
+    /// One result for each agent, in the order of `tasks`.
     pub results: Vec<AgentResult>,
-    /// That everything is there, and what it took.
+    /// Totals of the run. Set when all agents have finished.
     pub report: Option<Report>,
 }
 
-/// The state of `ExecuteAgents`.
+/// State of the `ExecuteAgents` subgraph.
 #[derive(Clone, Debug, Default, PartialEq, State)]
 #[state(rename_all = "camelCase")]
 pub struct ExecutionState {
-    /// One for each agent.
+    /// One task for each agent.
     pub tasks: Vec<AgentTask>,
-    /// What each agent came to; the newest of an agent counts.
+    /// Outcomes of the agents. An agent that ran again for shared questions has two; the newest counts.
     #[state(append)]
     pub finished: Vec<Finished>,
-    /// Whether questions went to other agents already.
+    /// Whether `shareQuestions` has run. It shares at most once.
     pub shared: bool,
 }
 
-/// The state of one agent's work.
+/// State of one agent's workflow.
 #[derive(Clone, Debug, Default, PartialEq, State)]
 #[state(rename_all = "camelCase")]
 pub struct AgentWorkflowState {
-    /// Which agent.
+    /// Name of the agent.
     pub agent: String,
-    /// The model that was chosen at the start.
+    /// Name of the model, chosen at the start.
     pub model_name: String,
-    /// How far it goes.
+    /// Limits and switches of the agent.
     pub config: AgentWorkflowConfig,
-    /// What it works on.
+    /// The project that the agent describes.
     pub context: AgentContext,
-    /// The checksum of the facts and prompts that it begins with.
+    /// Checksum of the prompts and facts that the agent starts with.
     pub inputs: String,
-    /// How often the text was refined.
+    /// Number of refinements so far.
     pub iteration: u32,
-    /// The text as it is.
+    /// Current version of the text. Empty if the model returned none.
     pub current_analysis: String,
-    /// What is still unknown.
+    /// Known gaps: claims that the tree does not support, and gaps that the model named.
     pub missing_information: Vec<String>,
-    /// How good the text is, from 0 to 100: the average of four scores.
+    /// Score of the current text, from 0 to 100: the average of four scores.
     pub clarity_score: u32,
-    /// What the agent asks itself in this round. A person may add to it and take away.
+    /// Questions that the next refinement answers. At the gate, a person may add and delete some.
     pub self_questions: Vec<String>,
-    /// The text that was kept.
+    /// Text that was kept: the best version, before sentences with unsupported claims are removed.
     pub final_analysis: String,
-    /// What each round improved.
+    /// What each refinement addressed, in order.
     #[state(append)]
     pub refinement_notes: Vec<String>,
-    /// Every scoring, in order.
+    /// All scores, in order. A text that the model did not score has none.
     #[state(append)]
     pub scores: Vec<Scored>,
-    /// The questions of every round.
+    /// Questions of every round.
     #[state(append)]
     pub rounds: Vec<Round>,
-    /// What was answered side by side.
+    /// Answers to questions that were asked in parallel.
     #[state(append)]
     pub answers: Vec<ParallelAnswer>,
-    /// Files that were read for the model beyond the facts, and their checksums.
+    /// Files shown to the model beyond the facts, with their checksums.
     #[state(append)]
     pub reads: Vec<FileRead>,
-    /// What the calls took, one for each.
+    /// One entry for each model call.
     #[state(append)]
     pub calls: Vec<Call>,
-    /// What a reader should know: cuts, limits, what could not be scored.
+    /// Warnings for the reader: what was cut from a prompt, what the model did not return.
     #[state(append)]
     pub warnings: Vec<String>,
-    /// The best version so far.
+    /// Version with the highest score so far.
     pub best: Option<Version>,
-    /// Set if the model could not be brought to give scores: why.
+    /// Why the model returned no scores. Absent while scoring works.
     pub unscored: Option<String>,
-    /// Set if a person said that this is enough.
+    /// Whether a person chose at the gate to stop refining.
     pub skipped: bool,
-    /// Set if a person said so at a limit of what may be spent.
+    /// Whether a person chose to stop when the run reached its spending limit.
     pub budget: bool,
-    /// What came out.
+    /// Result of the agent, set by the last node.
     pub result: Option<AgentResult>,
 }
 
-/// How far an agent goes.
+/// Limits and switches of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentWorkflowConfig {
-    /// Refinements at most.
+    /// Maximum number of refinements. Default: 3.
     pub max_iterations: u32,
-    /// The score that is good enough, from 0 to 100.
+    /// Score that is good enough, from 0 to 100. Default: 80.
     pub clarity_threshold: u32,
-    /// A refinement that gains less is the last.
+    /// Minimum gain in points; a refinement that gains less is the last one. Default: 5.
     pub min_improvement: u32,
-    /// Whether the agent asks itself questions and refines at all.
+    /// Whether the agent asks itself questions and refines its text at all. Default: true.
     pub enable_self_questioning: bool,
-    /// Whether the questions of a round are answered side by side, each by a call of its own.
+    /// Whether the questions of a round are answered in parallel, with one model call each. Default: false.
     pub parallel_answers: bool,
-    /// Whether the model may fetch more files.
+    /// Whether the model may call tools to read more of the tree. Default: false.
     pub tools: bool,
-    /// Whether a person is asked before each refinement.
+    /// Whether a person approves each refinement. Default: false.
     pub gate: bool,
-    /// Whether what one agent leaves open goes to the others.
+    /// Whether the agent also works on questions that other agents left open. Default: false.
     pub share_questions: bool,
 }
 
@@ -149,255 +150,255 @@ impl Default for AgentWorkflowConfig {
     }
 }
 
-/// What an agent works on. The files themselves are read when they are needed.
+/// The project that an agent describes. Holds paths only; nodes read the files when they need them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentContext {
-    /// The project's name.
+    /// Name of the project.
     pub project: String,
-    /// Its folder.
+    /// Folder of the project.
     pub root: String,
-    /// What of it is looked at.
+    /// Which files of the folder the scan includes.
     pub options: ScanOptions,
-    /// The checksum of all that was scanned.
+    /// Checksum of the scanned tree. If the tree has changed since, the result says so.
     pub scan: String,
-    /// Paths, as many as are of use in a prompt.
+    /// Paths of the first files, at most 1,000: as many as fit a prompt.
     pub files: Vec<String>,
-    /// How many there are in all.
+    /// Number of files in the tree.
     pub file_count: u64,
-    /// In how many folders.
+    /// Number of folders in the tree.
     pub directory_count: u64,
 }
 
-/// What the scan found.
+/// Summary of the scan, without the files themselves.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ScanSummary {
-    /// The project's name.
+    /// Name of the project.
     pub project: String,
-    /// Files that git does not ignore.
+    /// Number of files that git does not ignore.
     pub file_count: u64,
-    /// Folders that hold them.
+    /// Number of folders that hold them, without the root.
     pub directory_count: u64,
-    /// Files by language.
+    /// Number of files by language.
     pub languages: BTreeMap<String, u64>,
-    /// The checksum of all that was scanned.
+    /// Checksum of all paths and contents.
     pub hash: String,
-    /// What could not be read.
+    /// Paths that could not be read, each with the reason. At most 1,000, then how many more.
     pub unread: Vec<String>,
 }
 
-/// What is sent to an agent.
+/// Task of one agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentTask {
-    /// Which agent.
+    /// Name of the agent.
     pub agent: String,
-    /// The model.
+    /// Name of the model.
     pub model_name: String,
-    /// What it works on.
+    /// The project that the agent describes.
     pub context: AgentContext,
-    /// The checksum of the facts and prompts that it begins with.
+    /// Checksum of the prompts and facts that the agent starts with.
     pub inputs: String,
-    /// How far it goes.
+    /// Limits and switches of the agent.
     pub config: AgentWorkflowConfig,
-    /// Questions of other agents, for a text that is there already.
+    /// Open questions of other agents. Present only on the second run of an agent that has a text already.
     pub shared: Option<SharedQuestions>,
 }
 
-/// Questions of other agents, and the text that they are for.
+/// Open questions of other agents, and the outcome that the receiving agent continues from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SharedQuestions {
-    /// What they could not answer.
+    /// Questions that the other agents could not answer; at most three.
     pub questions: Vec<String>,
-    /// All that the agent had come to.
+    /// Outcome of the receiving agent's first run.
     pub finished: Box<Finished>,
 }
 
-/// What an agent came to.
+/// Outcome of one agent: everything that a second run continues from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Finished {
-    /// Which agent.
+    /// Name of the agent.
     pub agent: String,
-    /// The best version.
+    /// Version with the highest score. Absent if none was scored.
     pub best: Option<Version>,
-    /// Every scoring.
+    /// All scores, in order.
     pub scores: Vec<Scored>,
-    /// The questions of every round.
+    /// Questions of every round.
     pub rounds: Vec<Round>,
-    /// What each round improved.
+    /// What each refinement addressed, in order.
     pub refinement_notes: Vec<String>,
-    /// What was read.
+    /// Files shown to the model beyond the facts.
     pub reads: Vec<FileRead>,
-    /// What the calls took.
+    /// One entry for each model call.
     pub calls: Vec<Call>,
-    /// What a reader should know.
+    /// Warnings for the reader.
     pub warnings: Vec<String>,
-    /// How often the text was refined.
+    /// Number of refinements.
     pub iteration: u32,
-    /// The result.
+    /// Result that the agent returned.
     pub result: AgentResult,
 }
 
-/// One scoring of one version.
+/// Scores of one version. Each is from 0 to 100.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Scored {
-    /// Which version: 0 is the first text.
+    /// Number of refinements before this version; 0 is the first draft.
     pub iteration: u32,
-    /// Is everything covered?
+    /// Whether everything is covered, as the model judges it.
     pub completeness: u32,
-    /// Is it easy to read?
+    /// Whether the text is easy to read, as the model judges it.
     pub clarity: u32,
-    /// Is there enough detail?
+    /// Whether there is enough detail, as the model judges it.
     pub depth: u32,
-    /// Is it right? What the model says, times the share of its claims that the tree bears out.
+    /// The model's own score, scaled by the share of claims that the tree supports.
     pub accuracy: u32,
-    /// The average of the four.
+    /// Rounded average of the four scores.
     pub overall: u32,
-    /// How many claims were checked against the tree.
+    /// Number of claims that were looked up in the tree.
     pub checked: u32,
-    /// Those that the tree does not bear out.
+    /// Claims that the tree does not support.
     pub misses: Vec<String>,
 }
 
-/// The questions of a round.
+/// Questions of one round.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Round {
-    /// Before which refinement, from 1.
+    /// Number of the refinement that answers the questions, from 1.
     pub iteration: u32,
-    /// What was asked.
+    /// Questions of the round, as a person left them at the gate.
     pub questions: Vec<String>,
 }
 
-/// An answer that was found side by side with others.
+/// Answer to one of several questions that were asked in parallel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ParallelAnswer {
-    /// Before which refinement, from 1.
+    /// Number of the refinement that uses the answer, from 1.
     pub iteration: u32,
-    /// What was asked.
+    /// The question, as it was asked.
     pub question: String,
-    /// What was found.
+    /// Text of the model's answer.
     pub answer: String,
 }
 
-/// A file that was read for the model.
+/// File that was shown to the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRead {
-    /// Which.
+    /// Path below the root of the tree.
     pub path: String,
-    /// Its checksum then.
+    /// Checksum of the content at the time of the scan.
     pub hash: String,
 }
 
-/// A version of the text.
+/// One version of the text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Version {
-    /// After how many refinements.
+    /// Number of refinements before this version; 0 is the first draft.
     pub iteration: u32,
-    /// How good it is.
+    /// Overall score, from 0 to 100.
     pub score: u32,
-    /// The text.
+    /// The text itself, as Markdown.
     pub analysis: String,
 }
 
-/// What a call of the model took.
+/// Usage and cost of one model call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// What for: the name of its span.
+    /// Name of the span that made the call.
     pub at: String,
-    /// The model that answered.
+    /// Name of the model that answered.
     pub model: String,
-    /// Its tokens, if the server told.
+    /// Tokens of the call. Absent if the server did not report them.
     pub usage: Option<Usage>,
-    /// Its cost, if it is known.
+    /// Cost of the call; may be unknown.
     pub cost: Cost,
 }
 
-/// What an agent gives back.
+/// Result of one agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentResult {
-    /// Which agent.
+    /// Name of the agent.
     pub agent_name: String,
-    /// `success`, or `degraded` if the model gave no text or no scores.
+    /// `degraded` if the model returned no usable text or no scores.
     pub status: Status,
-    /// What was measured and what the model wrote, parsed.
+    /// Measured facts and the model's prose, as data.
     pub data: Map<String, Json>,
-    /// A line.
+    /// One-line summary for the index.
     pub summary: String,
-    /// The page.
+    /// The page, as Markdown.
     pub markdown: String,
-    /// The score of the version that was kept, from 0 to 1.
+    /// Score of the version that was kept, from 0 to 1. Zero if none was scored.
     pub confidence: f64,
-    /// What each round did, and what a reader should know.
+    /// What each refinement addressed, and what a reader should know.
     pub warnings: Vec<String>,
-    /// How it came about.
+    /// How the result was produced.
     pub metadata: Metadata,
 }
 
-/// How it went.
+/// Whether the result is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// As it should.
+    /// The page has scored prose.
     #[default]
     Success,
-    /// There is a page of facts, but the model's part is missing or was never scored.
+    /// The page has facts, but the model's prose is missing or was never scored.
     Degraded,
 }
 
-/// How a result came about.
+/// How a result was produced.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata {
-    /// How often the text was refined.
+    /// Number of refinements.
     pub iterations: u32,
-    /// The questions of every round.
+    /// Questions of all rounds, in order.
     pub self_questions: Vec<String>,
-    /// What is still unknown.
+    /// Gaps that were still open at the end.
     pub missing_information: Vec<String>,
-    /// What each round improved.
+    /// What each refinement addressed, with the scores before and after it.
     pub refinement_notes: Vec<String>,
-    /// The overall score of every version, the first text first.
+    /// Overall score of every scored version, the first draft first.
     pub scores: Vec<u32>,
-    /// The score that would have been enough.
+    /// Score that would have ended the refinement.
     pub threshold: u32,
-    /// The checksum of the facts and prompts that it began with.
+    /// Checksum of the prompts and facts that the agent started with.
     pub inputs: String,
-    /// Why it stopped there.
+    /// Why the agent stopped: the text of a [`StopReason`].
     pub stopped: String,
-    /// Calls of the model.
+    /// Number of model calls.
     pub calls: u32,
-    /// Their tokens, as far as the server told.
+    /// Tokens of all calls. Calls without reported usage count as zero.
     pub usage: Usage,
-    /// Their cost, if it is known.
+    /// Cost of all calls. Unknown if the cost of one of them is unknown.
     pub cost: Option<Cost>,
-    /// What the text claims, each borne out by the tree.
+    /// Claims of the text, all supported by the tree. The manifest checks them again later.
     pub claims: Vec<String>,
-    /// Files that were read for the model beyond the facts.
+    /// Files shown to the model beyond the facts, sorted by path.
     pub reads: Vec<FileRead>,
 }
 
 impl Metadata {
-    /// Whether it would have gone on if it could have spent more.
+    /// Returns whether the agent stopped at its spending limit.
     pub fn is_cut_short(&self) -> bool {
         self.stopped == StopReason::Budget.to_string()
     }
 }
 
-/// That everything is there.
+/// Totals of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Report {
-    /// How many agents gave a result.
+    /// Number of agents that returned a result.
     pub agents: u32,
-    /// Calls of the model in all.
+    /// Number of model calls of all agents.
     pub calls: u32,
-    /// Their tokens, as far as the server told.
+    /// Tokens of all calls. Calls without reported usage count as zero.
     pub usage: Usage,
-    /// The lines of the agents, in their order.
+    /// One line for each agent, in the order of the results.
     pub lines: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Tools by which the model fetches more of the tree. They only read, and only what was scanned.
+//! Tools with which the model reads more of the tree. They are read-only and limited to scanned files.
 
 use std::sync::Arc;
 
@@ -37,7 +37,8 @@ struct FindSymbol {
     name: String,
 }
 
-/// Asks, and lets the model fetch until it answers. Every call is recorded. None if a person said to stop at a limit.
+/// Asks the model and lets it call tools until it answers. Every model call is recorded. Returns `None` if a person chose to
+/// stop at a spending limit.
 pub(super) async fn research(
     ask: &Ask<'_>,
     messages: Vec<Message>,
@@ -108,7 +109,7 @@ fn specs() -> Vec<ToolSpec> {
     ]
 }
 
-/// What a call gives. What it says wrong, the model reads.
+/// Runs a tool call. An error is a message that the model reads.
 fn fetch(call: &ToolCall, tree: &Tree) -> (Result<String, String>, Option<FileRead>) {
     let args = || call.args.clone();
     let bad = |error: serde_json::Error| error.to_string();
@@ -131,7 +132,7 @@ fn fetch(call: &ToolCall, tree: &Tree) -> (Result<String, String>, Option<FileRe
 
 fn read_file(wanted: &ReadFile, tree: &Tree) -> (Result<String, String>, Option<FileRead>) {
     let path = wanted.path.trim_start_matches("./");
-    // By the list of the scan, so that nothing outside of the tree and nothing that git ignores can be had.
+    // Looks the path up in the scan, so that the model reads no file that git ignores or that is outside of the tree.
     let Some(file) = tree.file(path) else {
         return (Err(format!("the tree has no file `{path}`")), None);
     };
@@ -181,7 +182,7 @@ fn find_symbol(name: &str, tree: &Tree) -> String {
     }
 }
 
-/// How often the model may fetch before it must answer.
+/// Maximum number of rounds of tool calls before the model must answer.
 const ROUNDS_MAX: usize = 4;
 const LINES: usize = 120;
 const LISTED_MAX: usize = 100;

@@ -1,4 +1,4 @@
-//! How a person uses the agent: gates, and pages at its end.
+//! User interface of the agent: gates while it runs, and the pages at the end.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::scan::Progress;
 use super::state::DocsState;
 use super::{nodes, pages};
 
-/// Gates, and pages at its end.
+/// User interface of the agent.
 #[derive(Debug)]
 pub(super) struct DocsUi {
     pub(super) deps: Arc<DocsDeps>,
@@ -46,7 +46,7 @@ impl AgentUi for DocsUi {
     }
 
     fn streams_tokens(&self) -> bool {
-        // Several agents talk at once.
+        // Several agents answer at once.
         false
     }
 
@@ -67,7 +67,7 @@ impl AgentUi for DocsUi {
     }
 }
 
-/// Writes the pages, and says what came out.
+/// Writes the pages and prints the results.
 async fn finish(
     deps: &DocsDeps,
     thread: &dyn AnyThread,
@@ -81,7 +81,7 @@ async fn finish(
         .await?;
     let folder = PathBuf::from(&state.output);
     let written = pages::write(&state, &tree, &folder)?;
-    // Whoever looks next looks at the tree as it is then.
+    // The next command must scan the tree again.
     deps.scans.forget(&state.root, &state.options);
     for result in &state.results {
         output.tell(&nodes::line(result));

@@ -1,8 +1,8 @@
-//! The viewer: all pages in one HTML file that needs nothing else, no network and no script.
+//! The viewer: all pages in one self-contained HTML file, without scripts or network access.
 //!
-//! Names and pages may come from a stranger's repository. Markup is written by `maud`, which escapes what it is given; what the
-//! pages bring goes through `pulldown-cmark` without raw HTML and is cleaned once more with `ammonia`; and the page forbids
-//! everything that it does not need.
+//! Names and pages may come from an untrusted repository. `maud` writes the markup and escapes what it is given; the pages go
+//! through `pulldown-cmark` without raw HTML and then through `ammonia`; and a content security policy forbids everything that
+//! the file does not need.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::mermaid;
 
-/// All pages in one file.
+/// Renders all pages, given as names and Markdown, into one HTML file.
 pub fn html(project: &str, index: &str, pages: &[(String, String)]) -> String {
     let mut all: Vec<Section<'_>> = vec![Section {
         anchor: "index".to_owned(),
@@ -66,7 +66,7 @@ pub fn html(project: &str, index: &str, pages: &[(String, String)]) -> String {
 }
 
 struct Section<'a> {
-    /// What a link within the file names.
+    /// Id of the section, the target of links within the file.
     anchor: String,
     name: &'a str,
     text: &'a str,
@@ -74,7 +74,7 @@ struct Section<'a> {
 
 impl Section<'_> {
     fn body(&self) -> Markup {
-        // A page that came with a repository may be nested without end.
+        // A page from an untrusted repository may be nested too deeply to render.
         if markdown::is_too_deep(self.text) {
             return html! { pre { (printable(self.text)) } };
         }
@@ -89,7 +89,7 @@ impl Section<'_> {
     }
 }
 
-/// The HTML with nothing in it but what pages are made of.
+/// Removes all HTML except the elements and attributes that pages use.
 fn cleaned(body: &str) -> String {
     let tags = [
         "p",
@@ -144,11 +144,11 @@ fn cleaned(body: &str) -> String {
         .to_string()
 }
 
-/// The events of a page, with diagrams drawn and links between pages turned into links within the file.
+/// Markdown events of a page. Draws diagrams, and turns links between pages into links within the file.
 struct DiagramEvents<'a, I: Iterator<Item = Event<'a>>> {
     events: I,
     diagram: Option<String>,
-    /// For each link that is open, whether it was dropped.
+    /// For each open link, whether it was dropped.
     dropped: Vec<bool>,
 }
 
@@ -195,11 +195,11 @@ impl<'a, I: Iterator<Item = Event<'a>>> Iterator for DiagramEvents<'a, I> {
                         return Some(Event::End(TagEnd::Link));
                     }
                 }
-                // A picture would be asked for from somewhere; what it shows is said by its text.
+                // The browser would have to load an image from somewhere; its alternative text remains.
                 Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => {}
                 Event::Start(Tag::HtmlBlock) => return Some(Event::Start(Tag::Paragraph)),
                 Event::End(TagEnd::HtmlBlock) => return Some(Event::End(TagEnd::Paragraph)),
-                // Pages hold no markup of their own; what looks like it is shown as it is.
+                // Pages contain no markup of their own. Anything that looks like it is shown as text.
                 Event::Html(text) | Event::InlineHtml(text) => {
                     return Some(Event::Text(printable(&text).into()));
                 }
@@ -209,7 +209,7 @@ impl<'a, I: Iterator<Item = Event<'a>>> Iterator for DiagramEvents<'a, I> {
     }
 }
 
-/// `x.md` is the section `x`.
+/// Turns a link to the page `x.md` into a link to the section `x`.
 fn within(url: CowStr<'_>) -> CowStr<'_> {
     match url.strip_suffix(".md") {
         Some(page) if !page.contains('/') => format!("#{page}").into(),
@@ -217,7 +217,7 @@ fn within(url: CowStr<'_>) -> CowStr<'_> {
     }
 }
 
-/// A flowchart as a picture, with its source below; other kinds as their source.
+/// Renders a flowchart as an image with its source below, and other kinds of diagram as their source.
 fn picture(source: &str) -> Markup {
     let drawn = mermaid::parse(source)
         .ok()

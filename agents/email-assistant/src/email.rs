@@ -1,6 +1,6 @@
-//! A mail as the assistant reads it, whatever form it came in.
+//! An email as the assistant reads it, independent of the format it arrived in.
 //!
-//! Everything in it was written by a stranger. What a person would not see is taken out here; what is left is data.
+//! A stranger wrote everything in it. This module removes text that a person would not see and treats the rest as data.
 
 use std::collections::BTreeSet;
 
@@ -10,45 +10,45 @@ use sha2::{Digest, Sha256};
 
 use super::html;
 
-/// A mail.
+/// An incoming email, with invisible text removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Email {
-    /// What its mailbox knows it by.
+    /// Id that the mailbox uses: a Gmail id, `UIDVALIDITY-UID` on IMAP, a file name in a Maildir.
     pub id: String,
-    /// The conversation it is in, as the mailbox knows it.
+    /// Conversation id that the mailbox uses; may be empty.
     pub thread_id: String,
-    /// Its own `Message-ID`, without brackets.
+    /// `Message-ID` header, without angle brackets; empty if the email has none.
     pub message_id: String,
-    /// The `Message-ID`s of what it answers, oldest first.
+    /// `Message-ID`s of the `References` header, oldest first.
     pub references: Vec<String>,
-    /// Who wrote it, as it says.
+    /// `From` header. The sender can put anything here.
     pub from: String,
-    /// Where answers are wanted, if somewhere else.
+    /// `Reply-To` header; empty if replies go to `from`.
     pub reply_to: String,
-    /// To whom.
+    /// Recipients of the `To` header, with display names.
     pub to: Vec<String>,
-    /// Who has a copy.
+    /// Recipients of the `Cc` header, with display names.
     pub cc: Vec<String>,
-    /// What about.
+    /// `Subject` header, without invisible characters.
     pub subject: String,
-    /// When it was sent, as it says.
+    /// `Date` header as RFC 3339 when read from bytes, otherwise as the input had it. The sender can put anything here.
     pub date: String,
-    /// The account that it came to.
+    /// Address of the account that received it; replies are sent from this account.
     pub account: String,
-    /// What a person sees of it.
+    /// Text that a person would see, without HTML.
     pub body: String,
-    /// What is attached, by name.
+    /// File names of the attachments.
     pub attachments: Vec<String>,
-    /// What was taken out because a person would not have seen it, in words; empty if nothing.
+    /// Description of what was removed because a person would not have seen it; empty if nothing was.
     pub hidden: String,
-    /// A hash of its head and body, by which it is told from another that claims the same `Message-ID`. Empty if it did not come
-    /// as bytes, or was stored before there was one.
+    /// Hash of the identifying headers and the body. Distinguishes two emails that claim the same `Message-ID`. Empty if the
+    /// email was not read from bytes, or was stored by a version that computed no hash.
     pub fingerprint: String,
 }
 
 impl Email {
-    /// The form that Gmail's assistants have as their input.
+    /// Returns the JSON that [`parse_gmail`] reads, in the shape that Gmail assistants use as their input.
     pub fn to_input(&self) -> Json {
         let mut input = json!({
             "id": self.id,
@@ -72,8 +72,9 @@ impl Email {
         input
     }
 
-    /// The thread of this mail: the same for the same mail of the same account, however often it is ingested, and another for
-    /// another mail that claims the same `Message-ID`.
+    /// Returns the thread id of this email. Ingesting the same email of the same account again yields the same id; another
+    /// email with the same `Message-ID` gets another id if both have a fingerprint. `rerun` numbers deliberate repetitions,
+    /// from 0.
     pub fn thread(&self, rerun: u32) -> String {
         match self.fingerprint.is_empty() {
             true => self.thread_by_message_id(rerun),
@@ -84,8 +85,8 @@ impl Email {
         }
     }
 
-    /// The thread that this mail has if it was taken in by a version that went by the `Message-ID` alone. It may be another
-    /// mail's: see [`Email::is_same`].
+    /// Returns the thread id that versions without fingerprints used, which is made of the `Message-ID` alone. The thread may
+    /// belong to another email: see [`Email::is_same`].
     pub fn thread_by_message_id(&self, rerun: u32) -> String {
         let id = match self.message_id.is_empty() {
             true => &self.id,
@@ -94,8 +95,9 @@ impl Email {
         thread_id(&self.account, id, rerun)
     }
 
-    /// Whether a mail that was stored is this one. What the mailbox itself numbers is believed; else everything that a person
-    /// sees of the head must be the same.
+    /// Returns whether `stored` is this email. Fingerprints decide if both have one. Otherwise equal ids that the mailbox
+    /// assigned mean the same email, and different IMAP `UID`s under one `UIDVALIDITY` mean different ones. In all other cases
+    /// `Message-ID`, sender, subject, date and `Reply-To` must be equal.
     pub fn is_same(&self, stored: &Self) -> bool {
         if !stored.fingerprint.is_empty() && !self.fingerprint.is_empty() {
             return stored.fingerprint == self.fingerprint;
@@ -122,7 +124,7 @@ impl Email {
         !is_numbered_otherwise && head(self) == head(stored)
     }
 
-    /// Everybody who is in the conversation already, but for the account itself.
+    /// Returns the bare addresses in `From`, `To` and `Cc`, without duplicates and without the account itself.
     pub fn participants(&self) -> Vec<String> {
         let own = address(&self.account);
         let mut known = BTreeSet::new();
@@ -133,14 +135,14 @@ impl Email {
     }
 }
 
-/// What an IMAP server calls its present numbering: of two mails in the same, the number tells them apart.
+/// Returns the `UIDVALIDITY` of an IMAP id: within one such value, the `UID` identifies an email. `None` for other ids.
 fn numbering(id: &str) -> Option<&str> {
     let (validity, uid) = id.split_once('-')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     (is_number(validity) && is_number(uid)).then_some(validity)
 }
 
-/// Reads a mail in Gmail's form, or in the form of a studio (`author`, `to`, `subject`, `email_thread`).
+/// Reads an email in Gmail's shape or in the shape that studios send (`author`, `to`, `subject`, `email_thread`).
 pub fn parse_gmail(input: &Json) -> Email {
     let text = |names: &[&str]| -> String {
         let found = names.iter().find_map(|name| input[*name].as_str());
@@ -190,8 +192,8 @@ pub fn parse_gmail(input: &Json) -> Email {
     }
 }
 
-/// A mail as Markdown: the head as a list, the words in a fence that they cannot close, so that nothing in it is a link, a
-/// picture or a heading of ours.
+/// Formats an email as Markdown: the header as a list, the body in a fence longer than any backtick run inside it. Nothing in
+/// the body can become a link, an image or a heading.
 pub fn format_gmail_markdown(email: &Email) -> String {
     let mut head = vec![
         format!("**Subject**: {}", line(&email.subject)),
@@ -218,7 +220,7 @@ pub fn format_gmail_markdown(email: &Email) -> String {
     format!("{}\n\n{fence}\n{}\n{fence}\n", head.join("\n"), email.body)
 }
 
-/// The bare address of `Ada <ada@example.org>`, in small letters.
+/// Returns the bare address of `Ada <ada@example.org>`, in lower case.
 pub fn address(who: &str) -> String {
     let inside = match (who.rfind('<'), who.rfind('>')) {
         (Some(begin), Some(end)) if begin < end => &who[begin + 1..end],
@@ -227,7 +229,7 @@ pub fn address(who: &str) -> String {
     inside.trim().to_lowercase()
 }
 
-/// The addresses of a header, split at commas that are in no quotes.
+/// Splits a header into addresses, at commas and semicolons outside of quotes.
 pub fn addresses(header: &str) -> Vec<String> {
     let mut found = vec![String::new()];
     let mut quoted = false;
@@ -248,13 +250,13 @@ pub fn addresses(header: &str) -> Vec<String> {
     found.filter(|one| !one.is_empty()).collect()
 }
 
-/// A `Message-ID` without its brackets.
+/// Removes the angle brackets and white space around a `Message-ID`.
 pub fn bare_id(id: &str) -> String {
     id.trim_matches(|c: char| c.is_whitespace() || matches!(c, '<' | '>'))
         .to_owned()
 }
 
-/// An id in the form of a UUID that is a hash of these.
+/// Returns a UUID-shaped thread id: a hash of the account's address, the message's id and the rerun number.
 pub fn thread_id(account: &str, message: &str, rerun: u32) -> String {
     let mut hasher = Sha256::new();
     for part in [
@@ -274,7 +276,7 @@ pub fn thread_id(account: &str, message: &str, rerun: u32) -> String {
         .to_string()
 }
 
-/// One line, whatever was in it.
+/// Replaces control characters, backticks and brackets, so that `text` stays on one line and contains no Markdown link or code.
 fn line(text: &str) -> String {
     let text: String = text
         .chars()

@@ -1,4 +1,4 @@
-//! What Gmail and Google's calendar share: where they are, and who asks.
+//! What Gmail and Google Calendar share: the HTTP client, the base URLs and the OAuth token.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,57 +12,57 @@ use serde_json::Value as Json;
 
 use super::mailbox::{credentials, write_private};
 
-/// A connection to Google in one person's name. Cheap to clone.
+/// A connection to Google on behalf of one account. Cheap to clone.
 #[derive(Clone)]
 pub struct Google {
     client: Client,
-    /// Where to ask; Google's own addresses unless `ARCHIE_GOOGLE_URL` says otherwise.
+    /// Server to use instead of Google's own, from `ARCHIE_GOOGLE_URL`.
     base: Option<String>,
     token: Arc<Mutex<Token>>,
-    /// Where the token is kept; none for one that was given.
+    /// File that stores the token; `None` if the caller passed the token.
     file: Option<PathBuf>,
 }
 
-/// What lets us in. It is never printed.
+/// OAuth token of an account. `Debug` does not print its secrets.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Token {
-    /// What each call carries.
+    /// Bearer token sent with every request.
     pub access_token: String,
-    /// What a new one is asked for with.
+    /// Token for requesting a new access token; empty if Google issued none.
     #[serde(default)]
     pub refresh_token: String,
-    /// In seconds.
+    /// Expiry of the access token, in Unix seconds.
     #[serde(default)]
     pub expires_at: u64,
 }
 
-/// What Google said.
+/// A response from Google with a status below 500.
 #[derive(Debug)]
 pub(super) struct GoogleReply {
     pub(super) status: StatusCode,
     pub(super) body: Json,
 }
 
-/// Why nothing came from Google.
+/// Why there is no response from Google.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum GoogleError {
-    /// It was never asked.
+    /// The request was not sent.
     #[error("Google cannot be reached: {0:#}")]
     NotAsked(anyhow::Error),
-    /// It was, and nobody knows what it did.
+    /// The request was sent, and it is unknown whether Google carried it out.
     #[error("the answer of Google was lost: {0:#}")]
     Answer(anyhow::Error),
 }
 
 impl Google {
-    /// The account whose token `archie mail login gmail` has kept in this folder.
+    /// Opens the account whose token `archie mail login gmail` stored in the folder `home`.
     pub fn open(account: &str, home: &Path) -> anyhow::Result<Self> {
         let file = home.join(format!("google-{account}.json"));
         let token = credentials(&file, "sign in with `archie mail login gmail`")?;
         Self::new(base_url(), token, Some(file))
     }
 
-    /// With a token that is there.
+    /// Connects to `base` with an access token that never expires.
     pub fn with_token(base: &str, access_token: &str) -> anyhow::Result<Self> {
         let token = Token {
             access_token: access_token.to_owned(),
@@ -73,7 +73,7 @@ impl Google {
     }
 
     fn new(base: Option<String>, token: Token, file: Option<PathBuf>) -> anyhow::Result<Self> {
-        // What was asked is never asked again by the client itself: a send would be two.
+        // The client must not retry by itself: a repeated request could send an email twice.
         let client = Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(TIMEOUT)
@@ -100,7 +100,8 @@ impl Google {
         format!("{base}/calendar/v3/calendars/primary/{path}")
     }
 
-    /// Asks once.
+    /// Sends one request, without retrying. A status of 500 or above is an error, because Google may have carried out the
+    /// request.
     pub(super) async fn ask(
         &self,
         method: Method,
@@ -128,20 +129,20 @@ impl Google {
             .await
             .map_err(|error| GoogleError::Answer(error.into()))?;
         let body = serde_json::from_slice(&bytes).unwrap_or(Json::Null);
-        // Behind one of these a request may have been carried out all the same.
+        // Google may have carried out the request before it failed.
         if status.is_server_error() {
             return Err(GoogleError::Answer(anyhow::anyhow!("Google said {status}")));
         }
         Ok(GoogleReply { status, body })
     }
 
-    /// Reads something, and takes anything but success for a failure.
+    /// Sends a `GET` request; any status but success is an error.
     pub(super) async fn read(&self, url: &str, query: &[(&str, &str)]) -> anyhow::Result<Json> {
         let said = self.ask(Method::GET, url, query, None).await?;
         said.success()
     }
 
-    /// Reads something that may be gone by now.
+    /// Sends a `GET` request for something that may have been deleted; returns `None` if it was.
     pub(super) async fn find(
         &self,
         url: &str,
@@ -211,17 +212,17 @@ impl GoogleReply {
     }
 }
 
-/// Who this program is to Google.
+/// OAuth client that identifies this program to Google.
 #[derive(Clone)]
 pub struct ClientId {
-    /// Its id.
+    /// Client id from Google's console.
     pub id: String,
-    /// What goes with it.
+    /// Client secret; empty if the environment has none.
     pub secret: String,
 }
 
 impl ClientId {
-    /// Reads it from the environment.
+    /// Reads the client from `ARCHIE_GOOGLE_CLIENT_ID` and `ARCHIE_GOOGLE_CLIENT_SECRET`.
     pub fn find() -> anyhow::Result<Self> {
         let id = std::env::var("ARCHIE_GOOGLE_CLIENT_ID").ok();
         let id = id.context(
@@ -232,7 +233,7 @@ impl ClientId {
     }
 }
 
-/// A token for a code or for a refresh token.
+/// Exchanges an authorization code or a refresh token for a token.
 pub async fn exchange(
     client: &Client,
     base: Option<&str>,
@@ -264,7 +265,7 @@ pub async fn exchange(
     })
 }
 
-/// The server in Google's place, if `ARCHIE_GOOGLE_URL` names one.
+/// Returns the server to use instead of Google's own, from `ARCHIE_GOOGLE_URL`.
 pub fn base_url() -> Option<String> {
     let url = std::env::var("ARCHIE_GOOGLE_URL").ok();
     url.filter(|url| !url.is_empty())
@@ -295,6 +296,6 @@ impl std::fmt::Debug for Google {
     }
 }
 
-/// So that nothing is asked with a token that ends on the way.
+/// How long before its expiry a token is renewed, so that it cannot expire during a request.
 const SPARE: Duration = Duration::from_secs(60);
 const TIMEOUT: Duration = Duration::from_secs(60);

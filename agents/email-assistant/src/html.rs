@@ -1,7 +1,7 @@
-//! What a person would see of a mail: tags go, and what they hide goes with them.
+//! Extracts the text that a person would see in an email: removes tags, and the text that styles or attributes hide.
 //!
-//! Not a browser, though it reads HTML as one does: where it cannot tell, it takes out. What is gone is counted and said, so that
-//! a person can look at the original.
+//! This is not a browser, but it parses HTML as one does. Where it cannot tell whether text is visible, it removes it. It
+//! reports what it removed, so that a person can look at the original.
 
 mod invisible;
 mod look;
@@ -19,16 +19,16 @@ use tree::{Data, Element, Tree};
 
 pub use invisible::is_invisible;
 
-/// The words that can be seen, and what was taken out.
+/// Visible text of an email, and a description of what was removed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct VisibleText {
-    /// The words.
+    /// Text that a person would see.
     pub text: String,
-    /// What was taken out, in words; empty if nothing was.
+    /// Description of what was removed; empty if nothing was.
     pub removed: String,
 }
 
-/// Returns what can be seen of a text that may be HTML.
+/// Returns the visible part of a text that may be HTML.
 pub fn visible(source: &str) -> VisibleText {
     match looks_like_html(source) {
         true => visible_html(source),
@@ -36,7 +36,7 @@ pub fn visible(source: &str) -> VisibleText {
     }
 }
 
-/// Returns what can be seen of HTML.
+/// Returns the visible part of HTML.
 pub fn visible_html(source: &str) -> VisibleText {
     let tree = Tree::read(source);
     let mut painter = TextCollector::new(&tree);
@@ -48,7 +48,7 @@ pub fn visible_html(source: &str) -> VisibleText {
     finish(cut_text(&painter.text), painter.hidden, cuts)
 }
 
-/// Returns a line without characters that nobody sees.
+/// Removes invisible and control characters from a header value, and cuts it to 10,000 bytes.
 pub fn plain(text: &str) -> String {
     let head = &text[..text.floor_char_boundary(LINE_BYTES_MAX.min(text.len()))];
     head.chars()
@@ -56,7 +56,7 @@ pub fn plain(text: &str) -> String {
         .collect()
 }
 
-/// The text up to its limit, and whether that is not all of it.
+/// Returns the text up to [`TEXT_BYTES_MAX`], and whether it was cut.
 fn cut_text(text: &str) -> (&str, bool) {
     match text.len() > TEXT_BYTES_MAX {
         true => (&text[..text.floor_char_boundary(TEXT_BYTES_MAX)], true),
@@ -92,7 +92,7 @@ fn finish(text: (&str, bool), hidden: usize, mut cuts: Vec<&'static str>) -> Vis
     }
 }
 
-/// Whether there is a tag in it that HTML knows.
+/// Returns whether `source` contains a known HTML tag, a comment or a `doctype`.
 fn looks_like_html(source: &str) -> bool {
     source.match_indices('<').any(|(at, _)| {
         let rest = source[at + 1..].trim_start_matches('/').as_bytes();
@@ -109,24 +109,24 @@ fn looks_like_html(source: &str) -> bool {
     })
 }
 
-/// Goes through a document and writes down what can be seen.
+/// Walks a document and collects its visible text.
 struct TextCollector<'a> {
     tree: &'a Tree,
     rules: Rules,
-    /// How many elements that are open are found by a key that a rule asks for.
+    /// Number of open elements per key, for keys that some rule requires of an ancestor.
     above: HashMap<Key, usize>,
     text: String,
     hidden: usize,
 }
 
-/// An element that is open.
+/// An element whose end has not been reached.
 struct Open<'a> {
     element: Option<&'a Element>,
     look: Look,
     keys: Vec<Key>,
-    /// The child that comes next.
+    /// Next child to visit.
     child: Option<usize>,
-    /// Whether the summary of these details was met.
+    /// Whether a `summary` child was visited; only the first one of a closed `details` is visible.
     has_summary: bool,
     is_silent: bool,
     keeps_spaces: bool,
@@ -289,7 +289,7 @@ fn count(text: &str) -> usize {
     text.trim().chars().count()
 }
 
-/// No more than one empty line, and no spaces at the ends.
+/// Collapses consecutive empty lines into one and trims the ends.
 fn tidy(text: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
     for line in text.lines().map(str::trim_end) {
@@ -302,13 +302,13 @@ fn tidy(text: &str) -> String {
     lines.join("\n").trim().to_owned()
 }
 
-/// The longest text that is given to a model.
+/// Maximum text passed to a model, in bytes.
 const TEXT_BYTES_MAX: usize = 512 << 10;
-/// Of a subject, a name or an address.
+/// Maximum length of a subject, a name or an address, in bytes.
 const LINE_BYTES_MAX: usize = 10_000;
 const NAME_BYTES_MAX: usize = 16;
 
-/// What makes a text HTML.
+/// Tags that make a text count as HTML.
 const TAGS: &[&str] = &[
     "a",
     "abbr",
@@ -434,9 +434,9 @@ const BLOCKS: &[&str] = &[
     "tr",
     "ul",
 ];
-/// Programs and styles are no text; nobody needs to hear of them.
+/// Elements that contain no text for a reader; their content does not count as hidden text.
 const SILENT: &[&str] = &["head", "script", "style", "title"];
-/// What a mail program shows nothing of, or something else instead.
+/// Elements that mail programs do not show, or replace with something else.
 const UNSEEN: &[&str] = &[
     "applet", "area", "audio", "canvas", "datalist", "embed", "frameset", "iframe", "map", "math",
     "meter", "noembed", "noframes", "noscript", "object", "progress", "rp", "select", "svg",

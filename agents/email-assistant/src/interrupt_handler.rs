@@ -1,4 +1,4 @@
-//! What the model wants done: first every question is answered, then each call is made once, by its id.
+//! Node that asks the person about the model's tool calls and then runs the approved ones.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use super::tools::{DONE, MailTools, QUESTION, SCHEDULE_MEETING, SEND_EMAIL, rece
 use super::triage::{Answer, AnswerKind, answer_schema, mail_labels, may};
 use super::{LLM_CALL, MailDeps};
 
-/// Puts the model's calls to the person where they must be, and makes them.
+/// Node that asks the person about tool calls where necessary, and runs them.
 pub(super) struct InterruptHandler(pub(super) Arc<MailDeps>);
 
 impl Node<MailState> for InterruptHandler {
@@ -68,8 +68,8 @@ impl Node<MailState> for InterruptHandler {
 }
 
 impl InterruptHandler {
-    /// In a copy that is there for another wording: has the draft written once more, and ends with it. Nobody is asked and
-    /// nothing is done, so that however many copies there are, one thread can send.
+    /// In a fork that only writes another draft: passes the tone to the model, and ends with the next draft. It asks no person
+    /// and runs no call, so that only the original thread can send, however many forks there are.
     fn redraft(
         &self,
         redraft: &Redraft,
@@ -88,7 +88,7 @@ impl InterruptHandler {
         Command::update(update.redraft(Some(Redraft::Told))).goto(LLM_CALL)
     }
 
-    /// The model said something and wants nothing done, even after it was asked. The person knows better.
+    /// Asks the person what to do when the model called no tool, even after a second request.
     async fn ask_what_to_do(
         &self,
         state: &MailState,
@@ -123,7 +123,7 @@ impl InterruptHandler {
         Ok(Command::update(lesson.into_update(update)).goto(END))
     }
 
-    /// One lesson for each call that the person changed, answered or refused.
+    /// Learns one lesson for each call that the person edited, refused or answered with feedback.
     async fn learn(
         &self,
         state: &MailState,
@@ -145,7 +145,7 @@ impl InterruptHandler {
     }
 }
 
-/// What the calls came to, as it is written and where it goes on.
+/// Converts the results to a state update, and routes to the model, or to the end if the person ignored a call.
 fn written(wanted: &[ToolCall], came: Vec<CallResult>, lessons: Vec<Lesson>) -> Command<MailState> {
     let is_left = came.iter().any(|came| came.decision == Decision::Ignored);
     let is_open = came
@@ -164,7 +164,7 @@ fn written(wanted: &[ToolCall], came: Vec<CallResult>, lessons: Vec<Lesson>) -> 
         update = update.messages(came.message);
     }
     if is_open && !is_left {
-        // It is not done: something it wanted was answered otherwise, or failed.
+        // The email is not done: a call failed, or the person answered it with feedback.
         for done in wanted.iter().filter(|call| call.name == DONE) {
             let why = Message::tool_error(done, "not done yet: see the other results");
             update = update.messages(ChatMessage::new(why, labels.clone().unwrap_or_default()));
@@ -184,7 +184,7 @@ fn written(wanted: &[ToolCall], came: Vec<CallResult>, lessons: Vec<Lesson>) -> 
     }
 }
 
-/// What can be learned from what a person did with a call.
+/// Returns the list to change and what happened, or `None` if the person's decision teaches nothing.
 fn lesson_of(before: &ToolCall, came: &CallResult) -> Option<(Preferences, String)> {
     let which = match before.name.as_str() {
         SEND_EMAIL => Preferences::Response,

@@ -1,4 +1,4 @@
-//! Learning from what a person did: a model words one line, code puts it into the list.
+//! Learns from a person's answers: a model words one line, and code adds it to the list.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub struct UserPreferences {
     pub replaces: u32,
 }
 
-/// What was learned, and what it took.
+/// A memory change, if there was one, and the cost of asking for it.
 #[derive(Debug, Default)]
 pub(super) struct Lesson {
     pub(super) learned: Option<Learned>,
@@ -46,7 +46,7 @@ impl Lesson {
     }
 }
 
-/// Learns from one person's dealing with one mail.
+/// Learns from what one person did with one email.
 pub(super) struct Teacher<'a> {
     deps: &'a MailDeps,
     model: Arc<dyn Model>,
@@ -70,7 +70,8 @@ impl<'a> Teacher<'a> {
         })
     }
 
-    /// Has a line made of what happened. `what` tells the lessons of one node apart.
+    /// Asks the model for a line about `event` and adds it to a list. `what` distinguishes the lessons of one node and is part
+    /// of the idempotency key.
     pub(super) async fn learn(
         &self,
         which: Preferences,
@@ -81,7 +82,7 @@ impl<'a> Teacher<'a> {
         let key = self.cx.effect_key(&format!("learn:{what}"));
         let before = changed_before(store, which, &key).await;
         if let Some(learned) = before.map_err(NodeError::retryable)? {
-            // A process before us learned it and died.
+            // An earlier execution changed the memory and died before its commit.
             return Ok(Lesson {
                 learned: Some(learned),
                 spent: Spent::default(),
@@ -109,7 +110,7 @@ impl<'a> Teacher<'a> {
                 .ask_for(&*self.model, request, UserPreferences::default)
                 .await
         });
-        // Whoever does not want to spend more does not want to learn either.
+        // A person who declined to spend more does not want to pay for learning either.
         let Some(Structured { value, replies, .. }) = answer.await? else {
             return Ok(Lesson::default());
         };
@@ -147,7 +148,7 @@ impl<'a> Teacher<'a> {
     }
 }
 
-/// A line of what somebody wrote.
+/// Collapses white space and cuts a text to 300 characters.
 pub(super) fn short(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(SHORT_CHARS) {

@@ -1,7 +1,9 @@
-//! `email_assistant`: sorts mail, drafts answers, and never surprises.
+//! `email_assistant`: classifies email, drafts replies, and asks a person before it sends anything.
 //!
-//! Two graphs: the outer one sorts, the inner one answers. What the model wants done is committed before anybody is asked,
-//! everybody is asked before anything is done, and each thing is done once, by its id. Who gets a mail is not decided by a model.
+//! Two graphs: the outer one classifies an email, the inner one answers it. The superstep that calls the model commits the tool
+//! calls before a person sees them, and the person answers every question of a message before any of its calls run. Each call
+//! runs under an idempotency key made of its id, so a resumed thread can look up an effect instead of repeating it. Code
+//! computes the recipients from the email and the approved arguments (see [`policy`]).
 
 pub mod calendar;
 pub mod email;
@@ -43,22 +45,22 @@ pub use learn::UserPreferences;
 pub use memory::{get_memory, update_memory};
 pub use triage::{RouterSchema, classify};
 
-/// The name of its graph.
+/// Name of the outer graph, and the folder name of its prompts.
 pub const NAME: &str = "email_assistant";
-/// The node that sorts.
+/// Node of the outer graph that classifies the email and routes it.
 pub const TRIAGE_ROUTER: &str = "triage_router";
-/// The node that shows.
+/// Node of the outer graph that shows a `notify` email to a person and waits for the answer.
 pub const TRIAGE_INTERRUPT_HANDLER: &str = "triage_interrupt_handler";
-/// The graph that answers.
+/// Name of the inner graph, and of the outer graph's subgraph node, that writes the reply.
 pub const RESPONSE_AGENT: &str = "response_agent";
-/// The node that asks the model.
+/// Node of the inner graph that asks the model for its next tool calls.
 pub const LLM_CALL: &str = "llm_call";
-/// The node that asks the person, and acts.
+/// Node of the inner graph that asks the person about tool calls and then runs them.
 pub const INTERRUPT_HANDLER: &str = "interrupt_handler";
-/// The node that marks.
+/// Node, in both graphs, that marks the email as read in its mailbox.
 pub const MARK_AS_READ: &str = "mark_as_read_node";
 
-/// What the nodes share.
+/// Dependencies that all nodes share.
 #[derive(Debug)]
 struct MailDeps {
     models: Arc<ModelRegistry>,
@@ -66,7 +68,7 @@ struct MailDeps {
     store: Memory,
     prompts: Prompts,
     spending: Option<Spending>,
-    /// For threads that name none.
+    /// Model for threads whose state has an empty `model_name`.
     model: Option<String>,
 }
 
@@ -81,22 +83,22 @@ impl MailDeps {
     }
 }
 
-/// What it is for, in a line.
+/// One-line description of the agent for lists and help.
 pub const DESCRIPTION: &str =
     "sorts your mail, drafts answers, and sends nothing that you have not seen";
 
-/// Builds the agent, with the mailboxes of the host's folder.
+/// Builds the agent with mailboxes whose credentials and local outbox are in `deps.data_folder`.
 pub fn agent(deps: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
     agent_with(deps, Arc::new(Mailboxes::new(&deps.data_folder)))
 }
 
-/// Builds the agent, with mailboxes that are open already.
+/// Builds the agent with mailboxes that the caller provides.
 pub fn agent_with(deps: &AgentDeps, mailboxes: Arc<Mailboxes>) -> anyhow::Result<Arc<Agent>> {
     let agent = Agent::new(graph(deps, mailboxes)?, DESCRIPTION, ui::EmailUi);
     Ok(Arc::new(agent))
 }
 
-/// Builds the graph.
+/// Builds the outer graph, with prompts overridden by files in `deps.prompts_folder`.
 pub fn graph(deps: &AgentDeps, mailboxes: Arc<Mailboxes>) -> anyhow::Result<Graph<MailState>> {
     let prompts = Prompts::of(NAME, deps)?;
     let deps = MailDeps {
@@ -139,7 +141,7 @@ fn wired(deps: &Arc<MailDeps>) -> Result<Graph<MailState>, BuildError> {
         .build()
 }
 
-/// The long-term store, for those who print what they hold.
+/// The long-term store, wrapped because `dyn Store` has no `Debug` and [`MailDeps`] derives it.
 #[derive(Clone)]
 struct Memory(Arc<dyn Store>);
 
@@ -156,3 +158,8 @@ impl std::fmt::Debug for Memory {
         f.write_str("Memory")
     }
 }
+
+/// Compiles the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

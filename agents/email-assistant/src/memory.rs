@@ -1,8 +1,8 @@
-//! What the assistant has learned of its person: three lists of lines, in the long-term store.
+//! What the assistant has learned about its user: three lists of lines in the long-term store.
 //!
-//! A list is never written as a whole. A change adds a line, or puts one in the place of another, and is kept with its reason and
-//! the way back. The words of a mail never reach the model that words a line: it sees what the person did, and the mail's
-//! sender and subject.
+//! The assistant never replaces a list as a whole. A change adds a line, removes one, or both, and the store keeps its reason
+//! and the earlier revision. The model that words a line does not see the email's body. It sees the email's sender and subject
+//! and what the person did, which includes excerpts of arguments that the person changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use superstep_agent::memory::{Memories, MemoryError, Revision, Source};
 
 use super::state::Learned;
 
-/// One of the lists.
+/// A list of preferences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Preferences {
-    /// Which mails matter.
+    /// Which emails matter.
     Triage,
-    /// How answers are written.
+    /// How to write replies.
     Response,
-    /// How meetings are made.
+    /// How to schedule meetings.
     Calendar,
 }
 
 impl Preferences {
-    /// All of them.
+    /// All lists.
     pub const ALL: [Self; 3] = [Self::Triage, Self::Response, Self::Calendar];
 
-    /// Its name in the store.
+    /// Returns the list's name, the last part of its namespace in the store.
     pub fn name(self) -> &'static str {
         match self {
             Self::Triage => "triage_preferences",
@@ -38,7 +38,7 @@ impl Preferences {
         }
     }
 
-    /// What is in it before anything was learned.
+    /// Returns the lines that apply until the assistant has learned something, as Markdown list items.
     pub fn default_lines(self) -> &'static str {
         match self {
             Self::Triage => include_str!("prompts/triage_preferences.md"),
@@ -47,17 +47,18 @@ impl Preferences {
         }
     }
 
-    /// The memories of this list.
+    /// Opens the memories of this list in `store`.
     pub fn memories(self, store: &Arc<dyn Store>) -> Result<Memories, MemoryError> {
         let namespace = Namespace::new(["email_assistant", self.name()])?;
         Ok(Memories::new(store.clone(), namespace))
     }
 }
 
-/// Under which key a list is.
+/// Key of the list within its namespace.
 pub const KEY: &str = "user_preferences";
 
-/// A list as it is now, with the labels of what it was made from.
+/// Returns the lines of a list and the labels of the data they were made from. If the store has no list yet, returns the lines
+/// of `default` without labels.
 pub async fn get_memory(
     store: &Arc<dyn Store>,
     which: Preferences,
@@ -73,27 +74,28 @@ pub async fn get_memory(
     })
 }
 
-/// What is to change in a list.
+/// A change of one list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Change {
-    /// The line that comes; none if it is empty.
+    /// Line to add, cut to 200 characters; empty to add none.
     pub line: String,
-    /// The line that goes, counted from 1; none if it is 0.
+    /// Number of the line to remove, counted from 1; 0, or a number past the end, removes none.
     pub replaces: usize,
 }
 
 /// Who changes a list, and why.
 #[derive(Debug)]
 pub struct ChangeSource {
-    /// The same for the same change, however often it is tried.
+    /// Idempotency key of the change: the same in every attempt. The first 12 characters are stored.
     pub key: String,
-    /// In words.
+    /// Author and reason, stored with the revision.
     pub source: Source,
-    /// Of what the line was made from.
+    /// Labels of the data that the line was made from. The change adds `private`.
     pub labels: Labels,
 }
 
-/// Changes a list by a line. Trying it again changes nothing, and says the same.
+/// Applies a change to a list and returns the difference, or `None` if it changes nothing. A second attempt with the same key
+/// changes nothing and returns the same difference.
 pub async fn update_memory(
     store: &Arc<dyn Store>,
     which: Preferences,
@@ -131,7 +133,7 @@ pub async fn update_memory(
     Ok(learned(which, &was, after.value.parts().0))
 }
 
-/// What was changed for this reason already, so that it need not be thought about again.
+/// Returns the difference that a change with this key made earlier, so that a repeated attempt need not ask the model again.
 pub async fn changed_before(
     store: &Arc<dyn Store>,
     which: Preferences,
@@ -146,7 +148,7 @@ pub async fn changed_before(
     }))
 }
 
-/// What came and went between two states of a list.
+/// Returns the removed and added lines between two revisions of a list, prefixed with `- ` and `+ `.
 pub fn diff(before: &Json, after: &Json) -> Vec<String> {
     let (before, after) = (keyed(before), keyed(after));
     let gone = before
@@ -199,7 +201,7 @@ fn patch(value: &Json, change: &Change, mark: &str) -> Option<Json> {
     Some(Json::Object(patch))
 }
 
-/// The lines by the keys that keep their order.
+/// Returns the lines by key. The keys sort in the order of the list.
 fn keyed(value: &Json) -> BTreeMap<String, String> {
     let fields = value.as_object().into_iter().flatten();
     let lines = fields.filter_map(|(key, line)| Some((key.clone(), line.as_str()?.to_owned())));

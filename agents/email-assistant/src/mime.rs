@@ -1,4 +1,4 @@
-//! Mails as bytes: read from a mailbox, written for one.
+//! Parses emails from bytes and writes them as bytes.
 
 use anyhow::Context;
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
@@ -12,13 +12,12 @@ use super::email::{Email, addresses, bare_id};
 use super::html;
 use super::mailbox::Outgoing;
 
-/// Reads a mail. None if the bytes are not a mail.
+/// Parses an email, up to [`MAIL_BYTES_MAX`]. Returns `None` if the bytes are not an email.
 pub fn read(bytes: &[u8]) -> Option<Email> {
     let is_cut = bytes.len() > MAIL_BYTES_MAX;
     let bytes = &bytes[..bytes.len().min(MAIL_BYTES_MAX)];
     let message = MessageParser::default().parse(bytes)?;
-    // As HTML if there is any, for that is what mail programs show; and never mail-parser's own text of it, which shows what is
-    // hidden.
+    // Prefer HTML, because mail programs show it. mail-parser's own conversion to text is not used: it includes hidden text.
     let seen = match html_text(&message) {
         Some(html) => html::visible_html(&html),
         None => html::visible(&plain_text(&message).unwrap_or_default()),
@@ -61,8 +60,9 @@ pub fn read(bytes: &[u8]) -> Option<Email> {
     })
 }
 
-/// A hash of what makes a mail this mail: what a person reads of its head, and its body byte for byte. Whoever reuses a
-/// `Message-ID` has another one; a mail whose marks were changed by a mail program has the same.
+/// Hashes what identifies an email: the headers a person relies on, and the body except for white space at line ends. Another
+/// email that reuses the `Message-ID` has another fingerprint; a mail program that changes flags or other headers does not
+/// alter it.
 fn fingerprint(message: &Message<'_>) -> String {
     let mut hasher = Sha256::new();
     let raw = message.raw_message();
@@ -78,7 +78,7 @@ fn fingerprint(message: &Message<'_>) -> String {
     }
     let begin = message.root_part().raw_body_offset();
     let body = raw.get(usize::try_from(begin).unwrap_or_default()..);
-    // Ends of lines are what the way it came made of them.
+    // Line endings depend on how the email was transported.
     for line in body
         .unwrap_or_default()
         .trim_ascii()
@@ -94,7 +94,7 @@ fn fingerprint(message: &Message<'_>) -> String {
         .collect()
 }
 
-/// The headers that do not change while a mail lies in a mailbox, and that somebody who answers it goes by.
+/// Headers that do not change while an email is in a mailbox, and that a person relies on when replying.
 const IDENTIFYING: [Name<'static>; 9] = [
     Name::From,
     Name::To,
@@ -107,9 +107,9 @@ const IDENTIFYING: [Name<'static>; 9] = [
     Name::References,
 ];
 
-/// So many recipients of one header are read; it is said how many are left out.
+/// Maximum number of recipients read per header; [`Email::hidden`] reports how many were left out.
 pub const RECIPIENTS_MAX: usize = 1_000;
-/// The longest mail that is read.
+/// Maximum size of an email, in bytes; [`Email::hidden`] reports that the rest was left out.
 pub const MAIL_BYTES_MAX: usize = 64 << 20;
 const ATTACHMENTS_MAX: usize = 1_000;
 const REFERENCES_MAX: usize = 1_000;
@@ -124,7 +124,7 @@ fn first(address: Option<&Address<'_>>) -> String {
     list(address).into_iter().next().unwrap_or_default()
 }
 
-/// The `Message-ID`s of what a mail answers.
+/// Returns the `Message-ID`s that an email names in `In-Reply-To` and `References`.
 pub fn replied_to(bytes: &[u8]) -> Vec<String> {
     let message = MessageParser::default().parse_headers(bytes);
     message.map_or_else(Vec::new, |message| {
@@ -134,24 +134,24 @@ pub fn replied_to(bytes: &[u8]) -> Vec<String> {
     })
 }
 
-/// When a mail was sent, in seconds; none if it does not say.
+/// Returns when an email was sent, in Unix seconds, or `None` if it has no valid date.
 pub fn sent_at(email: &Email) -> Option<i64> {
     let date = chrono::DateTime::parse_from_rfc3339(&email.date).ok()?;
     Some(date.timestamp())
 }
 
-/// Something that a mail carries.
+/// An attachment of an email.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachment {
-    /// Its name.
+    /// File name.
     pub name: String,
-    /// What kind of thing it is.
+    /// Media type; `application/octet-stream` if the email names none.
     pub kind: String,
-    /// The thing.
+    /// Decoded content.
     pub bytes: Vec<u8>,
 }
 
-/// What is attached to a mail under these names.
+/// Returns the attachments with these names, in the order of `names`. A name that the email does not have is an error.
 pub fn attached(bytes: &[u8], names: &[String]) -> anyhow::Result<Vec<Attachment>> {
     let message = MessageParser::default().parse(bytes);
     let message = message.context("the mail cannot be read")?;
@@ -177,7 +177,7 @@ pub fn attached(bytes: &[u8], names: &[String]) -> anyhow::Result<Vec<Attachment
         .collect()
 }
 
-/// Writes a mail: plain text, never HTML, so that nothing in it is fetched when it is read.
+/// Writes an email as plain text, never HTML, so that reading it fetches nothing.
 pub fn write(mail: &Outgoing) -> anyhow::Result<lettre::Message> {
     let envelope = &mail.envelope;
     let mut builder = lettre::Message::builder()
@@ -201,7 +201,7 @@ pub fn write(mail: &Outgoing) -> anyhow::Result<lettre::Message> {
             .collect();
         builder = builder.references(all.join(" "));
     }
-    // Some servers put a Message-ID of their own; this they keep.
+    // Some servers replace the Message-ID; they keep this header.
     let key = HeaderName::new_from_ascii_str(KEY_HEADER);
     builder = builder.raw_header(HeaderValue::new(key, mail.message_id.clone()));
     let text = SinglePart::builder()
@@ -220,7 +220,7 @@ pub fn write(mail: &Outgoing) -> anyhow::Result<lettre::Message> {
     Ok(builder.multipart(parts)?)
 }
 
-/// A mail that was sent says here which call sent it.
+/// Header of sent emails with the `Message-ID` we chose, which identifies the call that sent the email.
 pub const KEY_HEADER: &str = "X-Archie-Key";
 
 fn mailbox(who: &str) -> anyhow::Result<Mailbox> {
@@ -236,7 +236,7 @@ fn plain_text(message: &Message<'_>) -> Option<String> {
     }
 }
 
-/// The HTML of a mail; none if it only has text.
+/// Returns the HTML body, or `None` if the email only has text.
 fn html_text(message: &Message<'_>) -> Option<String> {
     let part = message.part(*message.html_body.first()?)?;
     match &part.body {
@@ -266,7 +266,7 @@ fn list(address: Option<&Address<'_>>) -> Vec<String> {
 fn ids(value: &Parsed<'_>) -> Vec<String> {
     match value {
         Parsed::Text(id) => vec![bare_id(&html::plain(id))],
-        // The last ones: they are the nearest.
+        // Keep the last ones: they are nearest in the conversation.
         Parsed::TextList(ids) => ids[ids.len().saturating_sub(REFERENCES_MAX)..]
             .iter()
             .map(|id| bare_id(&html::plain(id)))

@@ -1,7 +1,7 @@
-//! Who a mail goes to, and which of that needs a second word from a person.
+//! Computes the recipients of an email and decides what a person must confirm a second time.
 //!
-//! No model takes part in this. Recipients come from the mail that is answered and from the arguments that a person saw;
-//! whoever is not in the conversation, whatever is attached, and every forward is confirmed a second time.
+//! No model takes part. Recipients come from the answered email and from arguments that a person saw. A person confirms a
+//! second time every recipient outside the conversation, every attachment and every forward.
 
 use std::collections::BTreeSet;
 
@@ -12,38 +12,39 @@ use super::email::{Email, address};
 use super::html::is_invisible;
 use super::tools::{Meeting, Reply};
 
-/// Where a mail goes and what comes with it, as code makes it of the mail that is answered and what was agreed on.
+/// Sender, recipients and headers of an outgoing email, computed from the answered email and the approved arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Envelope {
-    /// From which account.
+    /// Account that sends the email.
     pub from: String,
-    /// To whom.
+    /// Bare addresses of the recipients.
     pub to: Vec<String>,
-    /// Who has a copy.
+    /// Bare addresses of the copy recipients.
     pub cc: Vec<String>,
-    /// What about.
+    /// Subject, with `Re: ` or `Fwd: ` in front.
     pub subject: String,
-    /// The `Message-ID` of what it answers.
+    /// `Message-ID` of the answered email, without angle brackets; may be empty.
     pub in_reply_to: String,
-    /// The `Message-ID`s before it.
+    /// `Message-ID`s of the conversation, oldest first, ending with the answered email.
     pub references: Vec<String>,
-    /// The conversation in the mailbox.
+    /// Conversation id in the mailbox; may be empty.
     pub thread_id: String,
-    /// What is attached, by name.
+    /// File names of the answered email's attachments to attach.
     pub attachments: Vec<String>,
-    /// Whether the mail itself goes along.
+    /// Whether the text includes the answered email.
     pub forwards: bool,
 }
 
 impl Envelope {
-    /// A reply keeps the conversation, everybody in it, and the account.
+    /// Computes the envelope of a reply. It goes from the receiving account to `Reply-To` (or `From`), with everyone else in
+    /// `To` and `Cc` and the reply's additional recipients as copies. The account itself is never a recipient.
     pub fn of_reply(email: &Email, reply: &Reply) -> Self {
         let own = address(&email.account);
         let first = match email.reply_to.trim().is_empty() {
             true => address(&email.from),
             false => address(&email.reply_to),
         };
-        // Of a mail of one's own, the answer goes to those it was written to.
+        // A reply to an email that the account itself sent goes to that email's recipients.
         let mut to: Vec<String> = match first == own {
             true => email.to.iter().map(|who| address(who)).collect(),
             false => vec![first],
@@ -74,7 +75,7 @@ impl Envelope {
         }
     }
 
-    /// What a person must confirm a second time; nothing if it stays within the conversation.
+    /// Returns what a person must confirm a second time, one sentence each; empty if the email stays within the conversation.
     pub fn beyond(&self, email: &Email) -> Vec<String> {
         let known = email.participants();
         let mut beyond = outsiders(self.to.iter().chain(&self.cc), &known);
@@ -87,7 +88,7 @@ impl Envelope {
         beyond
     }
 
-    /// As a person reads it: everybody who gets the mail, and how many they are.
+    /// Formats the envelope for a person: every recipient, their number, the subject and the attachments.
     pub fn words(&self) -> String {
         let mut lines = vec![format!("From: {}", self.from)];
         lines.push(listed("To", &self.to));
@@ -106,7 +107,7 @@ impl Envelope {
     }
 }
 
-/// A list for a person: one entry in its line, several below it, each in a line of its own, with their number.
+/// Formats a list for a person: a single entry on the same line, otherwise the count and one line per entry.
 pub(super) fn listed(name: &str, entries: &[String]) -> String {
     match entries {
         [only] => format!("{name}: {only}"),
@@ -117,14 +118,14 @@ pub(super) fn listed(name: &str, entries: &[String]) -> String {
     }
 }
 
-/// A stranger's text for a person, with a mark before every line, so that none can pass for one of ours.
+/// Quotes a stranger's text with `> ` before every line, so that no line can pass for one of ours.
 pub(super) fn quoted(text: &str) -> String {
     let lines = text.trim_end().lines();
     let lines: Vec<_> = lines.map(|line| format!("> {line}")).collect();
     lines.join("\n")
 }
 
-/// What a person must confirm a second time of a meeting.
+/// Returns the attendees outside the conversation, whom a person must confirm a second time, one sentence each.
 pub fn meeting_beyond(email: &Email, meeting: &Meeting) -> Vec<String> {
     let own = address(&email.account);
     let invited = meeting.attendees.iter().filter(|who| address(who) != own);
@@ -139,7 +140,7 @@ fn outsiders<'a>(who: impl Iterator<Item = &'a String>, known: &[String]) -> Vec
         .collect()
 }
 
-/// Whether a text has characters that show something else than what is there.
+/// Returns whether `text` contains invisible or control characters, which can make it look different from what it is.
 pub fn deceives(text: &str) -> bool {
     text.chars()
         .any(|c| is_invisible(c) || (c.is_control() && !matches!(c, '\n' | '\r' | '\t')))

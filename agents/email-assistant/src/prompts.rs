@@ -1,8 +1,8 @@
-//! The prompts.
+//! Prompts of the graph, which files in the prompts folder can override.
 
 use archie_agent::prompts::PromptFiles;
 
-/// The texts with their `{{placeholders}}`.
+/// Prompt templates with `{{placeholders}}`.
 #[derive(Debug, Clone)]
 pub struct Prompts {
     pub(super) triage: String,
@@ -39,7 +39,7 @@ impl PromptFiles for Prompts {
     }
 }
 
-/// Lines as a numbered list.
+/// Formats lines as a numbered list, starting at 1.
 pub(super) fn numbered(lines: &[String]) -> String {
     let lines = lines
         .iter()

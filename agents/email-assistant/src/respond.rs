@@ -1,4 +1,4 @@
-//! The model's turn in the response agent, and the end of it.
+//! Nodes of the response agent that call the model and that finish the email.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::tools::{DONE, MailTools, QUESTION, Reply, SEND_EMAIL, specs};
 use super::triage::{cut, mail_labels, tell_cuts};
 use super::{INTERRUPT_HANDLER, LLM_CALL, MARK_AS_READ, MailDeps};
 
-/// Asks the model what to do next.
+/// Node that asks the model for its next tool calls.
 pub(super) struct LlmCall(pub(super) Arc<MailDeps>);
 
 impl Node<MailState> for LlmCall {
@@ -31,7 +31,7 @@ impl Node<MailState> for LlmCall {
         state: View<MailState>,
         cx: NodeCx,
     ) -> Result<Command<MailState>, NodeError> {
-        // Everything was done that came together with its `Done`: nothing is left to ask.
+        // The other calls of the message that contains `Done` have results, so there is nothing left to ask.
         if says_done(&state.messages) {
             return Ok(MailStateUpdate::default().into());
         }
@@ -43,7 +43,7 @@ impl Node<MailState> for LlmCall {
         let turn = within(self.0.spending.as_ref(), &cx, async |asker| {
             self.turn(asker, &*model, request, &email).await
         });
-        let Some(GoogleReply {
+        let Some(ModelTurn {
             mut answer,
             spent,
             degraded,
@@ -65,8 +65,8 @@ impl Node<MailState> for LlmCall {
     }
 }
 
-/// What the model said, with what it took.
-struct GoogleReply {
+/// The model's answer, with its cost and why it was not usable as asked.
+struct ModelTurn {
     answer: Answer,
     spent: Spent,
     degraded: Option<String>,
@@ -108,7 +108,7 @@ impl LlmCall {
         for kept in &state.messages {
             labels.add(&kept.labels);
         }
-        // Whatever the model says may be made of all it was shown.
+        // The model's output may contain anything from its input, so it gets all labels of the input.
         cx.note_read(&labels);
         let system = filled(
             &self.0.prompts.respond,
@@ -133,20 +133,20 @@ impl LlmCall {
         Ok((request, labels))
     }
 
-    /// One answer; where it calls nothing, one nudge, in a form that small models can fill in.
+    /// Asks the model once. If it calls no tool, asks once more for a structured answer that small models can fill in.
     async fn turn(
         &self,
         asker: &Asker<'_>,
         model: &dyn Model,
         request: Request,
         email: &Email,
-    ) -> Result<Option<GoogleReply>, NodeError> {
+    ) -> Result<Option<ModelTurn>, NodeError> {
         let Some(reply) = asker.ask(model, &request).await? else {
             return Ok(None);
         };
         let spent = Spent::on(&reply);
         if !reply.answer.tool_calls.is_empty() {
-            return Ok(Some(GoogleReply {
+            return Ok(Some(ModelTurn {
                 answer: reply.answer,
                 spent,
                 degraded: None,
@@ -174,11 +174,11 @@ impl LlmCall {
         };
         let spent = replies.iter().map(Spent::on).fold(spent, Spent::plus);
         let mut answer = reply.answer;
-        // Without words there is nothing to send or to ask, so the person is asked what to do.
+        // Without text there is nothing to send or to ask. The interrupt handler then asks the person what to do.
         answer
             .tool_calls
             .extend(value.into_call(email).filter(|_| degraded.is_none()));
-        Ok(Some(GoogleReply {
+        Ok(Some(ModelTurn {
             answer,
             spent,
             degraded: Some("the model called no tool by itself".to_owned()),
@@ -187,7 +187,7 @@ impl LlmCall {
 }
 
 impl NextAct {
-    /// The call that code makes of it.
+    /// Converts the structured answer to a tool call; `None` if it lacks the text it needs.
     fn into_call(self, email: &Email) -> Option<ToolCall> {
         let is_empty = self.text.trim().is_empty();
         let (name, args) = match self.tool {
@@ -212,7 +212,7 @@ impl NextAct {
     }
 }
 
-/// Where the response agent goes after the model's turn.
+/// Routes to the interrupt handler, or to the end if the model is finished or a person declined to spend more.
 pub(super) fn after_llm_call(state: &MailState) -> &'static str {
     let is_stopped = state.ended == Some(Ended::Stopped);
     match is_stopped || says_done(&state.messages) {
@@ -221,13 +221,14 @@ pub(super) fn after_llm_call(state: &MailState) -> &'static str {
     }
 }
 
-/// Whether the model's last message says that nothing is left to do, and nothing of it is left to do.
+/// Returns whether `Done` is the only call of the model that has no result yet.
 fn says_done(messages: &[ChatMessage]) -> bool {
     let open = unanswered_calls(messages);
     !open.is_empty() && open.iter().all(|call| call.name == DONE)
 }
 
-/// Marks the mail as read when its work is done. The same function is a node of both graphs; what is marked is not marked again.
+/// Node that marks the email as read when the assistant has finished. Both graphs contain it; the second one does nothing if
+/// the first one marked the email.
 pub(super) struct MarkAsReadNode(pub(super) Arc<MailDeps>);
 
 impl Node<MailState> for MarkAsReadNode {
@@ -260,12 +261,12 @@ impl Node<MailState> for MarkAsReadNode {
     }
 }
 
-/// A mailbox that cannot be opened may be there later.
+/// A mailbox that cannot be opened may become available, so the error is retryable.
 pub(super) fn unreachable_mailbox(error: anyhow::Error) -> NodeError {
     NodeError::retryable(format!("{error:#}"))
 }
 
-/// Gives calls an id of our own where the model's cannot be one: records, keys and results go by it.
+/// Replaces call ids that are missing, malformed or duplicated: records, keys and results refer to them.
 fn name_calls(calls: &mut [ToolCall], messages: &[ChatMessage], cx: &NodeCx) {
     let earlier = messages.iter().flat_map(|kept| kept.message.tool_calls());
     let mut taken: BTreeSet<String> = earlier.map(|call| call.id.clone()).collect();

@@ -1,41 +1,43 @@
-//! What the assistant knows of one mail, under the names that its brief gave.
+//! State of the `email_assistant` graphs. The field names are part of its public input and output.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use superstep::State;
 use superstep_agent::{ChatMessage, Spent};
 
-/// The state of one mail: the conversation about it, the mail, and what it was taken for.
+/// State of one thread, which handles one email: the email, its classification and the conversation about it.
 #[derive(Clone, Debug, Default, State)]
 pub struct MailState {
-    /// The conversation of the response agent.
+    /// Conversation of the response agent with the model, without the system prompt.
     #[state(messages)]
     pub messages: Vec<ChatMessage>,
-    /// The mail as it came: in Gmail's form or in that of a studio.
+    /// The email as the caller passed it, in Gmail's shape or in a studio's (see [`crate::parse_gmail`]).
     pub email_input: Json,
-    /// What triage took it for.
+    /// Result of triage; `None` before the triage router has run.
     pub classification_decision: Option<Classification>,
-    /// Where it came from, and so where answers go out: a path, `gmail:ACCOUNT`, `imap://USER@HOST`; empty for a local outbox.
+    /// Mailbox that the email came from and that sends the reply: a path, `gmail:ACCOUNT` or `imap://USER@HOST`. Empty for the
+    /// local outbox.
     pub source: String,
-    /// The model that was chosen at the start; empty for the program's own.
+    /// Model chosen when the thread started; empty to use the program's default.
     pub model_name: String,
-    /// Why it was taken for that, in the model's words.
+    /// The model's reason for the classification, in its own words.
     pub reasoning: String,
-    /// Set if the model could not give triage its form, and the mail is shown to be on the safe side.
+    /// Why the model's output was not usable as asked, so that triage chose `notify` or the response agent asked the model
+    /// again. `None` if it was usable.
     pub degraded: Option<String>,
-    /// How it ended: none while it goes on.
+    /// How the work on the email ended; `None` while it is in progress.
     pub ended: Option<Ended>,
-    /// Set in a copy that is there for another wording only: it asks nobody, does nothing, and ends with its draft.
+    /// Set in a fork that only writes another draft: it asks about no tool call, runs none and ends with its draft.
     pub redraft: Option<Redraft>,
-    /// Whether it was marked as read in its mailbox.
+    /// Whether the assistant marked the email as read in its mailbox.
     pub marked_as_read: bool,
-    /// What was sent and scheduled.
+    /// Emails sent and meetings scheduled, in order.
     #[state(append)]
     pub done: Vec<DoneAction>,
-    /// What was learned from the person.
+    /// Memory changes made from the person's answers, in order.
     #[state(append)]
     pub learned: Vec<Learned>,
-    /// What the model took.
+    /// Model calls, tokens and cost so far.
     #[state(reduce = Spent::plus)]
     pub spent: Spent,
 }
@@ -54,7 +56,7 @@ pub enum Classification {
 }
 
 impl Classification {
-    /// The word on the wire.
+    /// Returns the serialized form.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ignore => "ignore",
@@ -64,52 +66,52 @@ impl Classification {
     }
 }
 
-/// How the work on a mail ended.
+/// How the work on an email ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ended {
-    /// Nothing is left to do.
+    /// The assistant finished.
     Done,
-    /// A person said to leave it.
+    /// Triage classified the email as `ignore`, or a person chose to leave it.
     Ignored,
-    /// A person did not want to spend more.
+    /// A person declined to spend more.
     Stopped,
-    /// It was there for another wording only.
+    /// The fork wrote its draft (see [`MailState::redraft`]).
     Drafted,
 }
 
-/// How far a copy is that is there for another wording.
+/// Progress of a fork that only writes another draft.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Redraft {
-    /// The model is to be told this tone.
+    /// The interrupt handler has yet to pass this tone to the model.
     Wanted(String),
-    /// It was.
+    /// The interrupt handler passed the tone to the model; the next draft ends the fork.
     Told,
 }
 
-/// Something that was done in the world.
+/// An outside effect that a tool call had.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DoneAction {
-    /// By which tool.
+    /// Name of the tool.
     pub tool: String,
-    /// What the receiver knows it by: a Message-ID, or the id of an event.
+    /// Id that the receiver uses: a `Message-ID` without angle brackets, or the id of an event.
     pub receipt: String,
 }
 
-/// A line of memory that changed.
+/// A change of one memory list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Learned {
-    /// Which memory: `triage_preferences`, `response_preferences` or `cal_preferences`.
+    /// Name of the list: `triage_preferences`, `response_preferences` or `cal_preferences`.
     pub memory: String,
-    /// What came and went, a line each, beginning with `+ ` or `- `.
+    /// Added and removed lines, each starting with `+ ` or `- `.
     pub diff: Vec<String>,
 }
 
-/// What a run begins with.
+/// Input of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StateInput {
-    /// The mail.
+    /// The email, in a shape that [`crate::parse_gmail`] reads.
     pub email_input: Json,
 }
 

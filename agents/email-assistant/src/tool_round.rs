@@ -1,4 +1,4 @@
-//! The calls of one message of the model: everybody is heard, then each call is made once, by its id.
+//! Handles the tool calls of one model message: the person answers all questions first, then each approved call runs.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ use super::tools::{
 };
 use super::triage::{Answer, AnswerKind, answer_schema, may};
 
-/// A call that is over.
+/// A finished call.
 pub(super) struct CallResult {
-    /// With the arguments that were agreed on.
+    /// The call with the approved arguments, which the person may have edited.
     pub(super) call: ToolCall,
     pub(super) decision: Decision,
     pub(super) message: ChatMessage,
@@ -34,14 +34,14 @@ impl CallResult {
     }
 }
 
-/// A call about which the person has been heard.
+/// A call that needs no further answer from the person.
 pub(super) enum AnsweredCall {
     Tool(Agreed),
-    /// A question, with what the person said.
+    /// A question of the model, with the person's answer.
     Question(ToolCall, Answer),
 }
 
-/// The calls of one message of the model.
+/// The tool calls of one model message.
 pub(super) struct ToolRound<'a> {
     pub(super) mail_tools: &'a Arc<MailTools>,
     pub(super) calls: Calls<'a>,
@@ -50,7 +50,8 @@ pub(super) struct ToolRound<'a> {
 }
 
 impl ToolRound<'_> {
-    /// Everything that needs the person, all at once; then, where it leaves the conversation, a second time.
+    /// Raises all interrupts of the message at once and waits for the answers. Calls that leave the conversation need a second
+    /// one. Returns the calls in the model's order, without `Done`.
     pub(super) async fn hear(&self, wanted: &[ToolCall]) -> Result<Vec<AnsweredCall>, NodeError> {
         let acts = wanted.iter().filter(|call| !is_talk(call));
         let questions = wanted.iter().filter(|call| call.name == QUESTION);
@@ -91,7 +92,7 @@ impl ToolRound<'_> {
         Ok((call.clone(), self.cx.interrupt(question).await?))
     }
 
-    /// A second word for what leaves the conversation, whatever the model and the first word said.
+    /// Asks for a second confirmation if the call leaves the conversation, even if the person has approved the call.
     async fn confirmed(&self, agreed: Agreed) -> Result<Agreed, NodeError> {
         let beyond = self.beyond(&agreed);
         if !agreed.is_made() || beyond.is_empty() {
@@ -144,7 +145,7 @@ impl ToolRound<'_> {
         beyond
     }
 
-    /// Makes what was agreed on, one after the other, in the order in which the model wants it.
+    /// Runs the approved calls one after the other, in the model's order.
     pub(super) async fn act(&self, heard: Vec<AnsweredCall>) -> Result<Vec<CallResult>, NodeError> {
         let mut came = Vec::new();
         for heard in heard {
@@ -189,12 +190,13 @@ impl ToolRound<'_> {
         }
     }
 
-    /// A mail is put where it can be sent from once, and where that is is recorded, before it is sent.
+    /// Prepares an email in the mailbox and records its id there before it is sent, so that a resumed thread sends the same
+    /// one.
     async fn plan(&self, call: &ToolCall) -> Result<(), NodeError> {
         let email = &self.mail_tools.email;
         let reply: Reply = serde_json::from_value(call.args.clone()).map_err(NodeError::fatal)?;
         let envelope = Envelope::of_reply(email, &reply);
-        // What was shown is what goes out: the mail under a waiting thread may not have become another.
+        // Send what the person saw: the email may have changed while the thread was waiting.
         let sealed = json!(envelope);
         let first = self.cx.step(format!("{}:envelope", call.id), || async {
             Ok(sealed.clone())
@@ -253,7 +255,7 @@ fn is_talk(call: &ToolCall) -> bool {
     matches!(call.name.as_str(), QUESTION | DONE)
 }
 
-/// The words of an answer, and below them the mail where it goes along.
+/// Returns the text of a reply, followed by the answered email if it is forwarded.
 fn words(reply: &Reply, email: &Email) -> String {
     if !reply.forward {
         return reply.response_text.clone();
@@ -269,7 +271,7 @@ fn words(reply: &Reply, email: &Email) -> String {
     )
 }
 
-/// Every text in some arguments.
+/// Returns every string in the arguments, at any depth.
 fn texts(args: &Json) -> Vec<&str> {
     match args {
         Json::String(text) => vec![text],

@@ -1,4 +1,4 @@
-//! The tools of the response agent, and what a model must say to have them called.
+//! Tools of the response agent, and the arguments that a model passes to them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,15 +18,15 @@ use super::email::{Email, address, format_gmail_markdown};
 use super::mailbox::{Mailbox, NotSent, Outgoing, Sent, SentStatus};
 use super::policy::{Envelope, listed, quoted};
 
-/// Sends an answer.
+/// Tool that sends a reply, after a person has approved it.
 pub const SEND_EMAIL: &str = "send_email_tool";
-/// Makes an appointment.
+/// Tool that creates a calendar event and invites people, after a person has approved it.
 pub const SCHEDULE_MEETING: &str = "schedule_meeting_tool";
-/// Looks what is on.
+/// Tool that reads the calendar.
 pub const CHECK_CALENDAR: &str = "check_calendar_tool";
-/// Asks the person.
+/// Pseudo tool with which the model asks the person a question.
 pub const QUESTION: &str = "Question";
-/// Says that nothing is left to do.
+/// Pseudo tool with which the model reports that it is finished.
 pub const DONE: &str = "Done";
 
 /// Answer the mail. It goes to who wrote it and to everybody who has a copy.
@@ -66,7 +66,7 @@ pub struct Meeting {
     /// Who invites.
     #[serde(default)]
     pub organizer_email: String,
-    /// The time zone; UTC unless said.
+    /// The time zone; UTC by default.
     #[serde(default)]
     pub timezone: String,
 }
@@ -93,14 +93,14 @@ pub struct Done {
     pub done: bool,
 }
 
-/// What a mail's tools work with. A call is planned when it was agreed on, before it is made.
+/// Tools for one email. Sending requires a plan, which the tool round adds after the person has approved the call.
 pub(super) struct MailTools {
     pub(super) email: Email,
     pub(super) mailbox: Arc<dyn Mailbox>,
     plans: Mutex<BTreeMap<String, PlannedMail>>,
 }
 
-/// A mail that was agreed on: as it goes out, and where it was put to be sent from.
+/// An approved email: its content, and the id under which the mailbox prepared it (a Gmail draft), if it did.
 #[derive(Clone, Debug)]
 pub(super) struct PlannedMail {
     pub(super) mail: Outgoing,
@@ -127,7 +127,7 @@ impl MailTools {
         plan.ok_or_else(|| ToolError::failed("the mail was not planned before it was sent"))
     }
 
-    /// Those that do something.
+    /// Returns the tools that code runs, without [`QUESTION`] and [`DONE`].
     pub(super) fn tools(self: &Arc<Self>) -> Result<Tools, NodeError> {
         let tools = [
             self.send_email(),
@@ -198,7 +198,7 @@ impl MailTools {
         }
     }
 
-    /// Describes a call to a person: what goes out, to whom, and the mail that it is about.
+    /// Describes a call to a person: what is sent, to whom, and the email that it is about.
     pub(super) fn describe(&self, tool: &str, args: &Json) -> String {
         let (what, about) = match tool {
             SEND_EMAIL => {
@@ -213,7 +213,7 @@ impl MailTools {
         format!("{what}\n\n{about}\n\n{mail}")
     }
 
-    /// The meeting as it will be made. Its times are those of the calendar, its attendees bare addresses.
+    /// Describes the meeting as it will be created: times in UTC, attendees as bare addresses.
     fn describe_meeting(&self, args: &Json) -> String {
         let meeting: Meeting = serde_json::from_value(args.clone()).unwrap_or_default();
         let moment = |text: &str| {
@@ -313,7 +313,7 @@ impl MailTools {
     }
 }
 
-/// As a model is told of all of them.
+/// Returns the specifications of all tools for the model, including [`QUESTION`] and [`DONE`].
 pub(super) fn specs(tools: &Tools) -> Vec<ToolSpec> {
     let mut specs = tools.specs();
     specs.push(ToolSpec {
@@ -342,7 +342,7 @@ fn scheduled(event: &Event) -> String {
     )
 }
 
-/// What the receiver knows a call by, from what its tool said.
+/// Returns the receiver's id of an effect from a tool's result, or `None` if the result reports no effect.
 pub(super) fn receipt(result: &str) -> Option<&str> {
     let rest = result
         .strip_prefix(SENT)

@@ -1,4 +1,4 @@
-//! Triage: what a mail is taken for, and the mails that a person only has to know of.
+//! Triage: classifies an email, and shows the ones that a person only has to know about.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub struct RouterSchema {
 }
 
 impl RouterSchema {
-    /// What a mail is taken for when the model gave nothing that can be read: a person looks.
+    /// Returns the classification for when the model's output cannot be parsed: `notify`, so that a person looks.
     pub fn otherwise() -> Self {
         Self {
             reasoning: "the model gave no answer that can be read".to_owned(),
@@ -40,7 +40,7 @@ impl RouterSchema {
     }
 }
 
-/// Classifies a mail with today's memory, outside of any thread: nothing is started, stored or sent.
+/// Classifies an email with the current memory, outside of any thread: starts, stores and sends nothing.
 pub async fn classify(
     email: &Email,
     deps: &archie_agent::AgentDeps,
@@ -53,7 +53,8 @@ pub async fn classify(
     Ok(answer.value)
 }
 
-/// What triage asks the model about a mail, cut to what fits; and what was cut.
+/// Builds the triage request, cut to the model's context size. Returns it with the labels of the memory it contains and
+/// descriptions of what was cut.
 pub(super) async fn router_request(
     email: &Email,
     prompts: &Prompts,
@@ -80,7 +81,7 @@ pub(super) async fn router_request(
     Ok((request, labels, cuts))
 }
 
-/// Cuts a request to what the model can read, and says what was cut.
+/// Cuts a request to the model's context size, and returns descriptions of what was cut.
 pub(super) async fn cut(
     request: &mut Request,
     model: &dyn Model,
@@ -90,7 +91,7 @@ pub(super) async fn cut(
     Ok(cuts.iter().map(ToString::to_string).collect())
 }
 
-/// Tells those who watch what was cut.
+/// Emits a live progress event that names what was cut; nothing if nothing was.
 pub(super) fn tell_cuts(cuts: &[String], cx: &NodeCx) -> Result<(), NodeError> {
     if cuts.is_empty() {
         return Ok(());
@@ -99,18 +100,18 @@ pub(super) fn tell_cuts(cuts: &[String], cx: &NodeCx) -> Result<(), NodeError> {
     cx.emit_live(AgentEvent::progress(text))
 }
 
-/// What everything that was made of a mail is labeled with.
+/// Returns the labels of everything derived from an email.
 pub(super) fn mail_labels() -> Labels {
     Labels::NONE.with(Label::UNTRUSTED).with(Label::PRIVATE)
 }
 
-/// The mail as the response agent is given it: data, said to be so.
+/// Returns the first message of the response agent: the email, with its labels.
 pub(super) fn respond_to(email: &Email) -> ChatMessage {
     let text = format!("Respond to the email: \n\n{}", format_gmail_markdown(email));
     ChatMessage::new(Message::user(text), mail_labels())
 }
 
-/// Reads the mail, asks the model what it is, and sends it on its way.
+/// Node that classifies the email and routes it to the response agent, to the person, or to the end.
 pub(super) struct TriageRouter(pub(super) Arc<MailDeps>);
 
 impl Node<MailState> for TriageRouter {
@@ -165,10 +166,10 @@ impl Node<MailState> for TriageRouter {
     }
 }
 
-/// Shows a mail to the person, who may leave it or say what to answer.
+/// Node that shows an email to the person, who may ignore it or say what to reply.
 pub(super) struct TriageInterruptHandler(pub(super) Arc<MailDeps>);
 
-/// An answer as inboxes give it.
+/// A person's answer to an interrupt, in the shape that inboxes send.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Answer {
     #[serde(rename = "type")]
@@ -186,7 +187,7 @@ pub(super) enum AnswerKind {
 }
 
 impl Answer {
-    /// What the person said.
+    /// Returns what the person wrote: text as it is, other JSON serialized, empty if nothing.
     pub(super) fn words(&self) -> String {
         match &self.args {
             Json::String(text) => text.clone(),
@@ -196,7 +197,7 @@ impl Answer {
     }
 }
 
-/// What a person may do with a question.
+/// Returns the `config` of an interrupt, which tells inboxes the answers that are allowed.
 pub(super) fn may(words: &[&str]) -> Json {
     json!({
         "allow_ignore": words.contains(&"ignore"),
@@ -206,7 +207,7 @@ pub(super) fn may(words: &[&str]) -> Json {
     })
 }
 
-/// The form of an answer.
+/// Returns the JSON Schema of an answer whose type is one of `words`.
 pub(super) fn answer_schema(words: &[&str]) -> Json {
     json!({
         "type": "object",
@@ -272,5 +273,5 @@ impl Node<MailState> for TriageInterruptHandler {
     }
 }
 
-/// Enough for a sentence and a word.
+/// Maximum length of the triage output: one sentence and one word.
 const ANSWER_TOKENS: u32 = 300;

@@ -1,4 +1,4 @@
-//! How a person uses the agent: interrupt by interrupt, and at the end what was done.
+//! Terminal interface of the agent: interrupts one by one, and a summary at the end.
 
 use archie_agent::{AgentUi, Exit, Output, state_of};
 use serde_json::{Value as Json, json};
@@ -8,7 +8,7 @@ use superstep::checkpoint::BoxFuture;
 use super::state::{Ended, MailState};
 use super::tools::SEND_EMAIL;
 
-/// Interrupt by interrupt, and at the end what was done.
+/// Shows interrupts one by one, and a summary at the end.
 #[derive(Debug)]
 pub(super) struct EmailUi;
 
@@ -54,7 +54,7 @@ impl AgentUi for EmailUi {
     }
 }
 
-/// What came of a mail, in lines.
+/// Returns the effects, the memory changes and the ending of a thread, one line each.
 fn summary(state: &MailState) -> Vec<String> {
     let mut lines = Vec::new();
     for deed in &state.done {
@@ -87,7 +87,7 @@ fn summary(state: &MailState) -> Vec<String> {
     }
     if state.marked_as_read {
         let id = state.email_input["id"].as_str().unwrap_or_default();
-        // Behind this is what tells apart mails of an mbox file that claim the same id.
+        // What follows `#` distinguishes emails of an mbox file that claim the same Message-ID.
         let id = id.split('#').next().unwrap_or_default();
         lines.push(format!("marked read {id}"));
     }

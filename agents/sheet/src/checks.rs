@@ -1,4 +1,4 @@
-//! What is checked of a result before a person is asked: running without an error is not being right.
+//! Checks of a result before a person reviews it: code that runs without an error can still be wrong.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use super::book::diff::Diff;
 use super::book::layout::{Layout, Type};
 use super::book::{Book, Content, Place, Sheet};
 
-/// One thing that was checked.
+/// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// What.
+    /// What was checked, as a statement that should hold.
     pub name: String,
-    /// Whether it holds.
+    /// Whether the statement holds.
     pub ok: bool,
-    /// What was found.
+    /// Details of what was found, as text for the person.
     pub found: String,
 }
 
-/// Checks a change set against the workbook it was made for.
+/// Checks a change set against the input workbook.
 pub fn check(input: &Book, diff: &Diff) -> Vec<Check> {
     vec![
         formulas_kept(diff),
@@ -93,7 +93,7 @@ fn cells_in(sheet: &Sheet, row: u32) -> usize {
     values.count() + sheet.formulas.range(row).count()
 }
 
-/// A total in the result that equals the sum of a column with its subtotals in it counts everything twice.
+/// Finds totals in the result that count everything twice: they equal the sum of a column including its subtotal rows.
 fn totals(input: &Book, diff: &Diff) -> Check {
     let mut doubled = Vec::new();
     for sheet in &input.sheets {
@@ -130,7 +130,7 @@ fn totals(input: &Book, diff: &Diff) -> Check {
     )
 }
 
-/// The sum of a column with and without its rows of subtotals; none if there are no such rows.
+/// Returns the sum of a column with and without its subtotal rows, or `None` if the sheet has no such rows.
 pub fn sums(sheet: &Sheet, layout: &Layout, column: u32) -> Option<(f64, f64)> {
     let rows = subtotal_rows(sheet, layout);
     if rows.is_empty() {
@@ -159,7 +159,7 @@ pub fn sums(sheet: &Sheet, layout: &Layout, column: u32) -> Option<(f64, f64)> {
     Some((with, without))
 }
 
-/// The rows that say that they are sums of others.
+/// Returns the rows that are labelled as totals or subtotals, in ascending order.
 pub fn subtotal_rows(sheet: &Sheet, layout: &Layout) -> Vec<u32> {
     let from = Place {
         row: layout.first_row,
@@ -202,7 +202,7 @@ fn first_of(some: &[String]) -> String {
     }
 }
 
-/// How rows of sums begin, in the languages that we know.
+/// Prefixes of labels that mark total rows, in German and English.
 const TOTALS: &[&str] = &[
     "summe",
     "zwischensumme",

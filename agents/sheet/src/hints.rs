@@ -1,6 +1,6 @@
-//! Examples of code for what goes wrong most often, looked up by the words of the fault.
+//! Code hints for the most common errors, looked up by words in the error message.
 
-/// What helps against a fault, if we know.
+/// Returns a hint for an error message, if there is one. The first entry whose words all occur in it wins.
 pub(super) fn hint(fault: &str) -> Option<&'static str> {
     let found = HINTS
         .iter()

@@ -1,7 +1,12 @@
-//! `sheet`: an analyst who works on a workbook, step by step, and shows what changed before anything is saved.
+//! `sheet`: an agent that analyses a workbook step by step, and shows every change before it saves anything.
 //!
-//! The planner decides, a tool acts in a sandbox, an informer looks things up if there is one. In the end a person sees the change
-//! set, cell by cell, and says what of it is saved.
+//! The planner decides, a tool acts in a sandbox, and an informer, if there is one, looks things up. At the end a person
+//! reviews the change set cell by cell and decides which changes to save.
+//!
+//! The agent never writes to the person's file, and never runs the model's code outside a sandbox unless the person opts out.
+//!
+//! In reading order: [`graph`], [`state::GraphState`], [`service`] (starts an analysis), [`book`] (reads and patches workbooks),
+//! [`sandbox`], [`changes`] (what a person reviews), [`recipe`] (replays a run).
 
 pub mod book;
 pub mod changes;
@@ -34,28 +39,28 @@ use snapshots::SnapshotStore;
 use state::{GraphState, Stopped};
 use tools::{Sandboxes, ToolDeps};
 
-/// The name of its graph.
+/// Name of the graph and of the agent.
 pub const NAME: &str = "sheet";
-/// The node that plans.
+/// Node that asks the planner's model what to do next.
 pub const PLANNER_NODE: &str = "planner_node";
-/// The node that acts.
+/// Node that runs the tools that the planner calls.
 pub const TOOL_NODE: &str = "tool_node";
-/// The node that looks things up.
+/// Node that looks up data in the sheets.
 pub const INFORMER_NODE: &str = "informer_node";
-/// The node that shows what changed.
+/// Node that checks the change set and interrupts for the person's verdict.
 pub const CHANGE_SET_NODE: &str = "change_set_node";
 
-/// What it is for, in a line.
+/// One-line description, as the list of agents shows it.
 pub const DESCRIPTION: &str = "an analyst who works on a workbook and shows every changed cell";
 
-/// Builds the agent.
+/// Builds the agent. It stores snapshots of workbooks below the host's data folder.
 pub fn agent(deps: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
     let snapshots = SnapshotStore::under(&deps.data_folder);
     let agent = Agent::new(graph(deps)?, DESCRIPTION, ui::SheetUi { snapshots });
     Ok(Arc::new(agent))
 }
 
-/// Builds the graph, with the sandboxes of this machine.
+/// Builds the graph with the sandboxes of this machine. Does not need a Python yet; the first tool that runs code does.
 pub fn graph(deps: &AgentDeps) -> anyhow::Result<Graph<GraphState>> {
     let tool_deps = ToolDeps {
         sandboxes: Arc::new(sandboxes()),
@@ -69,7 +74,7 @@ fn sandboxes() -> Sandboxes {
     Sandboxes::with_python(python.map(Into::into))
 }
 
-/// Whether code can be run here, and what is missing if not. Says what is there.
+/// Checks whether code can run in the sandbox on this machine. Returns a description of what is installed, or what is missing.
 pub fn ready() -> Result<String, SandboxError> {
     let sandboxes = sandboxes();
     let python = sandboxes.find_python()?;
@@ -84,7 +89,7 @@ pub fn ready() -> Result<String, SandboxError> {
     ))
 }
 
-/// Builds the graph, with what runs tools.
+/// Builds the graph with the given sandboxes and snapshot store.
 pub fn graph_with(deps: &AgentDeps, tool_deps: ToolDeps) -> anyhow::Result<Graph<GraphState>> {
     let prompts = Prompts::of(NAME, deps)?;
     let asking = ModelDeps {
@@ -126,7 +131,7 @@ fn wired(asking: ModelDeps, tool_deps: ToolDeps) -> Result<Graph<GraphState>, Bu
             },
         )
         .edge(TOOL_NODE, PLANNER_NODE)
-        // It tries again by itself until it has found something, or often enough.
+        // The informer repeats itself until a lookup succeeds or it has used up its tries.
         .route(
             INFORMER_NODE,
             &[INFORMER_NODE, PLANNER_NODE],
@@ -151,3 +156,8 @@ fn has_changed(state: &GraphState) -> bool {
         !state.workbook.baseline.is_empty() && state.workbook.snapshot != state.workbook.baseline;
     is_other && state.stopped != Some(Stopped::Budget)
 }
+
+/// Compiles the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

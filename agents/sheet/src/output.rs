@@ -1,4 +1,4 @@
-//! The files of a result: the workbook, the recipe, the report, the changes, the pictures.
+//! Result files: workbook, recipe, report, list of changes and pictures.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,25 +16,25 @@ use super::review::{self, Review};
 use super::snapshots::{SnapshotError, SnapshotStore};
 use super::state::{GraphState, Stopped};
 
-/// What went wrong with the files of a result.
+/// Why the result files could not be created or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutputError {
-    /// What is kept.
+    /// A stored workbook or file could not be read.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
-    /// What the person said.
+    /// The person's verdict does not fit the change set.
     #[error(transparent)]
     Verdict(#[from] BadVerdict),
-    /// A step that was never made.
+    /// The requested step does not exist.
     #[error("there is no step {step}; there are {steps}")]
     NoStep {
-        /// Which.
+        /// The requested step.
         step: u32,
-        /// How many there are.
+        /// Number of steps in the thread.
         steps: u32,
     },
-    /// A file, or the folder of the results.
+    /// A result file or its folder could not be written.
     #[error("the results cannot be written")]
     Write(#[from] FolderError),
 }
@@ -45,7 +45,7 @@ impl From<super::book::BookError> for OutputError {
     }
 }
 
-/// Every file of a result, by name: the same each time.
+/// Creates all result files, by name. The same state always gives the same files.
 pub fn files(
     snapshots: &SnapshotStore,
     thread: &ThreadId,
@@ -87,8 +87,8 @@ pub fn files(
     Ok(files)
 }
 
-/// Writes them into their folder, each whole or not at all. A link in the place of the folder is refused, one in the place of a file
-/// is replaced.
+/// Writes the files into the output folder, each atomically, and returns their paths. Refuses a link in place of the folder,
+/// and replaces a link in place of a file.
 pub fn write(
     files: &BTreeMap<String, Vec<u8>>,
     output: &Path,
@@ -103,7 +103,7 @@ pub fn write(
     Ok(written)
 }
 
-/// The workbook as of a step, in the person's own package; nought is the input.
+/// Returns the workbook as of a step, as changes applied to the person's original file. Step 0 is the input.
 pub fn at_step(
     snapshots: &SnapshotStore,
     thread: &ThreadId,
@@ -124,7 +124,7 @@ pub fn at_step(
         }
         _ => return Ok(snapshots.book(thread, &state.problem.workbook.hash)?),
     }
-    // Before the first run of code the workbook was the input itself.
+    // Before code first ran, the workbook was the input itself.
     if then.workbook.snapshot == state.problem.workbook.hash {
         return Ok(snapshots.book(thread, &state.problem.workbook.hash)?);
     }
@@ -162,7 +162,7 @@ fn report(state: &GraphState, review: &Review, kept: &Diff, verdict: &Verdict) -
         state.step
     ));
     if !state.answer.is_empty() {
-        // As a quotation: an answer must not look like the checks that follow it.
+        // As a quotation, so that an answer cannot imitate the checks below it.
         let answer = markdown::quoted(&markdown::sanitize(&state.answer));
         text.push_str(&format!("## Answer\n\n{answer}\n"));
     }
@@ -233,7 +233,7 @@ fn check_line(check: &Check) -> String {
     )
 }
 
-/// What the calls of models took, in a line.
+/// Returns the total usage of the model calls in one line.
 pub fn spent(state: &GraphState) -> String {
     let mut usage = superstep_llm::Usage::default();
     let mut cost = superstep_llm::Cost::NanoDollars(0);
@@ -249,6 +249,6 @@ pub fn spent(state: &GraphState) -> String {
     )
 }
 
-/// The name of the result.
+/// File name of the resulting workbook.
 pub const WORKBOOK: &str = "workbook_new.xlsx";
 const REPORTED_MAX: usize = 100;

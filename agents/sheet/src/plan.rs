@@ -1,27 +1,27 @@
-//! What the planner wants, read from its last message: calls of tools, or the text format, or nonsense.
+//! Parses the planner's last message into its next action: tool calls, the text format, or neither.
 
 use serde_json::{Value as Json, json};
 use superstep_llm::{Message, ToolCall};
 
 use super::tools::{INFORMER, PYTHON, SELECTOR};
 
-/// What the planner wants.
+/// The planner's next action.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Plan {
-    /// Tools to be run, in this order.
+    /// Run these tools, in this order.
     Act(Vec<ToolCall>),
-    /// The informer is to look something up.
+    /// Have the informer look something up.
     Ask(ToolCall),
-    /// It is done, and this is its answer.
+    /// End the analysis with this answer, which may be empty.
     Finish(String),
-    /// It only thinks.
+    /// No action; the message is only reasoning.
     Think,
-    /// It tried to say something, and this is what is wrong with it.
+    /// An action that cannot be parsed, with the reason.
     Malformed(String),
 }
 
 impl Plan {
-    /// In a few words.
+    /// Returns a short description for progress messages.
     pub fn says(&self) -> String {
         match self {
             Self::Act(calls) => {
@@ -36,7 +36,7 @@ impl Plan {
     }
 }
 
-/// Reads a planner's message. `step` names the call where the message does not.
+/// Parses a planner's message. The text format has no call ids, so the id of its call is made from `step`.
 pub fn read(message: &Message, step: u32) -> Plan {
     let calls = message.tool_calls();
     if let Some(asked) = calls.iter().find(|call| call.name == INFORMER) {
@@ -48,13 +48,16 @@ pub fn read(message: &Message, step: u32) -> Plan {
     read_text(&message.text(), step)
 }
 
+/// Parses the text format:
+///
 /// ```text
 /// Think: the products are in column A
 /// Action: PythonInterpreter
 /// Action Input: print(table("Sales"))
 /// ```
 ///
-/// or, at the end, a line that is `JournalEntry` or `Finish: the answer`. Such a line inside of code ends nothing, for there is an action.
+/// At the end of the analysis the planner writes a line that is `Done` or `Finish: the answer` instead. Such a line inside code
+/// does not end the analysis, because a message with an action never ends it.
 fn read_text(text: &str, step: u32) -> Plan {
     let lines: Vec<&str> = text.lines().collect();
     let action = lines
@@ -104,7 +107,7 @@ fn read_text(text: &str, step: u32) -> Plan {
     }
 }
 
-/// What follows a label at the beginning of a line.
+/// Returns the rest of a line that starts with the label `name:`, ignoring asterisks around it.
 fn label<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let rest = line
         .trim_start()
@@ -114,7 +117,8 @@ fn label<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     Some(rest.trim_start_matches('*').trim())
 }
 
-/// The line that ends it: exactly `JournalEntry` or `Finish`, or `Finish:` with an answer, which may go on below.
+/// Returns the answer if a line ends the analysis: exactly `Done` or `Finish`, or `Done:` or `Finish:` with an answer, which
+/// may continue on the lines below.
 fn finish(lines: &[&str]) -> Option<String> {
     let at = lines.iter().position(|line| {
         let line = line.trim();
@@ -130,7 +134,7 @@ fn finish(lines: &[&str]) -> Option<String> {
     Some(format!("{first}\n{rest}").trim().to_owned())
 }
 
-/// Without the fence that models like to put around code.
+/// Removes the code fence that models often put around code.
 fn unfenced(text: &str) -> String {
     let text = text.trim_matches('\n');
     let Some(open) = text.trim_start().strip_prefix("```") else {
@@ -144,7 +148,7 @@ fn unfenced(text: &str) -> String {
     body.trim_end().to_owned()
 }
 
-/// The arguments of a tool, from text. JSON is taken for what it is.
+/// Converts the text input of a tool into its arguments. A JSON object is used as it is.
 fn arguments(name: &str, input: &str) -> Json {
     if let Ok(Json::Object(arguments)) = serde_json::from_str(input) {
         return Json::Object(arguments);

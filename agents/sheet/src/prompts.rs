@@ -1,10 +1,10 @@
-//! The prompts.
+//! Prompts of the agent.
 
 use archie_agent::prompts::{PromptFiles, filled};
 
 use super::state::{Actions, GraphState};
 
-/// The texts with their `{{placeholders}}`.
+/// Prompt texts with their `{{placeholders}}`.
 #[derive(Debug, Clone)]
 pub struct Prompts {
     planner: String,

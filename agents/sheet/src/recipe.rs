@@ -1,8 +1,8 @@
-//! Recipes: an approved run that is played again on another file, without a model.
+//! Recipes: approved runs that can be replayed on another file, without a model.
 //!
-//! `code.py` is one: the code of every step that changed something, readable and runnable in that order, and above it in comments
-//! what the workbook looked like and which of its figures must agree. If the next file looks different, a person is asked; if the
-//! figures no longer agree, the result says so.
+//! A recipe is the `code.py` of a run. It contains the code of every step that changed the workbook or made a picture, in
+//! runnable order. Comments at the top record the layout of the workbook and which figures must agree. If the next file has
+//! another layout, a person is asked; if the figures no longer agree, the result says so.
 
 use std::collections::BTreeMap;
 
@@ -15,45 +15,45 @@ use super::checks::{Check, subtotal_rows};
 use super::state::GraphState;
 use super::tools::PYTHON;
 
-/// A run to be played again.
+/// A run that can be replayed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recipe {
-    /// What it does, in the words of whoever asked for it.
+    /// Instruction of the original run, in the person's words.
     pub instruction: String,
-    /// Whether a person has accepted what it did.
+    /// Whether at least one change of the run was kept, so that a person has approved it.
     pub approved: bool,
-    /// The columns of each sheet that it was made for; empty if it finds its columns itself.
+    /// Column names by sheet that the recipe expects; empty if its code finds the columns itself.
     #[serde(default)]
     pub headers: BTreeMap<String, Vec<String>>,
-    /// The figures that agreed.
+    /// Figures of the result that agreed with the input of the original run.
     #[serde(default)]
     pub agrees: Vec<Agreement>,
-    /// The code, step by step. In a file it stands below the rest.
+    /// Code of each step, in order. In a file, the steps follow the header comments.
     #[serde(default)]
     pub steps: Vec<String>,
 }
 
-/// A column of the result that came to the same as something in the input.
+/// A column of the result whose sum agreed with a figure of the input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agreement {
-    /// The sheet of the result.
+    /// Name of the sheet in the result.
     pub sheet: String,
-    /// Its column.
+    /// Column of that sheet; its sum is compared.
     pub column: String,
-    /// The sheet of the input.
+    /// Name of the sheet in the input.
     pub input: String,
-    /// Its column, whose sum it is; none if it is the number of its rows.
+    /// Column of the input sheet with the same sum; `None` if the figure is the number of its rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sum_of: Option<String>,
 }
 
-/// A file that is not a recipe.
+/// Error for a file that is not a valid recipe.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("this is not a recipe: {0}; a recipe is the `code.py` that `archie sheet` writes")]
 pub struct NoRecipe(String);
 
 impl Recipe {
-    /// From a run.
+    /// Creates the recipe of a run. `kept` are the changes that the person accepted.
     pub fn of(state: &GraphState, input: &Book, result: &Book, kept: &Diff) -> Self {
         let mut before = state.workbook.baseline.as_str();
         let mut steps = Vec::new();
@@ -80,7 +80,7 @@ impl Recipe {
         }
     }
 
-    /// As a file.
+    /// Returns the recipe as the text of a `code.py` file.
     pub fn written(&self) -> String {
         let mut text = format!("{MARK}\n");
         let above = Self {
@@ -97,7 +97,7 @@ impl Recipe {
         text
     }
 
-    /// From a file.
+    /// Parses a `code.py` file. Fails if its first line, its header or its steps are missing.
     pub fn read(text: &str) -> Result<Self, NoRecipe> {
         let mut lines = text.lines();
         if lines.next().map(str::trim) != Some(MARK) {
@@ -124,7 +124,7 @@ impl Recipe {
         }
     }
 
-    /// How a workbook differs from the one that this was made for.
+    /// Returns the differences between a workbook's layout and the one that the recipe expects, as text for the person.
     pub fn differences(&self, book: &Book) -> Vec<String> {
         let mut found = Vec::new();
         for (name, columns) in &self.headers {
@@ -153,7 +153,7 @@ impl Recipe {
         found
     }
 
-    /// Whether the figures that agreed still do.
+    /// Checks whether the figures that agreed in the original run still do.
     pub fn check(&self, input: &Book, result: &Book) -> Vec<Check> {
         self.agrees
             .iter()
@@ -189,7 +189,7 @@ impl Agreement {
     }
 }
 
-/// The columns of new sheets that come to the same as a column of the input, or to the number of its rows.
+/// Finds the columns of new sheets whose sum equals that of an input column, or the number of rows of an input sheet.
 fn agreements(input: &Book, result: &Book, added: &[String]) -> Vec<Agreement> {
     let sources: Vec<_> = input
         .sheets
@@ -224,10 +224,10 @@ fn agreements(input: &Book, result: &Book, added: &[String]) -> Vec<Agreement> {
     found
 }
 
-/// What a sheet comes to, without rows that are sums themselves.
+/// Totals of a sheet, without its subtotal rows.
 struct Figures {
     rows: f64,
-    /// Each column of numbers, and its sum.
+    /// Sum of each numeric column, by column name.
     sums: Vec<(String, f64)>,
 }
 
@@ -277,7 +277,8 @@ fn close(one: f64, other: f64) -> bool {
     (one - other).abs() < 0.005
 }
 
-/// The recipe for German lists of open posts, which finds its columns itself. `as_of` is the day that days are counted to.
+/// Returns the built-in recipe for German lists of open items, which finds its columns itself. `as_of` is the date on which the
+/// age of an item is computed.
 pub fn open_posts(as_of: &str) -> Recipe {
     Recipe {
         instruction: "Analyse the open posts: sums, ageing, the ten largest, duplicates".to_owned(),

@@ -1,4 +1,4 @@
-//! What is shown to the person in the end: the change set with its checks.
+//! The change set with its checks, as a person reviews it.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use super::checks::{self, Check};
 use super::snapshots::{SnapshotError, SnapshotStore};
 use super::state::{GraphState, Stopped};
 
-/// A result to look at.
+/// A change set to review.
 #[derive(Debug, Clone)]
 pub struct Review {
-    /// What changed.
+    /// Changed cells, relative to the baseline.
     pub diff: Diff,
-    /// What was checked.
+    /// Results of the checks, including those of a recipe.
     pub checks: Vec<Check>,
-    /// Whether all sheets but those in the change set are as they were.
+    /// Why the analysis ended, if it has.
     stopped: Option<Stopped>,
 }
 
-/// What a thread has made of its workbook.
+/// Computes the review of a thread's current workbook. The review is empty if no code has run yet.
 pub fn of(
     snapshots: &SnapshotStore,
     thread: &ThreadId,
@@ -49,7 +49,7 @@ pub fn of(
     Ok(review)
 }
 
-/// Which line of which step wrote which cell last.
+/// Step and line of code that last wrote each cell, by sheet and cell.
 type LastWriters = BTreeMap<(String, Place), (u32, u32)>;
 
 fn written(
@@ -61,7 +61,7 @@ fn written(
     for done in state.journal.iter().filter(|done| done.ok) {
         let Some(name) = &done.lines else { continue };
         let bytes = snapshots.file(thread, name)?;
-        // It was written by us, from what we had read; what cannot be read tells of no line.
+        // We wrote this file ourselves from validated data. If it cannot be parsed, the cells just have no line.
         let lines: Vec<(String, u32, u32, u32)> =
             serde_json::from_slice(&bytes).unwrap_or_default();
         for (sheet, row, column, line) in lines {
@@ -72,24 +72,24 @@ fn written(
 }
 
 impl Review {
-    /// Whether every check holds.
+    /// Returns whether every check passed.
     pub fn is_well(&self) -> bool {
         self.checks.iter().all(|check| check.ok)
     }
 
-    /// What the planner is told if one does not.
+    /// Returns the message that tells the planner which checks failed.
     pub fn complaint(&self) -> String {
         let failed = self.checks.iter().filter(|check| !check.ok);
         let failed: Vec<_> = failed
             .map(|check| format!("- {}: {}", check.name, check.found))
             .collect();
         format!(
-            "Your result was checked, and this does not hold:\n{}\nMend it. If it is meant to be so, finish again and say why.",
+            "Your result was checked, and this does not hold:\n{}\nFix it. If it is meant to be so, finish again and say why.",
             failed.join("\n")
         )
     }
 
-    /// In a line: `Counts!A1:B5 added (10 cells); other sheets unchanged`.
+    /// Returns a one-line summary, such as `Counts!A1:B5 added (10 cells); other sheets unchanged`.
     pub fn summary(&self) -> String {
         let ranges = ranges(&self.diff);
         let shown: Vec<_> = ranges
@@ -107,7 +107,8 @@ impl Review {
         }
     }
 
-    /// What the person is asked, with every cell that changes: what is saved is what this holds.
+    /// Returns the payload of the interrupt. It lists every changed cell, so that the person sees everything that will be
+    /// saved.
     pub fn request(&self) -> Json {
         let ranges = ranges(&self.diff);
         json!({
@@ -122,7 +123,7 @@ impl Review {
         })
     }
 
-    /// Every cell, for a file.
+    /// Returns one line per changed cell, for a file.
     pub fn lines(&self) -> Vec<String> {
         self.diff.changes.iter().map(line).collect()
     }

@@ -1,4 +1,4 @@
-//! The analysis service: makes a state of what was asked for, and runs the graph on it.
+//! Starts analyses: turns a request into the initial state, and runs the graph on it.
 
 use std::path::Path;
 
@@ -17,43 +17,43 @@ use super::state::{
 };
 use super::tools;
 
-/// What is asked for.
+/// Request for an analysis.
 #[derive(Debug, Clone)]
 pub struct AnalysisRequest {
-    /// In the person's words.
+    /// What to do, in the person's words.
     pub instruction: String,
-    /// What else there is to know.
+    /// Additional background for the planner; may be empty.
     pub context: String,
-    /// Where the results go.
+    /// Folder for the result files.
     pub output_dir: String,
-    /// The model that plans.
+    /// Name of the planner's model.
     pub model: String,
-    /// How it says what to do.
+    /// How the planner states its next action.
     pub actions: Actions,
-    /// Who looks things up, if anybody is to.
+    /// Informer settings; `None` for a run without an informer.
     pub informer: Option<InformerSpec>,
-    /// How often the planner is asked.
+    /// Maximum number of planner steps.
     pub max_steps: u32,
-    /// Where code runs.
+    /// Kind of sandbox.
     pub sandbox: Kind,
-    /// What code may take.
+    /// Resource limits of one run of code.
     pub limits: Limits,
-    /// What is played again, without a model.
+    /// Recipe to replay instead of asking a model.
     pub recipe: Option<Recipe>,
 }
 
-/// A workbook that was read and is kept.
+/// A workbook that was read and stored.
 #[derive(Debug, Clone)]
 pub struct OpenedWorkbook {
-    /// What it is known by.
+    /// Path and snapshot id of the workbook.
     pub handle: WorkbookHandle,
-    /// A line for each sheet.
+    /// One summary line per sheet.
     pub sheets: Vec<String>,
-    /// What the person should know of it.
+    /// Findings that the person should know about, such as macros.
     pub seen: WorkbookNotes,
 }
 
-/// Reads a workbook and keeps a copy of it. The file itself is never written.
+/// Reads a workbook and stores a copy of it. Never writes to the file itself.
 pub fn open(
     path: &Path,
     snapshots: &SnapshotStore,
@@ -63,7 +63,7 @@ pub fn open(
     open_bytes(&path.display().to_string(), &bytes, snapshots, thread)
 }
 
-/// Keeps a workbook that is known under this name.
+/// Checks and stores a workbook that is already in memory. `name` is recorded as its path.
 pub fn open_bytes(
     name: &str,
     bytes: &[u8],
@@ -84,7 +84,7 @@ pub fn open_bytes(
     })
 }
 
-/// The state that an analysis begins with.
+/// Returns the update that starts an analysis.
 pub fn initial_state(
     order: &AnalysisRequest,
     opened: &OpenedWorkbook,
@@ -121,7 +121,7 @@ pub fn initial_state(
         .workbook(workbook)
 }
 
-/// Runs an analysis until it ends or asks.
+/// Starts an analysis, or recovers one that was already started, and runs it until it ends or interrupts.
 pub async fn run_analysis(
     thread: &Thread<GraphState>,
     order: &AnalysisRequest,

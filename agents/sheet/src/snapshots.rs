@@ -1,8 +1,9 @@
-//! Where workbooks are kept between steps: a folder for each thread, files named by what is in them.
+//! Stores workbooks between steps: one folder per thread, with files named after their content.
 //!
-//! The state holds ids. A file is whole or not there: it is written beside its place and moved, before the step that names it is
-//! recorded. Written again after a crash, it is the same file. Every file is checked when it is read: a name says what is in its
-//! file, and the id of a workbook, which leaves out what a program notes of itself, has a checksum of the whole file with it.
+//! The state holds only ids. A file is written atomically, before the step that refers to it is recorded, so it is either
+//! complete or absent. Writing it again after a crash gives the same file. Every read verifies the content: the name of a file
+//! is a checksum of its content. The id of a workbook ignores metadata that programs add when they save (`docProps`), so a
+//! separate checksum covers the whole file.
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -15,49 +16,49 @@ use superstep::ThreadId;
 
 use super::book::{Book, BookError, read, snapshot_id};
 
-/// The folders of all threads.
+/// Store for the snapshots of all threads.
 #[derive(Debug, Clone)]
 pub struct SnapshotStore {
     folder: PathBuf,
-    /// Workbooks that were read lately, for reading a large one takes seconds. What an id names never changes.
+    /// Recently read workbooks, because parsing a large one takes seconds. The content behind an id never changes.
     read: Arc<Mutex<RecentBooks>>,
 }
 
-/// Ids and what they name, the oldest first.
+/// Workbooks by id, oldest first.
 type RecentBooks = VecDeque<(String, Arc<Book>)>;
 
-/// What went wrong with a file that is kept.
+/// Why a stored file could not be written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// Files.
+    /// Reading or writing a file failed.
     #[error("`{path}` cannot be kept or read", path = path.display())]
     Io {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error from the operating system.
         #[source]
         source: std::io::Error,
     },
-    /// Files that are not what was written.
+    /// The content of a file does not match its checksum.
     #[error(
         "`{path}` is damaged: it is not what was written there; restore it from a backup (`archie backup` keeps workbooks beside its file), or run the instruction again with the original workbook",
         path = path.display()
     )]
     Damaged {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// It is no workbook.
+    /// The file is not a valid workbook.
     #[error(transparent)]
     Book(#[from] BookError),
-    /// What the person named is not a file, or is too large.
+    /// The path that the person named is not a regular file, or the file is too large.
     #[error(transparent)]
     Folder(#[from] FolderError),
 }
 
 impl SnapshotStore {
-    /// Under the folder of everything that is ours.
+    /// Creates a store in the `sheets` folder below the host's data folder.
     pub fn under(home: &Path) -> Self {
         Self {
             folder: home.join("sheets"),
@@ -65,24 +66,24 @@ impl SnapshotStore {
         }
     }
 
-    /// Keeps a workbook, and gives what it is known by.
+    /// Stores a workbook and returns its snapshot id.
     pub fn put_book(&self, thread: &ThreadId, bytes: &[u8]) -> Result<String, SnapshotError> {
         let id = snapshot_id(bytes)?;
-        // What is whole stays: other bytes of the same id are the same workbook.
+        // Keep an intact file: other bytes with the same id are the same workbook.
         if self.book(thread, &id).is_err() {
-            // In this order, so that no workbook is without its checksum or has another's.
+            // Checksum first, so that a workbook never exists without its checksum or with another one's.
             self.write(thread, &sum_name(&id), sum(bytes).as_bytes())?;
             self.write(thread, &book_name(&id), bytes)?;
         }
         Ok(id)
     }
 
-    /// A workbook that was kept, if it is as it was.
+    /// Returns the bytes of a stored workbook. Fails if it is missing or damaged.
     pub fn book(&self, thread: &ThreadId, id: &str) -> Result<Vec<u8>, SnapshotError> {
         let bytes = self.get(thread, &book_name(id))?;
         let is_whole = match self.get(thread, &sum_name(id)) {
             Ok(kept) => kept == sum(&bytes).as_bytes(),
-            // Older versions wrote none. The id is of everything that we read of a workbook.
+            // Older versions wrote no checksum. The id still covers everything that we read from a workbook.
             Err(SnapshotError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => true,
             Err(error) => return Err(error),
         };
@@ -92,7 +93,7 @@ impl SnapshotStore {
         }
     }
 
-    /// What is in a workbook that was kept.
+    /// Returns the parsed content of a stored workbook. Keeps the last few in memory.
     pub fn read(&self, thread: &ThreadId, id: &str) -> Result<Arc<Book>, SnapshotError> {
         let known = || self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, book)) = known().iter().find(|(known, _)| known == id) {
@@ -107,7 +108,7 @@ impl SnapshotStore {
         Ok(book)
     }
 
-    /// Keeps something else under a name that says what is in it.
+    /// Stores another file and returns its name, which is its checksum and `ending`.
     pub fn put_file(
         &self,
         thread: &ThreadId,
@@ -121,7 +122,7 @@ impl SnapshotStore {
         Ok(name)
     }
 
-    /// It, again, if it is as it was.
+    /// Returns the bytes of a file stored with [`put_file`](Self::put_file). Fails if it is missing or damaged.
     pub fn file(&self, thread: &ThreadId, name: &str) -> Result<Vec<u8>, SnapshotError> {
         let bytes = self.get(thread, name)?;
         match name.split('.').next() == Some(&sum(&bytes)) {
@@ -149,7 +150,7 @@ impl SnapshotStore {
         self.folder_of(thread).join(name)
     }
 
-    /// Where everything of a thread is.
+    /// Returns the folder with all files of a thread.
     pub fn folder_of(&self, thread: &ThreadId) -> PathBuf {
         self.folder
             .join(thread.to_string().replace(['/', '.'], "_"))
@@ -164,7 +165,7 @@ fn sum_name(id: &str) -> String {
     format!("{id}.sum")
 }
 
-/// A checksum of a whole file. It finds accidents, as those of checkpoints do.
+/// Returns the checksum of a whole file. It detects accidental damage, not forgery, like the checksums of checkpoints.
 fn sum(bytes: &[u8]) -> String {
     format!("{:032x}", xxhash_rust::xxh3::xxh3_128(bytes))
 }

@@ -1,7 +1,7 @@
-//! What an analysis of a workbook knows, under the names that its brief gave.
+//! State of a workbook analysis. The field names come from the agent's specification.
 //!
-//! The brief keeps a sandbox, a planner, an informer and tools in the state. What is kept here are their names and settings, so
-//! that a thread survives the process; the nodes hold the things themselves.
+//! The specification puts a sandbox, a planner, an informer and tools into the state. This state holds only their names and
+//! settings, so that a thread survives the process; the nodes hold the objects themselves.
 
 use std::collections::BTreeMap;
 
@@ -16,190 +16,191 @@ use super::checks::Check;
 use super::recipe::Recipe;
 use super::sandbox::{Kind, Limits};
 
-/// The state of an analysis.
+/// State of an analysis.
 #[derive(Clone, Debug, Default, State)]
 pub struct GraphState {
-    /// What is to be done.
+    /// The task: instruction, workbook and output folder.
     pub problem: SheetProblem,
-    /// Where code runs.
+    /// Sandbox settings for the planner's code.
     pub sandbox: SandboxSpec,
-    /// Who plans.
+    /// Planner settings.
     pub planner: PlannerSpec,
-    /// Who looks things up, if anybody does.
+    /// Informer settings; `None` if the run has no informer.
     pub informer: Option<InformerSpec>,
-    /// What the planner may use: name, and what it is for.
+    /// Tools that the planner may call: description by name.
     pub tools: BTreeMap<String, String>,
-    /// How often the planner is asked.
+    /// Maximum number of planner steps.
     pub max_steps: u32,
-    /// What is played again in the planner's place.
+    /// Recipe to replay instead of asking the planner's model.
     pub recipe: Option<Recipe>,
-    /// What was said.
+    /// Conversation of the planner, with the observations of tools.
     #[state(messages)]
     pub messages: Vec<ChatMessage>,
-    /// How often the planner was asked.
+    /// Number of planner steps so far.
     pub step: u32,
-    /// What the informer found.
+    /// Result of the last lookup; an error message while the informer is retrying.
     pub key_information: Option<KeyInformation>,
-    /// How often the informer has tried since it was asked.
+    /// Failed lookups since the planner last asked.
     pub informer_tries: u32,
-    /// The workbook as it stands.
+    /// The workbook as of the last step.
     pub workbook: WorkbookState,
-    /// What tools were run.
+    /// Tool calls that were run, oldest first.
     #[state(append)]
     pub journal: Vec<JournalEntry>,
-    /// What the calls of models took, one for each.
+    /// Usage of every model call, oldest first.
     #[state(append)]
     pub calls: Vec<Call>,
-    /// What the planner says it found.
+    /// The planner's final answer; empty if it gave none.
     pub answer: String,
-    /// How it ended.
+    /// Why the analysis ended; `None` while it is running.
     pub stopped: Option<Stopped>,
-    /// What was checked of the result.
+    /// Results of the checks of the change set.
     pub checks: Vec<Check>,
-    /// How often the checks have sent the planner back.
+    /// How often failed checks have sent the planner back to work.
     pub reopened: u32,
-    /// What the person said to the changes.
+    /// The person's verdict on the change set; `None` until they answer.
     pub verdict: Option<Verdict>,
-    /// Set if a model could not give an answer its form.
+    /// Why a model could not return an answer in the required form, if that happened.
     pub degraded: Option<String>,
 }
 
-/// What is to be done.
+/// The task of an analysis.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SheetProblem {
-    /// What it is known by.
+    /// Id of the thread that works on it.
     pub id: String,
-    /// In the person's words.
+    /// What to do, in the person's words.
     pub instruction: String,
-    /// The workbook.
+    /// The input workbook.
     pub workbook: WorkbookHandle,
-    /// What else there is to know.
+    /// Additional background for the planner; may be empty.
     pub context: String,
-    /// Where the results go.
+    /// Folder for the result files.
     pub output_dir: String,
 }
 
-/// A workbook on the person's disk.
+/// The input workbook. The agent works on a stored copy and never writes to the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkbookHandle {
-    /// Where it was.
+    /// Path of the file when it was read.
     pub path: String,
-    /// What it was known by; it is kept under this id, and the file itself is never written.
+    /// Snapshot id of the stored copy.
     pub hash: String,
 }
 
-/// Where code runs.
+/// Sandbox settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxSpec {
-    /// Which sandbox.
+    /// Kind of sandbox.
     pub kind: Kind,
-    /// What code may take.
+    /// Resource limits of one run of code.
     pub limits: Limits,
 }
 
-/// Who plans.
+/// Planner settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannerSpec {
-    /// The model.
+    /// Name of the model.
     pub model: String,
-    /// How it says what to do.
+    /// How the planner states its next action.
     pub actions: Actions,
 }
 
-/// How a planner says what to do. What comes is read either way.
+/// How a planner is told to state its next action. Replies are accepted in either form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Actions {
-    /// As calls of tools.
+    /// As tool calls.
     #[default]
     Calls,
     /// As text: `Think:`, `Action:`, `Action Input:`, `Finish:`.
     Text,
 }
 
-/// Who looks things up.
+/// Informer settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InformerSpec {
-    /// The model.
+    /// Name of the model.
     pub model: String,
-    /// How what it finds is shown.
+    /// Format in which the rows of a lookup are shown to the planner.
     pub form: Form,
 }
 
-/// What the informer found.
+/// Result of a lookup by the informer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyInformation {
-    /// The `SELECT`; empty if it passed.
+    /// The `SELECT`; empty if the informer saw nothing to look up.
     pub sql: String,
-    /// What came of it.
+    /// The rows as text, or the error message.
     pub text: String,
-    /// Of which workbook.
+    /// Snapshot id of the workbook that the informer queried.
     pub snapshot: String,
 }
 
-/// The workbook as it stands.
+/// The current workbook.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkbookState {
-    /// What it is known by.
+    /// Snapshot id of the current content.
     pub snapshot: String,
-    /// The input as the interpreter saves it when nothing was done to it: what changes are told against.
+    /// Snapshot id of the input after the interpreter opened and saved it without changes; changes are computed against it.
+    /// Empty until code first runs.
     pub baseline: String,
-    /// A line for each sheet.
+    /// One summary line per sheet.
     pub sheets: Vec<String>,
 }
 
-/// A tool that was run.
+/// A tool call that was run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalEntry {
-    /// In which step.
+    /// Planner step that made the call, starting at 1.
     pub step: u32,
-    /// Which.
+    /// Name of the tool as the planner wrote it.
     pub tool: String,
-    /// With what: the code, or the query.
+    /// Argument of the call, such as code or a query.
     pub input: String,
-    /// What came of it.
+    /// Text that the planner received as the result.
     pub observation: String,
-    /// Whether it went well.
+    /// Whether the tool succeeded.
     pub ok: bool,
-    /// The workbook after it.
+    /// Snapshot id of the workbook after the call.
     pub snapshot: String,
-    /// Where it is kept which line wrote which cell.
+    /// Name of the stored file that maps cells to the lines of code that wrote them, if there is one.
     pub lines: Option<String>,
-    /// Pictures that it made: name, and where they are kept.
+    /// Pictures that the code made: name of the stored file by name of the picture.
     pub pictures: BTreeMap<String, String>,
 }
 
-/// How an analysis ended.
+/// Why an analysis ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stopped {
-    /// The planner said that it is done.
+    /// The planner finished, or the recipe has no more steps.
     Finished,
-    /// The planner was asked as often as is allowed.
+    /// The planner reached the maximum number of steps.
     StepLimit,
-    /// The person did not want to spend more.
+    /// The person declined to spend more.
     Budget,
     /// A step of the recipe failed.
     RecipeFailed,
-    /// The workbook is not what the recipe was made for, and the person did not want it played.
+    /// The workbook has a different layout than the recipe expects, and the person declined to run it.
     OtherShape,
 }
 
-/// What a call of a model took.
+/// Usage of one model call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// Which node asked.
+    /// Name of the node that called the model.
     pub node: String,
-    /// The model that answered.
+    /// Name of the model that answered.
     pub model: String,
-    /// Its tokens, if the server told.
+    /// Token counts, if the server reported them.
     pub usage: Option<Usage>,
-    /// Its cost, if it is known.
+    /// Cost of the call, if it is known.
     pub cost: Cost,
 }
 
 impl Stopped {
-    /// In words.
+    /// Returns the reason as text for the person.
     pub fn says(self) -> &'static str {
         match self {
             Self::Finished => "finished",

@@ -1,4 +1,4 @@
-//! How a person uses the agent: a change set to review, and files at the end.
+//! User interface of the agent: a change set to review, and result files at the end.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use super::snapshots::SnapshotStore;
 use super::state::{GraphState, Stopped};
 use super::{CHANGE_SET_NODE, TOOL_NODE};
 
-/// Puts a change set to a person, and writes what they accept.
+/// Shows a change set to a person, and writes the files that they accept.
 #[derive(Debug)]
 pub(super) struct SheetUi {
     pub(super) snapshots: SnapshotStore,
@@ -85,7 +85,7 @@ impl AgentUi for SheetUi {
         serde_json::to_value(verdict).map_err(|error| error.to_string())
     }
 
-    /// Questions used to hold twenty cells of a range, and two hundred ranges.
+    /// Interrupts of older versions held at most twenty cells per range, and two hundred ranges.
     fn is_complete(&self, interrupt: &InterruptRequest) -> bool {
         let left_out = interrupt.request["ranges_left_out"].as_u64().unwrap_or(0);
         left_out == 0 && ranges_of(interrupt).all(|range| missing(range) == 0)
@@ -123,7 +123,7 @@ fn ranges_of(interrupt: &InterruptRequest) -> impl Iterator<Item = &Json> {
     interrupt.request["ranges"].as_array().into_iter().flatten()
 }
 
-/// How many cells of a range a question does not hold.
+/// Returns how many changed cells of a range the interrupt does not list.
 fn missing(range: &Json) -> usize {
     let cells = range["cells"].as_u64().unwrap_or_default() as usize;
     let shown = range["shown"].as_array().map_or(0, Vec::len);
@@ -188,7 +188,7 @@ async fn finish(
     })
 }
 
-/// As short as it can be told from here.
+/// Returns the path relative to the current folder, if it is below it.
 fn shown(path: &Path) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     let path = path.strip_prefix(&here).unwrap_or(path);

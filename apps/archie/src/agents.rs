@@ -1,5 +1,4 @@
-//! The agents that come with the program. Each is a crate of its own under `agents/`; their command lines are in
-//! [`commands`](crate::commands).
+//! Built-in agents. Each is a crate under `agents/`; their command lines are in [`commands`](crate::commands).
 
 use archie_agent::AgentFactory;
 
@@ -9,7 +8,7 @@ pub use archie_docs as docs;
 pub use archie_email_assistant as email_assistant;
 pub use archie_sheet as sheet;
 
-/// The agents that come with the program.
+/// Factories of the built-in agents.
 pub const AGENTS: &[AgentFactory] = &[
     analyze::agent,
     sheet::agent,

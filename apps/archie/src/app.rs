@@ -1,4 +1,4 @@
-//! The program at work: its store, its runtime, its agents.
+//! The open program: its store, its runtime and its agents.
 
 use std::sync::Arc;
 
@@ -17,22 +17,22 @@ use superstep_sqlite::Sqlite;
 
 use crate::cli::settings::{Engine, Settings, Store};
 
-/// Everything a command needs.
+/// Everything that a command needs.
 pub struct App {
-    /// What the program goes by.
+    /// Settings in effect; the shell's `model` command changes the model.
     pub settings: Settings,
-    /// What drives threads.
+    /// Runtime that drives threads, in this process or through an engine.
     pub runtime: Runtime,
-    /// The agents, by name.
+    /// Agents in the order of their factories; names are unique.
     pub agents: Vec<Arc<Agent>>,
-    /// The models that are open.
+    /// Models opened so far, by name.
     pub models: Arc<ModelRegistry>,
-    /// What is remembered across threads.
+    /// Long-term store, shared by all threads.
     pub memory: Arc<dyn Memory>,
 }
 
 impl App {
-    /// Opens the store and makes the agents.
+    /// Opens the store and builds the agents. Fails if an engine is set and the store is a file, which workers could not share.
     pub async fn open(settings: Settings, makers: &[AgentFactory]) -> anyhow::Result<Self> {
         match &settings.store {
             Store::Sqlite(path) => {
@@ -52,7 +52,7 @@ impl App {
         }
     }
 
-    /// Over stores that are open already, whatever the settings say.
+    /// Creates an app over open stores. Ignores `settings.store` and `settings.engine`.
     pub fn over(
         settings: Settings,
         store: impl Checkpointer + 'static,
@@ -89,12 +89,12 @@ impl App {
         })
     }
 
-    /// Returns what agents are built with.
+    /// Returns the dependencies that agents are built with.
     pub fn deps(&self) -> AgentDeps {
         deps(&self.settings, &self.models, &self.memory)
     }
 
-    /// The agent of this name.
+    /// Returns the agent with this name.
     pub fn agent(&self, name: &str) -> anyhow::Result<&Arc<Agent>> {
         let found = self.agents.iter().find(|agent| agent.name() == name);
         found.with_context(|| {
@@ -103,7 +103,7 @@ impl App {
         })
     }
 
-    /// The thread whose id begins so, and its row.
+    /// Returns the only thread whose id starts with `prefix`, and its row.
     pub async fn find(&self, prefix: &str) -> anyhow::Result<(Arc<dyn AnyThread>, ThreadRow)> {
         let found = self.rows_of(prefix).await?;
         let row = match found.as_slice() {
@@ -125,19 +125,19 @@ impl App {
         Ok((self.thread_of(&row)?, row))
     }
 
-    /// The thread of a row.
+    /// Returns the thread of a row.
     pub fn thread_of(&self, row: &ThreadRow) -> anyhow::Result<Arc<dyn AnyThread>> {
         let agent = self.agent(&row.graph)?;
         Ok(agent.thread(&self.runtime, &row.thread.to_string(), Metadata::new())?)
     }
 
-    /// Whether a thread has ended, or was never begun.
+    /// Returns whether a thread is idle (its last run finished) or does not exist.
     pub async fn is_idle(&self, id: &ThreadId) -> anyhow::Result<bool> {
         let glance = self.store().glance(id, None).await?;
         Ok(glance.is_none_or(|glance| glance.status == Status::Idle))
     }
 
-    /// So many threads of a kind, newest first, however large a page of the store is.
+    /// Returns up to `limit` threads that match, newest first, with as many queries as the store's page size requires.
     pub async fn rows(&self, mut query: ThreadQuery, limit: u32) -> anyhow::Result<Vec<ThreadRow>> {
         let mut found = Vec::new();
         while let left @ 1.. = limit.saturating_sub(query.page.offset) {
@@ -153,7 +153,7 @@ impl App {
         Ok(found)
     }
 
-    /// Every thread there is, newest first, page by page.
+    /// Calls `look` with every thread, newest first, until it breaks. Reads the threads page by page.
     pub async fn each_row(
         &self,
         mut look: impl FnMut(ThreadRow) -> std::ops::ControlFlow<()>,
@@ -198,7 +198,7 @@ impl App {
         Ok(found)
     }
 
-    /// What was kept under a key of the long-term store; the default if nothing was.
+    /// Returns the value under a key of the long-term store, or the default if there is none.
     pub async fn recall<T: DeserializeOwned + Default>(
         &self,
         namespace: [&str; 2],
@@ -212,7 +212,7 @@ impl App {
         })
     }
 
-    /// Keeps something under a key of the long-term store, in the place of what was there.
+    /// Stores a value under a key of the long-term store, replacing an earlier one. It does not expire.
     pub async fn keep(
         &self,
         namespace: [&str; 2],
@@ -229,7 +229,7 @@ impl App {
         Ok(())
     }
 
-    /// What keeps the threads.
+    /// Returns the checkpointer that stores the threads.
     pub fn store(&self) -> &Arc<dyn Checkpointer> {
         self.runtime.checkpointer()
     }
@@ -237,7 +237,7 @@ impl App {
 
 impl std::fmt::Debug for App {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Home")
+        f.debug_struct("App")
             .field("settings", &self.settings)
             .finish_non_exhaustive()
     }
@@ -255,26 +255,27 @@ fn deps(settings: &Settings, models: &Arc<ModelRegistry>, memory: &Arc<dyn Memor
     }
 }
 
-/// The store on a server.
+/// Connects to the store on a PostgreSQL server.
 pub async fn connect(url: &str) -> anyhow::Result<Postgres> {
     let store = Postgres::connect(url).await;
     store.context("the store cannot be reached; is the server running?")
 }
 
-/// What drives threads over a store on a server: this process, or the workers of a cluster.
+/// Builds the runtime over a PostgreSQL store: drives threads in this process, or sends requests to a Restate cluster.
 async fn runtime(settings: &Settings, store: &Postgres) -> anyhow::Result<Runtime> {
     let mut builder = Runtime::builder(store.clone());
     if let Engine::Restate(ingress) = &settings.engine {
         builder = builder.engine(Restate::new([ingress], store.clone())?);
     }
     if let Some(url) = &settings.redis {
-        let wire = Redis::connect(url).await;
-        builder = builder.wire(wire.context("Redis cannot be reached; is the server running?")?);
+        let live_bus = Redis::connect(url).await;
+        builder =
+            builder.live_bus(live_bus.context("Redis cannot be reached; is the server running?")?);
     }
     Ok(builder.build())
 }
 
-/// Only its owner may read what people told their agents.
+/// Opens the database. A new file or folder is readable by its owner only, because it contains what people tell their agents.
 fn open_sqlite(path: &std::path::Path) -> anyhow::Result<Sqlite> {
     use std::os::unix::fs::PermissionsExt;
     if let Some(folder) = path
@@ -291,7 +292,7 @@ fn open_sqlite(path: &std::path::Path) -> anyhow::Result<Sqlite> {
         .with_context(|| format!("the threads in {} cannot be opened", path.display()))
 }
 
-/// A file that only its owner may read; what is in it stays.
+/// Creates a file that only its owner can read. Leaves an existing file unchanged, including its permissions.
 pub(crate) fn own_file(path: &std::path::Path) -> anyhow::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     let file = std::fs::OpenOptions::new()

@@ -1,4 +1,4 @@
-//! Readers of foreign bytes, for `testing/fuzz`. Not part of the public interface.
+//! Parsers of untrusted input, for `testing/fuzz`. Not part of the public API.
 
 use archie_agent::{InterruptRequest, markdown};
 use archie_docs::scan::{Package, SourceFile, manifest};
@@ -9,22 +9,22 @@ use superstep::InterruptId;
 
 use crate::cli::settings::Settings;
 
-/// Reads the text of `settings.json`, as if nothing else were set.
+/// Parses the text of `settings.json`, without the environment or the command line.
 pub fn read_settings(text: &str) -> anyhow::Result<Settings> {
     Settings::from_text(text)
 }
 
-/// Reads the events of an iCalendar file.
+/// Parses the events of an `iCalendar` file.
 pub fn read_events(text: &str) -> Vec<Event> {
     ics::read_events(text)
 }
 
-/// Writes an event as an iCalendar file.
+/// Writes an event as an `iCalendar` file.
 pub fn write_event(event: &Event) -> String {
     ics::write(event)
 }
 
-/// Reads a manifest such as `Cargo.toml` or `pom.xml`, by its file name.
+/// Parses a manifest such as `Cargo.toml` or `pom.xml`, chosen by its file name.
 pub fn read_package(name: &str, text: &str) -> Option<Package> {
     let file = SourceFile {
         path: name.to_owned(),
@@ -38,7 +38,7 @@ pub fn sanitize_markdown(markdown: &str) -> String {
     markdown::sanitize(markdown)
 }
 
-/// Returns a page that has a stranger's words in a heading, a list, a table, a quotation and as code.
+/// Returns a page with untrusted text in a heading, a list, a table, a quotation and as code.
 pub fn write_page(words: &str) -> String {
     let (text, code) = (markdown::text(words), markdown::code(words));
     let (quoted, fenced) = (
@@ -55,7 +55,7 @@ pub fn view_page(markdown: &str) -> String {
     viewer::html("project", markdown, &[])
 }
 
-/// Reads a typed line as the answer to a question of this kind.
+/// Parses a typed line as the answer to an interrupt of this kind.
 pub fn read_answer(
     kind: &str,
     request: &Json,

@@ -1,17 +1,17 @@
 //! Archie: durable agents in one program.
 //!
-//! What a person installs: a shell and a command line over threads that survive whatever happens to the process. The program is a
-//! library too, so that an agent of your own can stand beside ours in the same shell and inbox.
+//! A shell and a command line over threads that survive crashes, restarts and deploys. The program is also a library, so that
+//! your own agent can share the shell and the inbox with the built-in ones.
 //!
-//! It never sends anything anywhere but to the model that was chosen and to the APIs that a person asks, it keeps nothing but what is in its store and beside the
-//! person's own files, and it knows no rule of the runtime: what may run again, who wins, what is stored, all that is
-//! `superstep`'s.
+//! It contacts only what a person configures: models, databases, APIs, mailboxes, clusters and trace backends; `archie doctor`
+//! also looks for local model servers. It stores data only in its database, in its home folder and in the output of commands.
+//! The rules of execution (what may run again, who wins a race, what is stored) are all in `superstep`.
 //!
-//! In reading order: [`run`] (the whole program), [`cli::args`] (what can be typed), [`app::App`] (the store, the runtime, the
-//! agents), [`session::Session`] (a person and a thread), [`commands`], [`shell`], [`terminal`] (the one way to print),
+//! In reading order: [`run`] (the whole program), [`cli::args`] (the command line), [`app::App`] (the store, the runtime, the
+//! agents), [`session::Session`] (a person and a thread), [`commands`], [`shell`], [`terminal`] (the only place that prints),
 //! [`agents`].
 //!
-//! A program with an agent of your own is a line; `archie new NAME` makes one:
+//! A program with your own agent takes one line in `main`; `archie new NAME` creates such a project:
 //!
 //! ```no_run
 //! use std::sync::Arc;

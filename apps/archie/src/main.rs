@@ -1,4 +1,4 @@
-//! The program with the agents that come with it.
+//! The program with the built-in agents.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Parses, builds, runs, and maps to an exit code.
+//! Parses the command line, runs the command, and maps its result to an exit code.
 
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ use crate::cli::settings::Settings;
 use crate::terminal::{self, Console};
 use crate::{commands, shell};
 
-/// The whole program, with agents of one's own beside those that come with it.
+/// Runs the whole program, with the agents `own` in addition to the built-in ones.
 pub fn run(own: &[AgentFactory]) -> ExitCode {
     std::panic::set_hook(Box::new(|panic| terminal::print_error(&panic.to_string())));
     let args = Args::try_parse().unwrap_or_else(|error| refuse(&error));
@@ -49,36 +49,36 @@ fn obey(args: &Args, makers: &[AgentFactory]) -> anyhow::Result<Exit> {
     }
 }
 
-/// To stderr, and only what is worth a person's time unless they ask for more.
+/// Logs to stderr. Default: errors only; `ARCHIE_LOG` sets the filter.
 fn log() {
     let wanted = std::env::var("ARCHIE_LOG").unwrap_or_else(|_| "error".to_owned());
     let filter = tracing_subscriber::EnvFilter::try_new(wanted)
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        // Colours would have to be told apart from those that a field brings.
+        // No colours: they could not be distinguished from escape sequences in a field's value.
         .with_ansi(false)
         .with_writer(|| terminal::LogWriter)
         .init();
 }
 
-/// Ends the program with what is wrong with the command line, or with the help that it asks for.
+/// Exits with clap's error message, or with the help that was requested.
 fn refuse(error: &clap::Error) -> ! {
     let is_plain = std::env::args_os().all(|arg| !arg.to_string_lossy().chars().any(is_hidden));
     if is_plain {
         error.exit();
     }
-    // The name of a file may be among the arguments, and clap repeats them as they are.
+    // An argument may contain a hostile file name, and clap prints arguments unchanged.
     terminal::print_error(&error.to_string());
     std::process::exit(error.exit_code());
 }
 
-/// Says what went wrong: what, why, and what to do, one below the other, on stderr.
+/// Prints an error and its causes to stderr, one per line.
 pub(crate) fn complain(error: &anyhow::Error) {
     let mut said = String::new();
     for cause in error.chain() {
         let cause = cause.to_string();
-        // Some errors end with their cause already.
+        // Some error messages already include their cause.
         if said.contains(&cause) {
             continue;
         }

@@ -1,8 +1,8 @@
-//! Marks the threads that a living process of this machine runs.
+//! Marks the threads that a living process on this machine runs.
 //!
-//! A thread whose process was killed stays `running` in the store. Whoever wants to recover it has to know that its process is
-//! dead, or they take the thread away from one that works. A mark is a locked file next to the store: the system unlocks it when
-//! its process ends, however it ends.
+//! A thread whose process was killed stays `running` in the store. Before recovering it, a process must know that the owner is
+//! dead; otherwise it would take the thread from a process that is still working. A mark is a locked file next to the store:
+//! the operating system releases the lock when the process ends, for whatever reason.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -16,17 +16,17 @@ use superstep::ThreadId;
 use crate::app::App;
 use crate::cli::settings::{Engine, Store};
 
-/// A thread is run by this process while this lives.
+/// Marks a thread as run by this process until it is dropped.
 #[derive(Debug)]
 pub(crate) struct RunningMark {
-    /// Locked.
+    /// Holds the lock.
     _file: File,
     path: PathBuf,
 }
 
 impl RunningMark {
-    /// Marks a thread. None if another process has marked it, if a cluster runs it, or if nothing can be written: the run goes
-    /// on all the same, for marks only guard recovery.
+    /// Marks a thread. Returns `None` if another process has marked it, if a cluster runs it, or if the file cannot be written.
+    /// The run continues anyway, because marks only guard recovery.
     pub(crate) fn set(app: &App, thread: &ThreadId) -> Option<Self> {
         let path = path(app, thread)?;
         private_file::folder(path.parent()?).ok()?;
@@ -43,12 +43,12 @@ impl RunningMark {
 
 impl Drop for RunningMark {
     fn drop(&mut self) {
-        // One that is left behind is unlocked, and so means nothing.
+        // A file left behind is unlocked, and so has no effect.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Returns whether a living process of this machine runs a thread.
+/// Returns whether a living process on this machine runs a thread.
 pub(crate) fn is_running_here(app: &App, thread: &ThreadId) -> bool {
     let Some(path) = path(app, thread) else {
         return false;
@@ -59,7 +59,7 @@ pub(crate) fn is_running_here(app: &App, thread: &ThreadId) -> bool {
     }
 }
 
-/// Locks the file. None if another process has it, or has just removed it.
+/// Locks the file. Returns `None` if another process holds the lock or has just removed the file.
 fn lock(path: &PathBuf) -> io::Result<Option<File>> {
     let file = OpenOptions::new()
         .create(true)
@@ -69,7 +69,7 @@ fn lock(path: &PathBuf) -> io::Result<Option<File>> {
     if file.try_lock().is_err() {
         return Ok(None);
     }
-    // Its owner may have removed it between our opening and our locking; then others would not see this lock.
+    // The owner may have removed the file after we opened it and before we locked it; other processes would not see this lock.
     let is_current = match std::fs::metadata(path) {
         Ok(current) => current.ino() == file.metadata()?.ino(),
         Err(_) => false,
@@ -77,7 +77,7 @@ fn lock(path: &PathBuf) -> io::Result<Option<File>> {
     Ok(is_current.then_some(file))
 }
 
-/// Where the mark of a thread is; none on a cluster, which knows itself who runs what.
+/// Returns the path of a thread's mark; `None` with a cluster, which tracks its own executions.
 fn path(app: &App, thread: &ThreadId) -> Option<PathBuf> {
     if app.settings.engine != Engine::Local {
         return None;
@@ -94,6 +94,6 @@ fn path(app: &App, thread: &ThreadId) -> Option<PathBuf> {
     Some(folder.join(format!("{name:032x}.lock")))
 }
 
-/// A look at the mark by another process locks it for a moment.
+/// Another process that checks the mark locks it for a moment, so try again.
 const ATTEMPTS: usize = 10;
 const WAIT: Duration = Duration::from_millis(2);

@@ -1,34 +1,34 @@
-//! Reads a secret from the terminal without showing it, or from a pipe without repeating it.
+//! Reads a secret from the terminal without echoing it, or from a pipe without repeating it.
 
 use std::io::{self, BufRead, Read};
 
 use termimad::crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 
-/// Reads a line that nobody typed: from a pipe or a file. None at its end.
+/// Reads a line from a pipe or a file. Returns `None` at the end of input.
 pub(crate) fn read_line() -> io::Result<Option<String>> {
     let mut line = String::new();
     let read = io::stdin().lock().read_line(&mut line)?;
     Ok((read > 0).then(|| line.trim_end_matches(['\n', '\r']).to_owned()))
 }
 
-/// Reads what is typed up to Enter and shows none of it. None if the person leaves with Ctrl-C or Ctrl-D.
+/// Reads keys up to Enter without echoing them. Returns `None` on Ctrl-C, and on Ctrl-D if nothing was typed.
 pub(crate) fn read_hidden() -> io::Result<Option<String>> {
     enable_raw_mode()?;
     let _restored = Restored;
     read_keys(&mut io::stdin().lock())
 }
 
-/// The terminal shows again what is typed when this is dropped, also after an error.
+/// Restores the terminal's echo when dropped, also after an error.
 struct Restored;
 
 impl Drop for Restored {
     fn drop(&mut self) {
-        // A terminal that is gone needs no restoring.
+        // A closed terminal needs no restoring.
         let _ = disable_raw_mode();
     }
 }
 
-/// Keys as a terminal in raw mode sends them: each is a byte or several, and nothing edits the line for us.
+/// Reads keys as a terminal in raw mode sends them: one or more bytes each, without line editing.
 fn read_keys(keys: &mut impl Read) -> io::Result<Option<String>> {
     let mut typed = String::new();
     let mut letter = Vec::new();
@@ -54,7 +54,7 @@ fn read_keys(keys: &mut impl Read) -> io::Result<Option<String>> {
                         typed.push_str(whole);
                         letter.clear();
                     }
-                    // The rest of it comes with the next bytes.
+                    // The character continues in the next bytes.
                     Err(error) if error.error_len().is_none() => {}
                     Err(_) => letter.clear(),
                 }
@@ -63,7 +63,7 @@ fn read_keys(keys: &mut impl Read) -> io::Result<Option<String>> {
     }
 }
 
-/// Skips the rest of an arrow key and its like.
+/// Skips the rest of an escape sequence, such as an arrow key.
 fn skip_sequence(keys: &mut impl Read) -> io::Result<()> {
     let mut key = [0];
     while keys.read(&mut key)? > 0 {

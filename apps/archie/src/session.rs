@@ -1,17 +1,16 @@
-//! A person and a thread, whichever agent's: the thread is driven, its tokens are shown, its interrupts are put to the person,
+//! Connects a person to a thread of any agent: drives the thread, shows its tokens, and asks the person about its interrupts
 //! until it ends.
 //!
-//! What differs from agent to agent is its [`AgentUi`](archie_agent::AgentUi). Everything that is printed goes through
-//! [`Terminal`]; nothing here knows a graph.
+//! What differs between agents is their [`AgentUi`](archie_agent::AgentUi). All output goes through [`Terminal`]; nothing here
+//! depends on a graph.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, bail};
 use archie_agent::{Agent, Exit, InterruptRequest, Output, Terminal, UsageTotal, each_entry};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::{AnswerBody, BoxFuture, InterruptQuery, Metadata};
-use superstep::run::{OpenQuestion, Sight, StreamMode};
+use superstep::run::{OpenInterrupt, StreamEventBody, StreamMode};
 use superstep::{AnyThread, DriveError, Event, InterruptId, Outcome, RunResult, Seq, ThreadId};
 use superstep_agent::AgentEvent;
 
@@ -22,24 +21,24 @@ use crate::running::RunningMark;
 /// A person at a terminal, or a program at the other end of a pipe.
 #[derive(Clone, Copy)]
 pub struct Session<'a> {
-    /// The store, the agents, the settings.
+    /// Store, runtime, agents and settings.
     pub app: &'a App,
-    /// How to talk to the person.
+    /// Where output goes and answers come from.
     pub terminal: &'a dyn Terminal,
-    /// Whether only the result goes to stdout, as JSON.
+    /// Whether stdout gets only the result, as JSON.
     pub json: bool,
 }
 
 impl std::fmt::Debug for Session<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Talk")
+        f.debug_struct("Session")
             .field("home", &self.app)
             .field("json", &self.json)
             .finish_non_exhaustive()
     }
 }
 
-/// How a run came to rest.
+/// Why a run stopped.
 enum Ran {
     Interrupted(Vec<InterruptRequest>),
     Finished,
@@ -54,12 +53,12 @@ impl Session<'_> {
         }
     }
 
-    /// Prints something that is not the result.
+    /// Prints something that is not the result: to stdout, or to stderr with `json`.
     pub fn tell(&self, text: &str) {
         self.output().tell(text);
     }
 
-    /// A new thread of an agent, with a title for lists.
+    /// Creates a handle to a new thread of an agent, with a random id. Lists show `title`, cut to 80 characters.
     pub fn new_thread(&self, agent: &Agent, title: &str) -> anyhow::Result<Arc<dyn AnyThread>> {
         let id = uuid::Uuid::now_v7().to_string();
         let title: String = title.chars().take(TITLE_CHARS).collect();
@@ -78,12 +77,12 @@ impl Session<'_> {
         self.converse(agent, thread, driven).await
     }
 
-    /// Goes on with a thread wherever it stands, and stays with it.
+    /// Resumes a thread from where it stopped, and stays with it until it ends or the person leaves.
     pub async fn go_on(&self, agent: &Agent, thread: &dyn AnyThread) -> anyhow::Result<Exit> {
         let open = thread.questions().await?;
         if let Some(first) = open.first() {
             let interrupt = InterruptRequest::of(&first.question)?;
-            return match self.ask(agent, thread, &interrupt, false).await? {
+            return match self.ask(agent, thread, &interrupt, "").await? {
                 Some(answer) => {
                     self.converse(agent, thread, self.answered(thread, &interrupt, answer))
                         .await
@@ -99,7 +98,7 @@ impl Session<'_> {
             thread.update_as(node, update).await?;
             return self.converse(agent, thread, resumed(thread)).await;
         }
-        // It may have been killed between its end and the writing of its files, or they are gone.
+        // The process may have died after the run ended and before it wrote its files, or a person deleted them.
         if is_idle && agent.ui().is_finished(&values) {
             return agent.ui().finish(&self.output(), thread).await;
         }
@@ -130,8 +129,8 @@ impl Session<'_> {
     ) -> anyhow::Result<Exit> {
         let mut driven = first;
         loop {
-            let shown = AtomicBool::new(false);
-            let interrupt = match self.run_graph(agent, thread, driven, &shown).await? {
+            let streamed = Mutex::default();
+            let interrupt = match self.run_graph(agent, thread, driven, &streamed).await? {
                 Ran::Finished => return agent.ui().finish(&self.output(), thread).await,
                 Ran::Interrupted(interrupts) => interrupts,
             };
@@ -139,7 +138,7 @@ impl Session<'_> {
                 .first()
                 .context("the thread is paused and asks nothing")?;
             let Some(answer) = self
-                .ask(agent, thread, interrupt, shown.into_inner())
+                .ask(agent, thread, interrupt, &text_of(&streamed))
                 .await?
             else {
                 return Ok(Exit::Paused);
@@ -148,16 +147,18 @@ impl Session<'_> {
         }
     }
 
-    /// Puts a question to the person until they answer it. None if they go away; the question stays open.
+    /// Asks the person about an interrupt until they answer it. Returns `None` if they leave; the interrupt stays open.
     async fn ask(
         &self,
         agent: &Agent,
         thread: &dyn AnyThread,
         interrupt: &InterruptRequest,
-        shown: bool,
+        streamed: &str,
     ) -> anyhow::Result<Option<Json>> {
         let ui = agent.ui();
-        let mut is_displayed = shown && ui.was_streamed(interrupt);
+        // Tokens are a courtesy and may be lost: only an answer that was streamed whole need not be shown again.
+        let is_whole = streamed.trim() == interrupt.words().trim();
+        let mut is_displayed = is_whole && ui.was_streamed(interrupt);
         if !is_displayed {
             is_displayed = display::display(self, agent, interrupt).await?;
         }
@@ -187,17 +188,17 @@ impl Session<'_> {
         }
     }
 
-    /// Drives the thread until it asks or ends, and shows meanwhile what it does.
+    /// Drives the thread until it is interrupted or ends, and shows its progress.
     async fn run_graph(
         &self,
         agent: &Agent,
         thread: &dyn AnyThread,
         mut driven: Driven<'_>,
-        shown: &AtomicBool,
+        streamed: &Mutex<String>,
     ) -> anyhow::Result<Ran> {
         let before = thread.state(None).await?.map_or(Seq(0), |state| state.seq);
         let _running = RunningMark::set(self.app, thread.id());
-        let mut showing = std::pin::pin!(self.show(agent, thread, before, shown));
+        let mut showing = std::pin::pin!(self.show(agent, thread, before, streamed));
         let mut is_all_shown = false;
         let rest = loop {
             tokio::select! {
@@ -211,7 +212,7 @@ impl Session<'_> {
             }
         };
         if !is_all_shown && matches!(rest, Ok(Some(_))) {
-            // The run has ended and its last tokens may still be on their way. They come before what is printed next.
+            // The run has ended, but its last tokens may still be in transit. Print them before anything else.
             let _ = tokio::time::timeout(LAST_TOKENS, &mut showing).await;
         }
         self.terminal.pieces_end();
@@ -219,12 +220,12 @@ impl Session<'_> {
         self.tell_spent(thread, before).await?;
         match rest {
             Some(rest) => ran(thread.id(), rest),
-            // On a cluster, or with a worker beside us, somebody else runs it.
+            // Another process runs the thread, for instance a worker of the cluster.
             None => self.wait(thread).await,
         }
     }
 
-    /// What this turn took.
+    /// Prints the usage and cost of this turn, if it called a model.
     async fn tell_spent(&self, thread: &dyn AnyThread, before: Seq) -> anyhow::Result<()> {
         let mut spent = UsageTotal::default();
         each_entry(thread, before, |past| {
@@ -238,7 +239,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Waits until a thread that others run asks or ends.
+    /// Waits until a thread that another process runs is interrupted or idle.
     async fn wait(&self, thread: &dyn AnyThread) -> anyhow::Result<Ran> {
         let _waiting = self.terminal.waiting("another process runs it");
         loop {
@@ -254,8 +255,14 @@ impl Session<'_> {
         }
     }
 
-    /// Shows what happens as it happens, until the run stops. That is a courtesy; what counts is the log.
-    async fn show(&self, agent: &Agent, thread: &dyn AnyThread, after: Seq, shown: &AtomicBool) {
+    /// Shows live events until the run stops. Best effort: the log is authoritative.
+    async fn show(
+        &self,
+        agent: &Agent,
+        thread: &dyn AnyThread,
+        after: Seq,
+        streamed: &Mutex<String>,
+    ) {
         let terminal = self.terminal;
         let mut waiting = Some(terminal.waiting("thinking"));
         let mut events = thread.events(after).only([StreamMode::Custom]);
@@ -268,39 +275,50 @@ impl Session<'_> {
                         if waiting.take().is_some() {
                             terminal.piece("Agent: ");
                         }
-                        shown.store(true, Ordering::Relaxed);
+                        lock(streamed).push_str(&text);
                         terminal.piece(&text);
                     }
-                    // The next tokens begin the answer from the start, on a line of their own.
+                    // The next tokens start the answer from the beginning, on a new line.
                     Ok(AgentEvent::Again { why }) => {
                         drop(waiting.take());
                         terminal.aside(&format!("({why}; asking again)"));
-                        shown.store(false, Ordering::Relaxed);
+                        lock(streamed).clear();
                         waiting = Some(terminal.waiting("thinking again"));
                     }
                     Ok(AgentEvent::Progress { text }) => {
-                        // The line would be drawn over by the spinner.
+                        // The spinner would overwrite the line.
                         drop(waiting.take());
                         self.tell(&text);
                         waiting = Some(terminal.waiting("working"));
                     }
-                    // Nothing to print, or an event of a node's own.
+                    // Nothing to print, or an event that a node defines itself.
                     Ok(_) | Err(_) => {}
                 },
                 Ok(Event::Replaced { .. }) => {
                     terminal.pieces_end();
-                    shown.store(false, Ordering::Relaxed);
+                    lock(streamed).clear();
                     waiting.get_or_insert_with(|| terminal.waiting("thinking again"));
                 }
-                Ok(Event::Seen(seen)) if matches!(seen.what, Sight::Stopped(_)) => break,
-                Ok(Event::Seen(_)) => {}
+                Ok(Event::Logged(seen)) if matches!(seen.what, StreamEventBody::Stopped(_)) => {
+                    break;
+                }
+                Ok(Event::Logged(_)) => {}
                 Err(_) => break,
             }
         }
     }
 }
 
-/// A thread under way. None if somebody else runs it.
+/// Returns what was streamed of an answer.
+fn text_of(streamed: &Mutex<String>) -> String {
+    lock(streamed).clone()
+}
+
+fn lock(streamed: &Mutex<String>) -> MutexGuard<'_, String> {
+    streamed.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A run in progress. Yields `None` if another process runs the thread.
 type Driven<'a> = BoxFuture<'a, anyhow::Result<Option<RunResult>>>;
 
 fn resumed(thread: &dyn AnyThread) -> Driven<'_> {
@@ -325,7 +343,7 @@ fn ran(id: &ThreadId, rest: RunResult) -> anyhow::Result<Ran> {
     }
 }
 
-/// Why an answer was refused: if somebody was first, who that was and what they said.
+/// Explains why an answer was rejected: if another answer came first, by whom and what it was.
 pub(crate) async fn too_late(
     app: &App,
     thread: &dyn AnyThread,
@@ -341,7 +359,7 @@ pub(crate) async fn too_late(
     }
     match first_answer(app, thread, question).await {
         Ok(Some(first)) => anyhow::anyhow!("too late: {first}"),
-        // What is known is what the store said.
+        // Nothing more is known than what the store reported.
         Ok(None) | Err(_) => error.into(),
     }
 }
@@ -374,8 +392,8 @@ async fn first_answer(
     }))
 }
 
-/// A thread's open question and the agent that reads its answers, for an inbox.
-pub fn read_answer(agent: &Agent, open: &OpenQuestion, line: &str) -> anyhow::Result<Json> {
+/// Parses a typed line as the answer to an open interrupt, as its agent defines it.
+pub fn read_answer(agent: &Agent, open: &OpenInterrupt, line: &str) -> anyhow::Result<Json> {
     let interrupt = InterruptRequest::of(&open.question)?;
     agent
         .ui()
@@ -383,10 +401,10 @@ pub fn read_answer(agent: &Agent, open: &OpenQuestion, line: &str) -> anyhow::Re
         .map_err(|why| anyhow::anyhow!("{why}; the question stays open"))
 }
 
-/// What a store says of an answer that comes second.
+/// Error code of a store for an answer to an interrupt that is not open.
 const NOT_OPEN: &str = "checkpoint-not-open";
 const TITLE_CHARS: usize = 80;
-/// How long the end of a run waits for tokens that were sent and not shown yet.
+/// How long to wait, after a run has ended, for tokens that were sent but not shown yet.
 const LAST_TOKENS: std::time::Duration = std::time::Duration::from_secs(2);
-/// How often a thread that another process runs is looked at.
+/// Interval for polling a thread that another process runs.
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! The shell: lines with editing, history and completion, one command after the other.
+//! The shell: runs one command after the other, with line editing, history and completion.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,10 @@ use crate::cli::args::{Command, Line};
 use crate::commands;
 use crate::terminal::{self, Console};
 
-/// What stands before what is typed.
+/// Prompt for a command.
 pub const PROMPT: &str = "archie> ";
 
-/// Reads commands until the person leaves.
+/// Reads and runs commands until the person leaves. Returns the result of the last command.
 pub fn start_shell(
     mut app: App,
     makers: &[AgentFactory],
@@ -92,24 +92,24 @@ fn get_command_input(terminal: &dyn Terminal) -> anyhow::Result<Option<String>> 
     terminal.ask(PROMPT)
 }
 
-/// What a line means.
+/// A parsed line.
 #[derive(Debug)]
 pub enum Typed {
-    /// An empty line, or a remark.
+    /// An empty line or a comment.
     Nothing,
-    /// `exit`, `quit`
+    /// `exit` or `quit`.
     Exit,
-    /// `help`
+    /// `help`.
     Help,
-    /// `model`, `model NAME`
+    /// `model` shows the model, `model NAME` sets it.
     Model(Option<String>),
     /// A command with its arguments.
     Command(Box<Command>),
-    /// What is wrong with it.
+    /// A line that does not parse, with the error message.
     Wrong(String),
 }
 
-/// Splits a line into a command and its arguments; quoted values stay whole.
+/// Parses a line as a command with arguments, with the quoting rules of a POSIX shell.
 pub fn parse_command(line: &str) -> Typed {
     let line = line.replace("\\\n", " ");
     let Some(words) = shlex::split(&line) else {
@@ -204,14 +204,14 @@ fn editor(
     history: &Path,
     ids: Arc<Mutex<Vec<String>>>,
 ) -> anyhow::Result<Editor<Typing, DefaultHistory>> {
-    // Lines are added by hand: some hold secrets.
+    // Lines are added explicitly, because some contain secrets.
     let config = Config::builder().auto_add_history(false).build();
     let mut editor = Editor::with_config(config)?;
     editor.set_helper(Some(Typing {
         files: FilenameCompleter::new(),
         ids,
     }));
-    // There is none the first time.
+    // The file does not exist the first time.
     let _ = editor.load_history(history);
     Ok(editor)
 }
@@ -245,7 +245,7 @@ impl Terminal for LineEditor {
             match editor.readline(&shown) {
                 Ok(line) => {
                     if !holds_secret(&line) {
-                        // A history that cannot be written is no reason to stop.
+                        // Continue without a history if it cannot be written.
                         let _ = editor.add_history_entry(&line);
                         let _ = editor.append_history(&self.history);
                     }
@@ -262,7 +262,7 @@ impl Terminal for LineEditor {
     }
 
     fn ask_secret(&self, prompt: &str) -> anyhow::Result<Option<String>> {
-        // The editor may have read ahead of the command. What it read would come back as a command, and into the history.
+        // The editor may have read beyond the command. That input would return as a command and get into the history.
         let fresh = editor(&self.history, self.ids.clone())?;
         *self.editor.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
         self.console.ask_secret(prompt)
@@ -281,7 +281,7 @@ impl Terminal for LineEditor {
     }
 }
 
-/// Returns whether a line may hold a password: an address with one in it, or a login that is more than it takes.
+/// Returns whether a line may contain a password: a URL with one, or a `mail login` that does not parse.
 fn holds_secret(line: &str) -> bool {
     let has_password = |word: &str| {
         let Some((_, rest)) = word.split_once("://") else {
@@ -296,7 +296,7 @@ fn holds_secret(line: &str) -> bool {
     is_odd || line.split_whitespace().any(has_password)
 }
 
-/// Completion of commands, paths and threads, and lines that go on.
+/// Completes commands, options, paths and thread ids, and continues lines that end with a backslash.
 struct Typing {
     files: FilenameCompleter,
     ids: Arc<Mutex<Vec<String>>>,
@@ -360,7 +360,7 @@ impl Completer for Typing {
             return Ok((start, fitting.map(pair).collect()));
         }
         let (start, mut pairs) = self.files.complete(line, pos, cx)?;
-        // The editor writes what it completes as it is, so a name that cannot be shown has to be typed.
+        // The editor prints completions unchanged, so leave out names that are not printable.
         pairs.retain(|pair| one_line(&pair.replacement) == pair.replacement);
         Ok((start, pairs))
     }
@@ -384,7 +384,7 @@ const THREAD_COMMANDS: [&str; 8] = [
     "resume", "show", "history", "fork", "diff", "trace", "export", "delete",
 ];
 
-/// How many threads can be completed.
+/// Number of recent threads that completion offers.
 const COMPLETED: u32 = 200;
 
 #[cfg(test)]

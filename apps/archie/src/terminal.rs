@@ -1,7 +1,7 @@
-//! The one way to talk to the person: everything that is shown goes through here, and every question.
+//! Terminal input and output: everything the program shows or asks goes through here.
 //!
-//! Text may come from strangers, so every way out of here makes it [`printable`]; what colours it, is added after that.
-//! A tidy test keeps `print!`, `stdout` and `stderr` out of the rest of the program.
+//! Text may come from strangers, so every function here makes it [`printable`] before it adds colours. A tidy test keeps
+//! `print!`, `stdout` and `stderr` out of the rest of the program.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::secret;
 
-/// Takes the spinner away when it is dropped.
+/// Removes the spinner when dropped.
 struct Spinner(ProgressBar);
 
 impl Drop for Spinner {
@@ -22,7 +22,7 @@ impl Drop for Spinner {
     }
 }
 
-/// On a terminal, or into a pipe.
+/// Standard input and output, at a terminal or through pipes.
 #[derive(Debug)]
 pub struct Console {
     is_terminal: bool,
@@ -30,20 +30,20 @@ pub struct Console {
     pieces: Mutex<Pieces>,
 }
 
-/// What was shown of an answer since the last line.
+/// Layout of an answer that is streamed in pieces.
 #[derive(Debug, Default)]
 struct Pieces {
     is_open: bool,
-    /// How many characters stand in the line.
+    /// Number of characters in the current line.
     column: usize,
-    /// The beginning of a word, whose line is chosen when it is whole.
+    /// Beginning of a word, which is printed when it is complete and its line is known.
     word: String,
-    /// Makes the answer printable across its pieces.
+    /// Makes the answer printable across pieces.
     escaper: Escaper,
 }
 
 impl Pieces {
-    /// What can be shown now, with lines of this width that break between words.
+    /// Adds a piece and returns what can be printed now, with lines broken between words at `width`.
     fn add(&mut self, text: &str, width: usize) -> String {
         self.is_open = true;
         let text = self.escaper.push(text);
@@ -93,7 +93,7 @@ impl Pieces {
 }
 
 impl Console {
-    /// Whatever stdout is.
+    /// Creates a console for the process's stdout. Uses colours only at a terminal, and not if `NO_COLOR` is set.
     pub fn new() -> Self {
         Self {
             is_terminal: std::io::stdout().is_terminal(),
@@ -102,10 +102,10 @@ impl Console {
         }
     }
 
-    /// Writes text as it is: it must be printable.
+    /// Writes text unchanged: the caller makes it printable.
     fn print(&self, text: &str) {
         let mut out = std::io::stdout().lock();
-        // Whoever closed the pipe has seen enough.
+        // The reader closed the pipe; there is nothing to do.
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     }
 
@@ -123,24 +123,24 @@ impl Console {
     }
 }
 
-/// Writes lines to stderr, printable.
+/// Writes printable text to stderr.
 pub(crate) fn print_error(text: &str) {
     let mut err = std::io::stderr().lock();
-    // Nobody is left to tell if this fails.
+    // There is nowhere to report a failure.
     let _ = writeln!(err, "{}", printable(text.trim_end()));
 }
 
-/// Returns whether a person sits at both ends: types the input and reads the output.
+/// Returns whether both standard input and output are terminals.
 pub(crate) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// Where log lines go: to stderr, each event on one line and printable, whatever its fields hold.
+/// Writer for log lines: stderr, one printable line per event, whatever its fields contain.
 #[derive(Debug)]
 pub(crate) struct LogWriter;
 
 impl Write for LogWriter {
-    /// Takes one event, with the line end that closes it.
+    /// Writes one event, which ends with a line break.
     fn write(&mut self, event: &[u8]) -> std::io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let line = one_line(text.strip_suffix('\n').unwrap_or(&text));
@@ -153,7 +153,7 @@ impl Write for LogWriter {
     }
 }
 
-/// How wide the terminal is.
+/// Returns the terminal's width in columns.
 fn width() -> usize {
     usize::from(termimad::terminal_size().0)
 }
@@ -194,7 +194,7 @@ impl Terminal for Console {
         self.close();
         let text = printable(text);
         let mut err = std::io::stderr().lock();
-        // Nobody is left to tell if this fails.
+        // There is nowhere to report a failure.
         let _ = match err.is_terminal() && self.has_colours {
             true => writeln!(err, "\u{1b}[2m{text}\u{1b}[0m"),
             false => writeln!(err, "{text}"),
@@ -211,7 +211,7 @@ impl Terminal for Console {
             return Ok(None);
         }
         if !std::io::stdin().is_terminal() {
-            // So that what was piped in reads like a conversation.
+            // Echo piped input, so that the output reads like a conversation.
             self.print(&format!("{}\n", printable(line.trim_end())));
         }
         Ok(Some(line.trim_end_matches(['\n', '\r']).to_owned()))

@@ -1,4 +1,4 @@
-//! When a person must agree to a call, and what they may do.
+//! When a person must approve a tool call, and which answers they may give.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use superstep_core::Labels;
 
-/// When a person must agree to a call of a tool, and what they may do with it.
+/// Rule for when a person must approve a call of a tool, and which answers they may give.
 ///
-/// The question has the form that inboxes for LangGraph read: `{"action_request": {"action", "args"}, "config":
-/// {"allow_accept", "allow_edit", "allow_respond", "allow_ignore"}, "description"}`, and beside it the `digest` of tool and
-/// arguments. The answer is `{"type": "accept" | "edit" | "response" | "ignore", "args"}`. The digest is part of the
-/// question's key: an approval counts for that call, with those arguments, once, and for nothing else. Edited arguments are
-/// checked as the model's were; if they do not fit, the person is asked again.
+/// The interrupt has the form that LangGraph inboxes read: `{"action_request": {"action", "args"}, "config": {"allow_accept",
+/// "allow_edit", "allow_respond", "allow_ignore"}, "description"}`, plus the `digest` of tool and arguments. The answer is
+/// `{"type": "accept" | "edit" | "response" | "ignore", "args"}`. The digest is part of the interrupt's key, so an approval
+/// is valid once, for that call with those arguments. Edited arguments are checked against the tool's schema, as the model's
+/// are; if they do not fit, the person is asked again.
 #[derive(Clone)]
 pub struct Approval {
     when: When,
@@ -30,25 +30,26 @@ type Needs = Arc<dyn Fn(&Json, &Labels) -> bool + Send + Sync>;
 #[derive(Clone)]
 pub(crate) enum When {
     Always,
-    /// By arguments and labels.
+    /// Decided by a predicate over the arguments and their labels.
     If(Needs),
-    /// Only when the labels of the arguments say so, which is looked at anyway.
+    /// Only when the tool's label policy requires it, which is checked for every call in any case.
     ByLabels,
 }
 
 impl Approval {
-    /// For every call.
+    /// Requires approval for every call.
     pub fn always() -> Self {
         Self::of(When::Always)
     }
 
-    /// For calls with such arguments and labels. What it said is recorded, so that it is asked once per call.
+    /// Requires approval for calls whose arguments and labels match the predicate. The result is recorded, so the decision
+    /// for a call does not change when its node runs again.
     pub fn when(needs: impl Fn(&Json, &Labels) -> bool + Send + Sync + 'static) -> Self {
         Self::of(When::If(Arc::new(needs)))
     }
 
-    /// For calls whose labels the tool does not [take](crate::Tool::takes) without asking, which is so without this, too:
-    /// to say what the person may do then, and how long they have.
+    /// Requires approval only for calls whose labels the tool does not [accept](crate::Tool::takes). A tool without an
+    /// `Approval` behaves the same; use this to restrict the answers or to set a time limit.
     pub fn by_labels() -> Self {
         Self::of(When::ByLabels)
     }
@@ -64,35 +65,36 @@ impl Approval {
         }
     }
 
-    /// The person cannot change the arguments.
+    /// Removes the option to edit the arguments. Default: allowed.
     #[must_use]
     pub fn without_edit(mut self) -> Self {
         self.edit = false;
         self
     }
 
-    /// The person cannot answer in the tool's place.
+    /// Removes the option to answer in the tool's place. Default: allowed.
     #[must_use]
     pub fn without_response(mut self) -> Self {
         self.respond = false;
         self
     }
 
-    /// The person cannot say no. For forms that only collect.
+    /// Removes the option to refuse, for forms that only collect data. Default: allowed.
     #[must_use]
     pub fn without_ignore(mut self) -> Self {
         self.ignore = false;
         self
     }
 
-    /// How long the person has. Then the call is not made, and the model is told that nobody agreed in time.
+    /// Limits how long the person has to answer. After that the call is not made, and its result tells the model that the
+    /// request expired. Default: no limit.
     #[must_use]
     pub fn within(mut self, limit: Duration) -> Self {
         self.within = Some(limit);
         self
     }
 
-    /// What the person is told of a call, from its arguments.
+    /// Sets the text shown to the person, computed from the arguments. Default: "May `tool` be called?"
     #[must_use]
     pub fn described(mut self, words: impl Fn(&Json) -> String + Send + Sync + 'static) -> Self {
         self.description = Some(Arc::new(words));
@@ -107,7 +109,7 @@ impl Approval {
         self.description.as_ref().map(|words| words(args))
     }
 
-    /// What the person may do, as an inbox reads it.
+    /// Returns which answers are allowed, in the form that inboxes read.
     pub(crate) fn config(&self) -> Json {
         json!({
             "allow_ignore": self.ignore,
@@ -117,7 +119,7 @@ impl Approval {
         })
     }
 
-    /// The form of an answer.
+    /// Returns the JSON Schema of an answer.
     pub(crate) fn schema(&self) -> Json {
         let all = [
             (true, "accept"),

@@ -1,7 +1,7 @@
-//! Asking a model from a node: its words are shown as they come, the call is in the thread's trace, and a person is asked at a
-//! limit.
+//! Model calls from a node: streams the text live, records the call in the thread's trace, and interrupts for a person when a
+//! limit is reached.
 //!
-//! For nodes of your own; [`ModelNode`](crate::ModelNode) is made of the same.
+//! For your own nodes; [`ModelNode`](crate::ModelNode) uses the same functions.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,35 +19,35 @@ use crate::agent::spending::{Over, Spending, Stop};
 use crate::call::Asking;
 use crate::spans::{Took, live_model_call, model_call};
 
-/// Asks models from a node, within what may be spent.
+/// Calls models from a node, within the limits of a [`Spending`].
 ///
-/// Without a limit, what the model says is not recorded: the node's own commit is the record, or a [`NodeCx::step`] around
-/// it. With one, it is, because the node may pause for a person in between.
+/// Without a limit, replies are not recorded: the node's own commit is the record, or a [`NodeCx::step`] around the call.
+/// With a limit they are recorded, because the node may pause for a person in between.
 pub struct Asker<'a> {
     asking: &'a Asking<'a>,
     spending: Option<&'a Spending>,
     is_recorded: bool,
-    /// How often a model was asked: each call is set aside and written down by itself.
+    /// Number of model calls so far. Part of each call's key, so every call is reserved and settled separately.
     calls: AtomicUsize,
 }
 
-/// What came of asking, as it is recorded.
+/// Recorded outcome of an attempt to call a model.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Asked {
     Answered(Box<Answered>),
-    /// Not asked: it does not fit into a budget.
+    /// Not called: the estimate does not fit into a budget.
     Over(Over),
 }
 
-/// An answer, and when the model was asked.
+/// A reply, and the time of the call.
 #[derive(Debug, Serialize, Deserialize)]
 struct Answered {
     reply: Reply,
     took: Took,
 }
 
-/// Whether the pieces of an answer are shown as they come.
+/// Whether the chunks of a reply are emitted live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pieces {
     Shown,
@@ -64,13 +64,13 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Records every answer, for a node that runs on after it.
+    /// Records every reply, for a node that does more work after the call.
     pub(crate) fn recorded(mut self, is_recorded: bool) -> Self {
         self.is_recorded |= is_recorded;
         self
     }
 
-    /// Asks, and asks a person where a limit is in the way. None if they do not want to go on.
+    /// Calls the model. If the call would exceed a limit, interrupts for a person; returns `None` if they choose to stop.
     pub async fn ask(
         &self,
         model: &dyn Model,
@@ -79,7 +79,8 @@ impl<'a> Asker<'a> {
         self.ask_once(model, request, Pieces::Shown).await
     }
 
-    /// Asks for an answer in the form of `T`, as [`ask_model_for`] does.
+    /// Calls the model for structured output of type `T`, as [`ask_model_for`] does. Returns `None` if a person chooses to
+    /// stop at a limit.
     pub async fn ask_for<T: JsonSchema + DeserializeOwned>(
         &self,
         model: &dyn Model,
@@ -169,9 +170,9 @@ impl fmt::Debug for Asker<'_> {
     }
 }
 
-/// Asks a model.
+/// Calls a model, streams its reply as live events and emits the call into the thread's trace.
 ///
-/// What it says is not recorded here: the node's own commit is the record, or a [`NodeCx::step`] around this.
+/// The reply is not recorded here: the node's own commit is the record, or a [`NodeCx::step`] around this call.
 pub async fn ask_model(
     model: &dyn Model,
     request: &Request,
@@ -182,8 +183,8 @@ pub async fn ask_model(
     Ok(reply)
 }
 
-/// Asks a model for an answer in the form of `T`, as [`ask`](superstep_llm::structured::ask) does. Its pieces are of use to
-/// nobody and are not shown.
+/// Calls a model for structured output of type `T`, as [`ask`](superstep_llm::structured::ask) does. Does not stream:
+/// fragments of JSON are of no use to a reader.
 pub async fn ask_model_for<T: JsonSchema + DeserializeOwned>(
     model: &dyn Model,
     request: Request,
@@ -200,7 +201,8 @@ pub async fn ask_model_for<T: JsonSchema + DeserializeOwned>(
     }
 }
 
-/// Asks within what may be spent: the node is kept alive until its calls are recorded, and pauses for a person at a limit.
+/// Runs `work` with an [`Asker`] that keeps to the limits: the node stays alive until its calls are recorded, and pauses for
+/// a person at a limit.
 ///
 /// ```
 /// # use superstep_agent::{Spending, within};
@@ -225,8 +227,8 @@ pub async fn within<T>(
     work(&asker).await
 }
 
-/// As [`within`], with every answer recorded: for a node that asks more than once, so that dying before its commit repeats one
-/// call at most.
+/// Like [`within`], but records every reply: for a node that calls a model more than once, so a crash before its commit
+/// repeats at most one call.
 pub async fn within_recorded<T>(
     spending: Option<&Spending>,
     cx: &NodeCx,
@@ -241,7 +243,7 @@ async fn whole(model: &dyn Model, request: &Request) -> Result<Reply, NodeError>
     model.reply(request).await.map_err(failure)
 }
 
-/// Makes a call, and says from when to when it was under way.
+/// Awaits a call inside a live span, and returns its start and end times.
 async fn timed(
     model: &dyn Model,
     call: impl Future<Output = Result<Reply, NodeError>>,
@@ -250,7 +252,7 @@ async fn timed(
     Ok((reply?, took))
 }
 
-/// Asks a model, and shows its words as they come.
+/// Calls a model and emits its chunks as live events.
 async fn shown(model: &dyn Model, request: &Request, cx: &NodeCx) -> Result<Reply, NodeError> {
     let mut chunks = model.stream(request).await.map_err(failure)?;
     while let Some(chunk) = chunks.next().await {
@@ -270,7 +272,7 @@ async fn shown(model: &dyn Model, request: &Request, cx: &NodeCx) -> Result<Repl
     Err(failure(ModelError::Cut))
 }
 
-/// Whether to try again is for the error to say.
+/// Converts a model error into a node error, retryable if [`ModelError::is_retryable`] says so.
 pub fn failure(error: ModelError) -> NodeError {
     match error.is_retryable() {
         true => NodeError::retryable(error),

@@ -1,4 +1,4 @@
-//! Calling a tool from a node of your own: asked about, keyed and recorded as the ready-made loop does it.
+//! Tool calls from your own nodes, with the same approval, key and records as the ready-made loop.
 
 use superstep_core::{Labels, NodeCx, NodeError};
 use superstep_llm::{Message, ToolCall, ToolResult};
@@ -6,10 +6,10 @@ use superstep_llm::{Message, ToolCall, ToolResult};
 use crate::call::Caller;
 use crate::tool::{Tool, Tools};
 
-/// Calls a tool, from the approval to the result. For a node of your own; [`ToolNode`](crate::ToolNode) is made of the same.
+/// Calls a tool, from the approval to the result. For your own nodes; [`ToolNode`](crate::ToolNode) uses the same code.
 ///
-/// What decides on the call, be it a model or a person, must be committed before this node begins: another node wrote it. The
-/// id of the call tells the calls of one node apart.
+/// The decision to call, whether a model's or a person's, must be committed by another node before this node starts. The
+/// call's id must be unique within the node: records and the idempotency key are derived from it.
 pub async fn call_tool(
     tool: &Tool,
     call: &ToolCall,

@@ -1,4 +1,4 @@
-//! A message of a conversation, as a graph keeps it.
+//! The message type of a conversation channel.
 
 use std::fmt;
 
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize, Serializer};
 use superstep_core::Labels;
 use superstep_llm::{Answer, Message, ToolResult};
 
-/// A message with its id and its labels: what a `#[state(messages)]` channel of a conversation holds.
+/// A message with its id and its labels, as stored in a `#[state(messages)]` channel.
 ///
-/// In stored form it is the flat object that chat front ends read, with the list of labels in it:
-/// `{"id": "…", "labels": [], "type": "human", "content": "…"}`. The list is there also when it is empty; without it the
-/// bytes do not decode, so that a message which lost its labels is not taken for one that had none.
+/// It serializes to the flat object that chat front ends read, with the list of labels added: `{"id": "…", "labels": [],
+/// "type": "human", "content": "…"}`. The list is present even when it is empty. Without it decoding fails, so a message that
+/// lost its labels cannot pass for one that had none.
 ///
-/// Core's rule holds for it: a node that [noted](superstep_core::NodeCx::note_read) what it read may only write messages
-/// that have those labels.
+/// Core's label rule applies: a node that [noted](superstep_core::NodeCx::note_read) what it read may only write messages
+/// that carry those labels.
 #[derive(Clone, PartialEq, Deserialize)]
 #[serde(from = "Stored")]
 pub struct ChatMessage {
-    /// Unique in its conversation. Given by the runtime unless it is there.
+    /// Id, unique in the conversation. The runtime assigns one if it is `None`.
     pub id: Option<String>,
-    /// What is known of where its words come from.
+    /// Labels of the data that the content was made from.
     pub labels: Labels,
-    /// What is said.
+    /// Role and content.
     pub message: Message,
 }
 
@@ -30,7 +30,7 @@ pub struct ChatMessage {
 struct Stored {
     #[serde(default)]
     id: Option<String>,
-    // Without a default, on purpose.
+    // No default, on purpose: a message without labels must not decode.
     labels: Labels,
     #[serde(flatten)]
     message: Message,
@@ -47,7 +47,7 @@ impl From<Stored> for ChatMessage {
 }
 
 impl ChatMessage {
-    /// A message with what is known of its words.
+    /// Creates a message with the labels of its content, and no id yet.
     pub fn new(message: Message, labels: impl Into<Labels>) -> Self {
         Self {
             id: None,
@@ -56,19 +56,19 @@ impl ChatMessage {
         }
     }
 
-    /// Words of the person who uses the program, without labels.
+    /// Creates a message of the program's user, without labels.
     pub fn user(text: impl Into<String>) -> Self {
         Self::new(Message::user(text), Labels::NONE)
     }
 
-    /// With an id of your own.
+    /// Sets the id.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Its words.
+    /// Returns the text of the content.
     pub fn text(&self) -> String {
         self.message.text()
     }
@@ -84,7 +84,7 @@ impl superstep_core::Message for ChatMessage {
     }
 }
 
-/// Shows the words only if there are no labels: a log is a sink, too.
+/// Prints the content only if there are no labels, because a log is a sink too.
 impl fmt::Debug for ChatMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("ChatMessage");
@@ -96,10 +96,11 @@ impl fmt::Debug for ChatMessage {
     }
 }
 
-/// By this name core knows a value that carries labels, and by `labels` its list. A test holds the two together.
+/// Struct name by which core recognizes a value that carries labels; its list is the field `labels`. A test keeps the two
+/// crates in sync.
 const LABELED: &str = "superstep::Labeled";
 
-// By hand, for a derived one that flattens is a map, and core's rule for labels needs a name to know it by.
+// By hand: a derived implementation with `flatten` serializes as a map, and core's label rule needs the struct's name.
 impl Serialize for ChatMessage {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct(LABELED, 7)?;

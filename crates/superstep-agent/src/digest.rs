@@ -1,17 +1,17 @@
-//! What was decided, in a few bytes: a digest of a tool and its arguments.
+//! Digest of a tool and its arguments, which identifies what was decided.
 //!
-//! A hash that cannot be steered, for the arguments come from a model that may have read a stranger's words: with a quick
-//! hash somebody could make a harmless call and a harmful one look alike.
+//! Uses a cryptographic hash because the arguments come from a model that may have read an attacker's text: with a fast hash
+//! the attacker could make a harmless call and a harmful one collide.
 
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 
-/// The digest of a call: the same for the same tool and arguments, in whatever order their fields are written.
+/// Returns the digest of a call: lowercase hex SHA-256, equal for the same tool and arguments in any field order.
 pub fn digest(tool: &str, args: &Json) -> String {
     hash(&["superstep.call.v1", tool, &canonical(args)])
 }
 
-/// A hash of several texts, none of which can pretend to be two.
+/// Hashes several texts, length-prefixed, so different splits of the same text give different hashes.
 pub(crate) fn hash(parts: &[&str]) -> String {
     let mut hasher = Sha256::new();
     for part in parts {
@@ -22,9 +22,9 @@ pub(crate) fn hash(parts: &[&str]) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// JSON with sorted fields and no spaces.
+/// Serializes JSON with sorted fields and no spaces.
 ///
-/// Sorted here, for whether `serde_json` keeps the order in which fields came depends on what else is built with it.
+/// Sorts explicitly, because a dependency can enable the `serde_json` feature that keeps insertion order.
 pub(crate) fn canonical(json: &Json) -> String {
     match json {
         Json::Object(fields) => {

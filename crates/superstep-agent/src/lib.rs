@@ -1,19 +1,19 @@
-//! Agents: tools whose effects happen once or are asked about, approvals that bind what was approved, and a
-//! ready-made loop of a model and its tools.
+//! Agents for durable execution: tool calling with declared effect classes, human-in-the-loop approvals that bind the exact
+//! call, budgets, traces, and a ready-made loop of a model and its tools.
 //!
-//! **Decide, commit, act.** A model's message with its tool calls is committed by the node that asked the model, before
-//! the node that calls the tools begins. What a crash, a retry or another worker may repeat is then only the calling, and
-//! each [`Tool`] says by its [`Class`] what that means: read again, call again under the same key, look whether it
-//! happened, or ask a person. Nothing here is ever called "exactly once": an effect outside happens once if its receiver
-//! drops what it has seen, or can be asked; otherwise at most once, with a question where nobody knows.
+//! **Decide, commit, act.** The node that asks the model commits the model's message, with its tool calls, before the node
+//! that calls the tools starts. So a crash, a retry or another worker can repeat only the calling, and the [`Class`] of each
+//! [`Tool`] says what to do then: read again, call again under the same idempotency key, look up whether the call happened,
+//! or ask a person. An outside effect is effectively once if the receiver deduplicates by our key, is idempotent, or can be
+//! looked up; otherwise it is at most once, and a person is asked when the outcome is unknown.
 //!
-//! **Approval.** A tool may need a person's word: always, for some arguments, or because of the [labels] of what the model
-//! had read. What is executed is what was approved, byte for byte; see [`Approval`].
+//! **Approval.** A tool can require a person's approval: always, for some arguments, or because of the [labels] of what the
+//! model has read. The call that runs is byte for byte the call that was approved; see [`Approval`].
 //!
-//! In reading order: [`tool()`] and [`Tool`], [`ToolCx`], [`ToolError`]; [`Agent`], which makes a graph over
-//! [`AgentState`] or a state of your own ([`Conversation`]); [`Hooks`]; [`Spending`], for limits. The parts of the loop are
-//! nodes that other graphs can use: [`ModelNode`] and [`ToolNode`]; a node of your own asks with [`ask_model`],
-//! or [`within`] limits, and calls with [`call_tool`].
+//! In reading order: [`tool()`] and [`Tool`], [`ToolCx`], [`ToolError`]; [`Agent`], which builds a graph over [`AgentState`]
+//! or over your own state ([`Conversation`]); [`Hooks`]; [`Spending`], for limits. The parts of the loop are nodes that other
+//! graphs can use: [`ModelNode`] and [`ToolNode`]. Your own nodes call models with [`ask_model`], or [`within`] limits, and
+//! tools with [`call_tool`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -74,12 +74,12 @@ pub use digest::digest;
 pub use spans::{Took, tool_span};
 pub use tool::{Class, Tool, ToolCx, ToolError, ToolFault, ToolOutput, Tools, tool};
 
-/// The examples of the page on traces compile.
+/// Compiles the examples of the page on traces as doctests.
 #[cfg(all(doctest, feature = "otlp"))]
 #[doc = include_str!("../../../docs/traces.md")]
 struct Traces;
 
-/// The examples of the page on agents compile.
+/// Compiles the examples of the page on agents as doctests.
 #[cfg(all(doctest, feature = "mcp"))]
 #[doc = include_str!("../../../docs/agents.md")]
 struct Agents;

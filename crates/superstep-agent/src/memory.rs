@@ -1,9 +1,9 @@
-//! What agents remember across threads: facts in the long-term store, changed by patches, each with who wrote it and why,
-//! its labels and its past.
+//! Long-term memory of agents: facts in the store, shared across threads and changed by patches. Each change records its
+//! source, its reason and its labels.
 //!
-//! A memory is one item of the store, its past within it, so that a change is there whole or not at all; two who change it at
-//! once both get through, one after the other. [`Memories::search`] compares meanings exactly, point by point, on every store
-//! alike; that is quick for some ten thousand memories of one owner, and an index can take its place behind the same call.
+//! A memory is one item of the store, with its history inside, so a change is atomic. Concurrent changes to a memory are
+//! applied one after the other. [`Memories::search`] compares embeddings by brute force, the same on every store. That is
+//! fast enough for about ten thousand memories per owner; an index can replace it behind the same call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use superstep_llm::{Embedder, ModelError, likeness};
 
 use crate::spans::now;
 
-/// The memories of one owner: a person, a team, an agent.
+/// Memories of one owner (a person, a team, an agent), stored in one namespace.
 #[derive(Clone)]
 pub struct Memories {
     store: Arc<dyn Store>,
@@ -26,60 +26,60 @@ pub struct Memories {
     embedder: Option<Arc<dyn Embedder>>,
 }
 
-/// One fact.
+/// A remembered fact.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Memory {
-    /// What it is known by.
+    /// Key in the namespace.
     pub key: String,
-    /// What is remembered, with its labels.
+    /// The fact, with its labels.
     pub value: Labeled<Json>,
-    /// How often it was written.
+    /// Number of the latest revision, counted from 1.
     pub revision: u64,
-    /// Who wrote it last.
+    /// Source of the latest revision.
     pub source: Source,
 }
 
-/// Where a change came from.
+/// Who made a change, when and why. Stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// The thread, if it was written by a node.
+    /// Thread of the node that made the change; `None` if it came from outside of any graph.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
-    /// The run.
+    /// Run of the node that made the change; `None` if it came from outside of any graph.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Why, in words for a person.
+    /// Reason, in words for a person.
     pub why: String,
-    /// When.
+    /// Wall-clock time of the change. The default timestamp if the stored item has none.
     #[serde(default)]
     pub at: Timestamp,
 }
 
-/// A change of a memory.
+/// One change of a memory, as kept in its history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Revision {
-    /// Its number, from 1.
+    /// Number of the revision, counted from 1.
     pub revision: u64,
-    /// What was changed: fields that were set, and `null` for those that were removed.
+    /// The JSON merge patch that was applied: fields it set, and `null` for fields it removed.
     pub patch: Json,
-    /// What came of it.
+    /// Value after the change.
     pub value: Json,
-    /// The labels it had then.
+    /// Labels after the change.
     pub labels: Labels,
-    /// Who did it.
+    /// Who made the change, when and why.
     pub source: Source,
 }
 
-/// A memory that was found, and how near it is to what was looked for: 1 is the same.
+/// A search result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// The memory.
+    /// The memory that was found.
     pub memory: Memory,
-    /// How near.
+    /// Similarity to the query; 1 means identical.
     pub likeness: f32,
 }
 
-/// Why a memory could not be read or written.
+/// Error from reading, writing or searching memories.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
@@ -89,37 +89,37 @@ pub enum MemoryError {
     /// The embedder failed.
     #[error("a memory cannot be compared by its meaning: {0}")]
     Embedder(#[from] ModelError),
-    /// There is no embedder.
+    /// [`Memories::search`] was called without an embedder.
     #[error(
         "these memories cannot be searched by meaning; give them an embedder with `Memories::with_embedder`"
     )]
     NoEmbedder,
-    /// Something else is under the key.
+    /// The item under the key is not a memory: another program wrote it.
     #[error("the item under `{key}` is not a memory: {why}")]
     NotAMemory {
-        /// The key.
+        /// Key of the item.
         key: String,
-        /// What is wrong with it.
+        /// Why it does not decode.
         why: String,
     },
-    /// There is no such memory, or not with this past.
+    /// The memory does not exist, or its history does not contain the revision.
     #[error("memory `{key}` has no revision {revision}; the last {HISTORY_MAX} are kept")]
     NoRevision {
-        /// The key.
+        /// Key of the memory.
         key: String,
-        /// The revision.
+        /// The missing revision.
         revision: u64,
     },
-    /// Others changed it again and again.
+    /// Concurrent writers won the compare-and-swap on every attempt.
     #[error("memory `{key}` is being changed by too many at once; try again")]
     Contended {
-        /// The key.
+        /// Key of the memory.
         key: String,
     },
 }
 
 impl MemoryError {
-    /// The codes that are this module's own.
+    /// Error codes defined by this module. Errors of the store keep their own.
     pub const CODES: &'static [&'static str] = &[
         "memory-embedder",
         "memory-no-embedder",
@@ -128,7 +128,7 @@ impl MemoryError {
         "memory-contended",
     ];
 
-    /// The stable code of this error: the name of its page in the error index.
+    /// Returns the stable code of this error: the name of its page in the error index.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Store(error) => error.code(),
@@ -141,16 +141,16 @@ impl MemoryError {
     }
 }
 
-/// As it is stored.
+/// Stored form of a memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Stored {
     memory: Labeled<Json>,
     revision: u64,
     source: Source,
-    /// Where it lies, by the embedder of this name.
+    /// Embedding of the value; `None` if it was written without an embedder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     point: Option<Point>,
-    /// The last ones, oldest first, this one among them.
+    /// The latest revisions, oldest first, including the current one.
     history: Vec<Revision>,
 }
 
@@ -161,7 +161,7 @@ struct Point {
 }
 
 impl Memories {
-    /// The memories in this namespace of a store.
+    /// Creates a handle to the memories in this namespace. Does not access the store.
     pub fn new(store: Arc<dyn Store>, namespace: Namespace) -> Self {
         Self {
             store,
@@ -170,21 +170,22 @@ impl Memories {
         }
     }
 
-    /// So that they can be searched by meaning.
+    /// Sets the embedder, which [`Memories::search`] requires. Memories written without it are not found.
     #[must_use]
     pub fn with_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
         self.embedder = Some(embedder);
         self
     }
 
-    /// The memory under a key.
+    /// Loads the memory under a key.
     pub async fn get(&self, key: &str) -> Result<Option<Memory>, MemoryError> {
         let stored = self.stored(key).await?;
         Ok(stored.map(|stored| stored.into_memory(key)))
     }
 
-    /// Changes the memory under a key, or makes it. A patch sets the fields that it has and removes those that are `null` in
-    /// it; what is no object takes the place of the whole. The labels of the patch come to those that the memory has.
+    /// Changes the memory under a key, or creates it. The patch is a JSON merge patch: it sets the fields it contains and
+    /// removes those that are `null` in it. A patch that is not an object replaces the whole value. The labels of the patch
+    /// are added to those of the memory.
     pub async fn patch(
         &self,
         key: &str,
@@ -201,8 +202,8 @@ impl Memories {
         self.change(key, patch, change, source).await
     }
 
-    /// Brings back what a memory was. That is a change like another, with a revision of its own; the labels that came since
-    /// then stay, for what was written under them may have been read.
+    /// Restores the value of an earlier revision, as a new revision. Labels added since then stay, because data written under
+    /// them may have been read.
     pub async fn revert(
         &self,
         key: &str,
@@ -223,18 +224,18 @@ impl Memories {
         self.change(key, &back.value, change, source).await
     }
 
-    /// What a memory was, oldest first. The last hundred changes are kept.
+    /// Returns the revisions of a memory, oldest first. Keeps the latest 100.
     pub async fn history(&self, key: &str) -> Result<Vec<Revision>, MemoryError> {
         let stored = self.stored(key).await?;
         Ok(stored.map(|stored| stored.history).unwrap_or_default())
     }
 
-    /// Forgets a memory and its past. Says whether there was one.
+    /// Deletes a memory with its history. Returns whether it existed.
     pub async fn forget(&self, key: &str) -> Result<bool, MemoryError> {
         Ok(self.store.delete(&self.namespace, key).await?)
     }
 
-    /// The memories that are nearest in meaning to a text, nearest first.
+    /// Returns the memories most similar in meaning to a text, most similar first.
     pub async fn search(&self, text: &str, limit: usize) -> Result<Vec<Found>, MemoryError> {
         let embedder = self.embedder.as_ref().ok_or(MemoryError::NoEmbedder)?;
         let wanted = embedder.embed(&[text.to_owned()]).await?;
@@ -242,7 +243,7 @@ impl Memories {
         let name = embedder.name().to_string();
         let mut found = Vec::new();
         for (key, stored) in self.all().await? {
-            // Points of another embedder cannot be compared.
+            // Embeddings of different models are not comparable.
             let point = stored.point.as_ref().filter(|point| point.embedder == name);
             let Some(point) = point else {
                 continue;
@@ -347,7 +348,7 @@ impl Memories {
             let items = self.store.search(&search, now()).await?;
             let count = items.len();
             for item in items {
-                // Namespaces below this one have owners of their own.
+                // Namespaces below this one belong to other owners.
                 let stored = match item.namespace == self.namespace {
                     true => Some(read(&item.key, &item.value)?),
                     false => None,
@@ -362,7 +363,7 @@ impl Memories {
 }
 
 impl Source {
-    /// A node of a thread.
+    /// Creates the source of a change made by a node.
     pub fn node(cx: &NodeCx, why: impl Into<String>) -> Self {
         Self {
             thread: Some(cx.thread().to_string()),
@@ -372,7 +373,7 @@ impl Source {
         }
     }
 
-    /// A person, or a program outside of any graph.
+    /// Creates the source of a change made by a person, or by a program outside of any graph.
     pub fn person(why: impl Into<String>) -> Self {
         Self {
             thread: None,
@@ -414,7 +415,7 @@ fn not_a_memory(key: &str, error: &serde_json::Error) -> MemoryError {
     }
 }
 
-/// A merge patch, as in RFC 7396.
+/// Applies a JSON merge patch (RFC 7396).
 fn patched(value: Json, patch: &Json) -> Json {
     let Json::Object(changes) = patch else {
         return patch.clone();
@@ -435,7 +436,7 @@ fn patched(value: Json, patch: &Json) -> Json {
     Json::Object(fields)
 }
 
-/// What an embedder is given: the text itself, or the words in a structure.
+/// Returns the text to embed: the string itself, or the names and values of a structure, one per line.
 fn words(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
@@ -450,10 +451,10 @@ fn words(value: &Json) -> String {
     }
 }
 
-/// How many changes of a memory are kept.
+/// Number of revisions kept per memory.
 const HISTORY_MAX: usize = 100;
 
-/// How often a change is tried when others change the same memory.
+/// Attempts at a change while concurrent writers change the same memory.
 const TRIES: u32 = 32;
 
 const PAGE: u32 = 1_000;

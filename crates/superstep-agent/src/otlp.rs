@@ -1,18 +1,18 @@
-//! Sends the traces of threads to an OTLP backend, over HTTP.
+//! Exports the traces of threads to an OTLP backend over HTTP (OpenTelemetry).
 //!
-//! What is sent is read from the log, not gathered while a run goes on. So nothing is lost with a process that is killed, a
-//! run that paused for a week is one trace, and sending a trace twice sends the same spans with the same ids: a trace has
-//! the id of its run, and every span the id that it has in [`superstep_core::trace`].
+//! The exporter reads the log instead of collecting spans while a run is in progress. So a killed process loses nothing, a
+//! run that paused for a week is one trace, and sending a trace twice sends the same spans with the same ids: a trace has the
+//! id of its run, and every span the id that it has in [`superstep_core::trace`].
 //!
-//! The attributes are those of OpenTelemetry's conventions for generative AI, and beside them those that
+//! The attributes are those of OpenTelemetry's conventions for generative AI, plus those that
 //!
 //! - Phoenix reads: `openinference.span.kind` and `session.id`
 //!   (<https://github.com/Arize-ai/openinference/blob/main/spec/semantic_conventions.md>);
 //! - LangSmith reads: `langsmith.span.kind`, `langsmith.trace.session_id` and `langsmith.metadata.thread_id`
 //!   (<https://docs.langchain.com/langsmith/trace-with-opentelemetry>, "Supported OpenTelemetry attribute mapping", and
-//!   <https://docs.langchain.com/langsmith/threads>, which wants the thread with every span).
+//!   <https://docs.langchain.com/langsmith/threads>, which requires the thread on every span).
 //!
-//! Nothing that a person, a model or a tool said is sent, unless [`OtlpBuilder::error_texts`] is asked for.
+//! Never sends text of a person, a model or a tool, except error texts if [`OtlpBuilder::error_texts`] is set.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -34,7 +34,7 @@ use superstep_llm::Secret;
 
 use crate::trace::{MODEL, TOOL, fields, spans};
 
-/// A backend that traces are sent to. Needs a tokio runtime, as everything here does.
+/// A backend that receives traces. Requires a tokio runtime.
 ///
 /// ```no_run
 /// use superstep_agent::otlp::Otlp;
@@ -58,7 +58,7 @@ pub struct Otlp {
     error_texts: bool,
 }
 
-/// A backend that is being described.
+/// Builder of an [`Otlp`] backend.
 #[expect(missing_debug_implementations, reason = "it holds secrets")]
 pub struct OtlpBuilder {
     url: String,
@@ -67,19 +67,19 @@ pub struct OtlpBuilder {
     error_texts: bool,
 }
 
-/// Why a trace was not sent.
+/// Error from building an exporter or sending a trace.
 #[derive(Debug, thiserror::Error)]
 #[error("the trace was not sent to `{url}`: {why}")]
 #[non_exhaustive]
 pub struct OtlpError {
-    /// Where to.
+    /// Address of the backend.
     pub url: String,
-    /// What was wrong.
+    /// What failed. Contains no header values.
     pub why: String,
 }
 
 impl Otlp {
-    /// The address that takes traces, with its whole path.
+    /// Returns a builder for the endpoint at this URL, with its full path (such as `/v1/traces`).
     pub fn to(url: impl Into<String>) -> OtlpBuilder {
         let name = KeyValue::new("service.name", "superstep");
         OtlpBuilder {
@@ -90,9 +90,9 @@ impl Otlp {
         }
     }
 
-    /// Sends every span of a thread that has ended. Gives how many there were.
+    /// Sends every finished span of a thread. Returns how many there were.
     ///
-    /// A run is sent when it has ended, and what is in it may be sent before.
+    /// The span of a run is sent once the run has ended; spans inside it may be sent earlier.
     pub async fn send(&self, trace: &Trace) -> Result<usize, OtlpError> {
         let spans = self.spans(trace);
         let count = spans.len();
@@ -122,14 +122,14 @@ impl Otlp {
 }
 
 impl OtlpBuilder {
-    /// A header of every request, such as a key.
+    /// Adds a header to every request, such as an API key.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: Secret) -> Self {
         self.headers.push((name.into(), value));
         self
     }
 
-    /// The project that Phoenix shows the traces in.
+    /// Sets the project that Phoenix shows the traces in.
     #[must_use]
     pub fn project(self, name: impl Into<String>) -> Self {
         self.resource("openinference.project.name", name)
@@ -141,21 +141,21 @@ impl OtlpBuilder {
         self.resource("service.name", name)
     }
 
-    /// Something that is known of the sender.
+    /// Adds a resource attribute, which describes the sender.
     #[must_use]
     pub fn resource(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.resource.push(KeyValue::new(name, value.into()));
         self
     }
 
-    /// Also sends the texts of errors. They may hold whatever a tool or a server said.
+    /// Also sends error texts. They may contain anything that a tool or a server returned. Default: not sent.
     #[must_use]
     pub fn error_texts(mut self) -> Self {
         self.error_texts = true;
         self
     }
 
-    /// The backend. Nothing is sent yet.
+    /// Builds the backend. Does not connect yet.
     pub fn build(self) -> Result<Otlp, OtlpError> {
         let headers: HashMap<_, _> = (self.headers.iter())
             .map(|(name, value)| (name.clone(), value.expose().to_owned()))
@@ -192,7 +192,7 @@ impl Gathering<'_> {
         for inner in &span.inner {
             self.add(trace, id, inner);
         }
-        // What goes on is told when it has ended: a span is told once.
+        // An open span is left out until it has ended: a span is exported only once complete.
         let Some(end) = span.end else {
             return;
         };
@@ -233,7 +233,7 @@ impl Gathering<'_> {
                 ("CHAIN", "chain")
             }
         };
-        // The engine does not name the operation of a run; calls were given theirs when they were recorded.
+        // The engine does not name the operation of a run; calls got theirs when they were recorded.
         let operation = (span.kind == SpanKind::Run)
             .then(|| KeyValue::new(fields::OPERATION, spans::RUN))
             .filter(|_| !span.fields.contains_key(fields::OPERATION));
@@ -331,7 +331,7 @@ mod tests {
         }
     }
 
-    /// Kind, parent, what Phoenix and LangSmith take it for, its status and its operation.
+    /// Name, id, parent, kinds for Phoenix and LangSmith, status and operation of each span.
     fn told(otlp: &Otlp, trace: &Trace) -> Vec<String> {
         let attribute = |span: &SpanData, name: &str| {
             let found = span

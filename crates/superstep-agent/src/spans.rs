@@ -1,8 +1,8 @@
-//! Calls of models and tools as spans.
+//! Spans of model and tool calls.
 //!
-//! Each is told twice: in the log, with the times that were recorded when it was made, for the thread's
-//! [trace](superstep_core::trace); and live, for subscribers of `tracing` at level debug, with nothing in it that a
-//! person, a model or a tool said.
+//! Each call is reported twice: in the log, with the times recorded when it was made, for the thread's
+//! [trace](superstep_core::trace); and live, for `tracing` subscribers at level debug, without any text of a person, a model
+//! or a tool.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -18,7 +18,7 @@ use tracing::{Instrument, Level, Span};
 use crate::tool::{Class, Tool};
 use crate::trace::{MODEL, TOOL, fields, spans};
 
-/// From when to when a call was under way. Recorded with its result: a node that runs again tells the old times.
+/// Start and end time of a call. Recorded with its result, so a node that runs again reports the original times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Took {
     start: Timestamp,
@@ -26,7 +26,7 @@ pub struct Took {
 }
 
 impl Took {
-    /// What came of the work, and how long it took.
+    /// Awaits the work, and returns its output with the time it took.
     pub async fn by<T>(work: impl Future<Output = T>) -> (T, Self) {
         let start = now();
         let came = work.await;
@@ -41,7 +41,7 @@ impl Took {
     }
 }
 
-/// A call of a model, for the log.
+/// Creates the log span of a model call.
 pub(crate) fn model_call(asked: &ModelName, reply: &Reply, took: Took) -> CallSpan {
     let mut known = Map::new();
     let mut add = |name: &str, value: Json| drop(known.insert(name.to_owned(), value));
@@ -49,7 +49,7 @@ pub(crate) fn model_call(asked: &ModelName, reply: &Reply, took: Took) -> CallSp
     add(fields::PROVIDER, provider(&reply.model).into());
     add(fields::REQUEST_MODEL, asked.name().into());
     add(fields::RESPONSE_MODEL, reply.model.name().into());
-    // The convention has room for several answers to one request.
+    // The convention allows several answers to one request.
     add(fields::FINISH, vec![finish(&reply.finish)].into());
     if let Some(usage) = reply.usage {
         add(fields::INPUT_TOKENS, usage.input_tokens.into());
@@ -68,7 +68,7 @@ pub(crate) fn model_call(asked: &ModelName, reply: &Reply, took: Took) -> CallSp
     }
 }
 
-/// A call of a tool, for the log.
+/// Creates the log span of a tool call, with the tool's class.
 pub(crate) fn tool_call(tool: &Tool, id: &str, took: Took, error: Option<String>) -> CallSpan {
     let mut span = tool_span(tool.name(), id, took, error);
     let class = class(tool.class());
@@ -77,7 +77,7 @@ pub(crate) fn tool_call(tool: &Tool, id: &str, took: Took, error: Option<String>
     span
 }
 
-/// A call of something that a model knows as a tool and a node runs by itself, for the log: give it to
+/// Creates the log span of something that a model knows as a tool and a node runs itself. Pass it to
 /// [`NodeCx::emit`](superstep_core::NodeCx::emit).
 pub fn tool_span(name: &str, id: &str, took: Took, error: Option<String>) -> CallSpan {
     let known = [
@@ -96,7 +96,7 @@ pub fn tool_span(name: &str, id: &str, took: Took, error: Option<String>) -> Cal
     }
 }
 
-/// Asks a model within a live span, if somebody listens.
+/// Awaits a model call inside a live span, if a subscriber is enabled.
 pub(crate) async fn live_model_call<E>(
     asked: &ModelName,
     call: impl Future<Output = Result<Reply, E>>,
@@ -136,7 +136,7 @@ fn tell(span: &Span, reply: &Reply) {
     }
 }
 
-/// Calls a tool within a live span, if somebody listens.
+/// Awaits a tool call inside a live span, if a subscriber is enabled.
 pub(crate) async fn live_tool_call<T>(tool: &Tool, id: &str, call: impl Future<Output = T>) -> T {
     if !tracing::enabled!(Level::DEBUG) {
         return call.await;
@@ -151,7 +151,7 @@ pub(crate) async fn live_tool_call<T>(tool: &Tool, id: &str, call: impl Future<O
     Box::pin(call).instrument(span).await
 }
 
-/// As the conventions name it.
+/// Returns the provider's name in the OpenTelemetry conventions.
 fn provider(model: &ModelName) -> &'static str {
     match model.provider() {
         Provider::OpenAiResponses => Provider::OpenAi.word(),

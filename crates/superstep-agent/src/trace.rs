@@ -1,9 +1,9 @@
-//! A thread's trace as people who run agents look at it: calls of models and tools, tokens and cost, under the names of
-//! OpenTelemetry's conventions for generative AI, Phoenix and LangSmith.
+//! A thread's trace for agents: model and tool calls, tokens and cost, under the names that OpenTelemetry's conventions for
+//! generative AI, Phoenix and LangSmith use.
 //!
-//! The engine knows spans of runs, waits, supersteps and nodes, and calls of a kind that a node names. What such a call is
-//! about is decided here: [`MODEL`] and [`TOOL`] are the kinds of this crate, [`fields`] the names of what is known of
-//! them. [`AgentTrace`] shows a trace with all that, and the feature `otlp` exports it.
+//! The engine knows spans of runs, waits, supersteps and nodes, and calls of a kind that the node names. This module gives
+//! those calls their meaning: [`MODEL`] and [`TOOL`] are the kinds of this crate, [`fields`] the names of their attributes.
+//! [`AgentTrace`] displays a trace with them, and the feature `otlp` exports it.
 
 use std::fmt;
 
@@ -12,61 +12,61 @@ use serde_json::Map;
 use superstep_core::trace::fields as engine_fields;
 use superstep_core::trace::{CallKind, Span, SpanKind, Trace};
 
-/// The kind of a call of a model.
+/// Kind of a model call.
 pub const MODEL: CallKind = CallKind::from_static("model");
-/// The kind of a call of a tool.
+/// Kind of a tool call.
 pub const TOOL: CallKind = CallKind::from_static("tool");
 
-/// The names of operations, which also begin the names of spans.
+/// Operation names, which are also the prefixes of span names.
 pub mod spans {
-    /// A run.
+    /// Operation of a run.
     pub const RUN: &str = "invoke_agent";
-    /// A call of a model.
+    /// Operation of a model call.
     pub const MODEL: &str = "chat";
-    /// A call of a tool.
+    /// Operation of a tool call.
     pub const TOOL: &str = "execute_tool";
 }
 
-/// The names of fields, next to the engine's own in [`superstep_core::trace::fields`].
+/// Names of span attributes, next to the engine's own in [`superstep_core::trace::fields`].
 pub mod fields {
-    /// Which operation: one of the names of [`super::spans`].
+    /// Operation: one of the names in [`super::spans`].
     pub const OPERATION: &str = "gen_ai.operation.name";
-    /// The provider of the model.
+    /// Provider of the model, in the conventions' spelling.
     pub const PROVIDER: &str = "gen_ai.provider.name";
-    /// The model that was requested.
+    /// Model that was requested.
     pub const REQUEST_MODEL: &str = "gen_ai.request.model";
-    /// The model that answered.
+    /// Model that answered.
     pub const RESPONSE_MODEL: &str = "gen_ai.response.model";
-    /// Tokens that the model read.
+    /// Number of input tokens. Absent if the server did not report usage.
     pub const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
-    /// Tokens that the model wrote.
+    /// Number of output tokens. Absent if the server did not report usage.
     pub const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
-    /// Why the model stopped.
+    /// Why the model stopped; a list with one word.
     pub const FINISH: &str = "gen_ai.response.finish_reasons";
-    /// The thread.
+    /// Id of the thread.
     pub const CONVERSATION: &str = "gen_ai.conversation.id";
-    /// The tool.
+    /// Name of the tool.
     pub const TOOL_NAME: &str = "gen_ai.tool.name";
-    /// The call of the tool.
+    /// Id of the tool call.
     pub const TOOL_CALL: &str = "gen_ai.tool.call.id";
-    /// The class of the tool, which says how often it may be called.
+    /// Class of the tool: what calling it twice means.
     pub const TOOL_CLASS: &str = "superstep.tool.class";
-    /// What a call cost, in billionths of a dollar. Absent if it is unknown.
+    /// Cost of a call, in billionths of a dollar. Absent if it is unknown.
     pub const COST: &str = "superstep.cost_nano_dollars";
-    /// What Phoenix sorts spans by: `AGENT`, `CHAIN`, `LLM`, `TOOL`.
+    /// Span kind for Phoenix: `AGENT`, `CHAIN`, `LLM` or `TOOL`.
     pub const OPENINFERENCE_KIND: &str = "openinference.span.kind";
-    /// What LangSmith sorts spans by: `chain`, `llm`, `tool`.
+    /// Span kind for LangSmith: `chain`, `llm` or `tool`.
     pub const LANGSMITH_KIND: &str = "langsmith.span.kind";
-    /// What Phoenix groups runs by.
+    /// Session by which Phoenix groups runs: the thread's id.
     pub const SESSION: &str = "session.id";
-    /// What LangSmith calls the session of a trace.
+    /// Session of a trace in LangSmith: the thread's id.
     pub const LANGSMITH_SESSION: &str = "langsmith.trace.session_id";
-    /// What LangSmith groups the runs of a thread by.
+    /// Thread by which LangSmith groups runs: the thread's id.
     pub const LANGSMITH_THREAD: &str = "langsmith.metadata.thread_id";
 }
 
-/// A trace with what agents add to it: as JSON, runs have their operation and conversation; as text, spans have the tokens
-/// and the cost of the calls of models in them.
+/// A trace with what agents add: as JSON, runs have their operation and conversation; as text, spans have the tokens and the
+/// cost of the model calls inside them.
 ///
 /// ```
 /// use superstep_agent::trace::AgentTrace;
@@ -91,14 +91,14 @@ impl From<Trace> for AgentTrace {
 }
 
 impl AgentTrace {
-    /// Returns the trace, with what was added to it.
+    /// Returns the trace, including the added attributes.
     pub fn as_trace(&self) -> &Trace {
         &self.0
     }
 }
 
-/// The operation goes first and the conversation after the graph, where a `serde_json` that keeps the order of fields has
-/// always written them.
+/// Puts the operation first and the conversation after the graph. Where `serde_json` keeps the order of fields, existing
+/// output depends on it.
 fn describe_run(thread: &str, run: &mut Span) {
     let mut described = Map::new();
     described.insert(fields::OPERATION.to_owned(), spans::RUN.into());
@@ -122,14 +122,14 @@ impl fmt::Display for AgentTrace {
     }
 }
 
-/// What the calls of models in a span took.
+/// Totals of the model calls inside a span.
 #[derive(Default)]
 struct Totals {
     calls: u64,
     input: u64,
     output: u64,
     nano_dollars: u64,
-    /// Calls whose cost is unknown.
+    /// Number of calls with unknown cost.
     unknown: u64,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use superstep_core::checkpoint::{BoxFuture, CheckpointResult, Checkpointer, Memory, RecordWrite};
-use superstep_core::driver::{Door, LiveEvent, ThreadRequest};
+use superstep_core::driver::{LiveEvent, NodeHost, ThreadRequest};
 use superstep_core::error::CheckpointError;
 use superstep_core::run::RunOptions;
 use superstep_core::{
@@ -44,7 +44,7 @@ pub(crate) fn errand(paid: &Arc<AtomicU32>) -> Result<Graph<Errand>, Fault> {
 /// Writes records into the reference store, or nowhere.
 pub(crate) struct Pen(pub(crate) Option<Memory>);
 
-impl Door for Pen {
+impl NodeHost for Pen {
     fn record(&self, write: RecordWrite) -> BoxFuture<'static, CheckpointResult<Vec<u8>>> {
         let kept = self.0.clone();
         Box::pin(async move {
@@ -66,10 +66,10 @@ pub(crate) async fn drive(
     graph: &Graph<Errand>,
     thread: &ThreadId,
     command: ThreadRequest,
-    door: Arc<Pen>,
+    host: Arc<Pen>,
 ) -> Result<Outcome, Fault> {
     let now = Timestamp(4_000);
-    let (loaded, moment) = (db.load(thread).await?, Moment { now, dice: 7 });
+    let (loaded, moment) = (db.load(thread).await?, Moment { now, entropy: 7 });
     let options = RunOptions::default();
     let mut run = Run::open(graph.definition(), thread, loaded, command, options, moment)?;
     let mut ended = Vec::new();
@@ -77,7 +77,7 @@ pub(crate) async fn drive(
         match run.next_step() {
             Step::Start(tasks) => {
                 for task in tasks {
-                    ended.push((task.id(), task.execute(door.clone()).await));
+                    ended.push((task.id(), task.execute(host.clone()).await));
                 }
             }
             Step::Drop(tasks) => ended.retain(|(id, _)| !tasks.contains(id)),

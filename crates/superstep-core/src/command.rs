@@ -1,4 +1,4 @@
-//! What a node gives back: an update, and where to go.
+//! What a node returns: an update, and where to go next.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,7 +13,7 @@ use crate::label::Floor;
 use crate::state::{State, StateUpdate};
 use crate::value::Value;
 
-/// What a node sends to another: any value that can be stored.
+/// A value that one node sends to another: anything that can be stored.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be sent to a node",
     label = "not a payload",
@@ -23,17 +23,16 @@ pub trait Payload: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Payload for T {}
 
-/// The name of a node of a graph over `S`, checked when it is compiled.
+/// The name of a node of a graph over `S`, checked at compile time.
 ///
-/// Optional: a plain text works wherever this does. With it, a route into a graph over another state
-/// does not compile.
+/// Optional: a plain string works wherever this does. With it, a route into a graph over another state does not compile.
 pub struct NodeRef<S> {
     name: &'static str,
     of: PhantomData<fn(S)>,
 }
 
 impl<S> NodeRef<S> {
-    /// Names a node. In a constant, a bad name does not compile.
+    /// Names a node. In a constant, an invalid name does not compile.
     pub const fn new(name: &'static str) -> Self {
         assert!(
             is_node_name(name),
@@ -45,7 +44,7 @@ impl<S> NodeRef<S> {
         }
     }
 
-    /// The end of a path.
+    /// Returns the reference to the end of a path, `END`.
     pub const fn end() -> Self {
         Self {
             name: END,
@@ -53,7 +52,7 @@ impl<S> NodeRef<S> {
         }
     }
 
-    /// The name.
+    /// Returns the node's name.
     pub const fn name(&self) -> &'static str {
         self.name
     }
@@ -73,14 +72,14 @@ impl<S> fmt::Debug for NodeRef<S> {
     }
 }
 
-/// The name of a node that is reached by sending, and the type of what is sent to it.
+/// The name of a node that is reached by sending, with the type of its payload.
 pub struct SendTo<P> {
     name: &'static str,
     takes: PhantomData<fn(P)>,
 }
 
 impl<P> SendTo<P> {
-    /// Names a node. In a constant, a bad name does not compile.
+    /// Names a node. In a constant, an invalid name does not compile.
     pub const fn new(name: &'static str) -> Self {
         assert!(
             is_node_name(name),
@@ -92,7 +91,7 @@ impl<P> SendTo<P> {
         }
     }
 
-    /// The name.
+    /// Returns the node's name.
     pub const fn name(&self) -> &'static str {
         self.name
     }
@@ -104,14 +103,14 @@ impl<P> fmt::Debug for SendTo<P> {
     }
 }
 
-/// Something that names a node of a graph over `S`, or its end.
+/// Anything that names a node of a graph over `S`, or its end.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name a node of a graph over `{S}`",
     label = "names a node of another graph, or no node at all",
     note = "use the node's name as text, or a `NodeRef<{S}>`; a `SendTo` is reached with `.send(..)`"
 )]
 pub trait Target<S> {
-    /// The name.
+    /// Returns the name of the node, or `END`.
     fn target_name(&self) -> &str;
 }
 
@@ -139,16 +138,16 @@ impl<S> Target<S> for NodeRef<S> {
     }
 }
 
-/// One place to go, with or without a payload. What a route returns, besides plain names.
+/// One target of a command or route, with or without a payload. Routes may return it instead of plain names.
 pub struct Goto<S> {
     inner: Result<GotoRecord, NodeError>,
-    /// The labels of what is sent.
+    /// Labels that every labeled value in the payload has.
     floor: Floor,
     of: PhantomData<fn(S)>,
 }
 
 impl<S> Goto<S> {
-    /// To a node that reads the state, or to the end.
+    /// Goes to a node that reads the state, or to `END`.
     pub fn node(target: impl Target<S>) -> Self {
         Self {
             inner: goto_record(target.target_name(), None),
@@ -157,7 +156,7 @@ impl<S> Goto<S> {
         }
     }
 
-    /// To a node that takes a payload.
+    /// Sends a payload to a node.
     pub fn send<P: Payload>(to: &SendTo<P>, payload: P) -> Self {
         let (inner, floor) = match send_record(to, &payload) {
             Ok((record, floor)) => (Ok(record), floor),
@@ -203,14 +202,14 @@ fn goto_record(name: &str, payload: Option<Value>) -> Result<GotoRecord, NodeErr
     })
 }
 
-/// What a route may return: a name, a [`NodeRef`], a [`Goto`], or several.
+/// What a route may return: a name, a [`NodeRef`], a [`Goto`], or several of them.
 #[diagnostic::on_unimplemented(
     message = "a route of a graph over `{S}` cannot return `{Self}`",
     label = "not a place to go",
     note = "return a node's name, `END`, a `NodeRef<{S}>`, a `Goto<{S}>`, or a `Vec` or array of those"
 )]
 pub trait Gotos<S> {
-    /// The places, in order.
+    /// Returns the targets, in order.
     fn into_gotos(self) -> Vec<Goto<S>>;
 }
 
@@ -250,7 +249,7 @@ pub(crate) fn records<S>(
     gotos.into_iter().map(|goto| goto.inner).collect()
 }
 
-/// The labels that every labeled value has that is sent.
+/// Returns the labels that every labeled value has among all payloads.
 pub(crate) fn floor<S>(gotos: &[Goto<S>]) -> Floor {
     let mut floor = Floor::default();
     for goto in gotos {
@@ -259,18 +258,18 @@ pub(crate) fn floor<S>(gotos: &[Goto<S>]) -> Floor {
     floor
 }
 
-/// What a node gives back: what it writes, and where it goes if it routes by commands.
+/// What a node returns: what it writes, and where it goes if it routes by commands.
 ///
-/// An update converts by `.into()`, so a node that only writes returns its update.
+/// An update converts with `.into()`, so a node that only writes returns its update.
 pub struct Command<S: State> {
     pub(crate) update: S::Update,
     pub(crate) goto: Vec<Goto<S>>,
-    /// With the labels of what is written and sent.
+    /// The command to the parent graph, with the labels of what it writes and sends.
     pub(crate) parent: Option<Result<(ParentRecord, Floor), NodeError>>,
 }
 
 impl<S: State> Command<S> {
-    /// Writes this.
+    /// Writes an update, and leaves the routing to edges and routes.
     pub fn update(update: S::Update) -> Self {
         Self {
             update,
@@ -284,21 +283,21 @@ impl<S: State> Command<S> {
         Self::update(S::Update::default()).goto(target)
     }
 
-    /// Goes to a node, or to `END`. Several may be named; they run in one superstep.
+    /// Adds a target: a node, or `END`. All targets run in one superstep.
     #[must_use]
     pub fn goto(mut self, target: impl Target<S>) -> Self {
         self.goto.push(Goto::node(target));
         self
     }
 
-    /// Sends a payload to a node. Each send is a task of its own, in this order.
+    /// Sends a payload to a node. Each send is a separate task; tasks keep the order of the sends.
     #[must_use]
     pub fn send<P: Payload>(mut self, to: &SendTo<P>, payload: P) -> Self {
         self.goto.push(Goto::send(to, payload));
         self
     }
 
-    /// Leaves this subgraph: what it accumulated is dropped, and the parent graph acts on `command` instead.
+    /// Leaves this subgraph: its accumulated state is dropped, and the parent graph acts on `command` instead.
     pub fn parent<P: State>(command: Command<P>) -> Self {
         Self {
             update: S::Update::default(),
@@ -309,7 +308,7 @@ impl<S: State> Command<S> {
 }
 
 fn parent_record<P: State>(mut command: Command<P>) -> Result<(ParentRecord, Floor), NodeError> {
-    // Named in the child, for the parent only sees the stored form.
+    // Messages get their ids in the child, because the parent sees only the stored form.
     command
         .update
         .name_messages(&mut crate::state::MessageIds::of("parent"));

@@ -1,4 +1,4 @@
-//! The seams between the machine, its drivers and those who use a driver.
+//! The interfaces between the state machine, its drivers and the users of a driver.
 
 mod request;
 
@@ -8,53 +8,53 @@ use crate::checkpoint::{BoxFuture, CheckpointResult, RecordWrite};
 use crate::ids::{Epoch, FramePath, NodeName, TaskId, Timestamp};
 use crate::value::Value;
 
-/// The small door through which a running node reaches its driver.
-pub trait Door: Send + Sync {
-    /// Stores a record unless there is one under its key, and gives what is stored.
+/// The node host: the small interface through which a running node reaches its driver.
+pub trait NodeHost: Send + Sync {
+    /// Stores a record unless there is one under its key, and returns the stored one.
     fn record(&self, write: RecordWrite) -> BoxFuture<'static, CheckpointResult<Vec<u8>>>;
 
-    /// Shows an event to those who watch right now.
+    /// Shows an event to the current watchers.
     fn emit(&self, event: LiveEvent);
 }
 
-/// Something a node showed while it ran.
+/// An event that a node showed while it ran.
 ///
-/// A task may be run more than once: retried, recovered after a crash, resumed after an answer. Each such go shows
-/// everything again, and what an earlier one showed is void. [`Showing`](crate::run::Showing) is that rule.
+/// A task may execute more than once: it is retried, recovered after a crash, resumed after an answer. Each such execution
+/// shows everything again, and what earlier ones showed is void. [`LiveFilter`](crate::run::LiveFilter) implements that rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LiveEvent {
-    /// Its graph, empty for the root.
+    /// Path of the task's graph; empty for the root.
     pub frame: FramePath,
-    /// Its node.
+    /// Name of the task's node.
     pub node: NodeName,
-    /// Its task.
+    /// Id of the task that showed the event.
     pub task: TaskId,
-    /// The superstep of its graph.
+    /// Number of the superstep, counted within the task's graph.
     pub step: u64,
-    /// Which attempt, counted from 1.
+    /// Number of the attempt, counted from 1.
     pub attempt: u32,
-    /// Under whose claim of the thread it ran.
+    /// Epoch of the thread under which the task ran.
     pub epoch: Epoch,
-    /// Which go at the attempt: a number that no other go has, with no order.
+    /// Id of the execution: unique, without an order.
     pub go: u64,
-    /// Its place among what the go showed, from 0. A gap says that some of it was lost on the way.
+    /// Position among the events of the execution, from 0. A gap means that events were lost in transit.
     pub index: u64,
-    /// Whether it will also stand in the log when the superstep ends.
+    /// Whether the event will also be in the log when the superstep ends.
     pub stored: bool,
-    /// What was shown.
+    /// What the node showed, as plain JSON.
     pub payload: Value,
 }
 
-/// Keeps results of nodes, for those that said they may be used again.
+/// Caches the results of nodes that have a cache key. See [`GraphBuilder::cache`](crate::GraphBuilder::cache).
 pub trait NodeCache: Send + Sync + 'static {
-    /// The bytes under a key, unless they have expired.
+    /// Returns the bytes under a key, unless they have expired.
     fn get<'a>(
         &'a self,
         key: &'a str,
         now: Timestamp,
     ) -> BoxFuture<'a, CheckpointResult<Option<Vec<u8>>>>;
 
-    /// Keeps bytes under a key.
+    /// Stores bytes under a key.
     fn put<'a>(
         &'a self,
         key: &'a str,
@@ -62,6 +62,6 @@ pub trait NodeCache: Send + Sync + 'static {
         expires: Option<Timestamp>,
     ) -> BoxFuture<'a, CheckpointResult<()>>;
 
-    /// Forgets every key that begins with this.
+    /// Removes every key that starts with this prefix.
     fn clear<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, CheckpointResult<()>>;
 }

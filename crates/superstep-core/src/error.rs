@@ -1,4 +1,4 @@
-//! Errors as values. One enum per thing a caller does; each variant has a code and a page.
+//! Errors as values. One enum per thing that a caller does; each variant has a code and a page.
 //!
 //! A pause, a limit and a cancellation are outcomes, not errors: see [`crate::Outcome`].
 
@@ -17,7 +17,7 @@ macro_rules! error_codes {
             /// Every code of this error, each with a page in the error index.
             pub const CODES: &'static [&'static str] = &[$($code),*];
 
-            /// The stable code of this error: the name of its page in the error index.
+            /// Returns the stable code of this error: the name of its page in the error index.
             pub fn code(&self) -> &'static str {
                 match self { $($error::$variant { .. } => $code),* }
             }
@@ -26,7 +26,7 @@ macro_rules! error_codes {
 }
 pub(crate) use error_codes;
 
-/// Every error code of this crate.
+/// Returns every error code of this crate.
 pub fn all_codes() -> impl Iterator<Item = &'static str> {
     [
         NameError::CODES,
@@ -48,42 +48,42 @@ pub fn all_codes() -> impl Iterator<Item = &'static str> {
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A name or id that is not one.
+/// A name or id that is not valid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
-    /// Not a node name.
+    /// Not a valid node name.
     #[error(
         "`{name}` is not a node name: use 1 to 64 of `A-Z a-z 0-9 _ -`, and do not begin with `__`"
     )]
     Node {
-        /// What was given.
+        /// The rejected name, shortened if long.
         name: String,
     },
-    /// Not a thread name.
+    /// Not a valid thread name.
     #[error("`{name}` is not a thread name: use 1 to 128 of `A-Z a-z 0-9 _ - .`")]
     Thread {
-        /// What was given.
+        /// The rejected name, shortened if long.
         name: String,
     },
-    /// Not a tenant name.
+    /// Not a valid tenant name.
     #[error("`{name}` is not a tenant name: use 1 to 128 of `A-Z a-z 0-9 _ - .`")]
     Tenant {
-        /// What was given.
+        /// The rejected name, shortened if long.
         name: String,
     },
-    /// Not a label.
+    /// Not a valid label.
     #[error("`{name}` is not a label: use 1 to 64 of `a-z 0-9 _ - . :`")]
     Label {
-        /// What was given.
+        /// The rejected label, shortened if long.
         name: String,
     },
-    /// Not an id.
+    /// Not a valid id.
     #[error("`{text}` is not a {kind}: it has 32 lower-case hexadecimal digits")]
     Id {
-        /// Which kind of id was wanted.
+        /// Kind of id that was expected.
         kind: &'static str,
-        /// What was given.
+        /// The rejected text, shortened if long.
         text: String,
     },
 }
@@ -96,33 +96,33 @@ error_codes!(NameError {
     Id => "name-id",
 });
 
-/// A value that cannot be stored, or stored bytes that are not the value they should be.
+/// A value that cannot be stored, or stored bytes that do not decode to the expected type.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueError {
-    /// Not-a-number or an infinity.
+    /// A number is not a number or infinite.
     #[error(
         "a number is not finite and would be read back as null; store an `Option` or a text instead"
     )]
     NotFinite,
-    /// The type's own `Serialize` refused.
+    /// The `Serialize` implementation of the type failed.
     #[error("the value cannot be written as JSON")]
     Encode {
-        /// Why.
+        /// Error of the serializer.
         #[source]
         source: BoxError,
     },
     /// The bytes do not fit the type.
     #[error("the value cannot be read back as its type")]
     Decode {
-        /// Why.
+        /// Error of the decoder.
         #[source]
         source: BoxError,
     },
-    /// A codec this version does not know.
+    /// This version does not know the codec.
     #[error("the value has codec {codec}, which this version does not know")]
     Codec {
-        /// The codec byte.
+        /// The unknown codec byte.
         codec: u8,
     },
 }
@@ -138,23 +138,23 @@ error_codes!(ValueError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidUpdate {
-    /// Removal of a message that is not there.
+    /// The update removes a message that is not in the channel.
     #[error("channel `{channel}` has no message `{id}` to remove")]
     UnknownMessage {
-        /// The channel.
+        /// Name of the channel.
         channel: &'static str,
-        /// The id that was named.
+        /// Id of the message to remove.
         id: String,
     },
-    /// A value that was made by a node that had read labels, without them.
+    /// The node has read labels, and writes or sends a labeled value without them.
     #[error(
         "the node has read {labels}, and writes or sends a labeled value without; make it with `cx.labeled`, or declassify it with a reason"
     )]
     LabelLost {
-        /// The labels that are missing.
+        /// Labels that the node has read and the value lacks.
         labels: Labels,
     },
-    /// A rule of the state's own, given with `#[state(check = path)]`.
+    /// The update breaks a rule of the state's own check, set with `#[state(check = path)]`.
     #[error("the update breaks a rule of the state: {rule}")]
     Rule {
         /// The rule, in its author's words.
@@ -163,7 +163,7 @@ pub enum InvalidUpdate {
 }
 
 impl InvalidUpdate {
-    /// An update that breaks a rule of the user's own.
+    /// Creates the error for an update that breaks a rule of the state's own check.
     pub fn rule(rule: impl Into<String>) -> Self {
         Self::Rule { rule: rule.into() }
     }
@@ -175,36 +175,36 @@ error_codes!(InvalidUpdate {
     Rule => "update-rule",
 });
 
-/// Stored data of an older version that cannot be brought to this one.
+/// Stored data of another version that cannot be migrated to this one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MigrationError {
-    /// Nobody wrote the migration.
+    /// There is no migration from this version.
     #[error(
         "no migration leads from version {from} of the state to version {to}; add one with `#[state(migrate = path)]`"
     )]
     Missing {
-        /// The version of the data.
+        /// Version of the stored data.
         from: u32,
-        /// The version of the code.
+        /// Version that the code needs.
         to: u32,
     },
-    /// The migration itself refused.
+    /// The migration returned an error.
     #[error("the migration from version {from} failed: {why}")]
     Failed {
-        /// The version of the data.
+        /// Version of the stored data.
         from: u32,
-        /// The migration's words.
+        /// Reason that the migration gave.
         why: String,
     },
-    /// Data of a newer program.
+    /// A newer program wrote the data.
     #[error(
         "the thread was written by version {found} of the state, this program knows version {known}; deploy the newer program"
     )]
     Newer {
-        /// The version of the data.
+        /// Version of the stored data.
         found: u32,
-        /// The version of the code.
+        /// Newest version that this program knows.
         known: u32,
     },
 }
@@ -215,13 +215,13 @@ error_codes!(MigrationError {
     Newer => "migration-newer",
 });
 
-/// Everything that is wrong with a graph, found at once when it is built.
+/// Everything that is wrong with a graph, found when it is built.
 #[derive(Debug, thiserror::Error)]
 #[error("the graph `{graph}` has {} fault(s):{}", faults.len(), list(faults))]
 pub struct BuildError {
-    /// The graph.
+    /// Name of the graph.
     pub graph: String,
-    /// Each fault, with its fix.
+    /// Every problem, each with its fix.
     pub faults: Vec<BuildFault>,
 }
 
@@ -232,151 +232,151 @@ fn list(faults: &[BuildFault]) -> String {
         .collect()
 }
 
-/// One thing that is wrong with a graph.
+/// One problem of a graph.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildFault {
-    /// Not a name.
+    /// Not a valid node name.
     #[error(
         "`{name}` is not a node name: use 1 to 64 of `A-Z a-z 0-9 _ -`, and do not begin with `__`"
     )]
     BadName {
-        /// What was given.
+        /// The rejected name.
         name: String,
     },
-    /// Two nodes of one name.
+    /// Two nodes have the same name.
     #[error("`{node}` is added twice; give one of them another name")]
     DuplicateNode {
-        /// The name.
+        /// The name of both nodes.
         node: NodeName,
     },
-    /// Something leaves a node that is not there.
+    /// Something leaves a node that does not exist.
     #[error("{what} leaves `{from}`, which is not a node of this graph; add it with `.node(..)`")]
     UnknownSource {
-        /// An edge, a route, …
+        /// What leaves it: an edge, a route, …
         what: &'static str,
-        /// The name.
+        /// Name of the missing node.
         from: String,
     },
-    /// Something leads to a node that is not there.
+    /// Something leads to a node that does not exist.
     #[error(
         "{what} from `{from}` leads to `{to}`, which is not a node of this graph; add it with `.node(..)`"
     )]
     UnknownTarget {
-        /// An edge, a route, …
+        /// What leads to it: an edge, a route, …
         what: &'static str,
-        /// Where it begins.
+        /// Name of the node where it begins.
         from: String,
-        /// The name.
+        /// Name of the missing node.
         to: String,
     },
-    /// A setting for a node that is not there.
+    /// A setting names a node that does not exist.
     #[error("`.{setting}(..)` names `{node}`, which is not a node of this graph")]
     UnknownNode {
-        /// The builder's method.
+        /// Name of the builder's method.
         setting: &'static str,
-        /// The name.
+        /// Name of the missing node.
         node: String,
     },
-    /// No way in.
+    /// Nothing leads to a node.
     #[error(
         "nothing leads to `{node}`; remove it, or connect it with an edge, a route or a command"
     )]
     Unreachable {
-        /// The node.
+        /// Name of the unreachable node.
         node: NodeName,
     },
-    /// No way out.
+    /// Nothing leaves a node.
     #[error(
         "nothing leaves `{node}`; add `.edge(\"{node}\", END)`, another edge, a route, or `.commands(..)`"
     )]
     DeadEnd {
-        /// The node.
+        /// Name of the dead end.
         node: NodeName,
     },
     /// Nothing leaves the start.
     #[error("nothing leaves START; add `.edge(START, ..)`")]
     NoStart,
-    /// A route or command without declared targets.
+    /// A route or command declares no targets.
     #[error("{what} of `{node}` declares no targets; list every node it may choose, and END")]
     NoTargets {
-        /// A route or a command.
+        /// Which of the two it is: a route or a command.
         what: &'static str,
-        /// The node.
+        /// Name of the node that it leaves.
         node: String,
     },
-    /// The same edge twice.
+    /// The same edge was added twice.
     #[error("the edge from `{from}` to `{to}` is there twice; remove one")]
     DuplicateEdge {
-        /// Where it begins.
+        /// Name of the node where the edge begins.
         from: String,
-        /// Where it leads.
+        /// Name of the node where the edge leads.
         to: String,
     },
-    /// Edges and commands on one node.
+    /// A node routes by edges and by commands.
     #[error(
         "`{node}` routes by edges and by commands; keep one, for the two would contradict each other"
     )]
     EdgesAndCommands {
-        /// The node.
+        /// Name of the node.
         node: NodeName,
     },
-    /// An edge into a node that only a send can start.
+    /// An edge leads to a node that only a send can start.
     #[error("{what} leads to `{node}`, which takes a payload; reach it with `.send(..)` instead")]
     WorkerWithoutPayload {
-        /// An edge, a route, …
+        /// What leads to it: an edge, a route, …
         what: &'static str,
-        /// The node.
+        /// Name of the node that takes a payload.
         node: NodeName,
     },
-    /// Into the start.
+    /// Something leads to the start.
     #[error("{what} from `{from}` leads to START; name the first node instead")]
     IntoStart {
-        /// An edge, a route, …
+        /// What leads there: an edge, a route, …
         what: &'static str,
-        /// Where it begins.
+        /// Name of the node where it begins.
         from: String,
     },
-    /// A join with fewer than two sources.
+    /// A join has fewer than two sources.
     #[error("the join into `{target}` waits for fewer than two nodes; use an edge")]
     SmallJoin {
-        /// Where it leads.
+        /// Name of the join's target.
         target: String,
     },
-    /// More channels than a set of channels can hold.
+    /// The state has more channels than a [`ChannelSet`](crate::ChannelSet) can hold.
     #[error(
         "the state has {channels} channels, at most 64 are possible; group some of them in a struct"
     )]
     TooManyChannels {
-        /// How many.
+        /// Number of channels of the state.
         channels: usize,
     },
-    /// Two channels of one name.
+    /// Two channels have the same wire name.
     #[error("two channels are named `{channel}`")]
     DuplicateChannel {
-        /// The wire name.
+        /// Wire name of both channels.
         channel: String,
     },
-    /// A setting that a subgraph node does not take.
+    /// A setting does not apply to subgraph nodes.
     #[error("`{node}` is a subgraph, which takes no `{setting}`; set it on the nodes inside")]
     SubgraphSetting {
-        /// The node.
+        /// Name of the subgraph node.
         node: NodeName,
-        /// The setting.
+        /// Name of the setting.
         setting: &'static str,
     },
-    /// A stateless subgraph with a pause in it.
+    /// A stateless subgraph contains breakpoints.
     #[error(
         "the stateless subgraph `{node}` has breakpoints, but nothing of it is stored; drop them or store it"
     )]
     StatelessPause {
-        /// The node.
+        /// Name of the subgraph node.
         node: NodeName,
     },
-    /// The subgraph has faults of its own.
+    /// The name of the graph is not valid.
     #[error("the graph is named `{name}`: use 1 to 64 of `A-Z a-z 0-9 _ -`")]
     BadGraphName {
-        /// What was given.
+        /// The rejected name.
         name: String,
     },
 }
@@ -403,63 +403,63 @@ error_codes!(BuildFault {
     BadGraphName => "build-bad-graph-name",
 });
 
-/// Stored bytes that are not what they should be.
+/// Stored bytes that are not as they should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatError {
-    /// The checksum does not match: bytes changed, or the row belongs elsewhere.
+    /// The checksum does not match: the bytes changed, or the row belongs to another thread or entry.
     #[error(
         "stored bytes of thread `{thread}` at {seq} are damaged; restore the thread from a backup"
     )]
     Damaged {
-        /// The thread.
+        /// Thread for which the bytes were read.
         thread: String,
-        /// The entry.
+        /// Entry for which the bytes were read.
         seq: Seq,
     },
-    /// Written by a newer program.
+    /// A newer program wrote the bytes.
     #[error(
         "stored bytes have format {found}, this program knows up to {known}; use the newer program"
     )]
     Newer {
-        /// The format found.
+        /// Format of the bytes.
         found: u8,
-        /// The newest format known.
+        /// Newest format that this program knows.
         known: u8,
     },
-    /// Inside an envelope that this program cannot open.
+    /// This program cannot open the envelope around the bytes.
     #[error(
         "stored bytes are in envelope {envelope}, which this program cannot open; give it the key"
     )]
     Envelope {
-        /// The envelope byte.
+        /// The unknown envelope byte.
         envelope: u8,
     },
-    /// An extension that must be understood, and is not.
+    /// The bytes carry an extension that must be understood and is not.
     #[error(
         "stored bytes carry extension {tag}, which must be understood and is not; use the newer program"
     )]
     Extension {
-        /// The extension's tag.
+        /// Tag of the extension.
         tag: u16,
     },
-    /// The checksum holds but the content makes no sense.
+    /// The checksum matches, but the content is not valid.
     #[error("stored bytes of thread `{thread}` at {seq} cannot be read: {why}")]
     Content {
-        /// The thread.
+        /// Thread for which the bytes were read.
         thread: String,
-        /// The entry.
+        /// Entry for which the bytes were read.
         seq: Seq,
-        /// What did not fit.
+        /// What is not valid.
         why: String,
     },
-    /// An archive's checksum does not match.
+    /// The checksum of an archive does not match.
     #[error("not a valid archive (corrupt or truncated); export the thread again")]
     ArchiveDamaged,
-    /// An archive's checksum holds but its content makes no sense.
+    /// The checksum of an archive matches, but its content is not valid.
     #[error("the archive cannot be read: {why}")]
     ArchiveContent {
-        /// What did not fit.
+        /// What is not valid.
         why: String,
     },
 }
@@ -474,76 +474,76 @@ error_codes!(FormatError {
     ArchiveContent => "format-archive-content",
 });
 
-/// What a checkpointer answers when it cannot do what was asked.
+/// Why a checkpointer could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
-    /// Somebody else owns the thread now, or wrote it meanwhile. Nothing was written.
+    /// Another process owns the thread now, or wrote to it meanwhile. Nothing was written.
     #[error("thread `{thread}` was taken over or changed by another writer; this one stops")]
     Fenced {
-        /// The thread.
+        /// Thread that the caller wanted to write.
         thread: ThreadId,
-        /// The epoch that was held.
+        /// Epoch that the caller held.
         epoch: Epoch,
     },
-    /// The question has an answer already, or is no longer asked. Nothing was written.
+    /// The interrupt already has an answer, or is no longer asked. Nothing was written.
     #[error(
         "interrupt `{interrupt}` of thread `{thread}` is not open; another answer won, or the run went on without it"
     )]
     NotOpen {
-        /// The thread.
+        /// Thread that was answered.
         thread: ThreadId,
-        /// The question.
+        /// Interrupt that is not open.
         interrupt: InterruptId,
     },
-    /// No such thread.
+    /// There is no such thread.
     #[error("there is no thread `{thread}`")]
     NoThread {
-        /// The thread.
+        /// Id of the missing thread.
         thread: ThreadId,
     },
-    /// The target of a copy or an import exists.
+    /// The target of a copy or an import already exists.
     #[error("there is a thread `{thread}` already")]
     ThreadExists {
-        /// The thread.
+        /// Id of the existing thread.
         thread: ThreadId,
     },
-    /// The archive is one of another thread. Nothing was written.
+    /// The archive holds another thread. Nothing was written.
     #[error("the archive holds thread `{found}`, not `{thread}`; import it as what it is")]
     OtherThread {
-        /// The thread that was to be made.
+        /// Thread that was to be created.
         thread: ThreadId,
-        /// The one in the archive.
+        /// Thread in the archive.
         found: ThreadId,
     },
-    /// No such entry.
+    /// There is no such entry.
     #[error("thread `{thread}` has no checkpoint {seq}")]
     NoCheckpoint {
-        /// The thread.
+        /// Thread that was read.
         thread: ThreadId,
-        /// The entry.
+        /// Sequence number of the missing entry.
         seq: Seq,
     },
-    /// Stored bytes are not what they should be.
+    /// Stored bytes are not as they should be.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// A query that the store does not take.
+    /// The store does not support the query.
     #[error("the query cannot be answered: {why}")]
     Query {
-        /// What is wrong with it.
+        /// What is wrong with the query.
         why: String,
     },
-    /// The database was written by a newer program.
+    /// A newer program wrote the database.
     #[error(
         "the database has schema {found}, this program knows up to {known}; use the newer program"
     )]
     NewerDatabase {
-        /// The schema found.
+        /// Version of the database's schema.
         found: u32,
-        /// The newest schema known.
+        /// Newest schema version that this program knows.
         known: u32,
     },
-    /// The file or library is not one that can be used. Asking again will not help.
+    /// The database file or library cannot be used. A retry will not help.
     #[error("the database cannot be used: {why}")]
     Unusable {
         /// What is wrong with it.
@@ -555,24 +555,25 @@ pub enum CheckpointError {
         /// What is wrong with it, and what to do.
         why: String,
     },
-    /// The store is out of reach, full or broken. Whether the write was applied is unknown; the same commit may be tried again.
+    /// The store is unreachable, full or broken. Whether the write was applied is unknown; the caller may retry the same
+    /// commit.
     #[error("the store did not answer")]
     Store {
-        /// Why.
+        /// Error of the database.
         #[source]
         source: BoxError,
     },
 }
 
 impl CheckpointError {
-    /// Wraps an error of the database underneath.
+    /// Wraps an error of the underlying database.
     pub fn store(source: impl Into<BoxError>) -> Self {
         Self::Store {
             source: source.into(),
         }
     }
 
-    /// Whether the same call may succeed when it is made again.
+    /// Whether the same call may succeed when it is retried.
     pub fn is_transient(&self) -> bool {
         matches!(self, CheckpointError::Store { .. })
     }
@@ -593,95 +594,95 @@ error_codes!(CheckpointError {
     Store => "checkpoint-store",
 });
 
-/// Why a thread cannot be opened with this graph and command. Nothing ran and nothing was written.
+/// Why a thread cannot be opened with this graph and request. Nothing ran and nothing was written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Another run holds the thread.
+    /// Another run owns the thread.
     #[error("thread `{thread}` is running; wait for it, cancel it, or take it over with `recover`")]
     Busy {
-        /// The thread.
+        /// Thread that is busy.
         thread: ThreadId,
     },
-    /// The run with this id was made before, and has stopped: its outcome is in the thread's history.
+    /// The run with this id was executed before and has stopped: its outcome is in the thread's history.
     #[error(
         "run `{run}` of thread `{thread}` was made before and has stopped; read its outcome instead of making it again"
     )]
     Taken {
-        /// The thread.
+        /// Thread of the run.
         thread: ThreadId,
-        /// The run.
+        /// Id of the run.
         run: RunId,
     },
-    /// Nothing to resume.
+    /// The thread has nothing to resume.
     #[error("thread `{thread}` has nothing left to run; start it with an input")]
     NothingToRun {
-        /// The thread.
+        /// Thread that was to be resumed.
         thread: ThreadId,
     },
     /// The thread belongs to another graph.
     #[error("thread `{thread}` belongs to graph `{found}`, not to `{wanted}`")]
     OtherGraph {
-        /// The thread.
+        /// Thread that was opened.
         thread: ThreadId,
-        /// The graph that wrote it.
+        /// Name of the graph that wrote the thread.
         found: String,
-        /// The graph that was given.
+        /// Name of the graph that the caller passed.
         wanted: String,
     },
-    /// A waiting node is gone from the graph.
+    /// The graph no longer has a node that the thread waits at.
     #[error(
         "thread `{thread}` waits at `{node}` in `{frame}`, which this graph no longer has; bring the node back, or move the thread with a state update"
     )]
     NodeGone {
-        /// The thread.
+        /// Thread that was opened.
         thread: ThreadId,
-        /// The subgraph's path, empty for the root.
+        /// Path of the subgraph; empty for the root.
         frame: FramePath,
-        /// The missing node.
+        /// Name of the missing node.
         node: NodeName,
     },
     /// A stored state or update does not fit the code.
     #[error("thread `{thread}` cannot be read by this version of graph `{graph}`")]
     Unreadable {
-        /// The thread.
+        /// Thread that was opened.
         thread: ThreadId,
-        /// The graph.
+        /// Name of the graph.
         graph: String,
-        /// Why.
+        /// What does not fit.
         #[source]
         source: BoxError,
     },
     /// The input does not fit the state.
     #[error("the input does not fit the state of graph `{graph}`")]
     BadInput {
-        /// The graph.
+        /// Name of the graph.
         graph: String,
-        /// Why.
+        /// What does not fit.
         #[source]
         source: BoxError,
     },
-    /// An update in the name of a node that is not there.
+    /// An update names a node that does not exist.
     #[error("there is no node `{node}` to update the state as")]
     NoSuchNode {
-        /// The name.
+        /// Name of the missing node.
         node: String,
     },
     /// An update names no node, and not exactly one node ran last.
     #[error("{nodes} ran last; name the node that the update acts as")]
     AmbiguousNode {
-        /// The names of the nodes, or `no node`.
+        /// Names of the nodes that ran last, or `no node`.
         nodes: String,
     },
-    /// An update routes to an undeclared place.
+    /// An update routes to a target that its node does not declare.
     #[error("the update as `{node}` leads to `{to}`, which `{node}` does not declare")]
     UndeclaredTarget {
-        /// The node.
+        /// Name of the node that the update acts as.
         node: String,
-        /// Where it leads.
+        /// Name of the undeclared target.
         to: String,
     },
-    /// Stored bytes are not what they should be.
+    /// Stored bytes are not as they should be.
     #[error(transparent)]
     Format(#[from] FormatError),
 }
@@ -700,26 +701,26 @@ error_codes!(OpenError {
     Format => "open-format",
 });
 
-/// A driver called the machine out of turn. A fault of the driver, never of a graph.
+/// A driver called the state machine out of turn. Always a bug of the driver, never of a graph.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
-    /// A task that was never started.
+    /// The driver reported a task that was never started.
     #[error("task `{task}` was never started")]
     UnknownTask {
-        /// The task.
+        /// Id of the unknown task.
         task: TaskId,
     },
-    /// A second end.
+    /// The driver reported the end of a task twice.
     #[error("task `{task}` ended twice")]
     EndedTwice {
-        /// The task.
+        /// Id of the task.
         task: TaskId,
     },
-    /// Nothing was to be saved.
+    /// The driver reported a save, but nothing was being saved.
     #[error("`saved` was called and nothing was being saved")]
     NothingSaved,
-    /// Nothing was to be recorded.
+    /// The driver reported a record, but nothing was being recorded.
     #[error("`recorded` was called and nothing was being recorded")]
     NothingRecorded,
 }

@@ -1,7 +1,7 @@
-//! Names and ids. Each is a type that only parsing or derivation can make.
+//! Names and ids. Each is a type that only parsing or derivation can create.
 //!
-//! Nothing here is random: ids of tasks and interrupts are derived from where they stand in the
-//! history, so a replay on another machine makes the same ones.
+//! Nothing here is random: ids of tasks and interrupts are derived from their position in the history, so a replay on another
+//! machine derives the same ones.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::NameError;
 
-/// Where every graph begins. Edges and routes may leave it, none may lead to it.
+/// Where every graph begins. Edges and routes may leave it; none may lead to it.
 pub const START: &str = "__start__";
 /// Where a path of a graph ends. Going there runs nothing.
 pub const END: &str = "__end__";
@@ -22,10 +22,10 @@ pub const END: &str = "__end__";
 pub struct NodeName(Arc<str>);
 
 impl NodeName {
-    /// The longest name, in bytes.
+    /// Longest name, in bytes.
     pub const BYTES_MAX: usize = 64;
 
-    /// Checks and takes a name.
+    /// Parses a name, and refuses one that breaks the rule above.
     pub fn new(name: &str) -> Result<Self, NameError> {
         if is_node_name(name) {
             Ok(Self(name.into()))
@@ -36,13 +36,13 @@ impl NodeName {
         }
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Whether `name` may name a node. A `const fn`, so that a bad name in a constant does not compile.
+/// Whether `name` may name a node. A `const fn`, so that an invalid name in a constant does not compile.
 pub(crate) const fn is_node_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     if bytes.is_empty() || bytes.len() > NodeName::BYTES_MAX {
@@ -61,7 +61,7 @@ pub(crate) const fn is_node_name(name: &str) -> bool {
     true
 }
 
-/// The address of a thread: whose it is, and its name.
+/// The id of a thread: its tenant and its name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId {
     tenant: Arc<str>,
@@ -69,15 +69,15 @@ pub struct ThreadId {
 }
 
 impl ThreadId {
-    /// The longest name of a thread or tenant, in bytes.
+    /// Longest name of a thread or tenant, in bytes.
     pub const BYTES_MAX: usize = 128;
 
-    /// A thread of the unnamed tenant, which is what a program with one user has.
+    /// Creates the id of a thread of the unnamed tenant, for programs without tenants.
     pub fn new(name: &str) -> Result<Self, NameError> {
         Self::of_tenant("", name)
     }
 
-    /// A thread of a tenant. The empty tenant is the unnamed one.
+    /// Creates the id of a thread of a tenant. The empty tenant is the unnamed one.
     pub fn of_tenant(tenant: &str, name: &str) -> Result<Self, NameError> {
         if !(tenant.is_empty() || is_address_part(tenant)) {
             return Err(NameError::Tenant {
@@ -95,12 +95,12 @@ impl ThreadId {
         })
     }
 
-    /// Whose thread it is; empty for the unnamed tenant.
+    /// Returns the tenant that owns the thread; empty for the unnamed one.
     pub fn tenant(&self) -> &str {
         &self.tenant
     }
 
-    /// The thread's own name.
+    /// Returns the thread's name, without the tenant.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -193,7 +193,7 @@ impl<'de> Deserialize<'de> for NodeName {
     }
 }
 
-/// A 128-bit id, written as 32 hexadecimal digits.
+/// Defines a 128-bit id, written as 32 hexadecimal digits.
 macro_rules! hex_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -201,12 +201,12 @@ macro_rules! hex_id {
         pub struct $name([u8; 16]);
 
         impl $name {
-            /// The id as bytes, for a store that keeps it.
+            /// Returns the id as bytes, for a store to keep.
             pub const fn to_bytes(self) -> [u8; 16] {
                 self.0
             }
 
-            /// The id that a store kept.
+            /// Creates the id from bytes that a store kept.
             pub const fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(bytes)
             }
@@ -239,15 +239,15 @@ macro_rules! hex_id {
 }
 
 hex_id! {
-    /// One go on a thread. Derived from the thread and the sequence number of its input.
+    /// Id of one run of a thread. Given by the caller, or derived from the thread, its sequence number and its epoch.
     RunId
 }
 hex_id! {
-    /// One node in one superstep. The same across retries, resumes, workers and upgrades; new on a fork.
+    /// Id of one node in one superstep. The same across retries, resumes, workers and upgrades; new on a fork.
     TaskId
 }
 hex_id! {
-    /// One question to a person. Derived from its task and the key that the node gave it.
+    /// Id of an interrupt. Derived from its task and the key that the node gave it.
     InterruptId
 }
 
@@ -288,7 +288,7 @@ impl TaskId {
     }
 }
 
-/// Where a task stands in the history: everything its id is derived from.
+/// The position of a task in the history: everything its id is derived from.
 #[derive(Debug)]
 pub(crate) struct TaskPlace<'a> {
     pub(crate) thread: &'a ThreadId,
@@ -305,7 +305,7 @@ impl InterruptId {
     }
 }
 
-/// Hashes parts with their lengths, so that no two lists of parts read alike.
+/// Hashes parts with their lengths, so that no two lists of parts have the same hash input.
 fn derive(domain: &str, parts: &[&[u8]]) -> [u8; 16] {
     let bytes = parts.iter().map(|part| 8 + part.len()).sum::<usize>();
     let mut text = Vec::with_capacity(domain.len() + bytes);
@@ -317,14 +317,14 @@ fn derive(domain: &str, parts: &[&[u8]]) -> [u8; 16] {
     xxh3_128(&text).to_be_bytes()
 }
 
-/// The number of a log entry within its thread; 0 is "nothing yet".
+/// The number of a log entry within its thread, from 1; 0 is "nothing yet".
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 pub struct Seq(pub u64);
 
 impl Seq {
-    /// The number after this one.
+    /// Returns the number after this one.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
@@ -337,72 +337,72 @@ impl fmt::Display for Seq {
     }
 }
 
-/// Rises whenever a thread is taken over. The holder of an older one can no longer write.
+/// A number that rises whenever a process claims the thread. The holder of an older one can no longer write.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 pub struct Epoch(pub u64);
 
 impl Epoch {
-    /// The smallest epoch after this one, for a store that makes a thread itself.
+    /// Returns the smallest epoch after this one, for a store that creates a thread itself.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
     }
 
-    /// The epoch of the next owner. `dice` is a number that no other process has: two owners that take
-    /// a thread at the same time must not end up with the same epoch, or both would believe they won.
+    /// Returns the epoch of the next owner. `entropy` is a random number: two processes that claim a thread at the same time must
+    /// not get the same epoch, or both would believe they won.
     #[must_use]
-    pub const fn claimed(self, dice: u64) -> Self {
-        // Forty bits: odds of one in a million million per race, and room for millions of takeovers.
+    pub const fn claimed(self, entropy: u64) -> Self {
+        // Forty bits: a chance of one in a million million per race, and room for millions of claims.
         const STEPS: u64 = 1 << 40;
-        Self(self.0 + 1 + dice % STEPS)
+        Self(self.0 + 1 + entropy % STEPS)
     }
 }
 
-/// What only the driver knows: the time, and a number that no other process has.
+/// What only the driver knows: the time, and a random number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
-    /// The time.
+    /// Current time, by the driver's clock.
     pub now: Timestamp,
     /// A random number, new for every call.
-    pub dice: u64,
+    pub entropy: u64,
 }
 
-/// Milliseconds since the Unix epoch, as the driver tells them.
+/// Milliseconds since the Unix epoch, as reported by the driver.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// This long after.
+    /// Returns the time this many milliseconds later; saturates at the maximum.
     #[must_use]
     pub const fn plus_ms(self, ms: u64) -> Self {
         Self(self.0.saturating_add_unsigned(ms))
     }
 }
 
-/// Which invocation of which subgraph: empty for the root graph.
+/// The path of a graph within a run: which invocation of which subgraph. Empty for the root graph.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct FramePath(Vec<FrameSegment>);
 
 /// One level of a [`FramePath`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FrameSegment {
-    /// The node that holds the subgraph.
+    /// Node that holds the subgraph.
     pub node: NodeName,
-    /// The task that entered it; none for a subgraph that lives as long as its thread.
+    /// Task that entered it; `None` for a subgraph that lives as long as its thread.
     pub task: Option<TaskId>,
 }
 
 impl FramePath {
-    /// The path of the root graph.
+    /// Returns the path of the root graph.
     pub const fn root() -> Self {
         Self(Vec::new())
     }
 
-    /// The levels, outermost first.
+    /// Returns the levels, outermost first.
     pub fn segments(&self) -> &[FrameSegment] {
         &self.0
     }
@@ -423,7 +423,7 @@ impl FramePath {
         Some(Self(above.to_vec()))
     }
 
-    /// The same path where some tasks have new ids.
+    /// Returns the path with the new ids of renamed tasks.
     pub(crate) fn renamed(&self, renamed: &std::collections::BTreeMap<TaskId, TaskId>) -> Self {
         let new_id = |task: TaskId| renamed.get(&task).copied().unwrap_or(task);
         let rename = |segment: &FrameSegment| FrameSegment {
@@ -454,7 +454,7 @@ impl fmt::Display for FramePath {
     }
 }
 
-/// Keeps a hostile name from filling a log.
+/// Shortens a name, so that a hostile one cannot fill a log.
 pub(crate) fn shorten(text: &str) -> String {
     const CHARS_MAX: usize = 80;
     if text.chars().count() <= CHARS_MAX {

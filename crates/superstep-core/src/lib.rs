@@ -1,14 +1,12 @@
-//! The core of Superstep: graphs, channels, the machine that decides what runs next, and the format of
-//! what is stored.
+//! The core of Superstep: graphs, channels, the state machine that decides what runs next, and the format of what is stored.
 //!
-//! It knows no clock, no randomness, no I/O and no runtime. A driver brings those: the local one is the
-//! crate `superstep`, which is what most programs add. This crate is for those who write a driver, a
-//! checkpointer, or tests for either.
+//! It has no clock, no randomness, no I/O and no runtime. A driver brings those: the local one is the crate `superstep`, which
+//! is what most programs add. This crate is for authors of drivers and checkpointers, and for tests of either.
 //!
 //! # Driving a run
 //!
-//! [`Run`] is a state machine. A driver opens a loaded thread with a command and asks for the next
-//! [`Step`] until that is [`Step::Stop`]:
+//! [`Run`] is a state machine. A driver opens a loaded thread with a request and asks for the next [`Step`] until it gets
+//! [`Step::Stop`]:
 //!
 //! ```
 //! use std::pin::pin;
@@ -16,7 +14,7 @@
 //! use std::task::{Context, Poll, Waker};
 //!
 //! use superstep_core::checkpoint::{Checkpointer, Memory, RecordWrite, BoxFuture, CheckpointResult};
-//! use superstep_core::driver::{Door, LiveEvent, ThreadRequest};
+//! use superstep_core::driver::{NodeHost, LiveEvent, ThreadRequest};
 //! use superstep_core::run::RunOptions;
 //! use superstep_core::{END, Graph, Moment, NodeCx, NodeError, Outcome, Run, START, State, Step, ThreadId, Timestamp, Value, View};
 //!
@@ -36,8 +34,8 @@
 //!     }
 //! }
 //!
-//! struct MyDoor(Memory);
-//! impl Door for MyDoor {
+//! struct MyHost(Memory);
+//! impl NodeHost for MyHost {
 //!     fn record(&self, write: RecordWrite) -> BoxFuture<'static, CheckpointResult<Vec<u8>>> {
 //!         let store = self.0.clone();
 //!         Box::pin(async move { store.record(&write).await })
@@ -48,7 +46,7 @@
 //! let graph = Graph::builder("count").node("add", add).edge(START, "add").edge("add", END).build().unwrap();
 //! let (store, thread) = (Memory::default(), ThreadId::new("t").unwrap());
 //! let request = ThreadRequest::Start { input: Value::encode(&CountUpdate::default().n(41)).unwrap(), context: None, metadata: None };
-//! let moment = Moment { now: Timestamp(0), dice: 7 };
+//! let moment = Moment { now: Timestamp(0), entropy: 7 };
 //! let loaded = now(store.load(&thread)).unwrap();
 //! let mut run = Run::open(graph.definition(), &thread, loaded, request, RunOptions::default(), moment).unwrap();
 //! let mut ended = Vec::new();
@@ -56,7 +54,7 @@
 //!     match run.next_step() {
 //!         Step::Start(tasks) => for task in tasks {
 //!             let id = task.id();
-//!             ended.push((id, now(task.execute(Arc::new(MyDoor(store.clone()))))));
+//!             ended.push((id, now(task.execute(Arc::new(MyHost(store.clone()))))));
 //!         },
 //!         Step::Drop(tasks) => ended.retain(|(id, _)| !tasks.contains(id)),
 //!         Step::Save(commit) => {
@@ -77,10 +75,10 @@
 //!
 //! # In reading order
 //!
-//! [`State`], [`Graph`], [`Node`] and [`NodeCx`] are what graphs are written with. [`run`] is the machine,
-//! [`checkpoint`] the seam to stores and the format, [`driver`] the seam to drivers, [`error`] every
-//! error with its code. [`label`] is what values carry along, [`schema`] checks answers.
-// Lets the code that `derive(State)` writes name this crate the same way inside and outside of it.
+//! [`State`], [`Graph`], [`Node`] and [`NodeCx`] are what graphs are written with. [`run`] is the state machine, [`checkpoint`]
+//! the interface to stores and the stored format, [`driver`] the interface to drivers, [`error`] every error with its code.
+//! [`label`] tracks where values come from, [`schema`] checks answers.
+// The code that `derive(State)` writes refers to this crate as `superstep_core`, inside this crate too.
 extern crate self as superstep_core;
 
 pub mod channel;
@@ -117,7 +115,7 @@ pub use state::{State, StateUpdate, View};
 pub use superstep_macros::State;
 pub use value::Value;
 
-/// For the code that `derive(State)` writes, and for our other crates.
+/// Internals for the code that `derive(State)` writes, and for our other crates.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::lock::lock;

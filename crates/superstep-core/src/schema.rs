@@ -14,12 +14,12 @@
 //!
 //! A number without a fraction is an integer however it is written: `1.0` is one. Numbers are equal if their values are.
 //!
-//! Other keywords (`format`, `pattern`, `not`, conditions, references to other documents by address, ...) are shown to
-//! the person who fills in the form and not enforced; a `$ref` that leads nowhere within the schema refuses every value. A schema
-//! is followed 64 levels deep and in 100,000 steps, so one that refers to itself ends.
+//! Other keywords (`format`, `pattern`, `not`, conditions, references to other documents by address, ...) are shown to the
+//! person who fills in the form and not enforced; a `$ref` to something that is not in the schema refuses every value. A schema
+//! is followed 64 levels deep and for 100,000 steps, so one that refers to itself ends.
 //!
-//! There is one checker because two would disagree, and it is ours because core takes no clock, no randomness and no
-//! I/O: ARCHITECTURE.md has the reasons against the `jsonschema` crate.
+//! There is one checker because two would disagree. We wrote it because core takes no clock, no randomness and no I/O;
+//! ARCHITECTURE.md has the reasons against the `jsonschema` crate.
 //!
 //! ```
 //! use serde_json::json;
@@ -36,11 +36,11 @@ use std::fmt;
 
 use serde_json::{Map, Number, Value as Json};
 
-/// Checks a value against a schema. `what` names the value in the text of the error, as in "the answer lacks `name`".
+/// Checks a value against a schema. `what` names the value in the error message, as in "the answer lacks `name`".
 ///
 /// # Errors
 ///
-/// The first place that does not fit and why, for a person or a model to read.
+/// Returns the first place that does not fit and why, for a person or a model to read.
 pub fn check(schema: &Json, value: &Json, what: &str) -> Result<(), String> {
     let checker = Checker {
         root: schema,
@@ -51,8 +51,8 @@ pub fn check(schema: &Json, value: &Json, what: &str) -> Result<(), String> {
 
 /// Returns the value with every number that has no fraction written as an integer: `1.0` becomes `1`.
 ///
-/// What a schema takes for an integer need not be one to the type that it is decoded into; this makes it one. Numbers beyond
-/// 2⁵³, of which a float holds only some, stay as they are.
+/// A schema may accept as an integer what the target type of a decoder does not; this converts it. Numbers beyond 2⁵³, of which
+/// a float holds only some, stay as they are.
 #[must_use]
 pub fn with_integers(value: Json) -> Json {
     match value {
@@ -75,11 +75,11 @@ fn as_integer(number: &Number) -> Option<Number> {
 /// Deep enough for any form; a schema that refers to itself ends here.
 const DEPTH_MAX: u32 = 64;
 
-/// How many schemas are applied to parts of one value. Depth alone is no bound: a stranger's schema that refers to itself
+/// Highest number of schemas applied to parts of one value. Depth alone is not a bound: a hostile schema that refers to itself
 /// twice in an `anyOf` would be tried billions of times.
 const STEPS_MAX: u32 = 100_000;
 
-/// A place in the value that is checked. It becomes text only where something does not fit.
+/// A place in the checked value. It becomes text only if something does not fit.
 enum Place<'a> {
     Root(&'a str),
     Field(&'a Place<'a>, &'a str),
@@ -87,7 +87,7 @@ enum Place<'a> {
 }
 
 impl Place<'_> {
-    /// Writes the way here from the root, and returns what the root is called.
+    /// Writes the path from the root to here, and returns the name of the root.
     fn path<'a>(&'a self, f: &mut String) -> &'a str {
         match self {
             Place::Root(what) => what,
@@ -182,7 +182,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// How many of the forms the value fits; an error if none, with what the first one lacks.
+    /// Returns how many of the schemas the value fits; an error if none, with what it lacks for the first one.
     fn fitting(
         &self,
         choices: &[Json],
@@ -286,7 +286,7 @@ fn check_choice(words: &Map<String, Json>, value: &Json, at: &Place<'_>) -> Resu
     }
 }
 
-/// Whether two values are equal as JSON Schema has it: numbers by their value, so that `1` is `1.0`.
+/// Whether two values are equal as JSON Schema defines it: numbers by their value, so that `1` equals `1.0`.
 fn is_same(one: &Json, other: &Json) -> bool {
     match (one, other) {
         (Json::Number(a), Json::Number(b)) => {

@@ -1,7 +1,7 @@
 //! State is the user's own struct; a node writes it through a typed, partial update.
 //!
-//! [`State`] is what `#[derive(State)]` implements. Nothing in it needs a macro: the derive's
-//! documentation shows the same code by hand.
+//! [`State`] is what `#[derive(State)]` implements. None of it needs a macro: the derive's documentation shows the same code
+//! written by hand.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,19 +20,20 @@ mod fields;
     note = "write `#[derive(Clone, Debug, Default, State)]` on the struct; the derive writes serde's traits too"
 )]
 pub trait State: Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// What a node may write: every field optional, absent is not null.
+    /// A partial write to this state: every field is optional, and an absent field differs from `null`.
     type Update: StateUpdate;
 
-    /// The version of this struct. Raise it with every change that old data does not fit, and write a migration.
+    /// Version of this struct. Raise it with every change that older data does not fit, and write a migration.
     const VERSION: u32;
 
     /// The channels, in the order of the bits of a [`ChannelSet`]. At most 64.
     const CHANNELS: &'static [Channel];
 
-    /// The reduced channels whose fold may give what cannot be stored, such as a sum of floats that overflows.
+    /// Reduced channels whose reducer may produce a value that cannot be stored, such as a sum of floats that overflows.
     const RISKY_FOLDS: ChannelSet = ChannelSet::EMPTY;
 
-    /// A channel among these whose value cannot be stored after a fold. Asked of [`State::RISKY_FOLDS`] only.
+    /// Returns the name of a channel in `folded` whose value cannot be stored after a reducer ran. Called for
+    /// [`State::RISKY_FOLDS`] only.
     fn unstorable_fold(&self, folded: ChannelSet) -> Option<&'static str> {
         let _ = folded;
         None
@@ -41,19 +42,18 @@ pub trait State: Clone + Default + Serialize + DeserializeOwned + Send + Sync + 
     /// Clears what lives for one superstep only: ephemeral channels and topics.
     fn begin_step(&mut self) {}
 
-    /// Writes an update. Cannot fail: what can be refused was refused by [`State::check`] at the node.
+    /// Applies an update. Cannot fail: [`State::check`] already refused what must be refused, at the node.
     fn apply(&mut self, update: Self::Update);
 
-    /// Refuses an update that breaks a rule of this state, at the node that wrote it.
+    /// Refuses an update that breaks a rule of this state, at the node that wrote it. Default: accepts every update.
     fn check(&self, update: &Self::Update) -> Result<(), InvalidUpdate> {
         let _ = update;
         Ok(())
     }
 
-    /// Brings data of version `from` to version `from + 1`.
+    /// Migrates data of version `from` to version `from + 1`.
     ///
-    /// `fields` is a whole state or a partial update: change the fields that are there and leave the
-    /// absent ones absent.
+    /// `fields` is a whole state or a partial update: change the fields that are present, and leave absent ones absent.
     fn migrate(from: u32, fields: &mut Fields) -> Result<(), MigrationError> {
         let _ = fields;
         Err(MigrationError::Missing {
@@ -65,27 +65,28 @@ pub trait State: Clone + Default + Serialize + DeserializeOwned + Send + Sync + 
 
 /// A typed, partial update of a [`State`].
 pub trait StateUpdate: Serialize + DeserializeOwned + Default + Send + 'static {
-    /// The channels this update writes, overwrites included.
+    /// Returns the channels that this update writes, overwrites included.
     fn written(&self) -> ChannelSet;
 
-    /// The channels whose whole value this update replaces, reducer or not.
+    /// Returns the channels whose whole value this update replaces, with or without a reducer.
     fn overwritten(&self) -> ChannelSet;
 
-    /// Forgets the writes to these channels, because a sibling overwrote them.
+    /// Discards the writes to these channels, because a sibling task overwrote them.
     fn discard(&mut self, channels: ChannelSet);
 
-    /// Gives every message without an id one, so that it can be replaced or removed later.
+    /// Assigns an id to every message without one, so that it can be replaced or removed later.
     fn name_messages(&mut self, ids: &mut MessageIds) {
         let _ = ids;
     }
 
-    /// Takes over what is never stored, after the rest was read back from its stored form.
+    /// Moves the values of untracked channels over from `from`. The rest of this update was read back from its stored form,
+    /// which does not hold them.
     fn move_untracked(&mut self, from: &mut Self) {
         let _ = from;
     }
 }
 
-/// Ids for messages that came without one, derived from the task that wrote them.
+/// Generates ids for messages without one, derived from the task that wrote them.
 #[derive(Debug)]
 pub struct MessageIds {
     task: String,
@@ -93,7 +94,7 @@ pub struct MessageIds {
 }
 
 impl MessageIds {
-    /// Ids that begin with the name of this task.
+    /// Creates a generator whose ids start with this task's id.
     pub fn of(task: impl std::fmt::Display) -> Self {
         Self {
             task: task.to_string(),
@@ -101,7 +102,7 @@ impl MessageIds {
         }
     }
 
-    /// The next id.
+    /// Returns the next id.
     pub fn next_id(&mut self) -> String {
         let id = format!("{}-{}", self.task, self.next);
         self.next += 1;
@@ -109,7 +110,7 @@ impl MessageIds {
     }
 }
 
-/// A cheap, read-only handle on the state of one superstep. Use it like `&S`.
+/// Cheap, read-only handle on the state of one superstep. Use it like `&S`.
 #[derive(Debug)]
 pub struct View<S>(std::sync::Arc<S>);
 
@@ -133,7 +134,7 @@ impl<S> std::ops::Deref for View<S> {
     }
 }
 
-/// Whether a value is read back as it was written. For the code that `derive(State)` writes.
+/// Whether a value can be stored and read back unchanged. For the code that `derive(State)` writes.
 pub fn can_be_stored<T: Serialize + DeserializeOwned>(value: &T) -> bool {
     crate::value::Value::encode(value).is_ok()
 }

@@ -1,7 +1,7 @@
 //! The long-term store: facts kept across threads.
 //!
-//! Items are JSON values under a namespace (a list of segments) and a key. A prefix matches whole
-//! segments, byte for byte: `["acme"]` never finds `["acme-corp"]`.
+//! Items are JSON values under a namespace (a list of segments) and a key. A prefix matches whole segments, byte for byte:
+//! `["acme"]` never finds `["acme-corp"]`.
 
 mod memory;
 
@@ -13,9 +13,9 @@ use crate::checkpoint::{BoxFuture, Page};
 use crate::error::error_codes;
 use crate::ids::Timestamp;
 
-/// Keeps facts across threads.
+/// Stores facts across threads.
 pub trait Store: Send + Sync + 'static {
-    /// The item under a key, unless it has expired. With [`Ttl::refresh_on_read`] this prolongs its life.
+    /// Returns the item under a key, unless it has expired. With [`Ttl::refresh_on_read`], this extends its life.
     fn get<'a>(
         &'a self,
         namespace: &'a Namespace,
@@ -23,14 +23,14 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
     ) -> BoxFuture<'a, StoreResult<Option<Item>>>;
 
-    /// Stores an item, replacing what was under its key.
+    /// Stores an item, and replaces what was under its key.
     fn put<'a>(&'a self, put: &'a PutItem, now: Timestamp) -> BoxFuture<'a, StoreResult<()>>;
 
-    /// Stores an item if what is under its key is what the caller last saw there: an equal value, or nothing
-    /// (`None`; what has expired is nothing). Says whether it was stored. Comparing and storing are one step: of
-    /// several who saw the same, one succeeds, and nothing is stored for the others.
+    /// Stores an item if the value under its key is still the one that the caller last saw there: an equal value, or nothing
+    /// (`None`; an expired item counts as nothing). Returns whether it was stored. Comparing and storing are atomic: of several
+    /// callers that saw the same value, one succeeds, and nothing is stored for the others.
     ///
-    /// When the answer is lost it may have been stored: look before trying again.
+    /// After an error the item may have been stored: read it before you retry.
     fn put_if<'a>(
         &'a self,
         seen: Option<&'a Json>,
@@ -38,45 +38,46 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
     ) -> BoxFuture<'a, StoreResult<bool>>;
 
-    /// Deletes an item. Says whether it was there.
+    /// Deletes an item. Returns whether it existed.
     fn delete<'a>(
         &'a self,
         namespace: &'a Namespace,
         key: &'a str,
     ) -> BoxFuture<'a, StoreResult<bool>>;
 
-    /// Items below a namespace that pass every filter, newest change first. Expired ones are not found.
+    /// Returns the items below a namespace that pass every filter, most recently changed first. Expired items are left out.
     fn search<'a>(
         &'a self,
         search: &'a Search,
         now: Timestamp,
     ) -> BoxFuture<'a, StoreResult<Vec<Item>>>;
 
-    /// The namespaces that have items, in order.
+    /// Returns the namespaces that have items, in order.
     fn namespaces<'a>(
         &'a self,
         query: &'a NamespaceQuery,
         now: Timestamp,
     ) -> BoxFuture<'a, StoreResult<Vec<Namespace>>>;
 
-    /// Deletes what has expired. Gives how many.
+    /// Deletes at most `limit` expired items. Returns how many.
     fn sweep(&self, now: Timestamp, limit: u32) -> BoxFuture<'_, StoreResult<u64>>;
 }
 
-/// What a store answers.
+/// Result of a call to the store.
 pub type StoreResult<T> = Result<T, StoreError>;
 
-/// A list of 1 to 16 segments, each 1 to 128 bytes of text without control characters or `.`, the first not `langgraph` nor empty.
+/// A list of 1 to 16 segments, each 1 to 128 bytes of text without control characters or `.`. The first must not be
+/// `langgraph`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Namespace(Vec<String>);
 
 impl Namespace {
-    /// The most segments.
+    /// Highest number of segments.
     pub const SEGMENTS_MAX: usize = 16;
-    /// The longest segment, in bytes.
+    /// Longest segment, in bytes.
     pub const SEGMENT_BYTES_MAX: usize = 128;
 
-    /// Checks and takes a namespace.
+    /// Checks the segments and creates a namespace.
     pub fn new<T: Into<String>>(segments: impl IntoIterator<Item = T>) -> StoreResult<Self> {
         let segments: Vec<String> = segments.into_iter().map(Into::into).collect();
         let refuse = |why: &str| {
@@ -88,7 +89,7 @@ impl Namespace {
         if segments.is_empty() || segments.len() > Self::SEGMENTS_MAX {
             return refuse("it needs 1 to 16 segments");
         }
-        // The incumbent's server keeps its own items there; a client written for it expects the refusal.
+        // LangGraph's server keeps its own items there; a client written for it expects the refusal.
         if segments[0] == "langgraph" {
             return refuse("the first segment `langgraph` is reserved");
         }
@@ -103,97 +104,97 @@ impl Namespace {
         Ok(Self(segments))
     }
 
-    /// The segments.
+    /// Returns the segments, outermost first.
     pub fn segments(&self) -> &[String] {
         &self.0
     }
 
-    /// Whether this is `prefix` or below it, by whole segments.
+    /// Whether this namespace is `prefix` or below it, by whole segments.
     pub fn starts_with(&self, prefix: &[String]) -> bool {
         self.0.starts_with(prefix)
     }
 }
 
-/// A stored fact.
+/// A fact in the store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
-    /// Where.
+    /// Namespace of the item.
     pub namespace: Namespace,
-    /// Under which key.
+    /// Key of the item, unique within its namespace.
     pub key: String,
-    /// What. Any JSON value but `null`.
+    /// Value of the item: any JSON value except `null`.
     pub value: Json,
-    /// When it was first stored.
+    /// When the item was first stored.
     pub created: Timestamp,
-    /// When it was last stored.
+    /// When the item was last stored.
     pub updated: Timestamp,
-    /// When it goes.
+    /// When the item expires; `None` if it never does.
     pub expires: Option<Timestamp>,
 }
 
-/// A fact on its way into the store.
+/// A fact to be stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PutItem {
-    /// Where.
+    /// Namespace of the item.
     pub namespace: Namespace,
-    /// Under which key: 1 to 256 bytes.
+    /// Key of the item: 1 to 256 bytes.
     pub key: String,
-    /// What. Any JSON value but `null`.
+    /// Value of the item: any JSON value except `null`.
     pub value: Json,
-    /// How long it lives.
+    /// How long the item lives; `None` for no limit.
     pub ttl: Option<Ttl>,
 }
 
 /// How long an item lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ttl {
-    /// From its last write.
+    /// Lifetime from the last write, in milliseconds.
     pub ms: u64,
-    /// And from its last read, too.
+    /// Whether a read restarts the lifetime as well.
     pub refresh_on_read: bool,
 }
 
-/// What to look for.
+/// A search for items.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Search {
-    /// Below this; empty for everywhere. Whole segments.
+    /// Namespace prefix, by whole segments; empty for all namespaces.
     pub prefix: Vec<String>,
-    /// All of these hold.
+    /// Conditions that must all hold.
     pub filters: Vec<ItemFilter>,
-    /// Which page.
+    /// Which page of the result to return.
     pub page: Page,
 }
 
 /// A condition on one top-level field of an item's value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ItemFilter {
-    /// The field.
+    /// Name of the field.
     pub field: String,
-    /// How it compares.
+    /// How to compare the field.
     pub op: FilterOp,
-    /// With what.
+    /// Value to compare the field with.
     pub value: Json,
 }
 
 /// How a field compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilterOp {
-    /// Is equal, nested values included.
+    /// Equal, nested values included.
     Eq,
-    /// Is there and not equal, or is not there.
+    /// Not equal, or absent.
     Ne,
-    /// Is greater. Numbers compare with numbers, texts with texts; anything else does not match.
+    /// Greater. Numbers compare with numbers, strings with strings; anything else does not match.
     Gt,
-    /// Is greater or equal.
+    /// Greater or equal, compared like `Gt`.
     Gte,
-    /// Is less.
+    /// Less, compared like `Gt`.
     Lt,
-    /// Is less or equal.
+    /// Less or equal, compared like `Gt`.
     Lte,
 }
 
 impl ItemFilter {
-    /// Whether an item's value passes.
+    /// Whether an item's value meets the condition.
     pub fn matches(&self, item: &Json) -> bool {
         let found = item.get(&self.field);
         match self.op {
@@ -221,21 +222,21 @@ impl ItemFilter {
     }
 }
 
-/// Which namespaces to list.
+/// Selects namespaces by prefix, suffix and depth.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct NamespaceQuery {
-    /// Beginning with these; `*` stands for any one segment.
+    /// Segments with which the namespace starts; `*` stands for any one segment.
     pub prefix: Vec<String>,
-    /// Ending with these; `*` stands for any one segment.
+    /// Segments with which the namespace ends; `*` stands for any one segment.
     pub suffix: Vec<String>,
-    /// Cut after this many segments, then without repeats.
+    /// Number of segments after which namespaces are cut; duplicates are then removed. `None` to list them whole.
     pub depth_max: Option<usize>,
-    /// Which page.
+    /// Which page of the list to return.
     pub page: Page,
 }
 
 impl NamespaceQuery {
-    /// Whether a namespace is wanted.
+    /// Whether a namespace matches the query.
     pub fn matches(&self, namespace: &Namespace) -> bool {
         let segments = namespace.segments();
         let fits = |pattern: &[String], part: &[String]| {
@@ -250,18 +251,18 @@ impl NamespaceQuery {
             )
     }
 
-    /// The namespace as it is listed: cut to the wanted depth.
+    /// Returns the namespace as it is listed: cut to `depth_max`.
     pub fn cut(&self, namespace: &Namespace) -> Namespace {
         let depth = self.depth_max.unwrap_or(usize::MAX).max(1);
         Namespace(namespace.0.iter().take(depth).cloned().collect())
     }
 }
 
-/// The longest key of an item, in bytes.
+/// Longest key of an item, in bytes.
 pub const KEY_BYTES_MAX: usize = 256;
 
 impl PutItem {
-    /// Refuses what no store takes.
+    /// Refuses an item that no store accepts: an invalid key, or a `null` value.
     pub fn check(&self) -> StoreResult<()> {
         if self.key.is_empty() || self.key.len() > KEY_BYTES_MAX {
             return Err(StoreError::Key {
@@ -277,28 +278,28 @@ impl PutItem {
     }
 }
 
-/// Why the store cannot do what was asked.
+/// Why the store could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Not a namespace.
+    /// Not a valid namespace.
     #[error("{segments:?} is not a namespace: {why}")]
     Namespace {
-        /// What was given.
+        /// The rejected segments.
         segments: Vec<String>,
-        /// Why not.
+        /// Why they are not valid.
         why: String,
     },
-    /// Not a key.
+    /// Not a valid key.
     #[error("a key has 1 to 256 bytes, not {bytes}")]
     Key {
-        /// How many it had.
+        /// Length of the rejected key, in bytes.
         bytes: usize,
     },
-    /// `null` is how absence is written.
+    /// The value is `null`, which stands for absence.
     #[error("the value of `{key}` is null; delete the item instead")]
     NullValue {
-        /// The key.
+        /// Key of the item.
         key: String,
     },
     /// The stored bytes of an item are not those that were written.
@@ -306,29 +307,29 @@ pub enum StoreError {
         "the item `{key}` in {namespace:?} is damaged: its stored bytes do not match their checksum; restore a backup, or delete the item and write it again"
     )]
     Damaged {
-        /// The namespace, as far as it can be read.
+        /// Namespace of the item, as far as it can be read.
         namespace: Vec<String>,
-        /// The key, as far as it can be read.
+        /// Key of the item, as far as it can be read.
         key: String,
     },
-    /// The database file underneath is damaged. The same call will fail again.
+    /// The underlying database file is damaged. The same call will fail again.
     #[error("the database is damaged: {why}")]
     DatabaseDamaged {
         /// What is wrong with it, and what to do.
         why: String,
     },
-    /// The database underneath.
+    /// The underlying database failed or did not answer.
     #[error("the store did not answer")]
     Store {
-        /// Why.
+        /// Error of the database.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-/// Returns the checksum that a store keeps with an item: a CRC-32 over the namespace, the key and the value as they are
-/// stored, each with its length. A value that was changed and a value that was moved to another key both fail it. It
-/// guards against damage; anyone with write access to the database can also write a checksum.
+/// Returns the checksum that a store keeps with an item: a CRC-32 over the namespace, the key and the value as they are stored,
+/// each with its length. It detects a value that was changed or moved to another key. It guards against damage only; anyone
+/// with write access to the database can also write a checksum.
 pub fn item_checksum(namespace: &[u8], key: &[u8], value: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     for part in [namespace, key, value] {

@@ -1,12 +1,12 @@
 //! What happened on a thread, as a tree of spans with their times, read from its log.
 //!
-//! There is no second place where traces are kept: a run is one span from its input to its end, whatever processes it went
-//! through, with its waits for people in it; supersteps and nodes come from the entries, and calls that nodes made from
-//! the [`CallSpan`]s that they put into the log with their results. So a trace is there without any backend, survives a
-//! crash as the thread does, and shows nothing that was not committed.
+//! Traces have no storage of their own. A run is one span from its input to its end, through however many processes, with its
+//! waits for people in it. Supersteps and nodes come from the entries; calls that nodes made come from the [`CallSpan`]s that
+//! they emit into the log with their results. So a trace needs no backend, survives a crash as the thread does, and shows
+//! nothing that was not committed.
 //!
-//! What the log does not know, a trace does not either: all nodes of a superstep end when it does, and of a thread that was
-//! pruned, runs whose beginning is gone are left out.
+//! What the log does not know, a trace does not either: all nodes of a superstep end when it does, and in a thread that was
+//! pruned, runs whose beginning was dropped are left out.
 
 mod kind;
 mod names;
@@ -26,81 +26,81 @@ pub use kind::{CallKind, SpanKind};
 pub use names::{fields, spans};
 pub use tree::TraceTree;
 
-/// All that happened on a thread.
+/// Everything that happened on a thread.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Trace {
-    /// The thread.
+    /// Id of the thread.
     pub thread: String,
-    /// Its runs, in order.
+    /// Runs of the thread, oldest first.
     pub runs: Vec<Span>,
 }
 
 /// Something that took time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Span {
-    /// The same however often the trace is read.
+    /// Id of the span, the same however often the trace is read.
     pub id: SpanId,
-    /// What, in a few words.
+    /// Short name of the span, for people.
     pub name: String,
-    /// What kind of thing.
+    /// Kind of the span.
     pub kind: SpanKind,
-    /// When it began.
+    /// When the span began.
     pub start: Timestamp,
-    /// When it ended; none if it goes on.
+    /// When the span ended; `None` if it has not.
     pub end: Option<Timestamp>,
-    /// Why it failed, if it did.
+    /// Why it failed; `None` if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What else is known, under the names of [`fields`] or, for a call, those that its node chose.
+    /// Further fields, under the names of [`fields`] or, for a call, those that its node chose.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub fields: Map<String, Json>,
-    /// What happened within.
+    /// Spans within this one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inner: Vec<Span>,
 }
 
-/// The number of a span. Never 0, which tracing systems take for none.
+/// Id of a span. Never 0, which tracing systems read as no id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SpanId(pub u64);
 
-/// The number of a run's trace, of which its span is the root: the run's own id. A fork goes on under the id of the run
-/// that it forked, and has a trace of its own.
+/// Id of a run's trace, whose root is the run's span: the run's own id. A fork continues under the id of the run that it
+/// forked, and has its own trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TraceId(pub u128);
 
-/// A call that a node made, as the node puts it into the log with [`NodeCx::emit`](crate::NodeCx::emit).
+/// A call that a node made, which the node emits into the log with [`NodeCx::emit`](crate::NodeCx::emit).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallSpan {
-    /// What kind of call.
+    /// Kind of the call.
     pub span: CallKind,
-    /// What was called.
+    /// Name of what was called.
     pub name: String,
-    /// When.
+    /// When the call began.
     pub start: Timestamp,
-    /// Until when.
+    /// When the call ended.
     pub end: Timestamp,
-    /// Why it failed, if it did.
+    /// Why it failed; `None` if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What else is known. The node chooses the names; those of [`fields`] are the engine's.
+    /// Further fields. The node chooses the names; those of [`fields`] are reserved for the engine.
     #[serde(default)]
     pub fields: Map<String, Json>,
 }
 
-/// How spans are called for people, where they know the work by other names than the graph's. A node puts it into the log with
+/// Names of spans for people, where these differ from the names in the graph. A node emits it into the log with
 /// [`NodeCx::emit`](crate::NodeCx::emit); the names of the graph stay in the fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpanNames {
-    /// The span of the node that says it.
+    /// Name of the span of the node that emits this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_span: Option<String>,
-    /// The span of the graph that the node is in: of the run, or of the node around it that entered this graph.
+    /// Name of the span of the graph that the node is in: the run's, or that of the outer node that entered this graph.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph_span: Option<String>,
 }
 
 impl Trace {
-    /// The trace in these entries of a thread, oldest first. Its questions tell until when people were waited for.
+    /// Reads the trace from the entries of a thread, oldest first. The interrupts tell when waits for people ended.
     pub fn read(thread: &ThreadId, entries: &[(Seq, Entry)], questions: &[InterruptRow]) -> Self {
         Self {
             thread: thread.to_string(),
@@ -110,7 +110,7 @@ impl Trace {
 }
 
 impl Span {
-    /// The trace whose root this is. None for a span that is not of a run.
+    /// Returns the id of the trace whose root this is; `None` for a span that is not a run.
     pub fn trace(&self) -> Option<TraceId> {
         let run = self.fields.get(fields::RUN)?.as_str()?;
         let run = u128::from_str_radix(run, 16).ok()?;
@@ -134,7 +134,7 @@ impl fmt::Display for TraceId {
     }
 }
 
-// As tracing systems write it: a number of this size is not safe in JSON.
+// Serialized as text, as tracing systems write it: JSON readers lose digits of a number of this size.
 impl Serialize for SpanId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)

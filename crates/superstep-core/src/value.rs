@@ -1,8 +1,7 @@
 //! Encoded values: JSON bytes behind a codec byte.
 //!
-//! Everything that is stored or crosses a process is one of these. A value is refused when it is
-//! written if it could not be read back: not-a-number, a key that is not text, nesting past the
-//! reader's limit.
+//! Everything that is stored or crosses a process is one of these. Encoding refuses a value that could not be read back: a
+//! number that is not finite, a key that is not text, nesting beyond the reader's limit.
 
 mod walk;
 
@@ -15,44 +14,44 @@ use serde::{Deserialize, Serialize};
 use crate::error::ValueError;
 use crate::label::Floor;
 
-/// A value as it is stored: one codec byte, then its bytes. Cheap to clone.
+/// A value in its stored form: one codec byte, then its bytes. Cheap to clone.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Value(Arc<[u8]>);
 
-/// What came of encoding something.
+/// Result of encoding a value.
 pub(crate) struct Encoded<T> {
     pub(crate) value: Value,
     /// What a reader of the bytes will see.
     pub(crate) read_back: T,
-    /// The labels of the labeled values in it.
+    /// Labels that every labeled value inside has.
     pub(crate) floor: Floor,
 }
 
 const CODEC_JSON: u8 = 1;
 
-/// Room for a usual update, so that its buffer need not grow while it is written.
+/// Capacity for a typical update, so that its buffer need not grow while it is written.
 const BYTES_EXPECTED: usize = 512;
 
 impl Value {
-    /// Encodes, and makes sure that what was encoded can be read back as the same type.
+    /// Encodes a value, and checks that it can be read back as the same type.
     pub fn encode<T: Serialize + DeserializeOwned>(value: &T) -> Result<Self, ValueError> {
         Self::encode_and_read_back(value).map(|encoded| encoded.value)
     }
 
-    /// Encodes something that will be read as plain JSON, by any reader.
+    /// Encodes a value as plain JSON, readable without its type.
     pub fn plain<T: Serialize + ?Sized>(value: &T) -> Result<Self, ValueError> {
-        // Before it is JSON, for there a number that is not finite has become null.
+        // Checked before the conversion to JSON, which turns numbers that are not finite into null.
         walk::check(value)?;
         let mut json = serde_json::to_value(value).map_err(|source| ValueError::Encode {
             source: source.into(),
         })?;
-        // Orders are told apart by their bytes, and any crate of a program can switch on that `serde_json` keeps the order in
-        // which fields were written.
+        // Requests are compared by their bytes, and any crate of a program can enable the feature of `serde_json` that keeps
+        // fields in the order in which they were written.
         json.sort_all_objects();
         Self::encode(&json)
     }
 
-    /// Encodes, and gives what a reader of the bytes will see, which is what the caller should use from here on.
+    /// Encodes a value, and returns also what a reader of the bytes will see, which the caller should use from here on.
     pub(crate) fn encode_and_read_back<T: Serialize + DeserializeOwned>(
         value: &T,
     ) -> Result<Encoded<T>, ValueError> {
@@ -66,7 +65,7 @@ impl Value {
         })
     }
 
-    /// Encodes a value that was made by decoding, and so is known to survive.
+    /// Encodes a value that was decoded before, so it is known to survive.
     pub(crate) fn encode_unchecked<T: Serialize>(value: &T) -> Result<Self, ValueError> {
         let mut bytes = Vec::with_capacity(BYTES_EXPECTED);
         bytes.push(CODEC_JSON);
@@ -76,14 +75,14 @@ impl Value {
         Ok(Self(bytes.into()))
     }
 
-    /// Reads the value as a type.
+    /// Decodes the value as a type.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, ValueError> {
         serde_json::from_slice(self.json()?).map_err(|source| ValueError::Decode {
             source: source.into(),
         })
     }
 
-    /// Wraps JSON text that came over a wire. It is checked when it is decoded.
+    /// Wraps JSON text from outside. It is checked when it is decoded.
     pub fn from_json_bytes(json: &[u8]) -> Self {
         let mut bytes = Vec::with_capacity(json.len() + 1);
         bytes.push(CODEC_JSON);
@@ -91,7 +90,7 @@ impl Value {
         Self(bytes.into())
     }
 
-    /// The JSON text inside.
+    /// Returns the JSON text inside. Fails for an unknown codec.
     pub fn json(&self) -> Result<&[u8], ValueError> {
         match self.0.split_first() {
             Some((&CODEC_JSON, json)) => Ok(json),
@@ -100,22 +99,22 @@ impl Value {
         }
     }
 
-    /// How many bytes it takes.
+    /// Returns the size in bytes, codec included.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether it has no bytes at all, not even a codec. A stored value never is.
+    /// Whether there are no bytes at all, not even a codec. A stored value never is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All bytes, codec first, for a store that keeps them.
+    /// Returns all bytes, codec first, for a store to keep.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The bytes that a store kept.
+    /// Wraps bytes that a store kept. They are checked when they are decoded.
     pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Self {
         Self(bytes.into())
     }

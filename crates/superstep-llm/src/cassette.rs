@@ -1,8 +1,8 @@
-//! Recordings: real answers, asked once and played back in tests.
+//! Recordings of real replies, played back in tests.
 //!
-//! One line of JSON for each call: the request as it was made and the answer as it came. A request is matched whole; one that
-//! is not in the recording is an error that says what differs. Secrets that were named, and what looks like a key, do not get
-//! into the file.
+//! The file has one line of JSON per call: the request and the chunks of the reply. A request must match exactly; one that is
+//! not in the recording is an error that says what differs. Given secrets, and anything that looks like an API key, are never
+//! written to the file.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -21,7 +21,7 @@ use crate::reply::{Chunk, ReplyStream};
 use crate::request::Request;
 use crate::secret::{SCRUBBED, Secret};
 
-/// Plays back what was recorded.
+/// A model that plays back a recording. Each recorded call is played once.
 #[derive(Debug)]
 pub struct Cassette {
     name: ModelName,
@@ -29,13 +29,13 @@ pub struct Cassette {
     played: Mutex<Vec<bool>>,
 }
 
-/// Asks a model and writes down what it says.
+/// A model wrapper that records every completed call. Failed calls are not recorded.
 pub struct Recorder {
     inner: Arc<dyn Model>,
     tape: Arc<Tape>,
 }
 
-/// One call.
+/// One recorded call.
 #[derive(Debug, Serialize, Deserialize)]
 struct Track {
     request: Request,
@@ -76,7 +76,7 @@ impl Cassette {
         })
     }
 
-    /// An error if a recorded call was never made.
+    /// Returns an error if a recorded call was not made.
     pub fn finish(&self) -> Result<(), ModelError> {
         let played = lock(&self.played);
         let Some(at) = played.iter().position(|played| !played) else {
@@ -105,7 +105,7 @@ impl Cassette {
         Ok(&self.tracks[at])
     }
 
-    /// What differs from the next call that was recorded under this label.
+    /// Describes what differs from the next call to replay with this label.
     fn difference(&self, request: &Request, played: &[bool]) -> String {
         let next = (0..self.tracks.len())
             .find(|at| !played[*at] && self.tracks[*at].request.label == request.label);
@@ -154,7 +154,7 @@ impl Model for Cassette {
 }
 
 impl Recorder {
-    /// Records what this model says into a file, behind what is there already. These secrets do not get into it.
+    /// Records the calls of this model, appending to the file. Removes these secrets from what it writes.
     pub fn new(
         inner: Arc<dyn Model>,
         path: impl AsRef<Path>,
@@ -209,7 +209,7 @@ impl Model for Recorder {
                     if let Ok(Chunk::End(reply)) = &chunk
                         && let Err(error) = tape.write(&request, std::mem::take(&mut heard))
                     {
-                        // A recording that was not made must not look like one.
+                        // A recording that could not be written must not look like one.
                         chunk = Err(ModelError::BadFile {
                             model: reply.model.clone(),
                             why: format!("{}: {error}", tape.path.display()),
@@ -241,7 +241,7 @@ impl Tape {
     }
 }
 
-/// As JSON without secrets.
+/// Serializes a value and removes secrets from it.
 fn scrubbed(what: &impl Serialize, secrets: &[Secret]) -> Option<Json> {
     let mut json = serde_json::to_value(what).ok()?;
     scrub(&mut json, secrets);
@@ -262,7 +262,7 @@ fn scrub(json: &mut Json, secrets: &[Secret]) {
     }
 }
 
-/// Without what looks like a provider's key, for those that nobody named.
+/// Removes words that look like a provider's key, in case a key was not among the given secrets.
 fn without_keys(text: &str) -> String {
     if !KEY_STARTS.iter().any(|start| text.contains(start)) {
         return text.to_owned();
@@ -284,8 +284,8 @@ fn without_keys(text: &str) -> String {
     clean
 }
 
-/// How the keys of providers begin.
+/// Prefixes of providers' keys.
 const KEY_STARTS: [&str; 6] = ["sk-", "AIza", "ghp_", "gsk_", "xoxb-", "lsv2_"];
 
-/// Shorter words are words.
+/// Shorter words are not keys.
 const KEY_BYTES_MIN: usize = 20;

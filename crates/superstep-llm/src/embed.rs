@@ -1,4 +1,4 @@
-//! Texts as points, near to each other if they mean alike.
+//! Embeddings: texts as vectors, close to each other if they mean similar things.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use crate::provider::{Address, bounded};
 use crate::secret::Secret;
 use crate::usage::Usage;
 
-/// Something that turns texts into points.
+/// A model that turns texts into vectors.
 pub trait Embedder: fmt::Debug + Send + Sync + 'static {
-    /// Its name. Points of two embedders are not to be compared.
+    /// Returns the name of the model. Vectors of different models must not be compared.
     fn name(&self) -> &ModelName;
 
-    /// A point for each text, in order.
+    /// Returns a vector for each text, in the same order.
     fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Embedded, ModelError>>;
 }
 
-/// What an embedder gave.
+/// Result of [`Embedder::embed`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedded {
-    /// A point for each text, in order.
+    /// A vector for each text, in the same order.
     pub points: Vec<Vec<f32>>,
-    /// What it took, if the server told.
+    /// Tokens used, if the server reported them.
     pub usage: Option<Usage>,
 }
 
-/// Embeddings of a server that speaks OpenAI's `/embeddings`: OpenAI, Ollama, llama.cpp, vLLM and others.
+/// Embedder of a server that speaks OpenAI's `/embeddings`: OpenAI, Ollama, llama.cpp, vLLM and others.
 #[derive(Clone)]
 pub struct RemoteEmbedder {
     name: ModelName,
@@ -40,7 +40,7 @@ pub struct RemoteEmbedder {
 }
 
 impl RemoteEmbedder {
-    /// The embedder of this name at this address.
+    /// Creates an embedder for the model with this name at this address.
     pub fn at(name: &ModelName, address: Address) -> Self {
         Self {
             name: name.clone(),
@@ -50,7 +50,7 @@ impl RemoteEmbedder {
         }
     }
 
-    /// The embedder of this name, where `OPENAI_BASE_URL` and `OPENAI_API_KEY` say.
+    /// Creates an embedder from `OPENAI_BASE_URL` and `OPENAI_API_KEY`. Default address: `https://api.openai.com/v1`.
     pub fn from_env(name: &ModelName) -> Self {
         let url = std::env::var("OPENAI_BASE_URL")
             .ok()
@@ -155,7 +155,8 @@ impl fmt::Debug for RemoteEmbedder {
     }
 }
 
-/// How alike two points are: 1 in the same direction, 0 with nothing in common.
+/// Returns the cosine similarity of two vectors: 1 for the same direction, 0 for unrelated ones. Also 0 if the lengths differ
+/// or a vector is zero.
 pub fn likeness(one: &[f32], other: &[f32]) -> f32 {
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
     let lengths = (dot(one, one) * dot(other, other)).sqrt();
@@ -165,7 +166,7 @@ pub fn likeness(one: &[f32], other: &[f32]) -> f32 {
     }
 }
 
-/// Shared ownership is an embedder too.
+/// An `Arc` of an embedder is an embedder too.
 impl<E: Embedder + ?Sized> Embedder for Arc<E> {
     fn name(&self) -> &ModelName {
         (**self).name()
@@ -176,5 +177,5 @@ impl<E: Embedder + ?Sized> Embedder for Arc<E> {
     }
 }
 
-/// How much of an answer is read: points for some thousand texts.
+/// Maximum size of an answer: vectors for some thousand texts.
 const BYTES_MAX: usize = 256 * 1024 * 1024;

@@ -1,120 +1,120 @@
-//! What can go wrong with a call, and whether to try again.
+//! Errors of model calls, and whether to retry.
 
 use std::time::Duration;
 
 use crate::name::ModelName;
 
-/// A call that gave no answer.
+/// Error of a model call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// Too many calls; the server may have said how long to wait.
+    /// Too many requests; the server may have said how long to wait.
     #[error("`{model}` is rate limited{}", after(*.retry_after))]
     RateLimited {
-        /// Who.
+        /// Model that was called.
         model: ModelName,
-        /// How long to wait, if it said.
+        /// How long to wait, if the server said so.
         retry_after: Option<Duration>,
     },
-    /// The server is there and cannot answer now.
+    /// The server responded but cannot answer now.
     #[error("`{model}` cannot answer now (status {status}): {why}")]
     Unavailable {
-        /// Who.
+        /// Model that was called.
         model: ModelName,
-        /// The status of its response.
+        /// HTTP status of the response.
         status: u16,
-        /// What it said.
+        /// Error text of the server.
         why: String,
-        /// How long to wait, if it said.
+        /// How long to wait, if the server said so.
         retry_after: Option<Duration>,
     },
-    /// Nobody was reached, or the line broke before an answer began.
+    /// The connection failed, or broke before an answer started.
     #[error("`{model}` was not reached: {why}; is the server running, and is its address right?")]
     Unreachable {
-        /// Who.
+        /// Model that was called.
         model: ModelName,
-        /// What happened.
+        /// Error of the connection.
         why: String,
     },
-    /// Nothing came in time.
+    /// No data arrived in time.
     #[error("`{model}` gave nothing for {} s", .waited.as_secs_f32())]
     TimedOut {
-        /// Who.
+        /// Model that was called.
         model: ModelName,
         /// How long we waited.
         waited: Duration,
     },
-    /// The answer broke off in the middle.
+    /// The stream ended before the answer was complete.
     #[error("the answer broke off before its end")]
     Cut,
-    /// The key is missing or wrong.
+    /// The API key is missing or invalid.
     #[error("`{model}` refused our key (status {status}); set {key} to one that is valid for it")]
     Unauthorized {
-        /// Who.
+        /// Model that was called.
         model: ModelName,
-        /// The status of its response, 0 if there was no key to send.
+        /// HTTP status of the response; 0 if there was no key to send.
         status: u16,
-        /// The environment variable that holds the key.
+        /// Environment variable that holds the key.
         key: &'static str,
     },
-    /// The conversation is too long.
+    /// The conversation exceeds the context size.
     #[error("the conversation does not fit `{model}`: {why}")]
     TooLong {
-        /// Who.
+        /// Model that was called.
         model: ModelName,
-        /// What it said.
+        /// Error text of the server.
         why: String,
     },
-    /// The server will never take this request.
+    /// The server rejected the request, and will reject it again.
     #[error("`{model}` refused the request (status {status}): {why}")]
     Refused {
-        /// Who.
+        /// Model that was called.
         model: ModelName,
-        /// The status of its response, 0 if it never left.
+        /// HTTP status of the response; 0 if the request was never sent.
         status: u16,
-        /// What it said.
+        /// Error text of the server, or what is wrong with the request.
         why: String,
     },
-    /// The reply is longer than a reply may be.
+    /// The reply exceeds one of the [`ReplyLimits`](crate::ReplyLimits).
     #[error(
         "the reply of `{model}` was cut off: it has more than {limit}; a model that repeats itself does that, or a server that is broken (raise `ReplyLimits` if it is meant to)"
     )]
     ReplyTooLarge {
-        /// Who.
+        /// Model that was called.
         model: ModelName,
-        /// The limit that it ran into.
+        /// The limit that was exceeded, in words.
         limit: String,
     },
-    /// The server's answer could not be read.
+    /// The server's answer could not be parsed.
     #[error("`{model}` returned an invalid answer: {why}")]
     Unreadable {
-        /// Who.
+        /// Model that was called.
         model: ModelName,
-        /// What was wrong with it.
+        /// Why it could not be parsed.
         why: String,
     },
-    /// A script or a recording has no reply for this request.
+    /// A script or a recording has no reply for this request, or has one that was never requested.
     #[error("`{model}` has no reply for `{label}`: {why}")]
     Unexpected {
-        /// Which.
+        /// Name of the script or recording.
         model: ModelName,
-        /// Who asked.
+        /// Label of the request, or of the unused reply.
         label: String,
-        /// What it has instead.
+        /// What the file contains instead.
         why: String,
     },
     /// A script or a recording cannot be read or written.
     #[error("`{model}`: {why}")]
     BadFile {
-        /// Which.
+        /// Name of the script or recording.
         model: ModelName,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         why: String,
     },
 }
 
 impl ModelError {
-    /// All codes.
+    /// Codes of all variants.
     pub const CODES: &'static [&'static str] = &[
         "model-rate-limited",
         "model-unavailable",
@@ -130,7 +130,7 @@ impl ModelError {
         "model-bad-file",
     ];
 
-    /// The stable code of this error: the name of its page in the error index.
+    /// Returns the stable code of this error: the name of its page in the error index.
     pub fn code(&self) -> &'static str {
         match self {
             Self::RateLimited { .. } => "model-rate-limited",
@@ -148,7 +148,7 @@ impl ModelError {
         }
     }
 
-    /// Whether the same request may do better later.
+    /// Returns whether the same request may succeed later.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::RateLimited { .. }
@@ -166,7 +166,7 @@ impl ModelError {
         }
     }
 
-    /// How long the server asked us to wait.
+    /// Returns how long the server asked us to wait, if it did.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after, .. } | Self::Unavailable { retry_after, .. } => {

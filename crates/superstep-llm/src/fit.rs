@@ -1,9 +1,9 @@
-//! Makes a conversation fit, and says what was cut.
+//! Shortens a conversation to the context size, and reports what was cut.
 //!
-//! The count of tokens is a careful guess (a token for every three bytes), because every model counts differently; the cut is
-//! the same every time for the same messages. What is kept, in this order: system messages, the last message, then the
-//! newest ones. A call of a tool and its result stay together or go together. If the messages that must stay are still too
-//! long, the longest of them loses its middle.
+//! The token count is a conservative estimate (one token per three bytes), because every model counts differently. The result
+//! is deterministic for the same messages. Priorities, in this order: system messages, the last message, then the newest
+//! ones. A tool call and its results are kept or dropped together. If the messages that must stay are still too long, the
+//! longest of them loses its middle.
 
 use std::fmt;
 
@@ -12,24 +12,24 @@ use serde::{Deserialize, Serialize};
 use crate::message::{Block, Content, Message};
 use crate::request::Request;
 
-/// What was done to make a conversation fit.
+/// A change that [`fit`] made to a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cut {
-    /// A message was left out.
+    /// A message was dropped.
     Dropped {
-        /// Which, counted from 0 in the conversation as it was given.
+        /// Index of the message in the original conversation, counted from 0.
         message: usize,
-        /// How long it was, in bytes.
+        /// Length of its text, in bytes.
         bytes: usize,
     },
-    /// A message lost its middle.
+    /// The middle of a message was removed.
     Shortened {
-        /// Which, counted from 0 in the conversation as it was given.
+        /// Index of the message in the original conversation, counted from 0.
         message: usize,
-        /// How long it was, in bytes.
+        /// Length of its text before, in bytes.
         from: usize,
-        /// How long it is now.
+        /// Length of its text now, in bytes.
         to: usize,
     },
 }
@@ -51,7 +51,8 @@ impl fmt::Display for Cut {
     }
 }
 
-/// Cuts the messages of a request so that they and an answer of its `tokens_max` fit. Gives what was cut.
+/// Cuts the messages of a request so that they, the tools and an answer of `tokens_max` fit. Returns what was cut. An answer
+/// without a limit counts as 1,024 tokens.
 pub fn fit(request: &mut Request, context_size: u64) -> Vec<Cut> {
     let answer = u64::from(request.tokens_max.unwrap_or(ANSWER_TOKENS));
     let tools: u64 = request
@@ -66,7 +67,7 @@ pub fn fit(request: &mut Request, context_size: u64) -> Vec<Cut> {
     cut(&mut request.messages, room)
 }
 
-/// About how many tokens a message takes.
+/// Estimates the number of tokens of a message.
 pub fn tokens_of(message: &Message) -> u64 {
     let calls: usize = message
         .tool_calls()
@@ -126,7 +127,7 @@ fn cut(messages: &mut Vec<Message>, room: u64) -> Vec<Cut> {
     cuts
 }
 
-/// Messages that stay together: a call and its results.
+/// Groups messages that stay together: an answer with tool calls, and its results.
 fn groups(messages: &[Message]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
@@ -196,20 +197,20 @@ fn tokens(bytes: usize) -> u64 {
     bytes.div_ceil(TOKEN_BYTES) as u64
 }
 
-/// Fewer than any tokenizer we know needs on plain text, so that the guess errs on the long side.
+/// Fewer bytes per token than any tokenizer we know needs on plain text, so the estimate is on the high side.
 const TOKEN_BYTES: usize = 3;
 
-/// What the frame of a message takes.
+/// Tokens for the envelope of a message.
 const MESSAGE_TOKENS: u64 = 8;
 
-/// What a picture takes, about.
+/// Bytes that an image counts as, roughly.
 const FILE_BYTES: usize = 4_500;
 
-/// Room for an answer whose length was not limited.
+/// Tokens reserved for an answer without a limit.
 const ANSWER_TOKENS: u32 = 1_024;
 
-/// The length of the words that stand for what was left out.
+/// Length of the marker for removed text.
 const MARK_BYTES: usize = 48;
 
-/// A message is not made shorter than this.
+/// Minimum length of a shortened message.
 const SHORTEST_BYTES: usize = 200;

@@ -1,11 +1,11 @@
 //! Language models behind one trait.
 //!
-//! A [`Model`] answers a [`Request`] with a stream of [`Chunk`]s whose last one is the whole [`Reply`]: what was said, which
-//! tools are to be called, what it took and what it cost. Providers are reached through [`Remote`]; [`Script`] is a model that
-//! is a file, [`Cassette`] one that was recorded, and [`Retrying`] one that does not give up at once. [`structured::ask`] gets an
-//! answer in the form of a Rust type, [`fit::fit`] makes a conversation fit and says what it cut.
+//! A [`Model`] answers a [`Request`] with a stream of [`Chunk`]s that ends with the whole [`Reply`]: text, tool calls, usage
+//! and cost. [`Remote`] calls providers; [`Script`] plays replies from a file, [`Cassette`] plays back recorded ones, and
+//! [`Retrying`] adds retries and fallbacks. [`structured::ask`] returns structured output as a Rust type, and [`fit::fit`]
+//! shortens a conversation to the context size and reports what it cut.
 //!
-//! This crate knows no graphs, and it never keeps a conversation: the caller brings all of it.
+//! This crate knows nothing about graphs and never stores a conversation: the caller passes all of it with each request.
 //!
 //! ```
 //! use superstep_llm::{Message, Model, Request, Script};
@@ -57,9 +57,10 @@ pub use secret::{SCRUBBED, Secret};
 pub use structured::Structured;
 pub use usage::Usage;
 
-/// The model of this name: a file for `script:` and `cassette:`, else a server, where the environment says it is.
+/// Opens the model with this name: a file for `script:` and `cassette:`, otherwise a server whose address and key come from
+/// the environment. Remote models retry with the defaults of [`Retrying`].
 ///
-/// A script keeps a ledger in the file that `SUPERSTEP_SCRIPT_LEDGER` names, if it does.
+/// If `SUPERSTEP_SCRIPT_LEDGER` is set, a script records its replies in that file; see [`Script::with_ledger`].
 pub fn open(name: &ModelName) -> Result<Arc<dyn Model>, ModelError> {
     Ok(match name.provider() {
         Provider::Script => {
@@ -77,10 +78,10 @@ pub fn open(name: &ModelName) -> Result<Arc<dyn Model>, ModelError> {
     })
 }
 
-/// The environment variable that names the ledger of scripts.
+/// Environment variable with the path of the scripts' ledger.
 pub const SCRIPT_LEDGER: &str = "SUPERSTEP_SCRIPT_LEDGER";
 
-/// The examples of the page on models compile.
+/// Compiles the examples of the page on models as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/models.md")]
 struct Models;

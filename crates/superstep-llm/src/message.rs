@@ -1,102 +1,102 @@
-//! What is said: messages, their content, and the calls of tools in them.
+//! Messages, their content, and tool calls.
 //!
-//! The stored form is the one that chat front ends read: `{"type": "human", "content": "…"}`, `ai` with `tool_calls`,
+//! The serialized form is the one that chat front ends read: `{"type": "human", "content": "…"}`, `ai` with `tool_calls`,
 //! `tool` with a `tool_call_id`, `system`.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value as Json;
 
-/// One message of a conversation.
+/// A message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Message {
     /// Instructions from the program's author.
     System {
-        /// What it says.
+        /// The instructions.
         content: Content,
     },
-    /// From the person.
+    /// A message from the person.
     #[serde(rename = "human")]
     User {
-        /// What it says.
+        /// What the person wrote or attached.
         content: Content,
     },
-    /// From the model.
+    /// An answer of the model.
     #[serde(rename = "ai")]
     Assistant(Answer),
-    /// What a tool gave back.
+    /// The result of a tool call.
     Tool(ToolResult),
 }
 
-/// What a model said.
+/// An answer of a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// Its words.
+    /// Text of the answer. Empty if the model only calls tools.
     #[serde(default)]
     pub content: Content,
-    /// The tools it wants called.
+    /// Tool calls that the model requests, in order.
     #[serde(default)]
     pub tool_calls: Vec<ToolCall>,
-    /// What it thought, where the provider tells.
+    /// Reasoning text, if the provider exposes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
 }
 
-/// A call of a tool, as a model decided it.
+/// A tool call requested by a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Unique within its conversation; the result names it.
+    /// Id, unique within the conversation; the result refers to it.
     pub id: String,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// Its arguments, an object. Text that is no JSON is kept as text, so that the tool can refuse it.
+    /// Arguments, normally an object. Text that is not valid JSON is kept as a string, so the tool can refuse it.
     pub args: Json,
 }
 
-/// What a tool gave back.
+/// Result of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// The call that this answers.
+    /// Id of the call that this answers.
     pub tool_call_id: String,
-    /// The tool.
+    /// Name of the tool. May be empty in stored data.
     #[serde(default)]
     pub name: String,
-    /// What it gave.
+    /// What the tool returned, or why it failed.
     pub content: Content,
-    /// Whether it failed.
+    /// Whether the call succeeded.
     #[serde(default)]
     pub status: ToolStatus,
 }
 
-/// How a tool call went.
+/// Outcome of a tool call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolStatus {
-    /// As it should.
+    /// The tool returned a result.
     #[default]
     Success,
-    /// Not; the content says why.
+    /// The call failed; the content says why.
     Error,
 }
 
-/// The content of a message: blocks, usually one of text. Stored as plain text if it is that.
+/// Content of a message: blocks, usually a single text. Serialized as a plain string if it is empty or a single text.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Content(pub Vec<Block>);
 
-/// A part of a message.
+/// A part of a message's content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Block {
-    /// Words.
+    /// Plain text.
     Text {
-        /// The words.
+        /// The text.
         text: String,
     },
-    /// A picture or another file, by address or by its bytes.
+    /// An image or another file.
     File {
-        /// What kind, such as `image/png`.
+        /// MIME type, such as `image/png`.
         mime_type: String,
-        /// Where it is, or what it is.
+        /// Where the bytes come from.
         source: FileSource,
     },
 }
@@ -105,28 +105,28 @@ pub enum Block {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileSource {
-    /// The provider fetches it.
+    /// A URL that the provider fetches.
     Url(String),
-    /// The bytes in base64.
+    /// The bytes themselves, in base64.
     Base64(String),
 }
 
 impl Message {
-    /// Instructions.
+    /// Creates a system message.
     pub fn system(text: impl Into<String>) -> Self {
         Self::System {
             content: text.into().into(),
         }
     }
 
-    /// Words of a person.
+    /// Creates a message of the person.
     pub fn user(text: impl Into<String>) -> Self {
         Self::User {
             content: text.into().into(),
         }
     }
 
-    /// Words of a model.
+    /// Creates an answer of the model without tool calls.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::Assistant(Answer {
             content: text.into().into(),
@@ -134,7 +134,7 @@ impl Message {
         })
     }
 
-    /// What a tool gave.
+    /// Creates the result of a successful tool call.
     pub fn tool(call: &ToolCall, text: impl Into<String>) -> Self {
         Self::Tool(ToolResult {
             tool_call_id: call.id.clone(),
@@ -144,7 +144,7 @@ impl Message {
         })
     }
 
-    /// Why a tool could not give anything.
+    /// Creates the result of a failed tool call.
     pub fn tool_error(call: &ToolCall, why: impl Into<String>) -> Self {
         Self::Tool(ToolResult {
             tool_call_id: call.id.clone(),
@@ -154,7 +154,7 @@ impl Message {
         })
     }
 
-    /// What it says.
+    /// Returns the content.
     pub fn content(&self) -> &Content {
         match self {
             Self::System { content } | Self::User { content } => content,
@@ -163,12 +163,12 @@ impl Message {
         }
     }
 
-    /// Its words, without what is not text.
+    /// Returns the text of the content, without files.
     pub fn text(&self) -> String {
         self.content().text()
     }
 
-    /// The tools it wants called; none unless a model said it.
+    /// Returns the requested tool calls; empty for messages that are not from the model.
     pub fn tool_calls(&self) -> &[ToolCall] {
         match self {
             Self::Assistant(answer) => &answer.tool_calls,
@@ -178,7 +178,7 @@ impl Message {
 }
 
 impl Content {
-    /// The words, without what is not text.
+    /// Returns the text blocks, joined by line breaks. Skips files.
     pub fn text(&self) -> String {
         let words = self.0.iter().filter_map(|block| match block {
             Block::Text { text } => Some(text.as_str()),
@@ -187,7 +187,7 @@ impl Content {
         words.collect::<Vec<_>>().join("\n")
     }
 
-    /// Whether there is nothing in it.
+    /// Returns whether there are no blocks.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

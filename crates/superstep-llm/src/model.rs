@@ -1,4 +1,4 @@
-//! The one trait.
+//! The `Model` trait.
 
 use std::fmt;
 use std::pin::Pin;
@@ -10,31 +10,31 @@ use crate::name::ModelName;
 use crate::reply::{Chunk, Reply, ReplyStream};
 use crate::request::Request;
 
-/// A future that can be kept.
+/// A boxed future, for object-safe async methods.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Something that answers requests: a provider, a script, a recording, or another model with something around it.
+/// A language model: a provider, a script, a recording, or a wrapper around another model.
 ///
-/// Every call is a stream, so there is one path; [`Model::reply`] reads it to the end. Dropping the future or the stream
-/// ends the call at the server.
+/// Every call streams, so there is a single code path; [`Model::reply`] reads the stream to its end. Dropping the future or
+/// the stream cancels the call at the server.
 pub trait Model: fmt::Debug + Send + Sync + 'static {
-    /// Its name, as a person would give it.
+    /// Returns the name, in the form that [`open`](crate::open) accepts.
     fn name(&self) -> &ModelName;
 
-    /// Begins to answer.
+    /// Starts a call and returns the stream of its reply.
     fn stream<'a>(&'a self, request: &'a Request)
     -> BoxFuture<'a, Result<ReplyStream, ModelError>>;
 
-    /// How many tokens of input and output fit, asked of the server. None if it does not say.
+    /// Asks the server for the context size in tokens, input and output together. `None` if the server does not report it.
     fn context_size(&self) -> BoxFuture<'_, Result<Option<u64>, ModelError>>;
 
-    /// The whole answer.
+    /// Calls the model and returns the whole reply.
     fn reply<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ModelError>> {
         Box::pin(async move { whole(self.stream(request).await?).await })
     }
 }
 
-/// Reads a stream to its end.
+/// Reads a stream to its end and returns the reply.
 pub async fn whole(mut stream: ReplyStream) -> Result<Reply, ModelError> {
     while let Some(chunk) = stream.next().await {
         if let Chunk::End(reply) = chunk? {

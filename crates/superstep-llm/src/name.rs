@@ -1,11 +1,11 @@
-//! The name of a model, as people write it: `provider:name`.
+//! Names of models: `provider:name`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// `openai:gpt-4.1-mini`, `ollama:qwen3:8b`, `script:demo.json`.
+/// Name of a model, such as `openai:gpt-4.1-mini`, `ollama:qwen3:8b` or `script:demo.json`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ModelName {
@@ -13,18 +13,18 @@ pub struct ModelName {
     name: String,
 }
 
-/// Who answers.
+/// Where a model runs, and which API it speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Provider {
-    /// OpenAI's chat completions, and every server that speaks them.
+    /// OpenAI's chat completions API, and compatible servers.
     OpenAi,
-    /// OpenAI's Responses, and every server that speaks them.
+    /// OpenAI's Responses API, and compatible servers.
     OpenAiResponses,
-    /// Anthropic's messages, and every server that speaks them.
+    /// Anthropic's Messages API, and compatible servers.
     Anthropic,
-    /// Google's Gemini.
+    /// Google's Gemini API.
     Gemini,
-    /// A local Ollama.
+    /// An Ollama server, local by default.
     Ollama,
     /// A file with ordered replies; see [`crate::script`].
     Script,
@@ -43,7 +43,7 @@ impl Provider {
         ("cassette", Self::Cassette),
     ];
 
-    /// Its word in a model's name.
+    /// Returns the prefix in a model's name, such as `openai`.
     pub fn word(self) -> &'static str {
         let found = Self::ALL.iter().find(|(_, provider)| *provider == self);
         found.map_or("", |(word, _)| word)
@@ -51,7 +51,7 @@ impl Provider {
 }
 
 impl ModelName {
-    /// From its parts.
+    /// Creates a name from its parts.
     pub fn new(provider: Provider, name: impl Into<String>) -> Self {
         Self {
             provider,
@@ -59,25 +59,25 @@ impl ModelName {
         }
     }
 
-    /// Who answers.
+    /// Returns the provider.
     pub fn provider(&self) -> Provider {
         self.provider
     }
 
-    /// The provider's name for it; for a script its file.
+    /// Returns the provider's name of the model; for scripts and cassettes the path of the file.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
-/// What is not the name of a model.
+/// Error for a text that is not a model name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{given}` is not a model: write PROVIDER:NAME with a provider of {}, such as `openai:gpt-4.1-mini`, or `script:FILE`",
     words()
 )]
 pub struct NotAModel {
-    /// What was given.
+    /// The rejected text.
     pub given: String,
 }
 

@@ -1,7 +1,7 @@
-//! What tokens cost.
+//! Prices of tokens.
 //!
-//! Prices change and nobody tells a program. So every line has the day it was read and where, and a model without a line
-//! has a cost that is *unknown*, never zero.
+//! Prices change without notice. So the table has the day and the sources it was read from, and a model without a price has
+//! an *unknown* cost, never zero.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,18 +11,18 @@ use serde::{Deserialize, Serialize};
 use crate::name::{ModelName, Provider};
 use crate::usage::Usage;
 
-/// What a call cost, as far as it is known.
+/// Cost of a call, if it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cost {
-    /// In billionths of a dollar.
+    /// Cost in billionths of a dollar.
     NanoDollars(u64),
-    /// Nobody knows: the model has no price in the table, or the server did not tell its usage.
+    /// The model has no price in the table, or the server did not report its usage.
     Unknown,
 }
 
 impl Cost {
-    /// The sum, unknown if a part of it is.
+    /// Adds two costs. Unknown if either is unknown.
     #[must_use]
     pub fn plus(self, more: Self) -> Self {
         match (self, more) {
@@ -41,19 +41,19 @@ impl fmt::Display for Cost {
     }
 }
 
-/// What a model costs.
+/// Price of a model, in billionths of a dollar per token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Price {
-    /// Billionths of a dollar for a token that it reads.
+    /// Price of an input token that was not cached.
     pub input: u64,
-    /// For a token that it reads and that the provider had kept.
+    /// Price of an input token that the provider read from its prompt cache.
     pub cached: u64,
-    /// For a token that it writes.
+    /// Price of an output token.
     pub output: u64,
 }
 
 impl Price {
-    /// What this much costs.
+    /// Returns the cost of this usage.
     pub fn of(&self, usage: &Usage) -> Cost {
         let fresh = usage.input_tokens.saturating_sub(usage.cached_tokens);
         let read = fresh * self.input + usage.cached_tokens * self.cached;
@@ -61,14 +61,14 @@ impl Price {
     }
 }
 
-/// Prices by model.
+/// Price table, by provider and model.
 #[derive(Debug, Clone)]
 pub struct Prices {
     lines: BTreeMap<(Provider, String), Price>,
 }
 
 impl Prices {
-    /// The table that comes with this version.
+    /// Returns the table that is built into this version.
     pub fn known() -> Self {
         let lines = TABLE.iter().map(|line| {
             let price = Price {
@@ -83,30 +83,36 @@ impl Prices {
         }
     }
 
-    /// With a price of your own: for a model that is not in the table, or one that you pay less for.
+    /// Adds or replaces a price: for a model that is not in the table, or one with a negotiated price.
     #[must_use]
     pub fn with(mut self, model: &ModelName, price: Price) -> Self {
-        let key = (model.provider(), model.name().to_owned());
+        let key = (price_list(model.provider()), model.name().to_owned());
         self.lines.insert(key, price);
         self
     }
 
-    /// What a model costs, if it is known. A dated name (`gpt-4.1-2025-04-14`) has the price of the plain one.
+    /// Returns the price of a model, if it is known. A dated name (`gpt-4.1-2025-04-14`) has the price of the undated one.
+    /// Models of OpenAI's Responses API have the prices of the chat completions API.
     pub fn price(&self, model: &ModelName) -> Option<Price> {
-        let provider = match model.provider() {
-            Provider::OpenAiResponses => Provider::OpenAi,
-            other => other,
-        };
+        let provider = price_list(model.provider());
         let line = |name: &str| self.lines.get(&(provider, name.to_owned())).copied();
         line(model.name()).or_else(|| line(undated(model.name())?))
     }
 
-    /// What a call cost.
+    /// Returns the cost of a call; unknown if the price or the usage is.
     pub fn cost(&self, model: &ModelName, usage: Option<&Usage>) -> Cost {
         match (self.price(model), usage) {
             (Some(price), Some(usage)) => price.of(usage),
             _ => Cost::Unknown,
         }
+    }
+}
+
+/// Returns the provider under whose prices a provider's models are listed.
+fn price_list(provider: Provider) -> Provider {
+    match provider {
+        Provider::OpenAiResponses => Provider::OpenAi,
+        other => other,
     }
 }
 
@@ -116,7 +122,7 @@ impl Default for Prices {
     }
 }
 
-/// The name without the day it ends with, if it ends with one.
+/// Returns the name without a trailing date, if it has one.
 fn undated(name: &str) -> Option<&str> {
     let is_date = |end: &str| {
         let digits = end.chars().filter(char::is_ascii_digit).count();
@@ -131,10 +137,10 @@ fn undated(name: &str) -> Option<&str> {
 
 const NANO: u64 = 1_000_000_000;
 
-/// The day the table was read.
+/// Day when the table was read.
 pub const PRICES_OF: &str = "2025-10-01";
 
-/// Where it was read: the providers' own lists.
+/// Sources of the table: the providers' price lists.
 pub const PRICES_FROM: [&str; 3] = [
     "https://openai.com/api/pricing",
     "https://www.anthropic.com/pricing",
@@ -149,7 +155,7 @@ struct Line {
     output: u64,
 }
 
-/// Thousandths of a dollar for a million tokens are billionths of a dollar for one.
+/// Prices in thousandths of a dollar per million tokens, which equals billionths of a dollar per token.
 const fn line(provider: Provider, model: &'static str, [input, cached, output]: [u64; 3]) -> Line {
     Line {
         provider,
@@ -200,3 +206,15 @@ const TABLE: [Line; 22] = [
     line(Provider::Gemini, "gemini-2.5-flash-lite", [100, 25, 400]),
     line(Provider::Gemini, "gemini-2.0-flash", [100, 25, 400]),
 ];
+
+#[test]
+fn a_price_of_your_own_is_found_whichever_api_the_model_is_called_through() {
+    let price = Price {
+        input: 1,
+        cached: 2,
+        output: 3,
+    };
+    let responses: ModelName = "openai_responses:mine".parse().unwrap();
+    let prices = Prices::known().with(&responses, price);
+    assert_eq!(prices.price(&responses), Some(price));
+}

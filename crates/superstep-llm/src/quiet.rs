@@ -1,7 +1,7 @@
-//! Keeps what others tell with `tracing` to themselves.
+//! Suppresses the `tracing` output of dependencies.
 //!
-//! The library that speaks to providers logs the words of a server as they came, at level error; such words may hold the
-//! key that was sent. We tell them, too, without it.
+//! The provider library logs raw server text at level error, which may contain the API key that was sent. We report the same
+//! text ourselves, with the key removed.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use tracing::Dispatch;
 use tracing::level_filters::LevelFilter;
 
-/// Does something that nobody hears.
+/// Runs work with `tracing` disabled.
 pub(crate) fn quietly<T>(work: impl FnOnce() -> T) -> T {
     match LevelFilter::current() == LevelFilter::OFF {
         true => work(),
@@ -17,7 +17,7 @@ pub(crate) fn quietly<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// A future that nobody hears.
+/// Awaits a future with `tracing` disabled.
 pub(crate) async fn quiet<F: Future>(future: F) -> F::Output {
     let mut future = Box::pin(future);
     let poll = move |cx: &mut Context<'_>| -> Poll<F::Output> {

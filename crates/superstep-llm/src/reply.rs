@@ -1,4 +1,4 @@
-//! What a model gave back, at once or in pieces.
+//! Replies of models, whole or streamed.
 
 use std::pin::Pin;
 
@@ -11,28 +11,28 @@ use crate::name::ModelName;
 use crate::price::Cost;
 use crate::usage::Usage;
 
-/// A whole answer.
+/// The whole reply of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
-    /// What it said.
+    /// Text, tool calls and reasoning.
     pub answer: Answer,
-    /// What it took. None if the server did not tell.
+    /// Tokens used. `None` if the server did not report them.
     pub usage: Option<Usage>,
-    /// Why it stopped.
+    /// Why the model stopped.
     pub finish: Finish,
-    /// Who answered; with a fallback not always the first that was asked.
+    /// Model that answered; with fallbacks not always the first one.
     pub model: ModelName,
-    /// What it cost, by the table of prices.
+    /// Cost by the price table, or unknown.
     pub cost: Cost,
 }
 
 impl Reply {
-    /// As a message of the conversation.
+    /// Returns the answer as a message of the conversation.
     pub fn message(&self) -> Message {
         Message::Assistant(self.answer.clone())
     }
 
-    /// Its words.
+    /// Returns the text of the answer.
     pub fn text(&self) -> String {
         self.answer.content.text()
     }
@@ -42,41 +42,41 @@ impl Reply {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
-    /// It had said all.
+    /// The answer is complete.
     Stop,
-    /// It wants tools called.
+    /// The model requests tool calls.
     ToolCalls,
-    /// It reached the limit of tokens; what there is may be cut in the middle.
+    /// The token limit was reached; the answer may be cut off.
     Length,
-    /// The provider held something back.
+    /// The provider's content filter withheld something.
     Filtered,
-    /// Something else, in the provider's word.
+    /// Another reason, in the provider's word.
     Other(String),
 }
 
-/// A piece of an answer.
+/// A chunk of a streamed reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Chunk {
-    /// Words.
+    /// Text to append to the answer.
     Text(String),
-    /// Thoughts, where the provider tells.
+    /// Text to append to the reasoning, if the provider streams it.
     Reasoning(String),
-    /// The call of a tool has begun or grown; the whole is in the end.
+    /// A tool call has started or grown. The complete call, with its arguments, is in [`Chunk::End`].
     ToolCall {
-        /// The call.
+        /// Id of the call.
         id: String,
-        /// The tool.
+        /// Name of the tool.
         name: String,
     },
-    /// What came so far is void: the call is made again, by the same model or the next.
+    /// Discard all chunks so far: the call is repeated, with the same model or the next one.
     Again {
-        /// Why.
+        /// Why the previous attempt failed.
         why: String,
     },
-    /// That was all. Always the last.
+    /// The whole reply. Always the last chunk.
     End(Box<Reply>),
 }
 
-/// The pieces of an answer, as they come. Dropping it ends the call.
+/// Stream of a reply's chunks. Dropping it cancels the call.
 pub type ReplyStream = Pin<Box<dyn Stream<Item = Result<Chunk, ModelError>> + Send>>;

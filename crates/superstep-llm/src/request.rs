@@ -1,73 +1,73 @@
-//! What a model is asked.
+//! Requests to models.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::message::Message;
 
-/// One question to a model.
+/// A request to a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// Who asks, for scripts, traces and errors; in a graph the node's name. Providers do not see it.
+    /// Name of the caller for scripts, traces and errors; in a graph the node's name. Not sent to providers.
     pub label: String,
-    /// The conversation so far.
+    /// The whole conversation so far, oldest first.
     pub messages: Vec<Message>,
-    /// What the model may call.
+    /// Tools that the model may call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolSpec>,
-    /// Whether it may, must or must not.
+    /// Whether the model may, must or must not call a tool.
     #[serde(default)]
     pub tool_choice: ToolChoice,
-    /// The form that the answer must have. Not together with tools: servers that bind the answer to a grammar then ignore
+    /// Schema of structured output. Do not combine with tools: servers that constrain the answer with a grammar then ignore
     /// one of the two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputSchema>,
-    /// How long the answer may get.
+    /// Maximum length of the answer, in tokens. `None`: the provider's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_max: Option<u32>,
-    /// How freely it chooses its words.
+    /// Sampling temperature. `None`: the provider's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// For servers that repeat themselves when asked to.
+    /// Sampling seed, for servers that support reproducible output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
 }
 
-/// A tool, as a model is told of it.
+/// A tool, as the model sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// What it is called by.
+    /// Name that the model calls the tool by.
     pub name: String,
-    /// What it does and when to use it.
+    /// What the tool does and when to use it.
     pub description: String,
-    /// JSON schema of its arguments.
+    /// JSON Schema of the arguments.
     pub schema: Json,
 }
 
-/// Whether tools are called.
+/// Whether the model may call tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
-    /// At least one.
+    /// The model must call at least one tool.
     Required,
-    /// None.
+    /// The model must not call tools.
     None,
 }
 
-/// The form of an answer.
+/// Schema of structured output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OutputSchema {
-    /// A short name that some providers want.
+    /// A short name, which some providers require.
     pub name: String,
-    /// The JSON schema, flat: see [`crate::structured`].
+    /// JSON Schema of the answer. Must be flat: see [`crate::structured`].
     pub schema: Json,
 }
 
 impl Request {
-    /// A question with these messages.
+    /// Creates a request with these messages.
     pub fn new(label: impl Into<String>, messages: Vec<Message>) -> Self {
         Self {
             label: label.into(),
@@ -76,31 +76,31 @@ impl Request {
         }
     }
 
-    /// With tools that the model may call.
+    /// Sets the tools that the model may call.
     pub fn tools(mut self, tools: Vec<ToolSpec>) -> Self {
         self.tools = tools;
         self
     }
 
-    /// With the form that the answer must have.
+    /// Sets the schema of structured output.
     pub fn output(mut self, output: OutputSchema) -> Self {
         self.output = Some(output);
         self
     }
 
-    /// With a limit on the length of the answer.
+    /// Limits the length of the answer, in tokens.
     pub fn tokens_max(mut self, tokens: u32) -> Self {
         self.tokens_max = Some(tokens);
         self
     }
 
-    /// With a temperature.
+    /// Sets the sampling temperature.
     pub fn temperature(mut self, temperature: f64) -> Self {
         self.temperature = Some(temperature);
         self
     }
 
-    /// With a seed.
+    /// Sets the sampling seed.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self

@@ -1,4 +1,4 @@
-//! Tries again, and then somebody else.
+//! Retries, then fallback models.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,25 +11,25 @@ use crate::name::ModelName;
 use crate::reply::{Chunk, ReplyStream};
 use crate::request::Request;
 
-/// A model that is asked again when it fails for a reason that may pass, and then the next one that was named.
+/// A model that retries transient failures, then falls back to the next model.
 ///
-/// What came before a failure in the middle of an answer is void: those who watch are told with [`Chunk::Again`].
+/// Chunks before a failure in the middle of an answer are void: [`Chunk::Again`] tells the reader to discard them.
 #[derive(Debug, Clone)]
 pub struct Retrying {
     models: Vec<Arc<dyn Model>>,
     patience: Patience,
 }
 
-/// How long and how often a model is tried.
+/// How often and how long [`Retrying`] tries a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patience {
-    /// How often one model is tried.
+    /// Maximum number of attempts per model. Default: 4.
     pub tries: u32,
-    /// The wait before the second try; it doubles each time.
+    /// Wait before the second attempt; doubles each time, with jitter. Default: 500 ms.
     pub first_wait: Duration,
-    /// The longest wait, and the longest `Retry-After` that is waited for: beyond it the next model is asked at once.
+    /// Longest wait. If `Retry-After` asks for more, the next model is tried at once. Default: 60 seconds.
     pub wait_max: Duration,
-    /// How long nothing may come before the call counts as failed.
+    /// Longest time without data before the call counts as failed. Default: 5 minutes.
     pub silence_max: Duration,
 }
 
@@ -45,7 +45,7 @@ impl Default for Patience {
 }
 
 impl Retrying {
-    /// Tries this model.
+    /// Wraps a model, without fallbacks.
     pub fn new(model: Arc<dyn Model>) -> Self {
         Self {
             models: vec![model],
@@ -53,14 +53,14 @@ impl Retrying {
         }
     }
 
-    /// Then this one.
+    /// Adds a fallback model, tried after the ones before it fail.
     #[must_use]
     pub fn then(mut self, model: Arc<dyn Model>) -> Self {
         self.models.push(model);
         self
     }
 
-    /// This often and this long.
+    /// Sets how often and how long to retry.
     #[must_use]
     pub fn patience(mut self, patience: Patience) -> Self {
         self.patience = patience;
@@ -98,7 +98,7 @@ impl Model for Retrying {
 
     fn context_size(&self) -> BoxFuture<'_, Result<Option<u64>, ModelError>> {
         Box::pin(async move {
-            // What is cut to fit one must fit all that may be asked.
+            // A conversation that is cut to fit must fit every model that may be called.
             let mut least = None;
             for model in &self.models {
                 let size = model.context_size().await?;
@@ -116,16 +116,16 @@ struct Tries {
     models: Vec<Arc<dyn Model>>,
     patience: Patience,
     request: Request,
-    /// Which model it is at.
+    /// Index of the current model.
     model: usize,
-    /// How often that one was tried.
+    /// Number of attempts with the current model.
     tried: u32,
     current: Option<ReplyStream>,
     is_over: bool,
 }
 
 impl Tries {
-    /// Asks until somebody begins to answer.
+    /// Tries until a model starts to answer.
     async fn begin(&mut self) -> Result<(), ModelError> {
         loop {
             self.tried += 1;
@@ -160,7 +160,7 @@ impl Tries {
             Ok(None) => ModelError::Cut,
             Err(_) => self.silent(),
         };
-        // Dropped before the wait: the call at the server ends now.
+        // Dropped before the wait, so the call at the server ends now.
         self.current = None;
         let why = error.to_string();
         let goes_on = match self.failed(error).await {
@@ -176,7 +176,7 @@ impl Tries {
         })
     }
 
-    /// Waits for the next try, or goes to the next model. An error if there is none.
+    /// Waits for the next attempt, or moves on to the next model. Returns the error if there is none.
     async fn failed(&mut self, error: ModelError) -> Result<(), ModelError> {
         let asked = error.retry_after();
         let is_short = asked.is_none_or(|wait| wait <= self.patience.wait_max);
@@ -195,7 +195,7 @@ impl Tries {
         Err(error)
     }
 
-    /// Doubles each time, and is between half and all of that, so that many who failed together do not come back together.
+    /// Doubles each time, then takes between half and all of it, so clients that failed together do not retry together.
     fn wait(&self) -> Duration {
         let doublings = self.tried.saturating_sub(1).min(16);
         let whole = (self.patience.first_wait * 2u32.pow(doublings)).min(self.patience.wait_max);
@@ -214,7 +214,7 @@ impl Tries {
     }
 }
 
-/// A script that does not fit its program is not fixed by another model.
+/// A script that does not match its program is a bug, which another model cannot fix.
 fn is_our_fault(error: &ModelError) -> bool {
     matches!(
         error,

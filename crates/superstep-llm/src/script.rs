@@ -9,14 +9,14 @@
 //! ]}
 //! ```
 //!
-//! `at` is the label of the request (in a graph the node's name). The replies of one label are given in order; `expect` is a
-//! text, or several, that must be in what the request says, and a reply with `expect` waits for a request that has it, so
-//! that calls side by side find theirs. A request without a reply is an error, and so is a reply that nobody asked for
+//! `at` is the label of the request (in a graph the node's name). Replies with the same label are used in order. `expect` is
+//! a text, or several, that the request must contain; a reply with `expect` waits for such a request, so concurrent calls
+//! find their replies. A request without a reply is an error, and so is a reply that was never requested
 //! ([`Script::finish`]).
 //!
-//! A program that is killed and continues a script needs to know what was said before: with a *ledger* (a second file)
-//! every request is written down with the reply that it got, the same request gets the same reply again, and the order goes
-//! on where it was. The ledger is also the list of every prompt.
+//! A program that is killed and resumed needs to know which replies were used: with a *ledger* (a second file) the script
+//! records every request with its reply, answers the same request with the same reply again, and continues in order. The
+//! ledger is also the list of every prompt.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -39,7 +39,7 @@ use crate::reply::{Chunk, Finish, Reply, ReplyStream};
 use crate::request::Request;
 use crate::usage::Usage;
 
-/// A model that is a file.
+/// A model that plays replies from a file.
 #[derive(Debug)]
 pub struct Script {
     name: ModelName,
@@ -55,7 +55,7 @@ struct Written {
     replies: Vec<Line>,
     #[serde(default)]
     context_size: Option<u64>,
-    /// So that a demo can show what things cost.
+    /// Lets a demo show what calls cost.
     #[serde(default)]
     price: Option<WrittenPrice>,
 }
@@ -63,12 +63,12 @@ struct Written {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenPrice {
-    /// Billionths of a dollar for a token.
+    /// Billionths of a dollar per token.
     input: u64,
     output: u64,
 }
 
-/// One reply.
+/// A scripted reply.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -77,7 +77,7 @@ struct Line {
     expect: Expect,
     #[serde(default)]
     text: String,
-    /// An answer in JSON, for requests that want a form; instead of `text`.
+    /// An answer in JSON, for structured output; replaces `text`.
     #[serde(default)]
     json: Option<Json>,
     #[serde(default)]
@@ -88,15 +88,15 @@ struct Line {
     finish: Option<Finish>,
     #[serde(default)]
     delay_ms: u64,
-    /// The line breaks after so many characters.
+    /// The stream breaks after this many characters.
     #[serde(default)]
     cut_after: Option<usize>,
     #[serde(default)]
     error: Option<WrittenError>,
-    /// Nothing ever comes.
+    /// The call never returns.
     #[serde(default)]
     timeout: bool,
-    /// The process dies here, once.
+    /// The process aborts here, once.
     #[serde(default)]
     kill: bool,
 }
@@ -121,7 +121,7 @@ struct WrittenError {
     why: String,
 }
 
-/// What must be in a request.
+/// What a request must contain.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(untagged)]
 enum Expect {
@@ -141,11 +141,11 @@ impl Expect {
     }
 }
 
-/// What was given so far.
+/// Which replies were used so far.
 #[derive(Debug, Default)]
 struct Told {
     used: Vec<bool>,
-    /// Which reply a request got, by its digest; only with a ledger.
+    /// Reply that each request got, by the request's digest. Only filled with a ledger.
     before: BTreeMap<String, usize>,
     ledger: Option<File>,
     prompts: Vec<Request>,
@@ -156,12 +156,12 @@ struct Told {
 struct Noted {
     reply: usize,
     request: Request,
-    /// Whether the same request gets it again. Errors and deaths happen once.
+    /// Whether the same request gets this reply again. Errors, timeouts, cuts and aborts happen once.
     again: bool,
 }
 
 impl Script {
-    /// Reads a script.
+    /// Reads a script from a file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ModelError> {
         let path = path.as_ref();
         let name = ModelName::new(Provider::Script, path.display().to_string());
@@ -172,7 +172,7 @@ impl Script {
         Self::read(name, &text)
     }
 
-    /// A script from its text.
+    /// Parses a script. `name` is used in errors and as the model's name.
     pub fn parse(name: &str, text: &str) -> Result<Self, ModelError> {
         Self::read(ModelName::new(Provider::Script, name), text)
     }
@@ -199,7 +199,7 @@ impl Script {
         })
     }
 
-    /// With a ledger, so that a program can die and go on.
+    /// Records replies in a ledger, so a program can be killed and resumed. Reads the ledger if it exists.
     pub fn with_ledger(self, path: impl AsRef<Path>) -> Result<Self, ModelError> {
         let path: PathBuf = path.as_ref().to_owned();
         let bad = |why: String| ModelError::BadFile {
@@ -218,7 +218,7 @@ impl Script {
         };
         for line in BufReader::new(&file).lines() {
             let line = line.map_err(|error| bad(error.to_string()))?;
-            // A process that was killed while it wrote leaves half a line, whose reply nobody has seen.
+            // A process killed while writing leaves half a line; its reply was never used.
             let Ok(noted) = serde_json::from_str::<Noted>(&line) else {
                 continue;
             };
@@ -237,12 +237,12 @@ impl Script {
         })
     }
 
-    /// Every request so far.
+    /// Returns every request so far, including those in the ledger.
     pub fn prompts(&self) -> Vec<Request> {
         self.told().prompts.clone()
     }
 
-    /// An error if a reply was never asked for.
+    /// Returns an error if a reply was never requested.
     pub fn finish(&self) -> Result<(), ModelError> {
         let told = self.told();
         let unused = told.used.iter().position(|used| !used);
@@ -261,7 +261,7 @@ impl Script {
         lock(&self.told)
     }
 
-    /// Picks the reply for a request and notes it.
+    /// Picks the reply for a request and records it.
     fn pick(&self, request: &Request) -> Result<(usize, &Line), ModelError> {
         let mut told = self.told();
         let said = said(request);
@@ -407,7 +407,7 @@ impl Model for Script {
         Box::pin(async move {
             let (at, line) = self.pick(request)?;
             if line.kill {
-                // As a power cut would: nothing is closed, nothing is told.
+                // Like a power cut: nothing is closed, nothing is reported.
                 std::process::abort();
             }
             if line.timeout {
@@ -448,7 +448,7 @@ impl Model for Script {
     }
 }
 
-/// Words with the space after them, as a model would stream them.
+/// Splits into words with the space after them, as a model would stream them.
 fn pieces(text: &str, cut_after: Option<usize>) -> Vec<String> {
     let text: String = match cut_after {
         Some(chars) => text.chars().take(chars).collect(),
@@ -462,7 +462,7 @@ fn said(request: &Request) -> String {
     texts.join("\n")
 }
 
-/// Equal requests, equal digest: the request itself, for there are few and they are compared exactly.
+/// The request itself as JSON: a script has only a few, and they must match exactly.
 fn digest(request: &Request) -> String {
     serde_json::to_string(request).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
-//! Keys and passwords.
+//! API keys and passwords.
 
-/// Something that must not be shown: it has no `Debug`, no `Display` and no `Serialize`, so it cannot get into a log, a
-/// prompt, a state or an error by accident. Only the code that connects to a server takes it out, right there.
+/// A value that must never be printed. It implements neither `Debug`, `Display` nor `Serialize`, so it cannot leak into a
+/// log, a prompt, a state or an error by accident. Only the code that connects to a server exposes it.
 ///
 /// ```compile_fail
 /// let secret = superstep_llm::Secret::new("sk-1");
@@ -19,23 +19,23 @@
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes it in.
+    /// Wraps a secret.
     pub fn new(secret: impl Into<String>) -> Self {
         Self(secret.into())
     }
 
-    /// From an environment variable. None if it is not set or empty.
+    /// Reads a secret from an environment variable. `None` if it is unset or empty.
     pub fn from_env(variable: &str) -> Option<Self> {
         let set = std::env::var(variable).ok();
         set.filter(|value| !value.is_empty()).map(Self)
     }
 
-    /// Takes it out, for the connection that needs it.
+    /// Returns the secret, for the connection that needs it.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// A text without it.
+    /// Replaces every occurrence of the secret in a text by [`SCRUBBED`].
     pub fn scrub(&self, text: &str) -> String {
         match self.0.is_empty() {
             true => text.to_owned(),
@@ -44,5 +44,5 @@ impl Secret {
     }
 }
 
-/// What stands where a secret stood.
+/// Placeholder for a removed secret.
 pub const SCRUBBED: &str = "[secret]";

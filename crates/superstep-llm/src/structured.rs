@@ -1,8 +1,8 @@
-//! Answers with a form.
+//! Structured output.
 //!
-//! Servers that bind an answer to a schema turn it into a grammar first, and several of them give up silently on `$ref`,
-//! `anyOf` and the like: the answer is then not bound at all. So schemas here are *flat*: one object of scalars, enums and
-//! lists of those, or of such objects, all written out, nothing open. And what comes back is decoded and checked all the same.
+//! Servers that constrain an answer to a schema compile it into a grammar first, and several of them silently give up on
+//! `$ref`, `anyOf` and the like: the answer is then not constrained at all. So schemas here are *flat*: one object of
+//! scalars, enums and lists of those, or of such objects, all inlined and closed. The answer is still decoded and checked.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -20,20 +20,20 @@ use crate::name::ModelName;
 use crate::reply::{Finish, Reply};
 use crate::request::{OutputSchema, Request};
 
-/// An answer in the form that was asked for.
+/// Structured output of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Structured<T> {
-    /// The answer, or what the program had ready for when there is none.
+    /// The decoded answer, or the fallback if there is none.
     pub value: T,
-    /// Set if the model could not be brought to give the form: why, in words for a person.
+    /// Why the model failed to produce valid output, in words for a person. `None` if `value` is the model's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub degraded: Option<String>,
-    /// The calls that were made, one or two.
+    /// The replies of the calls made: one, or two if the first did not fit.
     pub replies: Vec<Reply>,
 }
 
-/// Asks for an answer in the form of `T`. If what comes does not fit, the model is told why and asked once more; if that
-/// does not help either, the value is what `otherwise` gives, and marked as degraded.
+/// Calls the model for output of type `T`. If the answer does not fit, tells the model why and asks once more. If that fails
+/// too, returns the value of `otherwise`, marked as degraded.
 pub async fn ask<T: JsonSchema + DeserializeOwned>(
     model: &dyn Model,
     request: Request,
@@ -48,8 +48,8 @@ pub async fn ask<T: JsonSchema + DeserializeOwned>(
     }
 }
 
-/// What [`ask`] does, for callers that ask the model in their own way: asks with [`Form::request`] and hands in what came,
-/// until there is an answer.
+/// The logic of [`ask`] for callers that make the calls themselves: send [`Form::request`] and pass the reply to
+/// [`Form::answered`], until it returns an answer.
 pub struct Form<T, F> {
     model: ModelName,
     request: Request,
@@ -59,7 +59,7 @@ pub struct Form<T, F> {
 }
 
 impl<T: JsonSchema + DeserializeOwned, F: FnOnce() -> T> Form<T, F> {
-    /// An error if the form is not flat.
+    /// Prepares a request. Fails if the schema of `T` is not flat.
     pub fn new(model: &ModelName, mut request: Request, otherwise: F) -> Result<Self, ModelError> {
         let output = output_schema::<T>().map_err(|why| ModelError::Refused {
             model: model.clone(),
@@ -76,12 +76,12 @@ impl<T: JsonSchema + DeserializeOwned, F: FnOnce() -> T> Form<T, F> {
         })
     }
 
-    /// What to ask now.
+    /// Returns the request to send next.
     pub fn request(&self) -> &Request {
         &self.request
     }
 
-    /// What came. None if the model is to be asked again.
+    /// Takes a reply. Returns `None` if the model must be asked again.
     pub fn answered(&mut self, reply: Reply) -> Option<Structured<T>> {
         let read = read::<T>(&reply);
         self.request.messages.push(reply.message());
@@ -131,7 +131,7 @@ fn read<T: DeserializeOwned>(reply: &Reply) -> Result<T, String> {
     serde_json::from_str(bare(&text)).map_err(|error| error.to_string())
 }
 
-/// Without the fence that models like to put around JSON.
+/// Strips the code fence that models like to put around JSON.
 fn bare(text: &str) -> &str {
     let text = text.trim();
     let inner = text
@@ -143,21 +143,21 @@ fn bare(text: &str) -> &str {
     }
 }
 
-/// A schema that some server would not keep to.
+/// Error for a schema that some servers would not enforce.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the form `{form}` is not flat: {at} has `{word}`; use an object of plain fields, enums of words, and lists of those"
 )]
 pub struct NotFlat {
-    /// The type.
+    /// Name of the type.
     pub form: String,
-    /// Where in it.
+    /// Where in the type.
     pub at: String,
-    /// What does not belong there.
+    /// The unsupported keyword.
     pub word: String,
 }
 
-/// The flat schema of a type, closed against fields that it does not have.
+/// Returns the flat schema of a type, closed against unknown fields.
 pub fn output_schema<T: JsonSchema>() -> Result<OutputSchema, NotFlat> {
     let name = T::schema_name();
     let schema = schema_of::<T>();
@@ -168,7 +168,7 @@ pub fn output_schema<T: JsonSchema>() -> Result<OutputSchema, NotFlat> {
     })
 }
 
-/// The schema of a type with everything written out, for tools, which may be less flat than answers.
+/// Returns the schema of a type with everything inlined. For tools, whose schemas need not be flat.
 pub fn schema_of<T: JsonSchema>() -> Json {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
@@ -179,7 +179,7 @@ pub fn schema_of<T: JsonSchema>() -> Json {
     schema
 }
 
-/// Closes objects, and turns what is an enum of words into one.
+/// Closes objects, and converts a choice of constants into an enum.
 fn tidy(schema: &mut Json) {
     let Json::Object(fields) = schema else {
         return;
@@ -206,7 +206,7 @@ fn tidy(schema: &mut Json) {
     }
 }
 
-/// An enum whose words have descriptions is written as a choice of constants.
+/// Returns the values of a `oneOf` of constants, which is how an enum with descriptions is generated.
 fn words_of(schema: &Map<String, Json>) -> Option<Vec<Json>> {
     let choices = schema.get("oneOf")?.as_array()?;
     let mut words = Vec::new();
@@ -253,7 +253,7 @@ fn check_flat(form: &str, at: &str, schema: &Json) -> Result<(), NotFlat> {
     Ok(())
 }
 
-/// Providers take only these in a name.
+/// Providers only accept these characters in a name.
 fn word(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     name.chars().map(plain).take(64).collect()

@@ -1,23 +1,23 @@
-//! What a call took.
+//! Token usage.
 
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens of a call, or of many.
+/// Number of tokens used by one call, or by many.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Read by the model, cached ones among them.
+    /// Input tokens, including cached ones.
     pub input_tokens: u64,
-    /// Written by the model, thoughts among them.
+    /// Output tokens, including reasoning.
     pub output_tokens: u64,
-    /// Those of the input that the provider had kept from an earlier call.
+    /// Input tokens that the provider read from its prompt cache.
     #[serde(default)]
     pub cached_tokens: u64,
 }
 
 impl Usage {
-    /// Input and output.
+    /// Returns input plus output tokens.
     pub fn total_tokens(&self) -> u64 {
         self.input_tokens + self.output_tokens
     }

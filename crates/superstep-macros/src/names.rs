@@ -1,4 +1,4 @@
-//! Names: how a Rust field is called on the wire, and which names the update type has taken already.
+//! Names: the wire name of a Rust field, and which method names of the update type are taken.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use syn::{Ident, LitStr};
 
 use crate::parse::{Field, Model};
 
-/// A rule that turns the Rust names of fields into wire names.
+/// A rule that converts the Rust names of fields into wire names.
 #[derive(Clone, Copy)]
 pub(crate) enum Case {
     Snake,
@@ -18,7 +18,7 @@ pub(crate) enum Case {
 }
 
 impl Case {
-    /// Reads the text of `rename_all`.
+    /// Parses the value of `rename_all`.
     pub(crate) fn parse(text: &LitStr) -> syn::Result<Self> {
         match text.value().as_str() {
             "snake_case" => Ok(Case::Snake),
@@ -35,7 +35,7 @@ impl Case {
         }
     }
 
-    /// The wire name of a field that has none of its own.
+    /// Returns the wire name of a field that does not set one.
     pub(crate) fn wire_name(self, field: &Ident) -> String {
         let rust = field.unraw().to_string();
         match self {
@@ -61,8 +61,7 @@ fn uncapitalized(word: &str) -> String {
     first.to_ascii_lowercase() + &word[1..]
 }
 
-/// Refuses a wire name that is not an identifier: `=` before a name marks an overwrite, and the other
-/// ends of the wire want a plain key.
+/// Refuses a wire name that is not an identifier: a `=` prefix marks an overwrite, and readers of the JSON expect a plain key.
 pub(crate) fn check_wire_name(name: &str, span: Span) -> syn::Result<()> {
     let mut chars = name.chars();
     let begins_well = chars
@@ -83,7 +82,7 @@ pub(crate) fn check_wire_name(name: &str, span: Span) -> syn::Result<()> {
     Err(syn::Error::new(span, text))
 }
 
-/// Refuses two channels of one wire name, and a channel that is also listed as removed.
+/// Refuses two channels with the same wire name, and a channel that is also listed as removed.
 pub(crate) fn check_wire_names_differ(model: &Model) -> syn::Result<()> {
     let mut owners = BTreeMap::<&str, &Ident>::new();
     let mut faults = Faults::default();
@@ -108,7 +107,7 @@ pub(crate) fn check_wire_names_differ(model: &Model) -> syn::Result<()> {
     faults.or(())
 }
 
-/// Refuses fields whose methods on the update type would collide, or would hide one that is there already.
+/// Refuses fields whose methods on the update type would collide, or would hide an existing one.
 pub(crate) fn check_methods_differ(model: &Model) -> syn::Result<()> {
     let mut owners = BTreeMap::<String, &Ident>::new();
     let mut faults = Faults::default();
@@ -142,10 +141,10 @@ fn collides(field: &Field, owner: &Ident, method: &str) -> syn::Error {
     syn::Error::new(field.ident.span(), text)
 }
 
-/// What every update is made, copied and turned into a command with.
+/// Methods that create an update, copy it, and convert it to a command.
 const TAKEN: [&str; 3] = ["default", "clone", "into"];
 
-/// Every fault found so far, so that the user sees them all at once.
+/// Every problem found so far, so that the user sees them all at once.
 #[derive(Default)]
 pub(crate) struct Faults(Option<syn::Error>);
 
@@ -157,12 +156,12 @@ impl Faults {
         }
     }
 
-    /// The value, or the fault that is noted.
+    /// Returns the value, or records the problem.
     pub(crate) fn note<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         result.map_err(|fault| self.add(fault)).ok()
     }
 
-    /// The value, if there was no fault.
+    /// Returns the value if there was no problem.
     pub(crate) fn or<T>(self, value: T) -> syn::Result<T> {
         match self.0 {
             Some(faults) => Err(faults),

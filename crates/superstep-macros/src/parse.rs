@@ -1,6 +1,6 @@
-//! From a struct and its `#[state(..)]` attributes to a [`Model`], or to every fault at once.
+//! From a struct and its `#[state(..)]` attributes to a [`Model`], or to every problem at once.
 //!
-//! Nothing here writes code, and nothing after this can refuse.
+//! Nothing here writes code, and nothing after this can fail.
 
 use proc_macro2::Span;
 use quote::format_ident;
@@ -18,14 +18,14 @@ use crate::names::{self, Case, Faults};
 pub(crate) struct Model {
     pub(crate) vis: Visibility,
     pub(crate) ident: Ident,
-    /// The name of the update type.
+    /// Name of the update type.
     pub(crate) update: Ident,
-    /// Where the code that is written finds Superstep.
+    /// Path under which the generated code finds Superstep.
     pub(crate) krate: Path,
     pub(crate) version: u32,
     pub(crate) migrate: Option<ExprPath>,
     pub(crate) check: Option<ExprPath>,
-    /// Wire names that old data may have and nobody reads any more.
+    /// Wire names that old data may have and that are ignored.
     pub(crate) removed: Vec<LitStr>,
     pub(crate) fields: Vec<Field>,
 }
@@ -36,11 +36,11 @@ pub(crate) struct Field {
     pub(crate) ty: Type,
     pub(crate) kind: Kind,
     pub(crate) wire: String,
-    /// Where the wire name was given: the attribute, or the field.
+    /// Where the wire name was set: the attribute, or the field.
     pub(crate) wire_span: Span,
 }
 
-/// What a write to the channel does. A list kind knows the type of its items.
+/// What a write to the channel does. A list kind has the type of its items.
 pub(crate) enum Kind {
     Last,
     Append(Type),
@@ -52,7 +52,7 @@ pub(crate) enum Kind {
 }
 
 impl Field {
-    /// The type of the items, if writes add items.
+    /// Returns the type of the items, if writes add items.
     pub(crate) fn item(&self) -> Option<&Type> {
         match &self.kind {
             Kind::Append(item) | Kind::Messages(item) | Kind::Topic(item) => Some(item),
@@ -60,7 +60,7 @@ impl Field {
         }
     }
 
-    /// Where the update keeps a value that replaces the whole channel, if a plain write would not.
+    /// Returns the field of the update that replaces the whole channel; `None` if a plain write already does.
     pub(crate) fn overwrite(&self) -> Option<Ident> {
         match self.kind {
             Kind::Append(_) | Kind::Messages(_) | Kind::Topic(_) | Kind::Reduce(_) => {
@@ -70,12 +70,12 @@ impl Field {
         }
     }
 
-    /// The name of the overwrite in stored data.
+    /// Returns the name of the overwrite in stored data.
     pub(crate) fn overwrite_wire(&self) -> String {
         format!("={}", self.wire)
     }
 
-    /// The names of the methods this field gives to the update type.
+    /// Returns the names of the methods that this field adds to the update type.
     pub(crate) fn methods(&self) -> Vec<String> {
         let rust = self.ident.unraw().to_string();
         let mut methods = vec![format!("written_{rust}")];
@@ -89,7 +89,7 @@ impl Field {
     }
 }
 
-/// Reads the whole derive input.
+/// Parses the whole derive input.
 pub(crate) fn model(input: &DeriveInput) -> syn::Result<Model> {
     let named = &named_fields(input)?.named;
     let mut faults = Faults::default();
@@ -115,7 +115,7 @@ pub(crate) fn model(input: &DeriveInput) -> syn::Result<Model> {
 
 const CHANNELS_MAX: usize = 64;
 
-/// The fields, if this is a struct that names them.
+/// Returns the fields, if this is a struct with named fields.
 fn named_fields(input: &DeriveInput) -> syn::Result<&FieldsNamed> {
     match &input.data {
         Data::Struct(data) => match &data.fields {
@@ -163,7 +163,7 @@ fn too_many(first_beyond: &syn::Field, count: usize) -> syn::Error {
     syn::Error::new_spanned(first_beyond, text)
 }
 
-/// What stands in `#[state(..)]` on the struct.
+/// The content of `#[state(..)]` on the struct.
 #[derive(Default)]
 struct StructAttributes {
     version: Option<u32>,
@@ -278,11 +278,11 @@ impl Field {
     }
 }
 
-/// What stands in `#[state(..)]` on a field.
+/// The content of `#[state(..)]` on a field.
 #[derive(Default)]
 struct FieldAttributes {
     name: Option<LitStr>,
-    /// The kind, after the word that named it.
+    /// The kind, with the keyword that set it.
     kind: Option<(String, Kind)>,
 }
 
@@ -340,7 +340,7 @@ fn key(meta: &ParseNestedMeta<'_>) -> String {
         .unwrap_or_default()
 }
 
-/// Sets what may be set once.
+/// Sets an attribute that may be set only once.
 fn once<T>(
     place: &mut Option<T>,
     meta: &ParseNestedMeta<'_>,
@@ -353,7 +353,7 @@ fn once<T>(
     Ok(())
 }
 
-/// The function after `migrate =` or `check =`.
+/// Parses the function after `migrate =` or `check =`.
 fn function(meta: &ParseNestedMeta<'_>) -> syn::Result<ExprPath> {
     meta.value()?.parse()
 }
@@ -369,7 +369,7 @@ fn reducer(meta: &ParseNestedMeta<'_>, ty: &Type) -> syn::Result<ExprPath> {
     meta.value()?.parse()
 }
 
-/// The `X` of `Vec<X>`. A macro sees how a type is written, not what it is.
+/// Returns the `X` of `Vec<X>`. A macro sees how a type is written, not what it is.
 fn item(kind: &str, ty: &Type) -> syn::Result<Type> {
     let text = || format!("`#[state({kind})]` needs a `Vec<..>`, for each write adds items to it");
     argument_of(ty, "Vec")
@@ -377,7 +377,7 @@ fn item(kind: &str, ty: &Type) -> syn::Result<Type> {
         .ok_or_else(|| syn::Error::new_spanned(ty, text()))
 }
 
-/// The one type argument of a type that is written `name<..>`.
+/// Returns the one type argument of a type that is written `name<..>`.
 pub(crate) fn argument_of<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
     let Type::Path(path) = ty else { return None };
     let last = path

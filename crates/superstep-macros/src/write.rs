@@ -1,7 +1,7 @@
 //! From a model to code: the update type, serde's traits for both types, and the state itself.
 //!
-//! Paths are absolute and helper names begin with `__`, so that nothing the user has in scope gets in
-//! the way. Spans lie on the user's own types and names wherever the compiler may complain.
+//! Paths are absolute and helper names start with `__`, so that nothing in the user's scope conflicts. Spans point at the
+//! user's own types and names wherever the compiler may report an error.
 
 use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::quote;
@@ -12,7 +12,7 @@ mod serde;
 mod state;
 mod update;
 
-/// Everything the derive writes.
+/// Returns everything that the derive writes.
 pub(crate) fn all(model: &Model) -> TokenStream {
     let parts = [
         serde::of_state(model),
@@ -26,10 +26,10 @@ pub(crate) fn all(model: &Model) -> TokenStream {
     quote!(#(#parts)*)
 }
 
-/// The same code, all of it at one place of the user's.
+/// Returns the same code with all spans at one place in the user's code.
 ///
-/// The compiler drops an error that repeats another at the same place, so a fault that several
-/// pieces of code run into is reported once, and where the user can do something about it.
+/// The compiler drops an error that repeats another at the same place. So a mistake that affects several pieces of code is
+/// reported once, where the user can fix it.
 fn at(span: Span, code: TokenStream) -> TokenStream {
     code.into_iter()
         .map(|mut token| {

@@ -1,7 +1,7 @@
-//! What is done to whole threads.
+//! Operations on whole threads.
 //!
-//! A deletion and a copy are transactions of several statements. A deletion first takes the thread's row
-//! and only then looks for what to delete, so that it sees the last commit it waited for.
+//! A deletion and a copy are transactions of several statements. A deletion locks the thread's row before it reads what to
+//! delete, so it sees the last commit that it waited for.
 
 use superstep_core::checkpoint::format::{Body, Entry, Snapshot};
 use superstep_core::checkpoint::{Status, StoredBody};
@@ -15,7 +15,7 @@ use crate::pool::{Params, Pool};
 use crate::read::{no_thread, number, stored_body};
 use crate::terms;
 
-/// Copies entries and snapshots up to an entry, and the line in the list.
+/// Copies entries and snapshots up to an entry, and the row in the list of threads.
 pub(crate) async fn copy(
     pool: &Pool,
     from: &ThreadId,
@@ -23,7 +23,7 @@ pub(crate) async fn copy(
     to: &ThreadId,
 ) -> Result<(), Fault> {
     let mut alone = pool.alone().await?;
-    // Everything is read as it was at the beginning, and nobody who writes it is held up.
+    // Repeatable read sees everything as of the beginning, without blocking writers.
     let transaction = alone.begin(IsolationLevel::RepeatableRead).await?;
     let (source, upto) = find_source(&transaction, from, upto).await?;
     let target = make_target(&transaction, to, upto).await?;
@@ -35,7 +35,7 @@ pub(crate) async fn copy(
         target,
         upto: number(upto.0),
     };
-    // No owner ever had epoch 0, so no commit finds itself among the copies.
+    // Epoch 0 never belongs to an owner, so no commit can mistake a copied entry for its own.
     copy.bodies::<Entry>(
         "SELECT seq, body FROM log WHERE thread = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT 128",
         "INSERT INTO log (thread, seq, epoch, body)
@@ -54,7 +54,7 @@ pub(crate) async fn copy(
     Ok(())
 }
 
-/// The number of a thread that is there, and the entry up to which it is copied.
+/// Finds a thread that exists, and the entry up to which to copy it.
 async fn find_source(
     transaction: &Transaction<'_>,
     from: &ThreadId,
@@ -81,7 +81,7 @@ async fn find_source(
     Ok((source, upto))
 }
 
-/// The row of a copy: a new one, or that of a deleted thread with the epoch after its last.
+/// Creates the row of a copy: a new one, or that of a deleted thread with the next epoch.
 async fn make_target(
     transaction: &Transaction<'_>,
     to: &ThreadId,
@@ -100,7 +100,7 @@ async fn make_target(
     Ok(made.ok_or_else(exists)?.get(0))
 }
 
-/// A copy that is under way.
+/// A copy in progress.
 struct Copy<'a> {
     transaction: &'a Transaction<'a>,
     from: &'a ThreadId,
@@ -111,7 +111,7 @@ struct Copy<'a> {
 }
 
 impl Copy<'_> {
-    /// Copies bodies a few at a time, each sealed for its new thread.
+    /// Copies bodies in small batches, each resealed for its new thread.
     async fn bodies<B: Body>(&self, select: &str, insert: &str) -> Result<(), Fault> {
         let select = self.transaction.prepare(select).await?;
         let insert = self.transaction.prepare(insert).await?;
@@ -138,7 +138,7 @@ impl Copy<'_> {
         Ok(B::unseal(&stored.body, self.from, stored.seq)?.seal(self.to, stored.seq))
     }
 
-    /// The line of the source, and the times too. Terms are bound to the tenant, so they are made again.
+    /// Copies the row in the list, including its timestamps. Terms include the tenant, so they are computed again.
     async fn line(&self) -> Result<(), Fault> {
         let sql = "SELECT graph, metadata, state, created, updated FROM listing WHERE thread = $1";
         let Some(row) = self.transaction.query_opt(sql, &[&self.source]).await? else {
@@ -156,12 +156,12 @@ impl Copy<'_> {
     }
 }
 
-/// Deletes a thread, if there is one.
+/// Deletes a thread, if it exists.
 pub(crate) async fn delete(pool: &Pool, thread: &ThreadId) -> Result<(), Fault> {
     erase(pool, thread, None).await.map(drop)
 }
 
-/// Where a thread stood when it was found old.
+/// The head of a thread when it was found to be expired.
 #[derive(Debug, Clone, Copy)]
 struct Unchanged {
     epoch: i64,
@@ -169,11 +169,12 @@ struct Unchanged {
     answers: i64,
 }
 
-/// Drops every row of a thread but the one that remembers its epoch. Says whether it was there, and as it was found.
+/// Deletes every row of a thread except the one that remembers its epoch. Returns whether the thread existed and was
+/// unchanged.
 async fn erase(pool: &Pool, thread: &ThreadId, found: Option<Unchanged>) -> Result<bool, Fault> {
     let mut alone = pool.alone().await?;
     let transaction = alone.begin(IsolationLevel::ReadCommitted).await?;
-    // For update: also records that are being written are waited for.
+    // `FOR UPDATE` also waits for records that are being written.
     let row = transaction
         .query_opt(
             "SELECT id, epoch, seq, answers, tenant FROM thread
@@ -217,9 +218,9 @@ async fn erase(pool: &Pool, thread: &ThreadId, found: Option<Unchanged>) -> Resu
     Ok(row.is_some())
 }
 
-/// Drops what lies before the newest snapshot that every kept entry can be read from.
+/// Deletes everything before the newest snapshot from which every kept entry can be read.
 ///
-/// One statement: commits only add behind what it looks at, and a second one finds nothing left.
+/// A single statement is enough: commits only append after what it reads, and a second prune finds nothing left.
 pub(crate) async fn prune(places: &Places, thread: &ThreadId, keep: u32) -> Result<u64, Fault> {
     let place = places.find(thread).await?;
     let place = place.ok_or_else(|| no_thread(thread))?;
@@ -244,7 +245,7 @@ pub(crate) async fn prune(places: &Places, thread: &ThreadId, keep: u32) -> Resu
     Ok(row.get::<_, i64>(0).unsigned_abs())
 }
 
-/// Deletes threads that were not changed since `before`, the oldest first.
+/// Deletes threads that have not changed since `before` and are not running, oldest first.
 pub(crate) async fn expire(pool: &Pool, before: Timestamp, limit: u32) -> Result<u64, Fault> {
     let rows = pool.read(EXPIRED, &[&before.0, &i64::from(limit)]).await?;
     let mut expired = 0;
@@ -260,7 +261,7 @@ pub(crate) async fn expire(pool: &Pool, before: Timestamp, limit: u32) -> Result
     Ok(expired)
 }
 
-/// Tenant by tenant, because the lines are ordered by age only within one.
+/// Tenant by tenant, because the index is ordered by age only within one tenant.
 const EXPIRED: &str = "
     WITH RECURSIVE tenants AS (
         (SELECT tenant FROM listing ORDER BY tenant LIMIT 1)

@@ -1,8 +1,8 @@
-//! Whole threads into archives and out of them.
+//! Export and import of whole threads.
 //!
-//! An export reads everything as of one moment. An import is one transaction that first makes the thread's row:
-//! another writer of the same name waits for that row, and finds the whole thread or none. Terms and indexes are made
-//! again by the rows that are written.
+//! An export reads everything in one consistent snapshot. An import is one transaction that first creates the thread's row: a
+//! concurrent writer of the same name waits for that row, and then finds the whole thread or nothing. Terms and indexes are
+//! created again by writing the rows.
 
 use superstep_core::checkpoint::format::Extensions;
 use superstep_core::checkpoint::{
@@ -21,13 +21,13 @@ use crate::pool::Pool;
 use crate::read::{self, count, no_thread, number, stored_body, text};
 use crate::terms;
 
-/// Everything a thread is.
+/// Reads everything that belongs to a thread.
 pub(crate) async fn export(pool: &Pool, thread: &ThreadId) -> Result<Archive, Fault> {
     let found = find(pool, thread).await?;
     Ok(found.ok_or_else(|| no_thread(thread))?.checked()?)
 }
 
-/// Makes a thread out of an archive, or finds that it was made before.
+/// Creates a thread from an archive. Succeeds if the same archive was imported before.
 pub(crate) async fn import(pool: &Pool, thread: &ThreadId, archive: &Archive) -> Result<(), Fault> {
     archive.check_for(thread)?;
     if make(pool, archive).await? {
@@ -42,7 +42,7 @@ pub(crate) async fn import(pool: &Pool, thread: &ThreadId, archive: &Archive) ->
     }
 }
 
-/// A thread that is there, as of one moment.
+/// Reads a thread in one consistent snapshot; `None` if it does not exist or is deleted.
 async fn find(pool: &Pool, thread: &ThreadId) -> Result<Option<Archive>, Fault> {
     let mut alone = pool.alone().await?;
     let transaction = alone.begin(IsolationLevel::RepeatableRead).await?;
@@ -129,7 +129,7 @@ async fn interrupts(
     rows.iter().map(question).collect()
 }
 
-/// Writes every row of a thread, unless there is one of its name. Says whether it did.
+/// Writes every row of a thread, unless one with its name exists. Returns whether it did.
 async fn make(pool: &Pool, archive: &Archive) -> Result<bool, Fault> {
     let mut alone = pool.alone().await?;
     let transaction = alone.begin(IsolationLevel::ReadCommitted).await?;
@@ -150,7 +150,7 @@ async fn make(pool: &Pool, archive: &Archive) -> Result<bool, Fault> {
     Ok(made.is_some())
 }
 
-/// The thread's row: a new one, or that of a deleted thread. Its epoch is [`Archive::epoch_after`] the deleted one's.
+/// Creates the thread's row: a new one, or that of a deleted thread. Its epoch is [`Archive::epoch_after`] the deleted one's.
 async fn make_head(transaction: &Transaction<'_>, archive: &Archive) -> Result<Option<i64>, Fault> {
     let sql = "INSERT INTO thread
              (tenant, name, epoch, seq, recoveries, answers, seen, status, was, cancel)
@@ -179,7 +179,7 @@ async fn make_head(transaction: &Transaction<'_>, archive: &Archive) -> Result<O
     Ok(made.map(|row| row.get(0)))
 }
 
-/// An import that is under way. Rows are sent some at a time.
+/// An import in progress. Sends rows in batches.
 struct Import<'a> {
     transaction: &'a Transaction<'a>,
     archive: &'a Archive,
@@ -280,7 +280,7 @@ impl Import<'_> {
     }
 }
 
-/// One column of some rows.
+/// Returns one column of some rows.
 fn column<'a, R, T>(rows: &'a [R], value: impl FnMut(&'a R) -> T) -> Vec<T> {
     rows.iter().map(value).collect()
 }

@@ -1,4 +1,4 @@
-//! The node cache: results of nodes that may be used again, across processes.
+//! The node cache: reusable results of nodes, shared across processes.
 
 use superstep_core::Timestamp;
 use superstep_core::store::item_checksum;
@@ -7,14 +7,14 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::fault::Fault;
 use crate::pool::Pool;
 
-/// The bytes under a key, unless they have expired.
+/// Returns the bytes under a key, unless they have expired.
 pub(crate) async fn get(pool: &Pool, key: &str, now: Timestamp) -> Result<Option<Vec<u8>>, Fault> {
     let sql = "SELECT body, checksum FROM cache
          WHERE hash = $1 AND key = $2 AND (expires IS NULL OR expires > $3)";
     let rows = pool
         .read(sql, &[&hash(key), &key.as_bytes(), &now.0])
         .await?;
-    // A result that is damaged, or from before there were checksums, is none: the node is run again.
+    // A result that is damaged, or predates checksums, counts as missing: the node runs again.
     let found = rows
         .first()
         .map(|row| (row.get::<_, Vec<u8>>(0), row.get::<_, Option<i32>>(1)));
@@ -23,7 +23,7 @@ pub(crate) async fn get(pool: &Pool, key: &str, now: Timestamp) -> Result<Option
         .map(|(body, _)| body))
 }
 
-/// Keeps bytes under a key.
+/// Stores bytes under a key, replacing earlier ones.
 pub(crate) async fn put(
     pool: &Pool,
     key: &str,
@@ -44,14 +44,14 @@ pub(crate) async fn put(
     Ok(())
 }
 
-/// Forgets every key that begins with this, byte for byte.
+/// Deletes every key with this prefix, compared byte by byte.
 pub(crate) async fn clear(pool: &Pool, prefix: &str) -> Result<(), Fault> {
     let sql = "DELETE FROM cache WHERE substring(key FROM 1 FOR length($1::bytea)) = $1::bytea";
     pool.write(sql, &[&prefix.as_bytes()]).await?;
     Ok(())
 }
 
-/// Forgets what has expired. Gives how many there were.
+/// Deletes expired results. Returns how many there were.
 pub(crate) async fn sweep(pool: &Pool, now: Timestamp) -> Result<u64, Fault> {
     let sql = "WITH swept AS (DELETE FROM cache WHERE expires <= $1 RETURNING 1)
          SELECT count(*) FROM swept";

@@ -1,24 +1,22 @@
-//! Commits: one statement each, whatever they carry.
+//! Commits: one statement each, whatever they contain.
 //!
 //! # Why one statement under READ COMMITTED is enough
 //!
-//! The statement changes the thread's row first, and only where it stands at the expected epoch and
-//! sequence; every other part asks whether that gave a row, so without it nothing is
-//! written. If somebody else has the row, PostgreSQL waits, and compares again with the row as it is then.
+//! The statement updates the thread's row first, and only if it is at the expected epoch and sequence number; every other
+//! part depends on that row, so without it nothing is written. If another transaction holds the row, PostgreSQL waits, and
+//! then compares again with the row's new version.
 //!
-//! The other parts see the tables as they were when the statement began, perhaps before the wait. That does no
-//! harm: the row was compared twice, in that old view and as it is now, and a pair of epoch and sequence
-//! never comes back. So no commit, deletion, copy or import came between, and what only they write (log,
-//! snapshots, listing, terms, which questions are asked and closed) is as it was. Two things can have
-//! come between, because they leave epoch and sequence alone: answers, and records of the former owner.
-//! The number of answers is in the row itself. What else is told of them ([`Saved::unseen`],
-//! [`Saved::records`]) is read by a second statement, sent together with the first, that begins after
-//! the commit: from then on the former owner's records are refused, and an answer it finds beyond those
-//! counted is one more that the owner has seen.
+//! The other parts see the tables as of the start of the statement, possibly before the wait. That is safe: the row was
+//! compared twice, in that old snapshot and in its current version, and a pair of epoch and sequence number never repeats. So
+//! no commit, deletion, copy or import happened in between, and what only they write (log, snapshots, listing, terms, which
+//! interrupts are open and closed) is unchanged. Two things may have happened in between, because they leave epoch and
+//! sequence number alone: answers, and records of the former owner. The number of answers is in the row itself. The rest of
+//! what the owner learns about them ([`Saved::unseen`], [`Saved::records`]) is read by a second statement, sent together with
+//! the first, that starts after the commit. From then on records of the former owner are refused, and an answer beyond those
+//! counted is simply one more that the owner has seen.
 //!
-//! A claim takes the row for update, which waits for records that are being written (they hold it for
-//! key share, see `records.rs`); a superstep's own update does not, so records and commits of one owner
-//! never wait for each other.
+//! A claim locks the row for update, which waits for records that are being written (they hold it for key share, see
+//! `records.rs`). A superstep's own update does not, so records and commits of the same owner never wait for each other.
 
 mod statement;
 
@@ -34,7 +32,7 @@ use crate::place::{Place, Places};
 use crate::pool::Params;
 use crate::read::{self, answer_of, count, number, text};
 
-/// Applies a commit, or finds that it was applied before.
+/// Applies a commit, or detects that it was applied before.
 pub(crate) async fn save(places: &Places, commit: &Commit) -> Result<Saved, Fault> {
     let kind = Kind::of(commit);
     if kind == Kind::Make {
@@ -52,7 +50,7 @@ pub(crate) async fn save(places: &Places, commit: &Commit) -> Result<Saved, Faul
     let stand = stand(places, place, commit).await?.ok_or_else(fenced)?;
     let is_expected = stand.is_living()
         && (stand.head.epoch, stand.head.seq) == (commit.expect.epoch, commit.expect.seq);
-    // The quick form asks for more than the fence does; the status was not what its owner believed.
+    // The fast form checks more than the fence does; the status was not what its owner assumed.
     if is_expected
         && kind == Kind::Step
         && let Some(saved) = apply(places, place, commit, Kind::Move).await?
@@ -65,7 +63,7 @@ pub(crate) async fn save(places: &Places, commit: &Commit) -> Result<Saved, Faul
     told_again(places, place, commit, &stand).await
 }
 
-/// Makes the thread, and remembers where it lies. Nobody can have answered it, and there is no record of it.
+/// Creates the thread, and remembers its place. A new thread has no answers and no records.
 async fn make(places: &Places, commit: &Commit) -> Result<Option<Saved>, Fault> {
     let values = Values::of(commit, Kind::Make, 0);
     let (sql, params) = statement(&values, commit, Kind::Make);
@@ -78,7 +76,7 @@ async fn make(places: &Places, commit: &Commit) -> Result<Option<Saved>, Fault> 
     Ok(Some(Saved::default()))
 }
 
-/// Sends the statement, with the question about records or answers behind it if the commit is one that is told.
+/// Sends the statement, followed by the query for records or answers if the commit returns them.
 async fn apply(
     places: &Places,
     place: Place,
@@ -131,7 +129,7 @@ async fn ask_unseen(
     Ok(unseen(&rows))
 }
 
-/// All records of a thread, by its number.
+/// Selects all records of a thread, by its number.
 pub(crate) const RECORDS: &str =
     "SELECT task, key, body FROM @record WHERE thread = $1 ORDER BY task, key";
 
@@ -161,11 +159,11 @@ fn unseen(rows: &[Row]) -> UnseenAnswers {
     }
 }
 
-/// Where a thread stands that a commit did not find where it expected it.
+/// Current head of a thread that was not where the commit expected it.
 struct Stand {
     head: superstep_core::checkpoint::Head,
     cancel: bool,
-    /// Whether the entry at the commit's place is the commit's.
+    /// Whether the log entry at the commit's sequence number is the commit's own.
     has_entry: bool,
 }
 
@@ -174,10 +172,10 @@ impl Stand {
         self.head.status != Status::Deleted
     }
 
-    /// Whether a commit that is not expected now was applied before.
+    /// Returns whether a commit that does not match the head now was applied before.
     ///
-    /// The epoch alone would not do: two claims that race for the same epoch are different commits, and
-    /// the loser must not take the winner's entry for its own.
+    /// Comparing epochs is not enough: two claims that race for the same epoch are different commits, and the loser must not
+    /// mistake the winner's entry for its own.
     fn was_saved(&self, commit: &Commit) -> bool {
         match commit.entry {
             Some(_) => self.has_entry,
@@ -209,7 +207,8 @@ async fn stand(places: &Places, place: Place, commit: &Commit) -> Result<Option<
     rows.first().map(stand).transpose()
 }
 
-/// What the owner learns of a commit that was saved before: the same as then, as far as it still stands there.
+/// Returns what the owner learns from a commit that was applied before: the same as the first time, as far as the thread is
+/// still there.
 async fn told_again(
     places: &Places,
     place: Place,

@@ -1,8 +1,7 @@
-//! What can go wrong underneath, and how it is told to the callers of the traits.
+//! Errors of the database, and their conversion into the errors of the traits.
 //!
-//! The line that matters runs between what may pass (a broken connection, a server that starts, stops or
-//! hands over) and what will not (a wrong password, no such database): a driver asks again for the first
-//! and gives up on the second.
+//! What matters is whether an error is transient (a broken connection, a server that starts, stops or fails over) or
+//! permanent (a wrong password, a missing database): a driver retries the first kind and gives up on the second.
 
 use std::error::Error;
 use std::iter::repeat_n;
@@ -13,60 +12,60 @@ use superstep_core::error::{CheckpointError, FormatError, NameError};
 use superstep_core::store::StoreError;
 use tokio_postgres::error::SqlState;
 
-/// Why the database did not do what was asked: the source inside [`CheckpointError::Store`] and
-/// [`StoreError::Store`], beside the errors of the client library itself.
+/// Error of the database: the source inside [`CheckpointError::Store`] and [`StoreError::Store`], besides the errors of the
+/// client library itself.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PostgresError {
-    /// Older servers cannot do what is asked of them.
+    /// The server is too old.
     #[error("the server is PostgreSQL {found}, at least {needed} is needed")]
     OldServer {
-        /// The server's version.
+        /// Version of the server.
         found: String,
-        /// The oldest that is taken.
+        /// Oldest supported version.
         needed: &'static str,
     },
-    /// Some other program's tables.
+    /// The schema contains tables of another program.
     #[error("schema `{schema}` holds tables of another program; give the name of a new one")]
     Foreign {
-        /// The schema.
+        /// Name of the schema.
         schema: String,
     },
-    /// Not a name that needs no quoting.
+    /// The schema name would need quoting.
     #[error("`{schema}` is not a schema name: use 1 to 63 of `a-z 0-9 _`, not a digit first")]
     SchemaName {
-        /// What was given.
+        /// The rejected name, shortened to 63 characters.
         schema: String,
     },
-    /// The server is there and says nothing.
+    /// The server did not respond in time.
     #[error("the server did not answer within {waited:?}")]
     Silent {
-        /// How long it was waited for.
+        /// How long we waited.
         waited: Duration,
     },
-    /// Records that come at once share a statement, and so its failure.
+    /// The statement that several concurrent records shared failed.
     #[error("the statement that several records shared failed")]
     Shared {
-        /// Why.
+        /// Error of the statement, the same for all its records.
         source: Arc<dyn Error + Send + Sync>,
     },
-    /// The runtime that was to write a record stopped. Perhaps it did.
+    /// The runtime stopped before the result of a record arrived. The record may have been written.
     #[error("the record writer stopped before the record was written")]
     Unsent,
-    /// A row that this program did not write.
+    /// A column contains a value that this version does not know.
     #[error("a row holds {what} {number}, which this program does not know")]
     Unknown {
-        /// Which column.
+        /// Name of the column.
         what: &'static str,
-        /// What it holds.
+        /// The value.
         number: i64,
     },
-    /// Text that is none.
+    /// A text column is not valid UTF-8.
     #[error("a row holds a text that is not UTF-8")]
     NotText,
 }
 
-/// Either an answer that the trait foresees, or trouble with the database.
+/// Either an error that the trait defines, or a failure of the database.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Refused(CheckpointError),
@@ -74,7 +73,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Whether nothing can be said about the request because its connection is gone, or useless.
+    /// Returns whether the outcome of the request is unknown because its connection is lost or unusable.
     pub(crate) fn is_lost(&self) -> bool {
         if let Some(PostgresError::Silent { .. }) = self.cause() {
             return true;
@@ -87,7 +86,7 @@ impl Fault {
         })
     }
 
-    /// Whether asking again will get the same answer.
+    /// Returns whether a retry will fail in the same way.
     pub(crate) fn is_final(&self) -> bool {
         match self {
             Fault::Refused(_) => true,
@@ -103,7 +102,7 @@ impl Fault {
         self.cause::<tokio_postgres::Error>()?.code()
     }
 
-    /// The same for each of those whose request this was.
+    /// Returns a copy of the error for each caller that shared the request.
     pub(crate) fn shared_by(self, askers: usize) -> Vec<Self> {
         match self {
             Fault::Broken(source) if askers > 1 => {
@@ -116,7 +115,7 @@ impl Fault {
         }
     }
 
-    /// What happened, whether to one or to several.
+    /// Returns the underlying error, shared or not.
     fn cause<E: Error + 'static>(&self) -> Option<&E> {
         let Fault::Broken(source) = self else {
             return None;
@@ -128,7 +127,7 @@ impl Fault {
     }
 }
 
-/// The server closes the connection with these, or should: after a handover it would only read.
+/// Codes with which the server closes the connection, or should: after a failover it would be read-only.
 fn ends_connection(state: &SqlState) -> bool {
     [
         SqlState::ADMIN_SHUTDOWN,
@@ -142,7 +141,7 @@ fn ends_connection(state: &SqlState) -> bool {
         || state.code().starts_with("08")
 }
 
-/// Who may not enter, and what is not there: it takes a person to change that.
+/// Missing permissions and missing objects, which only a person can fix.
 fn is_final(state: &SqlState) -> bool {
     [
         SqlState::INVALID_CATALOG_NAME,
@@ -169,7 +168,7 @@ impl From<Fault> for CheckpointError {
     }
 }
 
-/// The client's own text is only a kind; what happened is in the sources.
+/// The client library's own text is only a category; the details are in the sources.
 fn in_words(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

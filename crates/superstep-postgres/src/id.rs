@@ -1,11 +1,11 @@
-//! Sixteen bytes as PostgreSQL's `uuid`: no length before it, compared byte by byte.
+//! Sixteen bytes as PostgreSQL's `uuid`: stored without a length, compared byte by byte.
 
 use std::error::Error;
 
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 
-/// The bytes of a task's or a question's id.
+/// Bytes of the id of a task, an interrupt or a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id(pub(crate) [u8; 16]);
 

@@ -1,31 +1,28 @@
-//! Threads and facts in PostgreSQL.
+//! Threads and long-term memory in PostgreSQL.
 //!
-//! [`Postgres`] is a [`Checkpointer`], a [`Store`] and a [`NodeCache`]: what several processes on
-//! several machines share. The fences of the commits keep them apart; there is no lease, no heartbeat and
-//! no lock that outlives a statement, so a process may die anywhere.
+//! [`Postgres`] is a [`Checkpointer`], a [`Store`] and a [`NodeCache`]: durable execution for several processes on several
+//! machines. Fencing keeps their commits apart; there is no lease, no heartbeat and no lock that outlives a transaction, so a
+//! process may die at any point.
 //!
-//! It will never know graphs: bodies are bytes, and everything it decides by stands in the
-//! [`Commit`] it is given. It does not encrypt its connections yet: use it over loopback or a network
-//! that you trust.
+//! This crate knows nothing about graphs: bodies are opaque bytes, and every decision depends only on the [`Commit`] it gets.
+//! It does not encrypt its connections yet: use it over loopback or a network that you trust.
 //!
 //! # How it works
 //!
-//! A commit is one statement and one round trip, whatever it carries: it moves the thread's row, if that
-//! stands where the commit expects it, and writes the entry and all the rest from what that gave. Why
-//! this needs no stricter isolation than PostgreSQL's default stands in `commit.rs`. Where the rows of a thread
-//! lie is asked of the server once (`place.rs`). Requests of many
-//! threads share a few connections and are sent without waiting for each other. Only records of one run
-//! that come at once wait for each other: those that wait share a statement (`records.rs`).
+//! A commit is one statement and one round trip, whatever it contains: it updates the thread's row if that is where the
+//! commit expects it, and writes the entry and everything else depending on that result. `commit.rs` explains why this needs
+//! no stricter isolation than PostgreSQL's default. The process asks the server once where the rows of a thread are
+//! (`place.rs`). Requests of many threads share a few connections and are pipelined. Only concurrent records of one run wait
+//! for each other: the waiting ones share a statement (`records.rs`).
 //!
-//! When a connection breaks, requests that were under way answer [`CheckpointError::Store`]: whether
-//! they were applied is not known, and the same commit may be tried again. New requests wait for the
-//! database to come back, for as long as [`Options::patience`].
+//! When a connection breaks, requests in flight return [`CheckpointError::Store`]: it is unknown whether they were applied,
+//! and the caller may retry the same commit. New requests wait for the database to come back, for up to
+//! [`Options::patience`].
 //!
-//! Tables lie in a schema of their own and are made and brought up to date by the first process that connects
-//! first. For backups use `pg_dump --schema superstep`, or what else you use for your databases: all of it is
-//! in tables, and one transaction sees one moment.
+//! The tables are in their own schema; the first process that connects creates and migrates them. For backups use `pg_dump
+//! --schema superstep` or your usual tool: everything is in tables, and one transaction sees a consistent state.
 //!
-//! The futures need a tokio runtime with timers and input and output enabled.
+//! The futures need a tokio runtime with time and I/O enabled.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -78,8 +75,8 @@ use crate::place::Places;
 use crate::pool::Pool;
 use crate::records::Records;
 
-/// A database of threads and facts. Cheap to clone: a checkpointer, a store and a node cache may be one
-/// database, and share its connections.
+/// A database of threads and facts. Cheap to clone: one database can be the checkpointer, the store and the node cache, and
+/// all of them share its connections.
 #[derive(Clone)]
 pub struct Postgres {
     pool: Arc<Pool>,
@@ -88,21 +85,22 @@ pub struct Postgres {
     schema: Arc<str>,
 }
 
-/// How a database is used.
+/// Options for connecting to a database.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// The schema that holds the tables: 1 to 63 of `a-z 0-9 _`.
+    /// Schema that contains the tables: 1 to 63 of `a-z 0-9 _`, not starting with a digit. Default: `superstep`.
     pub schema: String,
-    /// How many connections requests share. Besides them, up to four are opened for copies, deletions and long searches.
+    /// Number of connections that requests share; at least 1. Up to four more are opened for copies, deletions and long
+    /// searches. Default: 16.
     pub connections: usize,
-    /// Into how many parts the tables are split. Taken when the schema is made, and kept from then on.
+    /// Number of partitions of the large tables. Only used when the schema is created, and fixed from then on. Default: 16.
     pub partitions: u32,
-    /// How long to wait for a connection to be made.
+    /// How long to wait for a connection to be established. Default: 5 seconds.
     pub connect_timeout: Duration,
-    /// How long to wait for an answer before the connection is given up.
+    /// How long to wait for the result of a request before its connection is dropped. Default: 30 seconds.
     pub request_timeout: Duration,
-    /// How long to go on asking while the database is out of reach. Only what cannot have been applied is asked again.
+    /// How long to retry while the database is unreachable. Only retries what cannot have been applied. Default: 5 seconds.
     pub patience: Duration,
 }
 
@@ -120,12 +118,12 @@ impl Default for Options {
 }
 
 impl Postgres {
-    /// Connects to a database, and makes its tables if they are not there.
+    /// Connects to a database, and creates or migrates its tables.
     pub async fn connect(url: &str) -> CheckpointResult<Self> {
         Self::connect_with(url, Options::default()).await
     }
 
-    /// Connects to a database with settings of one's own.
+    /// Connects to a database with options other than the defaults.
     pub async fn connect_with(url: &str, options: Options) -> CheckpointResult<Self> {
         let config: Config = url.parse().map_err(|error| CheckpointError::Unusable {
             why: format!("the address is not one of a PostgreSQL database: {error}"),
@@ -142,12 +140,12 @@ impl Postgres {
         })
     }
 
-    /// Drops results of nodes whose time is over from the node cache. Gives how many there were.
+    /// Deletes expired results from the node cache. Returns how many there were.
     pub async fn sweep_cache(&self, now: Timestamp) -> CheckpointResult<u64> {
         Ok(cache::sweep(&self.pool, now).await?)
     }
 
-    /// How many bytes the tables and their indexes have on disk.
+    /// Returns the size of the tables and their indexes on disk, in bytes.
     pub async fn bytes(&self) -> CheckpointResult<u64> {
         let sql = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::int8
              FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -158,7 +156,7 @@ impl Postgres {
 }
 
 impl fmt::Debug for Postgres {
-    /// Without the address, which may hold a password.
+    /// Omits the address, which may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Postgres")
             .field("schema", &self.schema)
@@ -293,9 +291,9 @@ impl Checkpointer for Postgres {
         Box::pin(async move { Ok(list::overdue(&self.pool, now, limit).await?) })
     }
 
-    /// Copies entries and snapshots up to `upto` as they are, sealed for the new thread, and the line
-    /// in the list of threads. The copy is idle at that entry, with no records and no questions. A
-    /// store knows no graphs, so the entry that says where the copy comes from is for its caller to write.
+    /// Copies entries and snapshots up to `upto`, resealed for the new thread, and the row in the list of threads. The copy
+    /// is idle at that entry, with no records and no interrupts. A checkpointer knows nothing about graphs, so the caller
+    /// writes the entry that says where the copy comes from.
     fn copy<'a>(
         &'a self,
         from: &'a ThreadId,

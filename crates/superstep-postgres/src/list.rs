@@ -1,8 +1,8 @@
-//! The list of threads, the list of questions, and search by content.
+//! Lists of threads and interrupts, and search by content.
 //!
-//! A search takes the rarest of its terms and looks at the lines that have it; if even the rarest is
-//! common, it walks the lines from the newest on, which then finds its page soon. Either way each line is
-//! compared with the query itself. Every value is bound; the text of a statement is made of constants.
+//! A search takes the rarest of its terms and reads the rows that have it. If even the rarest one is common, it scans the
+//! rows from the newest on, which then fills the page soon. Either way each row is compared with the query itself. Every
+//! value is a bound parameter; statements consist only of constants.
 
 use serde_json::{Map, Value as Json};
 use superstep_core::checkpoint::{
@@ -18,7 +18,7 @@ use crate::pool::{self, Pool};
 use crate::read::{self, text};
 use crate::terms;
 
-/// Lists threads, newest change first.
+/// Lists threads, most recently changed first.
 pub(crate) async fn threads(pool: &Pool, query: &ThreadQuery) -> Result<Vec<ThreadRow>, Fault> {
     if !is_tenant(&query.tenant) {
         return Ok(Vec::new());
@@ -63,7 +63,7 @@ const WITH_TERM: &str = lines!(
     "AND l.thread IN (SELECT thread FROM term WHERE term = ANY ($2)) ORDER BY l.updated DESC, l.name"
 );
 
-/// A page of all threads of a tenant: there is nothing to compare.
+/// Returns a page of all threads of a tenant, without comparing anything.
 async fn page(pool: &Pool, query: &ThreadQuery) -> Result<Vec<ThreadRow>, Fault> {
     let (limit, offset) = limits(query.page);
     let rows = pool.read(PAGE, &[&query.tenant, &limit, &offset]).await?;
@@ -71,7 +71,7 @@ async fn page(pool: &Pool, query: &ThreadQuery) -> Result<Vec<ThreadRow>, Fault>
     rows.iter().map(row).collect()
 }
 
-/// The term that the fewest threads have, if they are few.
+/// Returns the term that the fewest threads have, if they are few.
 async fn rarest(pool: &Pool, query: &ThreadQuery, terms: &[i64]) -> Result<Option<i64>, Fault> {
     let sql = "SELECT n.term, (SELECT count(*) FROM
                  (SELECT FROM term WHERE term = ANY (ARRAY[n.term, $2]) LIMIT $3) AS few)
@@ -83,7 +83,7 @@ async fn rarest(pool: &Pool, query: &ThreadQuery, terms: &[i64]) -> Result<Optio
     Ok(rarest.map(|(_, term)| term))
 }
 
-/// Collects the page of a query from lines in order.
+/// Collects the page of a query from sorted rows.
 struct Found<'a> {
     query: &'a ThreadQuery,
     rows: Vec<ThreadRow>,
@@ -99,7 +99,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Takes a line if it is wanted. Says whether there is room for more.
+    /// Adds a row if it matches. Returns whether there is room for more.
     fn add(&mut self, row: &Row) -> Result<bool, Fault> {
         let line = ThreadLine::read(row)?;
         if line.is_wanted(self.query) {
@@ -113,7 +113,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// A line as it is stored.
+/// A thread's row of the list as stored.
 struct ThreadLine {
     head: superstep_core::checkpoint::Head,
     graph: String,
@@ -146,7 +146,7 @@ impl ThreadLine {
             })
     }
 
-    /// The state's fields; none if it is not an object, or not listed.
+    /// Returns the fields of the state; empty if it is not an object, or not listed.
     fn state_fields(&self) -> Map<String, Json> {
         let fields = self.state.as_ref().and_then(|state| state.decode().ok());
         fields.unwrap_or_default()
@@ -165,7 +165,7 @@ impl ThreadLine {
     }
 }
 
-/// Lists questions, oldest first.
+/// Lists interrupts, oldest first.
 pub(crate) async fn interrupts(
     places: &Places,
     query: &InterruptQuery,
@@ -204,7 +204,7 @@ const INTERRUPTS: &str =
     "SELECT id, seq, asked_at, body, answer, answered_by, answered_at, closed, tenant, name
      FROM interrupt WHERE tenant = $1";
 
-/// Open questions of every tenant whose deadline has passed, earliest first.
+/// Returns the open interrupts of all tenants whose deadline has passed, earliest first.
 pub(crate) async fn overdue(
     pool: &Pool,
     now: Timestamp,
@@ -226,7 +226,8 @@ fn rows(rows: &[Row]) -> Result<Vec<InterruptRow>, Fault> {
     rows.iter().map(row).collect()
 }
 
-/// Threads that run, or ran when their process died, and paused ones with answers their owner has not seen.
+/// Returns threads that are running, or were when their process died, and paused ones with answers that their owner has not
+/// seen.
 pub(crate) async fn unfinished(pool: &Pool, limit: u32) -> Result<Vec<ThreadId>, Fault> {
     let sql = "(SELECT tenant, name FROM thread WHERE status = 1 ORDER BY tenant, name LIMIT $1)
          UNION ALL
@@ -238,12 +239,12 @@ pub(crate) async fn unfinished(pool: &Pool, limit: u32) -> Result<Vec<ThreadId>,
     rows.iter().map(id).collect()
 }
 
-/// Any text can be asked for; only names of tenants are sent to the database.
+/// A query may contain any text; only valid tenant names are sent to the database.
 fn is_tenant(tenant: &str) -> bool {
     ThreadId::of_tenant(tenant, "x").is_ok()
 }
 
-/// How many rows a page has.
+/// Returns the number of rows in a page.
 pub(crate) fn rows_max(page: Page) -> usize {
     page.limit.min(PAGE_MAX) as usize
 }
@@ -253,5 +254,5 @@ pub(crate) fn limits(page: Page) -> (i64, i64) {
 }
 
 const PAGE_MAX: u32 = 1_000;
-/// Up to this many lines are looked at one by one before a search walks instead.
+/// Maximum number of rows to read by term; beyond it a search scans instead.
 const CANDIDATES_MAX: i64 = 1_024;

@@ -1,7 +1,7 @@
-//! What reaches a thread from others than its owner: answers, the wish to cancel.
+//! Writes to a thread from processes that do not own it: answers and cancel requests.
 //!
-//! An answer changes the thread's row first, as a commit does, so the two come one after the other. One that is given
-//! again because its connection broke waits there for the first try, if that is still under way.
+//! An answer updates the thread's row first, as a commit does, so the two are serialized. An answer that is retried after a
+//! broken connection waits there for the first attempt, if that is still running.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::place::{Place, Places};
 use crate::pool::{Params, Pool};
 use crate::read::{self, no_thread, number};
 
-/// Stores all answers, or none, or finds that they were stored before.
+/// Stores all answers or none. Succeeds if the same answers were stored before.
 pub(crate) async fn answer(
     places: &Places,
     thread: &ThreadId,
@@ -65,7 +65,7 @@ fn by(answer: &Answer) -> Option<&[u8]> {
     Some(answer.by.as_bytes()).filter(|by| !by.is_empty())
 }
 
-/// If one of the questions is not open, the whole statement fails at its end, and nothing of it was done.
+/// If one of the interrupts is not open, the statement fails at its end, and none of it is applied.
 const ANSWER: &str = "
     WITH head AS (
         UPDATE @thread SET answers = answers + $4
@@ -79,7 +79,7 @@ const ANSWER: &str = "
         RETURNING 1)
     SELECT CASE WHEN (SELECT count(*) FROM won) = $4 THEN 0 ELSE refuse() END FROM head";
 
-/// Not all questions are open: that is a conflict, unless these very answers are why.
+/// Some interrupts are not open: returns a conflict, unless exactly these answers are already stored.
 async fn refused(
     pool: &Pool,
     place: Place,
@@ -121,7 +121,7 @@ fn not_open(thread: &ThreadId, interrupt: InterruptId) -> Fault {
     .into()
 }
 
-/// Leaves a note for the thread's owner.
+/// Sets the cancel flag, which the thread's owner reads.
 pub(crate) async fn request_cancel(pool: &Pool, thread: &ThreadId) -> Result<(), Fault> {
     let sql = "UPDATE thread SET cancel = true WHERE tenant = $1 AND name = $2 AND status <> 6 RETURNING 1";
     let rows = pool.write(sql, &[&thread.tenant(), &thread.name()]).await?;

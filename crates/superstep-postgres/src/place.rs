@@ -1,18 +1,18 @@
-//! Where the rows of a thread lie: its number, and the partitions that hold them.
+//! Places of threads: a thread's number, and the partitions that contain its rows.
 //!
-//! A statement that names a partitioned table and finds its thread only as it runs makes the server lock and open every
-//! partition of that table: with sixteen of them, a load cost five times its work. So the server is asked once where a
-//! thread lies, the answer is remembered, and statements name the partitions themselves.
+//! If a statement names a partitioned table and learns the thread's number only as it runs, the server locks and opens every
+//! partition of that table: with sixteen of them, a load cost five times its work. So the process asks the server once where
+//! a thread is, caches the answer, and names the partitions in its statements.
 //!
-//! None of it ever changes: a deleted thread keeps its row and its number. (Unless somebody puts an old backup under a
-//! process that runs. Statements compare the number too; what is not found by it is asked for again.)
+//! A place never changes: a deleted thread keeps its row and its number. (Unless an old backup is restored under a running
+//! process. Statements compare the number too, and look the place up again if they find nothing.)
 //!
-//! # How many texts there are
+//! # How many statements there are
 //!
-//! A text with the names of partitions is prepared once for each of them, on each connection. Every table but `thread` is
-//! split by the same number in the same way, so one suffix fits them all; `thread` has its own, and only the two
-//! statements that a run is made of name it too. Where partitions are so many that this is no longer few, the tables
-//! are named as a whole, and the server finds the partition by the thread's number before it opens any.
+//! A statement that names partitions is prepared once per partition, on each connection. Every table except `thread` is
+//! partitioned by the same number in the same way, so one suffix fits them all; `thread` has its own, and only the two
+//! statements that a run consists of name it too. With too many partitions the statements name the whole tables, and the
+//! server finds the partition by the thread's number before it opens any.
 
 use std::collections::HashMap;
 use std::mem;
@@ -25,10 +25,10 @@ use tokio_postgres::Row;
 use crate::fault::Fault;
 use crate::pool::Pool;
 
-/// Where one thread lies.
+/// Place of one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The thread's number.
+    /// Number of the thread.
     pub(crate) id: i64,
     partitions: Option<Partitions>,
 }
@@ -40,7 +40,7 @@ struct Partitions {
 }
 
 impl Place {
-    /// The text with this place's tables where it says `@log` and the like.
+    /// Replaces `@log` and the like in a statement by this place's tables.
     pub(crate) fn address(&self, text: &str) -> String {
         let mut pieces = text.split('@');
         let mut sql = String::with_capacity(text.len() + 64);
@@ -62,7 +62,7 @@ impl Place {
         sql
     }
 
-    /// One whose tables are named as a whole: for what is rare, and for a thread that is just being made.
+    /// Creates a place that names whole tables: for rare statements, and for a thread that is being created.
     pub(crate) fn unnamed(id: i64) -> Self {
         Self {
             id,
@@ -71,7 +71,7 @@ impl Place {
     }
 }
 
-/// The places of the threads that this process has met, and the way to the others.
+/// Cache of the places of threads that this process has used, and the lookup of others.
 pub(crate) struct Places {
     pub(crate) pool: Arc<Pool>,
     known: Mutex<Known>,
@@ -80,7 +80,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// For tables that are split into so many.
+    /// Creates a cache for tables with this many partitions.
     pub(crate) fn new(pool: Arc<Pool>, partitions: u32) -> Self {
         Self {
             pool,
@@ -93,7 +93,7 @@ impl Places {
         }
     }
 
-    /// Where a thread lies; none if there never was one.
+    /// Returns the place of a thread; `None` if the thread never existed.
     pub(crate) async fn find(&self, thread: &ThreadId) -> Result<Option<Place>, Fault> {
         if let Some(place) = lock(&self.known).get(thread) {
             return Ok(Some(place));
@@ -107,12 +107,12 @@ impl Places {
         Ok(rows.first().map(|row| self.learn(thread, row, 0)))
     }
 
-    /// What a statement that makes a thread gives, to [learn](Self::learn) its place from.
+    /// Returns the columns that a statement must select for [`learn`](Self::learn).
     pub(crate) fn columns(&self) -> &str {
         &self.columns
     }
 
-    /// Remembers the place that stands in three columns.
+    /// Remembers the place in three columns, starting at `first`.
     pub(crate) fn learn(&self, thread: &ThreadId, row: &Row, first: usize) -> Place {
         let place = Place {
             id: row.get(first),
@@ -122,7 +122,7 @@ impl Places {
         place
     }
 
-    /// None if they are too many to be named, or are not what we made.
+    /// Returns `None` if there are too many partitions to name, or they do not have our names.
     fn partitions(&self, row: &Row, first: usize) -> Option<Partitions> {
         let of_thread: &str = row.get(first + 1);
         let of_rest: Option<i32> = row.get(first + 2);
@@ -133,13 +133,13 @@ impl Places {
         .filter(|_| self.are_named)
     }
 
-    /// For a place that turned out to be wrong.
+    /// Removes a place that turned out to be wrong.
     pub(crate) fn forget(&self, thread: &ThreadId) {
         lock(&self.known).forget(thread);
     }
 }
 
-/// A bounded cache in two halves. What nobody asks for until a half is full is forgotten.
+/// A bounded cache in two generations. An entry that is not used while a generation fills up is dropped.
 #[derive(Default)]
 struct Known {
     recent: HashMap<ThreadId, Place>,
@@ -171,7 +171,7 @@ impl Known {
 
 /// Some 20 MB with names of usual length.
 const KNOWN_MAX: usize = 100_000;
-/// From here on a connection would have to prepare too many texts.
+/// Beyond this a connection would have to prepare too many statements.
 const NAMED_MAX: u32 = 32;
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
 //! Connections: how many there are, who uses which, and what happens when one breaks.
 //!
-//! A request is one statement and takes the connection that has the least to do. The client library
-//! sends it at once, behind what is under way there, and PostgreSQL runs each in a transaction of its
-//! own. What needs several statements in one transaction gets a connection to itself
-//! ([`Pool::alone`]), for otherwise others' statements would land inside.
+//! A request is one statement and takes the least busy connection. The client library sends it at once, pipelined behind
+//! requests in flight, and PostgreSQL runs each in its own transaction. A transaction of several statements gets an exclusive
+//! connection ([`Pool::alone`]), because otherwise statements of others would run inside it.
 //!
-//! The next request that needs a broken connection opens it again. The requests that were
-//! under way on it fail, and nobody knows which of them were applied: their callers ask again.
-//! Reads are asked again here.
+//! The next request that needs a broken connection opens it again. Requests that were in flight on it fail with an unknown
+//! outcome, and their callers retry. Reads are retried here.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -26,13 +24,13 @@ use tokio_postgres::{Client, Config, IsolationLevel, NoTls, Row, Statement, Tran
 use crate::Options;
 use crate::fault::{Fault, PostgresError};
 
-/// Values for the places of a statement.
+/// Values for the parameters of a statement.
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// All connections of one database.
+/// All connections to one database.
 pub(crate) struct Pool {
     config: Config,
-    /// Said to the server once on every connection.
+    /// Settings sent to the server once per connection.
     greeting: String,
     request_timeout: Duration,
     patience: Duration,
@@ -49,14 +47,14 @@ struct Slot {
     busy: AtomicUsize,
 }
 
-/// One connection.
+/// A single connection.
 struct Link {
     client: Client,
     statements: Mutex<HashMap<Box<str>, Statement>>,
-    /// Moves the bytes. Ends by itself, with a word to the server, when the client is dropped.
+    /// Drives the connection. Ends by itself, after a clean goodbye to the server, when the client is dropped.
     tasks: JoinSet<()>,
     abort: AbortHandle,
-    /// Given up: an aborted task takes a while to end, and the next request must not land here meanwhile.
+    /// Set when the connection is given up: an aborted task takes a while to end, and no request must use it meanwhile.
     is_lost: AtomicBool,
 }
 
@@ -67,7 +65,7 @@ impl Pool {
         }
         config.connect_timeout(options.connect_timeout);
         config.keepalives_idle(KEEPALIVE_IDLE);
-        // After a handover the former primary may be back as one that only reads.
+        // After a failover the former primary may be back as a read-only standby.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         Self {
             config,
@@ -82,7 +80,7 @@ impl Pool {
         }
     }
 
-    /// A statement that may change something. If its connection breaks, what became of it is not known.
+    /// Runs a statement that may change something. If its connection breaks, its outcome is unknown.
     pub(crate) async fn write(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, Fault> {
         let slot = self.least_busy();
         let _busy = slot.enter();
@@ -90,8 +88,8 @@ impl Pool {
         self.in_time(&link, link.query(sql, params)).await
     }
 
-    /// A statement that may change something, and one that reads and sees what the first one did.
-    /// They are sent together, and each is a transaction.
+    /// Runs a statement that may change something, and a read that sees the result of the first. They are sent together, each
+    /// as its own transaction.
     pub(crate) async fn write_then_read(
         &self,
         (write, write_params): (&str, Params<'_>),
@@ -112,13 +110,13 @@ impl Pool {
         self.in_time(&link, both).await
     }
 
-    /// A statement that only reads, so it is asked again if its connection breaks.
+    /// Runs a read-only statement, and retries it if its connection breaks.
     pub(crate) async fn read(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, Fault> {
         self.patiently(Fault::is_lost, || self.write(sql, params))
             .await
     }
 
-    /// A connection for a transaction of several statements.
+    /// Takes an exclusive connection, for a transaction of several statements.
     pub(crate) async fn alone(&self) -> Result<Alone<'_>, Fault> {
         let permit = self
             .alone
@@ -160,7 +158,7 @@ impl Pool {
         Ok(link)
     }
 
-    /// Nothing was asked of the server yet, so anything may be tried again.
+    /// Retries any transient failure, because nothing has been sent to the server yet.
     async fn connect_patiently(&self) -> Result<Link, Fault> {
         self.patiently(|fault| !fault.is_final(), || self.connect())
             .await
@@ -203,7 +201,7 @@ impl Pool {
             Err(_) => Err(self.silent()),
         };
         if answer.as_ref().is_err_and(Fault::is_lost) {
-            // Also when the server only says so: others shall not wait for it.
+            // Also if the server only reports that it will close: other requests must not wait for it.
             link.is_lost.store(true, Ordering::Relaxed);
             link.abort.abort();
         }
@@ -273,7 +271,7 @@ impl Link {
         let statement = self.client.prepare(sql).await?;
         let mut statements = lock(&self.statements);
         if statements.len() >= STATEMENTS_MAX {
-            // All of them: which are needed shows soon, and it is rare.
+            // Drops all of them: it is rare, and those in use are soon prepared again.
             statements.clear();
         }
         statements.insert(sql.into(), statement.clone());
@@ -283,12 +281,12 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // Not aborted, for it still says goodbye; the client goes next, and with it the task.
+        // Not aborted, because it still says goodbye to the server; the client is dropped next, which ends the task.
         self.tasks.detach_all();
     }
 }
 
-/// A connection of one's own. Unless it is given back, it is closed: whatever was begun on it is rolled back.
+/// An exclusive connection. Closed on drop unless it is given back, which rolls back an open transaction.
 pub(crate) struct Alone<'a> {
     pool: &'a Pool,
     link: Link,
@@ -304,13 +302,13 @@ impl Alone<'_> {
         Ok(transaction.isolation_level(isolation).start().await?)
     }
 
-    /// For the next one who needs it.
+    /// Returns the connection to the pool.
     pub(crate) fn give_back(self) {
         lock(&self.pool.idle_alone).push(self.link);
     }
 }
 
-/// Goes through the rows of a query from one moment, a few at a time, for as long as `visit` wants more.
+/// Reads the rows of a query in one snapshot, in batches, for as long as `visit` returns `true`.
 pub(crate) async fn walk(
     pool: &Pool,
     sql: &str,
@@ -337,9 +335,8 @@ pub(crate) async fn walk(
     Ok(())
 }
 
-/// Every statement of ours looks up few rows by an index. So it is planned once, and the planner is kept
-/// from reading whole tables while they are so small that this looks cheap. What an operator set for
-/// durability is kept, unless it is none.
+/// Every statement of ours finds few rows by an index. So plans are generic, and the planner is kept from scanning whole
+/// tables while they are so small that this looks cheap. The operator's durability setting is kept, unless it is `off`.
 fn greeting(options: &Options) -> String {
     format!(
         "SET search_path TO \"{}\", pg_catalog;
@@ -354,9 +351,9 @@ fn greeting(options: &Options) -> String {
     )
 }
 
-/// How many statements a connection keeps prepared: each takes some 20 KB of the server's memory.
+/// Maximum number of prepared statements per connection: each takes some 20 KB of the server's memory.
 const STATEMENTS_MAX: usize = 1_024;
-/// How many transactions of several statements can be under way.
+/// Maximum number of concurrent transactions of several statements.
 const ALONE_MAX: usize = 4;
 const ROWS_AT_ONCE: i32 = 256;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);

@@ -1,6 +1,6 @@
-//! Reads of one thread: where it stands, its history, what it waits for.
+//! Reads of one thread: its head, its history, its open interrupts.
 //!
-//! Each is one statement, so that all it finds is from one moment.
+//! Each read is one statement, so it sees a single snapshot.
 
 use superstep_core::checkpoint::{
     AnswerBody, Glance, Head, History, InterruptRow, Loaded, RecordRow, Status, StoredBody,
@@ -14,7 +14,7 @@ use crate::id::Id;
 use crate::place::{Place, Places};
 use crate::pool::Params;
 
-/// Everything needed to open a thread.
+/// Reads everything needed to open a thread.
 pub(crate) async fn load(places: &Places, thread: &ThreadId) -> Result<Option<Loaded>, Fault> {
     let Some(place) = places.find(thread).await? else {
         return Ok(None);
@@ -23,7 +23,7 @@ pub(crate) async fn load(places: &Places, thread: &ThreadId) -> Result<Option<Lo
     if loaded.is_some() {
         return Ok(loaded);
     }
-    // It is not where it was.
+    // The cached place is wrong; look it up again.
     places.forget(thread);
     match places.find(thread).await? {
         Some(place) => load_from(places, place, thread).await,
@@ -61,7 +61,7 @@ async fn load_from(
             _ => loaded.interrupts.push(loaded_interrupt(row, thread)?),
         }
     }
-    // Nothing says that the parts of a union come in order.
+    // A union does not guarantee the order of its parts.
     loaded.history.entries.sort_by_key(|entry| entry.seq);
     Ok(is_there.then_some(loaded))
 }
@@ -100,7 +100,7 @@ fn loaded_interrupt(row: &Row, thread: &ThreadId) -> Result<InterruptRow, Fault>
     })
 }
 
-/// Where a thread stands, and what one of its tasks has recorded.
+/// Reads the head of a thread, and the records of one task.
 pub(crate) async fn glance(
     places: &Places,
     thread: &ThreadId,
@@ -113,7 +113,7 @@ pub(crate) async fn glance(
     if glance.is_some() {
         return Ok(glance);
     }
-    // It is not where it was.
+    // The cached place is wrong; look it up again.
     places.forget(thread);
     match places.find(thread).await? {
         Some(place) => glance_from(places, place, thread, task).await,
@@ -159,7 +159,7 @@ const GLANCE: &str = "
     LEFT JOIN @record r ON r.thread = $3 AND r.task = $4
     WHERE t.tenant = $1 AND t.name = $2 AND t.id = $3 ORDER BY r.key";
 
-/// The history up to an entry.
+/// Reads the history up to an entry.
 pub(crate) async fn load_at(
     places: &Places,
     thread: &ThreadId,
@@ -184,7 +184,7 @@ pub(crate) async fn load_at(
         return Err(no_thread(thread).into());
     }
     history.entries.sort_by_key(|entry| entry.seq);
-    // The entry itself is read with its snapshot too, to see that it is there.
+    // The entry at the snapshot is read too, to check that it exists.
     let after = history.snapshot.as_ref().map(|snapshot| snapshot.seq);
     let is_there = history.entries.last().is_some_and(|entry| entry.seq == seq);
     history.entries.retain(|entry| Some(entry.seq) != after);
@@ -210,7 +210,7 @@ const LOAD_AT: &str = "
         WHERE thread = $3 AND seq >= coalesce((SELECT seq FROM snap), 0)
           AND seq <= $4";
 
-/// Entries above a sequence number; none of a thread that is not there.
+/// Reads entries after a sequence number; empty if the thread does not exist.
 pub(crate) async fn entries(
     places: &Places,
     thread: &ThreadId,
@@ -226,7 +226,7 @@ pub(crate) async fn entries(
     Ok(rows.iter().map(|row| stored_body(row, 0, 1)).collect())
 }
 
-/// A question in eight columns: id, seq, asked_at, body, answer, answered_by, answered_at, closed.
+/// Reads an interrupt from eight columns: id, seq, asked_at, body, answer, answered_by, answered_at, closed.
 pub(crate) fn interrupt(row: &Row, thread: ThreadId) -> Result<InterruptRow, Fault> {
     let answered_at: Option<i64> = row.get(6);
     Ok(InterruptRow {
@@ -244,14 +244,14 @@ pub(crate) fn interrupt(row: &Row, thread: ThreadId) -> Result<InterruptRow, Fau
     })
 }
 
-/// The answer of a question that has one.
+/// Decodes the answer of an interrupt that has one; null means that the deadline passed.
 pub(crate) fn answer_of(column: Option<Vec<u8>>) -> AnswerBody {
     column.map_or(AnswerBody::Expired, |bytes| {
         AnswerBody::Value(Value::from_bytes(bytes))
     })
 }
 
-/// The head in five columns: epoch, sequence, status, recoveries, answers.
+/// Reads the head from five columns: epoch, sequence number, status, recoveries, answers.
 pub(crate) fn head(row: &Row, first: usize) -> Result<Head, Fault> {
     let number: i64 = row.get(first + 2);
     Ok(Head {
@@ -278,7 +278,7 @@ pub(crate) fn stored_body(row: &Row, seq: usize, body: usize) -> StoredBody {
     }
 }
 
-/// A text that is kept as bytes.
+/// Reads a text that is stored as bytes.
 pub(crate) fn text(row: &Row, column: usize) -> Result<String, PostgresError> {
     String::from_utf8(row.get(column)).map_err(|_| PostgresError::NotText)
 }
@@ -292,7 +292,7 @@ pub(crate) fn count(row: &Row, column: usize) -> u64 {
     row.get::<_, i64>(column).unsigned_abs()
 }
 
-/// A count as PostgreSQL keeps numbers. None of ours comes near the end.
+/// Converts a count into PostgreSQL's integer type. Ours never come near the limit.
 pub(crate) fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -1,30 +1,29 @@
-//! Records: what tasks write down while they run, many in one statement where many come at once.
+//! Records of tasks: one statement writes many of them if many arrive at once.
 //!
-//! A thousand tasks of one superstep are a thousand records of one thread. A statement and a transaction for each
-//! would make the server begin, lock and flush a thousand times. So one statement of a thread and epoch is
-//! under way at a time; records that come meanwhile wait, and go out together as the next. A record that finds
-//! nobody before it goes out at once: there is no timer.
+//! A thousand tasks of one superstep write a thousand records of one thread. With a statement and a transaction for each, the
+//! server would begin, lock and flush a thousand times. So there is one statement in flight per thread and epoch; records
+//! that arrive meanwhile wait, and are sent together as the next one. A record that finds no statement in flight is sent at
+//! once: there is no timer.
 //!
 //! # Who writes
 //!
-//! A task of ours, not one of the askers: an asker may go away, or hold its future without polling it while it waits
-//! for something else, and everybody behind it would wait with it. The task begins with a record that finds nobody
-//! and ends when nothing waits. If it is ended before (its runtime stops), those who wait are told to ask again.
-//! A record whose asker went away is written all the same.
+//! A task of ours, not one of the callers: a caller may be dropped, or hold its future without polling it while it waits for
+//! something else, and every record behind it would wait too. The task starts with a record that finds no writer, and ends
+//! when no record waits. If it is stopped before (its runtime shuts down), the waiting callers get an error and retry. A
+//! record whose caller was dropped is written anyway.
 //!
-//! # What is told
+//! # What callers learn
 //!
-//! A batch is fenced as a whole, for all of it is of one epoch. If its connection breaks, nobody knows what became of it:
-//! each asker is told so, and asks again. No record spoils a batch for the others: names of steps are short, and a
-//! body that is large goes alone.
+//! A batch is fenced as a whole, because all its records have the same epoch. If its connection breaks, its outcome is
+//! unknown: each caller gets an error and retries. No record can spoil a batch for the others: names of steps are short, and
+//! a large body is sent alone.
 //!
 //! # Why no record slips in behind a claim
 //!
-//! A claim's owner was told all records there are. So the statement locks the thread's row for key share and
-//! compares the epoch under the lock; a claim and a deletion take the row for update, which is the one lock
-//! that this one conflicts with. (For share would do too, and would make records wait for the commit that is
-//! under way, and the other way round. Without a lock, a record whose statement began before the claim would
-//! pass.) The lock is a mark in the row, flushed with the records.
+//! A claim returns all existing records to the new owner. So the statement locks the thread's row for key share and compares
+//! the epoch under the lock; a claim and a deletion lock the row for update, the one lock mode that conflicts with key share.
+//! (`FOR SHARE` would work too, but then records and the commit in flight would wait for each other. Without a lock, a record
+//! whose statement started before the claim would get through.) The lock is a mark in the row, flushed with the records.
 
 use std::collections::{HashMap, VecDeque};
 use std::mem;
@@ -43,23 +42,23 @@ use crate::place::Places;
 use crate::pool::Params;
 use crate::read::{count, number};
 
-/// The records that are on their way into a database.
+/// Records waiting to be written to a database.
 pub(crate) struct Records {
     desk: Arc<Desk>,
-    /// Those who write. They end with the store, and nobody asks then.
+    /// The writing tasks. They are aborted with the store, when no caller is left.
     writers: Mutex<JoinSet<()>>,
 }
 
 struct Desk {
     places: Arc<Places>,
-    /// What waits. A lane is there exactly as long as its writer, so it may be empty.
+    /// Waiting records. A lane exists exactly as long as its writer, so it may be empty.
     lanes: Mutex<HashMap<Lane, VecDeque<Asked>>>,
 }
 
-/// Whose records can share a statement.
+/// Records that can share a statement.
 type Lane = (ThreadId, Epoch);
 
-/// A record, and the way back to the caller.
+/// A record, and the channel to its caller.
 struct Asked {
     task: Id,
     key: String,
@@ -76,7 +75,7 @@ impl Records {
         }
     }
 
-    /// Stores a record unless there is one, and gives what is stored.
+    /// Stores a record unless there is one, and returns the stored one.
     pub(crate) async fn record(&self, record: &RecordWrite) -> Result<Vec<u8>, Fault> {
         let (answer, answered) = oneshot::channel();
         let asked = Asked {
@@ -94,14 +93,14 @@ impl Records {
 
     fn start(&self, writer: Writer) {
         let mut writers = lock(&self.writers);
-        // Those that ended are kept until somebody looks.
+        // Finished tasks stay in the set until they are joined.
         while writers.try_join_next().is_some() {}
         writers.spawn(writer.write_all());
     }
 }
 
 impl Desk {
-    /// Gives a writer if there is none for the record yet.
+    /// Enqueues a record. Returns a writer to start if its lane has none yet.
     fn put(self: &Arc<Self>, lane: Lane, asked: Asked) -> Option<Writer> {
         let mut lanes = lock(&self.lanes);
         if let Some(waiting) = lanes.get_mut(&lane) {
@@ -117,11 +116,11 @@ impl Desk {
     }
 }
 
-/// The one who writes the records of a lane.
+/// Writes the records of one lane.
 struct Writer {
     desk: Arc<Desk>,
     lane: Lane,
-    /// Whether its lane is closed. From then on, a lane of that name is another writer's.
+    /// Whether its lane is closed. From then on, a lane with this key belongs to another writer.
     is_done: bool,
 }
 
@@ -133,7 +132,7 @@ impl Writer {
         }
     }
 
-    /// What goes out next. If that is nothing the lane is closed, under the same lock, so that no request waits in it forever.
+    /// Takes the next batch. If there is none it closes the lane, under the same lock, so no request can wait in it forever.
     fn next_batch(&mut self) -> Option<Vec<Asked>> {
         let mut lanes = lock(&self.desk.lanes);
         let batch = lanes.get_mut(&self.lane).map(batch_of).unwrap_or_default();
@@ -145,7 +144,7 @@ impl Writer {
         Some(batch)
     }
 
-    /// Stores those that are not there, and gives for each what is stored; nothing if its thread is somebody else's now.
+    /// Stores the records that do not exist, and returns the stored body of each; `None` if the thread has another owner now.
     async fn write(&self, batch: &mut [Asked]) -> Result<Vec<Option<Vec<u8>>>, Fault> {
         let (places, (thread, epoch)) = (&self.desk.places, &self.lane);
         let Some(place) = places.find(thread).await? else {
@@ -165,7 +164,7 @@ impl Writer {
             let own = |asked: &mut Asked| Some(mem::take(&mut asked.body));
             return Ok(batch.iter_mut().map(own).collect());
         }
-        // Some were there, perhaps only since this statement began: it does not see those, the next one does.
+        // Some records existed, perhaps only since this statement started: it does not see those, but the next one does.
         let params: Params<'_> = &[&place.id, &tasks, &keys];
         let rows = places.pool.read(&place.address(RECORDED), params).await?;
         Ok(rows.iter().map(|row| row.get(0)).collect())
@@ -184,14 +183,14 @@ impl Writer {
             }
         };
         for (asked, answer) in batch.into_iter().zip(answers) {
-            // The asker may have gone away.
+            // The caller may have been dropped.
             let _ = asked.answer.send(answer);
         }
     }
 }
 
 impl Drop for Writer {
-    /// Ended too early: those who wait learn of it by what is dropped here, and the next record gets another writer.
+    /// Stopped early: dropping the channels notifies the waiting callers, and the next record gets a new writer.
     fn drop(&mut self) {
         if !self.is_done {
             let waiting = lock(&self.desk.lanes).remove(&self.lane);
@@ -200,7 +199,7 @@ impl Drop for Writer {
     }
 }
 
-/// The first, and those behind it as far as they fit.
+/// Takes the first record, and as many after it as fit.
 fn batch_of(waiting: &mut VecDeque<Asked>) -> Vec<Asked> {
     let mut batch = Vec::new();
     let mut bytes = 0;
@@ -220,8 +219,8 @@ impl Asked {
     }
 }
 
-/// Sorted, so that of two batches with the same keys (one is asked again while the server still has the first) one waits
-/// for the other, and not both. The same key twice in a batch is a conflict like any other.
+/// Sorted, so of two batches with the same keys (one is a retry while the server still runs the first) one waits for the
+/// other instead of deadlocking. The same key twice in a batch is a conflict like any other.
 const RECORD: &str = "
     WITH head AS MATERIALIZED (
         SELECT id FROM @thread
@@ -240,7 +239,7 @@ const RECORDED: &str = "
     FROM unnest($2::uuid[], $3::bytea[]) WITH ORDINALITY AS r (task, key, n)
     ORDER BY r.n";
 
-/// How many records share a statement at most: a bound on how long the first one waits for the last.
+/// Maximum number of records per statement, which bounds how long the first one waits for the last.
 const BATCH_MAX: usize = 256;
-/// How many bytes they have together at most, unless one alone has more.
+/// Maximum size of a batch in bytes, unless a single record is larger.
 const BATCH_BYTES_MAX: usize = 1024 * 1024;

@@ -1,6 +1,6 @@
-//! The queue of requests on their way to the workers of a cluster: the table `inbox`.
+//! The queue of requests to the workers of a cluster: the table `inbox`.
 //!
-//! A row is written once, read by its id and swept when it is old; nothing of a thread depends on it.
+//! A row is written once, read by its id and deleted when it is old; no thread depends on it.
 
 use superstep_core::driver::RequestRow;
 use superstep_core::error::CheckpointError;
@@ -10,7 +10,7 @@ use crate::fault::Fault;
 use crate::id::Id;
 use crate::pool::Pool;
 
-/// Stores a request unless there is one under its id, and returns what is stored.
+/// Stores a request unless one exists under its id, and returns the stored one.
 pub(crate) async fn put(
     pool: &Pool,
     id: RunId,
@@ -31,7 +31,7 @@ pub(crate) async fn put(
     let rows = pool
         .read("SELECT body FROM inbox WHERE id = $1", &[&id])
         .await?;
-    // Swept in between: a caller that tries again finds no row, and inserts one.
+    // Swept in between: a retry finds no row, and inserts one.
     let gone = || {
         Fault::from(CheckpointError::NoThread {
             thread: thread.clone(),
@@ -40,7 +40,7 @@ pub(crate) async fn put(
     rows.first().map(|row| row.get(0)).ok_or_else(gone)
 }
 
-/// Returns a request and its reply.
+/// Returns a request and its reply, if there is one yet.
 pub(crate) async fn get(pool: &Pool, id: RunId) -> Result<Option<RequestRow>, Fault> {
     let sql = "SELECT tenant, name, body, reply FROM inbox WHERE id = $1";
     let rows = pool.read(sql, &[&Id(id.to_bytes())]).await?;
@@ -54,14 +54,14 @@ pub(crate) async fn get(pool: &Pool, id: RunId) -> Result<Option<RequestRow>, Fa
     }))
 }
 
-/// Stores a reply. The first one stays.
+/// Stores a reply. The first one wins.
 pub(crate) async fn reply(pool: &Pool, id: RunId, reply: &[u8]) -> Result<(), Fault> {
     let sql = "UPDATE inbox SET reply = $2 WHERE id = $1 AND reply IS NULL";
     pool.write(sql, &[&Id(id.to_bytes()), &reply]).await?;
     Ok(())
 }
 
-/// Deletes requests that were made before this time.
+/// Deletes requests made before this time, oldest first. Returns how many there were.
 pub(crate) async fn sweep(pool: &Pool, before: Timestamp, limit: u32) -> Result<u64, Fault> {
     let sql = "WITH old AS (SELECT id FROM inbox WHERE at < $1 ORDER BY at LIMIT $2),
          swept AS (DELETE FROM inbox WHERE id IN (SELECT id FROM old) RETURNING 1)
@@ -72,7 +72,7 @@ pub(crate) async fn sweep(pool: &Pool, before: Timestamp, limit: u32) -> Result<
         .map_or(0, |row| row.get::<_, i64>(0).unsigned_abs()))
 }
 
-/// The server's clock as it is now, not as it was when the transaction began.
+/// Returns the server's current time, not that of the start of the transaction.
 pub(crate) async fn now(pool: &Pool) -> Result<Timestamp, Fault> {
     let sql = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::int8";
     let rows = pool.read(sql, &[]).await?;

@@ -1,16 +1,15 @@
-//! The tables, and how a database comes to have them.
+//! The tables and their migrations.
 //!
-//! A thread is spread over tables by how often each part is written. `thread` is the small row that
-//! every commit compares and changes: half of each page is left free and nothing that changes with a
-//! superstep is indexed, so its new version stays on its page and no index is touched. `listing` is what
-//! lists show and `term` is its index by content; they are written at run boundaries. All of them are
-//! partitioned by a hash of the thread, so that no table, no index and no vacuum of one grows with the
-//! whole. How many partitions there are is decided when the schema is made, and kept. `thread` has a quarter
-//! as many: a planned statement locks all partitions of what it updates, and PostgreSQL has sixteen quick
-//! locks for each connection (measured with 16 partitions of `thread`: a commit costs the server a quarter more).
+//! A thread is spread over tables by how often each part is written. `thread` is the small row that every commit compares and
+//! updates: half of each page is left free and no column that changes with a superstep is indexed, so the new version stays
+//! on its page and no index is touched. `listing` is what lists show and `term` is its index by content; they are written at
+//! run boundaries. All of them are partitioned by a hash of the thread, so no single table, index or vacuum grows with the
+//! whole. The number of partitions is fixed when the schema is created. `thread` has a quarter as many: a planned statement
+//! locks all partitions of the table that it updates, and PostgreSQL has sixteen fast-path locks per connection (measured
+//! with 16 partitions of `thread`: a commit costs the server a quarter more).
 //!
-//! Texts that users give are kept as bytes: PostgreSQL's texts have no NUL and an order of their own.
-//! Migrations are never edited, only added.
+//! User-provided texts are stored as bytes, because PostgreSQL's text type has no NUL and sorts by collation. Migrations are
+//! never edited, only added.
 
 use superstep_core::error::CheckpointError;
 use tokio_postgres::{IsolationLevel, Transaction};
@@ -20,7 +19,7 @@ use crate::fault::{Fault, PostgresError};
 use crate::pool::Pool;
 use crate::store;
 
-/// Each takes the schema from its index to the next number, given the number of partitions.
+/// Each migration takes the schema from its index to the next number, given the number of partitions.
 const MIGRATIONS: &[fn(u32) -> String] = &[checkpoints, items, cache, inbox, checksums];
 
 const TABLES: &str = "
@@ -114,7 +113,7 @@ const TABLES: &str = "
         $$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = 'SS001'; END $$;
 ";
 
-/// What each partition is made with. A body of an entry stays in its row as long as it fits a page.
+/// Storage settings of each partition. The body of an entry stays in its row as long as it fits a page.
 const PARTITIONED: &[(&str, &str)] = &[
     (
         "thread",
@@ -163,7 +162,7 @@ fn items(_: u32) -> String {
 }
 
 fn cache(_: u32) -> String {
-    // A key may be longer than an index takes. Of two with one hash the later one stays: it is a cache.
+    // A key may be longer than an index allows. If two keys have the same hash the later one wins: it is a cache.
     "CREATE TABLE cache (
         hash bigint PRIMARY KEY,
         expires bigint,
@@ -187,9 +186,9 @@ fn inbox(_: u32) -> String {
         .to_owned()
 }
 
-/// Checksums of items and of cached results. A worker of the version before may go on writing without them: of an item
-/// that it changes the checksum is dropped, so that nobody takes the change for damage. What it caches is not found, which
-/// costs a node's run and nothing else.
+/// Checksums of items and of cached results. A worker of the previous version may still write without them. A trigger drops
+/// the checksum of an item that it changes, so the change does not look like damage. Results that it caches are not found,
+/// which only costs another run of the node.
 fn checksums(_: u32) -> String {
     "ALTER TABLE item ADD COLUMN checksum integer;
     ALTER TABLE cache ADD COLUMN checksum integer;
@@ -201,20 +200,18 @@ fn checksums(_: u32) -> String {
         .to_owned()
 }
 
-/// The schema whose items have checksums.
+/// Number of the first schema whose items have checksums.
 const CHECKSUMS: u32 = 5;
 
-/// Brings the database to the newest schema.
+/// Migrates the database to the newest schema. Returns its number of partitions.
 ///
-/// Each migration is one transaction that also writes its number, and the migrating process holds a lock that
-/// ends with the transaction: a process that dies in the middle leaves the schema before, and of several that
-/// start at once one migrates and the others find it done.
-/// Gives the number of partitions that the schema has.
+/// Each migration is one transaction that also writes its number, and it holds a lock until the transaction ends. A process
+/// that dies in the middle leaves the previous schema; if several start at once, one migrates and the others find it done.
 pub(crate) async fn migrate(pool: &Pool, options: &Options) -> Result<u32, Fault> {
     let mut alone = pool.alone().await?;
     let partitions = loop {
         let transaction = alone.begin(IsolationLevel::ReadCommitted).await?;
-        // What PostgreSQL remarks on `IF NOT EXISTS` is no news.
+        // PostgreSQL's notices about `IF NOT EXISTS` are noise.
         transaction
             .batch_execute(
                 "SET LOCAL client_min_messages = warning; SET LOCAL statement_timeout = 0",
@@ -232,7 +229,7 @@ pub(crate) async fn migrate(pool: &Pool, options: &Options) -> Result<u32, Fault
     Ok(partitions)
 }
 
-/// Makes one step, if there is one to make. Says whether there was none.
+/// Runs one migration, if there is one to run. Returns whether the schema is already the newest.
 async fn step(transaction: &Transaction<'_>, options: &Options) -> Result<bool, Fault> {
     if version(transaction, options).await? == Some(KNOWN) {
         return Ok(true);
@@ -263,7 +260,7 @@ async fn step(transaction: &Transaction<'_>, options: &Options) -> Result<bool, 
     Ok(false)
 }
 
-/// The schema's number; none if there is no schema, or nothing in it.
+/// Returns the schema's number; `None` if the schema does not exist or is empty.
 async fn version(transaction: &Transaction<'_>, options: &Options) -> Result<Option<u32>, Fault> {
     let schema = &options.schema;
     let tables = transaction
@@ -306,7 +303,7 @@ async fn partitions(transaction: &Transaction<'_>) -> Result<u32, Fault> {
     Ok(u32::try_from(row.get::<_, i64>(0)).unwrap_or(u32::MAX))
 }
 
-/// The empty schema, with its number.
+/// Creates the empty schema, with its number.
 async fn begin(transaction: &Transaction<'_>, options: &Options) -> Result<u32, Fault> {
     let sql = format!(
         "CREATE SCHEMA IF NOT EXISTS \"{}\";
@@ -336,7 +333,7 @@ async fn check_server(transaction: &Transaction<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Refuses a name that would need quoting, so that nobody has to think of it.
+/// Refuses a name that would need quoting, so no statement has to care.
 pub(crate) fn check_name(schema: &str) -> Result<(), PostgresError> {
     let is_letter = |b: u8| b.is_ascii_lowercase() || b == b'_';
     let mut bytes = schema.bytes();

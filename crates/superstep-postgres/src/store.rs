@@ -1,8 +1,7 @@
 //! The long-term store: facts kept across threads.
 //!
-//! A namespace is kept as its segments, each followed by a separator that no segment can hold. So
-//! everything below a prefix is one range of an index, whole segments only and byte for byte, and
-//! the order of the bytes is the order of the namespaces.
+//! A namespace is stored as its segments, each followed by a separator that no segment can contain. So everything below a
+//! prefix is one index range, in whole segments and byte by byte, and the order of the bytes is the order of the namespaces.
 
 use serde_json::Value as Json;
 use superstep_core::Timestamp;
@@ -108,7 +107,8 @@ async fn get(
     if !row.get::<_, bool>(7) {
         return item(row).map(Some);
     }
-    // A clock that went back must not shorten a life. It is read again, for it may have changed since it was found.
+    // A clock that went backwards must not shorten a lifetime. Returns the item again, because it may have changed since it
+    // was found.
     let sql = "UPDATE item SET expires = CASE WHEN refresh THEN greatest(expires, $3 + ttl_ms) ELSE expires END
          WHERE namespace = $1 AND key = $2 AND (expires IS NULL OR expires > $3)
          RETURNING namespace, key, value, created, updated, expires, checksum";
@@ -120,7 +120,7 @@ async fn get(
 
 async fn put(pool: &Pool, put: &PutItem, now: Timestamp) -> Result<(), Fault> {
     let row = Columns::of(put, now)?;
-    // What had expired was gone, so what takes its place is new.
+    // An expired item no longer exists, so its replacement counts as newly created.
     let sql = "INSERT INTO item AS i (namespace, key, value, created, updated, expires, ttl_ms, refresh, checksum)
          VALUES ($1, $2, $3, $4, $4, $5, $6, $7, $8)
          ON CONFLICT (namespace, key) DO UPDATE SET value = excluded.value,
@@ -131,9 +131,9 @@ async fn put(pool: &Pool, put: &PutItem, now: Timestamp) -> Result<(), Fault> {
     Ok(())
 }
 
-/// One statement: under READ COMMITTED a row that another statement changed meanwhile is compared again as it is
-/// now, so of several who saw the same one succeeds. Both sides of the comparison were written by the same
-/// encoder, from which equal values have equal bytes.
+/// A single statement: under READ COMMITTED PostgreSQL compares again with the current version of a row that another
+/// statement changed meanwhile, so of several writers that saw the same value one succeeds. Both sides of the comparison come
+/// from the same encoder, which encodes equal values to equal bytes.
 async fn put_if(
     pool: &Pool,
     seen: Option<&Json>,
@@ -165,7 +165,7 @@ async fn put_if(
     Ok(!stored.is_empty())
 }
 
-/// An item as it is bound to a statement.
+/// An item as parameters of a statement.
 struct Columns<'a> {
     namespace: Vec<u8>,
     key: &'a [u8],
@@ -189,7 +189,7 @@ impl<'a> Columns<'a> {
             value,
             now: now.0,
             expires: put.ttl.map(|ttl| now.plus_ms(ttl.ms).0),
-            // Added to a time by PostgreSQL, which must not overflow.
+            // PostgreSQL adds this to a time, which must not overflow.
             ttl_ms: put.ttl.map(|ttl| number(ttl.ms).min(TTL_MS_MAX)),
             refresh: put.ttl.is_some_and(|ttl| ttl.refresh_on_read),
         })
@@ -209,7 +209,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// Without filters the database counts; with filters items are compared here, from the newest on.
+/// Without filters the database selects the page; with filters items are compared here, from the newest on.
 async fn search(pool: &Pool, search: &Search, now: Timestamp) -> Result<Vec<Item>, Fault> {
     let Some((low, high)) = range(&search.prefix) else {
         return Ok(Vec::new());
@@ -275,7 +275,7 @@ async fn namespaces(
     walk(pool, sql, &[&low, &high, &now.0], |row| {
         let namespace = decode(row.get(0))?;
         let listed = query.cut(&namespace);
-        // In order, so those that are equal once they are cut follow one another.
+        // The rows are sorted, so namespaces that are equal once truncated are adjacent.
         if query.matches(&namespace) && last.as_ref() != Some(&listed) {
             if passed_over < query.page.offset {
                 passed_over += 1;
@@ -290,12 +290,12 @@ async fn namespaces(
     Ok(found)
 }
 
-/// An item in seven columns: namespace, key, value, created, updated, expires, checksum. Nothing of it is decoded before
-/// its checksum is found right.
+/// Reads an item from seven columns: namespace, key, value, created, updated, expires, checksum. Decodes nothing before the
+/// checksum is verified.
 fn item(row: &Row) -> Result<Item, Fault> {
     let [namespace, key, value]: [&[u8]; 3] = [row.get(0), row.get(1), row.get(2)];
     let stored: Option<i32> = row.get(6);
-    // None is of a program that knew no checksums, and changed the item after they were filled in.
+    // The checksum is missing if a version without checksums changed the item after the migration.
     if stored.is_some_and(|stored| stored != checksum(namespace, key, value)) {
         let namespace = String::from_utf8_lossy(namespace);
         let segments = namespace.split_terminator(char::from(SEPARATOR));
@@ -319,8 +319,8 @@ fn checksum(namespace: &[u8], key: &[u8], value: &[u8]) -> i32 {
     item_checksum(namespace, key, value).cast_signed()
 }
 
-/// Gives the items of an older schema their checksums, some at a time. What is there is taken for right: nobody can tell any
-/// more.
+/// Computes checksums for the items of an older schema, in batches. Assumes that they are intact, since nothing can tell
+/// otherwise.
 pub(crate) async fn fill_checksums(transaction: &Transaction<'_>) -> Result<(), Fault> {
     let select =
         "SELECT row, namespace, key, value FROM item WHERE row > $1 ORDER BY row LIMIT 500";
@@ -358,8 +358,8 @@ fn decode(bytes: &[u8]) -> Result<Namespace, Fault> {
     Ok(namespace?)
 }
 
-/// The bytes of all namespaces below a prefix: from the first on, and before the second.
-/// None if no namespace can have such a prefix.
+/// Returns the range of all namespaces below a prefix: from the first, inclusive, to the second, exclusive. `None` if no
+/// namespace can have such a prefix.
 fn range<'a>(prefix: impl IntoIterator<Item = &'a String>) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
     let mut segments = Vec::new();
     for segment in prefix {
@@ -377,6 +377,6 @@ fn range<'a>(prefix: impl IntoIterator<Item = &'a String>) -> Option<(Vec<u8>, O
     Some((low, high))
 }
 
-/// A control character, which no segment has, and less than any that it may have.
+/// A control character that no segment contains, and that sorts before every character that a segment may contain.
 const SEPARATOR: u8 = 0x1f;
 const TTL_MS_MAX: i64 = i64::MAX / 4;

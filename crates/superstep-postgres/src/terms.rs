@@ -1,9 +1,8 @@
-//! What a thread is found by: hashes of its status, its graph, and every scalar at the top of its metadata
-//! and its state, each together with the tenant.
+//! Search terms of threads: hashes of status, graph, and every top-level scalar of metadata and state, each combined with the
+//! tenant.
 //!
-//! Terms only narrow a search; each line is compared with the query itself, so two texts of one hash
-//! never give a wrong row. The terms of the metadata are kept apart from the others, because a commit
-//! may leave the metadata as it is without saying what it is.
+//! Terms only narrow a search; each row is compared with the query itself, so a hash collision never returns a wrong row.
+//! Terms of the metadata are stored separately, because a commit may keep the metadata without carrying it.
 
 use serde_json::{Map, Value as Json};
 use superstep_core::checkpoint::{Filter, FilterValue, Listing, Status, ThreadQuery};
@@ -14,13 +13,13 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::fault::Fault;
 use crate::read::text;
 
-/// A line of the list of threads on its way into the store.
+/// A row of the list of threads, to be written.
 pub(crate) struct Line {
     pub(crate) graph: Vec<u8>,
     pub(crate) metadata: Option<Vec<u8>>,
     pub(crate) state: Option<Vec<u8>>,
     pub(crate) metadata_terms: Vec<i64>,
-    /// And the graph's.
+    /// Terms of the state and of the graph.
     pub(crate) state_terms: Vec<i64>,
 }
 
@@ -49,7 +48,7 @@ impl Line {
     }
 }
 
-/// Whose line it is, and where it stands among the others.
+/// The thread that a row belongs to, with its status and timestamps.
 pub(crate) struct Owner<'a> {
     pub(crate) number: i64,
     pub(crate) thread: &'a ThreadId,
@@ -59,7 +58,7 @@ pub(crate) struct Owner<'a> {
 }
 
 impl Line {
-    /// A line in three columns: graph, metadata, state. Its terms are made for this tenant.
+    /// Reads a row from three columns: graph, metadata, state. Computes its terms for this tenant.
     pub(crate) fn stored(tenant: &str, row: &Row) -> Result<Self, Fault> {
         let metadata: Option<&[u8]> = row.get(1);
         let state: Option<Vec<u8>> = row.get(2);
@@ -71,7 +70,7 @@ impl Line {
         Ok(Self::of(tenant, &listing))
     }
 
-    /// Writes the line of a thread that has none, and what it is found by.
+    /// Writes the row of a thread that has none, and its terms.
     pub(crate) async fn insert(
         self,
         transaction: &Transaction<'_>,
@@ -109,7 +108,7 @@ impl Line {
     }
 }
 
-/// Terms of the scalars of an object, and one that says so if there would be more.
+/// Returns the terms of an object's scalars, plus a marker if there are too many.
 fn of_fields<'a>(
     tenant: &str,
     kind: Kind,
@@ -129,7 +128,7 @@ fn of_fields<'a>(
     terms
 }
 
-/// What a term speaks of. The numbers are stored, inside hashes.
+/// What a term is about. The numbers are part of stored hashes.
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
 enum Kind {
@@ -137,11 +136,11 @@ enum Kind {
     Graph = 1,
     Metadata = 2,
     State = 3,
-    /// The thread has more scalars than terms, and may be found by what is not among them.
+    /// The thread has more scalars than terms, so a search must also consider it for terms it lacks.
     Overfull = 4,
 }
 
-/// The terms of the statuses, each at its number.
+/// Returns the terms of all statuses, each at its number.
 pub(crate) fn of_every_status(tenant: &str) -> Vec<i64> {
     let numbers = 0..=Status::Deleted as u8;
     numbers
@@ -172,13 +171,13 @@ fn hash(tenant: &str, kind: Kind, field: &str, value: &[u8]) -> i64 {
     hasher.digest().cast_signed()
 }
 
-/// The terms that every thread a query looks for has, unless it is overfull.
+/// Returns the terms that every matching thread has, unless it is overfull.
 pub(crate) fn of_query(query: &ThreadQuery) -> Vec<i64> {
     let tenant = &query.tenant;
     let status = query
         .status
         .map(|status| hash(tenant, Kind::Status, "", &[status as u8]));
-    // A thread without a line of its own has no graph, and no term for that.
+    // A thread whose row was created without a listing has no graph, and no term for it.
     let graph = query.graph.as_ref().filter(|graph| !graph.is_empty());
     let graph = graph.map(|graph| of_graph(tenant, graph));
     let by = |kind| move |filter: &Filter| of_value(tenant, kind, &filter.field, &filter.equals);
@@ -192,5 +191,5 @@ pub(crate) fn of_query(query: &ThreadQuery) -> Vec<i64> {
         .collect()
 }
 
-/// How many terms metadata or state give, besides the one that says there would be more.
+/// Maximum number of terms of metadata and of state each, not counting the overfull marker.
 const TERMS_MAX: usize = 32;

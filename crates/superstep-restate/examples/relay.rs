@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use superstep::prelude::*;
-use superstep::run::Sight;
+use superstep::run::StreamEventBody;
 use superstep::{Event, Seq};
 use superstep_postgres::Postgres;
 use superstep_restate::{Restate, Worker};
@@ -131,8 +131,8 @@ async fn run(runtime: &Runtime, thread: &str) -> Result<(), Box<dyn Error>> {
 async fn show(thread: &Thread<Relay>) -> Result<(), Box<dyn Error>> {
     let mut events = thread.events(Seq(0));
     loop {
-        if let Event::Seen(seen) = events.next().await?
-            && let Sight::Update { updates, .. } = &seen.what
+        if let Event::Logged(seen) = events.next().await?
+            && let StreamEventBody::Update { updates, .. } = &seen.what
         {
             for update in updates {
                 println!("{:>4}  {update:?}", seen.seq.0);

@@ -1,4 +1,4 @@
-//! The engine: gives orders to the cluster.
+//! The engine: sends requests to the cluster.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,58 +12,58 @@ use crate::handlers::{Reply, now};
 use crate::ingress::Ingress;
 use crate::refusal::{Refusal, chain};
 
-/// A Restate cluster whose workers run the graphs. Cheap to clone.
+/// Client of a Restate cluster whose workers run the graphs. Cheap to clone.
 #[derive(Clone)]
 pub struct Restate {
     pub(crate) ingress: Ingress,
     pub(crate) queue: Arc<dyn RequestQueue>,
 }
 
-/// Why the cluster could not be asked.
+/// Error of a call to the cluster.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestateError {
-    /// No address was given.
+    /// No ingress address was given.
     #[error("give the address of at least one ingress, such as http://127.0.0.1:8080")]
     NoAddress,
-    /// Not an address of an ingress.
+    /// The address is not a valid ingress address.
     #[error(
         "`{address}` is not an address of an ingress; they look like http://127.0.0.1:8080 (TLS is for a proxy next to the program: `https://` is not spoken)"
     )]
     BadAddress {
-        /// What was given.
+        /// The rejected address.
         address: String,
     },
-    /// A node did not answer, or could not say.
+    /// A node did not answer, or answered with a transient error, until the retry deadline.
     #[error(
         "the node at {node} could not carry out the call; is it up, and is a worker registered?"
     )]
     Silent {
-        /// The node.
+        /// Address of the node that was tried last.
         node: String,
-        /// Why.
+        /// Error of the connection, or the status and body of the response.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The call was looked at and refused.
+    /// A worker or the cluster rejected the call; a retry would fail too.
     #[error("the cluster refuses the call: {message}")]
     Refused {
-        /// Why.
+        /// Text of the rejection.
         message: String,
     },
-    /// An answer that is not one of a worker's.
+    /// The response is not one of a worker.
     #[error(
         "the cluster answered something that is not an answer of a worker; do all workers have this version?"
     )]
     Unreadable {
-        /// Why.
+        /// Decoding error.
         #[source]
         source: serde_json::Error,
     },
 }
 
 impl RestateError {
-    /// The codes of this error.
+    /// Codes of all variants.
     pub const CODES: &'static [&'static str] = &[
         "restate-no-address",
         "restate-bad-address",
@@ -72,7 +72,7 @@ impl RestateError {
         "restate-unreadable",
     ];
 
-    /// The stable code of this error: the name of its page in the error index.
+    /// Returns the stable code of this error: the name of its page in the error index.
     pub fn code(&self) -> &'static str {
         match self {
             RestateError::NoAddress => "restate-no-address",
@@ -106,15 +106,15 @@ impl Restate {
         })
     }
 
-    /// Sets how long a cluster that does not answer is asked again. Default: two minutes.
+    /// Sets how long to retry while the cluster does not answer. Default: two minutes.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.ingress.patience = patience;
         self
     }
 
-    /// Sends a request that is executed after a delay, and does not wait for it. It is accepted when this returns: it
-    /// outlives every process but the store and the cluster.
+    /// Sends a request that is executed after a delay, without waiting for the execution. Once this returns, the request is
+    /// accepted: it survives a crash of any process, as long as the store and the cluster keep their data.
     pub async fn send_after(
         &self,
         thread: &ThreadId,
@@ -142,7 +142,7 @@ impl Restate {
     ) -> Result<(), DriveError> {
         let bytes = request.to_bytes(thread);
         let kept = self.queue.put(id, thread, &bytes, now()).await?;
-        // What is carried out is what was kept first.
+        // The cluster executes what was stored first under this id.
         let is_same = kept == bytes
             || QueuedRequest::from_bytes(&kept, thread).is_ok_and(|kept| kept.is_same_as(request));
         match is_same {

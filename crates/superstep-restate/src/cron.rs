@@ -1,8 +1,8 @@
-//! Orders that are given again and again, by the clock.
+//! Requests that repeat on a schedule.
 //!
-//! A cron is an object that calls itself with a delay. Its request is stored in the queue, under its own id and for
-//! ever; every tick puts a copy of it under an id that follows from the tick, so a tick that is tried again orders nothing
-//! twice. A cron that is stopped has a reply, and its next tick is its last.
+//! A cron is a virtual object that calls itself with a delay. Its request is stored in the queue under the cron's id and
+//! never swept; every tick stores a copy under an id derived from the tick, so a retried tick makes no second request. A
+//! stopped cron has a reply in the queue, and its next tick is its last.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,37 +16,37 @@ use superstep::{DriveError, RunId, ThreadId, Timestamp};
 use crate::client::Restate;
 use crate::handlers::{Desk, ThreadClient, derived, now};
 
-/// When a request is made, and to which thread.
+/// Schedule of a repeated request, and its thread.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Cron {
-    /// Five fields as crontab has them, or six with seconds first; in UTC.
+    /// Cron expression in UTC: five fields as in crontab, or six with seconds first.
     pub pattern: String,
-    /// The thread.
+    /// Thread that each request is sent to.
     pub thread: ThreadId,
 }
 
-/// Why a cron could not be set up.
+/// Error from setting up a cron.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CronError {
-    /// Not a pattern, or one that never comes.
+    /// Not a valid cron expression, or one that never fires.
     #[error("`{pattern}` is an invalid cron expression, or one that never fires: {why}")]
     BadPattern {
-        /// What was given.
+        /// The rejected expression.
         pattern: String,
-        /// What is wrong with it.
+        /// Why the parser rejected it, or why it never fires.
         why: String,
     },
-    /// It could not be given to the cluster.
+    /// The cron could not be stored or sent to the cluster.
     #[error(transparent)]
     Drive(#[from] DriveError),
 }
 
 impl CronError {
-    /// The codes that are this error's own.
+    /// Codes that only this error has.
     pub const CODES: &'static [&'static str] = &["cron-bad-pattern"];
 
-    /// The stable code of this error: the name of its page in the error index.
+    /// Returns the stable code of this error: the name of its page in the error index.
     pub fn code(&self) -> &'static str {
         match self {
             CronError::BadPattern { .. } => "cron-bad-pattern",
@@ -56,7 +56,7 @@ impl CronError {
 }
 
 impl Cron {
-    /// When it comes next after a time.
+    /// Returns the first time after `after` when the cron fires.
     pub fn next_after(&self, after: Timestamp) -> Result<Timestamp, CronError> {
         let bad = |why: String| CronError::BadPattern {
             pattern: self.pattern.clone(),
@@ -76,7 +76,7 @@ impl Cron {
     }
 }
 
-/// One tick of a cron.
+/// One tick of a cron, as journaled by Restate.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Tick {
     cron: Cron,
@@ -84,7 +84,7 @@ pub(crate) struct Tick {
 }
 
 impl Restate {
-    /// Makes a request again and again. Repeating the call under the same id changes nothing.
+    /// Starts a cron, which makes the request on every tick. Idempotent under the same id.
     pub async fn start_cron(
         &self,
         id: RunId,
@@ -116,13 +116,13 @@ impl Restate {
         Ok(())
     }
 
-    /// Stops a cron. What it has ordered goes on.
+    /// Stops a cron. Requests that it already made are still executed.
     pub async fn stop_cron(&self, id: RunId) -> Result<(), DriveError> {
         Ok(self.queue.reply(id, b"stopped").await?)
     }
 }
 
-/// A cron, as Restate has it.
+/// The virtual object of a cron.
 pub(crate) struct CronObject(pub(crate) Arc<Desk>);
 
 #[object(name = "SuperstepCron", client_visibility = "pub(crate)")]
@@ -160,7 +160,7 @@ impl CronObject {
 }
 
 impl Desk {
-    /// Stores this tick's request, and returns its id with the time of the next; none if the cron was stopped.
+    /// Stores this tick's request, and returns its id with the time of the next tick; `None` if the cron was stopped.
     async fn queue_request(
         &self,
         cron: RunId,
@@ -176,7 +176,7 @@ impl Desk {
         self.queue
             .put(id, &tick.cron.thread, &kept.request, now())
             .await?;
-        // Ticks that nobody was there for are not made up for.
+        // Ticks that were missed while no worker was available are skipped.
         let after = Timestamp(tick.at.0.max(now().0));
         let next = tick
             .cron

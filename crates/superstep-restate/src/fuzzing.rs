@@ -1,15 +1,15 @@
-//! Readers of foreign bytes, for `testing/fuzz`. Not part of the public interface.
+//! Parsers of untrusted bytes, for `testing/fuzz`. Not part of the public API.
 
-use superstep::Notice;
+use superstep::LiveMessage;
 
 use crate::live::packet;
 
-/// Reads a live message from the bytes that Redis carried; none for what this version does not know.
-pub fn decode_packet(bytes: &[u8]) -> Option<Notice> {
+/// Decodes a live message from Redis; `None` if this version does not know it.
+pub fn decode_packet(bytes: &[u8]) -> Option<LiveMessage> {
     packet::decode(bytes)
 }
 
-/// Writes a live message as Redis carries it.
-pub fn encode_packet(notice: &Notice) -> Vec<u8> {
+/// Encodes a live message for Redis.
+pub fn encode_packet(notice: &LiveMessage) -> Vec<u8> {
     packet::encode(notice)
 }

@@ -1,10 +1,10 @@
-//! What Restate calls: threads as virtual objects, and tasks that one worker runs for another.
+//! The handlers that Restate calls: threads as virtual objects, and tasks that one worker runs for another.
 //!
 //! # Why this is safe to replay
 //!
-//! A handler's branches follow from what is journaled and from nothing else. Whatever a segment did before its worker
-//! died is in the store, and the segment that is run again finds it there (`superstep::segment`). Calls to tasks carry the
-//! epoch of the run: when somebody else has taken the thread up, what they record is refused.
+//! A handler branches only on journaled values. Whatever a segment did before its worker died is in the store, and the
+//! repeated segment finds it there (`superstep::segment`). Calls to tasks carry the epoch of the run: once another process
+//! has claimed the thread, records under the old epoch are refused.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -28,24 +28,24 @@ use crate::refusal::{Refusal, chain};
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// What every handler of a worker works with.
+/// State shared by all handlers of a worker.
 pub(crate) struct Desk {
     pub(crate) runtime: Runtime,
     pub(crate) queue: Arc<dyn RequestQueue>,
     pub(crate) limits: SegmentLimits,
     pub(crate) counts: Counts,
     pub(crate) draining: AtomicBool,
-    /// Whether the clock of this machine was found wrong.
+    /// Whether this machine's clock was found to be wrong.
     pub(crate) skewed: AtomicBool,
-    /// Requests that were read, because every segment and every task reads them again. By thread and id: a request
-    /// that was read for one thread is not there for another one, even for a caller that names its id.
+    /// Cache of requests, because every segment and every task reads its request again. Keyed by thread and id: a request
+    /// that was cached for one thread is not found for another one, even if a caller names its id.
     requests: Mutex<HashMap<(ThreadId, RunId), Arc<QueuedRequest>>>,
-    /// What is broken on purpose.
+    /// Fault injected by a test.
     #[cfg(test)]
     mutant: Option<tests::Mutant>,
 }
 
-/// What a worker has done, for those who watch it.
+/// Counters of a worker, for its metrics.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) segments: AtomicU64,
@@ -55,27 +55,27 @@ pub(crate) struct Counts {
     pub(crate) stopped: AtomicU64,
     pub(crate) refused: AtomicU64,
     pub(crate) under_way: AtomicU64,
-    /// How far the clock of this machine is ahead of the database's.
+    /// How far this machine's clock is ahead of the database's, in milliseconds.
     pub(crate) skew_ms: AtomicI64,
 }
 
-/// The end of a request, as far as the journal needs to know.
+/// Result of a request, as far as the journal needs it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Reply {
-    /// It was carried out.
+    /// The request was executed.
     Done(RunReport),
-    /// It was refused; the reason is in the queue.
+    /// The request was refused; the reason is in the queue.
     Refused,
 }
 
-/// What a segment comes to, as it is journaled.
+/// Result of a segment, as journaled.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Told {
     Boundary(SegmentEnd),
     Refused,
 }
 
-/// A task that is to be run for another worker.
+/// A task to be run for another worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct TaskRef {
     thread: String,
@@ -84,40 +84,40 @@ pub(crate) struct TaskRef {
     task: TaskId,
 }
 
-/// A question whose time passes.
+/// An interrupt whose deadline approaches.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct DueRef {
-    /// The request after which it was open.
+    /// Request after which the interrupt was open.
     order: RunId,
     question: InterruptId,
-    /// How often it was put back because its time had not come.
+    /// How often the timer was set again because the deadline had not passed yet.
     #[serde(default)]
     put_back: u32,
 }
 
-/// What is to be done about a question whose timer has come.
+/// What to do when the timer of an interrupt fires.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum Due {
-    /// It is answered, waits without end, or is not asked any more.
+    /// The interrupt is answered, closed, or has no deadline.
     Nothing,
-    /// This request answers it.
+    /// Execute this request, which answers the interrupt.
     Answer(RunId),
-    /// Its time comes in so many milliseconds.
+    /// The deadline is this many milliseconds away.
     Early(u64),
 }
 
-/// Why a worker does not run anything: times that it stored would be wrong.
+/// The worker's clock is wrong, so it runs nothing: times that it stored would be wrong too.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the clock of this worker is {} s off the clock of its database; set the clock (is NTP running?)",
     by_ms / 1_000
 )]
 pub(crate) struct ClockSkew {
-    /// How far ahead it is, or behind if it is negative.
+    /// How many milliseconds the clock is ahead; negative if it is behind.
     pub(crate) by_ms: i64,
 }
 
-/// A thread.
+/// The virtual object of a thread.
 pub(crate) struct Thread(pub(crate) Arc<Desk>);
 
 #[object(
@@ -145,7 +145,7 @@ impl Thread {
         Json(id): Json<RunId>,
     ) -> HandlerResult<Json<Reply>> {
         let (desk, thread) = (&self.0, thread_of(ctx.key())?);
-        // Journaled first: by it, a change that is tried again knows that it was made.
+        // Journaled first, so a retried change can tell that it was already made.
         let Json(epoch) = ctx
             .run(|| async { Ok(Json(desk.runtime.local().epoch_of(&thread).await?)) })
             .name("look")
@@ -237,7 +237,7 @@ impl Thread {
         }
     }
 
-    /// Sleeps in slices that grow, and looks after each whether the run is to be cancelled: a sleep cannot be woken.
+    /// Sleeps in growing slices, and checks after each whether the run should be cancelled: a sleep cannot be interrupted.
     async fn sleep(
         &self,
         ctx: &ObjectContext<'_>,
@@ -290,7 +290,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Has the deadline of a question looked at after a while. The same one put back equally often is one call.
+    /// Schedules a check of an interrupt's deadline. The idempotency key makes a repeated call a single one.
     fn wake_at_deadline(&self, ctx: &ObjectContext<'_>, due: DueRef, wait_ms: u64) {
         let key = match due.put_back {
             0 => format!("due-{}-{}", due.order, due.question),
@@ -303,7 +303,7 @@ impl Thread {
     }
 }
 
-/// Tasks that one worker runs for another.
+/// The service that runs tasks for other workers.
 pub(crate) struct Node(pub(crate) Arc<Desk>);
 
 #[service(
@@ -394,7 +394,7 @@ impl Desk {
         })
     }
 
-    /// A worker that is told to stop begins nothing, and neither does one whose clock is wrong: Restate asks another one.
+    /// Refuses work if the worker is draining or its clock is wrong: Restate then retries on another worker.
     fn refuse_unfit(&self) -> HandlerResult<()> {
         if self.draining.load(Ordering::SeqCst) {
             return Err(DriveError::Draining.into());
@@ -410,10 +410,10 @@ impl Desk {
 
     /// Returns the time that decides about deadlines.
     ///
-    /// It is the database's: the clock of a worker's machine may be wrong, every worker has another one, and a deadline is
-    /// stored next to this clock and outlives them all. Restate's timers only wake somebody up: they run on the clocks of its
-    /// nodes, and anybody who reaches the ingress can make the same call without a timer. A store without a clock leaves
-    /// this process's.
+    /// It is the database's: a worker's clock may be wrong and differs from machine to machine, while a deadline is stored
+    /// next to this clock and outlives them all. Restate's timers only trigger the check: they run on the clocks of its
+    /// nodes, and any client that reaches the ingress can make the same call without a timer. If the store has no clock, this
+    /// process's clock decides.
     async fn authority_now(&self) -> Result<Timestamp, DriveError> {
         #[cfg(test)]
         if self.mutant == Some(tests::Mutant::TrustsItsOwnClock) {
@@ -422,14 +422,14 @@ impl Desk {
         Ok(self.queue.now().await?.unwrap_or(self.runtime.now()))
     }
 
-    /// Compares the clock of this machine with the database's, and remembers the result.
+    /// Compares this machine's clock with the database's, and remembers the result.
     pub(crate) async fn check_clock(&self) -> Result<(), CheckClockError> {
         let (before, theirs, after) = (
             self.runtime.now().0,
             self.authority_now().await?.0,
             self.runtime.now().0,
         );
-        // Theirs was read at some moment in between; a slow answer is not a wrong clock.
+        // The database read its clock at some moment in between; a slow answer is not a wrong clock.
         let by_ms = match theirs {
             theirs if theirs < before => before - theirs,
             theirs if theirs > after => after - theirs,
@@ -446,7 +446,7 @@ impl Desk {
         }
     }
 
-    /// What was done, or none if it was refused and the refusal is kept.
+    /// Returns the result, or `None` if the request was refused, after storing the refusal.
     async fn refusal<T>(
         &self,
         id: RunId,
@@ -465,7 +465,7 @@ impl Desk {
         }
     }
 
-    /// Returns a request that was made to this thread. The only way to a request, cached or not.
+    /// Returns a request made to this thread. The only way to get a request, cached or not.
     async fn request(&self, thread: &ThreadId, id: RunId) -> HandlerResult<Arc<QueuedRequest>> {
         if let Some(request) = self.cached_request(thread, id) {
             return Ok(request);
@@ -499,7 +499,8 @@ impl Desk {
         requests.get(&(thread.clone(), id)).cloned()
     }
 
-    /// Queues the request by which a question answers itself, unless a person was quicker or its time has not come.
+    /// Queues the request that answers an interrupt at its deadline, unless it is already answered or the deadline has not
+    /// passed.
     async fn answer_at_deadline(&self, thread: &ThreadId, due: &DueRef) -> HandlerResult<Due> {
         let query = InterruptQuery {
             tenant: thread.tenant().to_owned(),
@@ -535,7 +536,7 @@ impl Desk {
             interrupt: due.question,
             body,
             by: "deadline".to_owned(),
-            // Asked again, this is another time. The queue keeps the first request under this id, and so the first time.
+            // A retry computes another time. The queue keeps the first request under this id, and so the first time.
             at: now,
         };
         let of = self.request(thread, due.order).await?;
@@ -552,7 +553,7 @@ impl Desk {
     }
 }
 
-/// Why a clock is not trusted.
+/// Why a worker's clock is not trusted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CheckClockError {
     #[error(transparent)]
@@ -576,7 +577,7 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// An id that follows from these and from nothing else.
+/// Returns an id that depends only on these parts.
 pub(crate) fn derived(parts: &[&[u8]]) -> RunId {
     let mut hasher = xxhash_rust::xxh3::Xxh3::new();
     for part in parts {
@@ -599,17 +600,16 @@ pub(crate) fn now() -> Timestamp {
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// How long it is until then.
+/// Returns the milliseconds from `now` until then; 0 if it has passed.
 pub(crate) fn wait_ms(now: Timestamp, until: Timestamp) -> u64 {
     u64::try_from(until.0.saturating_sub(now.0)).unwrap_or(0)
 }
 
-/// How many requests a worker remembers.
+/// Maximum number of cached requests.
 const ORDERS_MAX: usize = 4_096;
-/// How far the clock of a worker may be off. Clocks that NTP keeps are within a few milliseconds; this leaves room for one that
-/// is being slewed.
+/// Maximum clock skew. Clocks that NTP keeps are within a few milliseconds; this leaves room for one that is being slewed.
 const SKEW_MAX_MS: i64 = 10_000;
-/// How many open questions of a thread are looked through.
+/// Maximum number of open interrupts of a thread that are searched.
 const QUESTIONS_MAX: u32 = 10_000;
 const FIRST_SLICE: Duration = Duration::from_secs(2);
 const LONGEST_SLICE: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! The way into Restate: HTTP calls to whichever of its nodes answers.
+//! HTTP calls to Restate's ingress, on whichever node answers.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::refusal::chain;
 pub(crate) struct Ingress {
     nodes: Vec<String>,
     http: Client<HttpConnector, Full<Bytes>>,
-    /// How long a cluster that does not answer is asked again.
+    /// How long to retry while the cluster does not answer.
     pub(crate) patience: Duration,
 }
 
@@ -53,8 +53,8 @@ impl Ingress {
         })
     }
 
-    /// Calls a path under a key, on one node after the other until one answers. The key makes it one call, however
-    /// often it is made. A call that is under way is waited for without end.
+    /// Calls a path under an idempotency key, on one node after the other until one answers. The key makes repeated calls a
+    /// single one. There is no timeout for a call in progress.
     pub(crate) async fn call(
         &self,
         path: &str,
@@ -64,7 +64,7 @@ impl Ingress {
         let mut silent_since = None;
         let mut wait = FIRST_WAIT;
         let body = Bytes::from(body);
-        // Those who call at once do not all begin with the same node.
+        // Spreads concurrent calls over the nodes.
         let first = key.bytes().map(usize::from).sum::<usize>();
         for turn in first.. {
             let node = &self.nodes[turn % self.nodes.len()];
@@ -74,7 +74,7 @@ impl Ingress {
                 Err(error @ RestateError::Refused { .. }) => return Err(error),
                 Err(error) => error,
             };
-            // A call that was waited for for long was understood: the time that counts begins again.
+            // A call that took long was accepted by a node: the retry deadline starts over.
             if asked.elapsed() > LONGEST_WAIT {
                 silent_since = None;
             }
@@ -123,7 +123,8 @@ impl Ingress {
             return Ok(body);
         }
         let message = String::from_utf8_lossy(&body).into_owned();
-        // Refused by a worker, permanently. Anything else may pass: no leader, no deployment yet, a node that starts.
+        // Rejected by a worker, permanently. Anything else may be transient: no leader, no deployment yet, a node that
+        // starts.
         let is_final = matches!(
             status,
             StatusCode::BAD_REQUEST | StatusCode::GONE | StatusCode::PAYLOAD_TOO_LARGE

@@ -1,16 +1,16 @@
-//! Runs the graphs of Superstep on a cluster, with [Restate] as its engine.
+//! Runs Superstep graphs on a cluster, with [Restate] as the engine.
 //!
-//! Distribution, one writer for each thread, timers, retries and failover are Restate's; this crate writes none of them.
-//! A thread is a virtual object of Restate's, a request to it is an invocation, and what an invocation does is journaled in
-//! segments of many supersteps. A pause ends the invocation: nothing waits in memory, and the thread continues with
-//! whatever version of the program is deployed when the answer comes. The store, which several processes share, is the only
-//! truth; Restate's journal holds ids and numbers, and nothing of the user's.
+//! Restate provides distribution, a single writer per thread, timers, retries and failover; this crate implements none of
+//! them. A thread is a Restate virtual object, a request to it is an invocation, and Restate journals an invocation in
+//! segments of many supersteps. A pause ends the invocation: nothing waits in memory, and the thread resumes on whatever
+//! version of the program is deployed when the answer arrives. The store, which all processes share, is the only source of
+//! truth; Restate's journal contains ids and numbers, but no user data.
 //!
 //! - [`Worker`] is the process that Restate calls: a [`Runtime`](superstep::Runtime) with graphs, and an address.
-//! - [`Restate`] is the [`Engine`](superstep::Engine) that a program gives its orders to. With it, the
-//!   [`Thread`](superstep::Thread)s of a runtime are run by the workers, and everything else about them stays as it is.
-//! - [`Redis`] is the [`Wire`](superstep::Wire) that carries what nodes show while they run from the workers to those who
-//!   watch. It is optional: without it, watchers see the log, a little later.
+//! - [`Restate`] is the [`Engine`](superstep::Engine) that a program sends its requests to. With it, workers run the
+//!   [`Thread`](superstep::Thread)s of a runtime; the rest of the API stays the same.
+//! - [`Redis`] is the [`LiveBus`](superstep::LiveBus) that carries live events of nodes from the workers to the processes that
+//!   stream a thread. It is optional: without it, they follow the log, with a small delay.
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -23,14 +23,14 @@
 //!
 //! // In the workers:
 //! let wire = Redis::connect("redis://127.0.0.1:6379").await?;
-//! let runtime = Runtime::builder(postgres.clone()).wire(wire.clone()).build();
+//! let runtime = Runtime::builder(postgres.clone()).live_bus(wire.clone()).build();
 //! runtime.register(&graph);
 //! let listener = Worker::listen("127.0.0.1:9080".parse()?)?;
 //! Worker::new(runtime, postgres.clone()).serve(listener, std::future::pending()).await?;
 //!
 //! // In the program that uses them:
 //! let engine = Restate::new(["http://127.0.0.1:8080"], postgres.clone())?;
-//! let runtime = Runtime::builder(postgres).engine(engine).wire(wire).build();
+//! let runtime = Runtime::builder(postgres).engine(engine).live_bus(wire).build();
 //! # Ok(())
 //! # }
 //! ```
@@ -54,7 +54,7 @@ pub use live::{Redis, RedisError, RedisOptions};
 pub use operations::Health;
 pub use worker::{Worker, WorkerError};
 
-/// The examples of the page on clusters compile.
+/// Compiles the examples of the page on clusters as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/cluster.md")]
 struct Cluster;

@@ -1,4 +1,4 @@
-//! What those who run workers look at: health, readiness, figures.
+//! Health, readiness and metrics of a worker.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -21,7 +21,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::handlers::Desk;
 
-/// The health of a worker.
+/// Health and metrics of a worker.
 #[derive(Clone)]
 pub struct Health {
     desk: Arc<Desk>,
@@ -32,7 +32,7 @@ impl Health {
         Self { desk }
     }
 
-    /// Whether it takes calls: its store answers, its clock is right, and it is not about to stop.
+    /// Returns whether the worker accepts calls: its store answers, its clock is right, and it is not draining.
     pub async fn is_ready(&self) -> bool {
         let desk = &self.desk;
         if desk.draining.load(Ordering::SeqCst) || desk.skewed.load(Ordering::SeqCst) {
@@ -42,11 +42,11 @@ impl Health {
         self.desk.runtime.local().epoch_of(&probe).await.is_ok()
     }
 
-    /// Its figures, as Prometheus reads them.
+    /// Returns the metrics in Prometheus text format.
     pub fn metrics(&self) -> String {
         let counts = &self.desk.counts;
         let mut text = String::new();
-        let dropped = AtomicU64::new(self.desk.runtime.wire().dropped());
+        let dropped = AtomicU64::new(self.desk.runtime.live_bus().dropped());
         for (name, kind, help, value) in [
             (
                 "superstep_segments_total",
@@ -135,22 +135,21 @@ impl std::fmt::Debug for Health {
     }
 }
 
-/// Answers until it is aborted.
+/// Serves the operations port until the task is aborted.
 ///
-/// Anybody on the network may connect and say nothing, so neither the time nor the number of connections is theirs to
-/// choose: each has a few seconds, and when there are too many the oldest one is closed. A probe is answered within
-/// milliseconds and is not among the oldest.
+/// Any client on the network may connect and send nothing, so connections are limited in time and number: each has a minute,
+/// and when there are too many the oldest one is closed. A probe is answered within milliseconds and is not among the oldest.
 pub(crate) async fn serve(listener: TcpListener, health: Health) {
     let mut connections = JoinSet::new();
     let mut oldest_first = VecDeque::new();
     loop {
-        // Those that have ended are kept until somebody looks.
+        // Finished tasks stay in the set until they are joined.
         while connections.try_join_next().is_some() {}
         oldest_first.retain(|connection: &AbortHandle| !connection.is_finished());
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                // Too many open files, say. Asking again at once would only take the whole processor.
+                // For example too many open files. Retrying at once would only burn CPU.
                 tracing::warn!(%error, "a connection to the operations port was not accepted");
                 tokio::time::sleep(ACCEPT_AGAIN).await;
                 continue;
@@ -181,10 +180,10 @@ async fn answer(stream: TcpStream, health: Health) {
     }
 }
 
-/// How many connections the port serves at once.
+/// Maximum number of concurrent connections.
 const CONNECTIONS_MAX: usize = 32;
-/// How long a request may take to arrive.
+/// Maximum time for the headers of a request to arrive.
 const HEADER_MAX: Duration = Duration::from_secs(5);
-/// How long a connection is kept, with all its requests.
+/// Maximum lifetime of a connection, with all its requests.
 const CONNECTION_MAX: Duration = Duration::from_secs(60);
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);

@@ -1,12 +1,12 @@
-//! Refusals: why a request was not executed, on their way back to its caller.
+//! Refusals: why a request was not executed, on the way back to its caller.
 //!
-//! They may quote what the user wrote, so they go through the queue and not through the journal.
+//! They may quote user data, so they go through the queue and not through Restate's journal.
 
 use serde::{Deserialize, Serialize};
 use superstep::error::{CheckpointError, OpenError};
 use superstep::{DriveError, InterruptId, ThreadId};
 
-/// Why a request was not executed.
+/// Why a request was not executed. Stored in the queue as the request's reply.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Refusal {
     code: String,
@@ -28,7 +28,7 @@ impl Refusal {
         }
     }
 
-    /// The error as it would have been here, where it is one that programs ask for.
+    /// Converts a refusal into the error that a local driver would return, for errors that programs match on.
     pub(crate) fn into_error(self, thread: &ThreadId) -> DriveError {
         let thread = thread.clone();
         match (self.code.as_str(), self.interrupt) {
@@ -46,7 +46,7 @@ impl Refusal {
     }
 }
 
-/// The error and everything under it.
+/// Returns the text of an error and all its sources.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

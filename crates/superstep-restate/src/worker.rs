@@ -32,49 +32,49 @@ pub struct Worker {
     takes_unsigned: bool,
     operations: Option<TcpListener>,
     drain: Duration,
-    /// What is broken on purpose.
+    /// Fault injected by a test.
     #[cfg(test)]
     mutant: Option<Mutant>,
 }
 
-/// Why a worker could not serve.
+/// Error from starting or running a worker.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkerError {
-    /// Not a key.
+    /// The identity key is not valid.
     #[error("`{key}` is not an identity key; Restate prints it when it starts, as `publickeyv1_…`")]
     BadKey {
-        /// What was given.
+        /// The rejected key.
         key: String,
     },
-    /// Everybody who reaches the address could have any thread run.
+    /// The address is reachable from other machines and there is no identity key, so any client could run any thread.
     #[error(
         "{address} can be reached from other machines, and without an identity key everybody who reaches it can run threads; give the public key that Restate prints when it starts (`Worker::identity_key`, `archie worker --identity-key publickeyv1_…`), or listen at 127.0.0.1"
     )]
     NoIdentityKey {
-        /// Where it was to listen.
+        /// Address of the listener.
         address: SocketAddr,
     },
-    /// The clock of this machine is wrong, and so would be the times that the worker stores.
+    /// This machine's clock is wrong, so the times that the worker stores would be wrong too.
     #[error(
         "the clock of this machine is {} s {} the clock of the database; set it (is NTP running?)",
         by_ms.abs() / 1_000,
         if *by_ms > 0 { "ahead of" } else { "behind" }
     )]
     ClockSkew {
-        /// How many milliseconds it is ahead, or behind if it is negative.
+        /// How many milliseconds the clock is ahead; negative if it is behind.
         by_ms: i64,
     },
-    /// The store could not be asked for the time.
+    /// The clock of the store could not be read.
     #[error("the store could not be asked for the time")]
     Store(#[source] DriveError),
-    /// The address could not be used.
+    /// The listener failed.
     #[error("the address could not be listened at")]
     Listen(#[from] io::Error),
 }
 
 impl WorkerError {
-    /// The codes of this error.
+    /// Codes of all variants.
     pub const CODES: &'static [&'static str] = &[
         "worker-bad-key",
         "worker-no-identity-key",
@@ -83,7 +83,7 @@ impl WorkerError {
         "worker-listen",
     ];
 
-    /// The stable code of this error: the name of its page in the error index.
+    /// Returns the stable code of this error: the name of its page in the error index.
     pub fn code(&self) -> &'static str {
         match self {
             WorkerError::BadKey { .. } => "worker-bad-key",
@@ -96,8 +96,8 @@ impl WorkerError {
 }
 
 impl Worker {
-    /// A worker for the graphs that are [registered](Runtime::register) with this runtime, and the queue that orders come
-    /// through.
+    /// Creates a worker for the graphs [registered](Runtime::register) with this runtime, and the queue that contains its
+    /// requests.
     pub fn new(runtime: Runtime, queue: impl RequestQueue) -> Self {
         Self {
             runtime,
@@ -112,44 +112,44 @@ impl Worker {
         }
     }
 
-    /// How far its segments go.
+    /// Sets the limits of a segment. Default: those of [`SegmentLimits`].
     #[must_use]
     pub fn limits(mut self, limits: SegmentLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Refuses calls that are not signed with this key of the Restate cluster.
+    /// Refuses calls that are not signed with this public key of the Restate cluster.
     #[must_use]
     pub fn identity_key(mut self, key: impl Into<String>) -> Self {
         self.identity_key = Some(key.into());
         self
     }
 
-    /// Serves on every address without an identity key. Everybody who reaches the address can then have any thread of any
-    /// tenant run: only for a network that nobody else is on, such as the inside of a pod.
+    /// Serves on every address without an identity key. Any client that reaches the address can then run any thread of any
+    /// tenant: use it only on a private network, such as inside a pod.
     #[must_use]
     pub fn take_unsigned_calls(mut self) -> Self {
         self.takes_unsigned = true;
         self
     }
 
-    /// Tells its health and its figures at an address of their own: `/health`, `/ready` and `/metrics`.
+    /// Serves `/health`, `/ready` and `/metrics` on a separate listener. Default: not served.
     #[must_use]
     pub fn operations(mut self, listener: TcpListener) -> Self {
         self.operations = Some(listener);
         self
     }
 
-    /// How long what is under way may take when the worker is stopped. Default: a minute. What takes longer is cut and
-    /// tried again by another worker.
+    /// Sets how long work in progress may take once the worker is stopped. Default: one minute. Work that takes longer is
+    /// aborted and retried by another worker.
     #[must_use]
     pub fn drain(mut self, drain: Duration) -> Self {
         self.drain = drain;
         self
     }
 
-    /// Listens at an address that several workers of one machine may share: each connection goes to one of them.
+    /// Listens on an address that several workers on one machine may share: the system gives each connection to one of them.
     pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
         let socket = match address {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
@@ -162,8 +162,8 @@ impl Worker {
         socket.listen(BACKLOG)
     }
 
-    /// Serves until `stop` ends; then begins nothing new, lets every segment come to its boundary and returns. What a thread
-    /// still has to do is done by the other workers.
+    /// Serves until `stop` completes; then starts nothing new, lets every segment reach its end, and returns. Other workers
+    /// continue the threads.
     pub async fn serve(
         self,
         listener: TcpListener,
@@ -187,7 +187,7 @@ impl Worker {
         })?;
         let endpoint = endpoint(&desk, this.identity_key.as_deref())?;
         let health = Health::new(desk.clone());
-        // Whatever is spawned ends with this call.
+        // Every spawned task ends with this call.
         let mut tasks = JoinSet::new();
         if let Some(listener) = this.operations {
             tasks.spawn(operations::serve(listener, health));
@@ -215,7 +215,7 @@ impl Worker {
         self
     }
 
-    /// Without what the mutant does without.
+    /// Removes the protection that the injected fault disables.
     fn broken(mut self) -> Self {
         match self.mutant {
             Some(Mutant::TakesUnsignedCalls) => self.identity_key = None,
@@ -234,7 +234,7 @@ impl std::fmt::Debug for Worker {
     }
 }
 
-/// Serves connections until `stop` ends. Gives those that are open then.
+/// Accepts connections until `stop` completes. Returns the ones that are still open.
 async fn accept(
     listener: &TcpListener,
     endpoint: &HyperEndpoint,
@@ -244,7 +244,7 @@ async fn accept(
     let connections = GracefulShutdown::new();
     let mut stop = std::pin::pin!(stop);
     loop {
-        // Those that have ended are kept until somebody looks.
+        // Finished tasks stay in the set until they are joined.
         while tasks.try_join_next().is_some() {}
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -254,7 +254,7 @@ async fn accept(
             match accepted.and_then(|(stream, _)| stream.set_nodelay(true).map(|()| stream)) {
                 Ok(stream) => stream,
                 Err(error) => {
-                    // Too many open files, or a caller that is gone: others may still come through.
+                    // Too many open files, or a client that is gone: others may still get through.
                     tracing::warn!(%error, "a connection was not accepted");
                     tokio::time::sleep(ACCEPT_AGAIN).await;
                     continue;
@@ -271,7 +271,7 @@ async fn accept(
     }
 }
 
-/// Looks at the clock again and again: it may be set while the worker runs. Until it is right, segments are refused and
+/// Checks the clock periodically, because it may change while the worker runs. Until it is right, segments are refused and
 /// the worker is not ready.
 async fn watch_clock(desk: Arc<Desk>) {
     loop {
@@ -279,7 +279,7 @@ async fn watch_clock(desk: Arc<Desk>) {
         match desk.check_clock().await {
             Ok(()) => {}
             Err(CheckClockError::Skew(error)) => tracing::error!(%error, "the worker runs nothing"),
-            // A store that does not answer says so to whoever needs it.
+            // A store that does not answer reports it to the callers that need it.
             Err(CheckClockError::Unknown(error)) => {
                 tracing::debug!(%error, "the store was not asked for the time");
             }
@@ -287,7 +287,7 @@ async fn watch_clock(desk: Arc<Desk>) {
     }
 }
 
-/// What Restate is told of the worker: its services, and how they are to be tried again.
+/// Builds the endpoint that Restate discovers: its services, and their retry policy.
 fn endpoint(desk: &Arc<Desk>, identity_key: Option<&str>) -> Result<Endpoint, WorkerError> {
     let options = || {
         ServiceOptions::new()
@@ -323,12 +323,13 @@ fn endpoint(desk: &Arc<Desk>, identity_key: Option<&str>) -> Result<Endpoint, Wo
     Ok(endpoint.build())
 }
 
-/// A segment that fails is tried again: at once, for its worker may be gone, and then less and less often, for days. Giving
-/// up would leave a thread that says it is running. Then the invocation is paused, where people see it and can resume it.
+/// Restate retries a failed segment: at once, because its worker may be gone, and then less and less often, for days. Giving
+/// up would leave a thread that looks running. After the last attempt the invocation is paused, where people see it and can
+/// resume it.
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LONGEST_RETRY: Duration = Duration::from_secs(10);
 const RETRIES_MAX: u64 = 50_000;
 const CLOCK_LOOK: Duration = Duration::from_secs(5);
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
-/// How many connections may wait to be accepted.
+/// Maximum number of connections waiting to be accepted.
 const BACKLOG: u32 = 1_024;

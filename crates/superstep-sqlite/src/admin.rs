@@ -1,4 +1,4 @@
-//! What is done to whole threads, and to the whole file.
+//! Operations on whole threads, and on the whole file.
 
 use std::path::Path;
 
@@ -18,20 +18,21 @@ use crate::schema::{self, place};
 use crate::work::Setting;
 
 impl Sqlite {
-    /// Writes a copy of the database as it is now into a new file, while it is in use.
+    /// Writes a consistent copy of the database into a new file, while the database is in use. Fails if the file exists.
     pub async fn backup(&self, to: &Path) -> CheckpointResult<()> {
         let to = to.to_owned();
         self.read_alone(move |connection| copy_file(connection, &to))
             .await
     }
 
-    /// What SQLite finds wrong with the file: nothing, if it is sound. Reads all of it.
+    /// Runs SQLite's integrity check over the whole file. Returns the problems found; empty if there are none.
     pub async fn integrity_check(&self) -> CheckpointResult<Vec<String>> {
         self.read_alone(|connection| problems(connection, "PRAGMA integrity_check"))
             .await
     }
 
-    /// How large the database is, without its write-ahead log: the log is moved into it as far as readers allow.
+    /// Returns the size of the database in bytes, without its write-ahead log. First moves the log into the file as far as
+    /// readers allow.
     pub async fn bytes(&self) -> CheckpointResult<u64> {
         self.write_alone(|connection| {
             checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
@@ -42,7 +43,7 @@ impl Sqlite {
         .await
     }
 
-    /// Moves the write-ahead log into the database and empties it.
+    /// Moves the write-ahead log into the database file and truncates it.
     pub async fn checkpoint_wal(&self) -> CheckpointResult<()> {
         self.write_alone(|connection| {
             Ok(checkpoint(connection, "PRAGMA wal_checkpoint(TRUNCATE)")?)
@@ -65,8 +66,8 @@ impl Sqlite {
     }
 }
 
-/// Refuses a small file in which SQLite finds something wrong. One that is larger is not looked through unasked, for
-/// that takes a second for each few hundred megabytes.
+/// Runs SQLite's integrity check if the file is small, and fails if it finds a problem. Skips larger files, because the check
+/// takes a second per few hundred megabytes.
 pub(crate) fn check_small(connection: &Connection) -> Result<(), Fault> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     if number("page_count")? * number("page_size")? > CHECKED_BYTES_MAX {
@@ -86,7 +87,7 @@ fn problems(connection: &Connection, check: &str) -> Result<Vec<String>, Fault> 
     Ok(lines.into_iter().filter(|line| line != "ok").collect())
 }
 
-/// Files up to this size are looked through when a list is first read from them: some tens of milliseconds at most.
+/// Files up to this size are checked before the first list is read: some tens of milliseconds at most.
 const CHECKED_BYTES_MAX: i64 = 8 * 1024 * 1024;
 
 fn checkpoint(connection: &Connection, pragma: &str) -> rusqlite::Result<()> {
@@ -97,14 +98,14 @@ fn copy_file(connection: &Connection, to: &Path) -> Result<(), Fault> {
     schema::create_new(to)?;
     let mut target = Connection::open(to)?;
     let backup = Backup::new(connection, &mut target)?;
-    // In one step, for a step sees one moment; a writer is not held up by it.
+    // In a single step, because one step sees one consistent snapshot; it does not block the writer.
     while backup.step(-1)? != StepResult::Done {
         std::thread::yield_now();
     }
     Ok(())
 }
 
-/// Copies entries and snapshots up to an entry, and the line in the list.
+/// Copies entries and snapshots up to an entry, and the row in the list of threads.
 pub(crate) fn copy(
     connection: &Connection,
     from: &ThreadId,
@@ -119,7 +120,7 @@ pub(crate) fn copy(
 
     let last = place(source.id, upto);
     let mut insert = connection.prepare_cached(
-        // No owner ever had epoch 0, so no commit finds itself among the copies.
+        // Epoch 0 never belongs to an owner, so no commit can mistake a copied entry for its own.
         "INSERT INTO log (place, epoch, body) VALUES (?1, 0, ?2)",
     )?;
     each_body(
@@ -149,7 +150,7 @@ pub(crate) fn copy(
     list::copy(connection, &source, &target)
 }
 
-/// The row of a copy: a new one, or that of a deleted thread with the epoch after its last.
+/// Creates the row of a copy: a new one, or that of a deleted thread with the next epoch.
 fn make_target(connection: &Connection, to: &ThreadId, upto: Seq) -> Result<Stand, Fault> {
     let former = read::stand(connection, to)?;
     if former.is_some_and(|former| former.is_living()) {
@@ -166,7 +167,7 @@ fn make_target(connection: &Connection, to: &ThreadId, upto: Seq) -> Result<Stan
     row::make(connection, to, head, false, 0)
 }
 
-/// Visits bodies in order, a few at a time, because the visitor writes to the table they are read from.
+/// Visits bodies in order, in small batches, because the visitor writes to the table they are read from.
 fn each_body(
     connection: &Connection,
     batch: &str,
@@ -198,7 +199,7 @@ fn reseal<B: Body>(stored: &StoredBody, from: &ThreadId, to: &ThreadId) -> Resul
     Ok(B::unseal(&stored.body, from, stored.seq)?.seal(to, stored.seq))
 }
 
-/// Deletes a thread, if there is one.
+/// Deletes a thread, if it exists.
 pub(crate) fn delete(connection: &Connection, thread: &ThreadId) -> Result<(), Fault> {
     match read::stand(connection, thread)? {
         Some(stand) if stand.is_living() => erase(connection, &stand),
@@ -206,7 +207,7 @@ pub(crate) fn delete(connection: &Connection, thread: &ThreadId) -> Result<(), F
     }
 }
 
-/// Drops every row of a thread but the one that remembers its epoch.
+/// Deletes every row of a thread except the one that remembers its epoch.
 fn erase(connection: &Connection, stand: &Stand) -> Result<(), Fault> {
     list::remove(connection, stand)?;
     let places = [place(stand.id, Seq(0)), place(stand.id, Seq(u64::MAX))];
@@ -231,7 +232,7 @@ fn erase(connection: &Connection, stand: &Stand) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Drops what lies before the newest snapshot that every kept entry can be read from.
+/// Deletes everything before the newest snapshot from which every kept entry can be read.
 pub(crate) fn prune(connection: &Connection, thread: &ThreadId, keep: u32) -> Result<u64, Fault> {
     let stand = read::living(connection, thread)?;
     let oldest_kept = Seq(stand.head.seq.0.saturating_sub(u64::from(keep.max(1)) - 1));
@@ -249,7 +250,7 @@ pub(crate) fn prune(connection: &Connection, thread: &ThreadId, keep: u32) -> Re
     Ok(dropped as u64)
 }
 
-/// Deletes threads that were not changed since `before`, the oldest first.
+/// Deletes threads that have not changed since `before` and are not running, oldest first.
 pub(crate) fn expire(connection: &Connection, before: Timestamp, limit: u32) -> Result<u64, Fault> {
     let old = expired(connection, before, limit)?;
     for stand in &old {
@@ -259,7 +260,7 @@ pub(crate) fn expire(connection: &Connection, before: Timestamp, limit: u32) -> 
 }
 
 fn expired(connection: &Connection, before: Timestamp, limit: u32) -> Result<Vec<Stand>, Fault> {
-    // Tenant by tenant, because the lines are ordered by age only within one.
+    // Tenant by tenant, because the index is ordered by age only within one tenant.
     let mut select = connection.prepare_cached(
         "SELECT t.epoch, t.seq, t.status, t.recoveries, t.answers, t.id, t.tenant
          FROM tenant n CROSS JOIN line l ON l.tenant = n.id CROSS JOIN thread t ON t.id = l.thread

@@ -1,7 +1,7 @@
-//! Whole threads into archives and out of them.
+//! Export and import of whole threads.
 //!
-//! What is derived (the terms of the list, the indexes of open and overdue questions) is not read here: writing
-//! the rows makes it again.
+//! Derived data (search terms, the indexes of open and overdue interrupts) is not exported: writing the rows creates it
+//! again.
 
 use rusqlite::{Connection, params};
 use superstep_core::checkpoint::format::Extensions;
@@ -15,13 +15,13 @@ use crate::read::{self, Stand, answer_column, number, stored_body};
 use crate::row;
 use crate::schema::{check_place, place, seq_at};
 
-/// Everything a thread is.
+/// Reads everything that belongs to a thread.
 pub(crate) fn export(connection: &Connection, thread: &ThreadId) -> Result<Archive, Fault> {
     let stand = read::living(connection, thread)?;
     Ok(archived(connection, thread, &stand)?.checked()?)
 }
 
-/// Makes a thread out of an archive, or finds that it was made before.
+/// Creates a thread from an archive. Succeeds if the same archive was imported before.
 pub(crate) fn import(
     connection: &Connection,
     thread: &ThreadId,

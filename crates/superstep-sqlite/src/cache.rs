@@ -1,4 +1,4 @@
-//! The node cache: results of nodes that may be used again, across processes.
+//! The node cache: reusable results of nodes, shared across processes.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use superstep_core::Timestamp;
@@ -6,7 +6,7 @@ use superstep_core::store::item_checksum;
 
 use crate::fault::Fault;
 
-/// The bytes under a key, unless they have expired.
+/// Returns the bytes under a key, unless they have expired.
 pub(crate) fn get(
     connection: &Connection,
     key: &str,
@@ -18,13 +18,13 @@ pub(crate) fn get(
         )?
         .query_row(params![key, now.0], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    // A result that is damaged, or from before there were checksums, is none: the node is run again.
+    // A result that is damaged, or predates checksums, counts as missing: the node runs again.
     Ok(found
         .filter(|(body, stored)| *stored == Some(checksum(key, body)))
         .map(|(body, _)| body))
 }
 
-/// Keeps bytes under a key.
+/// Stores bytes under a key, replacing earlier ones.
 pub(crate) fn put(
     connection: &Connection,
     key: &str,
@@ -46,7 +46,7 @@ fn checksum(key: &str, body: &[u8]) -> i64 {
     i64::from(item_checksum(&[], key.as_bytes(), body).cast_signed())
 }
 
-/// Forgets every key that begins with this, byte for byte.
+/// Deletes every key with this prefix, compared byte by byte.
 pub(crate) fn clear(connection: &Connection, prefix: &str) -> Result<(), Fault> {
     connection
         .prepare_cached("DELETE FROM cache WHERE substr(key, 1, length(?1)) = ?1")?
@@ -54,7 +54,7 @@ pub(crate) fn clear(connection: &Connection, prefix: &str) -> Result<(), Fault> 
     Ok(())
 }
 
-/// Forgets what has expired. Gives how many there were.
+/// Deletes expired results. Returns how many there were.
 pub(crate) fn sweep(connection: &Connection, now: Timestamp) -> Result<u64, Fault> {
     let swept = connection
         .prepare_cached("DELETE FROM cache WHERE expires <= ?1")?

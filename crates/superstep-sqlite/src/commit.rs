@@ -1,7 +1,6 @@
-//! Writes of a run: commits, records, answers, the wish to cancel.
+//! Writes of a run: commits, records, answers, cancel requests.
 //!
-//! All of it runs inside a transaction that holds the write lock, so what is read here stays true
-//! until it is written.
+//! All of them run inside a transaction that holds the write lock, so what they read stays true until they write.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +18,7 @@ use crate::read::{self, Stand, answer_column, answer_of, number};
 use crate::row;
 use crate::schema::{check_place, place};
 
-/// Applies a commit, or finds that it was applied before.
+/// Applies a commit, or detects that it was applied before.
 pub(crate) fn save(connection: &Connection, commit: &Commit) -> Result<Saved, Fault> {
     if step(connection, commit)? {
         return Ok(Saved::default());
@@ -54,8 +53,8 @@ pub(crate) fn save(connection: &Connection, commit: &Commit) -> Result<Saved, Fa
     }
 }
 
-/// Applies a step inside a run, where nothing changes but the log. Most commits are that, so it is one statement that
-/// looks nothing up for us. False if the commit is something else, or the thread stands elsewhere.
+/// Applies a superstep inside a run, where only the log changes. Most commits are like that, so this is a single statement
+/// without lookups. Returns `false` if the commit is of another kind, or the thread is at another entry.
 fn step(connection: &Connection, commit: &Commit) -> Result<bool, Fault> {
     let (expect, head) = (commit.expect, commit.head);
     let goes_on = (expect.epoch, head.status, head.recoveries) == (head.epoch, Status::Running, 0);
@@ -68,9 +67,11 @@ fn step(connection: &Connection, commit: &Commit) -> Result<bool, Fault> {
         return Ok(false);
     };
     check_place(0, head.seq)?;
-    // The thread stands at the entry that is expected if that is there and the one after it is not. Of the entry that its row
-    // names, the ones after it may have been pruned: then there is one further on. Where it does not stand there, the epoch is null, and such a row is left out. (Selected from `thread`, the row would make a detour through a
-    // table of its own, for it depends on the log that it goes into.)
+    // The thread is at the expected entry if that entry is in the log and the place after it is free. If the thread's row
+    // names the expected entry, entries after it may have been pruned; then a later entry exists, which the first branch
+    // rules out. Where neither holds the epoch is null, and `OR IGNORE` skips a row that violates `NOT NULL`. (Selecting the
+    // row from `thread` would make SQLite go through a temporary table, because the row depends on the log it is inserted
+    // into.)
     let inserted = connection
         .prepare_cached(
             "INSERT OR IGNORE INTO log (place, epoch, body) VALUES (
@@ -97,7 +98,7 @@ fn step(connection: &Connection, commit: &Commit) -> Result<bool, Fault> {
     Ok(inserted > 0)
 }
 
-/// Moves the thread's head, unless it stands elsewhere than the commit expects.
+/// Moves the thread's head, unless the thread is not where the commit expects it.
 fn advance(
     connection: &Connection,
     commit: &Commit,
@@ -135,7 +136,7 @@ fn advance(
     Ok(update(connection, before, &after, commit.expect)?.then_some(after))
 }
 
-/// The fence: no row is changed unless it stands where the commit expects it.
+/// The fence: changes the row only if the thread is at the expected epoch and sequence number.
 fn update(
     connection: &Connection,
     before: &Stand,
@@ -179,7 +180,7 @@ fn append(connection: &Connection, commit: &Commit, thread: i64) -> Result<(), F
     Ok(())
 }
 
-/// Takes away what a commit is done with.
+/// Closes the interrupts and deletes the records that the commit no longer needs.
 fn clear(connection: &Connection, commit: &Commit, thread: i64) -> rusqlite::Result<()> {
     close(connection, commit, thread)?;
     release(connection, commit, thread)
@@ -245,8 +246,8 @@ fn release(connection: &Connection, commit: &Commit, thread: i64) -> rusqlite::R
     Ok(())
 }
 
-/// Whether every record of the thread is released. After a wide superstep that is so, and then one statement takes
-/// them all.
+/// Returns whether the commit releases every record of the thread. After a wide superstep it does, and a single statement
+/// deletes them all.
 fn holds_no_others(
     connection: &Connection,
     thread: i64,
@@ -266,13 +267,13 @@ fn holds_no_others(
     Ok(true)
 }
 
-/// From how many released tasks on it pays to look at all records of the thread first.
+/// Number of released tasks from which it pays to check all records of the thread first.
 const MANY: usize = 16;
 
-/// Whether a commit that is not expected now was applied before.
+/// Returns whether a commit that does not match the head now was applied before.
 ///
-/// The epoch alone would not do: two claims that race for the same epoch are different commits, and
-/// the loser must not take the winner's entry for its own.
+/// Comparing epochs is not enough: two claims that race for the same epoch are different commits, and the loser must not
+/// mistake the winner's entry for its own.
 fn was_saved(connection: &Connection, commit: &Commit, stand: &Stand) -> rusqlite::Result<bool> {
     let Some(body) = &commit.entry else {
         let stands = (stand.head.epoch, stand.head.seq);
@@ -287,7 +288,8 @@ fn was_saved(connection: &Connection, commit: &Commit, stand: &Stand) -> rusqlit
         ])
 }
 
-/// What the owner learns. If the thread should be paused at this very entry and runs, then because of answers.
+/// Returns what the owner learns from the commit. If the thread should be paused at this entry but is running, answers
+/// arrived.
 fn saved(connection: &Connection, commit: &Commit, stand: &Stand) -> Result<Saved, Fault> {
     let was_to_pause = commit.head.status == Status::Paused;
     let stands_here = (stand.head.epoch, stand.head.seq) == (commit.head.epoch, commit.head.seq);
@@ -313,7 +315,7 @@ fn saved(connection: &Connection, commit: &Commit, stand: &Stand) -> Result<Save
     })
 }
 
-/// Questions of a thread that are answered and not closed.
+/// Returns the interrupts of a thread that are answered but not closed.
 fn answered(
     connection: &Connection,
     thread: i64,
@@ -329,10 +331,11 @@ fn answered(
     rows.filter_map(Result::transpose).collect()
 }
 
-/// Stores a record unless there is one, and gives what is stored. It writes with one statement.
+/// Stores a record unless there is one, and returns the stored one. Writes with a single statement.
 pub(crate) fn record(connection: &Connection, record: RecordWrite) -> Result<Vec<u8>, Fault> {
     let task = record.task.to_bytes();
-    // Of a thread that is another's or gone the number is null, and such a row is left out, like one that is there.
+    // If the thread is deleted or has another owner, its number is null; `OR IGNORE` skips that row, like one that exists
+    // already.
     let inserted = connection
         .prepare_cached(
             "INSERT OR IGNORE INTO record (thread, task, key, body) VALUES (
@@ -364,7 +367,7 @@ pub(crate) fn record(connection: &Connection, record: RecordWrite) -> Result<Vec
     Ok(stored?)
 }
 
-/// Stores all answers, or none, or finds that they were stored before.
+/// Stores all answers or none. Succeeds if the same answers were stored before.
 pub(crate) fn answer(
     connection: &Connection,
     thread: &ThreadId,
@@ -401,7 +404,7 @@ pub(crate) fn answer(
     Ok(())
 }
 
-/// Whether these answers are stored, each as it is given.
+/// Returns whether exactly these answers are stored.
 fn holds_all(
     connection: &Connection,
     thread: &ThreadId,
@@ -425,7 +428,7 @@ fn not_open(thread: &ThreadId, interrupt: InterruptId) -> Fault {
     .into()
 }
 
-/// Leaves a note for the thread's owner.
+/// Sets the cancel flag, which the thread's owner reads.
 pub(crate) fn request_cancel(connection: &Connection, thread: &ThreadId) -> Result<(), Fault> {
     let stand = read::living(connection, thread)?;
     connection

@@ -1,4 +1,4 @@
-//! What can go wrong underneath, and how it is told to the callers of the two traits.
+//! Errors of the database, and their conversion into the errors of the two traits.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -8,78 +8,78 @@ use rusqlite::ErrorCode;
 use superstep_core::error::{CheckpointError, FormatError, NameError};
 use superstep_core::store::StoreError;
 
-/// Why the database did not do what was asked: the source inside [`CheckpointError::Store`] and
-/// [`StoreError::Store`], beside the errors of SQLite itself.
+/// Error of the database: the source inside [`CheckpointError::Store`] and [`StoreError::Store`], besides the errors of
+/// SQLite itself.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SqliteError {
-    /// Older libraries can corrupt a database in WAL mode when a checkpoint meets a commit.
+    /// The SQLite library is too old: it can corrupt a database in WAL mode when a checkpoint coincides with a commit.
     #[error(
         "the SQLite library is {found}, at least {needed} is needed; build with the bundled one"
     )]
     OldLibrary {
-        /// The library's version.
+        /// Version of the library in use.
         found: &'static str,
-        /// The oldest that is taken.
+        /// Oldest supported version.
         needed: &'static str,
     },
-    /// Some other program's database.
+    /// The file is a database of another program.
     #[error("`{}` is a database of another program; give the path of a new file", path.display())]
     Foreign {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The requests of one group share their transaction, and so its end.
+    /// The transaction that this request shared with others was not committed.
     #[error("the transaction was not committed")]
     NotCommitted {
-        /// Why.
+        /// Error of SQLite, the same for all requests of the transaction.
         source: Arc<rusqlite::Error>,
     },
-    /// The thread that owns the connection is gone.
+    /// The thread that owns the connection has stopped.
     #[error("the database was closed")]
     Closed,
-    /// The file is damaged: SQLite says so, or a row holds what no row can hold.
+    /// The file is damaged: SQLite says so, or a row contains an impossible value.
     #[error(
         "{why} (file `{}`); restore a backup, or save what can still be read with `sqlite3 {} .recover`",
         path.display(), path.display()
     )]
     Damaged {
-        /// The file; `:memory:` for a database in memory.
+        /// Path of the file; `:memory:` for a database in memory.
         path: PathBuf,
-        /// What was found.
+        /// What SQLite reported, or which value is impossible.
         why: String,
     },
-    /// SQLite's own check found something.
+    /// SQLite's integrity check found a problem.
     #[error("the file is not sound: {what}")]
     Unsound {
-        /// What it found first.
+        /// First problem that the check found.
         what: String,
     },
-    /// A row that other rows refer to is not there.
+    /// A row that other rows refer to is missing.
     #[error("{what} is missing")]
     RowMissing {
-        /// Which row.
+        /// Description of the missing row.
         what: String,
     },
-    /// A number that the tables have no room for.
+    /// A number exceeds what the tables can store.
     #[error("the database has no room for {what} {number}")]
     TooMany {
-        /// What is counted.
+        /// What the number counts: `thread` or `entry`.
         what: &'static str,
-        /// The number.
+        /// The number that does not fit.
         number: u64,
     },
-    /// A row that this program did not write.
+    /// A column contains a value that this version does not know.
     #[error("a row holds {what} {number}, which this program does not know")]
     Unknown {
-        /// Which column.
+        /// Name of the column.
         what: &'static str,
-        /// What it holds.
+        /// The value.
         number: i64,
     },
 }
 
-/// Either an answer that the trait foresees, or trouble with the database.
+/// Either an error that the trait defines, or a failure of the database.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Refused(CheckpointError),
@@ -87,7 +87,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Names the file in a fault that says that it is damaged.
+    /// Adds the path of the file if the error means that it is damaged.
     pub(crate) fn at(self, path: Option<&Path>) -> Self {
         match self {
             Fault::Broken(source) => match damage(source.as_ref()) {
@@ -103,8 +103,8 @@ impl Fault {
     }
 }
 
-/// Says what is wrong with the file if an error means that it is damaged, and not that it did not answer: the same
-/// request would fail in the same way for ever. A busy or locked file and a full or failing disk are not damage: they may pass.
+/// Returns what is wrong with the file if the error means damage: the same request would fail in the same way forever. A busy
+/// or locked file and a full or failing disk are not damage: they may recover.
 fn damage(source: &(dyn Error + 'static)) -> Option<String> {
     if let Some(error) = source.downcast_ref::<rusqlite::Error>() {
         return damage_of(error);
@@ -118,7 +118,7 @@ fn damage(source: &(dyn Error + 'static)) -> Option<String> {
         ) => return Some(error.to_string()),
         _ => {}
     }
-    // What we store, we have encoded: what does not decode is not what we stored.
+    // We encoded everything that we store, so bytes that do not decode are not what we stored.
     let is_row = source.is::<rusqlite::types::FromSqlError>()
         || source.is::<serde_json::Error>()
         || source.is::<NameError>();
@@ -131,14 +131,14 @@ fn damage_of(error: &rusqlite::Error) -> Option<String> {
         Sql::SqliteFailure(failure, why) => match failure.code {
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => true,
             ErrorCode::SystemIoFailure => DAMAGED_IO.contains(&failure.extended_code),
-            // A statement, a view or an index that does not make sense any more. That a transaction is gone which SQLite took
-            // back has the same code, and passes.
+            // A statement, a view or an index that no longer makes sense. A transaction that SQLite rolled back has the same
+            // code, but is transient.
             ErrorCode::Unknown => why
                 .as_ref()
                 .is_some_and(|why| !why.contains("transaction") && !why.contains("savepoint")),
             _ => false,
         },
-        // Our statements are fixed: a table or column that they name was in the file when it was made.
+        // Our statements are fixed: the tables and columns they name existed when the file was created.
         Sql::SqlInputError { .. } => true,
         Sql::FromSqlConversionFailure(..)
         | Sql::IntegralValueOutOfRange(..)
@@ -149,8 +149,8 @@ fn damage_of(error: &rusqlite::Error) -> Option<String> {
     is_damage.then(|| error.to_string())
 }
 
-/// `SQLITE_IOERR_SHORT_READ`, `SQLITE_IOERR_DATA` and `SQLITE_IOERR_CORRUPTFS`: the file ends too early, or whatever is
-/// below it noticed a wrong checksum.
+/// `SQLITE_IOERR_SHORT_READ`, `SQLITE_IOERR_DATA` and `SQLITE_IOERR_CORRUPTFS`: the file is truncated, or a lower layer found
+/// a wrong checksum.
 const DAMAGED_IO: [i32; 3] = [10 | (2 << 8), 10 | (32 << 8), 10 | (33 << 8)];
 
 impl From<Fault> for CheckpointError {
@@ -158,7 +158,7 @@ impl From<Fault> for CheckpointError {
         match fault.at(None) {
             Fault::Refused(refusal) => refusal,
             Fault::Broken(source) => match source.downcast_ref::<SqliteError>() {
-                // Asking again will not make it another file or another library.
+                // A retry does not change the file or the library.
                 Some(error @ (SqliteError::OldLibrary { .. } | SqliteError::Foreign { .. })) => {
                     CheckpointError::Unusable {
                         why: error.to_string(),

@@ -1,8 +1,8 @@
-//! Threads that read, each with a connection of its own.
+//! Reader threads, each with its own connection.
 //!
-//! A read may take long, and a caller here must not block. So work is sent to threads through a
-//! bounded channel, and answers come back through a oneshot: no runtime is needed, only somebody who
-//! polls. A lane that is dropped finishes what it was given, then its threads end.
+//! A read may take long, and the caller must not block. So requests go to threads through a bounded channel, and results come
+//! back through a oneshot channel: no runtime is needed, only an executor that polls. A lane that is dropped finishes its
+//! pending requests, then its threads end.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -15,14 +15,14 @@ use tokio::sync::mpsc;
 use crate::fault::{Fault, SqliteError};
 use crate::work::{Request, Setting, Work};
 
-/// The way to the threads that read.
+/// Handle to the reader threads.
 pub(crate) struct Lane {
     sender: Option<mpsc::Sender<Request>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Lane {
-    /// A lane with a thread for each connection; an idle thread takes the next request.
+    /// Creates a lane with one thread per connection; the next idle thread takes the next request.
     pub(crate) fn new(connections: Vec<Connection>) -> io::Result<Self> {
         let (sender, requests) = mpsc::channel(WAITING_MAX);
         let mut lane = Self {
@@ -42,7 +42,7 @@ impl Lane {
         Ok(lane)
     }
 
-    /// Has something read, and waits for the result.
+    /// Runs work on a reader thread, and waits for the result.
     pub(crate) async fn ask<T, F>(&self, setting: Setting, work: F) -> Result<T, Fault>
     where
         T: Send + 'static,
@@ -62,7 +62,7 @@ impl Drop for Lane {
     fn drop(&mut self) {
         self.sender = None;
         for thread in self.threads.drain(..) {
-            // A panic over there was reported when it happened; there is nobody left to tell.
+            // A panic was reported when it happened; there is no caller left to notify.
             let _ = thread.join();
         }
     }
@@ -82,14 +82,14 @@ fn serve(connection: &Connection, requests: &Mutex<mpsc::Receiver<Request>>) {
             }
         };
         if outcome.is_err() && !connection.is_autocommit() {
-            // If even this fails the next `BEGIN` will, and say so to whoever asks next.
+            // If this fails, the next `BEGIN` fails too and reports the error to its caller.
             let _ = connection.execute_batch("ROLLBACK");
         }
         work.answer(outcome.map_err(Arc::new));
     }
 }
 
-/// One transaction around all that is read, so that it is from one moment.
+/// Runs the work in one transaction, so all its reads see the same snapshot.
 fn read(connection: &Connection, work: &mut dyn Work) -> rusqlite::Result<()> {
     connection.prepare_cached("BEGIN")?.execute([])?;
     work.run(connection);
@@ -97,5 +97,5 @@ fn read(connection: &Connection, work: &mut dyn Work) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// How many requests wait for a lane before those who ask wait themselves.
+/// Number of queued requests from which callers wait before they can enqueue.
 const WAITING_MAX: usize = 1024;

@@ -1,21 +1,18 @@
-//! Threads and facts in one SQLite file.
+//! Threads and long-term memory in one SQLite file.
 //!
-//! [`Sqlite`] is a [`Checkpointer`] and a [`Store`]: what a program on one machine needs to survive
-//! `kill -9` and a power cut, with no service beside it. Several processes may open the same file; the
-//! fences of the commits keep them apart.
+//! [`Sqlite`] is a [`Checkpointer`] and a [`Store`]: durable execution for programs on one machine, which survives `kill -9`
+//! and a power cut without running a service. Several processes may open the same file; fencing keeps their commits apart.
 //!
-//! It will never know graphs: bodies are bytes, and everything it decides by stands in the
-//! [`Commit`] it is given.
+//! This crate knows nothing about graphs: bodies are opaque bytes, and every decision depends only on the [`Commit`] it gets.
 //!
 //! # How it works
 //!
-//! There is one connection that writes. Requests that arrive while it waits for the disk share the next
-//! transaction, and each that fails takes back only its own, so that a hundred runs cost the disk hardly more than
-//! one. A few are served by the caller, where the disk is quick; everything else by a thread, so that
-//! no executor waits for long. Nothing is acknowledged before the transaction is on the disk
-//! (`synchronous = FULL`). Reads go to a few threads with read-only connections, which in WAL mode
-//! neither wait for the writer nor hold it up, and each sees one moment of the database. No async
-//! runtime is needed: any executor can poll the futures.
+//! A single connection writes. Requests that arrive while it waits for the disk share the next transaction, and a request
+//! that fails rolls back only its own writes, so a hundred concurrent runs cost the disk hardly more than one. If the disk is
+//! fast, the caller serves small groups itself; a dedicated thread serves everything else, so no executor blocks for long. A
+//! write returns only after its transaction is on disk (`synchronous = FULL`). A few threads with read-only connections serve
+//! reads; in WAL mode they neither wait for the writer nor block it, and each read sees one consistent snapshot. The futures
+//! need no async runtime: any executor can poll them.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -70,29 +67,29 @@ use crate::lane::Lane;
 use crate::work::Setting;
 use crate::writer::Writer;
 
-/// A database of threads and facts. Cheap to clone: a checkpointer, a store and a node cache may be one
-/// database. Dropping the last handle finishes what was begun and closes the file.
+/// A database of threads and facts. Cheap to clone: one database can be the checkpointer, the store and the node cache.
+/// Dropping the last handle finishes pending work and closes the file.
 #[derive(Clone)]
 pub struct Sqlite {
-    // Before the writer, so that the last connection to close is one that can empty the log.
+    // Declared before the writer, so the last connection to close is one that can checkpoint the write-ahead log.
     readers: Option<Arc<Lane>>,
     writer: Arc<Writer>,
     path: Option<PathBuf>,
-    /// Whether the file was looked through for damage since it was opened.
+    /// Whether the file was checked for damage since it was opened.
     is_checked: Arc<AtomicBool>,
 }
 
-/// How a database is opened.
+/// Options for opening a database.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// How many reads can be under way at once.
+    /// Maximum number of concurrent reads; at least 1. Default: 2.
     pub readers: usize,
-    /// How much of the file each connection keeps in memory.
+    /// Page cache of each connection, in KiB. Default: 16,384.
     pub cache_kib: u32,
-    /// How many pages the write-ahead log may have before it is moved into the file.
+    /// Number of pages in the write-ahead log after which SQLite moves it into the file. Default: 2,000.
     pub wal_pages: u32,
-    /// How long to wait for another process that writes.
+    /// How long to wait while another process writes. Default: 5 seconds.
     pub busy_timeout: Duration,
 }
 
@@ -108,18 +105,18 @@ impl Default for Options {
 }
 
 impl Sqlite {
-    /// Opens a database, and makes it if it is not there. A new file can be read by its owner only.
+    /// Opens a database, and creates it if it does not exist. Only the owner can read a new file.
     pub fn open(path: impl AsRef<Path>) -> CheckpointResult<Self> {
         Self::open_with(path, Options::default())
     }
 
-    /// Opens a database with settings of one's own.
+    /// Opens a database with options other than the defaults.
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> CheckpointResult<Self> {
         let path = path.as_ref();
         Ok(Self::open_file(path, &options).map_err(|fault| fault.at(Some(path)))?)
     }
 
-    /// A database in memory, which goes when it is dropped. Reads wait for writes here.
+    /// Opens a database in memory, which is lost when it is dropped. Reads wait for writes here.
     pub fn in_memory() -> CheckpointResult<Self> {
         Ok(Self::open_memory()?)
     }
@@ -147,7 +144,7 @@ impl Sqlite {
         })
     }
 
-    /// Drops results of nodes whose time is over from the node cache. Gives how many there were.
+    /// Deletes expired results from the node cache. Returns how many there were.
     pub async fn sweep_cache(&self, now: Timestamp) -> CheckpointResult<u64> {
         Ok(self.write(move |db| cache::sweep(db, now)).await?)
     }
@@ -159,7 +156,7 @@ impl Sqlite {
         self.ask(None, Setting::Transaction, work).await
     }
 
-    /// Has something written, and names the file if it turns out to be damaged.
+    /// Runs work on the writing connection, and names the file if it turns out to be damaged.
     async fn ask<T: Send + 'static>(
         &self,
         who: Option<ThreadId>,
@@ -170,8 +167,8 @@ impl Sqlite {
         done.map_err(|fault| fault.at(self.path.as_deref()))
     }
 
-    /// Reads a list, which is believed only from a file that was looked through once. A row that damage has taken out of
-    /// an index, or a page that lost count of its rows, is no error to SQLite: the list is only shorter.
+    /// Reads a list, after checking the file once for damage. If damage removed a row from an index, or a page lost count of
+    /// its rows, SQLite reports no error: the list is just shorter.
     async fn list<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
@@ -345,9 +342,9 @@ impl Checkpointer for Sqlite {
         Box::pin(async move { Ok(self.list(move |db| list::interrupts(db, &query)).await?) })
     }
 
-    /// Copies entries and snapshots up to `upto` as they are, sealed for the new thread, and the line
-    /// in the list of threads. The copy is idle at that entry, with no records and no questions. A
-    /// store knows no graphs, so the entry that says where the copy comes from is for its caller to write.
+    /// Copies entries and snapshots up to `upto`, resealed for the new thread, and the row in the list of threads. The copy
+    /// is idle at that entry, with no records and no interrupts. A checkpointer knows nothing about graphs, so the caller
+    /// writes the entry that says where the copy comes from.
     fn copy<'a>(
         &'a self,
         from: &'a ThreadId,

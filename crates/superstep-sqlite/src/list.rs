@@ -1,10 +1,9 @@
-//! The list of threads, the list of questions, and search by content.
+//! Lists of threads and interrupts, and search by content.
 //!
-//! A thread's line is found by *terms*: hashes of its status, its graph, and every scalar at the top
-//! of its metadata and its state, each together with the tenant. A search takes the rarest of its
-//! terms and looks at the lines that have it; if even the rarest is common, it walks the lines from
-//! the newest on, which then finds its page soon. Either way each line is compared with the query
-//! itself, so two texts of one hash never give a wrong row.
+//! A thread's row in the list is found by *terms*: hashes of its status, its graph, and every top-level scalar of its
+//! metadata and its state, each combined with the tenant. A search takes the rarest of its terms and reads the rows that have
+//! it. If even the rarest one is common, it scans the rows from the newest on, which then fills the page soon. Either way
+//! each row is compared with the query itself, so a hash collision never returns a wrong row.
 
 use std::collections::BTreeSet;
 
@@ -21,15 +20,15 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::fault::{Fault, SqliteError};
 use crate::read::{self, Stand};
 
-/// What a commit changes of a thread's line.
+/// What a commit changes in a thread's row of the list.
 pub(crate) struct Change<'a> {
-    /// None for a thread that is made, or made again.
+    /// `None` for a thread that is created, or created again after a deletion.
     pub(crate) status_before: Option<Status>,
     pub(crate) listing: Option<&'a Listing>,
     pub(crate) at: Timestamp,
 }
 
-/// A thread's line as it is stored, without its place in the order.
+/// A thread's row of the list as stored, without its timestamps.
 #[derive(Debug, Clone, Default)]
 struct Line {
     graph: String,
@@ -37,7 +36,7 @@ struct Line {
     state: Option<Value>,
 }
 
-/// Writes the line of a thread whose status changed, or that brings a new one.
+/// Writes the row of a thread whose status changed or whose commit carries a new listing.
 pub(crate) fn write(
     connection: &Connection,
     after: &Stand,
@@ -62,7 +61,7 @@ pub(crate) fn write(
     )
 }
 
-/// Gives a copy the line of its source, and the times too.
+/// Copies the row of the source, including its timestamps.
 pub(crate) fn copy(connection: &Connection, from: &Stand, to: &Stand) -> Result<(), Fault> {
     let Some(line) = line(connection, from.id)? else {
         return Ok(());
@@ -77,7 +76,7 @@ pub(crate) fn copy(connection: &Connection, from: &Stand, to: &Stand) -> Result<
     replace_terms(connection, to.id, &BTreeSet::new(), &terms)
 }
 
-/// The line of a thread, for its archive.
+/// Reads the row of a thread for its archive.
 pub(crate) fn archived(connection: &Connection, stand: &Stand) -> Result<ArchivedListing, Fault> {
     let mut select = connection.prepare_cached(
         "SELECT graph, metadata, state, created, updated FROM line WHERE thread = ?1",
@@ -96,7 +95,7 @@ pub(crate) fn archived(connection: &Connection, stand: &Stand) -> Result<Archive
     })
 }
 
-/// Gives an imported thread its line, and makes its terms.
+/// Writes the row of an imported thread, and creates its terms.
 pub(crate) fn restore(
     connection: &Connection,
     stand: &Stand,
@@ -112,7 +111,7 @@ pub(crate) fn restore(
     replace_terms(connection, stand.id, &BTreeSet::new(), &terms)
 }
 
-/// Takes a thread off the list.
+/// Removes a thread from the list.
 pub(crate) fn remove(connection: &Connection, stand: &Stand) -> Result<(), Fault> {
     let Some(line) = line(connection, stand.id)? else {
         return Ok(());
@@ -132,7 +131,7 @@ fn line(connection: &Connection, thread: i64) -> Result<Option<Line>, Fault> {
     rows.next()?.map(|row| Line::read(row, 0)).transpose()
 }
 
-/// Writes a line. When its thread was made stays as it is once it is there.
+/// Writes a row. Keeps the creation time if the row exists.
 fn put(
     connection: &Connection,
     stand: &Stand,
@@ -183,7 +182,7 @@ fn replace_terms(
 }
 
 impl Line {
-    /// A line in three columns from `first` on: graph, metadata, state.
+    /// Reads three columns, starting at `first`: graph, metadata, state.
     fn read(row: &Row<'_>, first: usize) -> Result<Self, Fault> {
         let metadata: Option<Vec<u8>> = row.get(first + 1)?;
         let state: Option<Vec<u8>> = row.get(first + 2)?;
@@ -205,7 +204,7 @@ impl Line {
         }
     }
 
-    /// The state's fields; none if it is not an object, or not listed.
+    /// Returns the fields of the state; empty if it is not an object, or not listed.
     fn state_fields(&self) -> Map<String, Json> {
         let fields = self.state.as_ref().and_then(|state| state.decode().ok());
         fields.unwrap_or_default()
@@ -249,7 +248,7 @@ impl Line {
     }
 }
 
-/// What a term speaks of. The numbers are stored, inside hashes.
+/// What a term is about. The numbers are part of stored hashes.
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
 enum Kind {
@@ -257,7 +256,7 @@ enum Kind {
     Graph = 1,
     Metadata = 2,
     State = 3,
-    /// The thread has more scalars than terms, and may be found by what is not among them.
+    /// The thread has more scalars than terms, so a search must also consider it for terms it lacks.
     Overfull = 4,
 }
 
@@ -287,7 +286,7 @@ fn hash(tenant: i64, kind: Kind, field: &str, value: &[u8]) -> i64 {
     hasher.digest().cast_signed()
 }
 
-/// Lists threads, newest change first.
+/// Lists threads, most recently changed first.
 pub(crate) fn threads(
     connection: &Connection,
     query: &ThreadQuery,
@@ -295,7 +294,7 @@ pub(crate) fn threads(
     let Some(tenant) = read::tenant(connection, &query.tenant)? else {
         return Ok(Vec::new());
     };
-    // By thread or by age, whichever the planner is to take, the other one is hidden from it by a `+`.
+    // A `+` hides an index from the planner: by thread in one query, by age in the other.
     match rarest(connection, tenant, query)? {
         Some(term) => page_of(
             connection,
@@ -320,7 +319,7 @@ pub(crate) fn threads(
     }
 }
 
-/// The term of a query that the fewest threads have, if they are few.
+/// Returns the term of a query that the fewest threads have, if they are few.
 fn rarest(
     connection: &Connection,
     tenant: i64,
@@ -349,7 +348,7 @@ fn terms_of(tenant: i64, query: &ThreadQuery) -> impl Iterator<Item = i64> {
     status.into_iter().chain(graph).chain(metadata).chain(state)
 }
 
-/// Walks lines in the order of the statement until the page is full.
+/// Reads rows in the order of the statement until the page is full.
 fn page_of(
     connection: &Connection,
     sql: &str,
@@ -376,7 +375,7 @@ fn page_of(
 }
 
 fn wanted(row: &Row<'_>, query: &ThreadQuery) -> Result<Option<ThreadRow>, Fault> {
-    // A line goes with its thread.
+    // The row of the thread must exist: both are deleted together.
     if row.get_ref(5)? == ValueRef::Null {
         let what = "the row of a thread that is listed".to_owned();
         return Err(SqliteError::RowMissing { what }.into());
@@ -397,7 +396,7 @@ fn wanted(row: &Row<'_>, query: &ThreadQuery) -> Result<Option<ThreadRow>, Fault
     }))
 }
 
-/// Lists questions, oldest first.
+/// Lists interrupts, oldest first.
 pub(crate) fn interrupts(
     connection: &Connection,
     query: &InterruptQuery,
@@ -429,7 +428,7 @@ pub(crate) fn interrupts(
             sql.push_str(&params.len().to_string());
         }
     }
-    // Few are due: they are found by their deadline and then sorted, not walked by age.
+    // Few interrupts are due: find them by deadline and sort them, instead of scanning by age.
     let age = if due.is_some() || thread.is_some() {
         "+i.asked_at"
     } else {
@@ -452,7 +451,7 @@ const INTERRUPTS: &str =
      FROM interrupt i LEFT JOIN thread t ON t.id = +i.thread
      WHERE i.tenant = ?1";
 
-/// Open questions of every tenant whose deadline has passed, earliest first.
+/// Returns the open interrupts of all tenants whose deadline has passed, earliest first.
 pub(crate) fn overdue(
     connection: &Connection,
     now: Timestamp,
@@ -473,7 +472,8 @@ pub(crate) fn overdue(
     Ok(found)
 }
 
-/// Threads that run, or ran when their process died, and paused ones with answers their owner has not seen.
+/// Returns threads that are running, or were when their process died, and paused ones with answers that their owner has not
+/// seen.
 pub(crate) fn unfinished(connection: &Connection, limit: u32) -> Result<Vec<ThreadId>, Fault> {
     let mut select = connection.prepare_cached(
         "SELECT n.name, t.name FROM thread t LEFT JOIN tenant n ON n.id = t.tenant
@@ -495,13 +495,13 @@ pub(crate) fn unfinished(connection: &Connection, limit: u32) -> Result<Vec<Thre
     Ok(found)
 }
 
-/// How many rows a page has.
+/// Returns the number of rows in a page.
 pub(crate) fn rows_max(page: Page) -> usize {
     page.limit.min(PAGE_MAX) as usize
 }
 
 const PAGE_MAX: u32 = 1_000;
-/// How many terms a thread has, besides the one that says there would be more.
+/// Maximum number of terms per thread, not counting the one that marks an overfull thread.
 const TERMS_MAX: usize = 64;
-/// Up to this many lines are looked at one by one before a search walks instead.
+/// Maximum number of rows to read by term; beyond it a search scans instead.
 const CANDIDATES_MAX: i64 = 1_024;

@@ -1,4 +1,4 @@
-//! Reads of one thread: where it stands, its history, what it waits for.
+//! Reads of one thread: its head, its history, its open interrupts.
 
 use rusqlite::types::{FromSqlError, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -11,14 +11,14 @@ use superstep_core::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp, Value
 use crate::fault::{Fault, SqliteError};
 use crate::schema::{place, seq_at};
 
-/// A thread's row.
+/// A thread's row, with the sequence number of its newest entry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stand {
     pub(crate) id: i64,
     pub(crate) tenant: i64,
     pub(crate) head: Head,
     pub(crate) cancel: bool,
-    /// How many of its answers its last owner has seen.
+    /// Number of answers that the last owner has seen.
     pub(crate) seen: u64,
 }
 
@@ -28,7 +28,7 @@ impl Stand {
     }
 }
 
-/// Where a thread stands, deleted or not.
+/// Reads a thread's row, whether the thread is deleted or not.
 pub(crate) fn stand(connection: &Connection, thread: &ThreadId) -> Result<Option<Stand>, Fault> {
     let mut select = connection.prepare_cached(
         "SELECT epoch, seq, status, recoveries, answers, id, tenant, cancel, seen FROM head
@@ -47,7 +47,7 @@ pub(crate) fn stand(connection: &Connection, thread: &ThreadId) -> Result<Option
     }))
 }
 
-/// Where a thread stands that is there.
+/// Reads the row of a thread that exists; an error if it does not or is deleted.
 pub(crate) fn living(connection: &Connection, thread: &ThreadId) -> Result<Stand, Fault> {
     stand(connection, thread)?
         .filter(Stand::is_living)
@@ -59,7 +59,7 @@ pub(crate) fn living(connection: &Connection, thread: &ThreadId) -> Result<Stand
         })
 }
 
-/// The number of a tenant that has had a thread.
+/// Returns the number of a tenant; `None` if it never had a thread.
 pub(crate) fn tenant(connection: &Connection, name: &str) -> rusqlite::Result<Option<i64>> {
     connection
         .prepare_cached("SELECT id FROM tenant WHERE name = ?1")?
@@ -67,7 +67,7 @@ pub(crate) fn tenant(connection: &Connection, name: &str) -> rusqlite::Result<Op
         .optional()
 }
 
-/// The head in the first five columns: epoch, sequence, status, recoveries, answers.
+/// Reads the head from the first five columns: epoch, sequence number, status, recoveries, answers.
 pub(crate) fn head(row: &Row<'_>) -> Result<Head, Fault> {
     let number: i64 = row.get(2)?;
     let status = u8::try_from(number).ok().and_then(Status::from_number);
@@ -88,7 +88,7 @@ fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get(column).map(i64::unsigned_abs)
 }
 
-/// Everything needed to open a thread.
+/// Reads everything needed to open a thread. Of a deleted thread, only the head.
 pub(crate) fn load(connection: &Connection, thread: &ThreadId) -> Result<Option<Loaded>, Fault> {
     let Some(stand) = stand(connection, thread)? else {
         return Ok(None);
@@ -107,7 +107,7 @@ pub(crate) fn load(connection: &Connection, thread: &ThreadId) -> Result<Option<
     }))
 }
 
-/// The history up to an entry.
+/// Reads the history up to an entry.
 pub(crate) fn load_at(
     connection: &Connection,
     thread: &ThreadId,
@@ -118,7 +118,7 @@ pub(crate) fn load_at(
     Ok(history(connection, stand.id, seq)?)
 }
 
-/// Refuses an entry that never was or was pruned away.
+/// Fails if the entry never existed or was pruned.
 pub(crate) fn check_entry(
     connection: &Connection,
     thread: &ThreadId,
@@ -136,7 +136,7 @@ pub(crate) fn check_entry(
     .into())
 }
 
-/// Entries above a sequence number; none of a thread that is not there.
+/// Reads entries after a sequence number; empty if the thread does not exist.
 pub(crate) fn entries(
     connection: &Connection,
     thread: &ThreadId,
@@ -184,7 +184,7 @@ fn entries_between(
         .collect()
 }
 
-/// A body in two columns: place, body.
+/// Reads a body from two columns: place, body.
 pub(crate) fn stored_body(row: &Row<'_>) -> rusqlite::Result<StoredBody> {
     Ok(StoredBody {
         seq: seq_at(row.get(0)?),
@@ -207,7 +207,7 @@ fn record(row: &Row<'_>) -> rusqlite::Result<RecordRow> {
     })
 }
 
-/// Where a thread stands, and what one of its tasks has recorded.
+/// Reads the head of a thread, and the records of one task.
 pub(crate) fn glance(
     connection: &Connection,
     thread: &ThreadId,
@@ -248,7 +248,7 @@ fn open_interrupts(
         .collect()
 }
 
-/// One question of a thread, open or not.
+/// Reads one interrupt of a thread, open or not.
 pub(crate) fn interrupt_of(
     connection: &Connection,
     thread: &ThreadId,
@@ -264,7 +264,7 @@ pub(crate) fn interrupt_of(
         .optional()
 }
 
-/// A question in eight columns: id, seq, asked_at, body, answer, answered_by, answered_at, closed.
+/// Reads an interrupt from eight columns: id, seq, asked_at, body, answer, answered_by, answered_at, closed.
 pub(crate) fn interrupt(row: &Row<'_>, thread: &ThreadId) -> rusqlite::Result<InterruptRow> {
     Ok(InterruptRow {
         thread: thread.clone(),
@@ -281,7 +281,7 @@ pub(crate) fn interrupt(row: &Row<'_>, thread: &ThreadId) -> rusqlite::Result<In
     })
 }
 
-/// An answer as its column holds it.
+/// Decodes the column of an answer.
 pub(crate) fn answer_of(column: ValueRef<'_>) -> Result<Option<AnswerBody>, FromSqlError> {
     match column {
         ValueRef::Null => Ok(None),
@@ -291,7 +291,7 @@ pub(crate) fn answer_of(column: ValueRef<'_>) -> Result<Option<AnswerBody>, From
     }
 }
 
-/// The column of an answer.
+/// Encodes the column of an answer.
 pub(crate) fn answer_column(answer: &AnswerBody) -> ToSqlOutput<'_> {
     ToSqlOutput::Borrowed(match answer {
         AnswerBody::Value(value) => ValueRef::Blob(value.as_bytes()),
@@ -299,7 +299,7 @@ pub(crate) fn answer_column(answer: &AnswerBody) -> ToSqlOutput<'_> {
     })
 }
 
-/// A count as SQLite keeps numbers. None of ours comes near the end.
+/// Converts a count into SQLite's integer type. Ours never come near the limit.
 pub(crate) fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! The row of a thread, and how it comes to be: by a first commit, by a copy, by an import.
+//! Creation of a thread's row: by a first commit, a copy or an import.
 
 use rusqlite::{Connection, params};
 use superstep_core::ThreadId;
@@ -7,7 +7,7 @@ use superstep_core::checkpoint::Head;
 use crate::fault::Fault;
 use crate::read::{self, Stand, number};
 
-/// Makes the row of a thread that is not there, or makes it again where a deleted one is remembered.
+/// Creates the row of a thread, or reuses the row of a deleted one.
 pub(crate) fn make(
     connection: &Connection,
     thread: &ThreadId,
@@ -48,7 +48,7 @@ pub(crate) fn make(
     })
 }
 
-/// The number of a tenant, which gets one when its first thread is made.
+/// Returns the number of a tenant. Assigns one when the tenant's first thread is created.
 fn tenant(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
     if let Some(tenant) = read::tenant(connection, name)? {
         return Ok(tenant);

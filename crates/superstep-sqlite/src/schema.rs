@@ -1,14 +1,14 @@
-//! The tables, how a file comes to have them, and how a connection is set up.
+//! The tables, their migrations, and the setup of connections.
 //!
-//! A thread is spread over tables by how often each part is written. `thread` is the small row that
-//! every commit compares; those inside a run leave it as it is (`head` is where it stands). `line` is what lists show, and `term` is its index by content;
-//! they are written at run boundaries. `log` and `snapshot` are clustered: their key is the thread's
-//! number and the sequence number in one integer, so a history lies together, takes no second index,
-//! and a body of up to a page stays in its row. (Measured with 270-byte bodies: 24 bytes of overhead a
-//! row, against 45 for a two-column key without rowid; with 1,500-byte bodies 556 against 3,182.)
+//! A thread is spread over tables by how often each part is written. `thread` is the small row that every commit compares;
+//! commits inside a run do not change it (the view `head` has the current sequence number). `line` is what lists show, and
+//! `term` is its index by content; they are written at run boundaries. `log` and `snapshot` are clustered: their key combines
+//! the thread's number and the sequence number in one integer, so a history is contiguous, needs no second index, and a body
+//! of up to a page stays in its row. (Measured with 270-byte bodies: 24 bytes of overhead per row, against 45 for a
+//! two-column key without rowid; with 1,500-byte bodies 556 against 3,182.)
 //!
-//! The file carries our application id, so that no other program's database is taken for ours, and a
-//! schema number. Migrations are never edited, only added.
+//! The file has our application id, so we never mistake another program's database for ours, and a schema number. Migrations
+//! are never edited, only added.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -25,7 +25,7 @@ use crate::Options;
 use crate::fault::{Fault, SqliteError};
 use crate::store;
 
-/// Each takes the schema from its index to the next number.
+/// Each migration takes the schema from its index to the next number.
 const MIGRATIONS: &[Migration] = &[
     Migration::sql(CHECKPOINTS),
     Migration::sql(ITEMS),
@@ -37,13 +37,13 @@ const MIGRATIONS: &[Migration] = &[
     },
 ];
 
-/// Statements, and what has to be computed for rows that are there already.
+/// SQL statements, and a function that computes new columns of existing rows.
 struct Migration {
     sql: &'static str,
     fill: Option<FillRows>,
 }
 
-/// Computes what a migration adds to rows that are there already.
+/// Computes what a migration adds to existing rows.
 type FillRows = fn(&Connection) -> Result<(), Fault>;
 
 impl Migration {
@@ -149,8 +149,8 @@ const CACHE: &str = "
     CREATE INDEX cache_expires ON cache (expires) WHERE expires IS NOT NULL;
 ";
 
-/// A step inside a run is one new row of the log and nothing else, for every further page is more to wait for. So
-/// the row of a thread may be behind, and this is where each stands: at the newest entry of its log.
+/// A superstep inside a run only adds one row to the log, because every further page costs disk time. So the row of a thread
+/// may lag behind; this view has the sequence number of the newest log entry.
 const HEADS: &str = "
     CREATE VIEW head AS
     SELECT id, tenant, name, epoch, status, cancel, recoveries, answers, seen,
@@ -161,9 +161,9 @@ const HEADS: &str = "
     FROM thread;
 ";
 
-/// Checksums of items and of cached results. A program of the version before may still have the file open and write
-/// without them: of an item that it changes the checksum is dropped, so that nobody takes the change for damage. What it
-/// caches is not found, which costs a node's run and nothing else.
+/// Checksums of items and of cached results. A program of the previous version may still have the file open and write without
+/// them. A trigger drops the checksum of an item that it changes, so the change does not look like damage. Results that it
+/// caches are not found, which only costs another run of the node.
 const CHECKSUMS: &str = "
     ALTER TABLE item ADD COLUMN checksum INTEGER;
     ALTER TABLE cache ADD COLUMN checksum INTEGER;
@@ -172,14 +172,14 @@ const CHECKSUMS: &str = "
         BEGIN UPDATE item SET checksum = NULL WHERE row = new.row; END;
 ";
 
-/// Opens the connection that writes, and brings the file to the newest schema.
+/// Opens the writing connection, and migrates the file to the newest schema.
 pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Connection, Fault> {
     check_library()?;
     create_unless_there(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(options.busy_timeout)?;
-    // Before anything is changed, for the file may not be ours.
+    // Before anything is changed, because the file may not be ours.
     check_ours(&connection, path)?;
     patiently(options.busy_timeout, || use_wal(&connection))?;
     connection.pragma_update(None, "wal_autocheckpoint", options.wal_pages)?;
@@ -188,7 +188,7 @@ pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Connection, 
     Ok(connection)
 }
 
-/// A writer over a database that nobody else sees and that goes with it.
+/// Opens a writing connection to a private database in memory.
 pub(crate) fn open_in_memory() -> Result<Connection, Fault> {
     check_library()?;
     let mut connection = Connection::open_in_memory()?;
@@ -196,7 +196,7 @@ pub(crate) fn open_in_memory() -> Result<Connection, Fault> {
     Ok(connection)
 }
 
-/// Opens a connection that only reads. The writer's must be open.
+/// Opens a read-only connection. The writing connection must be open.
 pub(crate) fn open_reader(path: &Path, options: &Options) -> Result<Connection, Fault> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -207,7 +207,7 @@ pub(crate) fn open_reader(path: &Path, options: &Options) -> Result<Connection, 
 
 fn set_up_writer(connection: &mut Connection, cache_kib: u32) -> Result<(), Fault> {
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // On macOS only this reaches the medium; elsewhere it changes nothing.
+    // Only this reaches the medium on macOS; it has no effect elsewhere.
     connection.pragma_update(None, "fullfsync", true)?;
     set_up(connection, cache_kib)?;
     migrate(connection)
@@ -216,7 +216,7 @@ fn set_up_writer(connection: &mut Connection, cache_kib: u32) -> Result<(), Faul
 fn set_up(connection: &Connection, cache_kib: u32) -> Result<(), Fault> {
     connection.pragma_update(None, "cache_size", -i64::from(cache_kib))?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    // A plan does not depend on what is bound to it; otherwise SQLite prepares a statement again for new bounds.
+    // Makes plans independent of the bound values; otherwise SQLite prepares a statement again for new bounds.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
     Ok(())
@@ -239,7 +239,7 @@ fn create_unless_there(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes an empty file that only its owner can read; SQLite gives its companions the same mode.
+/// Creates an empty file that only its owner can read; SQLite gives its companion files the same mode.
 pub(crate) fn create_new(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -249,7 +249,7 @@ pub(crate) fn create_new(path: &Path) -> io::Result<()> {
     sync_parent(path)
 }
 
-/// A file that was just created survives a power cut only once its directory is on the disk.
+/// A new file survives a power cut only once its directory is on disk.
 fn sync_parent(path: &Path) -> io::Result<()> {
     let parent = path
         .parent()
@@ -272,7 +272,7 @@ fn check_ours(connection: &Connection, path: &Path) -> Result<(), Fault> {
     let tables: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     let is_new = application == 0 && tables == 0 && pragma(connection, "user_version")? == 0;
-    // Another process may have made it ours between the two looks.
+    // Another process may have initialized the file between the two checks.
     if is_new || pragma(connection, "application_id")? == APPLICATION_ID {
         return Ok(());
     }
@@ -291,8 +291,8 @@ fn check_known(found: i64) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Each migration is one transaction that also writes its number: a process that dies in the middle
-/// leaves the schema before, and of several that start at once one migrates and the others find it done.
+/// Runs each migration in one transaction that also writes its number. A process that dies in the middle leaves the previous
+/// schema; if several start at once, one migrates and the others find it done.
 fn migrate(connection: &mut Connection) -> Result<(), Fault> {
     loop {
         let transaction =
@@ -322,7 +322,7 @@ fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
 fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| {
         let mode: String = row.get(0)?;
-        // A file system without shared memory leaves the old mode, which has other guarantees.
+        // A file system without shared memory keeps the old mode, which has other guarantees.
         if mode == "wal" {
             Ok(())
         } else {
@@ -331,7 +331,8 @@ fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
     })
 }
 
-/// Changing the journal mode needs the file to itself for a moment, and for that SQLite does not wait by itself.
+/// Retries while the database is busy. Changing the journal mode needs exclusive access for a moment, and SQLite does not
+/// wait for that.
 fn patiently(
     patience: Duration,
     mut action: impl FnMut() -> rusqlite::Result<()>,
@@ -350,18 +351,18 @@ fn patiently(
     }
 }
 
-/// Where an entry or a snapshot lies: the thread's number above, the sequence number below.
-/// What is past the last place is put there, so that a search from or up to it is still right.
+/// Returns the key of an entry or a snapshot: the thread's number in the high bits, the sequence number in the low ones.
+/// Clamps larger sequence numbers, so a range that ends there is still correct.
 pub(crate) fn place(thread: i64, seq: Seq) -> i64 {
     (thread << SEQ_BITS) | i64::try_from(seq.0).unwrap_or(SEQ_MAX).min(SEQ_MAX)
 }
 
-/// The sequence number in a place.
+/// Returns the sequence number of a place.
 pub(crate) fn seq_at(place: i64) -> Seq {
     Seq((place & SEQ_MAX).unsigned_abs())
 }
 
-/// Refuses numbers that no place has room for.
+/// Fails if the numbers do not fit into a place.
 pub(crate) fn check_place(thread: i64, seq: Seq) -> Result<(), SqliteError> {
     if thread > i64::MAX >> SEQ_BITS {
         return Err(SqliteError::TooMany {
@@ -378,14 +379,14 @@ pub(crate) fn check_place(thread: i64, seq: Seq) -> Result<(), SqliteError> {
     Ok(())
 }
 
-/// Four billion entries a thread, two billion threads.
+/// Four billion entries per thread, two billion threads.
 const SEQ_BITS: u32 = 32;
 const SEQ_MAX: i64 = (1 << SEQ_BITS) - 1;
 
 const KNOWN: u32 = MIGRATIONS.len() as u32;
-/// `SSTP`.
+/// The letters `SSTP`.
 const APPLICATION_ID: i64 = 0x5353_5450;
-/// The first release without the WAL-reset bug.
+/// First release without the WAL-reset bug.
 const LIBRARY_MIN: (i32, &str) = (3_051_003, "3.51.3");
 const STATEMENTS_KEPT: usize = 128;
 const WAL_BYTES_KEPT: i64 = 64 * 1024 * 1024;

@@ -1,8 +1,7 @@
 //! The long-term store: facts kept across threads.
 //!
-//! A namespace is kept as its segments, each followed by a separator that no segment can hold. So
-//! everything below a prefix is one range of an index, whole segments only and byte for byte, and
-//! the order of the texts is the order of the namespaces.
+//! A namespace is stored as its segments, each followed by a separator that no segment can contain. So everything below a
+//! prefix is one index range, in whole segments and byte by byte, and the order of the texts is the order of the namespaces.
 
 use rusqlite::{Connection, Row, ToSql, params};
 use serde_json::Value as Json;
@@ -127,7 +126,7 @@ impl Store for Sqlite {
 
 struct Found {
     item: Item,
-    /// Whether reading it prolongs its life.
+    /// Whether reading the item extends its lifetime.
     refreshes: bool,
 }
 
@@ -151,7 +150,7 @@ fn find(
     }))
 }
 
-/// Prolongs an item's life and reads it again, for it may have changed since it was found.
+/// Extends an item's lifetime and reads it again, because it may have changed since it was found.
 fn refresh(
     connection: &Connection,
     namespace: &Namespace,
@@ -160,7 +159,7 @@ fn refresh(
 ) -> Result<Option<Item>, Fault> {
     connection
         .prepare_cached(
-            // A clock that went back must not shorten a life.
+            // A clock that went backwards must not shorten a lifetime.
             "UPDATE item SET expires = max(expires, ?3 + ttl_ms)
              WHERE namespace = ?1 AND key = ?2 AND expires > ?3 AND refresh",
         )?
@@ -174,7 +173,7 @@ fn put(connection: &Connection, put: &PutItem, now: Timestamp) -> Result<(), Fau
     let checksum = checksum(&namespace, &put.key, &value);
     connection
         .prepare_cached(
-            // What had expired was gone, so what takes its place is new.
+            // An expired item no longer exists, so its replacement counts as newly created.
             "INSERT INTO item (namespace, key, value, created, updated, expires, ttl_ms, refresh, checksum)
              VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7, ?8)
              ON CONFLICT (namespace, key) DO UPDATE SET value = ?3,
@@ -187,7 +186,7 @@ fn put(connection: &Connection, put: &PutItem, now: Timestamp) -> Result<(), Fau
             value,
             now.0,
             put.ttl.map(|ttl| now.plus_ms(ttl.ms).0),
-            // Added to a time by SQLite, which must not overflow into a fraction.
+            // SQLite adds this to a time, which must not overflow into a floating-point number.
             put.ttl.map(|ttl| number(ttl.ms).min(TTL_MS_MAX)),
             put.ttl.is_some_and(|ttl| ttl.refresh_on_read),
             checksum,
@@ -195,7 +194,7 @@ fn put(connection: &Connection, put: &PutItem, now: Timestamp) -> Result<(), Fau
     Ok(())
 }
 
-/// One transaction on the connection that writes, so nobody comes between the look and the write.
+/// Runs in one transaction on the writing connection, so no other write comes between the comparison and the update.
 fn put_if(
     connection: &Connection,
     seen: Option<&Json>,
@@ -210,7 +209,7 @@ fn put_if(
     Ok(true)
 }
 
-/// Goes through items from the newest on and decodes one at a time: only the page is held.
+/// Scans items from the newest on and decodes them one at a time, so only the page is in memory.
 fn search(connection: &Connection, search: &Search, now: Timestamp) -> Result<Vec<Item>, Fault> {
     let Some((low, high)) = range(&search.prefix) else {
         return Ok(Vec::new());
@@ -278,7 +277,7 @@ fn namespaces(
         let Some(row) = rows.next()? else { break };
         let namespace = decode(row.get_ref(0)?.as_str()?)?;
         let listed = query.cut(&namespace);
-        // In order, so those that are equal once they are cut follow one another.
+        // The rows are sorted, so namespaces that are equal once truncated are adjacent.
         if !query.matches(&namespace) || last.as_ref() == Some(&listed) {
             continue;
         }
@@ -292,12 +291,12 @@ fn namespaces(
     Ok(found)
 }
 
-/// An item in seven columns: namespace, key, value, created, updated, expires, checksum. Nothing of it is decoded before
-/// its checksum is found right.
+/// Reads an item from seven columns: namespace, key, value, created, updated, expires, checksum. Decodes nothing before the
+/// checksum is verified.
 fn item(row: &Row<'_>) -> Result<Item, Fault> {
     let [namespace, key, value] = [bytes(row, 0)?, bytes(row, 1)?, bytes(row, 2)?];
     let stored: Option<i64> = row.get(6)?;
-    // None is of a program that knew no checksums, and changed the item after they were filled in.
+    // The checksum is missing if a version without checksums changed the item after the migration.
     if stored.is_some_and(|stored| stored != stored_checksum(namespace, key, value)) {
         let namespace = String::from_utf8_lossy(namespace);
         return Err(StoreError::Damaged {
@@ -319,7 +318,7 @@ fn item(row: &Row<'_>) -> Result<Item, Fault> {
     })
 }
 
-/// The bytes of a text.
+/// Returns the bytes of a text column.
 fn bytes<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a [u8], Fault> {
     Ok(row.get_ref(column)?.as_bytes()?)
 }
@@ -328,12 +327,12 @@ fn checksum(namespace: &str, key: &str, value: &str) -> i64 {
     stored_checksum(namespace.as_bytes(), key.as_bytes(), value.as_bytes())
 }
 
-/// As it is kept: in four bytes.
+/// Returns the checksum as stored: the four bytes as a signed number.
 fn stored_checksum(namespace: &[u8], key: &[u8], value: &[u8]) -> i64 {
     i64::from(item_checksum(namespace, key, value).cast_signed())
 }
 
-/// Gives the items of an older schema their checksums. What is there is taken for right: nobody can tell any more.
+/// Computes checksums for the items of an older schema. Assumes that they are intact, since nothing can tell otherwise.
 pub(crate) fn fill_checksums(connection: &Connection) -> Result<(), Fault> {
     let mut select = connection.prepare("SELECT row, namespace, key, value FROM item")?;
     let mut update = connection.prepare("UPDATE item SET checksum = ?2 WHERE row = ?1")?;
@@ -357,8 +356,8 @@ fn decode(text: &str) -> Result<Namespace, StoreError> {
     Namespace::new(text.split_terminator(SEPARATOR))
 }
 
-/// The texts of all namespaces below a prefix: from the first on, and before the second.
-/// None if no namespace can have such a prefix.
+/// Returns the range of all namespaces below a prefix: from the first text, inclusive, to the second, exclusive. `None` if no
+/// namespace can have such a prefix.
 fn range<'a>(prefix: impl IntoIterator<Item = &'a String>) -> Option<(String, Box<dyn ToSql>)> {
     let mut segments = Vec::new();
     for segment in prefix {
@@ -368,7 +367,7 @@ fn range<'a>(prefix: impl IntoIterator<Item = &'a String>) -> Option<(String, Bo
         segments.push(segment);
     }
     if segments.is_empty() {
-        // To SQLite every text is less than any bytes.
+        // SQLite sorts every text before any blob.
         return Some((String::new(), Box::new(&[0_u8; 0])));
     }
     let low = encode(segments);
@@ -379,7 +378,7 @@ fn range<'a>(prefix: impl IntoIterator<Item = &'a String>) -> Option<(String, Bo
     Some((low, Box::new(high)))
 }
 
-/// A control character, which no segment has, and less than any that it may have.
+/// A control character that no segment contains, and that sorts before every character that a segment may contain.
 const SEPARATOR: &str = "\u{1f}";
 const AFTER_SEPARATOR: &str = "\u{20}";
 const TTL_MS_MAX: i64 = i64::MAX / 4;

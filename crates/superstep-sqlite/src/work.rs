@@ -1,4 +1,4 @@
-//! Something to do with a connection, and the way its result gets back to the caller.
+//! Work for a connection, and the channel that returns its result to the caller.
 
 use std::sync::Arc;
 
@@ -7,37 +7,37 @@ use tokio::sync::oneshot;
 
 use crate::fault::{Fault, SqliteError};
 
-/// Work on its way to a connection.
+/// Work queued for a connection.
 pub(crate) struct Request {
     pub(crate) work: Box<dyn Work>,
     pub(crate) setting: Setting,
 }
 
-/// Inside what the work is done.
+/// Transaction that the work runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Setting {
-    /// A transaction, perhaps shared with others.
+    /// A transaction, possibly shared with other requests.
     Transaction,
-    /// The same. It writes with one statement, which by itself leaves nothing behind if it fails.
+    /// The same, for work that writes with a single statement, which leaves nothing behind if it fails.
     Statement,
-    /// None, as some pragmas want it.
+    /// No transaction, as some pragmas require.
     Alone,
 }
 
-/// Something to do with a connection, whose asker waits for the result.
+/// Work for a connection whose caller waits for the result.
 pub(crate) trait Work: Send {
-    /// Does it. Says whether it succeeded, and so whether what it wrote is to be kept.
+    /// Runs the work. Returns whether it succeeded, and so whether to keep its writes.
     fn run(&mut self, connection: &Connection) -> bool;
 
-    /// Gives the asker the result, or what became of it when the transaction failed.
+    /// Sends the result to the caller, or the error if the transaction failed.
     fn answer(self: Box<Self>, transaction: Result<(), Arc<rusqlite::Error>>);
 }
 
-/// Where the result of a request comes.
+/// Channel on which the result of a request arrives.
 pub(crate) type Answered<T> = oneshot::Receiver<Result<T, Fault>>;
 
 impl Request {
-    /// Whether it can share a transaction with others.
+    /// Returns whether the request can share a transaction with others.
     pub(crate) fn shares(&self) -> bool {
         match self.setting {
             Setting::Transaction | Setting::Statement => true,
@@ -45,7 +45,7 @@ impl Request {
         }
     }
 
-    /// A request, and where its result will be.
+    /// Creates a request, and the channel for its result.
     pub(crate) fn new<T, F>(setting: Setting, work: F) -> (Self, Answered<T>)
     where
         T: Send + 'static,
@@ -83,7 +83,7 @@ where
             (Ok(()), None) => Err(SqliteError::Closed.into()),
             (Err(source), _) => Err(SqliteError::NotCommitted { source }.into()),
         };
-        // The asker may have stopped waiting.
+        // The caller may have stopped waiting.
         let _ = self.answer.send(result);
     }
 }

@@ -1,19 +1,18 @@
-//! The one connection that writes, and group commit.
+//! The single writing connection, and group commit.
 //!
-//! Making a transaction durable costs a wait for the disk, and it costs the same for one request or
-//! for a hundred. So requests queue up while a transaction is made durable, and those that wait share
-//! the next one, each inside a savepoint of its own unless it is a single statement. A request that fails takes
-//! back its own writes and nobody else's; all are answered when the transaction is on the disk.
+//! Making a transaction durable means waiting for the disk, and that costs the same for one request or a hundred. So requests
+//! queue up while a transaction becomes durable, and the waiting ones share the next one, each in its own savepoint unless it
+//! is a single statement. A request that fails rolls back only its own writes; all results are sent once the transaction is
+//! on disk.
 //!
 //! # Who writes
 //!
-//! The caller. A trip to another thread and back costs about as much as the disk, so the asker lets
-//! everybody else on its executor ask first, and then serves what has come together. It does so only
-//! where that is quick. A crowd, a disk that was slow the last time, or another process that holds the
-//! database are left to a thread of ours, so that no executor waits for long.
+//! The caller. A round trip to another thread costs about as much as the disk, so the caller lets every other task on its
+//! executor enqueue first, and then serves the whole queue. It does so only where that is fast. If the queue is long, the
+//! disk was slow the last time, or another process holds the database, a dedicated thread serves the queue, so no executor
+//! blocks for long.
 //!
-//! Nothing is forgotten: the caller that releases the connection looks at the queue, and wakes the thread if
-//! it is not empty.
+//! No request is lost: the caller that releases the connection checks the queue, and wakes the thread if it is not empty.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -30,48 +29,48 @@ use superstep_core::ThreadId;
 use crate::fault::{Fault, SqliteError};
 use crate::work::{Request, Setting, Work};
 
-/// The connection that writes. Dropping it finishes what was asked, and closes it.
+/// The writing connection. Dropping it serves the pending requests, and closes the connection.
 pub(crate) struct Writer {
     desk: Arc<Desk>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Where requests wait, and the connection that serves them.
+/// The request queue, and the connection that serves it.
 struct Desk {
     connection: Mutex<Connection>,
     busy_timeout: Duration,
     queue: Mutex<Queue>,
-    /// Rung when the thread is needed.
+    /// Notified when the thread is needed.
     bell: Condvar,
-    /// The last transaction took so long that an executor should not wait for the next.
+    /// Whether the last transaction took so long that an executor should not wait for the next one.
     is_slow: AtomicBool,
 }
 
-/// For which thread something is asked, if for one.
+/// Thread id that a request is for, if it is for one.
 pub(crate) type Who = Option<ThreadId>;
 
-/// Who asks at the same time.
+/// How many other callers seem to be active.
 enum Company {
     Nobody,
     Somebody,
-    /// More than an asker serves.
+    /// More requests than a caller serves.
     Crowd,
 }
 
 #[derive(Default)]
 struct Queue {
     requests: VecDeque<Request>,
-    /// For whom the last request was.
+    /// Thread id of the last request.
     last: Who,
-    /// No more requests will come.
+    /// Set on drop: no more requests will arrive.
     closed: bool,
 }
 
-/// How many requests share a transaction at most: a bound on how long the first one waits for the last.
+/// Maximum number of requests per transaction, which bounds how long the first one waits for the last.
 const GROUP_MAX: usize = 256;
-/// How many requests an asker serves at most.
+/// Maximum number of requests that a caller serves.
 const FEW: usize = 16;
-/// How long the last transaction may have taken for an asker to make the next one.
+/// Longest duration of the last transaction for which a caller serves the next one.
 const QUICK: Duration = Duration::from_micros(500);
 
 impl Writer {
@@ -94,7 +93,8 @@ impl Writer {
         })
     }
 
-    /// Has something written, and waits until it is durable. Once it is asked it is done, also if the asker goes away.
+    /// Runs work in a transaction, and waits until it is durable. Once enqueued the work runs even if the caller stops
+    /// waiting.
     pub(crate) async fn ask<T, F>(&self, who: Who, setting: Setting, work: F) -> Result<T, Fault>
     where
         T: Send + 'static,
@@ -106,7 +106,7 @@ impl Writer {
         match company {
             Company::Nobody => self.desk.serve_few(),
             Company::Somebody => {
-                // Everybody else who is about to ask does so now.
+                // Lets other tasks that are about to enqueue do so now.
                 yield_once().await;
                 self.desk.serve_few();
             }
@@ -122,13 +122,13 @@ impl Drop for Writer {
         lock(&self.desk.queue).closed = true;
         self.desk.bell.notify_one();
         if let Some(thread) = self.thread.take() {
-            // A panic over there was reported when it happened; there is nobody left to tell.
+            // A panic was reported when it happened; there is no caller left to notify.
             let _ = thread.join();
         }
     }
 }
 
-/// A caller makes sure that everything in the queue is served, also if it is dropped before it could serve.
+/// Makes sure that the queue is served even if the caller is dropped before it could serve it.
 struct Asker<'a> {
     desk: &'a Desk,
 }
@@ -141,7 +141,7 @@ impl Drop for Asker<'_> {
     }
 }
 
-/// Lets everything else that is ready run first.
+/// Yields once, so that every other ready task runs first.
 async fn yield_once() {
     let mut yielded = false;
     poll_fn(|context| {
@@ -155,7 +155,7 @@ async fn yield_once() {
 }
 
 impl Desk {
-    /// Puts a request into the queue, and says who else seems to be asking.
+    /// Enqueues a request, and estimates how many other callers are active.
     fn push(&self, who: Who, request: Request) -> Company {
         let mut queue = lock(&self.queue);
         let company = match queue.requests.len() {
@@ -169,7 +169,7 @@ impl Desk {
         company
     }
 
-    /// An asker serves what waits, if that is quick and nobody else is at it.
+    /// Serves the queue on the caller's side, if that is fast and the connection is free.
     fn serve_few(&self) {
         let connection = match self.connection.try_lock() {
             Ok(connection) => connection,
@@ -178,7 +178,7 @@ impl Desk {
         };
         let Some(group) = self.take_few() else { return };
         match self.begin(&connection, Duration::ZERO) {
-            // Another process writes, and only the thread may wait for it.
+            // Another process is writing, and only the thread may wait for it.
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
                 self.put_back(group);
             }
@@ -186,7 +186,7 @@ impl Desk {
         }
     }
 
-    /// What an asker may serve; none if it might take long.
+    /// Takes the requests that a caller may serve; `None` if that might take long.
     fn take_few(&self) -> Option<Vec<Request>> {
         let mut queue = lock(&self.queue);
         let is_quick = (1..=FEW).contains(&queue.requests.len())
@@ -195,7 +195,7 @@ impl Desk {
         is_quick.then(|| queue.requests.drain(..).collect())
     }
 
-    /// Before all that came meanwhile.
+    /// Puts requests back in front of those that arrived meanwhile.
     fn put_back(&self, group: Vec<Request>) {
         let mut queue = lock(&self.queue);
         for request in group.into_iter().rev() {
@@ -203,10 +203,10 @@ impl Desk {
         }
     }
 
-    /// What the thread does.
+    /// Main loop of the thread.
     fn serve_until_closed(&self) {
         while self.wait() {
-            // A panic may have left a transaction open; `begin` takes it back.
+            // A panic may have left a transaction open; `begin` rolls it back.
             let connection = lock(&self.connection);
             while let Some(first) = self.pop() {
                 if first.shares() {
@@ -218,11 +218,11 @@ impl Desk {
                 }
             }
         }
-        // Statistics for the planner are a courtesy to the next opener; without them it plans as before.
+        // Updates the planner's statistics for the next process; a failure does no harm.
         let _ = lock(&self.connection).execute_batch("PRAGMA optimize");
     }
 
-    /// Waits until the queue is not empty; false if nothing will ever be in it again.
+    /// Waits until the queue is not empty. Returns `false` once it is empty and closed.
     fn wait(&self) -> bool {
         let queue = lock(&self.queue);
         let is_idle = |queue: &mut Queue| queue.requests.is_empty() && !queue.closed;
@@ -237,7 +237,7 @@ impl Desk {
         lock(&self.queue).requests.pop_front()
     }
 
-    /// A request and those behind it that can share its transaction.
+    /// Takes the requests after the first that can share its transaction.
     fn group_of(&self, first: Request) -> Vec<Request> {
         let mut queue = lock(&self.queue);
         let mut group = vec![first];
@@ -249,11 +249,11 @@ impl Desk {
         group
     }
 
-    /// Begins a transaction, and waits so long for another process that has one.
+    /// Begins a transaction, waiting up to `patience` for another process that holds one.
     fn begin(&self, connection: &Connection, patience: Duration) -> rusqlite::Result<Begun> {
         let at = Instant::now();
         if !connection.is_autocommit() {
-            // Work panicked in it.
+            // The work of an earlier request panicked.
             connection.execute_batch("ROLLBACK")?;
         }
         connection.busy_timeout(patience)?;
@@ -262,7 +262,7 @@ impl Desk {
         begun.map(|()| Begun { at })
     }
 
-    /// Does the work of a group in the transaction that was begun for it, commits, and answers.
+    /// Runs the work of a group in its transaction, commits, and sends the results.
     fn finish(
         &self,
         connection: &Connection,
@@ -276,7 +276,7 @@ impl Desk {
             Ok(())
         });
         if outcome.is_err() && !connection.is_autocommit() {
-            // If even this fails the next `BEGIN` will, and say so to whoever asks next.
+            // If this fails, the next `BEGIN` fails too and reports the error to its caller.
             let _ = connection.execute_batch("ROLLBACK");
         }
         let outcome = outcome.map_err(Arc::new);
@@ -286,7 +286,7 @@ impl Desk {
     }
 }
 
-/// A transaction, and when it was begun.
+/// An open transaction, and when it began.
 struct Begun {
     at: Instant,
 }
@@ -308,14 +308,14 @@ fn commit(connection: &Connection, group: &mut [Request]) -> rusqlite::Result<()
     for Request { work, setting } in group {
         if *setting == Setting::Statement {
             if !work.run(connection) && connection.is_autocommit() {
-                // SQLite took back the whole transaction, and with it the work of the others. This fails and says so.
+                // SQLite rolled back the whole transaction, including the work of others. `COMMIT` then fails and reports it.
                 return execute(connection, "COMMIT");
             }
             continue;
         }
         execute(connection, "SAVEPOINT request")?;
         if !work.run(connection) {
-            // Fails if SQLite took back the whole transaction, and with it the work of the others.
+            // Fails if SQLite rolled back the whole transaction, including the work of others.
             execute(connection, "ROLLBACK TO request")?;
         }
         execute(connection, "RELEASE request")?;

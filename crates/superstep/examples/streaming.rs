@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use superstep::prelude::*;
-use superstep::run::Sight;
+use superstep::run::StreamEventBody;
 use superstep::{Event, Seq};
 
 #[derive(Clone, Debug, Default, State)]
@@ -46,9 +46,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             match events.next().await? {
                 Event::Live(event) => print!("{} ", event.payload.decode::<String>()?),
                 Event::Replaced { .. } => println!("\n(the node runs again; discard its tokens)"),
-                Event::Seen(seen) => {
+                Event::Logged(seen) => {
                     println!("entry {}: {:?}", seen.seq, seen.what);
-                    if let Sight::Stopped(_) = seen.what {
+                    if let StreamEventBody::Stopped(_) = seen.what {
                         return Ok::<_, Box<dyn std::error::Error>>(());
                     }
                 }

@@ -8,16 +8,16 @@ use superstep_core::Timestamp;
 use superstep_core::checkpoint::{BoxFuture, CheckpointResult};
 use superstep_core::driver::NodeCache;
 
-/// Results of nodes, kept as long as the process lives.
+/// Cache of node results that lives as long as the process.
 #[derive(Debug, Default)]
 pub struct MemoryCache(Mutex<Kept>);
 
-/// Bytes by key, and when they go.
+/// Result bytes and their expiry time, by key.
 type Kept = BTreeMap<String, (Vec<u8>, Option<Timestamp>)>;
 
 impl MemoryCache {
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        // Every change is one call, so a panic cannot have left it half changed.
+        // Every change is a single call, so a panic cannot leave the map half changed.
         lock(&self.0)
     }
 }

@@ -1,4 +1,4 @@
-//! The time, for a machine that has none.
+//! The clock: core reads none, so the driver passes the time in.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use superstep_core::Timestamp;
 
-/// Tells the time. The system's, unless a test has one of its own.
+/// Source of the current time. Default: the system's clock; tests pass their own.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
 impl Clock {
-    /// A clock that says what `now` says.
+    /// Creates a clock that calls `now` for the time.
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
 
-    /// The time.
+    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         (self.0)()
     }
@@ -25,7 +25,7 @@ impl Clock {
 impl Default for Clock {
     fn default() -> Self {
         Self::new(|| {
-            // A clock before 1970 reads as 1970: times are shown to people and never order anything.
+            // A system clock before 1970 reads as 1970: times are shown to people and never order anything.
             let since = SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .unwrap_or_default();

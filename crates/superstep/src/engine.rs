@@ -12,16 +12,16 @@ use crate::drive::DriveError;
 
 /// A cluster whose workers have the same graphs and the same checkpointer.
 ///
-/// With an engine, a [`Runtime`](crate::Runtime) only sends requests and reads what came of them; see
+/// With an engine, a [`Runtime`](crate::Runtime) only sends requests and reads their results; see
 /// [`RuntimeBuilder::engine`](crate::RuntimeBuilder::engine).
 pub trait Engine: Send + Sync + 'static {
-    /// Called with every graph that the runtime registers. For an engine whose workers are in this process; others have their
-    /// own.
+    /// Registers a graph. The runtime calls this for every graph it registers. Only an engine whose workers are in this process
+    /// needs it; other workers register their own graphs. Default: does nothing.
     fn register(&self, graph: &Arc<Definition>) {
         let _ = graph;
     }
 
-    /// Executes a request, once however often it is repeated under this id, and returns when it is done.
+    /// Executes a request and returns when it is complete. A request that is repeated under the same id is executed once.
     fn execute<'a>(
         &'a self,
         thread: &'a ThreadId,
@@ -29,7 +29,7 @@ pub trait Engine: Send + Sync + 'static {
         request: &'a QueuedRequest,
     ) -> BoxFuture<'a, Result<RunReport, DriveError>>;
 
-    /// Sends a request that is executed when its turn comes, and returns once it is accepted.
+    /// Sends a request for execution when its turn comes, and returns once the engine has accepted it.
     fn send<'a>(
         &'a self,
         thread: &'a ThreadId,

@@ -1,15 +1,15 @@
-//! Graphs and threads without their type, for whoever holds several: a command line, a server, an inbox.
+//! Graphs and threads without their state type, for programs that host several: a command line, a server, an inbox.
 //!
 //! A [`Graph`] and a [`Thread`] are typed by their state. A host of several graphs cannot be, so it holds [`AnyGraph`] and
-//! [`AnyThread`]: JSON in, JSON out, and below them the same typed thread. An input that does not fit the state is refused
-//! before anything is stored.
+//! [`AnyThread`]: JSON in, JSON out, over the same typed thread. An input that does not fit the state is refused before
+//! anything is stored.
 
 use std::sync::Arc;
 
 use serde_json::Value as Json;
 use superstep_core::checkpoint::{BoxFuture, Metadata};
 use superstep_core::graph::{Definition, Drawing};
-use superstep_core::run::{OpenQuestion, ThreadState};
+use superstep_core::run::{OpenInterrupt, ThreadState};
 use superstep_core::trace::Trace;
 use superstep_core::{
     Command, Graph, InterruptId, Outcome, RunId, Seq, State, StateUpdate, ThreadId, Value,
@@ -20,17 +20,17 @@ use crate::events::Events;
 use crate::runtime::Runtime;
 use crate::thread::{Past, Stopped, Thread};
 
-/// A graph whose state type is not known here.
+/// A graph whose state type is erased.
 pub trait AnyGraph: Send + Sync {
-    /// Returns its definition: its name, its nodes, its drawing.
+    /// Returns the graph's definition: its name, nodes and drawing.
     fn definition(&self) -> &Arc<Definition>;
 
-    /// Returns its name.
+    /// Returns the graph's name.
     fn name(&self) -> &str {
         self.definition().name()
     }
 
-    /// Returns its nodes and edges, to be drawn.
+    /// Returns the graph's nodes and edges, for drawing.
     fn drawing(&self) -> Drawing {
         self.definition().drawing()
     }
@@ -44,45 +44,45 @@ pub trait AnyGraph: Send + Sync {
     ) -> Result<Arc<dyn AnyThread>, DriveError>;
 }
 
-/// A thread whose state type is not known here. What each method does is what the method of that name does on [`Thread`].
+/// A thread whose state type is erased. Each method does what the method of the same name does on [`Thread`].
 pub trait AnyThread: Send + Sync {
-    /// Returns its id.
+    /// Returns the thread's id.
     fn id(&self) -> &ThreadId;
 
     /// Starts a run with an input.
     fn start(&self, input: Json) -> BoxFuture<'_, Result<RunResult, DriveError>>;
 
-    /// Starts a run, or continues the one that did not come to its end.
+    /// Recovers or resumes the thread's run, or starts one with this input if there is nothing to resume.
     fn start_or_recover(&self, input: Json) -> BoxFuture<'_, Result<RunResult, DriveError>>;
 
-    /// Continues where the thread stands, and takes over a run whose process died.
+    /// Recovers the thread if its run did not stop, and resumes it otherwise.
     fn recover_or_resume(&self) -> BoxFuture<'_, Result<RunResult, DriveError>>;
 
-    /// Answers open interrupts, all or none, and continues. None if another process runs the thread and continues with the
-    /// answers.
+    /// Answers open interrupts, all or none, and resumes the thread. Returns `None` if the thread is running: its owner
+    /// continues with the answers.
     fn answer_as<'a>(
         &'a self,
         by: &'a str,
         answers: Vec<(InterruptId, Json)>,
     ) -> BoxFuture<'a, Result<Option<RunResult>, DriveError>>;
 
-    /// Writes into the state as if a node had.
+    /// Changes the state as if `node` had just written this update.
     fn update_as<'a>(
         &'a self,
         node: &'a str,
         update: Json,
     ) -> BoxFuture<'a, Result<Seq, DriveError>>;
 
-    /// Returns the open interrupts.
-    fn questions(&self) -> BoxFuture<'_, Result<Vec<OpenQuestion>, DriveError>>;
+    /// Returns the interrupts that wait for an answer.
+    fn questions(&self) -> BoxFuture<'_, Result<Vec<OpenInterrupt>, DriveError>>;
 
-    /// Returns the state now, or at an entry; none if there is no such thread.
+    /// Returns the state now, or at an entry; `None` if there is no such thread.
     fn state(&self, at: Option<Seq>) -> BoxFuture<'_, Result<Option<ThreadState>, DriveError>>;
 
-    /// Returns the entries after a sequence number, oldest first.
+    /// Returns at most `limit` entries after a sequence number, oldest first.
     fn history(&self, after: Seq, limit: u32) -> BoxFuture<'_, Result<Vec<Past>, DriveError>>;
 
-    /// Copies the thread up to an entry, with `update` written into the copy's state if it is given.
+    /// Copies the thread up to an entry, and writes `update` into the copy's state if one is given.
     fn copy_to<'a>(
         &'a self,
         to: &'a str,
@@ -90,27 +90,27 @@ pub trait AnyThread: Send + Sync {
         update: Option<Json>,
     ) -> BoxFuture<'a, Result<Arc<dyn AnyThread>, DriveError>>;
 
-    /// Goes back to an entry. The next run continues from there on a branch of its own.
+    /// Goes back to an entry. The next run continues from there on a new branch.
     fn fork(&self, at: Seq) -> BoxFuture<'_, Result<Seq, DriveError>>;
 
-    /// Returns everything that happened, as a tree.
+    /// Returns everything that happened on the thread, as a tree of spans.
     fn trace(&self) -> BoxFuture<'_, Result<Trace, DriveError>>;
 
-    /// Returns what happens after an entry: first what is stored, then live.
+    /// Streams what happens after an entry: first what is stored, then live.
     fn events(&self, after: Seq) -> Events;
 
     /// Cancels the run and returns when it has stopped.
     fn cancel(&self) -> BoxFuture<'_, Result<(), DriveError>>;
 }
 
-/// How a run ended. Its state is in the store: [`AnyThread::state`].
+/// How a run ended. The state is in the store: [`AnyThread::state`].
 #[derive(Debug, Clone)]
 pub struct RunResult {
-    /// Finished, paused, failed or however else.
+    /// Why the run stopped: finished, paused, failed or any other outcome.
     pub outcome: Outcome,
-    /// The run.
+    /// Id of the run that stopped.
     pub run: RunId,
-    /// The newest entry of the thread.
+    /// Newest entry of the thread when the run stopped.
     pub seq: Seq,
 }
 
@@ -140,7 +140,7 @@ impl<S: State> AnyGraph for Graph<S> {
     }
 }
 
-/// Reads JSON as an update of the state.
+/// Decodes JSON as an update of the state.
 fn read_update<U: StateUpdate>(json: &Json) -> Result<U, DriveError> {
     Ok(Value::plain(json)?.decode()?)
 }
@@ -187,7 +187,7 @@ impl<S: State> AnyThread for Thread<S> {
         })
     }
 
-    fn questions(&self) -> BoxFuture<'_, Result<Vec<OpenQuestion>, DriveError>> {
+    fn questions(&self) -> BoxFuture<'_, Result<Vec<OpenInterrupt>, DriveError>> {
         Box::pin(Thread::questions(self))
     }
 

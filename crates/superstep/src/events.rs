@@ -1,8 +1,7 @@
-//! Watching a thread: the stored log from any point on, then what happens live.
+//! Streaming a thread: the stored log from any point, then live events.
 //!
-//! The log is the truth and live notices only wake the watcher, so nothing is lost, repeated or
-//! reordered however often one leaves and comes back, from whatever process, and whatever becomes of the
-//! [wire](crate::Wire) that carries the notices.
+//! The log is the source of truth, and live messages only wake the watcher. So a watcher that leaves and returns, in any
+//! process, loses, repeats and reorders nothing, even if the [bus](crate::LiveBus) that carries the messages fails.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -12,54 +11,56 @@ use superstep_core::checkpoint::format::{Change, Entry};
 use superstep_core::checkpoint::{History, StoredBody};
 use superstep_core::driver::LiveEvent;
 use superstep_core::graph::Definition;
-use superstep_core::run::{Counts, Seen, Showing, StreamMode, Watch};
+use superstep_core::run::{LiveFilter, LiveVerdict, LogFollower, StreamEvent, StreamMode};
 use superstep_core::{Seq, TaskId, ThreadId};
 
 use crate::drive::DriveError;
 use crate::drive::LocalDriver;
-use crate::patient::Patient;
-use crate::wire::{Heard, Notice, Subscription};
+use crate::live_bus::{LiveDelivery, LiveMessage, Subscription};
+use crate::retrying_checkpointer::RetryingCheckpointer;
 
 /// Something that happened on a thread.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// From the log. Numbered, and the same for everybody who ever looks.
-    Seen(Seen),
-    /// Shown by a running node just now. Not in the log (yet), and it may be lost: [`LiveEvent::index`] tells of gaps.
+    /// An item of the log. It is numbered, and the same for every watcher.
+    Logged(StreamEvent),
+    /// An event that a running node shows now. It is not in the log (yet) and may be lost; gaps in [`LiveEvent::index`] reveal
+    /// losses.
     ///
-    /// It stands until the log tells that its task has ended, or until it is [replaced](Event::Replaced). Events that were
-    /// replaced before they came here are not given at all.
+    /// It is valid until the log reports that its task ended, or until it is [replaced](Event::Replaced). Events that were
+    /// replaced before they arrived are not delivered.
     Live(LiveEvent),
-    /// Whatever this task has shown live is void: it failed and is tried again, or runs again after a crash or an answer, and
-    /// shows everything again.
+    /// Everything that this task has shown live is void. The task failed and is retried, or runs again after a crash or an
+    /// answer, and shows everything again.
     Replaced {
-        /// The task.
+        /// Task whose live events are void.
         task: TaskId,
     },
 }
 
-/// The events of a thread. Never ends by itself: a [`Sight::Stopped`](superstep_core::run::Sight) says that a run did.
+/// Stream of a thread's events. It never ends by itself: [`StreamEventBody::Stopped`](superstep_core::run::StreamEventBody) reports that a run
+/// stopped.
 pub struct Events {
     graph: Arc<Definition>,
     thread: ThreadId,
     after: Seq,
-    /// How far the log is wanted now; none for all there is.
+    /// Entry up to which to read the log now; `None` to read to its end.
     upto: Option<Seq>,
-    watch: Option<Watch>,
+    watch: Option<LogFollower>,
     modes: Option<BTreeSet<StreamMode>>,
     ready: VecDeque<Event>,
-    /// What was shown before this watcher came, until the log is read.
+    /// Live events from before this watcher subscribed, held back until the log is read.
     before: Option<Vec<LiveEvent>>,
-    showing: Showing,
-    notices: Box<dyn Subscription>,
+    live_filter: LiveFilter,
+    live_messages: Box<dyn Subscription>,
     driver: LocalDriver,
 }
 
-/// How many entries are read at once.
+/// Number of entries read at once.
 const BATCH: u32 = 64;
-/// How long an entry that another process wrote may go unnoticed, if nobody tells of those.
+/// Longest time for which an entry of another process may go unnoticed if the bus does not announce those.
 const POLL: Duration = Duration::from_millis(250);
-/// And how long if somebody does, for what is told may be lost.
+/// The same if the bus does announce them: announcements may be lost.
 const POLL_RARELY: Duration = Duration::from_secs(2);
 
 impl Events {
@@ -69,7 +70,7 @@ impl Events {
         thread: ThreadId,
         after: Seq,
     ) -> Self {
-        let notices = driver.wire().subscribe(&thread);
+        let live_messages = driver.live_bus().subscribe(&thread);
         Self {
             driver,
             graph,
@@ -80,23 +81,23 @@ impl Events {
             modes: None,
             ready: VecDeque::new(),
             before: None,
-            showing: Showing::default(),
-            notices,
+            live_filter: LiveFilter::default(),
+            live_messages,
         }
     }
 
-    fn store(&self) -> &Patient {
+    fn store(&self) -> &RetryingCheckpointer {
         self.driver.store()
     }
 
-    /// Only these modes, and the stops of runs.
+    /// Restricts log items to these modes. Stops of runs and live events are always delivered.
     #[must_use]
     pub fn only(mut self, modes: impl IntoIterator<Item = StreamMode>) -> Self {
         self.modes = Some(modes.into_iter().collect());
         self
     }
 
-    /// The next event. Waits for it if need be.
+    /// Returns the next event, waiting for it if necessary.
     pub async fn next(&mut self) -> Result<Event, DriveError> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -109,40 +110,40 @@ impl Events {
                 self.catch_up().await?;
                 continue;
             }
-            let poll = match self.notices.hears_all() {
+            let poll = match self.live_messages.hears_all() {
                 true => POLL_RARELY,
                 false => POLL,
             };
-            match tokio::time::timeout(poll, self.notices.next()).await {
-                Ok(Heard::Now(Notice::Live(event))) => self.show(event),
-                // Up to this one and not further, so that what was shown live stays before what came after it.
-                Ok(Heard::Now(Notice::Entry(seq))) => self.upto = Some(seq),
-                // What of it counts, the log tells.
-                Ok(Heard::Before(events)) => {
+            match tokio::time::timeout(poll, self.live_messages.next()).await {
+                Ok(LiveDelivery::Now(LiveMessage::Live(event))) => self.show(event),
+                // Up to this entry and not further: what nodes showed live comes before what was stored after it.
+                Ok(LiveDelivery::Now(LiveMessage::Entry(seq))) => self.upto = Some(seq),
+                // The log decides which of them still count.
+                Ok(LiveDelivery::Before(events)) => {
                     self.before = Some(events);
                     self.upto = None;
                 }
-                // Behind the live notices, or another process writes: the store has everything.
-                Ok(Heard::Missed) | Err(_) => self.upto = None,
+                // The bus lost messages, or was silent for a while: the store has everything.
+                Ok(LiveDelivery::Missed) | Err(_) => self.upto = None,
             }
         }
     }
 
     fn show(&mut self, event: LiveEvent) {
-        match self.showing.see(&event) {
-            Counts::No => return,
-            Counts::Anew => self.ready.push_back(Event::Replaced { task: event.task }),
-            Counts::Yes => {}
+        match self.live_filter.see(&event) {
+            LiveVerdict::No => return,
+            LiveVerdict::Anew => self.ready.push_back(Event::Replaced { task: event.task }),
+            LiveVerdict::Yes => {}
         }
         self.ready.push_back(Event::Live(event));
     }
 
-    /// The log is read: shows what tasks that are still under way have shown before this watcher came.
+    /// Once the log is read, shows what tasks that still run showed before this watcher subscribed.
     async fn catch_up(&mut self) -> Result<(), DriveError> {
         if self.watch.is_none() {
             self.watch = Some(self.begin().await?);
         }
-        let under_way = self.watch.as_ref().map(Watch::under_way);
+        let under_way = self.watch.as_ref().map(LogFollower::under_way);
         let under_way = under_way.unwrap_or_default();
         for event in self.before.take().unwrap_or_default() {
             if under_way.contains(&event.task) {
@@ -152,17 +153,17 @@ impl Events {
         Ok(())
     }
 
-    /// The events that are in the log now, up to its end.
-    pub async fn stored(mut self) -> Result<Vec<Seen>, DriveError> {
+    /// Returns the log items stored so far, without waiting for further ones.
+    pub async fn stored(mut self) -> Result<Vec<StreamEvent>, DriveError> {
         while self.read().await? {}
         let seen = |event| match event {
-            Event::Seen(seen) => Some(seen),
+            Event::Logged(seen) => Some(seen),
             Event::Live(_) | Event::Replaced { .. } => None,
         };
         Ok(self.ready.into_iter().filter_map(seen).collect())
     }
 
-    /// Reads a batch of entries, as far as they are wanted; false if there is none.
+    /// Reads the next batch of entries, up to `upto`. Returns false if there was none.
     async fn read(&mut self) -> Result<bool, DriveError> {
         let wanted = match self.upto {
             Some(upto) => upto.0.saturating_sub(self.after.0).min(u64::from(BATCH)),
@@ -180,7 +181,7 @@ impl Events {
             self.take(stored).await?;
         }
         if entries.is_empty() {
-            // Everything is read: from here on, entries are announced.
+            // The end of the log is reached; the bus announces further entries.
             self.upto = Some(self.after);
         }
         Ok(!entries.is_empty())
@@ -194,20 +195,20 @@ impl Events {
             None => self.begin().await?,
         };
         let seen = watch.see(stored.seq, &entry)?;
-        let wanted = |seen: &Seen| match (&self.modes, seen.what.mode()) {
+        let wanted = |seen: &StreamEvent| match (&self.modes, seen.what.mode()) {
             (Some(modes), Some(mode)) => modes.contains(&mode),
             _ => true,
         };
         for seen in seen {
-            if let Some(task) = self.showing.told(&seen.what) {
+            if let Some(task) = self.live_filter.told(&seen.what) {
                 self.ready.push_back(Event::Replaced { task });
             }
             if wanted(&seen) {
-                self.ready.push_back(Event::Seen(seen));
+                self.ready.push_back(Event::Logged(seen));
             }
         }
         self.after = stored.seq;
-        // A fork says where the thread goes on from; how it looks there is read again.
+        // A fork names the entry from which the thread continues, not the state there: the next read starts from a snapshot.
         let forked = entry
             .changes
             .iter()
@@ -216,12 +217,12 @@ impl Events {
         Ok(())
     }
 
-    async fn begin(&self) -> Result<Watch, DriveError> {
+    async fn begin(&self) -> Result<LogFollower, DriveError> {
         let history = match self.after {
             Seq(0) => History::default(),
             seq => self.store().load_at(&self.thread, seq).await?,
         };
-        Ok(Watch::after(&self.graph, &self.thread, &history)?)
+        Ok(LogFollower::after(&self.graph, &self.thread, &history)?)
     }
 }
 

@@ -1,12 +1,11 @@
-//! Superstep: durable agent graphs, on one machine.
+//! Superstep: durable execution for agent graphs, in one process or on a cluster.
 //!
-//! A graph is a plan over a typed state. A thread is a history of that state. This crate runs threads
-//! with tokio: every superstep is stored before the next begins, a step that was acknowledged never runs
-//! again, a question to a person parks the thread until the answer comes, and a process that dies is
-//! picked up where it was.
+//! A graph is a plan over a typed state. A thread is the history of one such state. This crate runs threads with tokio: by
+//! default it persists every superstep before it starts the next, so that an acknowledged step never runs again. It pauses a
+//! thread at an interrupt until a person answers, and resumes after a crash or a deploy.
 //!
-//! What it will never do: talk to a model, a network or a database of its own choosing. Checkpoints go
-//! where a [`Checkpointer`] puts them: [`Memory`] here, SQLite in `superstep-sqlite`.
+//! This crate never talks to a model, a network or a database of its own choosing. Checkpoints go where a [`Checkpointer`]
+//! stores them: [`Memory`] here, SQLite in `superstep-sqlite`.
 //!
 //! # A first graph
 //!
@@ -41,10 +40,10 @@
 //!
 //! # In reading order
 //!
-//! [`State`] and its derive, [`Graph`] and [`GraphBuilder`], [`Node`] and [`NodeCx`], [`Runtime`] and
-//! [`Thread`], [`Outcome`], [`Events`]; [`AnyGraph`] and [`AnyThread`] for a host of several graphs.
+//! [`State`] and its derive, [`Graph`] and [`GraphBuilder`], [`Node`] and [`NodeCx`], [`Runtime`] and [`Thread`], [`Outcome`],
+//! [`Events`]; [`AnyGraph`] and [`AnyThread`] for a program that hosts several graphs.
 
-// Lets the code that `derive(State)` writes name this crate the same way inside and outside of it.
+// The code that `derive(State)` writes refers to this crate as `superstep`, inside this crate too.
 extern crate self as superstep;
 
 mod cache;
@@ -53,14 +52,14 @@ mod drive;
 mod engine;
 mod erased;
 mod events;
+mod live_bus;
+mod live_messages;
 mod moving;
-mod notices;
-mod patient;
+mod retrying_checkpointer;
 mod running;
 mod runtime;
 mod spans;
 mod thread;
-mod wire;
 
 pub use cache::MemoryCache;
 pub use clock::Clock;
@@ -68,9 +67,9 @@ pub use drive::{DriveError, Driver, LocalDriver, RemoteDriver, RequestEnd};
 pub use engine::Engine;
 pub use erased::{AnyGraph, AnyThread, RunResult};
 pub use events::{Event, Events};
+pub use live_bus::{LiveBus, LiveDelivery, LiveMessage, Subscription};
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use thread::{Past, Stopped, Thread};
-pub use wire::{Heard, Notice, Subscription, Wire};
 
 #[doc(hidden)]
 pub use superstep_core::__private;
@@ -89,7 +88,7 @@ pub use superstep_core::{
     channel, checkpoint, driver, error, graph, label, node, run, schema, state, store, trace,
 };
 
-/// What most programs need.
+/// Re-exports of what most programs need.
 pub mod prelude {
     pub use crate::{
         Command, END, Failed, Goto, Graph, Interrupt, Memory, Node, NodeCx, NodeError, Outcome,
@@ -97,12 +96,12 @@ pub mod prelude {
     };
 }
 
-/// The examples of the README compile.
+/// Compiles the examples of the README as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// So does the one of the page on moving.
+/// Compiles the example of `docs/moving.md` as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/moving.md")]
 struct Moving;

@@ -1,4 +1,4 @@
-//! Threads that move from one store to another. `docs/moving.md` says how that is done safely.
+//! Moving threads from one store to another. `docs/moving.md` explains how to do so safely.
 
 use superstep_core::ThreadId;
 use superstep_core::checkpoint::Archive;
@@ -7,21 +7,21 @@ use crate::drive::DriveError;
 use crate::runtime::Runtime;
 
 impl Runtime {
-    /// Everything a thread is, as of one moment, to be kept or to be moved to another store with [`Runtime::import`].
+    /// Exports everything a thread is, as of one moment, to keep it or to move it to another store with [`Runtime::import`].
     ///
-    /// The thread stays where it is and may go on there. Before you move it, stop the workers that run it, for instance with
-    /// [`Runtime::drain`].
+    /// The thread stays in this store and may continue to run. Before you move it, stop the workers that run it, for example
+    /// with [`Runtime::drain`].
     pub async fn export(&self, thread: &ThreadId) -> Result<Archive, DriveError> {
         Ok(self.local.store().export(thread).await?)
     }
 
-    /// Makes a thread out of an archive. It is called as before, waits for the same answers, and continues with the next
-    /// [`Thread::resume`](crate::Thread::resume), [`Thread::answer`](crate::Thread::answer) or [`Runtime::recover`];
-    /// what was done before the move is not done again.
+    /// Creates a thread from an archive. It waits for the same answers, and continues with the next
+    /// [`Thread::resume`](crate::Thread::resume), [`Thread::answer`](crate::Thread::answer) or [`Runtime::recover`]; what was
+    /// done before the move is not done again.
     ///
-    /// The thread is named so that an archive from outside cannot choose whose it becomes; for one that is trusted, give
-    /// `&archive.thread`. A thread of that name that is there is not changed: if it is the very same, that is fine, and any
-    /// other is refused.
+    /// The caller names the thread, so an archive from outside cannot choose which thread it becomes; if you trust the archive,
+    /// pass `&archive.thread`. An existing thread is never changed: importing the same thread again succeeds, and any other is
+    /// refused.
     pub async fn import(&self, thread: &ThreadId, archive: &Archive) -> Result<(), DriveError> {
         Ok(self.local.store().import(thread, archive).await?)
     }

@@ -1,4 +1,4 @@
-//! Tasks under way: started, timed, dropped. No rule lives here; each task says what it wants.
+//! Tasks in flight: starts, times and drops them. It has no rules of its own; each task carries its limits.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use superstep_core::checkpoint::{BoxFuture, CheckpointResult, RecordWrite};
-use superstep_core::driver::{Door, LiveEvent, NodeCache};
+use superstep_core::driver::{LiveEvent, NodeCache, NodeHost};
 use superstep_core::error::CheckpointError;
 use superstep_core::graph::{CacheKey, Timeout};
 use superstep_core::node::{Execution, Pulse, Task, TaskEnd};
@@ -17,39 +17,39 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tracing::{Instrument, Span};
 
 use crate::clock::Clock;
-use crate::patient::Patient;
+use crate::live_bus::{LiveBus, LiveMessage};
+use crate::retrying_checkpointer::RetryingCheckpointer;
 use crate::spans;
-use crate::wire::{Notice, Wire};
 
-/// The tasks of one run. Dropping it stops them all.
+/// The tasks of one run. Dropping this stops them all.
 pub(crate) struct Running {
     tasks: JoinSet<(TaskId, TaskEnd)>,
     handles: BTreeMap<TaskId, AbortHandle>,
-    /// Those that have ended and were not asked for: they never waited, or came together with others.
+    /// Tasks that have ended and were not returned yet: they ended without waiting, or together with others.
     ended: VecDeque<(TaskId, TaskEnd)>,
     surroundings: Arc<Surroundings>,
-    /// The live span of the superstep under way.
+    /// Live span of the current superstep.
     superstep: Span,
 }
 
 /// What every task of a run is started with.
 pub(crate) struct Surroundings {
-    pub(crate) store: Patient,
+    pub(crate) store: RetryingCheckpointer,
     pub(crate) cache: Arc<dyn NodeCache>,
     pub(crate) clock: Clock,
-    /// How many tasks of this runtime may run at once.
+    /// Limits how many tasks of this runtime run at once.
     pub(crate) permits: Arc<Semaphore>,
-    pub(crate) wire: Arc<dyn Wire>,
+    pub(crate) live_bus: Arc<dyn LiveBus>,
     pub(crate) thread: ThreadId,
-    /// The epoch under which a record was refused: the thread is another's, and its nodes here must not go on.
+    /// Epoch under which the store refused a record: another process owns the thread, and this one must stop its nodes.
     pub(crate) lost: watch::Sender<Option<Epoch>>,
 }
 
-/// Ends when the thread is lost.
+/// Returns when the thread is lost to another owner, with the epoch that was refused.
 pub(crate) async fn lost(lost: &mut watch::Receiver<Option<Epoch>>) -> Epoch {
     match lost.wait_for(Option::is_some).await.map(|epoch| *epoch) {
         Ok(Some(epoch)) => epoch,
-        // Whoever could say so is gone.
+        // The sender is gone, so the thread will never be reported as lost.
         Ok(None) | Err(_) => std::future::pending().await,
     }
 }
@@ -66,7 +66,7 @@ impl Running {
     }
 
     pub(crate) fn start(&mut self, tasks: Vec<Task>) {
-        // A task without company is begun right here: many never wait, and need no trip to another thread.
+        // A single task starts on the current OS thread: many tasks never wait, and need no switch to another one.
         let alone = tasks.len() == 1 && self.tasks.is_empty();
         let is_watched = spans::are_wanted();
         if is_watched
@@ -111,17 +111,17 @@ impl Running {
         }
     }
 
-    /// Whether nothing is under way, and no end waits to be told.
+    /// Whether no task is in flight and no ended task is left to return.
     pub(crate) fn is_idle(&self) -> bool {
         self.handles.is_empty() && self.ended.is_empty()
     }
 
-    /// Whether a task is known to have ended.
+    /// Whether an ended task is ready to be returned.
     pub(crate) fn has_ended(&self) -> bool {
         !self.ended.is_empty()
     }
 
-    /// The next task that ends, or none when the time has passed.
+    /// Returns the next task that ends, or `None` once the time has passed.
     pub(crate) async fn next_until(
         &mut self,
         until: Option<Timestamp>,
@@ -135,7 +135,7 @@ impl Running {
             () = timer => return None,
         }
         if self.tasks.len() >= CROWD {
-            // Others that are about to end do so now.
+            // Lets other tasks that are about to end do so now, so that they are returned together.
             tokio::task::yield_now().await;
         }
         while let Some(joined) = self.tasks.try_join_next() {
@@ -146,20 +146,20 @@ impl Running {
         self.ended.pop_front()
     }
 
-    /// Kept here until it is asked for, so that it is not lost if the future that waits for the next one is dropped.
+    /// Queues an ended task, so that dropping the future that waits for the next one does not lose it.
     fn note_ended(&mut self, ended: (TaskId, TaskEnd)) {
         self.handles.remove(&ended.0);
         self.ended.push_back(ended);
     }
 
-    /// The next task that is known to have ended.
+    /// Returns the next task that has already ended.
     pub(crate) async fn next_ended_already(&mut self) -> Option<(TaskId, TaskEnd)> {
-        // A long chain of such tasks must not keep the thread from everybody else.
+        // A long chain of such tasks must not starve other work on this OS thread.
         tokio::task::coop::consume_budget().await;
         self.ended.pop_front()
     }
 
-    /// Stops everything and waits until it has stopped: whatever the tasks held is gone when this returns.
+    /// Stops all tasks and waits until they have stopped: everything they held is dropped when this returns.
     pub(crate) async fn stop(&mut self) {
         self.tasks.abort_all();
         while self.tasks.join_next().await.is_some() {}
@@ -167,7 +167,7 @@ impl Running {
     }
 }
 
-/// From how many tasks under way on several are waited for at once.
+/// Number of tasks in flight from which several ends are collected at once.
 const CROWD: usize = 16;
 
 async fn wait_until(until: Option<Timestamp>, clock: &Clock) {
@@ -188,7 +188,7 @@ async fn next_ended(tasks: &mut JoinSet<(TaskId, TaskEnd)>) -> (TaskId, TaskEnd)
     }
 }
 
-/// Ends of aborted tasks are passed over: the machine has forgotten them.
+/// Skips ends of aborted tasks: the state machine has dropped them.
 fn unless_aborted(joined: Result<(TaskId, TaskEnd), JoinError>) -> Option<(TaskId, TaskEnd)> {
     match joined {
         Ok(ended) => Some(ended),
@@ -197,32 +197,32 @@ fn unless_aborted(joined: Result<(TaskId, TaskEnd), JoinError>) -> Option<(TaskI
     }
 }
 
-/// A task under way, with its leave to run.
+/// A started task with its permit to run.
 struct Attempt {
     execution: Execution,
     limit: Timeout,
-    /// None only if the runtime gives no leave at all any more.
+    /// `None` only if the semaphore is closed.
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// What became of a task that was to begin on the spot.
+/// What became of a task that was to start on the spot.
 enum Begun {
     Ended(TaskEnd),
-    /// It waits for something.
+    /// The task waits for something.
     Waits(Attempt),
-    /// It could not begin without waiting.
+    /// The task could not start without waiting for a permit or the cache.
     Later(Task),
 }
 
 impl Surroundings {
-    /// Begins a task on the spot, if it need not wait for leave or for the cache.
+    /// Starts a task on the spot, if it need not wait for a permit or for the cache.
     fn begin(self: &Arc<Self>, task: Task) -> Begun {
         let permit = self.permits.clone().try_acquire_owned();
         let (Ok(permit), None) = (permit, task.cache()) else {
             return Begun::Later(task);
         };
         let mut attempt = self.attempt(task, Some(permit));
-        // If it waits, it is polled again by whoever runs it from then on, so no wake is lost.
+        // If the task waits, its new owner polls it again, so no wake-up is lost.
         let mut nobody = Context::from_waker(Waker::noop());
         match Pin::new(&mut attempt.execution).poll(&mut nobody) {
             Poll::Ready(end) => Begun::Ended(end),
@@ -234,7 +234,7 @@ impl Surroundings {
         let permit = self.permits.clone().acquire_owned().await.ok();
         let key = task.cache().cloned();
         if let Some(key) = &key {
-            // A cache that does not answer is a cache that has nothing.
+            // A cache that does not answer counts as a miss.
             if let Ok(Some(bytes)) = self.cache.get(&key.key, self.clock.now()).await {
                 return TaskEnd::Cached(bytes);
             }
@@ -262,7 +262,8 @@ impl Surroundings {
         let mut is_lost = self.lost.subscribe();
         tokio::select! {
             biased;
-            // Looked at first, so that no node begins another effect for a thread that is not its own. The driver drops it.
+            // Checked first, so that no node starts another effect for a thread that this process no longer owns. The driver
+            // drops the future.
             _ = lost(&mut is_lost) => std::future::pending().await,
             end = execution => end,
             () = sleep_ms(limit.run_ms) => TaskEnd::TimedOut,
@@ -285,7 +286,7 @@ async fn sleep_ms(ms: Option<u64>) {
     }
 }
 
-/// Ends when there was no sign of life for so long.
+/// Returns when the task has shown no sign of life for this long.
 async fn idle_ms(ms: Option<u64>, pulse: &Pulse) {
     let Some(ms) = ms else {
         return std::future::pending().await;
@@ -299,13 +300,13 @@ async fn idle_ms(ms: Option<u64>, pulse: &Pulse) {
     }
 }
 
-/// What a running node reaches its driver through.
-impl Door for Surroundings {
+/// Through this, a running node reaches its driver.
+impl NodeHost for Surroundings {
     fn record(&self, write: RecordWrite) -> BoxFuture<'static, CheckpointResult<Vec<u8>>> {
         let (store, lost) = (self.store.clone(), self.lost.clone());
         Box::pin(async move {
             match store.record(&write).await {
-                // Nothing that the node could still do would count, so it does not go on, whatever it makes of errors.
+                // Nothing the node could still do would count, so it never continues, however it handles errors.
                 Err(CheckpointError::Fenced { epoch, .. }) => {
                     lost.send_replace(Some(epoch));
                     std::future::pending().await
@@ -316,6 +317,7 @@ impl Door for Surroundings {
     }
 
     fn emit(&self, event: LiveEvent) {
-        self.wire.publish(&self.thread, Notice::Live(event));
+        self.live_bus
+            .publish(&self.thread, LiveMessage::Live(event));
     }
 }

@@ -1,4 +1,4 @@
-//! The runtime: a checkpointer, a driver, and the graphs whose threads they hold.
+//! The runtime: a checkpointer, a driver, and the graphs whose threads they run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use superstep_core::checkpoint::{
 use superstep_core::driver::{NodeCache, ThreadRequest};
 use superstep_core::error::CheckpointError;
 use superstep_core::graph::Definition;
-use superstep_core::run::{OpenQuestion, RunOptions, graph_name, open_questions};
+use superstep_core::run::{OpenInterrupt, RunOptions, graph_name, open_questions};
 use superstep_core::{Checkpointer, Graph, Outcome, State, ThreadId, Timestamp};
 
 use crate::cache::MemoryCache;
@@ -19,10 +19,10 @@ use crate::drive::LocalDriver;
 use crate::drive::RemoteDriver;
 use crate::drive::{DriveError, Driver, RequestEnd};
 use crate::engine::Engine;
-use crate::notices::Notices;
-use crate::patient::Patient;
+use crate::live_bus::LiveBus;
+use crate::live_messages::LocalBus;
+use crate::retrying_checkpointer::RetryingCheckpointer;
 use crate::thread::Thread;
-use crate::wire::Wire;
 
 /// Runs threads of graphs. Cheap to clone.
 #[derive(Clone)]
@@ -32,69 +32,69 @@ pub struct Runtime {
     driver: Arc<dyn Driver>,
 }
 
-/// Configures a [`Runtime`].
+/// Configures a [`Runtime`] over a checkpointer. See [`Runtime::builder`].
 pub struct RuntimeBuilder {
     store: Arc<dyn Checkpointer>,
     clock: Clock,
     cache: Arc<dyn NodeCache>,
     tasks_max: usize,
-    patience: Duration,
+    retry_deadline: Duration,
     engine: Option<Arc<dyn Engine>>,
-    wire: Arc<dyn Wire>,
+    live_bus: Arc<dyn LiveBus>,
 }
 
 impl RuntimeBuilder {
-    /// How many tasks may run at once, over all threads. Default: 1,000.
+    /// Sets how many tasks may run at once, over all threads. At least 1. Default: 1,000.
     #[must_use]
     pub fn concurrent_tasks(mut self, tasks_max: usize) -> Self {
         self.tasks_max = tasks_max.max(1);
         self
     }
 
-    /// How long calls of a checkpointer that does not answer are retried. Default: 30 seconds.
+    /// Sets how long the runtime retries calls to a checkpointer that does not answer. Default: 30 seconds.
     #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn retry_deadline(mut self, retry_deadline: Duration) -> Self {
+        self.retry_deadline = retry_deadline;
         self
     }
 
-    /// Where results of cached nodes are stored. Default: in memory.
+    /// Sets where the results of cached nodes are stored. Default: in memory.
     #[must_use]
     pub fn cache(mut self, cache: impl NodeCache) -> Self {
         self.cache = Arc::new(cache);
         self
     }
 
-    /// The cluster that executes runs. Its workers need the same graphs and the same checkpointer. Default: none, this process
-    /// executes them.
+    /// Sets the cluster that executes runs. Its workers need the same graphs and the same checkpointer. Default: none, this
+    /// process executes them.
     #[must_use]
     pub fn engine(mut self, engine: impl Engine) -> Self {
         self.engine = Some(Arc::new(engine));
         self
     }
 
-    /// Carries live events to those who watch. Runtimes that run threads and runtimes that watch them, in whatever processes,
-    /// need wires that are connected. Default: within this process.
+    /// Sets the bus that carries live events to watchers. Runtimes that run threads and runtimes that watch them, in any
+    /// process, need connected buses. Default: a bus within this process.
     #[must_use]
-    pub fn wire(mut self, wire: impl Wire) -> Self {
-        self.wire = Arc::new(wire);
+    pub fn live_bus(mut self, live_bus: impl LiveBus) -> Self {
+        self.live_bus = Arc::new(live_bus);
         self
     }
 
-    /// Tells the time. Default: the system's clock.
+    /// Sets the clock. Default: the system's clock.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Creates the runtime.
+    /// Creates the runtime with these settings.
     pub fn build(self) -> Runtime {
-        let store = Patient {
+        let store = RetryingCheckpointer {
             store: self.store,
-            patience: self.patience,
+            retry_deadline: self.retry_deadline,
         };
-        let local = LocalDriver::new(store, self.clock, self.cache, self.tasks_max, self.wire);
+        let local = LocalDriver::new(store, self.clock, self.cache, self.tasks_max, self.live_bus);
         let driver: Arc<dyn Driver> = match self.engine {
             Some(engine) => Arc::new(RemoteDriver::new(engine, local.clone())),
             None => Arc::new(local.clone()),
@@ -124,9 +124,9 @@ impl Runtime {
             clock: Clock::default(),
             cache: Arc::new(MemoryCache::default()),
             tasks_max: 1_000,
-            patience: Duration::from_secs(30),
+            retry_deadline: Duration::from_secs(30),
             engine: None,
-            wire: Arc::new(Notices::default()),
+            live_bus: Arc::new(LocalBus::default()),
         }
     }
 
@@ -146,50 +146,55 @@ impl Runtime {
         self.register_definition(graph.definition());
     }
 
-    /// Makes a graph known whose type is not at hand.
+    /// Makes a graph known by its definition, for callers that do not have its state type.
     pub fn register_definition(&self, graph: &Arc<Definition>) {
         self.driver.register(graph);
     }
 
-    /// What executes requests to this runtime's threads.
+    /// Returns the driver that executes requests to this runtime's threads.
     pub fn driver(&self) -> &Arc<dyn Driver> {
         &self.driver
     }
 
-    /// The driver of this process, which a worker of a cluster calls in segments. Without an engine it is the
+    /// Returns the driver of this process, which a worker of a cluster calls in segments. Without an engine it is the
     /// [driver](Runtime::driver).
     pub fn local(&self) -> &LocalDriver {
         &self.local
     }
 
-    /// The checkpointer itself. Unlike the runtime's own calls, calls of it are not retried.
+    /// Returns the checkpointer itself. The runtime retries its own calls to a store that does not answer; calls through this
+    /// handle are not retried.
     pub fn checkpointer(&self) -> &Arc<dyn Checkpointer> {
         &self.local.store().store
     }
 
-    /// Where results of cached nodes are stored, for instance to clear them.
+    /// Returns the cache of node results, for example to clear it.
     pub fn cache(&self) -> &Arc<dyn NodeCache> {
         self.local.cache()
     }
 
-    /// What carries live events to those who watch.
-    pub fn wire(&self) -> &Arc<dyn Wire> {
-        self.local.wire()
+    /// Returns the bus that carries live events to watchers.
+    pub fn live_bus(&self) -> &Arc<dyn LiveBus> {
+        self.local.live_bus()
     }
 
-    /// Lists threads.
+    /// Lists the threads that match a query, most recently changed first.
     pub async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRow>, DriveError> {
         Ok(self.local.store().threads(query).await?)
     }
 
-    /// Lists questions.
-    pub async fn questions(&self, query: &InterruptQuery) -> Result<Vec<OpenQuestion>, DriveError> {
+    /// Lists the interrupts that match a query, oldest first.
+    pub async fn questions(
+        &self,
+        query: &InterruptQuery,
+    ) -> Result<Vec<OpenInterrupt>, DriveError> {
         let rows = self.local.store().interrupts(query).await?;
         read_questions(rows)
     }
 
-    /// Recovers every thread whose run did not stop, because its process died or was drained. Their graphs must be
-    /// registered. Returns each thread with its outcome.
+    /// Recovers every unfinished thread, one after another: those whose process died or was drained during a run, and paused
+    /// ones with answers that no owner has seen. Their graphs must be registered. Returns each thread with its outcome; threads
+    /// that this process already drives are left out.
     pub async fn recover(
         &self,
     ) -> Result<Vec<(ThreadId, Result<Outcome, DriveError>)>, DriveError> {
@@ -237,13 +242,13 @@ impl Runtime {
         })
     }
 
-    /// Answers every question whose deadline has passed with the answer it specifies, and resumes the threads. Returns how
-    /// many there were.
+    /// Answers every interrupt whose deadline has passed with the answer it specifies, and resumes the threads. Returns how
+    /// many it answered.
     pub async fn expire_questions(&self) -> Result<usize, DriveError> {
         let now = self.now();
         let due = read_questions(self.local.store().overdue(now, BATCH).await?)?;
         let mut expired = 0;
-        for OpenQuestion { question, row } in due {
+        for OpenInterrupt { question, row } in due {
             let Some(body) = question.answer_at_deadline() else {
                 continue;
             };
@@ -261,7 +266,7 @@ impl Runtime {
                 .await
             {
                 Ok(_) => expired += 1,
-                // A person was quicker.
+                // A person answered first.
                 Err(DriveError::Checkpoint(CheckpointError::NotOpen { .. })) => {}
                 Err(error) => return Err(error),
             }
@@ -269,24 +274,25 @@ impl Runtime {
         Ok(expired)
     }
 
-    /// Cancels the run of a thread and returns when it has stopped. If another process runs it, that one is asked to.
+    /// Cancels the run of a thread and returns when it has stopped. If another process runs the thread, that process is asked
+    /// to cancel.
     pub async fn cancel(&self, thread: &ThreadId) -> Result<(), DriveError> {
         self.driver.cancel(thread).await
     }
 
-    /// Starts no further runs. A [segment](LocalDriver::segment) that is under way suspends before its next superstep; any
+    /// Refuses to start further runs. A [segment](LocalDriver::segment) in progress suspends before its next superstep; any
     /// other run continues.
     pub fn refuse_runs(&self) {
         self.local.refuse_runs();
     }
 
-    /// Starts no further runs, lets every run of this process stop at the end of its superstep, and returns when all have. The
-    /// next [`Runtime::recover`], here or elsewhere, resumes their threads.
+    /// Refuses to start further runs, stops every run of this process at the end of its superstep, and returns when all have
+    /// stopped. The next [`Runtime::recover`], here or in another process, resumes their threads.
     pub async fn drain(&self) {
         self.local.drain().await;
     }
 
-    /// Returns what this runtime's [clock](RuntimeBuilder::clock) says.
+    /// Returns the time of this runtime's [clock](RuntimeBuilder::clock).
     pub fn now(&self) -> Timestamp {
         self.local.now()
     }
@@ -300,9 +306,9 @@ impl fmt::Debug for Runtime {
     }
 }
 
-fn read_questions(rows: Vec<InterruptRow>) -> Result<Vec<OpenQuestion>, DriveError> {
+fn read_questions(rows: Vec<InterruptRow>) -> Result<Vec<OpenInterrupt>, DriveError> {
     Ok(open_questions(rows).map_err(CheckpointError::from)?)
 }
 
-/// How many threads one call of [`Runtime::recover`] or [`Runtime::expire_questions`] handles.
+/// Number of threads or interrupts that one call of [`Runtime::recover`] or [`Runtime::expire_questions`] handles at most.
 const BATCH: u32 = 10_000;

@@ -1,16 +1,16 @@
-//! Live spans of runs, supersteps and nodes, for subscribers of `tracing` at level debug. They hold ids and names,
-//! nothing of the user's. Without a subscriber each is one look at a number.
+//! Live spans of runs, supersteps and nodes, for `tracing` subscribers at debug level. They carry ids and names, never user
+//! data. Without a subscriber, each costs one atomic load.
 //!
-//! A run that is resumed elsewhere is another live span there: what is one over processes and pauses is the thread's
-//! [trace](superstep_core::trace), which is read from its log.
+//! A run that is resumed in another process gets a new live span there. The thread's [trace](superstep_core::trace), read from
+//! its log, spans processes and pauses.
 
 use superstep_core::Run;
 use superstep_core::node::Task;
 use superstep_core::trace::{fields, spans};
 use tracing::{Level, Span};
 
-/// The span of a run and the field of its thread, by OpenTelemetry's names for agents: the names in a `tracing` span are
-/// fixed where it is created, and dashboards group by these.
+/// Name of the span of a run, and of the field for its thread, by OpenTelemetry's conventions for agents: `tracing` fixes names
+/// where a span is created, and dashboards group by these.
 const RUN: &str = "invoke_agent";
 const CONVERSATION: &str = "gen_ai.conversation.id";
 

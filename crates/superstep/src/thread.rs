@@ -1,4 +1,4 @@
-//! A thread as a person holds it: start it, answer it, look at it, rewind it.
+//! The handle that users hold on a thread: start it, answer its interrupts, read it, rewind it.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use superstep_core::checkpoint::{
 };
 use superstep_core::driver::ThreadRequest;
 use superstep_core::error::{CheckpointError, OpenError};
-use superstep_core::run::{self, Edit, EditNode, ForkFrom, OpenQuestion, RunOptions, ThreadState};
+use superstep_core::run::{self, Edit, EditNode, ForkFrom, OpenInterrupt, RunOptions, ThreadState};
 use superstep_core::trace::Trace;
 use superstep_core::{
     Command, Graph, InterruptId, NodeName, Outcome, RunId, Seq, State, ThreadId, Value,
@@ -19,7 +19,7 @@ use crate::drive::{DriveError, RequestEnd};
 use crate::events::Events;
 use crate::runtime::Runtime;
 
-/// A thread of a graph over `S`. A handle: it holds nothing, and there may be many.
+/// A thread of a graph over `S`. Only a handle: it holds no state of the thread, and several handles to one thread may exist.
 pub struct Thread<S: State> {
     runtime: Runtime,
     graph: Graph<S>,
@@ -29,25 +29,25 @@ pub struct Thread<S: State> {
     metadata: Option<Metadata>,
 }
 
-/// How a run went, and the state it left.
+/// How a run stopped, and the state it left.
 #[derive(Debug, Clone)]
 pub struct Stopped<S> {
-    /// How it ended.
+    /// Why the run stopped. A failed node is an outcome too, not an error.
     pub outcome: Outcome,
-    /// The state of the graph.
+    /// State of the root graph at the end of the run.
     pub state: S,
-    /// The run.
+    /// Id of the run that stopped.
     pub run: RunId,
-    /// The newest entry of the thread.
+    /// Newest entry of the thread when the run stopped.
     pub seq: Seq,
 }
 
-/// One line of a thread's history.
+/// One entry of a thread's history.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Past {
-    /// The entry's number: where the thread can be looked at, replayed and forked.
+    /// Sequence number of the entry: where the thread can be read, replayed and forked.
     pub seq: Seq,
-    /// The entry.
+    /// What changed with this entry.
     pub entry: Entry,
 }
 
@@ -63,34 +63,35 @@ impl<S: State> Thread<S> {
         }
     }
 
-    /// Its id.
+    /// Returns the thread's id.
     pub fn id(&self) -> &ThreadId {
         &self.id
     }
 
-    /// How its runs are made from here on.
+    /// Sets the options of runs that this handle starts or resumes.
     #[must_use]
     pub fn with_options(mut self, options: RunOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// What nodes can read beside the state, in runs started from here on.
+    /// Sets the context of runs that this handle starts: what nodes can read besides the state, with
+    /// [`NodeCx::context`](crate::NodeCx::context).
     pub fn with_context(mut self, context: impl Serialize) -> Result<Self, DriveError> {
         self.context = Some(Value::plain(&context)?);
         Ok(self)
     }
 
-    /// What the thread is found by, set with the next start.
+    /// Sets the metadata that the thread can be searched by. The next start stores it.
     #[must_use]
     pub fn with_metadata(mut self, metadata: Metadata) -> Self {
         self.metadata = Some(metadata);
         self
     }
 
-    /// Starts a run with an input and returns when it stops: finished, waiting for a person, or however else.
+    /// Starts a run with an input and returns when it stops: finished, waiting for a person, or any other [`Outcome`].
     ///
-    /// If the future is dropped, everything the run was doing stops, and the thread waits for [`Thread::recover`].
+    /// Dropping the future stops everything the run was doing; the thread then waits for [`Thread::recover`].
     pub async fn start(&self, input: S::Update) -> Result<Stopped<S>, DriveError> {
         self.run(ThreadRequest::Start {
             input: Value::encode(&input)?,
@@ -100,18 +101,18 @@ impl<S: State> Thread<S> {
         .await
     }
 
-    /// Goes on where the thread stopped.
+    /// Resumes the thread where it stopped.
     pub async fn resume(&self) -> Result<Stopped<S>, DriveError> {
         self.run(ThreadRequest::Resume).await
     }
 
-    /// Resumes a run whose process died, or that was drained. A run that is still alive elsewhere loses the thread.
+    /// Recovers a run whose process died or was drained. If that process is still alive, it loses the thread.
     pub async fn recover(&self) -> Result<Stopped<S>, DriveError> {
         self.run(ThreadRequest::Recover).await
     }
 
-    /// Resumes whatever the thread was doing, or starts it if it was idle: what a program calls when it
-    /// comes up. A run that failed, was cancelled or reached its limit is resumed, too.
+    /// Recovers, resumes or starts the thread, depending on its status. Programs call this when they come up. A run that was
+    /// paused, failed, was cancelled or reached its step limit is resumed; `input` is used only if there is nothing to resume.
     pub async fn start_or_recover(&self, input: S::Update) -> Result<Stopped<S>, DriveError> {
         let loaded = self.runtime.local.store().load(&self.id).await?;
         match loaded.map_or(Status::Idle, |loaded| loaded.head.status) {
@@ -123,10 +124,10 @@ impl<S: State> Thread<S> {
         }
     }
 
-    /// Continues the thread wherever it stands: takes over a run whose process died, or else resumes.
+    /// Recovers the thread if its run did not stop, and resumes it otherwise.
     pub async fn recover_or_resume(&self) -> Result<Stopped<S>, DriveError> {
         match self.recover().await {
-            // There is no such run.
+            // There is no run to recover.
             Err(DriveError::Open(_)) => self.resume().await,
             recovered => recovered,
         }
@@ -138,7 +139,8 @@ impl<S: State> Thread<S> {
         end.await
     }
 
-    /// Executes a request that is done when this returns.
+    /// Executes a request that must be complete when this returns: a request that another process continues is reported as
+    /// busy.
     async fn completed(&self, request: ThreadRequest) -> Result<RequestEnd, DriveError> {
         let busy = || OpenError::Busy {
             thread: self.id.clone(),
@@ -151,14 +153,14 @@ impl<S: State> Thread<S> {
         self.stopped(end).await
     }
 
-    /// Returns how a run stopped and the state it left: from the run itself if this process drove it, else from the store.
+    /// Returns how a run stopped and the state it left: from the run itself if this process drove it, otherwise from the store.
     async fn stopped(&self, end: RequestEnd) -> Result<Stopped<S>, DriveError> {
         let RequestEnd { run, seq, driven } = end;
         let (outcome, state) = match driven.map(|driven| *driven) {
             Some((outcome, driven)) => {
                 let state = match driven.state::<S>() {
                     Some(state) => state.clone(),
-                    // Not all of it is stored, or it was driven with another graph of the same name.
+                    // Some channels are not stored, or the run was driven with another graph of the same name.
                     None => driven.values().decode()?,
                 };
                 (outcome, state)
@@ -179,7 +181,7 @@ impl<S: State> Thread<S> {
         let outcome = outcome.await?;
         let history = match loaded.head.seq == seq {
             true => loaded.history,
-            // Another run has begun since.
+            // Another run has started since.
             false => self.runtime.local.store().load_at(&self.id, seq).await?,
         };
         let state = run::read_state(self.graph.definition(), &self.id, &history)?;
@@ -190,8 +192,8 @@ impl<S: State> Thread<S> {
         Ok((outcome, state))
     }
 
-    /// The questions that wait for an answer.
-    pub async fn questions(&self) -> Result<Vec<OpenQuestion>, DriveError> {
+    /// Returns the interrupts that wait for an answer.
+    pub async fn questions(&self) -> Result<Vec<OpenInterrupt>, DriveError> {
         let query = InterruptQuery {
             tenant: self.id.tenant().to_owned(),
             thread: Some(self.id.clone()),
@@ -205,8 +207,8 @@ impl<S: State> Thread<S> {
         self.runtime.questions(&query).await
     }
 
-    /// Answers one question and goes on. Exactly one answer to a question wins; every other caller is told
-    /// [`CheckpointError::NotOpen`]. None means that the thread is running and its owner continues with the answer.
+    /// Answers one interrupt and resumes the thread. Exactly one answer to an interrupt wins; every other caller gets
+    /// [`CheckpointError::NotOpen`]. Returns `None` if the thread is running: its owner continues with the answer.
     pub async fn answer(
         &self,
         interrupt: InterruptId,
@@ -215,7 +217,7 @@ impl<S: State> Thread<S> {
         self.answer_as("", [(interrupt, answer)]).await
     }
 
-    /// Answers the one question that is open, and goes on.
+    /// Answers the only open interrupt and resumes the thread. Fails if none or several are open.
     pub async fn answer_only(
         &self,
         answer: impl Serialize,
@@ -230,7 +232,8 @@ impl<S: State> Thread<S> {
         }
     }
 
-    /// Answers several questions at once, all or none, in somebody's name, and goes on.
+    /// Answers several interrupts, all or none, and resumes the thread. `by` names the person who answers and is stored with
+    /// the answers.
     pub async fn answer_as<A: Serialize>(
         &self,
         by: &str,
@@ -268,7 +271,7 @@ impl<S: State> Thread<S> {
         Ok(stored)
     }
 
-    /// The thread as it stands now; none if there is none.
+    /// Returns the thread's current state; `None` if there is no such thread.
     pub async fn state(&self) -> Result<Option<ThreadState>, DriveError> {
         match self.runtime.local.store().load(&self.id).await? {
             Some(loaded) => Ok(run::read_state(
@@ -280,7 +283,7 @@ impl<S: State> Thread<S> {
         }
     }
 
-    /// The thread as it stood at an entry.
+    /// Returns the thread's state as of an entry.
     pub async fn state_at(&self, seq: Seq) -> Result<Option<ThreadState>, DriveError> {
         let history = self.runtime.local.store().load_at(&self.id, seq).await?;
         Ok(run::read_state(
@@ -290,7 +293,7 @@ impl<S: State> Thread<S> {
         )?)
     }
 
-    /// The entries above a number, oldest first.
+    /// Returns at most `limit` entries after a sequence number, oldest first.
     pub async fn history(&self, after: Seq, limit: u32) -> Result<Vec<Past>, DriveError> {
         let stored = self
             .runtime
@@ -312,7 +315,7 @@ impl<S: State> Thread<S> {
             .map_err(|error: superstep_core::error::FormatError| CheckpointError::from(error))?)
     }
 
-    /// All that happened on the thread, as a tree with times and costs. Prints as one, too.
+    /// Returns everything that happened on the thread, as a tree of spans with their times. `Display` prints the tree.
     pub async fn trace(&self) -> Result<Trace, DriveError> {
         let mut entries = Vec::new();
         loop {
@@ -328,7 +331,7 @@ impl<S: State> Thread<S> {
         Ok(Trace::read(&self.id, &entries, &questions))
     }
 
-    /// Also those that were answered.
+    /// Returns all interrupts of the thread, answered ones included.
     async fn all_questions(&self) -> Result<Vec<InterruptRow>, DriveError> {
         let mut found = Vec::new();
         loop {
@@ -350,7 +353,7 @@ impl<S: State> Thread<S> {
         }
     }
 
-    /// What happens on the thread, from after an entry on: first what is stored, then live.
+    /// Streams what happens on the thread after an entry: first what is stored, then live.
     pub fn events(&self, after: Seq) -> Events {
         Events::new(
             self.runtime.local.clone(),
@@ -360,8 +363,8 @@ impl<S: State> Thread<S> {
         )
     }
 
-    /// Changes the state as if `node` had just returned this command. What runs next follows from the node's
-    /// routing; what was planned is dropped.
+    /// Changes the state as if `node` had just returned this command. The node's routing decides what runs next; earlier plans
+    /// are dropped.
     pub async fn update_as(
         &self,
         node: &str,
@@ -371,17 +374,17 @@ impl<S: State> Thread<S> {
             .await
     }
 
-    /// Changes the state as if the node that ran last had returned this command.
+    /// Changes the state as if the node that ran last had returned this command. Fails unless exactly one node ran last.
     pub async fn update(&self, command: impl Into<Command<S>>) -> Result<Seq, DriveError> {
         self.edit(EditNode::Last, command.into()).await
     }
 
-    /// Writes an input without running: the next [`Thread::resume`] begins with it.
+    /// Writes an input without running. The next [`Thread::resume`] starts with it.
     pub async fn update_as_input(&self, input: S::Update) -> Result<Seq, DriveError> {
         self.edit(EditNode::Input, Command::update(input)).await
     }
 
-    /// Drops whatever was planned: the thread is finished as it stands.
+    /// Drops whatever was planned: the thread is finished with its current state.
     pub async fn finish(&self) -> Result<Seq, DriveError> {
         self.edit(EditNode::End, Command::update(S::Update::default()))
             .await
@@ -397,25 +400,25 @@ impl<S: State> Thread<S> {
         Ok(self.completed(request).await?.seq)
     }
 
-    /// Goes back to an entry: what came after stays in the history, and the thread goes on from there on a branch
-    /// of its own with the next [`Thread::resume`]. Effects of that branch have keys of their own.
+    /// Goes back to an entry. Later entries stay in the history; the next [`Thread::resume`] continues from the entry on a new
+    /// branch, whose effects have new keys.
     pub async fn fork(&self, at: Seq) -> Result<Seq, DriveError> {
         self.change(ThreadRequest::Fork { at }).await
     }
 
-    /// Goes back to an entry and runs everything after it again.
+    /// Goes back to an entry and runs everything after it again, on a new branch.
     pub async fn replay(&self, at: Seq) -> Result<Stopped<S>, DriveError> {
         self.fork(at).await?;
         self.resume().await
     }
 
-    /// Copies the thread up to an entry, with its history, to a new one.
+    /// Copies the thread with its history to a new thread `to`, up to an entry (`None`: all of it).
     pub async fn copy_to(&self, to: &str, upto: Option<Seq>) -> Result<Thread<S>, DriveError> {
         self.copy(to, upto, None).await
     }
 
-    /// Copies the thread up to an entry, with something else in its state. What was planned there is still planned, and
-    /// every question that was open there is asked again.
+    /// Copies the thread up to an entry and writes `write` into the copy's state. The copy keeps what was planned there, and
+    /// asks every interrupt that was open there again.
     pub async fn copy_with(
         &self,
         to: &str,
@@ -452,7 +455,7 @@ impl<S: State> Thread<S> {
         Ok(copy)
     }
 
-    /// Cancels its run and returns when it has stopped.
+    /// Cancels the thread's run and returns when it has stopped.
     pub async fn cancel(&self) -> Result<(), DriveError> {
         self.runtime.cancel(&self.id).await
     }
@@ -467,5 +470,5 @@ impl<S: State> fmt::Debug for Thread<S> {
     }
 }
 
-/// How many entries a trace reads at once.
+/// Number of entries that a trace reads at once.
 const TRACE_PAGE: u32 = 1_000;

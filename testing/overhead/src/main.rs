@@ -19,7 +19,7 @@ use genai::resolver::{AuthData, Endpoint};
 use genai::{Client, ModelIden, ServiceTarget};
 use serde_json::json;
 use superstep::prelude::*;
-use superstep::run::Sight;
+use superstep::run::StreamEventBody;
 use superstep::{Event, Seq};
 use superstep_agent::{Agent, AgentState};
 use superstep_llm::{Address, Message, Model, ModelName, Remote, Request};
@@ -70,8 +70,8 @@ impl Side {
                 let mut events = thread.events(Seq(0));
                 let watching = async {
                     loop {
-                        if let Event::Seen(seen) = events.next().await?
-                            && matches!(seen.what, Sight::Stopped(_))
+                        if let Event::Logged(seen) = events.next().await?
+                            && matches!(seen.what, StreamEventBody::Stopped(_))
                         {
                             return Ok::<_, Failure>(());
                         }

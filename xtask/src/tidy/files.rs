@@ -23,7 +23,9 @@ impl File {
 
     /// Whether it belongs to something that is shipped, rather than to this helper.
     pub(super) fn is_of_a_crate(&self) -> bool {
-        self.path.starts_with("crates/") || self.path.starts_with("apps/")
+        ["agents/", "apps/", "crates/"]
+            .iter()
+            .any(|folder| self.path.starts_with(folder))
     }
 
     /// The folder of its package, such as `crates/superstep-core`, and its path from there.

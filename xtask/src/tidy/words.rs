@@ -29,8 +29,8 @@ const OLD_WORDS: &[(&str, &str)] = &[
     ("or is none", "or is not one"),
 ];
 
-/// What is held to the list: the prose of pages; doc comments and strings (errors, log lines, questions) of the crates; help. The
-/// benchmarks are written by a program, and a changelog tells of old names.
+/// What is held to the list: the prose of pages; doc comments and strings (errors, log lines, questions) of the crates, the
+/// agents and the program; help. The benchmarks are written by a program, and a changelog tells of old names.
 fn prose_of(file: &File) -> Vec<(usize, String)> {
     let path = file.path.as_str();
     let is_page = path.ends_with(".md")
@@ -42,7 +42,10 @@ fn prose_of(file: &File) -> Vec<(usize, String)> {
     if is_page || path.contains("/snapshots/help") {
         return vec![(1, prose(&file.text))];
     }
-    if !(path.starts_with("crates/") && path.contains("/src/") && file.is_rust()) {
+    let is_shipped = ["crates/", "agents/", "apps/"]
+        .iter()
+        .any(|folder| path.starts_with(folder));
+    if !(is_shipped && path.contains("/src/") && file.is_rust()) {
         return Vec::new();
     }
     // A string without a blank is a key or a name, which programs may depend on.

@@ -1,8 +1,8 @@
-//! Many nasty texts, built from parts that break Markdown: whatever comes in, only text comes out.
+//! Many hostile texts, built from parts that break Markdown: whatever goes in, only text comes out.
 
 use super::*;
 
-/// What markup is made of.
+/// Fragments that hostile markup is made of.
 const PARTS: [&str; 58] = [
     "<script>alert(1)</script>",
     "<img src=x onerror=alert(1)>",
@@ -64,7 +64,7 @@ const PARTS: [&str; 58] = [
     "word",
 ];
 
-/// Numbers that are the same each time.
+/// A pseudo-random sequence that is the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -97,7 +97,7 @@ fn whatever_is_sanitized_has_no_markup_left_that_acts() {
         );
         let twice = sanitize(&once);
         assert!(is_tame(&twice), "{once:?} became {twice:?}");
-        // In front of and behind words of ours, and as part of a list and a quotation.
+        // Before and after our own words, and as part of a list and a quotation.
         for page in [
             format!("# Title\n\n{once}\n\nEnd.\n"),
             format!("- ours\n\n{once}\n"),
@@ -112,7 +112,7 @@ fn printable_differs(text: &str) -> bool {
     printable(text) != text
 }
 
-/// The words that somebody reads in a page, without its markup.
+/// Returns the text that a reader sees in a page, without markup.
 fn read(page: &str) -> String {
     let mut words = String::new();
     for event in Parser::new_ext(page, ANY_DIALECT) {
@@ -142,7 +142,7 @@ fn names_and_words_stay_what_they_are_and_on_their_line() {
         let shown = read(&format!("x{words}"));
         let meant = one_line(&input.split_whitespace().collect::<Vec<_>>().join(" "));
         assert_eq!(shown, format!("x{meant}"), "{input:?} gave {words:?}");
-        // A claim has one line of evidence below it, which is ours.
+        // A claim has one line of evidence below it, which we write.
         let page = format!("- {words}\n  - checked: {name}\n");
         let items = Parser::new_ext(&page, ANY_DIALECT)
             .filter(|event| matches!(event, Event::Start(Tag::Item)))

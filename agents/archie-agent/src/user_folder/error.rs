@@ -1,4 +1,4 @@
-//! What is in the way below a person's folder.
+//! Errors below a person's folder, and the kinds of entries found there.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,22 +8,22 @@ use rustix::io::Errno;
 
 use super::limits::spell_bytes;
 
-/// What an entry of a folder is. A link is a link, whatever it leads to.
+/// Kind of a folder's entry. A link counts as a link, whatever it points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EntryKind {
     /// A regular file.
     File,
-    /// A folder.
+    /// A folder (directory).
     Folder,
     /// A symbolic link.
     Link,
-    /// A named pipe.
+    /// A named pipe (FIFO).
     Pipe,
-    /// A socket.
+    /// A Unix domain socket.
     Socket,
-    /// A device.
+    /// A character or block device.
     Device,
-    /// Something that this program does not know.
+    /// A type that this program does not know.
     Other,
 }
 
@@ -55,49 +55,49 @@ impl fmt::Display for EntryKind {
     }
 }
 
-/// Why something below a person's folder was not read or written.
+/// Why a path below a person's folder was not read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderError {
-    /// Something else is where a file is expected.
+    /// The path is not a regular file.
     #[error("`{path}` is {kind}; only regular files are read and written here", path = path.display())]
     NotAFile {
-        /// Which.
+        /// Path as the person knows it.
         path: PathBuf,
-        /// What it is.
+        /// Kind of the entry at the path.
         kind: EntryKind,
     },
-    /// Something else is where a folder is expected.
+    /// The path is not a folder.
     #[error("`{path}` is {kind} where a folder is expected{hint}", path = path.display(), hint = hint(*kind))]
     NotAFolder {
-        /// Which.
+        /// Path as the person knows it.
         path: PathBuf,
-        /// What it is.
+        /// Kind of the entry at the path.
         kind: EntryKind,
     },
-    /// It is larger than may be read.
+    /// The file is larger than the caller's limit.
     #[error("`{path}` is larger than {limit}", path = path.display(), limit = spell_bytes(*bytes_max))]
     TooLarge {
-        /// Which.
+        /// Path as the person knows it.
         path: PathBuf,
-        /// How large it may be.
+        /// The limit in bytes.
         bytes_max: u64,
     },
-    /// It belongs to the kernel.
+    /// The folder is on a file system that the kernel generates, such as `/proc` or `/sys`.
     #[error("`{path}` is made by the kernel (such as /proc or /sys) and holds no files of yours", path = path.display())]
     Kernel {
-        /// Which.
+        /// Path as the person knows it.
         path: PathBuf,
     },
-    /// A name that no file below a folder can have.
+    /// The name is not valid for an entry of a folder.
     #[error(transparent)]
     Name(#[from] super::BadName),
-    /// The system.
+    /// A system call failed.
     #[error("`{path}` cannot be read or written", path = path.display())]
     Io {
-        /// Which.
+        /// Path as the person knows it.
         path: PathBuf,
-        /// Why.
+        /// Error from the operating system.
         #[source]
         source: std::io::Error,
     },
@@ -111,12 +111,12 @@ impl FolderError {
         }
     }
 
-    /// Whether nothing is there.
+    /// Returns whether the error means that nothing exists at the path.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
     }
 
-    /// The reason without the path, for lists in which the name comes first.
+    /// Returns the reason without the path, for lists that already show the name.
     pub fn reason(&self) -> String {
         match self {
             Self::NotAFile { kind, .. } | Self::NotAFolder { kind, .. } => {

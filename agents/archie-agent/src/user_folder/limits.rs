@@ -1,20 +1,20 @@
-//! How much of a folder is read at most.
+//! Limits on how much of a folder is read.
 
-/// How much of a folder is read at most.
+/// Limits on how much of a folder is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FolderLimits {
-    /// Of any one file.
+    /// Maximum size of one file.
     pub file_bytes_max: u64,
-    /// Of all files together.
+    /// Maximum size of all files together.
     pub total_bytes_max: u64,
-    /// Files, folders and everything else that is listed.
+    /// Maximum number of listed entries: files, folders and everything else.
     pub entries_max: u64,
-    /// Folders within folders.
+    /// Maximum depth of nested folders.
     pub depth_max: usize,
 }
 
 impl Default for FolderLimits {
-    /// 8 MiB a file, 1 GiB in all, 500,000 entries, 64 folders deep.
+    /// 8 MiB per file, 1 GiB in total, 500,000 entries, 64 folders deep.
     fn default() -> Self {
         Self {
             file_bytes_max: 8 << 20,
@@ -25,7 +25,7 @@ impl Default for FolderLimits {
     }
 }
 
-/// What is left of [`FolderLimits`] while a folder is read.
+/// What remains of [`FolderLimits`] while a folder is read.
 #[derive(Clone, Debug)]
 pub struct Allowance {
     limits: FolderLimits,
@@ -34,7 +34,7 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// All of it.
+    /// Creates an allowance with the full limits.
     pub fn new(limits: FolderLimits) -> Self {
         Self {
             limits,
@@ -43,22 +43,22 @@ impl Allowance {
         }
     }
 
-    /// The limits that it began with.
+    /// Returns the limits that this allowance started with.
     pub fn limits(&self) -> &FolderLimits {
         &self.limits
     }
 
-    /// How many entries may still be listed.
+    /// Returns how many more entries may be listed.
     pub fn entries(&self) -> usize {
         usize::try_from(self.entries).unwrap_or(usize::MAX)
     }
 
-    /// Takes so many entries.
+    /// Subtracts listed entries.
     pub fn take_entries(&mut self, count: usize) {
         self.entries = self.entries.saturating_sub(count as u64);
     }
 
-    /// Takes a file of this size, or says why it is not read.
+    /// Subtracts a file of this size. If the file exceeds a limit, subtracts nothing and returns the reason to skip it.
     pub fn take_file(&mut self, bytes: u64) -> Result<(), String> {
         if bytes > self.limits.file_bytes_max {
             let limit = spell_bytes(self.limits.file_bytes_max);
@@ -73,7 +73,7 @@ impl Allowance {
     }
 }
 
-/// A size as people write it: `1 MiB`, `700 bytes`.
+/// Returns a size as text: `1 MiB`, `700 bytes`. Uses a larger unit only if the size is a multiple of it.
 pub fn spell_bytes(bytes: u64) -> String {
     for (unit, name) in [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
         if bytes >= unit && bytes.is_multiple_of(unit) {

@@ -1,20 +1,20 @@
-//! The one way to read and write below a folder that belongs to a person, and may have been filled by a stranger.
+//! The only way to read and write below a folder that belongs to a person and may contain files from untrusted sources.
 //!
 //! A cloned repository, an unpacked archive or a shared folder of notes can hold symbolic links, named pipes, devices and
-//! files without end. A path that is checked and then used again by name can change in between. So:
+//! endless files. A path that is checked and then used again by name can change in between. Therefore:
 //!
-//! - The folder that the person named is opened once ([`UserFolder::open`]); links in that path are followed, because the
-//!   person named it.
-//! - Below it, every part of a path is opened relative to the handle of the part before, and a link is refused in every
-//!   place. Nothing is resolved by name twice, so there is no gap between check and use.
-//! - Names that come from outside become a [`FileName`] or a [`RelativePath`] first, which cannot hold `..`, an absolute
-//!   path, an empty part or NUL.
-//! - Only regular files are read, never a pipe, a socket, a device or a file of the kernel (`/proc`, `/sys`), and every read
-//!   and every listing has a limit.
-//! - A write goes to a new file that has no name yet, is made durable, and is moved to its place. What was there before is
-//!   replaced, and never written through.
+//! - The folder that the person named is opened once ([`UserFolder::open`]). Links in that path are followed, because the
+//!   person chose it.
+//! - Below it, every component of a path is opened relative to the handle of its parent, and links are refused everywhere. No
+//!   path is resolved twice, so nothing can change between check and use.
+//! - Names from outside are first parsed into a [`FileName`] or a [`RelativePath`], which cannot contain `..`, an absolute
+//!   path, an empty component or NUL.
+//! - Only regular files are read, never a pipe, a socket, a device or a kernel file (`/proc`, `/sys`). Every read and every
+//!   listing has a limit.
+//! - A write goes to a new unnamed file, which is synced to disk and then moved into place. It replaces the old file and never
+//!   writes through it.
 //!
-//! The module knows nothing of the program around it.
+//! The module does not depend on the rest of the program.
 
 mod error;
 mod limits;
@@ -40,34 +40,34 @@ pub use place::Access;
 
 type Result<T, E = FolderError> = std::result::Result<T, E>;
 
-/// A folder of a person, held open. Everything below it is reached through this handle, and no link is followed.
+/// A person's folder, held open. Everything below it is reached through this handle; links are not followed.
 #[derive(Clone, Debug)]
 pub struct UserFolder {
     handle: Arc<OwnedFd>,
-    /// Where the person knows it, for messages.
+    /// Path as the person knows it, for messages only.
     shown: PathBuf,
 }
 
 /// One entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name.
+    /// Name within the folder.
     pub name: FileName,
-    /// What it is; a link is a link, whatever it leads to.
+    /// Kind of the entry; a link counts as a link, whatever it points to.
     pub kind: EntryKind,
 }
 
-/// What is in a folder.
+/// Contents of a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// The entries, by name.
+    /// Entries, sorted by name.
     pub entries: Vec<Entry>,
-    /// Whether the folder holds more than were asked for.
+    /// Whether the folder has more entries than the caller's limit.
     pub is_cut: bool,
 }
 
 impl UserFolder {
-    /// Opens a folder that the person named. Links in the path are followed.
+    /// Opens a folder that the person named. Follows links in the path.
     pub fn open(path: &Path) -> Result<Self> {
         let handle = rustix::fs::open(path, FOLDER, Mode::empty());
         let handle = handle.map_err(|errno| match errno {
@@ -80,7 +80,7 @@ impl UserFolder {
         Self::from_handle(handle, path.to_owned())
     }
 
-    /// Opens a folder that the person named, and creates it and what is missing above it.
+    /// Opens a folder that the person named, creating it and its missing parents. Follows links in the path.
     pub fn create(path: &Path, access: Access) -> Result<Self> {
         let mode = access.folder_mode().as_raw_mode();
         let created = DirBuilder::new().recursive(true).mode(mode).create(path);
@@ -91,14 +91,14 @@ impl UserFolder {
         Self::open(path)
     }
 
-    /// Opens a folder whose place the person named, but not the folder itself, such as `out` in the current folder. What is
-    /// above it may be reached through links; a link in its place is refused. Creates it if it is missing.
+    /// Opens a folder whose parent the person chose, but not the folder itself, such as `out` in the current folder. Creates it
+    /// if it is missing. Follows links in the path of the parent, but refuses a link in place of the folder.
     pub fn create_unlinked(path: &Path, access: Access) -> Result<Self> {
         let (above, name) = named::split(path)?;
         Self::create(&above, access)?.create_folder(&name.into(), access)
     }
 
-    /// Like [`UserFolder::create_unlinked`], but gives none if the folder is missing.
+    /// Like [`UserFolder::create_unlinked`], but returns `None` if the folder is missing, and creates nothing.
     pub fn open_unlinked(path: &Path) -> Result<Option<Self>> {
         let (above, name) = named::split(path)?;
         match Self::open(&above).and_then(|above| above.folder(&name.into())) {
@@ -108,12 +108,12 @@ impl UserFolder {
         }
     }
 
-    /// Where the person knows it.
+    /// Returns the path as the person knows it, for messages only.
     pub fn path(&self) -> &Path {
         &self.shown
     }
 
-    /// Opens a folder below.
+    /// Opens a folder below this one.
     pub fn folder(&self, path: &RelativePath) -> Result<Self> {
         let mut folder = self.clone();
         for name in path.names() {
@@ -122,7 +122,7 @@ impl UserFolder {
         Ok(folder)
     }
 
-    /// Opens a folder below, and creates what is missing.
+    /// Opens a folder below this one, creating every missing folder on the way.
     pub fn create_folder(&self, path: &RelativePath, access: Access) -> Result<Self> {
         let mut folder = self.clone();
         for name in path.names() {
@@ -135,7 +135,7 @@ impl UserFolder {
         Ok(folder)
     }
 
-    /// What a path is; none if nothing is there.
+    /// Returns the kind of the entry at a path, or `None` if there is nothing. Does not follow a link.
     pub fn kind(&self, path: &RelativePath) -> Result<Option<EntryKind>> {
         let Some((above, name)) = path.split_last() else {
             return Ok(Some(EntryKind::Folder));
@@ -147,14 +147,14 @@ impl UserFolder {
         }
     }
 
-    /// Lists the folder, up to so many entries. Which ones are left out beyond that is up to the file system.
+    /// Lists the folder, up to `entries_max` entries. The file system decides which entries a cut listing omits.
     pub fn entries(&self, entries_max: usize) -> Result<Listing> {
         let failed = |errno| FolderError::io(&self.shown, errno);
         let mut listing = Listing::default();
         for entry in Dir::read_from(&*self.handle).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let bytes = entry.file_name().to_bytes();
-            // The kernel gives no name that fails here but `.` and `..`.
+            // The only names from the kernel that fail here are `.` and `..`.
             let Ok(name) = FileName::from_bytes(bytes) else {
                 continue;
             };
@@ -163,7 +163,7 @@ impl UserFolder {
                 break;
             }
             let kind = match entry.file_type() {
-                // Not every file system says it in the listing.
+                // Not every file system includes the type in a listing.
                 FileType::Unknown => match self.kind_of(&name)? {
                     Some(kind) => kind,
                     None => continue,
@@ -178,14 +178,14 @@ impl UserFolder {
         Ok(listing)
     }
 
-    /// Reads a regular file of up to so many bytes. A larger one is an error and is not read.
+    /// Reads a regular file of up to `bytes_max` bytes. Fails on a larger file, without reading it.
     pub fn read(&self, path: &RelativePath, bytes_max: u64) -> Result<Vec<u8>> {
         let (above, name) = self.place_of(path)?;
         let (file, bytes) = above.open_file(name)?;
         read_all(file, bytes, bytes_max, || above.shown_of(name))
     }
 
-    /// Reads a regular file, or gives none if nothing is there.
+    /// Like [`UserFolder::read`], but returns `None` if there is nothing at the path.
     pub fn read_if_present(&self, path: &RelativePath, bytes_max: u64) -> Result<Option<Vec<u8>>> {
         match self.read(path, bytes_max) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -194,7 +194,7 @@ impl UserFolder {
         }
     }
 
-    /// The size of a regular file.
+    /// Returns the size of a regular file in bytes.
     pub fn file_bytes(&self, path: &RelativePath) -> Result<u64> {
         let (above, name) = self.place_of(path)?;
         let flags = AtFlags::SYMLINK_NOFOLLOW;
@@ -206,7 +206,7 @@ impl UserFolder {
         }
     }
 
-    /// Where a link leads, as it says itself. Nobody goes there.
+    /// Returns the target of a link as it is written. The target itself is not accessed.
     pub fn link_target(&self, path: &RelativePath) -> Result<Vec<u8>> {
         let (above, name) = self.place_of(path)?;
         let target = rustix::fs::readlinkat(&*above.handle, name.as_os_str(), Vec::new());
@@ -214,7 +214,8 @@ impl UserFolder {
         Ok(target.into_bytes())
     }
 
-    /// Writes a file, whole or not at all, and durably. Replaces what is there: a link is replaced itself and not followed.
+    /// Writes a file atomically and durably. Replaces an existing file; a link is itself replaced, not followed. Fails on a
+    /// folder.
     pub fn write(&self, path: &RelativePath, bytes: &[u8], access: Access) -> Result<()> {
         let (above, name) = self.place_of(path)?;
         if let Some(kind @ EntryKind::Folder) = above.kind_of(name)? {
@@ -224,7 +225,7 @@ impl UserFolder {
         temporary.replace(name)
     }
 
-    /// Writes a new file, whole or not at all, and durably. Gives false, and changes nothing, if something is there.
+    /// Writes a new file atomically and durably. Returns false, and changes nothing, if the path already exists.
     pub fn write_new(&self, path: &RelativePath, bytes: &[u8], access: Access) -> Result<bool> {
         let (above, name) = self.place_of(path)?;
         if above.kind_of(name)?.is_some() {
@@ -234,7 +235,8 @@ impl UserFolder {
         temporary.put(name)
     }
 
-    /// Writes a new file that nobody misses after a crash, such as one in a temporary folder.
+    /// Writes a new file without syncing it, readable only by its owner: for files that may be lost in a crash, such as those
+    /// in a temporary folder.
     pub fn write_scratch(&self, path: &RelativePath, bytes: &[u8]) -> Result<()> {
         let (above, name) = self.place_of(path)?;
         let mut file = File::from(above.create_file(name)?);
@@ -244,28 +246,28 @@ impl UserFolder {
         })
     }
 
-    /// Creates a link that leads wherever it says. This module does not follow it.
+    /// Creates a link to `target`, which may be anything. This module never follows it.
     pub fn write_link(&self, path: &RelativePath, target: &[u8]) -> Result<()> {
         let (above, name) = self.place_of(path)?;
         rustix::fs::symlinkat(target, &*above.handle, name.as_os_str())
             .map_err(|errno| FolderError::io(&above.shown_of(name), errno))
     }
 
-    /// Creates a file of this size that holds only zeros and takes no room.
+    /// Creates a sparse file of this size, which reads as zeros and takes no space.
     pub fn write_hole(&self, path: &RelativePath, bytes: u64) -> Result<()> {
         let (above, name) = self.place_of(path)?;
         rustix::fs::ftruncate(above.create_file(name)?, bytes)
             .map_err(|errno| FolderError::io(&above.shown_of(name), errno))
     }
 
-    /// Moves an entry, whatever it is, and replaces what is there.
+    /// Moves an entry of any kind, replacing what is at the destination.
     pub fn rename(&self, from: &RelativePath, to: &RelativePath) -> Result<()> {
         let ((old, from), (new, to)) = (self.place_of(from)?, self.place_of(to)?);
         rustix::fs::renameat(&*old.handle, from.as_os_str(), &*new.handle, to.as_os_str())
             .map_err(|errno| FolderError::io(&old.shown_of(from), errno))
     }
 
-    /// Moves an entry, whatever it is. Gives false, and changes nothing, if something is there.
+    /// Moves an entry of any kind. Returns false, and changes nothing, if the destination exists.
     pub fn rename_new(&self, from: &RelativePath, to: &RelativePath) -> Result<bool> {
         let ((old, from), (new, to)) = (self.place_of(from)?, self.place_of(to)?);
         let moved = rustix::fs::renameat_with(
@@ -278,7 +280,8 @@ impl UserFolder {
         match moved {
             Ok(()) => Ok(true),
             Err(Errno::EXIST) => Ok(false),
-            // A file system without that flag: look first. Only a race with the owner of the folder is lost by it.
+            // The file system does not support this flag, so check first. The check can only lose a race against the owner of
+            // the folder.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 if new.kind_of(to)?.is_some() {
                     return Ok(false);
@@ -293,7 +296,7 @@ impl UserFolder {
 
     fn from_handle(handle: OwnedFd, shown: PathBuf) -> Result<Self> {
         let found = rustix::fs::fstatfs(&handle).map_err(|errno| FolderError::io(&shown, errno))?;
-        // The type of the field differs between machines; the numbers do not.
+        // The field's type depends on the platform; the magic numbers do not.
         let is_kernel = |kind: &u32| i128::from(found.f_type) == i128::from(*kind);
         if KERNEL_FILE_SYSTEMS.iter().any(is_kernel) {
             return Err(FolderError::Kernel { path: shown });
@@ -320,7 +323,7 @@ impl UserFolder {
         }
     }
 
-    /// The folder that a path is in, and its last name.
+    /// Opens the parent of a path, and returns it with the last name.
     fn place_of<'a>(&self, path: &'a RelativePath) -> Result<(Self, &'a FileName)> {
         let Some((above, name)) = path.split_last() else {
             return Err(self.not_a_file_here());
@@ -329,7 +332,7 @@ impl UserFolder {
     }
 
     fn open_file(&self, name: &FileName) -> Result<(File, u64)> {
-        // Opening a device can do something by itself, so that it is looked at first; and again when it is open.
+        // Opening a device can have side effects, so check the kind before opening; `regular` checks again after.
         match self.kind_of(name)? {
             Some(EntryKind::File) => {}
             Some(kind) => return Err(self.not_a_file(name, kind)),
@@ -381,7 +384,7 @@ impl UserFolder {
     }
 }
 
-/// A file that was opened, if it is a regular one, and its size.
+/// Returns an opened file and its size, or an error if it is not a regular file.
 fn regular(file: OwnedFd, shown: impl Fn() -> PathBuf) -> Result<(File, u64)> {
     let found = rustix::fs::fstat(&file).map_err(|errno| FolderError::io(&shown(), errno))?;
     match EntryKind::of(FileType::from_raw_mode(found.st_mode)) {
@@ -410,7 +413,7 @@ fn read_all(
         return Err(too_large());
     }
     let mut read = Vec::with_capacity(usize::try_from(bytes).unwrap_or_default());
-    // It may grow while it is read.
+    // The file may grow while it is read.
     let mut file = file.take(bytes_max.saturating_add(1));
     file.read_to_end(&mut read)
         .map_err(|source| FolderError::Io {
@@ -427,13 +430,15 @@ const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);
 
-/// Opening a pipe for reading would wait for a writer, and opening a terminal could make it ours.
+/// Opening a pipe for reading would block until there is a writer, and opening a terminal could make it our controlling
+/// terminal.
 const FILE: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// File systems whose files are made by the kernel while they are read: without a size, without an end, some with effects.
+/// Magic numbers of file systems whose files the kernel generates on read: they have no size or no end, and some reads have
+/// side effects.
 const KERNEL_FILE_SYSTEMS: [u32; 9] = [
     0x9fa0,      // proc
     0x6265_6572, // sysfs

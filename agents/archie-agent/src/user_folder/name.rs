@@ -1,27 +1,27 @@
-//! Names and paths below a folder, which cannot lead out of it.
+//! File names and relative paths that cannot lead out of a folder.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 
-/// The name of one entry of a folder: not empty, not `.` or `..`, without `/` and NUL.
+/// Name of one entry of a folder: not empty, not `.` or `..`, without `/` and NUL.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileName(OsString);
 
-/// A path below a folder: names, and nothing that leads up or elsewhere. Without names it is the folder itself.
+/// Path below a folder, without `..` and not absolute. An empty path is the folder itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RelativePath(Vec<FileName>);
 
-/// A name that no entry of a folder can have, or that would lead out of it.
+/// A name that is not valid for an entry of a folder, or that would lead out of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` is not a plain name or path below the folder", name.escape_debug())]
 pub struct BadName {
-    /// The name.
+    /// The name or path as given, with bytes that are not text replaced.
     pub name: String,
 }
 
 impl FileName {
-    /// Takes a name.
+    /// Checks a name. Fails if it is empty, `.` or `..`, or contains `/` or NUL.
     pub fn new(name: impl AsRef<OsStr>) -> Result<Self, BadName> {
         let name = name.as_ref();
         let bytes = name.as_bytes();
@@ -42,12 +42,12 @@ impl FileName {
         Self::new(OsStr::from_bytes(bytes))
     }
 
-    /// As the system has it.
+    /// Returns the name as the operating system represents it.
     pub fn as_os_str(&self) -> &OsStr {
         &self.0
     }
 
-    /// As text, if it is text without control characters: what can be shown on one line.
+    /// Returns the name if it is valid text without control characters, so that it can be shown on one line.
     pub fn as_line(&self) -> Option<&str> {
         let text = self.0.to_str()?;
         (!text.chars().any(char::is_control)).then_some(text)
@@ -55,7 +55,7 @@ impl FileName {
 }
 
 impl fmt::Display for FileName {
-    /// On one line, whatever it holds.
+    /// Writes the name on one line, with control characters escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for c in self.0.to_string_lossy().chars() {
             match c.is_control() {
@@ -68,12 +68,12 @@ impl fmt::Display for FileName {
 }
 
 impl RelativePath {
-    /// The folder itself.
+    /// Returns the empty path, which is the folder itself.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// Takes a path with `/` between its names.
+    /// Parses a path with `/` between its names. Fails if any name is not a valid [`FileName`].
     pub fn parse(path: impl AsRef<OsStr>) -> Result<Self, BadName> {
         let path = path.as_ref();
         let names = path.as_bytes().split(|byte| *byte == b'/');
@@ -83,25 +83,25 @@ impl RelativePath {
         })
     }
 
-    /// This path and a name below it.
+    /// Returns this path with a name appended.
     pub fn join(&self, name: &FileName) -> Self {
         let mut names = self.0.clone();
         names.push(name.clone());
         Self(names)
     }
 
-    /// Its names.
+    /// Returns the names from the outermost folder to the last entry.
     pub fn names(&self) -> &[FileName] {
         &self.0
     }
 
-    /// The path above, and the last name; none for the folder itself.
+    /// Returns the parent path and the last name, or `None` for the folder itself.
     pub fn split_last(&self) -> Option<(Self, &FileName)> {
         let (last, above) = self.0.split_last()?;
         Some((Self(above.to_vec()), last))
     }
 
-    /// As text, if every name can be shown on one line.
+    /// Returns the path as text if every name can be shown on one line, otherwise `None`.
     pub fn as_line(&self) -> Option<String> {
         let names: Option<Vec<&str>> = self.0.iter().map(FileName::as_line).collect();
         Some(names?.join("/"))
@@ -115,7 +115,7 @@ impl From<FileName> for RelativePath {
 }
 
 impl fmt::Display for RelativePath {
-    /// On one line, whatever it holds.
+    /// Writes the path on one line, with control characters escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, name) in self.0.iter().enumerate() {
             match at {

@@ -1,7 +1,7 @@
-//! Files that the person named themselves, such as a workbook or an exported thread.
+//! Access to files that the person named, such as a workbook or an exported thread.
 //!
-//! Links in such a path are followed, because the person named it. What is read is still a regular file within a limit, and what
-//! is written never goes through a link.
+//! Links in such a path are followed when reading, because the person chose it. Reads are still limited to regular files of a
+//! maximum size, and writes never go through a link.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -11,10 +11,10 @@ use super::{
     Access, EntryKind, FILE, FileName, FolderError, Result, UserFolder, read_all, regular,
 };
 
-/// Reads a file that the person named, of up to so many bytes.
+/// Reads a regular file that the person named, of up to `bytes_max` bytes.
 pub fn read_named_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
     let shown = || path.to_owned();
-    // A device is looked at before it is opened: opening one can do something by itself.
+    // Opening a device can have side effects, so check the kind first.
     let found = rustix::fs::stat(path).map_err(|errno| FolderError::io(path, errno))?;
     match EntryKind::of(rustix::fs::FileType::from_raw_mode(found.st_mode)) {
         EntryKind::File => {}
@@ -30,8 +30,8 @@ pub fn read_named_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
     read_all(file, bytes, bytes_max, shown)
 }
 
-/// Writes a file that the person named, whole or not at all. Replaces a file; a link, a pipe or a device in its place is
-/// refused, so that neither `/dev/stdout` is replaced nor anything is written elsewhere.
+/// Writes a file that the person named, atomically. Creates missing parent folders and replaces an existing file. Refuses a
+/// link, a pipe or a device in its place, so that it neither replaces `/dev/stdout` nor writes elsewhere.
 pub fn write_named_file(path: &Path, bytes: &[u8], access: Access) -> Result<()> {
     let (above, name) = split(path)?;
     let above = UserFolder::create(&above, Access::Shared)?;
@@ -44,12 +44,13 @@ pub fn write_named_file(path: &Path, bytes: &[u8], access: Access) -> Result<()>
     }
 }
 
-/// Whether something is at a path that the person named.
+/// Returns whether something exists at a path that the person named. Follows links.
 pub fn exists_named(path: &Path) -> bool {
     rustix::fs::stat(path).is_ok()
 }
 
-/// A path that the person named, in full and without links as far as it exists: what it means now, it means later.
+/// Returns a path that the person named as an absolute path, with links resolved as far as it exists, so that it keeps its
+/// meaning when the current folder or a link changes.
 pub fn resolve_named(path: &Path) -> std::io::Result<PathBuf> {
     let full = std::path::absolute(path)?;
     let mut missing = Vec::new();
@@ -63,7 +64,7 @@ pub fn resolve_named(path: &Path) -> std::io::Result<PathBuf> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        // A part that is missing is taken as it is written; `..` behind it cannot be.
+        // Missing components stay as written. A `..` after one cannot be resolved.
         match (known.components().next_back(), known.parent()) {
             (Some(Component::Normal(name)), Some(above)) => {
                 missing.push(name.to_owned());
@@ -74,7 +75,7 @@ pub fn resolve_named(path: &Path) -> std::io::Result<PathBuf> {
     }
 }
 
-/// The folder that a path is in, and its last name.
+/// Splits a path into its parent and its last name.
 pub(super) fn split(path: &Path) -> Result<(PathBuf, FileName)> {
     let name = path.file_name().unwrap_or_default();
     let above = match path.parent() {

@@ -1,4 +1,4 @@
-//! Files on their way to their place: written without a name, made durable, then moved.
+//! Atomic writes: a file is written without a name, synced to disk, then moved into place.
 
 use std::fs::File;
 use std::io::Write;
@@ -9,12 +9,12 @@ use rustix::io::Errno;
 
 use super::{FileName, FolderError, Result, UserFolder};
 
-/// Who may read what is written.
+/// Who may access a new file or folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Only its owner.
+    /// Only the owner (mode 0600 for files, 0700 for folders).
     Private,
-    /// Whom the person's umask lets.
+    /// Everyone whom the person's `umask` allows.
     Shared,
 }
 
@@ -34,7 +34,7 @@ impl Access {
     }
 }
 
-/// A whole file under a random name, removed again unless it is moved to its place.
+/// A complete file under a random name. Dropping it removes the file, unless it was moved into place.
 #[derive(Debug)]
 pub(super) struct Temporary {
     folder: UserFolder,
@@ -43,8 +43,8 @@ pub(super) struct Temporary {
 }
 
 impl UserFolder {
-    /// Writes a file that has a name only when it is whole: a process that is killed leaves nothing behind, except in the
-    /// moment between the last two calls. File systems that have no files without a name get a random one from the start.
+    /// Writes a file that gets a name only once it is complete. A killed process leaves nothing behind, except between naming
+    /// the file and moving it. On file systems without unnamed files, the file has a random name from the start.
     pub(super) fn write_temporary(&self, bytes: &[u8], access: Access) -> Result<Temporary> {
         let failed = |errno| FolderError::io(self.path(), errno);
         let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
@@ -58,7 +58,7 @@ impl UserFolder {
                 });
                 match linked {
                     Ok(((), name)) => Ok(self.temporary(name)),
-                    // Without /proc it cannot be given a name.
+                    // An unnamed file can only be named through /proc, which is not mounted.
                     Err(Errno::NOENT) => self.write_with_name(bytes, access),
                     Err(errno) => Err(failed(errno)),
                 }
@@ -92,7 +92,7 @@ impl UserFolder {
         Ok(file)
     }
 
-    /// Does something under a name that nobody can know before, and with another one if it is taken.
+    /// Calls `make` with an unpredictable name, and retries with another one if the name exists.
     fn under_random_name<T>(
         &self,
         mut make: impl FnMut(&FileName) -> rustix::io::Result<T>,
@@ -119,7 +119,7 @@ impl UserFolder {
 }
 
 impl Temporary {
-    /// Moves it to its place; what is there is replaced, be it a link.
+    /// Moves the file into place, replacing what is there; a link is replaced, not followed.
     pub(super) fn replace(mut self, name: &FileName) -> Result<()> {
         let handle = &*self.folder.handle;
         rustix::fs::renameat(handle, self.name.as_os_str(), handle, name.as_os_str())
@@ -129,7 +129,7 @@ impl Temporary {
         Ok(())
     }
 
-    /// Moves it to its place; gives false if something is there.
+    /// Moves the file into place. Returns false if something is already there.
     pub(super) fn put(self, name: &FileName) -> Result<bool> {
         let handle = &*self.folder.handle;
         let flags = AtFlags::empty();
@@ -142,7 +142,8 @@ impl Temporary {
         ) {
             Ok(()) => {}
             Err(Errno::EXIST) => return Ok(false),
-            // No second name for a file here: look first. Only a race with the owner of the folder is lost by it.
+            // The file system has no hard links, so check first. The check can only lose a race against the owner of the
+            // folder.
             Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => {
                 if self.folder.kind_of(name)?.is_some() {
                     return Ok(false);
@@ -151,7 +152,7 @@ impl Temporary {
             }
             Err(errno) => return Err(FolderError::io(&self.folder.shown_of(name), errno)),
         }
-        // Dropped, it takes its random name away; the file stays under the other.
+        // Dropping `self` removes the random name; the file stays under its new one.
         self.folder.sync();
         Ok(true)
     }
@@ -159,7 +160,7 @@ impl Temporary {
 
 impl UserFolder {
     fn sync(&self) {
-        // Some file systems cannot do that for a folder; the file itself is safe already.
+        // Some file systems cannot sync a folder; the content of the file is already synced.
         let _ = rustix::fs::fsync(&*self.handle);
     }
 }
@@ -167,7 +168,7 @@ impl UserFolder {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.is_moved {
-            // If it cannot be removed it is garbage in the person's folder, and nothing worse.
+            // If this fails, the person's folder keeps a stray file, which is harmless.
             let _ = rustix::fs::unlinkat(
                 &*self.folder.handle,
                 self.name.as_os_str(),

@@ -1,4 +1,4 @@
-//! A folder with everything in it that a stranger can put there, and beside it what they want to reach.
+//! Tests with a folder full of hostile entries, and next to it the secret that they try to reach.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -11,7 +11,7 @@ use super::*;
 
 const SECRET: &str = "the key of the house";
 
-/// A folder of the person, and outside of it a secret.
+/// A person's folder, with a secret outside of it.
 struct Lab(tempfile::TempDir);
 
 impl Lab {
@@ -36,7 +36,7 @@ impl Lab {
         symlink(target, self.path("folder").join(name)).unwrap();
     }
 
-    /// Nothing outside is other than it was.
+    /// Asserts that nothing outside the folder changed.
     fn assert_outside_is_untouched(&self) {
         let names: Vec<_> = fs::read_dir(self.path("outside"))
             .unwrap()
@@ -273,7 +273,8 @@ fn names_of_any_kind_and_length_are_read() {
     assert_eq!(folder.entries(100).unwrap().entries.len(), 5);
 }
 
-/// Has a second process swap two names so many times, in one step each, while `attempt` runs in this one.
+/// Starts a second process that atomically swaps two names [`SWAPS`] times, and calls `attempt` in this one until it exits.
+/// Returns the number of attempts.
 fn while_swapped(one: &Path, other: &Path, mut attempt: impl FnMut()) -> u64 {
     let mut swapper = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "--nocapture", SWAPPER])
@@ -290,13 +291,14 @@ fn while_swapped(one: &Path, other: &Path, mut attempt: impl FnMut()) -> u64 {
     }
     let ended = swapper.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
-    // A process that finds no test of that name ends well, too.
+    // The process also exits with success if it finds no test of that name.
     let has_swapped = said.contains(&swapped_line());
     assert!(ended.status.success() && has_swapped, "{said}");
     attempts
 }
 
-/// Swaps the names that it is given, as the second process of the tests below; otherwise two files of its own.
+/// Swaps the names given in the environment, as the second process of the tests below; without them, swaps two files of its
+/// own.
 #[test]
 fn swap_two_names() {
     let lab = Lab::new();
@@ -308,10 +310,10 @@ fn swap_two_names() {
     };
     for _ in 0..SWAPS {
         rustix::fs::renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
-        // So that the other process sees both, also where there is one core.
+        // Lets the other process see both states even on a single core.
         std::thread::yield_now();
     }
-    // An even number of swaps has put everything back.
+    // An even number of swaps has restored everything.
     lab.assert_outside_is_untouched();
     eprintln!("{}", swapped_line());
 }
@@ -321,7 +323,7 @@ fn swapped_line() -> String {
 }
 
 const SWAPPER: &str = "user_folder::tests::swap_two_names";
-/// Where the second process finds the names that it swaps.
+/// Environment variables with the names that the second process swaps.
 const SWAPPED: (&str, &str) = ("ARCHIE_TEST_SWAP_ONE", "ARCHIE_TEST_SWAP_OTHER");
 const SWAPS: usize = 10_000;
 
@@ -340,13 +342,13 @@ fn a_folder_that_is_swapped_for_a_link_leads_nowhere() {
             }
             Err(_) => refused += 1,
         }
-        // A write waits for the disk, so that there are fewer of them.
+        // A write waits for the disk, so do fewer of them.
         let is_written = (read + refused) % 50 == 1;
         let page = path("sub/page.md");
         if is_written && folder.write(&page, b"x", Access::Shared).is_ok() {
             written += 1;
         }
-        // The listing is of the folder or an error, and never of what the link leads to.
+        // The listing either fails or shows the folder, never the target of the link.
         if let Ok(sub) = folder.folder(&path("sub")) {
             assert!(sub.entries(10).unwrap().entries.len() <= 3);
         }
@@ -354,9 +356,9 @@ fn a_folder_that_is_swapped_for_a_link_leads_nowhere() {
     eprintln!(
         "{SWAPS} swaps, {attempts} attempts: {read} read, {written} written, {refused} refused"
     );
-    // The other process was seen at work.
+    // The attempts did overlap with the swaps.
     assert!(attempts > 0 && read > 0 && refused > 0);
-    // An even number of swaps has put everything back.
+    // An even number of swaps has restored everything.
     assert_eq!(folder.read(&path("sub/file"), 100).unwrap(), b"inside");
     lab.assert_outside_is_untouched();
 }

@@ -1,8 +1,8 @@
-//! Answers as long as a state should hold.
+//! Shortens answers to a size that the state can hold.
 
 use serde_json::{Map, Value as Json, json};
 
-/// Cuts a value, and says so in it. What is left is a value.
+/// Shortens a value, which stays valid JSON. Sets `truncated` if something was cut and the value is an object.
 pub(super) fn cut(value: Json) -> Json {
     let mut cutter = Cutter {
         bytes_left: BYTES_MAX,

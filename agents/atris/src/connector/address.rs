@@ -1,8 +1,8 @@
-//! Which addresses a program that reads strangers' documents must never call.
+//! Addresses that a program which reads untrusted documents must never call.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Why an address must not be called; none if it may.
+/// Returns why an address must not be called, or `None` if it may be.
 pub fn denied(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(v4) => denied_v4(v4),
@@ -26,7 +26,7 @@ fn denied_v6(address: Ipv6Addr) -> Option<&'static str> {
         return denied_v4(inner);
     }
     let segments = address.segments();
-    // Everything that is routed on the internet lies in 2000::/3.
+    // All addresses that are routed on the internet are in 2000::/3.
     if segments[0] & 0xe000 != 0x2000 {
         return Some(match segments[0] {
             0xff00..=0xffff => "multicast",
@@ -40,13 +40,13 @@ fn denied_v6(address: Ipv6Addr) -> Option<&'static str> {
     match (segments[0], segments[1]) {
         (0x2001, 0x0000..=0x01ff) => Some("reserved for protocols"),
         (0x2001, 0x0db8) | (0x3fff, 0x0000..=0x0fff) => Some("for documentation"),
-        // Whoever answers for the outer address decides where it goes.
+        // The relay of the outer address decides where the packet goes.
         (0x2002, _) => Some("6to4"),
         _ => None,
     }
 }
 
-/// The IPv4 address that an IPv6 one is only another spelling of.
+/// Returns the IPv4 address that an IPv6 address embeds (mapped or NAT64).
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let segments = address.segments();
     let is_mapped = segments[..5] == [0; 5] && segments[5] == 0xffff;
@@ -55,7 +55,7 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     (is_mapped || is_nat64).then(|| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))
 }
 
-/// Networks, the length of their prefix, and what they are.
+/// Denied networks: address, prefix length, and why.
 const DENIED_V4: [(Ipv4Addr, u32, &str); 15] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8, "unspecified"),
     (Ipv4Addr::new(10, 0, 0, 0), 8, "private"),

@@ -1,10 +1,10 @@
-//! The one way out: calls over HTTP to addresses that were looked at first.
+//! The connector: makes all HTTP calls of the agent, and only to vetted addresses.
 //!
-//! A name is resolved once, every address it has is vetted, and the connection is made to a vetted address and to no other.
-//! An address written as a number never meets a resolver, so it is vetted as it stands. A redirect is a new call and is vetted
-//! like one. Proxies are off: they would connect to something else than what was vetted. What may be called at all is a list of
-//! origins that a person wrote down; a private address is called only if it is written in that list as a number. A secret that a
-//! server repeats in its answer is taken out of it here.
+//! The connector resolves a name once, vets every address that it has, and connects only to a vetted address. A host written as
+//! an IP address needs no resolver and is called only if the allow list has exactly that address. A redirect is a new call and
+//! is vetted like one. Proxies are off, because they would connect to something other than the vetted address. Calls go only to
+//! the origins on an allow list that a person wrote, so a private address is called only if the list has it as an IP address.
+//! If a server repeats a secret in its answer, the connector removes it.
 
 mod address;
 mod origin;
@@ -25,13 +25,13 @@ pub use redact::REDACTED;
 use redact::Redaction;
 pub use wire::{Answer, Http, Transport};
 
-/// Resolves names.
+/// Resolves host names.
 pub trait NameResolver: Send + Sync {
-    /// Every address of a name.
+    /// Returns every address of a name.
     fn look_up<'a>(&'a self, name: &'a str) -> BoxFuture<'a, std::io::Result<Vec<IpAddr>>>;
 }
 
-/// As this machine resolves them.
+/// The resolver of this machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemNames;
 
@@ -44,32 +44,32 @@ impl NameResolver for SystemNames {
     }
 }
 
-/// The origins that may be called.
+/// Allow list of the origins that may be called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowedOrigins(Vec<Origin>);
 
 impl AllowedOrigins {
-    /// These and no others.
+    /// Allows these origins and no others. An empty list allows none.
     pub fn only(origins: impl IntoIterator<Item = Origin>) -> Self {
         Self(origins.into_iter().collect())
     }
 
-    /// Whether this one may be called.
+    /// Returns whether this origin may be called.
     pub fn has(&self, origin: &Origin) -> bool {
         self.0.contains(origin)
     }
 }
 
-/// A secret that goes to one origin and to no other.
+/// A secret that is sent to one origin and to no other.
 #[derive(Clone)]
 pub struct Credential {
-    /// Where it may go.
+    /// The only origin that the secret is sent to.
     pub origin: Origin,
-    /// The header it goes in.
+    /// Name of the header for the secret.
     pub header: String,
-    /// What stands before it, such as `Bearer `.
+    /// Text before the secret in the header, such as `Bearer `.
     pub prefix: String,
-    /// It.
+    /// The secret itself. Not part of the `Debug` output.
     pub secret: Secret,
 }
 
@@ -82,23 +82,23 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// A call.
+/// One HTTP call, not vetted yet.
 #[derive(Debug, Clone, Default)]
 pub struct Call {
-    /// `GET`, `POST` …
+    /// HTTP method, such as `GET` or `POST`.
     pub method: String,
-    /// Where, with everything.
+    /// Full URL, with its query string.
     pub url: String,
-    /// Headers beside those that every call has.
+    /// Headers, besides the credential's and those that every call has.
     pub headers: Vec<(String, String)>,
-    /// What is sent along.
+    /// Request body. Absent if the call has none.
     pub body: Option<Vec<u8>>,
-    /// The secret, if this API has one.
+    /// Secret of the API. Sent only if the URL has the credential's origin.
     pub credential: Option<Credential>,
 }
 
 impl Call {
-    /// Reads from an address.
+    /// Creates a `GET` call without headers or body.
     pub fn get(url: impl Into<String>) -> Self {
         Self {
             method: "GET".to_owned(),
@@ -108,30 +108,30 @@ impl Call {
     }
 }
 
-/// Why there is no answer.
+/// Why a call has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// It was not sent, because it must not be.
+    /// The connector did not send the call, because a rule forbids it.
     #[error("{0}")]
     Refused(String),
-    /// It was not sent: nobody was there.
+    /// The call was not sent, for example because the host has no address or did not accept a connection.
     #[error("{0}")]
     NotSent(String),
-    /// It was sent, and what became of it is not known.
+    /// The call was sent, but its outcome is unknown.
     #[error("{0}")]
     Unknown(String),
 }
 
-/// A call whose address was vetted.
+/// A call whose addresses were vetted.
 #[derive(Debug)]
 pub struct VettedCall {
     pub(crate) call: Call,
     pub(crate) url: Url,
-    /// Where to connect, in the order to try.
+    /// Addresses to connect to, in the order to try.
     pub addresses: Vec<SocketAddr>,
 }
 
-/// The one way out.
+/// Makes HTTP calls, and only to vetted addresses.
 #[derive(Clone)]
 pub struct Connector {
     names: Arc<dyn NameResolver>,
@@ -151,17 +151,17 @@ impl Default for Connector {
 }
 
 impl Connector {
-    /// With another resolver and another wire.
+    /// Creates a connector with this resolver and this transport.
     pub fn over(names: Arc<dyn NameResolver>, wire: Arc<dyn Transport>) -> Self {
         Self { names, wire }
     }
 
-    /// For answers as large and as slow as this.
+    /// Creates a connector over the network with a limit for the size of an answer in bytes, and for the time of a call.
     pub fn bounded(bytes_max: usize, timeout: Duration) -> Self {
         Self::over(Arc::new(SystemNames), Arc::new(Http { bytes_max, timeout }))
     }
 
-    /// Makes a call within a reach. A read follows redirects that stay in it.
+    /// Makes a call to an origin on the allow list. A `GET` follows up to three redirects, each vetted like a new call.
     pub async fn send(&self, call: Call, reach: &AllowedOrigins) -> Result<Answer, Fault> {
         let mut call = call;
         let redaction = call.credential.as_ref().and_then(Redaction::of);
@@ -169,7 +169,7 @@ impl Connector {
             let vetted = self.vet(call.clone(), reach).await?;
             let base = vetted.url.clone();
             let answer = self.wire.send(vetted).await?;
-            // Before anybody sees it, and before a redirect carries it on.
+            // Before the caller sees the answer, and before a redirect repeats the secret.
             let answer = match &redaction {
                 Some(redaction) => redaction.apply(answer),
                 None => answer,
@@ -183,7 +183,7 @@ impl Connector {
         Err(Fault::Refused(format!("{} redirects too often", call.url)))
     }
 
-    /// Looks at where a call would go. The secret stays only if it is going home.
+    /// Vets the target of a call and resolves its addresses. Removes the credential unless the call goes to its origin.
     pub async fn vet(&self, mut call: Call, reach: &AllowedOrigins) -> Result<VettedCall, Fault> {
         let url: Url = call
             .url
@@ -221,7 +221,7 @@ impl Connector {
     }
 
     async fn addresses(&self, origin: &Origin) -> Result<Vec<IpAddr>, Fault> {
-        // Who writes a number into the list means that very address.
+        // A person who puts an IP address on the allow list means exactly that address.
         if let Some(address) = origin.address() {
             return Ok(vec![address]);
         }
@@ -232,7 +232,7 @@ impl Connector {
         if found.is_empty() {
             return Err(Fault::NotSent(format!("{} has no address", origin.host())));
         }
-        // All of them: which one would be taken is not ours to guess.
+        // Vets all of them, because the transport may connect to any.
         for address in &found {
             if let Some(why) = denied(*address) {
                 return Err(Fault::Refused(format!(

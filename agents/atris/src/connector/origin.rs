@@ -1,4 +1,4 @@
-//! Scheme, host and port: what a call goes to, and what a secret is bound to.
+//! Origins: the scheme, host and port that a call goes to and a secret is bound to.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use reqwest::Url;
 
-/// Scheme, host and port.
+/// Scheme, host and port of a URL. Stored as text, such as `https://api.example.com:8443`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Origin {
@@ -15,13 +15,13 @@ pub struct Origin {
     port: u16,
 }
 
-/// Something that cannot be called over HTTP.
+/// Why a text or URL has no origin that can be called over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NotAnOrigin(String);
 
 impl Origin {
-    /// Of an address.
+    /// Returns the origin of a URL. Only `http` and `https` have one.
     pub fn of(url: &Url) -> Result<Self, NotAnOrigin> {
         let is_secure = match url.scheme() {
             "https" => true,
@@ -34,7 +34,7 @@ impl Origin {
         let port = port
             .filter(|port| *port != 0)
             .ok_or_else(|| NotAnOrigin("it has no port".to_owned()))?;
-        // With a dot at its end a name means the same, and would be another text.
+        // A trailing dot does not change which host a name means, but would make a different origin.
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         Ok(Self {
             is_secure,
@@ -43,23 +43,23 @@ impl Origin {
         })
     }
 
-    /// The host as it stands in an address.
+    /// Returns the host in lower case, as in a URL: an IPv6 address is in brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The port.
+    /// Returns the port, which is the scheme's default if the URL has none.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The address, if the host is written as one. Whatever spelling it had is gone by now.
+    /// Returns the IP address if the host is one. The URL parser has already normalized its spelling.
     pub fn address(&self) -> Option<IpAddr> {
         let host = self.host.trim_start_matches('[').trim_end_matches(']');
         host.parse().ok()
     }
 
-    /// The host, and the port where it is not the usual one.
+    /// Returns the host, with the port if it is not the scheme's default.
     pub fn host_and_port(&self) -> String {
         match (self.is_secure, self.port) {
             (true, 443) | (false, 80) => self.host.clone(),

@@ -1,7 +1,8 @@
-//! A secret that a server repeats: taken out of what it answered before anybody prints, stores or logs it.
+//! Removes a secret that a server repeats from its answer, before the answer is printed, stored or logged.
 //!
-//! A server can repeat a token as it was sent, or as part of an address, of JSON or of a header that it decoded. What it could
-//! do beyond that (encrypt it, spell it backwards) it can do without being asked.
+//! A server can repeat a token as it was sent, or as part of a URL, of JSON or of a decoded header. Other
+//! transformations, such as encryption or reversal, are not detected; a server that means to leak the token does not need our
+//! answer for that.
 
 use aho_corasick::AhoCorasick;
 use base64::Engine;
@@ -12,14 +13,14 @@ use serde_json::Value as Json;
 
 use super::{Answer, Credential};
 
-/// What stands in the place of a secret.
+/// Text that replaces a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// Finds one secret in the forms in which servers repeat it.
+/// Finds one secret in the encodings in which servers repeat it.
 pub(super) struct Redaction(AhoCorasick);
 
 impl Redaction {
-    /// None if the secret is too short to be told from other text.
+    /// Creates the search for a credential's secret. `None` if the secret is too short to distinguish it from other text.
     pub(super) fn of(credential: &Credential) -> Option<Self> {
         let forms = forms(credential.secret.expose());
         if forms.is_empty() {
@@ -32,7 +33,7 @@ impl Redaction {
         built.ok().map(Self)
     }
 
-    /// An answer without the secret.
+    /// Removes the secret from an answer.
     pub(super) fn apply(&self, answer: Answer) -> Answer {
         Answer {
             status: answer.status,
@@ -47,7 +48,7 @@ impl Redaction {
             true => self.0.replace_all_bytes(&body, &self.replacements()),
             false => body,
         };
-        // JSON may spell every character as an escape.
+        // JSON may escape any character.
         if !body.contains(&b'\\') {
             return body;
         }
@@ -60,7 +61,7 @@ impl Redaction {
         }
     }
 
-    /// Goes through all of them, also behind the first in which something was taken out.
+    /// Redacts all values, without stopping at the first match. Returns whether `found` was set or a value was changed.
     fn every<'a>(&self, mut found: bool, values: impl Iterator<Item = &'a mut Json>) -> bool {
         for value in values {
             found |= self.json(value);
@@ -68,7 +69,7 @@ impl Redaction {
         found
     }
 
-    /// Whether anything was taken out.
+    /// Redacts a value in place. Returns whether it was changed.
     fn json(&self, value: &mut Json) -> bool {
         match value {
             Json::String(text) if self.0.is_match(text.as_str()) => {
@@ -129,7 +130,7 @@ fn forms(secret: &str) -> Vec<String> {
     forms
 }
 
-/// What of the base64 of a longer text depends on the secret alone, if so many bytes (modulo three) stand before it.
+/// Returns the part of a base64 text that depends on the secret alone, if `before` bytes (modulo three) precede the secret.
 fn in_base64(secret: &str, before: usize, alphabet: &alphabet::Alphabet) -> String {
     let bytes = [&vec![0; before][..], secret.as_bytes()].concat();
     let text = GeneralPurpose::new(alphabet, NO_PAD).encode(&bytes);
@@ -138,13 +139,13 @@ fn in_base64(secret: &str, before: usize, alphabet: &alphabet::Alphabet) -> Stri
     text.get(begin..end).unwrap_or_default().to_owned()
 }
 
-/// What an address leaves as it is.
+/// Characters that URL encoders escape: all but letters, digits and `-_.~`.
 const ADDRESS: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
     .remove(b'.')
     .remove(b'~');
-/// Shorter ones stand in any text.
+/// Shorter secrets may occur in any text by chance.
 const SECRET_BYTES_MIN: usize = 6;
 
 #[cfg(test)]

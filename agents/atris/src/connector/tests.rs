@@ -1,4 +1,4 @@
-//! Attacks on the connector. That something is refused is seen where it would have been sent.
+//! Attacks on the connector. A test transport records what would have been sent.
 
 use std::net::TcpListener;
 use std::sync::Mutex;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
-/// Gives these answers in turn, and the last one for ever.
+/// Resolver that returns these answers in turn, and repeats the last one.
 struct Flipping {
     answers: Vec<&'static str>,
     asked: AtomicUsize,
@@ -34,7 +34,7 @@ impl NameResolver for Flipping {
     }
 }
 
-/// Writes down where it would connect, and with what.
+/// Transport that records where it would connect, and with which call.
 #[derive(Default)]
 struct Ledger {
     sent: Mutex<Vec<(Vec<SocketAddr>, Call)>>,
@@ -84,7 +84,7 @@ fn moved(to: &str) -> Answer {
     }
 }
 
-/// Sixty ways to write an address that must not be called.
+/// Sixty spellings of addresses that must not be called.
 const FORMS: [&str; 60] = [
     "http://127.0.0.1/",
     "http://127.1/",
@@ -228,7 +228,7 @@ async fn a_name_is_resolved_once_and_the_connection_goes_to_what_was_vetted() {
         .unwrap();
     assert_eq!(names.asked.load(Ordering::Relaxed), 1);
     assert_eq!(ledger.sent()[0].0, ["93.184.216.34:443".parse().unwrap()]);
-    // The next call asks again, and what it hears now is refused.
+    // The next call resolves the name again, and the new address is refused.
     let flipped = connector
         .send(Call::get("https://api.example.com/a"), &allowed)
         .await;
@@ -369,7 +369,7 @@ async fn the_wire_connects_to_what_was_vetted_whatever_the_name_says() {
     };
     let answer = Http::default().send(vetted(vec![address])).await.unwrap();
     assert_eq!(answer.body, b"hi");
-    // Without a vetted address there is nowhere to go, and nobody is asked for one.
+    // Without a vetted address there is nothing to connect to, and no other resolver is asked.
     let nowhere = Http::default().send(vetted(Vec::new())).await;
     assert!(matches!(nowhere, Err(Fault::NotSent(_))), "{nowhere:?}");
 }
@@ -387,7 +387,7 @@ async fn an_answer_is_read_so_far_and_so_long() {
                 let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
                 while stream.write_all(&[b'x'; 4_096]).is_ok() {}
             } else {
-                // Says nothing, and stays until the other hangs up.
+                // Sends nothing, and stays connected until the client disconnects.
                 let _ = stream.read(&mut [0; 1]);
             }
         }

@@ -1,4 +1,5 @@
-//! The connection itself: to a vetted address, without proxies, redirects or cookies, for so many bytes and so long.
+//! The transport: connects to a vetted address, without proxies, redirects or cookies, and limits the size and the time of an
+//! answer.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,39 +10,39 @@ use superstep_llm::BoxFuture;
 
 use super::{Fault, VettedCall};
 
-/// What came back.
+/// Answer of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// `200` …
+    /// HTTP status code.
     pub status: u16,
-    /// What kind of text it is.
+    /// Value of the `content-type` header. Empty if there is none.
     pub content_type: String,
-    /// Where it points to instead.
+    /// Value of the `location` header.
     pub location: Option<String>,
-    /// What it says.
+    /// Response body.
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    /// Where to look instead, if it says so.
+    /// Returns the target if the answer is a redirect.
     pub(super) fn redirect(&self) -> Option<&str> {
         let moved = matches!(self.status, 301 | 302 | 303 | 307 | 308);
         self.location.as_deref().filter(|_| moved)
     }
 }
 
-/// Sends what was vetted.
+/// Sends vetted calls.
 pub trait Transport: Send + Sync {
-    /// Connects to one of the vetted addresses and to no other.
+    /// Sends a call to one of its vetted addresses and to no other.
     fn send(&self, vetted: VettedCall) -> BoxFuture<'_, Result<Answer, Fault>>;
 }
 
-/// Over the network.
+/// Transport over the network.
 #[derive(Debug, Clone)]
 pub struct Http {
-    /// The longest answer that is read.
+    /// Maximum size of an answer, in bytes. Default: 8 MiB.
     pub bytes_max: usize,
-    /// How long a call may take in all.
+    /// Maximum time of a whole call. Default: 10 seconds.
     pub timeout: Duration,
 }
 
@@ -68,7 +69,7 @@ impl Http {
             addresses,
         } = vetted;
         let not_sent = |why: String| Fault::NotSent(why);
-        // A client for each call: whatever name it asks for is where this one was vetted to be.
+        // One client per call: whatever name it resolves, it gets the addresses that were vetted for this call.
         let client = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
@@ -92,7 +93,7 @@ impl Http {
             let name: HeaderName = name
                 .parse()
                 .map_err(|_| not_sent(format!("`{name}` is not a header")))?;
-            // Not told: it may be the secret.
+            // The error does not include the value, because it may be the secret.
             let value: HeaderValue = value
                 .parse()
                 .map_err(|_| not_sent(format!("the header `{name}` cannot be sent")))?;
@@ -133,7 +134,7 @@ impl Http {
     }
 }
 
-/// Resolves every name to what was vetted. Nobody else is asked.
+/// Resolves every name to the vetted addresses, without asking a real resolver.
 struct Pinned(Vec<SocketAddr>);
 
 impl Resolve for Pinned {
@@ -150,7 +151,7 @@ fn fault(error: reqwest::Error) -> Fault {
     }
 }
 
-/// With its causes, and without the address, which may hold what a person typed.
+/// Returns the innermost cause of an error. Leaves out the URL, which may hold what a person typed.
 fn told(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "nothing came in time".to_owned();

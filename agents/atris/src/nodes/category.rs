@@ -1,4 +1,4 @@
-//! What a question is about, and the calls of that.
+//! The nodes that find out what a question is about, and the calls for it.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::catalogue::{Api, Catalogue, Dialect};
 use crate::state::{AtrisState, AtrisStateUpdate};
 use crate::{EXTRACT_CATEGORY, GET_APIS, rules, words};
 
-/// Sees what a question is about.
+/// Finds the categories of a question.
 pub(crate) struct ExtractCategory(pub(crate) Arc<Atris>);
 
-/// Looks up the calls of that.
+/// Looks up the calls of these categories.
 pub(crate) struct GetApis(pub(crate) Arc<Atris>);
 
 impl Node<AtrisState> for ExtractCategory {
@@ -72,7 +72,8 @@ impl Node<AtrisState> for ExtractCategory {
 }
 
 impl ExtractCategory {
-    /// By the words if they are clear, else by the model's choice, else by the words all the same.
+    /// Returns categories by the words if they are clear, else the model's choice, else the three most likely by the words. The
+    /// second value says why a model could not choose.
     async fn categories(
         &self,
         state: &AtrisState,
@@ -121,7 +122,7 @@ impl ExtractCategory {
             .choose(llm, EXTRACT_CATEGORY, query, &options, cx)
             .await?;
         Ok(match thought.value {
-            // What the words say stays beside it: the next list is short all the same.
+            // Keeps the most likely category by words too; the next list stays short enough.
             Some(choice) => {
                 let beside = likely(1).into_iter().filter(|name| *name != choice);
                 (
@@ -163,7 +164,7 @@ impl Node<AtrisState> for GetApis {
     }
 }
 
-/// What a category holds, in a few of its own words.
+/// Describes a category by the names of its first three calls.
 fn sample(catalogue: &Catalogue, category: &str) -> String {
     let of_it = catalogue
         .apis

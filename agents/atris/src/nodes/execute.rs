@@ -1,4 +1,4 @@
-//! The call itself.
+//! The node that makes the call.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::state::{AtrisState, AtrisStateUpdate, ChatLine};
 use crate::write::{self, ApprovedCall, CALL_API, CallReceipt};
 use crate::{EXECUTE_REQUEST, params};
 
-/// Makes the call: at once if it only reads, with a person's word if it does not.
+/// Makes the call: at once if it only reads, otherwise after a person's approval.
 pub(crate) struct ExecuteRequest(pub(crate) Arc<Atris>);
 
 impl Node<AtrisState> for ExecuteRequest {
@@ -75,7 +75,7 @@ impl ExecuteRequest {
             .await
     }
 
-    /// What was found by its name is looked at more closely.
+    /// Fetches details of the thing that the search found.
     async fn about_entity(
         &self,
         update: AtrisStateUpdate,
@@ -144,7 +144,7 @@ impl ExecuteRequest {
         Ok(answered(update, state, worded).into())
     }
 
-    /// One read, recorded; the host that answered with what it said, or with what is wrong with it.
+    /// Reads once, as a recorded step. Returns the host and its answer, or why it failed with the host if one answered.
     async fn step(
         &self,
         name: &str,
@@ -174,7 +174,7 @@ impl ExecuteRequest {
         })
     }
 
-    /// Shown to a person, made once, and asked about if nobody knows what became of it.
+    /// Makes a call that changes something, after a person's approval. Asks a person if the outcome is unknown.
     async fn write(
         &self,
         state: &AtrisState,
@@ -200,7 +200,7 @@ impl ExecuteRequest {
             return failed(EXECUTE_REQUEST, state, answer::shown(&text));
         }
         let update = AtrisStateUpdate::default();
-        // A person may have said in words what came of it.
+        // A person may have described the outcome in words.
         let Ok(done) = serde_json::from_str::<CallReceipt>(&text) else {
             cx.emit(request_event(exact, "as a person said"))?;
             let worded = WordedAnswer {
@@ -226,7 +226,7 @@ fn request_event(exact: &ExactCall, how: &str) -> Json {
     json!({ "event": "request", "text": format!("{} {}  {how}", exact.method, answer::shown(&exact.path)) })
 }
 
-/// The answer, in the history too: the desk is cleared before anybody reads it.
+/// Adds the answer to the update. Also adds it to the history, because the state is cleared before anyone reads it.
 fn answered(
     update: AtrisStateUpdate,
     state: &AtrisState,

@@ -19,14 +19,14 @@ pub(super) use execute::ExecuteRequest;
 pub(super) use params::ExtractParams;
 pub(super) use select::SelectApi;
 
-/// What the nodes share.
+/// Dependencies of the nodes.
 pub(super) struct Atris {
     pub(super) catalogue_store: CatalogueStore,
     pub(super) chooser: ModelChooser,
     pub(super) api_client: ApiClient,
 }
 
-/// Clears the desk for the next question.
+/// Clears the state for the next question.
 pub(super) struct ResetState;
 
 type Next = Result<Command<AtrisState>, NodeError>;
@@ -57,7 +57,7 @@ fn noted(update: AtrisStateUpdate, state: &AtrisState, note: Option<String>) -> 
     update.messages(Some(messages))
 }
 
-/// It did not work: said politely, and counted.
+/// Ends the question with an error: a polite answer for the person, and an entry in the error history.
 fn failed(node: &str, state: &AtrisState, why: impl Into<String>) -> Next {
     failed_at(node, state, why, None)
 }
@@ -65,7 +65,7 @@ fn failed(node: &str, state: &AtrisState, why: impl Into<String>) -> Next {
 fn failed_at(node: &str, state: &AtrisState, why: impl Into<String>, host: Option<String>) -> Next {
     let entry = ErrorEntry {
         node: node.to_owned(),
-        // Some of it may be a stranger's words.
+        // The message may contain untrusted text.
         error: answer::shown(&why.into()),
     };
     let often = state
@@ -95,9 +95,9 @@ fn failed_at(node: &str, state: &AtrisState, why: impl Into<String>, host: Optio
 #[error("{0}")]
 struct Unreadable(String);
 
-/// What kind of question it is if no rule knows it.
+/// Kind of a question that no rule matches.
 const GENERAL: &str = "general";
-/// The longest list that a model is shown.
+/// Maximum number of options shown to a model.
 const OPTIONS_MAX: usize = 12;
-/// The most calls that go on to the choice.
+/// Maximum number of calls to choose from.
 const APIS_MAX: usize = 20;

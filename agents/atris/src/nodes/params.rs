@@ -1,4 +1,4 @@
-//! What a call is made with, and the question for what is missing.
+//! The node that finds the parameters of a call, and asks a person for missing ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::catalogue::{Api, Parameter};
 use crate::state::{AtrisState, AtrisStateUpdate};
 use crate::{EXTRACT_PARAMS, answer, params, words};
 
-/// Finds what a call is made with. The second time round it only asks.
+/// Finds the parameters of the call. When it runs again, it only asks for one missing value.
 pub(crate) struct ExtractParams(pub(crate) Arc<Atris>);
 
 impl Node<AtrisState> for ExtractParams {
@@ -43,7 +43,7 @@ impl ExtractParams {
             .take(OPTIONS_MAX)
             .collect();
         let mut degraded = None;
-        // Who gave the name of a call and nothing else has nothing to copy from.
+        // A question that only names a call has no values to copy.
         if !missing.is_empty() && words::tokens(query).len() > missing.len() + 2 {
             let llm = state.llm.as_deref().unwrap_or_default();
             let thought = self
@@ -70,7 +70,7 @@ impl ExtractParams {
     }
 }
 
-/// What a model copied that really stands in the question, each word for one parameter only.
+/// Returns the copied values that really occur in the question, each text for one parameter only.
 fn copied<'a>(
     missing: &[&'a Parameter],
     values: serde_json::Map<String, Json>,
@@ -99,7 +99,7 @@ fn copied<'a>(
     taken
 }
 
-/// Asks the person for exactly this.
+/// Interrupts to ask the person for the value of one parameter.
 async fn ask(
     parameter: &Parameter,
     known: &BTreeMap<String, Json>,

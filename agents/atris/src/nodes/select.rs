@@ -1,4 +1,4 @@
-//! The choice of a call.
+//! The node that chooses a call.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl SelectApi {
             true => all,
             false => ranked.iter().map(|ranked| ranked.api).collect(),
         };
-        // Who asks for no change is not offered one.
+        // Offers a call that changes something only if the question asks for a change.
         let may = |api: &&&Api| api.is_read() || words::wants_change(query);
         let offered: Vec<&Api> = offered
             .iter()

@@ -5,7 +5,8 @@ use serde_json::Value as Json;
 
 use super::DocumentError;
 
-/// Every reference stays inside. Schemas may contain themselves; a reference must not be itself.
+/// Checks that every reference stays within the document. A schema may contain itself; a reference must not lead back to
+/// itself.
 pub(super) fn check(document: &Json) -> Result<(), DocumentError> {
     let mut open = vec![document];
     while let Some(value) = open.pop() {
@@ -14,7 +15,8 @@ pub(super) fn check(document: &Json) -> Result<(), DocumentError> {
             Json::Object(fields) => {
                 if let Some(reference) = fields.get("$ref").and_then(Json::as_str) {
                     match follow(document, reference) {
-                        // In an example nobody misses it; where it is needed it is told.
+                        // A broken reference may be in an unused part, such as an example. Where it is needed, `follow` reports
+                        // it.
                         Ok(_) | Err(DocumentError::Nowhere(_)) => {}
                         Err(other) => return Err(other),
                     }
@@ -27,18 +29,18 @@ pub(super) fn check(document: &Json) -> Result<(), DocumentError> {
     Ok(())
 }
 
-/// What a reference leads to, through others.
+/// Follows a reference, through others, to its target.
 pub(super) fn follow<'a>(document: &'a Json, reference: &str) -> Result<&'a Json, DocumentError> {
     let mut next = reference.to_owned();
     for _ in 0..HOPS_MAX {
-        // Each is followed for every call that uses it.
+        // Limited because the same reference is followed for every call that uses it.
         if next.len() > REFERENCE_BYTES_MAX {
             return Err(DocumentError::TooMuch("2000 bytes in a reference"));
         }
         let Some(pointer) = next.strip_prefix('#') else {
             return Err(DocumentError::Remote(next));
         };
-        // It is a part of an address, so some tools write it as one.
+        // The pointer is the fragment of a URL, so some tools percent-encode it.
         let pointer = percent_decode_str(pointer).decode_utf8_lossy();
         let Some(found) = document.pointer(&pointer) else {
             return Err(DocumentError::Nowhere(reference.to_owned()));

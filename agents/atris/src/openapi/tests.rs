@@ -1,4 +1,4 @@
-//! Documents, good and hostile.
+//! Valid and hostile documents.
 
 use serde_json::{Value as Json, json};
 
@@ -198,7 +198,7 @@ fn what_the_connection_says_is_not_for_a_document_to_set() {
     assert_eq!(names, ["X-Fine"]);
 }
 
-/// The thread of a test has a deadline: what hangs fails.
+/// Reads a document on another thread, so that a parser that hangs fails the test after ten seconds.
 fn in_time(bytes: Vec<u8>) -> Result<Document, DocumentError> {
     let (done, wait) = std::sync::mpsc::channel();
     std::thread::spawn(move || done.send(read(&bytes)));

@@ -1,4 +1,4 @@
-//! Values in the words of a question.
+//! Finds values of parameters in the words of a question.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use crate::catalogue::{Api, Parameter, Place};
 use crate::rules;
 use crate::words::{ids, quoted, tokens};
 
-/// A question, looked at for what one call needs.
+/// A question, searched for the parameters of one call.
 pub(super) struct Finder<'a> {
     query: &'a str,
     api: &'a Api,
     entity_name: Option<&'a str>,
-    /// The words as they stand, without what is around them.
+    /// Words of the question without the punctuation around them.
     words: Vec<&'a str>,
 }
 
@@ -32,7 +32,8 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// `time=month`, `time: month`, `track id D7KyD`, `title "Blue Sky"`, `named x`.
+    /// Finds a value next to the name of its parameter: `time=month`, `time: month`, `track id D7KyD`, `title "Blue Sky"`,
+    /// `named x`.
     pub(super) fn explicit(&self, parameter: &Parameter) -> Option<Json> {
         let name = parameter.name.to_ascii_lowercase();
         for sign in ['=', ':'] {
@@ -58,7 +59,7 @@ impl<'a> Finder<'a> {
             .find_map(|name| self.behind(&name, parameter))
     }
 
-    /// The value that stands behind these words.
+    /// Returns the value that follows these words.
     fn behind(&self, name: &[String], parameter: &Parameter) -> Option<Json> {
         let is_number = ["integer", "number"].contains(&parameter.kind.as_str());
         let said: Vec<String> = self
@@ -107,7 +108,7 @@ impl<'a> Finder<'a> {
         None
     }
 
-    /// What the question says without naming the parameter.
+    /// Finds a value that the question states without naming the parameter.
     pub(super) fn implied(&self, parameter: &Parameter) -> Option<Json> {
         let name = parameter.name.to_ascii_lowercase();
         if SEARCHED.contains(&name.as_str())
@@ -139,7 +140,7 @@ impl<'a> Finder<'a> {
         None
     }
 
-    /// A choice that stands in the question.
+    /// Returns an allowed value that occurs in the question.
     fn choice(&self, parameter: &Parameter) -> Option<Json> {
         let said = format!(" {} ", tokens(self.query).join(" "));
         let stands = |choice: &&Json| {
@@ -147,7 +148,7 @@ impl<'a> Finder<'a> {
                 return false;
             };
             let text = tokens(text).join(" ");
-            // A word of the call's own name is not said of the parameter.
+            // A word of the call's own name is not a value of the parameter.
             !text.is_empty()
                 && text.len() > 2
                 && !self.is_of_the_call(&text)
@@ -161,7 +162,7 @@ impl<'a> Finder<'a> {
             .cloned()
     }
 
-    /// `top 5`, `first 20`, `5 tracks`.
+    /// Returns the number of items that the question asks for: `top 5`, `first 20`, `5 tracks`.
     pub(super) fn how_many(&self) -> Option<u64> {
         let said = tokens(self.query);
         for (at, word) in said.iter().enumerate() {
@@ -182,7 +183,7 @@ impl<'a> Finder<'a> {
         None
     }
 
-    /// What stands in the question for the parts of the path, by name.
+    /// Finds values for the path parameters, by name.
     pub(super) fn path_values(&self) -> BTreeMap<String, Json> {
         let mut found = BTreeMap::new();
         let segments: Vec<&str> = self.api.api_url.split('/').collect();
@@ -192,7 +193,7 @@ impl<'a> Finder<'a> {
             .filter_map(|(at, segment)| Some((at, segment.strip_prefix('{')?.strip_suffix('}')?)))
             .collect();
         let mut left: Vec<String> = ids(self.query);
-        // `owner/repository`
+        // A pair, such as `owner/repository`, fills two adjacent parameters.
         for pair in names.windows(2) {
             let both = self.words.iter().find_map(|word| {
                 word.split_once('/')
@@ -204,7 +205,7 @@ impl<'a> Finder<'a> {
                 left.retain(|id| id != one && id != two && *id != format!("{one}/{two}"));
             }
         }
-        // `user octocat`
+        // A noun before the value, such as `user octocat`.
         for (at, name) in &names {
             if found.contains_key(*name) {
                 continue;
@@ -226,7 +227,7 @@ impl<'a> Finder<'a> {
             .filter(|name| !found.contains_key(*name))
             .collect();
         let free: Vec<String> = left.into_iter().filter(|id| !self.is_count(id)).collect();
-        // Only if it is plain which is which.
+        // Assigns the remaining ids only if it is clear which parameter each belongs to.
         if free.len() >= open.len()
             && !open.is_empty()
             && (open.len() == 1 || free.len() == open.len())
@@ -243,7 +244,7 @@ impl<'a> Finder<'a> {
         with_type.collect()
     }
 
-    /// The word behind a noun, if it can only be a name or an id.
+    /// Returns the word after a noun, if it can only be a name or an id.
     fn after_noun(&self, noun: &str) -> Option<String> {
         for (at, word) in self.words.iter().enumerate() {
             let plain = word.to_ascii_lowercase();
@@ -266,7 +267,7 @@ impl<'a> Finder<'a> {
             if value.is_empty() || is_word || value.contains('/') {
                 continue;
             }
-            // A plain word is a name only if nothing but the sentence goes on behind it.
+            // A plain word is a name only if it ends the question or a function word follows.
             let behind = self
                 .words
                 .get(next + 1)
@@ -286,7 +287,7 @@ impl<'a> Finder<'a> {
             .is_ok_and(|number| self.how_many() == Some(number))
     }
 
-    /// Whether a word is one of those that name the call itself.
+    /// Returns whether a word is part of the call's name, id or path.
     fn is_of_the_call(&self, word: &str) -> bool {
         let text = format!(
             "{} {} {}",
@@ -302,7 +303,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// `track_id` is about a track.
+/// Returns the noun in a parameter's name: `track` for `track_id`.
 fn noun_of_parameter(name: &str) -> String {
     let words = tokens(name);
     let noun: Vec<&str> = words
@@ -315,7 +316,7 @@ fn noun_of_parameter(name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// `/tracks/` is about a track.
+/// Returns the noun of a path segment in the singular: `track` for `tracks`.
 fn noun_of_segment(segment: &str) -> String {
     let last = tokens(segment).pop().unwrap_or_default();
     match last.strip_suffix("ies") {

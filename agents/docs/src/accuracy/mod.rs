@@ -1,8 +1,8 @@
-//! Accuracy that is measured: every path, symbol, dependency and count that a text names is looked up in the tree.
+//! Measured accuracy: every path, symbol, dependency version and count that a text names is looked up in the tree.
 //!
-//! What counts as a claim: what stands in backquotes and looks like code, bare words that look like paths, versions behind the name
-//! of a dependency, and numbers before a word for something that we count. A sentence with a claim that does not hold is left out of
-//! the page; how many were is said.
+//! A claim is code in backticks, a bare word that looks like a path, a version after the name of a dependency, or a number
+//! before a word for something that the scan counts. A sentence with an unsupported claim is left out of the page, and the
+//! page's warnings say how many were.
 
 mod reading;
 
@@ -12,51 +12,51 @@ use std::fmt;
 use super::scan::{Dependency, DependencyKind, Package, SymbolKind, Tree};
 use reading::{claims_in, sentences};
 
-/// Something that a text says is so.
+/// A statement of a text that can be checked against the tree.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Claim {
-    /// There is such a file or folder.
+    /// The tree has this file or folder.
     Path(String),
-    /// There is such a name in the code.
+    /// The code has this name.
     Symbol(String),
-    /// There is such a dependency, in this version.
+    /// A package depends on `name` in this version.
     Version {
-        /// Which.
+        /// Name of the dependency.
         name: String,
-        /// The version.
+        /// Version as written in the text. It holds if it is a prefix of the required version, or the other way round.
         version: String,
     },
-    /// There are so many.
+    /// The tree has this many things of a kind.
     Count {
-        /// How many.
+        /// The count as written in the text.
         number: u64,
-        /// Of what.
+        /// What is counted.
         of: CountKind,
-        /// In which folder or language, if the sentence names one.
+        /// Folders and languages that the sentence names. The count may hold in any of them, or in the whole tree.
         within: Vec<String>,
     },
 }
 
-/// What we count.
+/// What can be counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CountKind {
-    /// Files.
+    /// Files of any kind.
     Files,
-    /// Folders.
+    /// Folders that hold files.
     Directories,
-    /// What packages depend on.
+    /// Dependencies of the packages.
     Dependencies,
     /// Packages with a manifest.
     Packages,
-    /// Functions and methods.
+    /// Functions, with or without methods.
     Functions,
     /// Structs, classes and records.
     Types,
     /// Traits and interfaces.
     Interfaces,
-    /// Enums.
+    /// Enum types.
     Enums,
-    /// Languages.
+    /// Languages of the files.
     Languages,
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for Claim {
 }
 
 impl Claim {
-    /// What a claim was written down as.
+    /// Parses a claim from its `Display` form, as stored in the manifest. `None` if the text is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.split_once(' ')?;
         let mut words = rest.split(' ');
@@ -97,7 +97,7 @@ impl Claim {
         })
     }
 
-    /// What is asked about a claim that does not hold.
+    /// Returns the question to ask about this claim if it is unsupported.
     pub fn question(&self) -> String {
         match self {
             Self::Path(path) => {
@@ -122,7 +122,7 @@ impl Claim {
         }
     }
 
-    /// Whether the tree bears it out.
+    /// Returns whether the tree supports the claim.
     pub fn holds(&self, tree: &Tree) -> bool {
         match self {
             Self::Path(path) => has_path(tree, path),
@@ -150,7 +150,7 @@ impl Claim {
 }
 
 impl CountKind {
-    /// In a word.
+    /// Returns the plural noun of the kind.
     pub fn word(self) -> &'static str {
         match self {
             Self::Files => "files",
@@ -181,7 +181,8 @@ impl CountKind {
     }
 }
 
-/// How many there are, in a folder or a language; several numbers where a word may mean several things.
+/// Counts things of a kind in a folder or a language. Returns several numbers where the word is ambiguous; a claim may match
+/// any.
 fn count(tree: &Tree, of: CountKind, place: &str) -> BTreeSet<u64> {
     let place = place.trim_start_matches("./").trim_end_matches('/');
     let language = tree
@@ -210,7 +211,7 @@ fn count(tree: &Tree, of: CountKind, place: &str) -> BTreeSet<u64> {
     match of {
         CountKind::Files => {
             counts.insert(files().count() as u64);
-            // Those right in a folder, without its folders.
+            // Files directly in the folder, not in its subfolders.
             counts.insert(files().filter(|file| file.folder() == place).count() as u64);
         }
         CountKind::Directories => {
@@ -290,7 +291,7 @@ fn has_path(tree: &Tree, path: &str) -> bool {
     if tree.has_path(bare) {
         return true;
     }
-    // People name files without the folders that everybody knows.
+    // People often leave out the leading folders of a path.
     let bare = bare.trim_start_matches("./").trim_end_matches('/');
     let end = format!("/{bare}");
     tree.files.iter().any(|file| file.path.ends_with(&end))
@@ -320,7 +321,7 @@ fn has_name(tree: &Tree, name: &str) -> bool {
     })
 }
 
-/// Every claim of a text, once, in order of appearance.
+/// Returns every claim of a text once, in order of appearance.
 pub fn claims(text: &str, tree: &Tree) -> Vec<Claim> {
     let mut found = Vec::new();
     for sentence in sentences(text) {
@@ -333,17 +334,17 @@ pub fn claims(text: &str, tree: &Tree) -> Vec<Claim> {
     found
 }
 
-/// What was found out about a text.
+/// Claims of a text, checked against the tree.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CheckedText {
-    /// Claims that hold.
+    /// Claims that the tree supports.
     pub hits: Vec<Claim>,
-    /// Claims that do not.
+    /// Claims that the tree does not support.
     pub misses: Vec<Claim>,
 }
 
 impl CheckedText {
-    /// The share of claims that hold, from 0 to 100. A text without claims says nothing wrong.
+    /// Returns the share of supported claims, from 0 to 100. A text without claims has 100.
     pub fn percent(&self) -> u32 {
         let all = self.hits.len() + self.misses.len();
         match all {
@@ -353,7 +354,7 @@ impl CheckedText {
     }
 }
 
-/// Looks every claim of a text up.
+/// Checks every claim of a text against the tree.
 pub fn check(text: &str, tree: &Tree) -> CheckedText {
     let (hits, misses) = claims(text, tree)
         .into_iter()
@@ -361,7 +362,7 @@ pub fn check(text: &str, tree: &Tree) -> CheckedText {
     CheckedText { hits, misses }
 }
 
-/// The text without the sentences that claim what does not hold, and how many those were.
+/// Returns the text without the sentences that make unsupported claims, and how many sentences were removed.
 pub fn cleaned(text: &str, tree: &Tree) -> (String, u32) {
     let mut kept = String::new();
     let mut dropped = 0;
@@ -373,7 +374,7 @@ pub fn cleaned(text: &str, tree: &Tree) -> (String, u32) {
             true => kept.push_str(sentence),
             false => {
                 dropped += 1;
-                // The end of a line stays, so that what follows is not drawn into the line before.
+                // Keeps the end of the line, so that the next line does not join the one before.
                 let ends = sentence.len() - sentence.trim_end_matches(['\n', '\r']).len();
                 kept.push_str(&sentence[sentence.len() - ends..]);
             }

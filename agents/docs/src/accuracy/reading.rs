@@ -1,9 +1,10 @@
-//! What a text claims: sentences, and what in them names something.
+//! Finds the claims of a text: splits it into sentences, and finds what they name.
 
 use super::super::scan::{Language, Tree};
 use super::{Claim, CountKind};
 
-/// Cuts a text into sentences, with everything between them. Blocks of code are one each; lines always end a sentence.
+/// Splits a text into sentences, without losing anything between them. A code block is one sentence; the end of a line always
+/// ends one.
 pub(super) fn sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut start, mut in_block) = (0, false);
@@ -48,7 +49,7 @@ fn split_line<'a>(line: &'a str, found: &mut Vec<&'a str>) {
             continue;
         }
         let is_end = matches!(c, '.' | '!' | '?') && !in_code && bytes.get(at + 1) == Some(&b' ');
-        // `e.g. x` and `1. x` go on.
+        // `e.g. x` and `1. x` do not end a sentence.
         let before = line[start..at].trim();
         let goes_on = before.len() <= 2 || before.ends_with("e.g") || before.ends_with("i.e");
         if is_end && !goes_on {
@@ -64,7 +65,7 @@ fn split_line<'a>(line: &'a str, found: &mut Vec<&'a str>) {
 pub(super) fn claims_in(sentence: &str, tree: &Tree) -> Vec<Claim> {
     let mut found = Vec::new();
     if sentence.trim_start().starts_with("```") {
-        // A block is a picture or an example; pictures are read by their own rules.
+        // A code block is a diagram or an example. Diagrams have their own checks.
         return found;
     }
     let mut within = Vec::new();
@@ -93,7 +94,7 @@ pub(super) fn claims_in(sentence: &str, tree: &Tree) -> Vec<Claim> {
     found
 }
 
-/// What a piece of code in a sentence claims.
+/// Returns the claim that a piece of code in backticks makes, if any.
 fn code(piece: &str) -> Option<Claim> {
     let piece = piece.trim();
     if piece.is_empty() || piece.contains(char::is_whitespace) || piece.len() > 200 {
@@ -132,7 +133,7 @@ fn looks_like_hidden(piece: &str) -> bool {
         && (piece.contains('/') || piece.contains("ignore") || piece.contains("rc"))
 }
 
-/// A word of a sentence that looks like a path, though nobody put it in backquotes.
+/// Returns a claim if a word outside of backticks looks like a path.
 fn bare_path(word: &str) -> Option<Claim> {
     let word = trimmed(word);
     let is_url = word.contains("://") || word.starts_with("www.");
@@ -153,7 +154,7 @@ fn is_path(piece: &str) -> bool {
     }
     let name = piece.split(':').next().unwrap_or(piece);
     if name.contains('/') {
-        // `and/or`, `TCP/IP` and `a/b` in prose are no paths; in code they are.
+        // In backticks, `a/b` is a path. In prose it may be `and/or` or `TCP/IP`; there, `bare_path` requires an extension.
         return true;
     }
     let Some((stem, ending)) = name.rsplit_once('.') else {
@@ -180,7 +181,7 @@ fn counts(words: &[&str], within: &[String]) -> Vec<Claim> {
         let Ok(number) = bare.parse::<u64>() else {
             continue;
         };
-        // Something like `3 source files`: one word may stand between.
+        // Also matches `3 source files`: one word may come between the number and the noun.
         let next = words.iter().skip(at + 1).take(2).map(|word| {
             word.trim_matches(|c: char| !c.is_alphanumeric())
                 .to_lowercase()
@@ -196,7 +197,7 @@ fn counts(words: &[&str], within: &[String]) -> Vec<Claim> {
     found
 }
 
-/// `serde 1.0`, `serde (1.0)`, `serde` v1.0.
+/// Finds versions, written as `serde 1.0`, `serde (1.0)` or `serde v1.0`.
 fn versions(words: &[&str], tree: &Tree) -> Vec<Claim> {
     let known = tree.dependencies();
     let mut found = Vec::new();
@@ -218,7 +219,7 @@ fn versions(words: &[&str], tree: &Tree) -> Vec<Claim> {
     found
 }
 
-/// Words of languages and of everyday code, which are not names of anything here.
+/// Keywords and common commands, which are not names of this project.
 const KEYWORDS: &[&str] = &[
     "true",
     "false",

@@ -1,4 +1,4 @@
-//! A small tree, and texts about it.
+//! Claims of short texts about a small tree.
 
 use super::super::scan::{Progress, ScanOptions, scan};
 use super::*;

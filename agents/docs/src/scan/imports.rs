@@ -1,21 +1,22 @@
-//! Which part of a project uses which: imports, followed to the files that they mean.
+//! Dependencies between the parts of a project, from imports resolved to files of the tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Language, SourceFile, Tree};
 
-/// The parts of a project, and who uses whom.
+/// The parts of a project, and which part uses which.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Parts {
-    /// What the parts are: packages, folders or files.
+    /// What the parts are: `packages`, `folders` or `files`.
     pub of: &'static str,
-    /// Their names (packages) or paths, and how many source files each has.
+    /// Number of source files of each part, by its name (packages) or path.
     pub files: BTreeMap<String, u64>,
-    /// From whom to whom, and how many files say so.
+    /// Number of files in the first part that import from the second part.
     pub uses: BTreeMap<(String, String), u64>,
 }
 
-/// Cuts a project into parts: its packages, if there are several; else its folders; else its files.
+/// Divides a project into parts: its packages if there are at least two, else its folders if there are at least three, else its
+/// files. Tests do not count.
 pub fn parts(tree: &Tree) -> Parts {
     let sources: Vec<&SourceFile> = tree
         .files
@@ -68,7 +69,7 @@ fn is_source(language: Language) -> bool {
     language.grammar("").is_some()
 }
 
-/// The file that an import means, if it is one of ours.
+/// Resolves an import to a file of the tree. `None` if it refers to something else.
 fn target<'a>(tree: &'a Tree, from: &SourceFile, import: &str) -> Option<&'a SourceFile> {
     match from.language? {
         Language::Rust => rust(tree, from, import),

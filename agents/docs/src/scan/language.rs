@@ -1,25 +1,25 @@
-//! Languages: how a file is known to be of one, and which nodes of its grammar define something.
+//! Languages: how a file's language is detected, and which grammar nodes define or import something.
 
 use serde::{Deserialize, Serialize};
 
 use super::SymbolKind;
 
-/// A language that a file is written in.
+/// Language of a file, detected by its extension. Only those up to Java are parsed with a grammar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Language {
-    /// Rust.
+    /// Rust; parsed with a grammar.
     Rust,
-    /// Python.
+    /// Python; parsed with a grammar.
     Python,
-    /// TypeScript.
+    /// TypeScript; parsed with a grammar.
     TypeScript,
-    /// JavaScript.
+    /// JavaScript; parsed with the grammar of TypeScript.
     JavaScript,
-    /// Go.
+    /// Go; parsed with a grammar.
     Go,
-    /// Java.
+    /// Java; parsed with a grammar.
     Java,
-    /// Files that are counted by language and not parsed.
+    /// The C language. It and those below are only counted, not parsed with a grammar.
     C,
     /// C++.
     Cpp,
@@ -33,7 +33,7 @@ pub enum Language {
     Kotlin,
     /// Swift.
     Swift,
-    /// Shell.
+    /// Shell scripts (`sh`, `bash`).
     Shell,
     /// SQL.
     Sql,
@@ -45,9 +45,9 @@ pub enum Language {
     Markdown,
     /// HTML.
     Html,
-    /// CSS.
+    /// CSS, including SCSS and Less.
     Css,
-    /// JSON.
+    /// JSON, including JSONC.
     Json,
     /// TOML.
     Toml,
@@ -58,7 +58,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// By the ending of a file's name.
+    /// Detects the language by the extension of a file's name.
     pub fn of(name: &str) -> Option<Self> {
         let ending = name.rsplit_once('.').map(|(_, ending)| ending)?;
         Some(match ending {
@@ -90,7 +90,7 @@ impl Language {
         })
     }
 
-    /// As people write it.
+    /// Returns the usual spelling of the language's name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Rust => "Rust",
@@ -120,7 +120,8 @@ impl Language {
         }
     }
 
-    /// Whether its files hold settings, whose words may be named in a text.
+    /// Returns whether files of this language are treated as configuration: all their words count as names that a text may
+    /// mention.
     pub(super) fn is_settings(self) -> bool {
         matches!(
             self,
@@ -135,7 +136,7 @@ impl Language {
         )
     }
 
-    /// Its grammar, if we read it with one.
+    /// Returns the grammar for a file of this name. `None` for languages that are not parsed.
     pub(super) fn grammar(self, name: &str) -> Option<tree_sitter::Language> {
         Some(match self {
             Self::Rust => tree_sitter_rust::LANGUAGE.into(),
@@ -143,7 +144,7 @@ impl Language {
             Self::TypeScript if !name.ends_with("tsx") => {
                 tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into()
             }
-            // JavaScript is what is left of it without types.
+            // TypeScript with JSX is a superset of JavaScript.
             Self::TypeScript | Self::JavaScript => tree_sitter_typescript::LANGUAGE_TSX.into(),
             Self::Go => tree_sitter_go::LANGUAGE.into(),
             Self::Java => tree_sitter_java::LANGUAGE.into(),
@@ -151,7 +152,7 @@ impl Language {
         })
     }
 
-    /// What a node of its grammar defines.
+    /// Returns the kind of definition that a grammar node is, or `None` if it defines nothing.
     pub(super) fn defines(self, node: &str) -> Option<SymbolKind> {
         use SymbolKind as Kind;
         Some(match (self, node) {
@@ -206,7 +207,7 @@ impl Language {
         })
     }
 
-    /// The nodes of its grammar within which functions are methods.
+    /// Returns whether functions inside this grammar node are methods.
     pub(super) fn is_body_of_type(self, node: &str) -> bool {
         match self {
             Self::Rust => matches!(node, "impl_item" | "trait_item"),
@@ -215,7 +216,7 @@ impl Language {
         }
     }
 
-    /// The nodes of its grammar that import.
+    /// Returns whether this grammar node is an import.
     pub(super) fn imports(self, node: &str) -> bool {
         match self {
             Self::Rust => matches!(node, "use_declaration" | "extern_crate_declaration"),

@@ -1,5 +1,5 @@
-//! The tree as it is: files that git does not ignore, what is defined and imported in them, what they depend on. Nothing here
-//! asks a model, and the same tree gives the same every time.
+//! The scan: files that git does not ignore, what they define and import, and what the packages depend on. No model is
+//! involved, and the same tree always produces the same result.
 
 mod imports;
 mod language;
@@ -21,85 +21,86 @@ pub use imports::{Parts, parts};
 pub use language::Language;
 pub use manifest::{Dependency, DependencyKind, Package};
 
-/// What of a folder is looked at.
+/// Which files of a folder a scan includes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ScanOptions {
-    /// Only files that match one of these globs; all if there are none.
+    /// Globs of files to include. Empty includes all.
     pub include: Vec<String>,
-    /// No files that match one of these.
+    /// Globs of files to exclude.
     pub exclude: Vec<String>,
-    /// The folder of the pages, below the root, which does not describe itself.
+    /// Folder of the pages, relative to the root. It is left out, so that the pages do not describe themselves.
     pub output: Option<String>,
 }
 
-/// A tree that was scanned.
+/// A scanned folder: its files, symbols and packages.
 #[derive(Debug, Default)]
 pub struct Tree {
-    /// Its folder.
+    /// Path of the scanned folder.
     pub root: PathBuf,
-    /// What it is called: the name in its manifest, or of its folder.
+    /// Name of the project: from the manifest in the root, else the name of the folder.
     pub project: String,
-    /// Its files, by path.
+    /// All files, sorted by path.
     pub files: Vec<SourceFile>,
-    /// The folders that hold them, the root apart.
+    /// Folders that hold the files, without the root.
     pub directories: BTreeSet<String>,
-    /// The packages whose manifests are in it.
+    /// Packages whose manifests are in the tree, sorted by the path of the manifest.
     pub packages: Vec<Package>,
-    /// What could not be read.
+    /// Paths that could not be read, each with the reason. At most 1,000, then how many more.
     pub unread: Vec<String>,
-    /// A checksum of all paths and contents.
+    /// Checksum of all paths and contents, as hexadecimal.
     pub hash: String,
-    /// Held open, so that what is read later is of the folder that was scanned.
+    /// Handle of the scanned folder. Kept open, so that later reads come from the folder that was scanned even if its path now
+    /// leads elsewhere.
     folder: Option<UserFolder>,
     by_path: BTreeMap<String, usize>,
     symbols: BTreeMap<String, Vec<(usize, usize)>>,
     words: HashSet<u64>,
 }
 
-/// A file of the tree.
+/// One file of the tree.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SourceFile {
-    /// Below the root, with `/`.
+    /// Path relative to the root, with `/` as separator.
     pub path: String,
-    /// How large.
+    /// Size in bytes. Zero for a symbolic link.
     pub bytes: u64,
-    /// How many lines; none if it is not text.
+    /// Number of lines. Absent if the file is not text or was not read.
     pub lines: Option<u32>,
-    /// Its checksum.
+    /// Checksum of the content; of the target for a symbolic link, of the size for a file over the limits.
     pub hash: u128,
-    /// In which language, if it is one of ours.
+    /// Language by the extension of the file's name. Absent if the extension is unknown or the file was not read.
     pub language: Option<Language>,
-    /// What it defines, in order.
+    /// Definitions in the order of the source.
     pub symbols: Vec<Symbol>,
-    /// What it imports, as it says it.
+    /// Imports as written in the source, for example `std::fmt` or `./cart`.
     pub imports: Vec<String>,
-    /// Places that somebody who looks after security looks at.
+    /// Places that a security review should look at.
     pub marks: Vec<CodeMark>,
-    /// Whether it begins a program.
+    /// Whether the file is the entry point of a program.
     pub is_entry: bool,
-    /// Whether it was too large, or not well formed, to be understood whole.
+    /// Whether parts are missing from the findings, because the file is too large, too deeply nested or not well formed.
     pub is_partial: bool,
 }
 
-/// Something that is defined.
+/// One definition in a source file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol {
-    /// Its name.
+    /// Name without its owner.
     pub name: String,
-    /// What it is.
+    /// What kind of definition it is.
     pub kind: SymbolKind,
-    /// The type around it, if there is one.
+    /// Type that the definition belongs to. Absent for definitions outside of types.
     pub owner: Option<String>,
-    /// Its line, from 1.
+    /// Line of the definition, from 1.
     pub line: u32,
 }
 
-/// What is defined.
+/// Kind of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SymbolKind {
-    /// A function.
+    /// A function outside of a type.
     Function,
     /// A function of a type.
     Method,
@@ -107,37 +108,37 @@ pub enum SymbolKind {
     Type,
     /// A trait, interface or protocol.
     Interface,
-    /// An enum.
+    /// An enum type.
     Enum,
-    /// A value of an enum.
+    /// A variant of an enum.
     Variant,
-    /// A field or property.
+    /// A field or property of a type.
     Field,
-    /// A constant, static or variable of a module.
+    /// A constant, static or variable at the level of a module.
     Value,
     /// A module, namespace or package.
     Module,
-    /// A macro.
+    /// A macro definition.
     Macro,
     /// Another name for a type.
     Alias,
 }
 
-/// A place to look at.
+/// A place that a security review should look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeMark {
-    /// What is there.
+    /// What is there, for example `unsafe block`.
     pub what: &'static str,
-    /// In which line, from 1.
+    /// Line of the place, from 1.
     pub line: u32,
 }
 
-/// How far a scan is.
+/// Progress of a scan, shared between the scan and its caller.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// Files so far.
+    /// Number of files listed so far.
     pub files: AtomicU64,
-    /// Set if nobody waits any more.
+    /// Set when the caller no longer waits. The scan then stops.
     pub is_abandoned: std::sync::atomic::AtomicBool,
 }
 
@@ -145,26 +146,26 @@ pub struct Progress {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScanError {
-    /// It is not there, or no folder.
+    /// The path does not exist, is not a folder, or cannot be opened.
     #[error("there is no folder `{0}`")]
     NoFolder(String),
-    /// A pattern is none.
+    /// A pattern of the options is not a valid glob.
     #[error("`{pattern}` is not a pattern: {why}")]
     BadPattern {
-        /// The pattern.
+        /// The pattern as given.
         pattern: String,
-        /// Why.
+        /// The parser's message.
         why: String,
     },
-    /// It cannot be one of a person.
+    /// The folder is made by the kernel, such as `/proc`, and does not belong to a person.
     #[error(transparent)]
     Refused(FolderError),
-    /// Nobody waits any more.
+    /// The caller stopped waiting, or the scan panicked.
     #[error("the scan was abandoned")]
     Abandoned,
 }
 
-/// How much of a folder is scanned: 8 MiB a file, 1 GiB in all, 500,000 entries, 64 folders deep.
+/// Limits of a scan: 8 MiB per file, 1 GiB in total, 500,000 entries, 64 levels of folders.
 pub const LIMITS: FolderLimits = FolderLimits {
     file_bytes_max: 8 << 20,
     total_bytes_max: 1 << 30,
@@ -172,7 +173,7 @@ pub const LIMITS: FolderLimits = FolderLimits {
     depth_max: 64,
 };
 
-/// Scans a folder.
+/// Scans a folder. Blocks; see [`Scans::tree`] for the asynchronous version.
 pub fn scan(root: &Path, options: &ScanOptions, progress: &Progress) -> Result<Tree, ScanError> {
     let folder = UserFolder::open(root).map_err(|error| match error {
         FolderError::Kernel { .. } => ScanError::Refused(error),
@@ -182,14 +183,14 @@ pub fn scan(root: &Path, options: &ScanOptions, progress: &Progress) -> Result<T
     Ok(Tree::of(folder, files, words, unread))
 }
 
-/// The text of a file below a root; none if it is not text, is over the limit, or is not a regular file.
+/// Reads a text file below a folder. `None` if it is not UTF-8, is over the size limit, or is not a regular file.
 pub(super) fn read_text(folder: &UserFolder, path: &str) -> Option<String> {
     let path = RelativePath::parse(path).ok()?;
     let bytes = folder.read(&path, LIMITS.file_bytes_max).ok()?;
     String::from_utf8(bytes).ok()
 }
 
-/// A name on one line: whitespace and control characters become one blank, and what is too long is cut.
+/// Puts a name on one line: runs of whitespace and control characters become one space, and the name is cut to 100 characters.
 pub(super) fn clean_name(name: &str) -> String {
     let is_blank = |c: char| c.is_whitespace() || c.is_control();
     let words: Vec<&str> = name
@@ -200,7 +201,7 @@ pub(super) fn clean_name(name: &str) -> String {
 }
 
 impl Tree {
-    /// The package whose folder is nearest above a path.
+    /// Returns the named package whose folder is the nearest one above a path.
     pub fn package_of(&self, path: &str) -> Option<&Package> {
         let is_above = |folder: &str| {
             let rest = path.strip_prefix(folder);
@@ -267,18 +268,18 @@ impl Tree {
             .unwrap_or_else(|| "project".to_owned())
     }
 
-    /// The file at this path.
+    /// Returns the file at this path.
     pub fn file(&self, path: &str) -> Option<&SourceFile> {
         self.by_path.get(path).map(|at| &self.files[*at])
     }
 
-    /// Whether there is such a file or folder. A path may begin with `./` or end with `/`.
+    /// Returns whether the tree has this file or folder. The path may begin with `./` or end with `/`.
     pub fn has_path(&self, path: &str) -> bool {
         let path = path.trim_start_matches("./").trim_end_matches('/');
         path == "." || self.by_path.contains_key(path) || self.directories.contains(path)
     }
 
-    /// Where something is defined.
+    /// Returns every definition of this name, with its file.
     pub fn defined(&self, name: &str) -> Vec<(&SourceFile, &Symbol)> {
         let places = self
             .symbols
@@ -292,18 +293,18 @@ impl Tree {
         places.iter().map(place).collect()
     }
 
-    /// Whether a name stands anywhere in the code or in its settings, defined here or not.
+    /// Returns whether a name occurs anywhere in the code, in configuration files or in a path, defined here or not.
     pub fn mentions(&self, name: &str) -> bool {
         self.symbols.contains_key(name) || self.words.contains(&word_hash(name))
     }
 
-    /// Everything that is defined, with its file.
+    /// Iterates over all definitions, each with its file.
     pub fn symbols(&self) -> impl Iterator<Item = (&SourceFile, &Symbol)> {
         let files = self.files.iter();
         files.flat_map(|file| file.symbols.iter().map(move |symbol| (file, symbol)))
     }
 
-    /// Files by language.
+    /// Returns the number of files by language.
     pub fn languages(&self) -> BTreeMap<Language, u64> {
         let mut counts = BTreeMap::new();
         for language in self.files.iter().filter_map(|file| file.language) {
@@ -312,7 +313,7 @@ impl Tree {
         counts
     }
 
-    /// Everything that packages depend on, by name.
+    /// Returns all dependencies by name, each with the packages that declare it.
     pub fn dependencies(&self) -> BTreeMap<&str, Vec<(&Package, &Dependency)>> {
         let mut found: BTreeMap<&str, Vec<_>> = BTreeMap::new();
         for package in &self.packages {
@@ -324,7 +325,7 @@ impl Tree {
         found
     }
 
-    /// The text of a file, if it is text and is still there.
+    /// Reads the text of a file of the tree. `None` if the tree has no such file, or the file is not text or is gone.
     pub fn read(&self, path: &str) -> Option<String> {
         self.file(path)?;
         read_text(self.folder.as_ref()?, path)
@@ -332,24 +333,24 @@ impl Tree {
 }
 
 impl SourceFile {
-    /// The folder it is in; empty for the root.
+    /// Returns the folder of the file; empty for the root.
     pub fn folder(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
 
-    /// Its name in that folder.
+    /// Returns the name of the file without its folder.
     pub fn name(&self) -> &str {
         self.path
             .rsplit_once('/')
             .map_or(&self.path, |(_, name)| name)
     }
 
-    /// Its checksum as text.
+    /// Returns the checksum as hexadecimal.
     pub fn hash_text(&self) -> String {
         format!("{:032x}", self.hash)
     }
 
-    /// Whether it holds tests, by where it is and what it is called.
+    /// Returns whether the file holds tests, judged by its folders and its name.
     pub fn is_test(&self) -> bool {
         let in_folder = self.path.split('/').rev().skip(1);
         let in_tests = in_folder
@@ -367,32 +368,32 @@ impl SourceFile {
     }
 }
 
-/// The hash that names are looked up by.
+/// Returns the hash that [`Tree::mentions`] looks names up by.
 pub(super) fn word_hash(word: &str) -> u64 {
     xxhash_rust::xxh3::xxh3_64(word.as_bytes())
 }
 
-/// Trees that were scanned in this process. After a crash the next one scans again.
+/// Cache of the trees that this process has scanned. Not stored: after a crash, the next process scans again.
 #[derive(Debug, Default)]
 pub struct Scans {
     trees: Mutex<BTreeMap<(String, ScanOptions), Arc<Tree>>>,
 }
 
 impl Scans {
-    /// Those of this process: a command that looked at a tree has scanned it for the nodes, too.
+    /// Returns the cache of this process. A command and the nodes that it runs share it, so the tree is scanned once.
     pub fn here() -> Arc<Self> {
         static HERE: LazyLock<Arc<Scans>> = LazyLock::new(Arc::default);
         HERE.clone()
     }
 
-    /// The tree as it was scanned last, if it was.
+    /// Returns the cached tree of a folder, if there is one.
     pub fn known(&self, root: &str, options: &ScanOptions) -> Option<Arc<Tree>> {
         self.trees()
             .get(&(root.to_owned(), options.clone()))
             .cloned()
     }
 
-    /// Keeps a tree.
+    /// Caches a tree, replacing an older one of the same folder and options.
     pub fn keep(&self, root: &str, options: &ScanOptions, tree: Tree) -> Arc<Tree> {
         let tree = Arc::new(tree);
         self.trees()
@@ -400,7 +401,7 @@ impl Scans {
         tree
     }
 
-    /// Forgets a tree, so that the next who asks scans again.
+    /// Removes a tree from the cache, so that the next caller scans again.
     pub fn forget(&self, root: &str, options: &ScanOptions) {
         self.trees().remove(&(root.to_owned(), options.clone()));
     }
@@ -409,7 +410,8 @@ impl Scans {
         self.trees.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The tree, scanned now if it was not. What is under way is shown through `progress`.
+    /// Returns the cached tree, or scans the folder on a blocking thread and reports how far it is through `progress`. Dropping
+    /// the returned future stops the scan.
     pub async fn tree(
         &self,
         root: &str,
@@ -423,13 +425,13 @@ impl Scans {
         let abandon = Abandon(progress.clone());
         let scanned = tokio::task::spawn_blocking(move || scan(&folder, &wanted, &watched)).await;
         drop(abandon);
-        // It is joined here and nowhere cancelled, so that only a panic in it is left.
+        // Nothing cancels the task, so a join error can only mean that the scan panicked.
         let tree = scanned.unwrap_or(Err(ScanError::Abandoned))?;
         Ok(self.keep(root, options, tree))
     }
 }
 
-/// Tells a scan that nobody waits for it any more.
+/// Tells the scan to stop when dropped, which also happens if the caller drops the future.
 struct Abandon(Arc<Progress>);
 
 impl Drop for Abandon {
@@ -440,7 +442,7 @@ impl Drop for Abandon {
     }
 }
 
-/// How long the name of a project may be.
+/// Maximum length of a project's name, in characters.
 const NAME_CHARS_MAX: usize = 100;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What is in one file: definitions, imports, the beginning of a program, and places to look at.
+//! Parsing of one file: definitions, imports, entry points, and places for a security review.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -7,7 +7,7 @@ use tree_sitter::{Node, Parser};
 
 use super::{CodeMark, Language, Symbol, SymbolKind, word_hash};
 
-/// What was found in a file.
+/// Findings in one file.
 #[derive(Debug, Default)]
 pub(super) struct ParsedFile {
     pub(super) symbols: Vec<Symbol>,
@@ -17,7 +17,8 @@ pub(super) struct ParsedFile {
     pub(super) is_partial: bool,
 }
 
-/// Reads source with its grammar. Words that code may be named by go into `words`.
+/// Parses source code with the grammar of its language and adds the hashes of all identifiers to `words`. `None` if the
+/// language has no grammar.
 pub(super) fn source(
     parser: &mut Parser,
     language: Language,
@@ -34,7 +35,7 @@ pub(super) fn source(
         return Some(unread());
     }
     let Some(tree) = parsed(parser, text) else {
-        // What it has read so far would be taken up with the next file.
+        // Otherwise the parser would resume this text when it gets the next file.
         parser.reset();
         return Some(unread());
     };
@@ -52,8 +53,8 @@ pub(super) fn source(
     Some(reading.found)
 }
 
-/// The tree of a text; none if the parser takes more steps for it than any honest text needs. Steps are counted and not timed, so
-/// that the same text gives the same on every machine.
+/// Parses a text. `None` if the parser needs far more steps than any ordinary text. Counts steps instead of time, so that the
+/// same text has the same result on every machine.
 fn parsed(parser: &mut Parser, text: &str) -> Option<tree_sitter::Tree> {
     let mut left = text.len() + CHECKS_MIN;
     let mut check = |_: &tree_sitter::ParseState| {
@@ -69,7 +70,7 @@ fn parsed(parser: &mut Parser, text: &str) -> Option<tree_sitter::Tree> {
     parser.parse_with_options(&mut input, None, Some(options))
 }
 
-/// The words of settings, which a text may name.
+/// Adds the hashes of all words of a configuration file to `words`.
 pub(super) fn settings(text: &str, words: &mut HashSet<u64>) {
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     for word in text.split(|c: char| !is_part(c)) {
@@ -83,9 +84,9 @@ struct Reading<'a, 't> {
     language: Language,
     text: &'a str,
     words: &'a mut HashSet<u64>,
-    /// The types around what is read, by the byte at which they end.
+    /// Enclosing types, each with the byte at which it ends.
     owners: Vec<(usize, Option<String>)>,
-    /// The nodes around what is read, the nearest last. Asking a node for its parent begins at the root each time.
+    /// Enclosing nodes, the innermost last. Kept here because `Node::parent` searches from the root each time.
     around: Vec<Around<'t>>,
     is_main_package: bool,
     found: ParsedFile,
@@ -94,12 +95,12 @@ struct Reading<'a, 't> {
 #[derive(Clone, Copy)]
 struct Around<'t> {
     node: Node<'t>,
-    /// Whether it is the body of a function, or in one.
+    /// Whether the node is the body of a function or inside of one.
     is_in_body: bool,
 }
 
 impl<'t> Reading<'_, 't> {
-    /// In the order of the text, without recursion: sources may be nested deeply.
+    /// Visits all nodes in source order. Iterative, because sources may be nested deeply.
     fn walk(&mut self, root: Node<'t>) {
         let mut cursor = root.walk();
         loop {
@@ -129,7 +130,7 @@ impl<'t> Reading<'_, 't> {
         self.around.push(Around { node, is_in_body });
     }
 
-    /// The kind of the node so many levels up; 1 is the parent.
+    /// Returns the kind of the ancestor this many levels up; 1 is the parent.
     fn kind_above(&self, levels: usize) -> &'t str {
         let at = self.around.len().checked_sub(levels);
         at.map_or("", |at| self.around[at].node.kind())
@@ -173,7 +174,7 @@ impl<'t> Reading<'_, 't> {
 
     fn define(&mut self, node: Node<'_>, kind: SymbolKind) {
         let line = line_of(node);
-        // `var a, b int` and `int a, b;` name several.
+        // `var a, b int` and `int a, b;` define several names.
         let mut cursor = node.walk();
         let mut names: Vec<String> = node
             .children_by_field_name("name", &mut cursor)
@@ -209,7 +210,7 @@ impl<'t> Reading<'_, 't> {
         }
     }
 
-    /// The type whose field, variant or method this is.
+    /// Returns the type that this field, variant or method belongs to.
     fn type_around(&self, node: Node<'_>) -> Option<String> {
         let receiver = node.child_by_field_name("receiver");
         if let Some(receiver) = receiver {
@@ -227,13 +228,13 @@ impl<'t> Reading<'_, 't> {
         None
     }
 
-    /// Whether what is read is in the body of a function, and so not a value of the module.
+    /// Returns whether the current node is inside a function body; variables there are local.
     fn is_in_body(&self) -> bool {
         self.around.last().is_some_and(|around| around.is_in_body)
     }
 
     fn python_value(&mut self, node: Node<'_>) {
-        // Above an assignment are its statement, then the module, or the block of a class.
+        // The parent of an assignment is its statement; above that is the module, or the block of a class.
         let is_of_module = self.kind_above(2) == "module";
         let in_class = self.kind_above(3) == "class_definition";
         let Some(left) = node.child_by_field_name("left") else {
@@ -390,7 +391,7 @@ impl<'t> Reading<'_, 't> {
     }
 }
 
-/// In Go, what a type is stands behind its name.
+/// Refines the kind of a Go type: the grammar has the same node for structs, interfaces and other types.
 fn go_kind(kind: SymbolKind, node: Node<'_>) -> SymbolKind {
     match (
         kind,
@@ -403,7 +404,7 @@ fn go_kind(kind: SymbolKind, node: Node<'_>) -> SymbolKind {
     }
 }
 
-/// `const f = () => …` defines a function.
+/// Returns whether a variable holds a function, as in `const f = () => …`.
 fn is_function_value(node: Node<'_>) -> bool {
     let value = node.child_by_field_name("value");
     value.is_some_and(|value| matches!(value.kind(), "arrow_function" | "function_expression"))
@@ -424,31 +425,31 @@ fn is_name(name: &str) -> bool {
         && chars.all(|c| c.is_alphanumeric() || c == '_' || c == '$')
 }
 
-/// `Vec<T>` and `a::Vec` are both `Vec`.
+/// Returns a type's name without its generic arguments and path: both `Vec<T>` and `a::Vec` become `Vec`.
 fn bare(name: &str) -> String {
     let name = name.split(['<', '[']).next().unwrap_or(name);
     short(name.rsplit("::").next().unwrap_or(name).trim())
 }
 
-/// A name, cut if it is none: every field of a type repeats the name of its type.
+/// Cuts a name to the maximum length. Needed because every field repeats the name of its type.
 fn short(name: &str) -> String {
     name.get(..name.floor_char_boundary(NAME_BYTES_MAX))
         .unwrap_or_default()
         .to_owned()
 }
 
-/// A word that is longer is none.
+/// Maximum length of a word in a configuration file, in bytes. Longer words are skipped.
 const WORD_BYTES_MAX: usize = 120;
 
-/// A name that is longer is none.
+/// Maximum length of a name, in bytes. Definitions with longer names are skipped, and names of owners are cut.
 const NAME_BYTES_MAX: usize = 200;
 
-/// How deep a source is followed.
+/// Maximum depth of visited nodes. Deeper ones make the file partial.
 const DEPTH_MAX: usize = 2_000;
 
-/// The parser asks after every 100 steps whether it is to go on. An honest text takes a few steps for
-/// each word; this many questions, and one more for each byte, are a hundred times as many as it needs.
+/// Number of progress checks that every text may use, besides one for each of its bytes. The parser makes a check after every
+/// 100 steps and an ordinary text needs a few steps per word, so this allows a hundred times what it needs.
 const CHECKS_MIN: usize = 10_000;
 
-/// How far above a field its type may be.
+/// Maximum number of levels between a field and its type.
 const LEVELS_AROUND: usize = 4;

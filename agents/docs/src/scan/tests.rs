@@ -1,4 +1,4 @@
-//! Small trees whose facts are known.
+//! Scans of small trees with known facts.
 
 use std::fs;
 
@@ -224,14 +224,14 @@ fn manifests_of_six_managers_are_read() {
     assert_eq!(entries, ["src/lib.rs", "js/index.js", "shop = shop:main"]);
 }
 
-/// How long this thread has run on a processor: other programs do not count.
+/// Returns the CPU time of this thread, which other programs do not affect.
 fn processor_time() -> std::time::Duration {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     let nanos = text.split_whitespace().next().unwrap().parse().unwrap();
     std::time::Duration::from_nanos(nanos)
 }
 
-/// The best of three.
+/// Returns the shortest of three parse times.
 fn parsed_in(text: &str) -> std::time::Duration {
     let once = || {
         let begun = processor_time();
@@ -254,7 +254,8 @@ fn nested_code_takes_time_in_proportion() {
     ] {
         let took = [8_000, 16_000, 32_000].map(|times| parsed_in(&nested.repeat(times)));
         eprintln!("{nested:?}: {took:?}");
-        // Four times the text: 4 would be exact, 16 square and 64 cubic, as it was.
+        // The text is four times as long: linear time gives a factor of 4, quadratic 16, and cubic 64, which an earlier version
+        // had.
         let times = took[2].as_secs_f64() / took[0].as_secs_f64();
         assert!(times < 10.0, "{nested:?}: {took:?}");
     }

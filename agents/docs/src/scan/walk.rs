@@ -1,8 +1,8 @@
-//! Which files there are, and what is in them, on all cores.
+//! The walk: lists the files of a folder, then reads and parses them on all cores.
 //!
-//! First one thread lists the folder, by handles and without following anything ([`UserFolder`]); then several read and parse what
-//! was listed. The rules of `.gitignore` files are matched by the `ignore` crate, but read here: its own walker opens them by path,
-//! and would wait for a pipe or follow a link that is called so.
+//! One thread lists the folder by handles, without following links ([`UserFolder`]); then several threads read and parse the
+//! listed files. The `ignore` crate matches the rules of `.gitignore` files, but this module reads the files: the crate's own
+//! walker opens them by path, and would block on a pipe or follow a link of that name.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use ignore::overrides::{Override, OverrideBuilder};
 
 use super::{LIMITS, Language, Progress, ScanError, ScanOptions, SourceFile, parse, word_hash};
 
-/// The files, the words of code and settings, and what could not be read.
+/// Files, hashes of the words in code and configuration, and paths that could not be read.
 type WalkResult = (Vec<SourceFile>, HashSet<u64>, Vec<String>);
 
 pub(super) fn files(
@@ -77,31 +77,31 @@ fn overrides(root: &Path, options: &ScanOptions) -> Result<Override, ScanError> 
     builder.build().map_err(|error| bad("", error))
 }
 
-/// A file or a link that belongs to the tree.
+/// A file or symbolic link of the tree.
 struct ListedFile {
     path: RelativePath,
     shown: String,
     content: Content,
 }
 
-/// What is known of a file before it is read.
+/// How to treat a listed file.
 enum Content {
-    /// It is a link.
+    /// Symbolic link: hash its target, do not follow it.
     Link,
-    /// It is read.
+    /// Regular file within the limits: read it.
     Read,
-    /// It is not read, and is known by its size.
+    /// Not read, because it is over a limit or its size is unknown. Holds the size in bytes.
     Bytes(u64),
 }
 
-/// What a folder holds that git does not ignore.
+/// Lists the files of a folder that git does not ignore.
 struct List<'a> {
     root: PathBuf,
     output: Option<PathBuf>,
     overrides: Override,
-    /// The person's own rules for all their repositories.
+    /// The user's global ignore rules.
     global: Gitignore,
-    /// Those of the folders around, the innermost last.
+    /// Rules of the enclosing folders, the innermost last.
     rules: Vec<Rules>,
     rule_bytes: u64,
     allowance: Allowance,
@@ -110,11 +110,11 @@ struct List<'a> {
     unread: Vec<String>,
 }
 
-/// What the `.gitignore` of a folder says.
+/// Ignore rules of one folder.
 struct Rules {
     ignored: Gitignore,
     excluded: Gitignore,
-    /// Whether a repository begins here, for which the rules around it do not count.
+    /// Whether a repository begins here. Rules of folders outside of it do not apply.
     is_repository: bool,
 }
 
@@ -142,7 +142,7 @@ impl<'a> List<'a> {
         Ok(list)
     }
 
-    /// If the folder is a part of a repository, the rules of the folders above it count, too.
+    /// If the folder is inside of a repository, loads the rules of the folders above it too.
     fn rules_above(&mut self, folder: &UserFolder) {
         let git = FileName::new(GIT).map(RelativePath::from);
         let has_git = |folder: &UserFolder| {
@@ -193,7 +193,8 @@ impl<'a> List<'a> {
     }
 
     fn entry(&mut self, folder: &UserFolder, path: RelativePath, entry: &Entry) {
-        // Of every repository, also of one within: it holds what was checked out before, and addresses with passwords.
+        // Also skips the `.git` of nested repositories: it holds old versions of files, and remote URLs that may contain
+        // passwords.
         if entry.name.as_os_str() == GIT {
             return;
         }
@@ -235,7 +236,8 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Whether a file is read. Decided here, in the order of the names, so that the same tree gives the same every time.
+    /// Decides whether a file is read. This happens while listing, in the order of names, so that the limits cut the same files
+    /// every time.
     fn content(&mut self, folder: &UserFolder, name: &FileName, shown: &str) -> Content {
         let bytes = match folder.file_bytes(&name.clone().into()) {
             Ok(bytes) => bytes,
@@ -253,7 +255,8 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The order in which git asks: what the person said, the folders from the innermost out, then their own rules for all.
+    /// Applies the rules in the order of git: the options of the caller first, then each `.gitignore` from the innermost folder
+    /// outward, then `.git/info/exclude`, then the user's global rules.
     fn is_ignored(&self, path: &Path, is_folder: bool) -> bool {
         let said = self.overrides.matched(path, is_folder);
         if !said.is_none() {
@@ -298,7 +301,7 @@ impl<'a> List<'a> {
             Ok(None) => return Gitignore::empty(),
             Ok(Some(bytes)) => bytes,
             Err(error) => {
-                // `.git` may be a file itself, which says where the repository is.
+                // `.git` may be a file that points to the repository, as in a worktree.
                 if name == ".gitignore" {
                     let place = folder.path().join(name);
                     let shown = place.strip_prefix(&self.root).unwrap_or(&place);
@@ -314,7 +317,7 @@ impl<'a> List<'a> {
         self.rule_bytes -= text.len() as u64;
         let mut builder = GitignoreBuilder::new(folder.path());
         for line in String::from_utf8_lossy(&text).lines() {
-            // A line that is not a pattern matches nothing, as for git.
+            // An invalid pattern matches nothing, as in git.
             let _ = builder.add_line(None, line);
         }
         builder.build().unwrap_or_else(|_| Gitignore::empty())
@@ -326,7 +329,7 @@ fn has(listing: &Listing, name: &str) -> bool {
     entries.any(|entry| entry.name.as_os_str() == name)
 }
 
-/// What one thread has found; handed in when it ends.
+/// Findings of one thread, merged into `all` on drop.
 struct ThreadFindings<'a> {
     folder: &'a UserFolder,
     parser: tree_sitter::Parser,
@@ -341,7 +344,7 @@ impl ThreadFindings<'_> {
             ..SourceFile::default()
         };
         match listed.content {
-            // A link is named and not followed: it may lead anywhere.
+            // A link may lead anywhere, so it is recorded but not followed.
             Content::Link => {
                 let target = self.folder.link_target(&listed.path).unwrap_or_default();
                 file.hash = xxhash_rust::xxh3::xxh3_128(&target);
@@ -410,18 +413,19 @@ impl Drop for ThreadFindings<'_> {
     }
 }
 
-/// How many files that could not be read are named.
+/// Maximum number of unread paths that are listed.
 const UNREAD_MAX: usize = 1_000;
 
-/// Where git keeps everything.
+/// Folder or file that marks a repository.
 const GIT: &str = ".git";
 
-/// Whether a file is text is told by its beginning, as git does.
+/// Number of bytes to search for NUL: like git, the scan treats a file with a NUL byte near its start as binary.
 const HEAD_BYTES: usize = 8_000;
 
-/// What is larger was written by a machine.
+/// Maximum size of a parsed file. Larger files are most likely generated.
 const PARSED_BYTES_MAX: usize = 2_000_000;
 
-/// How large one `.gitignore` may be, and all of them together: every line becomes a pattern that is tried on every path.
+/// Maximum size of one `.gitignore`, and of all of them together. Every line becomes a pattern that is matched against every
+/// path.
 const RULE_FILE_BYTES_MAX: u64 = 64 << 10;
 const RULE_BYTES_MAX: u64 = 4 << 20;

@@ -1,4 +1,4 @@
-//! The first text.
+//! Node `analyzeInitial`: asks the model for the first draft.
 
 use std::sync::Arc;
 

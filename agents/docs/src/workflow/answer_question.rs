@@ -1,4 +1,4 @@
-//! One question, answered by a call of its own, side by side with the others.
+//! Node `answerQuestion`: answers one question with its own model call, in parallel with the others.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl Node<AgentWorkflowState, Question> for AnswerQuestion {
             true => research(&ask, messages, &tree).await?,
             false => ask.words(messages).await?.map(|said| (said, Vec::new())),
         };
-        // What nobody paid for stays a question of the refinement, which asks about the limit itself.
+        // At a spending limit the question stays unanswered. The refinement answers it, and asks about the limit itself.
         let Some((said, mut reads)) = found_out else {
             return Ok(AgentWorkflowStateUpdate::default().into());
         };

@@ -1,4 +1,5 @@
-//! The gate: a person sees how far it is, what would be asked and what it may cost, and says whether to go on.
+//! Node `approveIteration`: the gate. A person sees the scores, the questions of the next round and its estimated cost, and
+//! decides whether to refine again.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -9,27 +10,27 @@ use super::name_span;
 
 pub(super) struct ApproveIteration;
 
-/// What a person may say.
+/// A person's answer at the gate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
-    /// Go on, or stop with what there is.
+    /// Whether to refine again. In JSON, this field is called `type`.
     #[serde(rename = "type")]
     pub go: GateChoice,
-    /// Questions of their own.
+    /// Questions to add to the round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub add: Vec<String>,
-    /// Questions that need no answer, by their number from 1.
+    /// Numbers of the questions to delete, from 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delete: Vec<u32>,
 }
 
-/// Whether to go on.
+/// Whether to refine again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GateChoice {
-    /// Refine.
+    /// Refine again.
     Accept,
-    /// Stop with what there is.
+    /// Stop, and keep the best version so far.
     Skip,
 }
 
@@ -73,7 +74,7 @@ impl Node<AgentWorkflowState> for ApproveIteration {
     }
 }
 
-/// Everything that somebody needs who was not there.
+/// Returns the interrupt's request. It holds everything that a person needs who has not followed the run.
 fn request(state: &AgentWorkflowState) -> serde_json::Value {
     let mut usage = superstep_llm::Usage::default();
     let mut cost = superstep_llm::Cost::NanoDollars(0);

@@ -1,4 +1,4 @@
-//! Asking the model: cut to what fits, recorded, counted.
+//! Model calls of an agent: fitted to the context, recorded, and counted.
 
 use std::sync::Arc;
 
@@ -11,28 +11,28 @@ use superstep_llm::{Message, Model, Reply, Request, fit};
 use super::super::deps::DocsDeps;
 use super::super::state::{AgentWorkflowState, Call};
 
-/// What the model said, and what it took.
+/// Answer of the model, and the calls that it took.
 #[derive(Debug)]
 pub(in super::super) struct Said<T> {
     pub(in super::super) value: T,
-    /// Why there is no answer in the form that was asked for.
+    /// Why the answer does not have the requested form. Absent if it has.
     pub(in super::super) degraded: Option<String>,
     pub(in super::super) calls: Vec<Call>,
-    /// What was left out of the question to make it fit.
+    /// What was left out of the prompt to fit the model's context.
     pub(in super::super) warnings: Vec<String>,
 }
 
-/// A question to the model of an agent.
+/// One request to the model of an agent.
 pub(in super::super) struct Ask<'a> {
     pub(in super::super) deps: &'a DocsDeps,
     pub(in super::super) model_name: &'a str,
     pub(in super::super) cx: &'a NodeCx,
-    /// The name of the span: what scripts and errors call it by.
+    /// Name of the span, by which scripts and errors refer to the request.
     pub(in super::super) label: String,
 }
 
 impl<'a> Ask<'a> {
-    /// In this part of an agent's work.
+    /// Creates a request of the node whose span is named `span`.
     pub(super) fn of(
         deps: &'a DocsDeps,
         state: &'a AgentWorkflowState,
@@ -54,7 +54,7 @@ impl<'a> Ask<'a> {
             .map_err(NodeError::fatal)
     }
 
-    /// For words. None if a person said to stop at a limit.
+    /// Asks for free text. Returns `None` if a person chose to stop at a spending limit.
     pub(in super::super) async fn words(
         &self,
         messages: Vec<Message>,
@@ -72,7 +72,8 @@ impl<'a> Ask<'a> {
         }))
     }
 
-    /// For an answer in a form, with one repair. None if a person said to stop at a limit.
+    /// Asks for an answer in the form of `T`, with one repair; `otherwise` is the value if that fails too. Returns `None` if a
+    /// person chose to stop at a spending limit.
     pub(in super::super) async fn form<T: JsonSchema + DeserializeOwned>(
         &self,
         messages: Vec<Message>,
@@ -132,7 +133,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// How long an answer may get.
+/// Kind of answer, which limits its length.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) enum Length {
     Text,
@@ -140,15 +141,14 @@ pub(in super::super) enum Length {
 }
 
 impl Length {
-    /// A model with little room is a small one, which goes on until it is stopped.
+    /// Returns the limit in tokens. It is lower for a small context, because small models tend to generate until they are cut
+    /// off.
     fn tokens(self, context_size: Option<u64>) -> u32 {
-        let (shared_questions, most) = match self {
+        let (share, most) = match self {
             Self::Text => (32, 3_000),
             Self::Form => (32, 1_200),
         };
-        let room = context_size.map_or(most, |size| {
-            u32::try_from(size / shared_questions).unwrap_or(most)
-        });
+        let room = context_size.map_or(most, |size| u32::try_from(size / share).unwrap_or(most));
         room.clamp(256, most)
     }
 }

@@ -1,4 +1,4 @@
-//! The scores: four by the model, and the accuracy held against the tree.
+//! Node `evaluateClarity`: the model scores the text, and the accuracy score is checked against the tree.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ impl Node<AgentWorkflowState> for EvaluateClarity {
         let checked = accuracy::check(&state.current_analysis, &tree);
         let missing: Vec<String> = checked.misses.iter().map(told).collect();
         if state.current_analysis.is_empty() {
-            // There is nothing to score; what is missing is everything.
+            // Without a text there is nothing to score, and everything is missing.
             let nothing = scored(state.iteration, Scores::default(), &checked);
             return Ok(kept(&state, nothing)
                 .missing_information(vec!["There is no text yet".to_owned()])
@@ -98,7 +98,7 @@ impl Node<AgentWorkflowState> for EvaluateClarity {
     }
 }
 
-/// Tells who watches how far this agent is.
+/// Shows the current score to clients that stream the run.
 fn show(
     state: &AgentWorkflowState,
     scored: &Scored,
@@ -116,7 +116,7 @@ fn show(
     cx.emit_live(AgentEvent::progress(text))
 }
 
-/// The score, and the version if it is the best so far.
+/// Returns the update with the score, and with this version if it is the best so far.
 fn kept(state: &AgentWorkflowState, scored: Scored) -> AgentWorkflowStateUpdate {
     let mut update = AgentWorkflowStateUpdate::default().clarity_score(scored.overall);
     let is_best = state
@@ -133,7 +133,7 @@ fn kept(state: &AgentWorkflowState, scored: Scored) -> AgentWorkflowStateUpdate 
     update.scores(scored)
 }
 
-/// The model's word on accuracy counts for the share of claims that the tree bears out.
+/// Combines the four scores. The model's accuracy score counts only for the share of claims that the tree supports.
 fn scored(iteration: u32, scores: Scores, checked: &CheckedText) -> Scored {
     let accuracy = (scores.accuracy.0 * checked.percent()).div_ceil(100);
     let sum = scores.completeness.0 + scores.clarity.0 + scores.depth.0 + accuracy;
@@ -149,7 +149,8 @@ fn scored(iteration: u32, scores: Scores, checked: &CheckedText) -> Scored {
     }
 }
 
-/// What was wrong before is looked up again; other gaps are closed when the text is good enough.
+/// Returns the gaps that remain. Unsupported claims were just looked up again; the other gaps count as closed once the text is
+/// good enough.
 fn still_missing(state: &AgentWorkflowState, misses: Vec<String>, is_enough: bool) -> Vec<String> {
     let gaps = state
         .missing_information

@@ -1,4 +1,4 @@
-//! The page: the best version, without what does not hold, in the form that the agent gives it. No model is asked.
+//! Node `finalizeOutput`: makes the page from the best version, without unsupported claims. Calls no model.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Node<AgentWorkflowState> for FinalizeOutput {
     }
 }
 
-/// The best version; the newest if none was ever scored.
+/// Returns the best version, or the current text if none was ever scored.
 fn best_text(state: &AgentWorkflowState) -> &str {
     match &state.best {
         Some(best) => &best.analysis,
@@ -105,7 +105,7 @@ fn metadata(state: &AgentWorkflowState, stop: StopReason, claims: &[Claim]) -> M
     }
 }
 
-/// What each round addressed, and what it gained.
+/// Returns the refinement notes, each with the scores before and after where both are known.
 fn notes(state: &AgentWorkflowState) -> Vec<String> {
     let score = |iteration: usize| state.scores.get(iteration).map(|scored| scored.overall);
     let told = |(at, note): (usize, &String)| match (score(at), score(at + 1)) {

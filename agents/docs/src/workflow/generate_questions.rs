@@ -1,4 +1,4 @@
-//! What is missing: three to five questions, those about what is wrong first.
+//! Node `generateQuestions`: three to five questions about what is missing, those about unsupported claims first.
 
 use std::sync::Arc;
 
@@ -80,7 +80,8 @@ impl Node<AgentWorkflowState> for GenerateQuestions {
     }
 }
 
-/// Those about what is wrong first, then the model's; if they are too few, ours.
+/// Returns the questions of the next round: first about unsupported claims, then those of the model, and general ones if there
+/// are fewer than three.
 fn questions(state: &AgentWorkflowState, from_model: Vec<String>) -> Vec<String> {
     let misses = state
         .scores
@@ -119,10 +120,10 @@ fn questions(state: &AgentWorkflowState, from_model: Vec<String>) -> Vec<String>
 const FEWEST: usize = 3;
 const MOST: usize = 5;
 
-/// Of what is wrong, this much is asked in one round, so that the model's own questions have room.
+/// Maximum number of questions about unsupported claims in one round, so that there is room for the model's questions.
 const MISSES_MAX: usize = 3;
 
-/// What can be asked of every text.
+/// General questions that fit every text.
 const OWN: [&str; 3] = [
     "Which of the facts does the text not mention yet, and what follows from them?",
     "Which statements of the text have no file, symbol or count to support them?",

@@ -1,7 +1,8 @@
-//! The work that every documentation agent does: a first text, a score, questions, a better text, until it is good enough.
+//! The workflow of every documentation agent: draft a text, score it, ask what is missing and refine it, until it is good
+//! enough.
 //!
-//! An agent says only what is its own, by [`BaseAgentWorkflow`]; the graph, the scores, the checks against the tree and the rules for
-//! when to stop are here and the same for all.
+//! An agent implements only [`BaseAgentWorkflow`]. The graph, the scores, the checks against the tree and the rules for
+//! stopping are here, the same for all agents.
 
 mod analyze_initial;
 mod answer_question;
@@ -38,60 +39,60 @@ use refine_analysis::RefineAnalysis;
 
 pub use stop::StopReason;
 
-/// What a documentation agent says of itself; everything else is the same for all.
+/// What is specific to one documentation agent: its prompts, its facts and the form of its page.
 pub trait BaseAgentWorkflow: fmt::Debug + Send + Sync {
-    /// Its name: in commands, scripts, traces and the names of its pages.
+    /// Returns the name of the agent, as used in commands, scripts, traces and the names of pages.
     fn get_agent_name(&self) -> &'static str;
 
-    /// Who the model is to be.
+    /// Returns the system prompt: the role of the model and its rules.
     fn build_system_prompt(&self, context: &AgentContext) -> String;
 
-    /// What it is to describe, with the facts.
+    /// Returns the prompt that states the task, with the measured facts.
     fn build_human_prompt(&self, context: &AgentContext, tree: &Tree) -> String;
 
-    /// What was measured, and what the model wrote, as data.
+    /// Returns the measured facts of the tree and the model's prose as data. With an empty `analysis`, only the facts.
     fn parse_analysis(&self, analysis: &str, tree: &Tree) -> Map<String, Json>;
 
-    /// The page.
+    /// Renders the page from the data of [`parse_analysis`](Self::parse_analysis).
     fn format_markdown(&self, data: &Map<String, Json>) -> String;
 
-    /// The page in a line.
+    /// Returns a one-line summary of the page, for the index.
     fn generate_summary(&self, data: &Map<String, Json>) -> String;
 }
 
-/// The first text.
+/// Node that asks the model for the first draft.
 pub const ANALYZE_INITIAL: &str = "analyzeInitial";
-/// The scores.
+/// Node that scores the current text.
 pub const EVALUATE_CLARITY: &str = "evaluateClarity";
-/// What is missing.
+/// Node that asks the model for questions about what is missing.
 pub const GENERATE_QUESTIONS: &str = "generateQuestions";
-/// A person looks at the questions first.
+/// Node that interrupts, so that a person approves the questions of a round. Runs only if the gate is on.
 pub const APPROVE_ITERATION: &str = "approveIteration";
-/// One question, side by side with the others.
+/// Send target that answers one question. Used only if answers are parallel.
 pub const ANSWER_QUESTION: SendTo<Question> = SendTo::new("answerQuestion");
-/// The better text.
+/// Node that asks the model for a better text.
 pub const REFINE_ANALYSIS: &str = "refineAnalysis";
-/// The page.
+/// Node that makes the result and its page from the best version.
 pub const FINALIZE_OUTPUT: &str = "finalizeOutput";
 
-/// A question that is answered by a call of its own.
+/// One question, answered by its own model call in parallel with others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Question {
-    /// Whose.
+    /// Name of the agent that asks.
     pub agent: String,
-    /// The model.
+    /// Name of the model.
     pub model_name: String,
-    /// What the agent works on.
+    /// The project that the agent describes.
     pub context: AgentContext,
-    /// Whether the model may fetch more files.
+    /// Whether the model may call tools to read more of the tree.
     pub tools: bool,
-    /// Before which refinement, from 1.
+    /// Number of the refinement that uses the answer, from 1.
     pub iteration: u32,
-    /// The question.
+    /// Text of the question.
     pub question: String,
 }
 
-/// The graph of one agent's work.
+/// Builds the graph of one agent's workflow.
 pub fn graph(deps: &Arc<DocsDeps>) -> Result<Graph<AgentWorkflowState>, BuildError> {
     let deps = || deps.clone();
     let refine = [
@@ -108,7 +109,7 @@ pub fn graph(deps: &Arc<DocsDeps>) -> Result<Graph<AgentWorkflowState>, BuildErr
         .worker(&ANSWER_QUESTION, AnswerQuestion { deps: deps() })
         .node(REFINE_ANALYSIS, RefineAnalysis { deps: deps() })
         .node(FINALIZE_OUTPUT, FinalizeOutput { deps: deps() })
-        // A text that is there already comes with questions of other agents.
+        // A run that starts with a text was sent questions of other agents, so it skips the draft.
         .route(
             START,
             &[ANALYZE_INITIAL, ANSWER_QUESTION.name(), REFINE_ANALYSIS],
@@ -157,7 +158,7 @@ pub fn graph(deps: &Arc<DocsDeps>) -> Result<Graph<AgentWorkflowState>, BuildErr
         .build()
 }
 
-/// Goes on, unless what may be spent is spent: then what there is becomes the page.
+/// Routes to the node `on`, or to the last node if the run reached its spending limit.
 fn unless_over(state: &AgentWorkflowState, on: &'static str) -> &'static str {
     match state.budget {
         true => FINALIZE_OUTPUT,
@@ -165,7 +166,7 @@ fn unless_over(state: &AgentWorkflowState, on: &'static str) -> &'static str {
     }
 }
 
-/// Either every question by itself, or all in the refinement.
+/// Sends every question to a task of its own, or routes to the refinement, which then answers all of them.
 fn answers_or_refinement(state: &AgentWorkflowState) -> Vec<Goto<AgentWorkflowState>> {
     if !state.config.parallel_answers {
         return vec![Goto::node(REFINE_ANALYSIS)];
@@ -185,18 +186,19 @@ fn answers_or_refinement(state: &AgentWorkflowState) -> Vec<Goto<AgentWorkflowSt
     sent.collect()
 }
 
-/// Where an agent's work is done, if it is done alone.
+/// Where [`execute`] runs a single agent.
 #[derive(Debug, Clone)]
 pub struct RunnableConfig {
-    /// What drives it.
+    /// Runtime that drives the run.
     pub runtime: Runtime,
-    /// On which thread.
+    /// Id of the thread.
     pub thread: String,
-    /// With which model.
+    /// Name of the model.
     pub model_name: String,
 }
 
-/// Does the work of one agent alone. Called again for the same thread, it goes on where that was.
+/// Runs the workflow of one agent alone. Called again for the same thread, recovers or resumes its run. Returns an error if the
+/// run stops before it finishes, for example at an interrupt.
 pub async fn execute(
     agent: &str,
     deps: &Arc<DocsDeps>,
@@ -219,7 +221,7 @@ pub async fn execute(
     }
 }
 
-/// Gives a node's span the name that the brief has for it.
+/// Names the spans of a node and of its graph as the brief requires.
 fn name_span(state: &AgentWorkflowState, what: &str, cx: &NodeCx) -> Result<(), NodeError> {
     cx.emit(SpanNames {
         node_span: Some(format!("{}-{what}", state.agent)),

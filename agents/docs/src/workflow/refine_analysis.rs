@@ -1,4 +1,5 @@
-//! The better text: the questions of the round answered, from what the tree says about them.
+//! Node `refineAnalysis`: asks the model for a better text that answers the questions of the round, with evidence from the
+//! tree.
 
 use std::sync::Arc;
 
@@ -45,7 +46,7 @@ impl Node<AgentWorkflowState> for RefineAnalysis {
             Message::user(agent.build_human_prompt(&state.context, &tree)),
             Message::user(refine),
         ];
-        // What was answered side by side has fetched already.
+        // Parallel answers could already use the tools.
         let found_out = match state.config.tools && answers.is_empty() {
             true => research(&ask, messages, &tree).await?,
             false => ask.words(messages).await?.map(|said| (said, Vec::new())),

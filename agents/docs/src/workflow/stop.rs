@@ -1,30 +1,30 @@
-//! When an agent stops, and why.
+//! When an agent stops refining, and why.
 
 use std::fmt;
 
 use super::super::state::AgentWorkflowState;
 
-/// Why an agent goes no further.
+/// Why an agent stopped refining.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
-    /// The text is good enough.
+    /// The score reached the threshold.
     Enough,
-    /// The model could not be brought to give scores.
+    /// The model returned no scores.
     Unscored,
-    /// It was not to ask itself anything.
+    /// Self-questioning is off.
     NoQuestions,
-    /// The last refinement gained too little.
+    /// The last refinement gained less than the minimum.
     Plateau,
-    /// It was refined as often as it may be.
+    /// The text was refined as often as allowed.
     Limit,
-    /// A person said that this is enough.
+    /// A person chose at the gate to stop, or deleted all questions.
     Skipped,
-    /// A person said so at a limit of what may be spent.
+    /// A person chose to stop when the run reached its spending limit.
     Budget,
 }
 
 impl StopReason {
-    /// Whether to stop after a scoring, and why.
+    /// Returns why to stop after a scoring, or `None` to refine again.
     pub fn of(state: &AgentWorkflowState) -> Option<Self> {
         let config = &state.config;
         if state.budget {
@@ -51,7 +51,7 @@ impl StopReason {
         None
     }
 
-    /// What a reader should be warned of.
+    /// Returns the warning for the reader of the page, if this reason deserves one.
     pub(super) fn warning(self, state: &AgentWorkflowState) -> Option<String> {
         let threshold = state.config.clarity_threshold;
         let best = state.best.as_ref().map_or(0, |best| best.score);
@@ -94,7 +94,7 @@ impl fmt::Display for StopReason {
     }
 }
 
-/// What the last refinement gained over the best before it.
+/// Returns how many points the last version gained over the best one before it. Negative if it is worse.
 fn gain(state: &AgentWorkflowState) -> i64 {
     let Some((last, before)) = state.scores.split_last() else {
         return 0;

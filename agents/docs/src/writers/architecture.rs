@@ -1,4 +1,4 @@
-//! `architecture-analyzer`: the parts, and who uses whom.
+//! `architecture-analyzer`: the parts of the project, and which part uses which.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use super::super::workflow::BaseAgentWorkflow;
 use super::table::{Cell, table};
 use super::{ROWS_MAX, list, number, page, with_prose};
 
-/// Describes the parts and how they fit.
+/// Agent that describes the parts of the project and how they fit together.
 #[derive(Debug, Clone, Copy)]
 pub struct ArchitectureAnalyzerWorkflow;
 
@@ -131,7 +131,7 @@ fn facts(tree: &Tree) -> Map<String, Json> {
             )
         })
         .collect();
-    // The largest first; those of a size by name.
+    // Largest parts first; the sort is stable, so parts of the same size stay sorted by name.
     rows.sort_by_key(|(files, _)| std::cmp::Reverse(*files));
     let mut uses: Vec<(u64, Json)> = cut
         .uses
@@ -158,7 +158,7 @@ fn first(rows: Vec<(u64, Json)>) -> Json {
         .collect()
 }
 
-/// The types and interfaces of each part, by name.
+/// Returns the names of the types and interfaces in each part, sorted.
 fn types_of(tree: &Tree, cut: &Parts) -> BTreeMap<String, Vec<String>> {
     use super::super::scan::SymbolKind as Kind;
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -190,7 +190,7 @@ fn types_of(tree: &Tree, cut: &Parts) -> BTreeMap<String, Vec<String>> {
     found
 }
 
-/// The strongest uses; none if there is nothing to draw.
+/// Draws the most frequent uses as a flowchart. `None` if there are none.
 fn diagram(cut: &Parts) -> Option<String> {
     let mut edges: Vec<_> = cut.uses.iter().collect();
     edges.sort_by_key(|(_, files)| std::cmp::Reverse(**files));
@@ -217,5 +217,5 @@ fn diagram(cut: &Parts) -> Option<String> {
 
 const NAMES_MAX: usize = 4;
 
-/// A picture with more says nothing.
+/// Maximum number of edges. A larger diagram is not readable.
 const EDGES_MAX: usize = 30;

@@ -1,4 +1,4 @@
-//! `dependency-analyzer`: what the packages need, and what they need of each other.
+//! `dependency-analyzer`: what the packages depend on, and how they depend on each other.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use super::super::workflow::BaseAgentWorkflow;
 use super::table::{Cell, table};
 use super::{list, number, page, with_prose};
 
-/// Describes dependencies.
+/// Agent that describes the dependencies of the packages.
 #[derive(Debug, Clone, Copy)]
 pub struct DependencyAnalyzerWorkflow;
 
@@ -168,7 +168,7 @@ fn facts(tree: &Tree) -> Map<String, Json> {
     data
 }
 
-/// Which package needs which other of the same project; none if there is nothing to draw.
+/// Draws which package depends on which other package of the project. `None` if none does.
 fn diagram(tree: &Tree) -> Option<String> {
     let named: Vec<_> = tree
         .packages
@@ -202,5 +202,5 @@ fn diagram(tree: &Tree) -> Option<String> {
     Some(drawn)
 }
 
-/// A picture with more says nothing.
+/// Maximum number of edges. A larger diagram is not readable.
 const EDGES_MAX: usize = 60;

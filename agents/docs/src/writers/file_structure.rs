@@ -1,4 +1,4 @@
-//! `file-structure`: what lies where.
+//! `file-structure`: the folders and files of the project.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::super::workflow::BaseAgentWorkflow;
 use super::table::{Cell, table};
 use super::{list, number, page, with_prose};
 
-/// Describes what lies where.
+/// Agent that describes the folders and files of the project.
 #[derive(Debug, Clone, Copy)]
 pub struct FileStructureAgentWorkflow;
 
@@ -132,7 +132,8 @@ fn facts(tree: &Tree) -> Map<String, Json> {
     data
 }
 
-/// The tree as people draw it: folders first counted, then named, down to where it gets too long.
+/// Draws the files as an indented tree: folders with the number of their files, then files. Shows fewer levels if it would get
+/// too long.
 pub fn build_file_tree(files: &[impl AsRef<str>]) -> String {
     let mut top = Folder::default();
     for file in files {
@@ -187,7 +188,7 @@ impl Folder {
     }
 }
 
-/// Levels of folders at most; fewer if it gets too long.
+/// Maximum number of folder levels; fewer if the tree would exceed [`LINES_MAX`].
 const DEPTH_MAX: usize = 5;
 const LINES_MAX: usize = 160;
 const NAMES_MAX: usize = 24;

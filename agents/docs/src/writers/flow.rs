@@ -1,4 +1,4 @@
-//! `flow-analyzer`: where it begins, and what runs from there.
+//! `flow-analyzer`: the entry points of the project, and what runs from there.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -9,7 +9,7 @@ use super::super::workflow::BaseAgentWorkflow;
 use super::table::{Cell, table};
 use super::{ROWS_MAX, list, number, page, with_prose};
 
-/// Describes entry points and what runs from them.
+/// Agent that describes the entry points and what runs from them.
 #[derive(Debug, Clone, Copy)]
 pub struct FlowAnalyzerWorkflow;
 

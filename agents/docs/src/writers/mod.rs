@@ -1,4 +1,4 @@
-//! The documentation agents: what each measures, asks and writes. The work itself is [`super::workflow`].
+//! The documentation agents: what each one measures, asks the model and writes. They share the workflow of [`super::workflow`].
 
 mod architecture;
 mod dependencies;
@@ -23,7 +23,7 @@ pub use pattern::PatternAnalyzerWorkflow;
 pub use schema::SchemaAnalyzerWorkflow;
 pub use security::SecurityAnalyzerWorkflow;
 
-/// All that come with the program, in the order of the index.
+/// Returns all built-in agents, in the order of the index.
 pub fn all() -> Vec<Arc<dyn BaseAgentWorkflow>> {
     vec![
         Arc::new(FileStructureAgentWorkflow),
@@ -36,7 +36,7 @@ pub fn all() -> Vec<Arc<dyn BaseAgentWorkflow>> {
     ]
 }
 
-/// Data from what was measured and what the model wrote.
+/// Combines measured facts and the model's prose.
 fn with_prose(facts: Json, analysis: &str) -> Map<String, Json> {
     let mut data = match facts {
         Json::Object(facts) => facts,
@@ -46,7 +46,7 @@ fn with_prose(facts: Json, analysis: &str) -> Map<String, Json> {
     data
 }
 
-/// A page: its title, what the model wrote, what was measured.
+/// Renders a page: its title, the model's prose, the measured facts.
 fn page(title: &str, data: &Map<String, Json>, facts: &str) -> String {
     let prose = data.get("prose").and_then(Json::as_str).unwrap_or_default();
     let prose = match prose.is_empty() {
@@ -56,12 +56,12 @@ fn page(title: &str, data: &Map<String, Json>, facts: &str) -> String {
     format!("# {title}\n\n{prose}{}\n", facts.trim_end())
 }
 
-/// A number of the data.
+/// Returns a number of the data, or zero.
 fn number(data: &Map<String, Json>, name: &str) -> u64 {
     data.get(name).and_then(Json::as_u64).unwrap_or(0)
 }
 
-/// A list of the data.
+/// Returns a list of the data, or an empty one.
 fn list<'a>(data: &'a Map<String, Json>, name: &str) -> &'a [Json] {
     data.get(name)
         .and_then(Json::as_array)
@@ -69,7 +69,7 @@ fn list<'a>(data: &'a Map<String, Json>, name: &str) -> &'a [Json] {
         .unwrap_or_default()
 }
 
-/// How many, in words: `1 file`, `2 files`.
+/// Returns a count with its noun: `1 file`, `2 files`.
 pub(super) fn many(count: u64, one: &str, several: &str) -> String {
     match count {
         1 => format!("1 {one}"),
@@ -77,5 +77,5 @@ pub(super) fn many(count: u64, one: &str, several: &str) -> String {
     }
 }
 
-/// How many rows a table of a page has at most; what is left out is said.
+/// Maximum number of rows in a table. The table states how many are left out.
 const ROWS_MAX: usize = 60;

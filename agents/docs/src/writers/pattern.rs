@@ -1,4 +1,4 @@
-//! `pattern-analyzer`: how things are done here.
+//! `pattern-analyzer`: patterns and conventions of the code.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::super::workflow::BaseAgentWorkflow;
 use super::table::{Cell, table};
 use super::{list, number, page, with_prose};
 
-/// Describes how things are done.
+/// Agent that describes the patterns and conventions of the code.
 #[derive(Debug, Clone, Copy)]
 pub struct PatternAnalyzerWorkflow;
 
@@ -195,7 +195,7 @@ fn style(name: &str) -> &'static str {
     }
 }
 
-/// What types are called for what they do.
+/// Suffixes of type names that state a role.
 const ROLES: [&str; 18] = [
     "Adapter",
     "Builder",

@@ -1,4 +1,4 @@
-//! `schema-analyzer`: the shapes of data.
+//! `schema-analyzer`: data types and schema files.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::super::workflow::BaseAgentWorkflow;
 use super::table::{Cell, table};
 use super::{ROWS_MAX, list, number, page, with_prose};
 
-/// Describes the shapes of data.
+/// Agent that describes the data types and schemas of the project.
 #[derive(Debug, Clone, Copy)]
 pub struct SchemaAnalyzerWorkflow;
 
@@ -140,7 +140,7 @@ fn facts(tree: &Tree) -> Map<String, Json> {
     data
 }
 
-/// Tables, messages and types by the words that begin them.
+/// Returns the names that a schema file defines: tables and views, messages, or types, found by the keywords that begin a line.
 fn defined(language: Language, text: &str) -> Vec<String> {
     let begins: &[&str] = match language {
         Language::Sql => &[

@@ -1,4 +1,4 @@
-//! `security-analyzer`: the places that somebody who looks after security would look at first. It finds places, not faults.
+//! `security-analyzer`: the places that a security review should look at first. It finds places, not vulnerabilities.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::super::workflow::BaseAgentWorkflow;
 use super::table::{Cell, table};
 use super::{ROWS_MAX, list, number, page, with_prose};
 
-/// Describes what matters for security.
+/// Agent that describes what matters for security.
 #[derive(Debug, Clone, Copy)]
 pub struct SecurityAnalyzerWorkflow;
 
@@ -123,7 +123,7 @@ fn facts(tree: &Tree) -> Map<String, Json> {
     data
 }
 
-/// Files that matter by their name.
+/// Returns why a file matters for security, judged by its name. `None` for other files.
 fn special(name: &str, path: &str) -> Option<&'static str> {
     Some(match name {
         "SECURITY.md" => "how to report a weakness",

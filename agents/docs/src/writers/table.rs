@@ -1,11 +1,12 @@
-//! Tables in Markdown.
+//! Markdown tables from the data of a page.
 
 use archie_agent::markdown;
 use serde_json::Value as Json;
 
 use super::ROWS_MAX;
 
-/// A table of these columns from rows of the data: each column is a heading, the name of a field, and whether it is code.
+/// Renders a table. Each column has a heading, the name of a field, and how to format its cells; `total` is the number of rows
+/// before any were cut.
 pub(super) fn table(rows: &[Json], columns: &[(&str, &str, Cell)], total: u64) -> String {
     if rows.is_empty() {
         return String::new();
@@ -30,7 +31,7 @@ pub(super) fn table(rows: &[Json], columns: &[(&str, &str, Cell)], total: u64) -
     out
 }
 
-/// How a cell is written.
+/// How to format a cell.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Cell {
     Plain,

@@ -1,7 +1,7 @@
-//! Google's calendar over its REST interface.
+//! Google Calendar over its REST API.
 //!
-//! An event is made under an id of our own, so Google itself refuses a second one; and what made it stands in its description,
-//! for servers that give ids of theirs.
+//! The assistant chooses the id of an event, so Google itself rejects a duplicate. The description contains the id too, for
+//! servers that assign ids of their own.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value as Json, json};
@@ -10,14 +10,14 @@ use superstep::checkpoint::BoxFuture;
 use super::{Calendar, Event, NotMade};
 use crate::google::{Google, GoogleError};
 
-/// The first calendar of an account.
+/// The primary calendar of an account.
 #[derive(Debug)]
 pub struct GoogleCalendar {
     google: Google,
 }
 
 impl GoogleCalendar {
-    /// The calendar over this connection.
+    /// Creates a calendar over this connection.
     pub fn new(google: Google) -> Self {
         Self { google }
     }
@@ -60,7 +60,7 @@ impl GoogleCalendar {
             GoogleError::Answer(why) => NotMade::Unknown(why),
         })?;
         match said.status {
-            // There is one of this id: ours.
+            // An event with this id exists, and it is ours.
             StatusCode::CONFLICT => Ok(()),
             status if status.is_success() => Ok(()),
             status => Err(NotMade::Refused(anyhow::anyhow!(

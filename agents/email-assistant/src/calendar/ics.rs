@@ -1,4 +1,4 @@
-//! A folder of `.ics` files, one for each event, named after its id.
+//! A calendar in a folder of `.ics` files, one per event, named after the event's id.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,14 @@ use superstep::checkpoint::BoxFuture;
 
 use super::{Calendar, Event, NotMade};
 
-/// Events in files.
+/// Calendar in local `iCalendar` files.
 #[derive(Debug)]
 pub struct Ics {
     folder: PathBuf,
 }
 
 impl Ics {
-    /// The events in this folder. It is made when there is one to keep.
+    /// Opens the calendar in this folder, which the first new event creates.
     pub fn new(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
@@ -37,7 +37,7 @@ impl Ics {
         for entry in listing.entries {
             let name = Path::new(entry.name.as_os_str());
             if name.extension().is_some_and(|extension| extension == "ics") {
-                // An event that cannot be read is an hour that looks free, so that it is an error.
+                // Skipping an unreadable event would make its time look free, so it is an error.
                 let bytes = folder.read(&entry.name.into(), EVENT_BYTES_MAX)?;
                 events.extend(read_events(&String::from_utf8_lossy(&bytes)));
             }
@@ -47,7 +47,7 @@ impl Ics {
     }
 }
 
-/// The file of an event.
+/// Returns the file name of an event.
 fn name_of(event: &Event) -> anyhow::Result<RelativePath> {
     Ok(FileName::new(format!("{}.ics", event.id))?.into())
 }
@@ -82,7 +82,7 @@ impl Calendar for Ics {
     }
 }
 
-/// Writes an event. [`read_events`] reads the same one again.
+/// Writes an event as `iCalendar` text, which [`read_events`] reads.
 pub fn write(event: &Event) -> String {
     let mut lines = vec![
         "BEGIN:VCALENDAR".to_owned(),
@@ -109,7 +109,7 @@ pub fn write(event: &Event) -> String {
     lines.join("\r\n")
 }
 
-/// Reads the events of an iCalendar text. What is not understood is passed over.
+/// Reads the events of an `iCalendar` text. Ignores properties that it does not know.
 pub fn read_events(text: &str) -> Vec<Event> {
     let mut events = Vec::new();
     let mut event: Option<Event> = None;
@@ -133,7 +133,7 @@ pub fn read_events(text: &str) -> Vec<Event> {
     events
 }
 
-/// The name of a property without its parameters, and its value. A quoted parameter may hold a colon.
+/// Splits a line into the property's name, without parameters, and its value. A quoted parameter may contain a colon.
 fn name_and_value(line: &str) -> (&str, &str) {
     let mut is_quoted = false;
     let colon = line.find(|c| {
@@ -144,7 +144,7 @@ fn name_and_value(line: &str) -> (&str, &str) {
     (name.split(';').next().unwrap_or_default(), value)
 }
 
-/// No value may begin a line of its own.
+/// Replaces line breaks, so that no value can start a new property.
 fn without_breaks(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
@@ -156,7 +156,7 @@ fn escaped(text: &str) -> String {
         .replace(';', "\\;")
 }
 
-/// What [`escaped`] wrote. A line break inside of a value becomes a blank, as when it is written.
+/// Reverses [`escaped`]. An escaped line break becomes a space, as in [`escaped`].
 fn unescaped(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     let mut chars = value.chars();
@@ -165,7 +165,7 @@ fn unescaped(value: &str) -> String {
             '\\' => match chars.next() {
                 Some('n' | 'N') => text.push(' '),
                 Some(c @ ('\\' | ',' | ';')) => text.push(c),
-                // Not an escape that there is.
+                // Not a known escape sequence.
                 other => {
                     text.push('\\');
                     text.extend(other);
@@ -187,7 +187,7 @@ fn address(value: &str) -> String {
     without_breaks(rest)
 }
 
-/// `20250110T100000Z` as `2025-01-10T10:00:00Z`; anything else as it is.
+/// Converts `20250110T100000Z` to `2025-01-10T10:00:00Z`; leaves any other form unchanged, except for line breaks.
 fn spread(text: &str) -> String {
     let bare = text.trim_end_matches('Z');
     match moment(bare, COMPACT) {
@@ -196,7 +196,7 @@ fn spread(text: &str) -> String {
     }
 }
 
-/// The other way round.
+/// Converts `2025-01-10T10:00:00Z` to `20250110T100000Z`; the reverse of [`spread`].
 fn compact(text: &str) -> String {
     match moment(text, SPREAD) {
         Some(moment) => format!("{}Z", moment.format(COMPACT)),
@@ -204,7 +204,7 @@ fn compact(text: &str) -> String {
     }
 }
 
-/// A moment in exactly this form: a parser of moments also takes blanks, signs and years of five digits.
+/// Parses a time in exactly this form. The parser alone also accepts spaces, signs and five-digit years.
 fn moment(text: &str, form: &str) -> Option<chrono::NaiveDateTime> {
     let moment = chrono::NaiveDateTime::parse_from_str(text, form).ok()?;
     (moment.format(form).to_string() == text).then_some(moment)
@@ -214,10 +214,10 @@ const MAILTO: &str = "mailto:";
 const COMPACT: &str = "%Y%m%dT%H%M%S";
 const SPREAD: &str = "%Y-%m-%dT%H:%M:%SZ";
 
-/// How many events are looked through.
+/// Maximum number of files in the folder.
 const EVENTS_MAX: usize = 10_000;
 
-/// How large one event may be.
+/// Maximum size of an event file, in bytes.
 const EVENT_BYTES_MAX: u64 = 1 << 20;
 
 #[cfg(test)]

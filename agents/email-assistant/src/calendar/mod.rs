@@ -1,4 +1,4 @@
-//! Calendars behind one trait: files on this machine, and Google's.
+//! Calendars behind one trait: files on this machine, and Google Calendar.
 
 mod google;
 pub mod ics;
@@ -9,47 +9,47 @@ use superstep::checkpoint::BoxFuture;
 pub use google::GoogleCalendar;
 pub use ics::{Ics, read_events};
 
-/// Where meetings are.
+/// A calendar that can list and create events.
 pub trait Calendar: Send + Sync {
-    /// What is on these days (`YYYY-MM-DD`), in order.
+    /// Returns the events on these days (`YYYY-MM-DD`), ordered by start time within each day.
     fn on<'a>(&'a self, days: &'a [String]) -> BoxFuture<'a, anyhow::Result<Vec<Event>>>;
 
-    /// Makes an event under its own id. A second one of the same id is dropped, or found by [`Self::find`].
+    /// Creates an event under its own id. Creating it again either changes nothing, or [`Self::find`] finds the first one.
     fn create<'a>(&'a self, event: &'a Event) -> BoxFuture<'a, Result<(), NotMade>>;
 
-    /// Whether there is an event of this id. None if nobody can tell.
+    /// Returns whether the event exists. Fails if the calendar cannot tell.
     fn find<'a>(&'a self, event: &'a Event) -> BoxFuture<'a, anyhow::Result<bool>>;
 }
 
-/// Something in a calendar.
+/// A calendar event.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Its id: small letters and digits, made of the key of the call that made it.
+    /// Id in lower-case letters and digits, derived from the idempotency key of the call that creates the event.
     pub id: String,
-    /// What it is called.
+    /// Title, as attendees see it.
     pub title: String,
-    /// When it begins, as `YYYY-MM-DDTHH:MM:SSZ`.
+    /// Start in UTC, as `YYYY-MM-DDTHH:MM:SSZ`; events that others made may have a date or another form.
     pub start: String,
-    /// When it ends.
+    /// End, in the same form as `start`.
     pub end: String,
-    /// Who is invited.
+    /// Email addresses of the invited people.
     pub attendees: Vec<String>,
-    /// Who invites.
+    /// Email address of the person who invites; may be empty.
     pub organizer: String,
 }
 
-/// Why an event was not made, or may not have been.
+/// Why an event was not created, or may not have been.
 #[derive(Debug, thiserror::Error)]
 pub enum NotMade {
-    /// It surely was not.
+    /// The event was not created.
     #[error("the meeting was not scheduled: {0:#}")]
     Refused(anyhow::Error),
-    /// It may have been.
+    /// The event may have been created.
     #[error("it is not known whether the meeting was scheduled: {0:#}")]
     Unknown(anyhow::Error),
 }
 
-/// A moment as calendars take it; none if it is none.
+/// Converts a time to `YYYY-MM-DDTHH:MM:SSZ`. A time without an offset counts as UTC. Returns `None` if it is not a valid time.
 pub fn moment(text: &str) -> Option<String> {
     let text = text.trim();
     let utc =
@@ -68,7 +68,7 @@ pub fn moment(text: &str) -> Option<String> {
     .map(|moment| utc(moment.and_utc()))
 }
 
-/// A day in the form that calendars take; models write it in several.
+/// Converts a day to `YYYY-MM-DD` from the forms that models write. Returns `None` if it is not a valid day.
 pub fn day(text: &str) -> Option<String> {
     let text = text.trim();
     ["%Y-%m-%d", "%d-%m-%Y", "%d.%m.%Y", "%Y/%m/%d"]

@@ -1,14 +1,15 @@
-//! Characters that nobody sees, by what Unicode says of them.
+//! Detects invisible characters by their Unicode properties.
 
 use icu_properties::props::{
     DefaultIgnorableCodePoint, GeneralCategory, PrependedConcatenationMark,
 };
 use icu_properties::{CodePointMapData, CodePointSetData};
 
-/// Whether a character takes no room or only steers others: controls but for tab and line end, format characters, whatever
-/// Unicode calls ignorable (variation selectors, tags, fillers), private ones, and the blank of Braille.
+/// Returns whether a character has no width or only affects others: controls except tab and line breaks, format characters,
+/// line and paragraph separators, characters that Unicode calls ignorable (variation selectors, tags, fillers), private-use
+/// characters, and the Braille blank.
 ///
-/// Emoji that are made of several lose what joins them and stay readable.
+/// Composed emoji lose their joiners and stay readable.
 pub fn is_invisible(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control() && !matches!(c, '\n' | '\r' | '\t');
@@ -18,7 +19,7 @@ pub fn is_invisible(c: char) -> bool {
         | GeneralCategory::LineSeparator
         | GeneralCategory::ParagraphSeparator
         | GeneralCategory::PrivateUse => true,
-        // Signs around Arabic numbers are format characters, too, and can be seen.
+        // Signs that enclose Arabic numbers are format characters too, but visible.
         GeneralCategory::Format => {
             !CodePointSetData::new::<PrependedConcatenationMark>().contains(c)
         }
@@ -26,7 +27,7 @@ pub fn is_invisible(c: char) -> bool {
     }
 }
 
-/// A space of any width becomes a plain one.
+/// Returns whether a character is a non-ASCII space of any width, which the caller replaces with a plain one.
 pub(super) fn is_odd_space(c: char) -> bool {
     !c.is_ascii()
         && CodePointMapData::<GeneralCategory>::new().get(c) == GeneralCategory::SpaceSeparator

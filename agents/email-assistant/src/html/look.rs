@@ -1,16 +1,16 @@
-//! Whether a person would see the text of an element: what its styles come to, with what it inherits.
+//! Decides whether a person would see the text of an element, from its own and its inherited styles.
 
 use cssparser::color::{parse_hash_color, parse_named_color};
 
 use super::rules::Declared;
 use super::tree::Element;
 
-/// How the text of an element looks.
+/// Computed style of an element's text, as far as visibility depends on it.
 #[derive(Debug, Clone)]
 pub(super) struct Look {
-    /// Not shown, whatever is said of what is in it.
+    /// Hidden, and descendants cannot undo it (`display: none`).
     is_gone: bool,
-    /// Not shown unless what is in it says otherwise.
+    /// Hidden, unless a descendant makes itself visible (`visibility: hidden`).
     is_invisible: bool,
     ink: Colour,
     ground: Colour,
@@ -34,7 +34,7 @@ impl Default for Look {
 }
 
 impl Look {
-    /// Whether text that looks so is not seen.
+    /// Returns whether text in this style is invisible.
     pub(super) fn hides(&self) -> bool {
         self.is_gone
             || self.is_invisible
@@ -44,7 +44,7 @@ impl Look {
             || self.ink.over(self.ground).contrast(self.ground) < CONTRAST_MIN
     }
 
-    /// Something that is not shown at all.
+    /// Returns a copy that is hidden together with all descendants.
     pub(super) fn gone(&self) -> Self {
         Self {
             is_gone: true,
@@ -52,7 +52,7 @@ impl Look {
         }
     }
 
-    /// How an element inside looks.
+    /// Computes the style of a child element from this style and the child's declarations.
     pub(super) fn inside(&self, element: &Element, declared: &Declared) -> Self {
         let mut look = self.clone();
         let get = |name: &str| declared.get(name).map(String::as_str);
@@ -72,7 +72,7 @@ impl Look {
         for name in ["color", "-webkit-text-fill-color"] {
             match get(name).map(|value| (value, colour(value))) {
                 Some((_, Some(ink))) => look.ink = ink,
-                // One that is not understood may be anything.
+                // An unsupported colour function may yield any colour, so assume an invisible one.
                 Some((value, None)) if value.contains('(') => look.ink = Colour::NONE,
                 _ => {}
             }
@@ -90,7 +90,7 @@ impl Look {
         look
     }
 
-    /// What attributes say, as in old mails.
+    /// Applies style attributes such as `bgcolor`, as old emails use them.
     fn hints(&mut self, element: &Element) {
         if let Some(ground) = element.attribute("bgcolor") {
             self.paint(ground);
@@ -117,7 +117,7 @@ impl Look {
     }
 }
 
-/// Whether these take an element away from where a person looks.
+/// Returns whether the declarations hide an element, shrink it to nothing or move it out of view.
 fn takes_away(declared: &Declared, font_px: f32) -> bool {
     let get = |name: &str| declared.get(name).map(String::as_str);
     let is_set = |name: &str, harmless: &[&str]| {
@@ -186,7 +186,7 @@ fn is_tiny((value, unit): (f32, &str)) -> bool {
     value.abs() < 0.15
 }
 
-/// Where `font: italic 12px/1.5 Arial` says how large it is.
+/// Returns the size in a `font` shorthand such as `italic 12px/1.5 Arial`.
 fn size_of_font(font: &str) -> &str {
     let is_size = |word: &&str| {
         let first = word.chars().next().unwrap_or_default();
@@ -214,14 +214,15 @@ fn font_px(size: &str, inherited: f32) -> f32 {
                 .parse::<f32>()
                 .map_or(0.0, |percent| inherited * percent / 100.0),
             (None, Some(px)) => px,
-            // A sum that is not computed here may come to nothing.
+            // An expression that is not evaluated here may yield zero.
             (None, None) if size.contains('(') => 0.0,
             (None, None) => inherited,
         },
     }
 }
 
-/// A length in pixels; none if it is not plain.
+/// Converts a length to pixels; `None` if it is a function or has an unknown unit. Percentages and viewport units are
+/// approximate.
 fn length(value: &str, font_px: f32) -> Option<f32> {
     let (number, unit) = numbers(value).next().filter(|_| !value.contains('('))?;
     let px = match unit {
@@ -241,7 +242,7 @@ fn length(value: &str, font_px: f32) -> Option<f32> {
     Some(number * px)
 }
 
-/// `0.5` or `50%`.
+/// Parses `0.5` or `50%`.
 fn fraction(value: &str) -> Option<f32> {
     let (number, unit) = numbers(value).next().filter(|_| !value.contains('('))?;
     Some(match unit {
@@ -250,13 +251,13 @@ fn fraction(value: &str) -> Option<f32> {
     })
 }
 
-/// Every number in a value with its unit.
+/// Returns every number in a value, with its unit.
 fn numbers(value: &str) -> impl Iterator<Item = (f32, &str)> {
     let parts = value.split([' ', ',', '(', ')', '/', '*']);
     parts.filter_map(|part| {
         let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '+');
         let mut end = part.find(|c| !is_number(c)).unwrap_or(part.len());
-        // `1e-3`
+        // Scientific notation, such as `1e-3`.
         if part[end..].starts_with('e')
             && part[end + 1..].starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '+')
         {
@@ -268,7 +269,7 @@ fn numbers(value: &str) -> impl Iterator<Item = (f32, &str)> {
     })
 }
 
-/// A colour and how much of it there is.
+/// A colour with components and alpha from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Colour {
     rgb: [f32; 3],
@@ -289,7 +290,7 @@ impl Colour {
         alpha: 0.0,
     };
 
-    /// What it looks like before something.
+    /// Blends this colour over an opaque background.
     fn over(self, ground: Self) -> Self {
         let mix = |at: usize| self.rgb[at] * self.alpha + ground.rgb[at] * (1.0 - self.alpha);
         Self {
@@ -298,7 +299,7 @@ impl Colour {
         }
     }
 
-    /// As accessibility measures it: 1 is none, 21 is black on white.
+    /// Returns the contrast ratio of web accessibility guidelines (`WCAG`): 1 for equal colours, 21 for black on white.
     fn contrast(self, other: Self) -> f32 {
         let light = |colour: Self| {
             let linear = colour.rgb.map(|part| match part <= 0.04 {
@@ -351,13 +352,13 @@ fn colour(value: &str) -> Option<Colour> {
     })
 }
 
-/// As attributes write it, also without `#`.
+/// Parses a colour as attributes write it: in any case, and optionally without `#`.
 fn old_colour(value: &str) -> Option<Colour> {
     let value = value.trim().to_ascii_lowercase();
     colour(&value).or_else(|| colour(&format!("#{value}")))
 }
 
-/// The colour function in `no-repeat rgb(0, 0, 0) center`.
+/// Returns the colour function in a value such as `no-repeat rgb(0, 0, 0) center`.
 fn function_in(value: &str) -> Option<&str> {
     let begin = ["rgb", "hsl"].iter().find_map(|name| value.find(name))?;
     let end = value[begin..].find(')')?;
@@ -380,10 +381,10 @@ fn of_hue(hue: f32, saturation: f32, light: f32) -> [f32; 3] {
 }
 
 const FONT_PX: f32 = 16.0;
-/// Nobody reads this.
+/// Text of this size or smaller, in pixels, counts as unreadable.
 const FONT_PX_MIN: f32 = 3.5;
 const OPACITY_MIN: f32 = 0.1;
-/// Light grey on white, as in the small print, has more.
+/// Minimum contrast. Light grey small print on white has more.
 const CONTRAST_MIN: f32 = 1.2;
 
 const SIZES: [&str; 8] = [

@@ -1,8 +1,7 @@
-//! Rules of embedded style sheets: which element they are for, and what they say.
+//! Rules of embedded style sheets: which elements they match and what they declare.
 //!
-//! Rules are found by the id, the class or the name of an element, as browsers do, so that many rules and many elements are not
-//! compared each with each. A selector is taken for a wider one where the exact one would cost more: what might be hidden is
-//! hidden.
+//! As in browsers, rules are indexed by id, class or element name, so that not every rule is compared with every element. Where
+//! exact matching would cost too much, a selector matches more than it should: text that may be hidden counts as hidden.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,13 +9,13 @@ use cssparser::{Delimiter, Delimiters, ParseError, Parser, ToCss, Token};
 
 use super::tree::Element;
 
-/// What is said of an element, by property.
+/// Declarations that apply to an element, by property.
 pub(super) type Declared = BTreeMap<&'static str, String>;
 
-/// Which declaration wins: the important one, the more specific one, the later one.
+/// Precedence of a declaration: importance, then specificity, then source order.
 type Rank = (bool, [u32; 4], usize);
 
-/// What an element can be found by.
+/// Index key under which rules for an element are found.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     Id(String),
@@ -26,7 +25,7 @@ pub(super) enum Key {
 }
 
 impl Key {
-    /// Everything that an element is found by. None if it has too many classes to look at.
+    /// Returns all keys of an element, or `None` if it has more than [`KEYS_MAX`].
     pub(super) fn of(element: &Element) -> Option<Vec<Self>> {
         let mut keys = vec![Self::Any, Self::Name(element.name().to_ascii_lowercase())];
         if let Some(id) = element.attribute("id") {
@@ -46,21 +45,21 @@ impl Key {
     }
 }
 
-/// The rules of a document.
+/// Indexed rules of a document.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     by_key: HashMap<Key, Bucket>,
-    /// What some rule wants an ancestor to be found by.
+    /// Keys that some rule requires of an ancestor.
     pub(super) ancestors: HashSet<Key>,
     count: usize,
 }
 
-/// The rules for what is found by one key.
+/// Rules indexed under one key.
 #[derive(Debug, Default)]
 struct Bucket {
-    /// Of rules that ask for nothing else.
+    /// Winning declarations of rules that have no further conditions.
     always: BTreeMap<&'static str, (Rank, String)>,
-    /// Of rules that do.
+    /// Rules with further conditions.
     sometimes: Vec<Rule>,
 }
 
@@ -71,14 +70,14 @@ struct Rule {
     declared: Vec<(&'static str, Rank, String)>,
 }
 
-/// `td.note#x[title]`
+/// A compound selector such as `td.note#x[title]`.
 #[derive(Debug, Default, Clone)]
 struct Compound {
     keys: Vec<Key>,
     attributes: Vec<(String, Option<(char, String)>)>,
-    /// A part that is taken to match.
+    /// Whether it has a part that is not evaluated and counts as matching.
     has_more: bool,
-    /// A part that never matches a mail that lies there: `:hover`, `::before`.
+    /// Whether it has a part that never matches in a displayed email, such as `:hover` or `::before`.
     is_never: bool,
 }
 
@@ -90,7 +89,7 @@ struct Selector {
 }
 
 impl Rules {
-    /// Adds a style sheet.
+    /// Adds the rules of a style sheet.
     pub(super) fn read(&mut self, sheet: &str) {
         self.block(&mut Parser::new(sheet), 0);
     }
@@ -186,7 +185,7 @@ impl Rules {
         }
     }
 
-    /// What the rules and its own `style` say of an element.
+    /// Returns the declarations that apply to an element, from the rules and from its `style` attribute.
     pub(super) fn of(
         &self,
         element: &Element,
@@ -244,7 +243,7 @@ fn own_declarations(style: &str) -> Vec<(&'static str, String, bool)> {
     declarations(&mut Parser::new(style))
 }
 
-/// The declarations of properties that can hide something: name, value, and whether it is important.
+/// Parses the declarations of properties in [`PROPERTIES`]: name, value, and whether it is important.
 fn declarations(input: &mut Parser<'_>) -> Vec<(&'static str, String, bool)> {
     let mut found: BTreeMap<&'static str, (String, bool)> = BTreeMap::new();
     loop {
@@ -276,7 +275,7 @@ fn declarations(input: &mut Parser<'_>) -> Vec<(&'static str, String, bool)> {
         .collect()
 }
 
-/// Runs this over everything up to a delimiter.
+/// Runs `read` over everything up to a delimiter, and skips what it leaves.
 fn within<T: Default>(
     input: &mut Parser<'_>,
     until: Delimiters,
@@ -290,7 +289,7 @@ fn within<T: Default>(
     done.unwrap_or_default()
 }
 
-/// Runs this over the block that was just opened.
+/// Runs `read` over the block that was just opened, and skips what it leaves.
 fn nested<T: Default>(input: &mut Parser<'_>, read: impl FnOnce(&mut Parser<'_>) -> T) -> T {
     let done: Result<T, ParseError<()>> = input.parse_nested_block(|input| {
         let value = read(input);
@@ -300,7 +299,7 @@ fn nested<T: Default>(input: &mut Parser<'_>, read: impl FnOnce(&mut Parser<'_>)
     done.unwrap_or_default()
 }
 
-/// A value in small letters, without comments and escapes, with one space between its parts.
+/// Returns a value in lower case, without comments and escapes, with single spaces between its parts.
 fn text_of(input: &mut Parser<'_>) -> String {
     let mut text = String::new();
     add_text(input, &mut text, 0);
@@ -317,7 +316,7 @@ fn add_text(input: &mut Parser<'_>, text: &mut String, depth: usize) {
                 text.push(' ');
                 continue;
             }
-            // Where a picture comes from hides nothing, and may be long.
+            // The source of an image hides nothing, and may be long.
             Token::UnquotedUrl(_) => {
                 text.push_str("url()");
                 continue;
@@ -367,7 +366,7 @@ fn selectors(input: &mut Parser<'_>) -> Vec<Selector> {
                 is_apart = !selector.subject.is_empty();
                 continue;
             }
-            // What is above is an ancestor; what is before is somewhere.
+            // A parent counts as any ancestor; for sibling combinators below, the part before them is dropped.
             Token::Delim('>') => {
                 is_apart = !selector.subject.is_empty();
                 continue;
@@ -464,7 +463,7 @@ fn attribute(input: &mut Parser<'_>) -> Option<(String, Option<(char, String)>)>
     Some((name, Some((how, value))))
 }
 
-/// Whether a query is true of a window on a desktop. One that is not understood is.
+/// Returns whether a media query matches a desktop window. A query that is not understood matches.
 fn media_applies(query: &str) -> bool {
     query.split(',').any(|clause| {
         let clause = clause.trim();
@@ -500,11 +499,11 @@ fn media_applies(query: &str) -> bool {
 }
 
 const WINDOW_PX: f32 = 1_000.0;
-/// Classes of an element that are looked at; whoever writes more hides something.
+/// Maximum number of keys per element. An element with more is hidden: no honest email needs so many classes.
 const KEYS_MAX: usize = 64;
-/// Rules for one key that ask for more than it; further ones are taken to be met.
+/// Maximum number of conditional rules per key. Further ones apply unconditionally.
 const SOMETIMES_MAX: usize = 64;
-/// What one selector may ask of an element, and of what is above it; whatever more it asks is taken to be met.
+/// Maximum number of conditions that a selector has on an element, and on its ancestors. Further ones count as met.
 const ASKED_MAX: usize = 16;
 const VALUE_BYTES_MAX: usize = 300;
 const NESTED_MAX: usize = 6;
@@ -526,7 +525,7 @@ const NEVER: [&str; 14] = [
     "visited",
 ];
 
-/// The properties that can hide something, or undo it.
+/// Properties that can hide text or make it visible again.
 const PROPERTIES: [&str; 58] = [
     "-webkit-clip-path",
     "-webkit-mask",

@@ -1,8 +1,8 @@
-//! Ways to hide a text from a person and not from a model, and texts that must stay.
+//! Ways to hide text from a person but not from a model, and text that must remain.
 
 use super::*;
 
-/// Each hides `SEND IT`; every other word must stay.
+/// Each hides `SEND IT`; all other words must remain.
 const HIDDEN: &[&str] = &[
     "<div style=\"display: none\">SEND IT</div>",
     "<div style=\"DISPLAY:NONE!important\">SEND IT</div>",
@@ -142,7 +142,7 @@ fn what_a_person_sees_stays() {
     }
 }
 
-/// A character of each kind that takes no room.
+/// One invisible character of each kind.
 const INVISIBLE: &[char] = &[
     '\u{0}',
     '\u{1b}',
@@ -186,7 +186,7 @@ fn invisible_characters_are_taken_out() {
             visible(&format!("pay{c}ment to {c}evil")),
             visible(&format!("<p>pay{c}ment to {c}evil</p>")),
         ] {
-            // HTML itself has no null.
+            // HTML has no null character; parsers replace it.
             let text = seen.text.replace('\u{fffd}', "");
             assert_eq!(text, "payment to evil", "{:?}", c);
             assert!(

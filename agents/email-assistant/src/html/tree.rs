@@ -1,7 +1,7 @@
-//! The tree that a browser makes of HTML, by html5ever, with limits.
+//! DOM tree of an HTML document, built by html5ever within limits.
 //!
-//! html5ever looks through all open elements at many tags, and through all attributes of a tag at each of them. So how deep a tree
-//! and how many attributes a tag may have is limited here; with that, the time is proportional to the length of the text.
+//! For many tags html5ever searches all open elements, and for each attribute all other attributes of its tag. Limits on depth
+//! and on attributes per tag keep the time proportional to the length of the text.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -11,15 +11,15 @@ use html5ever::interface::{ElementFlags, NodeOrText, QuirksMode, TreeSink};
 use html5ever::tendril::{StrTendril, TendrilSink};
 use html5ever::{Attribute, ExpandedName, LocalName, ParseOpts, QualName, ns, parse_document};
 
-/// A document.
+/// A parsed document.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
-    /// Why the end of the text is not in it; empty if all of it is.
+    /// Why the rest of the text is missing; empty if all of it was parsed.
     pub(super) cut: &'static str,
 }
 
-/// A place in a document.
+/// A node of the document; its links are indices of other nodes.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) data: Data,
@@ -31,17 +31,17 @@ pub(super) struct Node {
     pub(super) next: Option<usize>,
 }
 
-/// What is at a place.
+/// Content of a node.
 #[derive(Debug)]
 pub(super) enum Data {
     Element(Element),
     Text(String),
     Comment(String),
-    /// The document itself, and what has no text.
+    /// The document itself.
     Other,
 }
 
-/// An element.
+/// An element with its attributes, in source order.
 #[derive(Debug)]
 pub(super) struct Element {
     pub(super) name: Rc<QualName>,
@@ -61,7 +61,7 @@ impl Element {
 }
 
 impl Tree {
-    /// Reads HTML up to the limits.
+    /// Parses HTML up to the limits.
     pub(super) fn read(html: &str) -> Self {
         let (html, mut cut) = within_limits(html);
         let sink = Sink::default();
@@ -86,16 +86,16 @@ impl Tree {
         &self.nodes[at]
     }
 
-    /// Every place, in the order in which it was read.
+    /// Returns all nodes, in the order in which they were created.
     pub(super) fn nodes(&self) -> impl Iterator<Item = &Node> {
         self.nodes.iter()
     }
 
-    /// Where the document begins.
+    /// Index of the document node.
     pub(super) const ROOT: usize = 0;
 }
 
-/// The part of a text that is read, and why it is not all of it.
+/// Returns the part of the text within the limits, and why the rest is missing.
 fn within_limits(html: &str) -> (&str, &'static str) {
     let (head, mut cut) = match html.len() > HTML_BYTES_MAX {
         true => (
@@ -111,7 +111,7 @@ fn within_limits(html: &str) -> (&str, &'static str) {
     (&head[..end], cut)
 }
 
-/// Where the first tag with too many attributes begins; the end if there is none.
+/// Returns where the first tag with too many attributes begins, or the end of the text.
 fn before_too_many_attributes(html: &[u8]) -> usize {
     let mut at = 0;
     while let Some(found) = html[at..].iter().position(|byte| *byte == b'<') {
@@ -130,7 +130,7 @@ fn before_too_many_attributes(html: &[u8]) -> usize {
     html.len()
 }
 
-/// Where a tag ends whose name begins here; none if it has too many attributes.
+/// Returns where the tag ends whose name begins at `begin`; `None` if it has too many attributes.
 fn end_of_tag(html: &[u8], begin: usize) -> Option<usize> {
     let is_space = |byte: u8| byte.is_ascii_whitespace();
     let skip = |from: usize, stop: &dyn Fn(u8) -> bool| {
@@ -152,7 +152,7 @@ fn end_of_tag(html: &[u8], begin: usize) -> Option<usize> {
         if attributes > ATTRIBUTES_MAX {
             return None;
         }
-        // An attribute may begin with `=`.
+        // An attribute name may begin with `=`.
         at = skip(at + 1, &|byte| {
             is_space(byte) || matches!(byte, b'/' | b'>' | b'=')
         });
@@ -172,13 +172,13 @@ fn end_of_tag(html: &[u8], begin: usize) -> Option<usize> {
     }
 }
 
-/// What html5ever builds the tree in.
+/// Sink in which html5ever builds the tree.
 struct Sink {
     nodes: RefCell<Vec<Node>>,
     stop: Rc<Cell<&'static str>>,
 }
 
-/// A node, as html5ever holds it.
+/// A reference to a node, as html5ever holds it.
 #[derive(Clone)]
 struct Handle {
     at: usize,
@@ -245,7 +245,7 @@ impl Sink {
         (node.parent, node.previous, node.next) = (None, None, None);
     }
 
-    /// Puts a node into a parent, before one of its children or behind the last.
+    /// Moves a node under a parent, before a child or, without one, to the end.
     fn insert(&self, parent: usize, at: usize, before: Option<usize>) {
         self.detach(at);
         let mut nodes = self.nodes.borrow_mut();
@@ -268,7 +268,7 @@ impl Sink {
         }
     }
 
-    /// Adds to the text that is there, or begins one.
+    /// Appends to the adjacent text node, or creates one.
     fn insert_text(&self, parent: usize, text: &str, before: Option<usize>) {
         let neighbour = {
             let nodes = self.nodes.borrow();
@@ -357,7 +357,7 @@ impl TreeSink for Sink {
 
     fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {}
 
-    /// What is in a template is never shown, so it may stay where it is.
+    /// A template's content is never shown, so it can stay in the template element.
     fn get_template_contents(&self, target: &Handle) -> Handle {
         target.clone()
     }
@@ -404,10 +404,10 @@ impl TreeSink for Sink {
     }
 }
 
-/// The longest HTML that is read.
+/// Maximum length of HTML that is parsed, in bytes.
 pub(super) const HTML_BYTES_MAX: usize = 1 << 20;
 const DEPTH_MAX: usize = 200;
 const ATTRIBUTES_MAX: usize = 200;
 const NODES_MAX: usize = 200_000;
-/// After each piece the limits are looked at.
+/// Number of bytes parsed between two checks of the limits.
 const PIECE_BYTES: usize = 256;

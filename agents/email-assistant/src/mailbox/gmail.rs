@@ -1,8 +1,8 @@
-//! Gmail over its REST interface.
+//! Gmail over its REST API.
 //!
-//! Gmail takes no key with a send. But a draft can be sent once: it is gone then, and a second send of it fails. So a mail is first
-//! a draft, its id is recorded, and that draft is sent. After a lost answer the conversation is looked at; a draft that is still
-//! there was not sent.
+//! Gmail accepts no idempotency key with a send. But a draft can be sent only once: sending deletes it, and a second attempt
+//! fails. So the assistant first creates a draft, records its id, and then sends that draft. If the result is lost, it searches
+//! the conversation and the sent emails. A draft that still exists was not sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -29,12 +29,12 @@ pub struct Gmail {
 }
 
 impl Gmail {
-    /// The account that signed in.
+    /// Opens an account with the token that `archie mail login gmail` stored in `home`.
     pub fn open(account: &str, home: &Path) -> anyhow::Result<Self> {
         Ok(Self::new(account, Google::open(account, home)?))
     }
 
-    /// An account over a connection that is there.
+    /// Creates an account over an existing connection.
     pub fn new(account: &str, google: Google) -> Self {
         Self {
             account: account.to_owned(),
@@ -77,7 +77,7 @@ impl Gmail {
         }
         let mut emails = Vec::new();
         for id in ids {
-            // One that went away since it was listed is somebody else's business.
+            // Skip an email that was deleted after it was listed.
             let Some((thread_id, bytes)) = self.fetch(&id).await? else {
                 continue;
             };
@@ -95,7 +95,7 @@ impl Gmail {
         Ok(emails)
     }
 
-    /// Looks into the conversations for what was sent in answer. What is sent Gmail knows itself.
+    /// Finds the answered emails by looking for replies in their conversations. Only messages that Gmail labels as sent count.
     async fn answered_now(&self, mails: &[Email]) -> anyhow::Result<BTreeSet<String>> {
         let mut conversations: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
         let mut answered = BTreeSet::new();
@@ -114,7 +114,7 @@ impl Gmail {
         Ok(answered)
     }
 
-    /// A mail and its conversation, if it is there.
+    /// Fetches an email and returns its conversation id and its bytes; `None` if it does not exist.
     async fn fetch(&self, id: &str) -> anyhow::Result<Option<(String, Vec<u8>)>> {
         let url = self.google.gmail(&format!("messages/{id}"));
         let Some(said) = self.google.find(&url, &[("format", "raw")]).await? else {
@@ -126,18 +126,18 @@ impl Gmail {
         Ok(Some((thread.to_owned(), bytes)))
     }
 
-    /// The draft of this mail: one that is there already, or a new one.
+    /// Returns the draft of this email: an existing one, or a new one.
     async fn draft(&self, mail: &Outgoing) -> anyhow::Result<String> {
         let known = format!("rfc822msgid:{}", mail.message_id);
         let drafts = self.google.gmail("drafts");
         let said = self.google.read(&drafts, &[("q", &known)]).await?;
-        // A search that does not know this word finds everything, so each is looked at.
+        // A server that ignores the search term returns all drafts, so check each one.
         for draft in said["drafts"].as_array().into_iter().flatten() {
             let Some(id) = draft["id"].as_str() else {
                 continue;
             };
             let url = self.google.gmail(&format!("drafts/{id}"));
-            // Another mail may be sent meanwhile, and its draft is gone.
+            // The draft may belong to another email that is sent meanwhile, which deletes it.
             let whole = self.google.find(&url, &[("format", "metadata")]).await?;
             if whole.is_some_and(|whole| is_ours(&whole["message"], mail)) {
                 return Ok(id.to_owned());
@@ -172,7 +172,7 @@ impl Gmail {
             status if status.is_success() => Ok(Sent {
                 message_id: mail.message_id.clone(),
             }),
-            // It was sent before, or somebody deleted it.
+            // The draft was sent before, or a person deleted it.
             StatusCode::NOT_FOUND => Err(NotSent::Unknown(anyhow::anyhow!("the draft is gone"))),
             _ => Err(NotSent::Refused(anyhow::anyhow!(
                 "Gmail said {}: {}",
@@ -306,7 +306,7 @@ impl Mailbox for Gmail {
     }
 }
 
-/// What the sent mails of a conversation answer.
+/// Returns the `Message-ID`s that the sent messages of a conversation answer.
 fn replied_to(thread: &Json) -> BTreeSet<String> {
     let messages = thread["messages"].as_array().into_iter().flatten();
     let headers = messages

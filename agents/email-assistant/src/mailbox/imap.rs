@@ -1,7 +1,7 @@
-//! A mailbox on an IMAP server, with an SMTP server for what goes out.
+//! A mailbox on an IMAP server, with an SMTP server for outgoing email.
 //!
-//! SMTP knows no keys and keeps nothing that can be looked up. A copy of each mail goes to the folder of sent mails afterwards: if it
-//! is there, the mail went out; if it is not, nobody can tell, and a person is asked.
+//! SMTP has no idempotency keys and stores nothing that could be looked up. After sending, the mailbox appends a copy to the
+//! folder of sent emails. If the copy is there, the email was sent; if not, the result is unknown and a person is asked.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -27,14 +27,14 @@ use crate::calendar::{Calendar, Ics};
 use crate::email::Email;
 use crate::mime;
 
-/// An account on a server.
+/// An account on an IMAP server.
 pub struct Imap {
     place: ImapAddress,
     access: Access,
     calendar: Ics,
 }
 
-/// Where the server is.
+/// User and server of an IMAP account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImapAddress {
     user: String,
@@ -43,17 +43,17 @@ pub struct ImapAddress {
     is_encrypted: bool,
 }
 
-/// What lets us in, and where mails go out. Kept in a file that only its owner may read.
+/// Password and SMTP server of an account, stored in a file that only its owner can read.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Access {
-    /// The password, for both servers.
+    /// Password for both servers.
     pub password: String,
-    /// `smtps://HOST`, `smtp://HOST?tls=required`, or `smtp://127.0.0.1:PORT`.
+    /// SMTP server: `smtps://HOST`, `smtp://HOST?tls=required`, or `smtp://127.0.0.1:PORT`.
     pub smtp: String,
-    /// The address of the owner, if the user's name is none.
+    /// Owner's email address; empty if the IMAP user name is the address.
     #[serde(default)]
     pub address: String,
-    /// The folder of sent mails.
+    /// Folder for sent emails. Default: `Sent`.
     #[serde(default = "sent_folder")]
     pub sent: String,
 }
@@ -63,7 +63,7 @@ fn sent_folder() -> String {
 }
 
 impl ImapAddress {
-    /// `imaps://USER@HOST` or, on this machine, `imap://USER@127.0.0.1:PORT`.
+    /// Parses `imaps://USER@HOST` or, on this machine only, `imap://USER@127.0.0.1:PORT`. A password in the URL is an error.
     pub fn parse(source: &str) -> anyhow::Result<Self> {
         let url = reqwest::Url::parse(source)
             .with_context(|| format!("`{source}` is not an address of a mailbox"))?;
@@ -97,7 +97,7 @@ impl ImapAddress {
         })
     }
 
-    /// Where what lets us in is kept.
+    /// Returns the path of the credentials file in the folder `home`.
     pub fn file(&self, home: &Path) -> std::path::PathBuf {
         home.join(format!(
             "imap-{}@{}.json",
@@ -107,13 +107,13 @@ impl ImapAddress {
     }
 }
 
-/// A connection, encrypted or not.
+/// A connection, with or without TLS.
 trait Line: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + std::fmt::Debug {}
 
 impl<T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + std::fmt::Debug> Line for T {}
 
 impl Imap {
-    /// The account that signed in.
+    /// Opens an account with the credentials that `archie mail login` stored in `home`.
     pub fn open(source: &str, home: &Path) -> anyhow::Result<Self> {
         let place = ImapAddress::parse(source)?;
         let file = place.file(home);
@@ -121,7 +121,7 @@ impl Imap {
         Ok(Self::new(place, access, &home.join("calendar")))
     }
 
-    /// An account with what lets us in.
+    /// Creates an account from credentials, with a calendar in the folder `calendar`.
     pub fn new(place: ImapAddress, mut access: Access, calendar: &Path) -> Self {
         if access.address.is_empty() {
             access.address.clone_from(&place.user);
@@ -140,7 +140,7 @@ impl Imap {
         let stream = stream.with_context(|| format!("{} cannot be reached", place.host))?;
         let line: Box<dyn Line> = match place.is_encrypted {
             true => {
-                // Said, for there may be two providers in one program.
+                // Name the provider explicitly: a program may link two, and then there is no default.
                 let provider = Arc::new(aws_lc_rs::default_provider());
                 let config = ClientConfig::builder_with_provider(provider)
                     .with_safe_default_protocol_versions()?
@@ -208,7 +208,7 @@ impl Imap {
         Ok(emails)
     }
 
-    /// The server marks what was answered, whichever program did it.
+    /// Finds emails with the `\Answered` flag, which the server stores for all mail programs.
     async fn answered_now(&self) -> anyhow::Result<BTreeSet<String>> {
         let mut session = self.session().await?;
         let inbox = session.examine("INBOX").await?;
@@ -221,7 +221,7 @@ impl Imap {
             .collect())
     }
 
-    /// A session in which this mail is chosen, and its number.
+    /// Opens a session with the inbox selected, and returns it with the `UID` of this email.
     async fn at(&self, id: &str) -> anyhow::Result<(Session<Box<dyn Line>>, u32)> {
         let mut session = self.session().await?;
         let inbox = session.select("INBOX").await?;
@@ -237,7 +237,7 @@ impl Imap {
     async fn send_now(&self, mail: &Outgoing) -> Result<Sent, NotSent> {
         let message = mime::write(mail).map_err(NotSent::Refused)?;
         let transport = self.transport().map_err(NotSent::Refused)?;
-        // Whoever cannot be reached has been sent nothing.
+        // If the server cannot be reached, nothing was sent.
         let reached = transport.test_connection().await;
         match reached {
             Ok(true) => {}
@@ -251,13 +251,13 @@ impl Imap {
         let bytes = message.formatted();
         match transport.send_raw(message.envelope(), &bytes).await {
             Ok(_) => {}
-            // The server said no.
+            // The server rejected the email.
             Err(error) if error.is_permanent() || error.is_transient() => {
                 return Err(NotSent::Refused(error.into()));
             }
             Err(error) => return Err(NotSent::Unknown(error.into())),
         }
-        // It went out, whatever becomes of the copy.
+        // The email was sent, even if storing the copy fails.
         if let Err(error) = self.keep(&bytes).await {
             tracing::warn!(
                 error = format!("{error:#}"),

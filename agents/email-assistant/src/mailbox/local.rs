@@ -1,7 +1,7 @@
-//! A Maildir or an mbox file on this machine, with an outbox of one file for each mail beside it.
+//! A Maildir or a file in mbox format on this machine, with an outbox next to it that holds one file per email.
 //!
-//! The outbox is the receiver: a mail is there whole or not at all, under the name of its `Message-ID`, and a second one of the
-//! same name is dropped. What takes it from there to the world is up to its owner.
+//! The outbox is the receiver: writing a file there is atomic, its name is the `Message-ID`, and a second email with the same
+//! name is dropped. The owner's own software delivers from there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::calendar::{Calendar, Ics};
 use crate::email::{Email, address};
 use crate::mime;
 
-/// How much of a mailbox is read: 64 MiB a mail, 512 MiB in all, 200,000 mails. The folders of a Maildir are not nested.
+/// Limits for reading a mailbox: 64 MiB per email, 512 MiB in total, 200,000 emails. Maildir folders are not nested.
 const LIMITS: FolderLimits = FolderLimits {
     file_bytes_max: 64 << 20,
     total_bytes_max: 512 << 20,
@@ -28,20 +28,21 @@ const LIMITS: FolderLimits = FolderLimits {
     depth_max: 1,
 };
 
-/// Mails in files.
+/// Mailbox in local files.
 #[derive(Debug)]
 pub struct LocalMailbox {
-    /// None if there is only an outbox.
+    /// Path of the Maildir or mbox file; `None` if there is only an outbox.
     mails: Option<PathBuf>,
     outbox: PathBuf,
     account: String,
     calendar: Ics,
-    /// What was not read when it was listed last, and why.
+    /// What the last listing of a Maildir skipped, with reasons.
     skipped: Mutex<Vec<String>>,
 }
 
 impl LocalMailbox {
-    /// A Maildir, or an mbox file. Its outbox, calendar and list of what was read are beside it.
+    /// Opens a Maildir or a file in mbox format. Next to `PATH` are `PATH.outbox`, `PATH.calendar`, `PATH.account` (the owner's
+    /// address) and, for a file in mbox format, `PATH.seen` (ids of read emails).
     pub fn open(path: &Path) -> Self {
         let beside = |what: &str| PathBuf::from(format!("{}.{what}", path.display()));
         let account = read_beside(&beside("account")).ok().flatten();
@@ -55,7 +56,7 @@ impl LocalMailbox {
         }
     }
 
-    /// No mails, only a place for those that go out.
+    /// Opens a mailbox without incoming email, with an outbox and a calendar in `home`.
     pub fn outbox_only(home: &Path) -> Self {
         Self {
             mails: None,
@@ -66,7 +67,7 @@ impl LocalMailbox {
         }
     }
 
-    /// Where mails go.
+    /// Returns the folder that sent emails are written to.
     pub fn outbox(&self) -> &Path {
         &self.outbox
     }
@@ -77,7 +78,7 @@ impl LocalMailbox {
             .context("this mailbox only has an outbox")
     }
 
-    /// The folder, if it is a Maildir and not an mbox file.
+    /// Returns the folder if it is a Maildir, `None` if it is a file.
     fn maildir(path: &Path) -> Option<UserFolder> {
         let folder = UserFolder::open(path).ok()?;
         let is_folder = |name: &str| {
@@ -87,7 +88,7 @@ impl LocalMailbox {
         (is_folder("cur") || is_folder("new")).then_some(folder)
     }
 
-    /// Every mail with its id, its bytes and whether it was read.
+    /// Returns every email: id, bytes, and whether it is marked as read.
     fn all(&self) -> anyhow::Result<Vec<(String, Vec<u8>, bool)>> {
         let path = self.mails()?;
         match Self::maildir(path) {
@@ -105,7 +106,7 @@ impl LocalMailbox {
         let bytes = bytes.with_context(|| format!("{} cannot be read", path.display()))?;
         let seen = self.seen()?;
         let seen: BTreeSet<&str> = seen.lines().collect();
-        // What older versions wrote down was the Message-ID alone: of several mails that claim it, the first one was meant.
+        // Older versions recorded the Message-ID alone. Of several emails that claim it, they meant the first.
         let mut claimed = BTreeSet::new();
         let mails = split_mbox(&bytes).into_iter().map(|bytes| {
             let (message_id, id) = mbox_id(&bytes);
@@ -117,7 +118,8 @@ impl LocalMailbox {
         Ok(mails.collect())
     }
 
-    /// An mbox file is written by others at the same time, so what was read is kept beside it.
+    /// Returns the ids of read emails, one per line. They are in a file of their own because other programs write to the mbox
+    /// file.
     fn seen(&self) -> anyhow::Result<String> {
         Ok(read_beside(&self.seen_path()?)?.unwrap_or_default())
     }
@@ -155,7 +157,7 @@ impl LocalMailbox {
     }
 
     fn mark_now(&self, id: &str) -> anyhow::Result<()> {
-        // A mail that came from elsewhere is not ours to mark.
+        // Without a mailbox, the email came from elsewhere and is not ours to mark.
         let Some(path) = &self.mails else {
             return Ok(());
         };
@@ -171,11 +173,11 @@ impl LocalMailbox {
         write_private(&self.seen_path()?, seen.as_bytes())
     }
 
-    /// Reads from the outbox which mails were answered. Of mails that claim the same id nobody knows which was.
+    /// Finds the answered emails from the outbox. If several emails claim one Message-ID, none of them counts as answered.
     fn answered_now(&self, mails: &[Email]) -> anyhow::Result<BTreeSet<String>> {
         let outbox = match UserFolder::open_unlinked(&self.outbox) {
             Ok(Some(outbox)) => outbox,
-            // Nothing was ever sent through a link: sending refuses it, and says so.
+            // Nothing was ever sent through a link: sending refuses it with an error.
             Ok(None) | Err(FolderError::NotAFolder { .. }) => return Ok(BTreeSet::new()),
             Err(error) => return Err(error.into()),
         };
@@ -209,7 +211,7 @@ impl LocalMailbox {
         let name = name_of(mail).map_err(NotSent::Refused)?;
         let outbox = UserFolder::create_unlinked(&self.outbox, Access::Private);
         let outbox = outbox.map_err(|error| NotSent::Refused(error.into()))?;
-        // A file of that name is this mail. Anything else is not, and nothing is written through it.
+        // A file of that name is this email. Refuse anything else, so that nothing is written through it.
         match outbox.kind(&name) {
             Ok(None) => {}
             Ok(Some(EntryKind::File)) => return Ok(sent),
@@ -226,12 +228,12 @@ impl LocalMailbox {
     }
 }
 
-/// The file of a mail in the outbox.
+/// Returns the file name of an email in the outbox.
 fn name_of(mail: &Outgoing) -> anyhow::Result<RelativePath> {
     Ok(FileName::new(format!("{}.eml", mail.message_id))?.into())
 }
 
-/// A small file beside a mailbox; none if it is not there. A link in its place is refused.
+/// Reads a small file next to a mailbox; `None` if it does not exist. A link in its place is an error.
 fn read_beside(path: &Path) -> anyhow::Result<Option<String>> {
     let folder = UserFolder::open(path.parent().unwrap_or(Path::new(".")))?;
     let name = FileName::new(path.file_name().unwrap_or_default())?;
@@ -257,7 +259,7 @@ impl Mailbox for LocalMailbox {
 
     fn raw<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Vec<u8>>> {
         Box::pin(async move {
-            // A thread of an older version knows a mail of an mbox file by its Message-ID.
+            // Threads of older versions identify an email of an mbox file by its Message-ID.
             let is_it = |known: &str| {
                 known == id || known.rsplit_once('#').is_some_and(|(known, _)| known == id)
             };
@@ -309,7 +311,7 @@ impl Mailbox for LocalMailbox {
     }
 }
 
-/// Writes a file beside a mailbox, whole or not at all, for its owner only. A link in its place is replaced, and not followed.
+/// Writes a file next to a mailbox atomically, readable by its owner only. Replaces a link in its place without following it.
 fn write_private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let folder = UserFolder::open(path.parent().unwrap_or(Path::new(".")))?;
     let name = FileName::new(path.file_name().unwrap_or_default())?;
@@ -318,10 +320,10 @@ fn write_private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         .with_context(|| format!("{} cannot be written", path.display()))
 }
 
-/// A mail of a Maildir: its id, its bytes and whether it was read.
+/// An email of a Maildir: id, bytes, and whether it is marked as read.
 type MaildirMail = (String, Vec<u8>, bool);
 
-/// The mails of a Maildir, and what in it was not read.
+/// Reads a Maildir. Returns its emails, and what was skipped with reasons.
 fn maildir(folder: &UserFolder) -> anyhow::Result<(Vec<MaildirMail>, Vec<String>)> {
     let mut found = Vec::new();
     let mut skipped = Vec::new();
@@ -361,7 +363,7 @@ fn maildir(folder: &UserFolder) -> anyhow::Result<(Vec<MaildirMail>, Vec<String>
     Ok((found, skipped))
 }
 
-/// A folder of a Maildir and what is in it; none if it is not there.
+/// Lists a folder of a Maildir; `None` if it does not exist.
 fn entries(
     folder: &UserFolder,
     name: &str,
@@ -406,7 +408,7 @@ fn mark_in_maildir(folder: &UserFolder, id: &str) -> anyhow::Result<()> {
     anyhow::bail!("there is no mail `{id}` in {}", folder.path().display())
 }
 
-/// The mails of an mbox file, with `>From ` as it was.
+/// Splits a file in mbox format into emails and undoes the quoting of `>From ` lines.
 fn split_mbox(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut mails: Vec<Vec<u8>> = Vec::new();
     let mut was_empty = true;
@@ -423,14 +425,14 @@ fn split_mbox(bytes: &[u8]) -> Vec<Vec<u8>> {
     mails
 }
 
-/// `From WHO WHEN`, with the year at its end: what a person writes at the beginning of a line seldom is.
+/// Returns whether a line is `From SENDER DATE` with the year at its end, which a line of prose seldom is.
 fn begins_mail(line: &[u8]) -> bool {
     let line = String::from_utf8_lossy(line);
     let year = line.split_whitespace().last().unwrap_or_default();
     line.starts_with("From ") && year.len() == 4 && year.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A mail's `Message-ID`, or a hash if it has none, and with its fingerprint what is its alone.
+/// Returns an email's `Message-ID` and its unique id, which adds the fingerprint. Without a `Message-ID`, both are a hash.
 fn mbox_id(bytes: &[u8]) -> (String, String) {
     let email = mime::read(bytes).unwrap_or_default();
     match email.message_id.is_empty() {
@@ -454,10 +456,10 @@ fn short_hash(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// How large the small files beside a mailbox may be.
+/// Maximum size of a small file next to a mailbox, in bytes.
 const BESIDE_BYTES_MAX: u64 = 16 << 20;
 
-/// How many sent mails of the outbox are looked through.
+/// Maximum number of outbox entries to search.
 const SENT_MAX: usize = 200_000;
 
 #[cfg(test)]
@@ -539,7 +541,7 @@ mod tests {
                 .await
                 .is_err()
         );
-        // A link in the place of the mail itself is not the mail.
+        // A link in place of the email is not the email.
         fs::remove_file(folder.path().join("mbox.outbox")).unwrap();
         fs::create_dir(folder.path().join("mbox.outbox")).unwrap();
         let place = folder.path().join("mbox.outbox/archie.1@x.eml");

@@ -1,7 +1,7 @@
-//! Mailboxes behind one trait: local files, Gmail, IMAP with SMTP.
+//! Mailboxes behind one trait: local files, Gmail, and IMAP with SMTP.
 //!
-//! A mailbox says honestly what it knows of a mail whose answer was lost: that it went out, that it surely did not, or that
-//! nobody can tell. What is done about it is not decided here.
+//! When the result of a send is lost, a mailbox reports exactly what it knows: that the email was sent, that it was not, or
+//! that it cannot tell. The caller decides what to do about it.
 
 mod gmail;
 mod imap;
@@ -26,16 +26,17 @@ pub use gmail::Gmail;
 pub use imap::{Access, Imap, ImapAddress};
 pub use local::LocalMailbox;
 
-/// Where mails come from and go out.
+/// A source of incoming email that can also send.
 pub trait Mailbox: Send + Sync {
-    /// The address of its owner; empty if it is not known.
+    /// Returns the owner's address; empty if unknown.
     fn account(&self) -> &str;
 
-    /// The mails that are in it, oldest first.
+    /// Lists the emails in the inbox, oldest first.
     fn list<'a>(&'a self, which: &'a MailQuery) -> BoxFuture<'a, anyhow::Result<Vec<Email>>>;
 
-    /// The ids of those among these mails that the owner has answered, as the mailbox itself knows it: by what lies among the
-    /// sent mails, or by a mark of the server. Nothing in a mail that came in counts for it.
+    /// Returns the ids of the emails that the owner has answered, according to the mailbox itself: its sent emails, or a flag
+    /// of the server. The content of incoming email has no influence. The set may contain ids that are not in `mails`. Default:
+    /// empty.
     fn answered<'a>(
         &'a self,
         mails: &'a [Email],
@@ -44,53 +45,53 @@ pub trait Mailbox: Send + Sync {
         Box::pin(async { Ok(BTreeSet::new()) })
     }
 
-    /// A mail as it came, byte for byte.
+    /// Returns an email byte for byte.
     fn raw<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Vec<u8>>>;
 
-    /// Marks a mail as read. Doing it twice is doing it once.
+    /// Marks an email as read. Idempotent.
     fn mark_as_read<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<()>>;
 
-    /// Puts a mail where it can be sent from once and never twice, and says where; none where there is no such place.
-    /// Nothing goes out by this.
+    /// Stores an email so that it can be sent at most once, and returns its id there; `None` if the mailbox does not support
+    /// this. Sends nothing.
     fn prepare<'a>(&'a self, mail: &'a Outgoing) -> BoxFuture<'a, anyhow::Result<Option<String>>> {
         let _ = mail;
         Box::pin(async { Ok(None) })
     }
 
-    /// Sends a mail, from where it was prepared.
+    /// Sends an email. `prepared` is what [`Self::prepare`] returned.
     fn send<'a>(
         &'a self,
         mail: &'a Outgoing,
         prepared: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Sent, NotSent>>;
 
-    /// Looks for a mail that may have been sent.
+    /// Looks up an email that may have been sent. `prepared` is what [`Self::prepare`] returned.
     fn look<'a>(
         &'a self,
         mail: &'a Outgoing,
         prepared: Option<&'a str>,
     ) -> BoxFuture<'a, anyhow::Result<SentStatus>>;
 
-    /// The calendar of its owner.
+    /// Returns the owner's calendar.
     fn calendar(&self) -> &dyn Calendar;
 
-    /// What was not read when mails were listed last, such as links and mails over the limit, each with the reason.
+    /// Returns what the last [`Self::list`] skipped, such as links and emails over the size limit, each with the reason.
     fn skipped(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Which mails.
+/// Selects emails to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MailQuery {
-    /// Only those sent after this, in seconds.
+    /// Skips emails sent before this time, in Unix seconds; `None` for no limit.
     pub since: Option<i64>,
-    /// Those that were read, too.
+    /// Whether to include emails already marked as read.
     pub include_read: bool,
 }
 
 impl MailQuery {
-    /// Whether a mail was sent too early to be wanted. One without a date was not.
+    /// Returns whether an email was sent before `since`. An email without a date never was.
     pub fn is_too_old(&self, email: &Email) -> bool {
         let sent_at = mime::sent_at(email);
         self.since
@@ -99,56 +100,56 @@ impl MailQuery {
     }
 }
 
-/// A mail that is to go out.
+/// An email to send.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Its own `Message-ID`, without brackets. Made of the key of the call, so it is the same for every attempt.
+    /// `Message-ID` without angle brackets, derived from the call's idempotency key, so it is the same in every attempt.
     pub message_id: String,
-    /// Where to.
+    /// Sender, recipients and headers.
     pub envelope: Envelope,
-    /// The words.
+    /// Body, in plain text.
     pub text: String,
-    /// What is attached.
+    /// Attachments with their content.
     pub carried: Vec<Attachment>,
 }
 
-/// A mail that went out.
+/// A sent email.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
-    /// Its `Message-ID`.
+    /// `Message-ID` without angle brackets.
     pub message_id: String,
 }
 
-/// What is known of a mail whose answer was lost.
+/// What a mailbox knows about an email whose send result was lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SentStatus {
-    /// It went out.
+    /// The email was sent.
     Sent(Sent),
-    /// It surely did not.
+    /// The email was not sent.
     NotSent,
-    /// Nobody can tell, for this reason.
+    /// The mailbox cannot tell, for this reason.
     Unknown(String),
 }
 
-/// Why a mail did not go out, or may not have.
+/// Why an email was not sent, or may not have been.
 #[derive(Debug, thiserror::Error)]
 pub enum NotSent {
-    /// It surely did not.
+    /// The email was not sent.
     #[error("the mail was not sent: {0:#}")]
     Refused(anyhow::Error),
-    /// It may have.
+    /// The email may have been sent.
     #[error("it is not known whether the mail was sent: {0:#}")]
     Unknown(anyhow::Error),
 }
 
-/// The mailboxes that graphs ask for by where they are, opened once.
+/// Open mailboxes by source; each is opened once.
 pub struct Mailboxes {
     open: Mutex<BTreeMap<String, Arc<dyn Mailbox>>>,
     home: PathBuf,
 }
 
 impl Mailboxes {
-    /// Credentials, the local outbox and local calendars are in this folder.
+    /// Keeps credentials, the local outbox and the local calendar in the folder `home/mail`.
     pub fn new(home: &Path) -> Self {
         Self {
             open: Mutex::default(),
@@ -156,13 +157,13 @@ impl Mailboxes {
         }
     }
 
-    /// Answers under this name with this mailbox.
+    /// Registers a mailbox for `source`, replacing an earlier one.
     pub fn put(&self, source: &str, mailbox: Arc<dyn Mailbox>) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.insert(source.to_owned(), mailbox);
     }
 
-    /// The mailbox that is there. None is one that only has an outbox.
+    /// Returns the mailbox of `source`, opening it if necessary. An empty source is a mailbox that only has an outbox.
     pub fn get(&self, source: &str) -> anyhow::Result<Arc<dyn Mailbox>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(mailbox) = open.get(source) {
@@ -193,12 +194,12 @@ impl Mailboxes {
         Ok(Arc::new(LocalMailbox::open(&path)))
     }
 
-    /// The form of a source by which state and threads know it: the same mailbox, the same words.
+    /// Returns the form of a source that states store: existing paths resolved, everything else unchanged.
     pub fn canonical(source: &str) -> String {
         if source.is_empty() || source.contains("://") || source.starts_with("gmail:") {
             return source.to_owned();
         }
-        // It may be away for a while, and is the same mailbox when it is back.
+        // A path may be missing for a while, for instance unmounted, and is the same mailbox when it returns.
         let known = resolve_named(Path::new(source));
         known.map_or_else(|_| source.to_owned(), |path| path.display().to_string())
     }
@@ -212,13 +213,13 @@ impl std::fmt::Debug for Mailboxes {
     }
 }
 
-/// Writes a file of our own, whole or not at all, for its owner only.
+/// Writes a file atomically, readable by its owner only.
 pub fn write_private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     private_file::write(path, bytes)
         .with_context(|| format!("{} cannot be written", path.display()))
 }
 
-/// Reads a file of credentials that only its owner may read, or says what to do.
+/// Reads a credentials file, which must be readable by its owner only. `what_to_do` completes the error if there is no file.
 pub(super) fn credentials<T: serde::de::DeserializeOwned>(
     path: &Path,
     what_to_do: &str,

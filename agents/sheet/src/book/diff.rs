@@ -1,4 +1,4 @@
-//! What is different between two workbooks, cell by cell.
+//! Compares two workbooks, cell by cell.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,24 +6,24 @@ use serde::{Deserialize, Serialize};
 
 use super::{Book, Content, Place, Sheet};
 
-/// One cell that is not as it was.
+/// One changed cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// The sheet.
+    /// Name of the sheet.
     pub sheet: String,
-    /// The cell.
+    /// Position of the cell.
     pub cell: Cell,
-    /// What was there.
+    /// Content before; `None` if the cell was empty.
     pub old: Option<Content>,
-    /// What is there now.
+    /// Content after; `None` if the cell is empty now.
     pub new: Option<Content>,
-    /// Which step wrote it, and in which line of its code; noughts if nobody knows.
+    /// Step that last wrote the cell; 0 if unknown.
     pub step: u32,
-    /// The line.
+    /// Line in the code of that step; 0 if unknown.
     pub line: u32,
 }
 
-/// A place, written as people do.
+/// Position of a cell, serialized as text such as `B7`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Cell(pub Place);
@@ -45,18 +45,18 @@ impl TryFrom<String> for Cell {
     }
 }
 
-/// What is different, and which sheets came and went.
+/// Differences between two workbooks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Diff {
-    /// The cells, by sheet and place.
+    /// Changed cells, in the order of the new workbook's sheets, then by position. Cells of removed sheets are not included.
     pub changes: Vec<Change>,
-    /// Sheets that were not there before, in order.
+    /// Names of new sheets, in order.
     pub added: Vec<String>,
-    /// Sheets that are gone.
+    /// Names of removed sheets.
     pub removed: Vec<String>,
 }
 
-/// Compares two workbooks.
+/// Returns the differences from `old` to `new`. Their steps and lines are not set yet; see [`Diff::attribute`].
 pub fn diff(old: &Book, new: &Book) -> Diff {
     let mut diff = Diff::default();
     let empty = Sheet::default();
@@ -93,7 +93,7 @@ fn compare(old: &Sheet, new: &Sheet, changes: &mut Vec<Change>) {
     }
 }
 
-/// A number that became a date, or a date a number, is the same figure in other clothes.
+/// Compares two contents. A number that became a date, or the reverse, only changed its format and counts as equal.
 fn same(old: Option<&Content>, new: Option<&Content>) -> bool {
     match (old, new) {
         (
@@ -105,7 +105,7 @@ fn same(old: Option<&Content>, new: Option<&Content>) -> bool {
 }
 
 impl Diff {
-    /// Says of each cell who wrote it last. `written` is asked in the order of the steps.
+    /// Sets the step and line of each change. `written` holds the step and line that last wrote each cell.
     pub fn attribute(&mut self, written: &BTreeMap<(String, Place), (u32, u32)>) {
         for change in &mut self.changes {
             if let Some((step, line)) = written.get(&(change.sheet.clone(), change.cell.0)) {

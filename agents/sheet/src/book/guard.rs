@@ -1,4 +1,4 @@
-//! Looks at a package before anything reads it: how large it is, how large it would become, and what has no business in it.
+//! Validates a package before any other code reads it: its size, its unpacked size, and content that does not belong in it.
 
 use std::io::{Cursor, Read};
 
@@ -7,17 +7,17 @@ use zip::ZipArchive;
 use super::BookError;
 use super::numbers::Numbers;
 
-/// What was found that the person should know.
+/// Findings that the person should know about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkbookNotes {
-    /// Other workbooks that it takes values from. They are never opened.
+    /// Number of other workbooks that it links to. They are never opened.
     pub external_links: usize,
-    /// Whether there are macros in it. They are never run.
+    /// Whether it contains macros. They are never run.
     pub has_macros: bool,
 }
 
 impl WorkbookNotes {
-    /// In words for the person.
+    /// Returns the findings as text for the person.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.external_links > 0 {
@@ -33,7 +33,8 @@ impl WorkbookNotes {
     }
 }
 
-/// Refuses what would blow up, and what is no workbook. Every part is unpacked once to count it, and nothing of it is kept.
+/// Refuses packages that would unpack to too much, and files that are not workbooks. Unpacks every part once to measure it, and
+/// keeps nothing.
 pub fn look(bytes: &[u8]) -> Result<WorkbookNotes, BookError> {
     if bytes.len() as u64 > PACKED_MAX {
         return Err(BookError::refused(format!(
@@ -86,7 +87,7 @@ fn count(mut part: impl Read, name: &str, room: u64) -> Result<u64, BookError> {
         if read == 0 {
             return Ok(seen);
         }
-        // Anywhere: before the first element there may be as many comments as somebody likes.
+        // Search everywhere, because any number of comments may precede the first element.
         if is_xml && doctype.is_in(&piece[..read]) {
             return Err(BookError::refused(format!(
                 "`{name}` declares entities, which no workbook needs"
@@ -103,10 +104,10 @@ fn count(mut part: impl Read, name: &str, room: u64) -> Result<u64, BookError> {
     }
 }
 
-/// Looks for a declaration in a part that comes in pieces, in letters of one byte or of two.
+/// Searches for a `<!DOCTYPE` declaration in a part that arrives in pieces, in one-byte or two-byte characters.
 #[derive(Default)]
 struct Doctype {
-    /// How many of its letters came last.
+    /// Number of its bytes that have matched so far.
     matched: usize,
 }
 
@@ -115,7 +116,7 @@ impl Doctype {
         for byte in piece.iter().filter(|byte| **byte != 0) {
             self.matched = match byte.eq_ignore_ascii_case(&DOCTYPE[self.matched]) {
                 true => self.matched + 1,
-                // No letter of it but the first is `<`.
+                // `<` occurs only at its beginning.
                 false => usize::from(*byte == DOCTYPE[0]),
             };
             if self.matched == DOCTYPE.len() {
@@ -127,11 +128,11 @@ impl Doctype {
 }
 
 const DOCTYPE: &[u8] = b"<!DOCTYPE";
-/// How large a package may be.
+/// Maximum size of a package, in bytes.
 pub const PACKED_MAX: u64 = 200 << 20;
 const PARTS_BYTES_MAX: u64 = 1 << 30;
 const PARTS_MAX: usize = 10_000;
 
-/// A large sheet of real figures packs some ten to thirty times.
+/// Maximum compression ratio of a part. Large sheets of real figures compress ten to thirty times.
 const RATIO_MAX: u64 = 300;
 const RATIO_FROM: u64 = 4 << 20;

@@ -1,6 +1,6 @@
-//! Where the header of a sheet is and what its columns hold, found by rules and not by a model.
+//! Detects the header and the column types of a sheet, with rules instead of a model.
 //!
-//! The same finding names the columns of the SQL mirror and of the tables that the planner's code sees.
+//! The layout names the columns of the SQL mirror and of the tables in the planner's code, so that both agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,42 +10,43 @@ use serde::{Deserialize, Serialize};
 
 use super::{Content, EPOCH_DAYS, Place, Sheet, letters};
 
-/// How a sheet is laid out.
+/// Layout of a sheet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
-    /// The rows of its header; none if it has none.
+    /// Rows of the header; empty if there is none.
     pub header_rows: Vec<u32>,
-    /// The first row of figures.
+    /// First row of data.
     pub first_row: u32,
-    /// The last.
+    /// Last used row.
     pub last_row: u32,
-    /// The first column.
+    /// First used column.
     pub first_column: u32,
-    /// What the columns are called: rows of the header joined, trimmed, each name once.
+    /// Column names: the header rows joined with ` / `, with whitespace normalized and duplicates numbered. A column without a
+    /// header is named by its letters.
     pub columns: Vec<String>,
-    /// What they hold.
+    /// Type of each column.
     pub types: Vec<Type>,
 }
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Type {
-    /// Nothing.
+    /// The column has no values; errors do not count.
     Empty,
-    /// Numbers.
+    /// Every value is a number.
     Number,
-    /// Dates.
+    /// Every value is a date.
     Date,
-    /// Yes and no.
+    /// Every value is a boolean.
     Bool,
-    /// Text.
+    /// Every value is text, and it is neither German numbers nor German dates.
     Text,
-    /// Text such as `1.234,56`, taken as numbers.
+    /// Text such as `1.234,56`, possibly next to numbers; read as numbers. At least one text has a comma.
     GermanNumber,
-    /// Text such as `31.12.2024`, taken as dates.
+    /// Text such as `31.12.2024`, possibly next to dates; read as dates.
     GermanDate,
-    /// This and that.
+    /// Values of several types.
     Mixed,
 }
 
@@ -65,7 +66,7 @@ impl fmt::Display for Type {
 }
 
 impl Layout {
-    /// Looks at a sheet.
+    /// Detects the layout of a sheet. Considers at most 256 columns.
     pub fn of(sheet: &Sheet) -> Self {
         let (rows, _) = sheet.size();
         let columns = used_columns(sheet);
@@ -86,7 +87,7 @@ impl Layout {
         }
     }
 
-    /// In a line, for a prompt.
+    /// Returns a one-line summary for a prompt.
     pub fn summary(&self, name: &str) -> String {
         let columns = self.columns.iter().zip(&self.types);
         let columns: Vec<_> = columns
@@ -126,7 +127,7 @@ fn used_columns(sheet: &Sheet) -> Option<(u32, u32)> {
     Some((columns().min()?, columns().max()?))
 }
 
-/// The texts of a row, column by column; a merged cell says the same in all its columns.
+/// Returns the texts of a row by column, with `None` for other content. A merged cell has the same text in all its columns.
 fn texts(sheet: &Sheet, row: u32, first: u32, last: u32) -> BTreeMap<u32, Option<String>> {
     let mut found = BTreeMap::new();
     for column in first..=last {
@@ -144,7 +145,7 @@ fn texts(sheet: &Sheet, row: u32, first: u32, last: u32) -> BTreeMap<u32, Option
     found
 }
 
-/// The cell whose content is shown there.
+/// Returns the cell whose content is shown at a position: the first cell of a merged range, otherwise the cell itself.
 fn anchor(sheet: &Sheet, place: Place) -> Place {
     let covers = |(first, last): &&(Place, Place)| {
         (first.row..=last.row).contains(&place.row)
@@ -187,7 +188,7 @@ fn header_rows(sheet: &Sheet, first: u32, last: u32) -> Vec<u32> {
     header
 }
 
-/// Whether a row is a further row of the header: the one above it has cells that are merged, over columns or down into it.
+/// Returns whether a row continues the header: the row above has cells that are merged across columns, or down into this row.
 fn continues(sheet: &Sheet, row: u32, first: u32, last: u32) -> bool {
     let texts = texts(sheet, row, first, last);
     let is_text = !texts.is_empty() && texts.values().all(Option::is_some);
@@ -248,7 +249,7 @@ fn types(sheet: &Sheet, first_row: u32, first: u32, last: u32) -> Vec<Type> {
     seen.iter().map(ColumnStats::verdict).collect()
 }
 
-/// What was seen in a column.
+/// Statistics about the values of a column.
 #[derive(Default)]
 struct ColumnStats {
     kinds: BTreeSet<u8>,
@@ -283,7 +284,7 @@ impl ColumnStats {
             [0] => Type::Number,
             [1] => Type::Date,
             [2] => Type::Bool,
-            // Without a single comma they may as well be numbers of accounts, which nobody adds up.
+            // Without any comma they may be account numbers, which must not be added up.
             [3] | [0, 3] if all_numbers => Type::GermanNumber,
             [3] | [1, 3] if self.german_dates == self.texts => Type::GermanDate,
             [3] => Type::Text,
@@ -292,7 +293,7 @@ impl ColumnStats {
     }
 }
 
-/// A number as Germans write it: `1.234,56`, `12,00-`, `1.234,56 €`.
+/// Parses a number in German notation: `1.234,56`, `12,00-`, `1.234,56 €`.
 pub fn german_number(text: &str) -> Option<f64> {
     let text = text.replace("EUR", "");
     let bare: String = text
@@ -320,7 +321,7 @@ pub fn german_number(text: &str) -> Option<f64> {
     Some(if is_negative { -number } else { number })
 }
 
-/// A date as Germans write it, as spreadsheets count days.
+/// Parses a date in German notation, such as `31.12.2024`. Returns days since 1899-12-30.
 pub fn german_date(text: &str) -> Option<f64> {
     let mut parts = text.trim().split('.');
     let mut next = |lengths: std::ops::RangeInclusive<usize>| {

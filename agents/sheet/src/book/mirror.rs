@@ -1,7 +1,7 @@
-//! The workbook as a database in memory: a table for each sheet, for one `SELECT` at a time.
+//! The workbook as an in-memory SQLite database with one table per sheet, for one `SELECT` at a time.
 //!
-//! That nothing but a `SELECT` runs is SQLite's own doing: its authorizer is asked for everything a statement would do before it
-//! does anything, and says no to all that does not read.
+//! SQLite itself enforces that only a `SELECT` runs: before a statement does anything, it asks the authorizer about every
+//! action, and the authorizer denies everything but reads.
 
 use std::time::{Duration, Instant};
 
@@ -12,38 +12,38 @@ use rusqlite::{Connection, params_from_iter};
 use super::layout::{Layout, Type, german_date, german_number};
 use super::{Book, Content, Place, Sheet, date_text};
 
-/// The mirror.
+/// An in-memory SQLite copy of a workbook.
 #[derive(Debug)]
 pub struct Mirror {
     database: Connection,
 }
 
-/// What a `SELECT` gave.
+/// Result of a `SELECT`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rows {
-    /// The names of the columns.
+    /// Column names.
     pub columns: Vec<String>,
-    /// The rows, as text.
+    /// Cells as text, row by row; `None` for NULL. Long texts are cut.
     pub rows: Vec<Vec<Option<String>>>,
-    /// Whether there were more.
+    /// Whether the query had more rows than are included.
     pub is_cut: bool,
 }
 
-/// How rows are shown to a model.
+/// Format in which rows are shown to a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// A table in Markdown.
+    /// A Markdown table.
     #[default]
     Markdown,
-    /// A list of objects.
+    /// A JSON array of objects.
     Json,
-    /// A table in HTML.
+    /// An HTML table.
     Html,
 }
 
 impl Mirror {
-    /// Of a whole workbook.
+    /// Creates the mirror of a whole workbook. Sheets without columns get no table.
     pub fn of(book: &Book) -> rusqlite::Result<Self> {
         let mut database = Connection::open_in_memory()?;
         let all = database.transaction()?;
@@ -56,7 +56,7 @@ impl Mirror {
         Ok(Self { database })
     }
 
-    /// Runs one `SELECT`.
+    /// Runs one `SELECT`. Fails if it takes longer than five seconds.
     pub fn select(&mut self, sql: &str) -> rusqlite::Result<Rows> {
         let begun = Instant::now();
         self.database
@@ -96,7 +96,7 @@ fn allow(asked: &AuthContext<'_>) -> Authorization {
     }
 }
 
-/// What reaches out of the database, or makes large things of nothing.
+/// Functions that reach outside the database, or create large values from nothing.
 const FUNCTIONS_REFUSED: &[&str] = &[
     "load_extension",
     "readfile",
@@ -208,7 +208,7 @@ fn shortened(text: &str) -> String {
 }
 
 impl Rows {
-    /// As text for a model, and it says where it was cut.
+    /// Returns the rows as text for a model, with a note if they were cut.
     pub fn shown(&self, form: Form) -> String {
         let cell = |cell: &Option<String>| cell.clone().unwrap_or_default();
         let mut shown = match form {

@@ -1,8 +1,8 @@
-//! Workbooks: looked at with care, read, compared, and patched.
+//! Workbooks: validated, read, compared, and patched.
 //!
-//! A workbook comes from anybody. [`guard`] looks at the package before anything else does; [`read`] takes cells one by one, so that
-//! a sheet whose only cells are its first and its last costs two cells; [`patch`] writes a change set into a copy of the package
-//! and leaves every other byte of it alone.
+//! A workbook may come from anyone. [`guard`] inspects the package before any other code does. [`read`] reads cells one by one,
+//! so that a sheet with only a first and a last cell costs two cells. [`patch`] writes a change set into a copy of the package
+//! and leaves everything else in it unchanged.
 
 pub mod diff;
 pub mod guard;
@@ -21,62 +21,62 @@ use serde::{Deserialize, Serialize};
 
 pub use read::{read, snapshot_id};
 
-/// What is in a workbook.
+/// Content of a workbook.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Book {
-    /// Its sheets, in order.
+    /// Sheets in the order of the workbook.
     pub sheets: Vec<Sheet>,
 }
 
-/// What is in a sheet.
+/// Content of a sheet.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sheet {
-    /// Its name.
+    /// Name of the sheet, as shown on its tab.
     pub name: String,
-    /// Its cells that are not empty. Of a formula this is what it had come to when it was saved, if that is known.
+    /// Values of the cells that are not empty. For a formula, the result at the time it was saved, if there is one.
     pub values: BTreeMap<Place, Content>,
-    /// Its formulas.
+    /// Formulas by cell, without the `=`.
     pub formulas: BTreeMap<Place, String>,
-    /// Which cells are one: the first and the last of each.
+    /// Merged ranges: first and last cell of each.
     pub merged: Vec<(Place, Place)>,
 }
 
-/// What is in a cell.
+/// Content of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "is", rename_all = "snake_case")]
 pub enum Content {
-    /// A number.
+    /// A number that is not formatted as a date.
     Number(f64),
-    /// Text.
+    /// Text; never empty when read from a workbook.
     Text(String),
-    /// Yes or no.
+    /// A boolean, shown as `TRUE` or `FALSE`.
     Bool(bool),
-    /// Days since the end of 1899, as spreadsheets count.
+    /// A date as days since 1899-12-30, with the time as a fraction, even in workbooks that count from 1904.
     Date(f64),
-    /// What could not be computed.
+    /// An error value, such as `#DIV/0!`.
     Error(String),
     /// A formula, without its `=`.
     Formula(String),
 }
 
-/// Where a cell is, counted from 1.
+/// Position of a cell. Rows and columns count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// Its row.
+    /// Row number, from 1.
     pub row: u32,
-    /// Its column.
+    /// Column number, from 1.
     pub column: u32,
 }
 
 impl Book {
-    /// The sheet of this name.
+    /// Returns the sheet with this name.
     pub fn sheet(&self, name: &str) -> Option<&Sheet> {
         self.sheets.iter().find(|sheet| sheet.name == name)
     }
 }
 
 impl Sheet {
-    /// What is in a cell: its formula if it has one, or else its value.
+    /// Returns the content of a cell: its formula if it has one, otherwise its value.
     pub fn content(&self, place: Place) -> Option<Content> {
         match self.formulas.get(&place) {
             Some(formula) => Some(Content::Formula(formula.clone())),
@@ -84,7 +84,7 @@ impl Sheet {
         }
     }
 
-    /// Every cell that is not empty.
+    /// Returns every cell that is not empty: first those with formulas, then the others.
     pub fn places(&self) -> impl Iterator<Item = Place> {
         let formulas = self.formulas.keys().copied();
         let only_values = self.values.keys().copied();
@@ -92,7 +92,7 @@ impl Sheet {
         formulas.chain(only_values)
     }
 
-    /// The last row and the last column that are used.
+    /// Returns the last used row and the last used column, or zeros for an empty sheet.
     pub fn size(&self) -> (u32, u32) {
         let places = self.values.keys().chain(self.formulas.keys());
         places.fold((0, 0), |(rows, columns), place| {
@@ -102,7 +102,7 @@ impl Sheet {
 }
 
 impl Place {
-    /// From `B7`, or `$B$7`.
+    /// Parses `B7` or `$B$7`. Returns `None` if no sheet can have such a cell.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.replace('$', "");
         let digits = text.find(|c: char| c.is_ascii_digit())?;
@@ -124,7 +124,7 @@ impl Place {
     }
 }
 
-/// The letters of a column.
+/// Returns the letters of a column, such as `AB` for 28.
 pub fn letters(mut column: u32) -> String {
     let mut letters = Vec::new();
     while column > 0 {
@@ -156,7 +156,7 @@ impl fmt::Display for Content {
     }
 }
 
-/// A date as text, with its time if it has one. Days count from the end of 1899.
+/// Formats a date, with its time if it has one. `days` counts from 1899-12-30.
 pub fn date_text(days: f64) -> String {
     let seconds = ((days - EPOCH_DAYS) * 86_400.0).round() as i64;
     let Some(moment) = chrono::DateTime::from_timestamp(seconds, 0) else {
@@ -169,31 +169,31 @@ pub fn date_text(days: f64) -> String {
     moment.format(form).to_string()
 }
 
-/// From the end of 1899 to the first of 1970.
+/// Days from 1899-12-30 to 1970-01-01.
 const EPOCH_DAYS: f64 = 25_569.0;
 const ROWS_MAX: u32 = 1_048_576;
 const COLUMNS_MAX: u32 = 16_384;
 
-/// What is wrong with a workbook.
+/// Why a workbook cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BookError {
-    /// It may be meant to do harm, or is too large for us.
+    /// The workbook may be malicious, or exceeds a limit.
     #[error("the workbook is refused: {why}")]
     Refused {
-        /// Why.
+        /// Reason, as text for the person.
         why: String,
     },
-    /// It cannot be read.
+    /// The file cannot be parsed as a workbook.
     #[error("the workbook cannot be read: {why}")]
     Unreadable {
-        /// Why.
+        /// Reason, as text for the person.
         why: String,
     },
-    /// A change cannot be made in it.
+    /// A change cannot be written into the workbook.
     #[error("the change cannot be written: {why}")]
     Unwritable {
-        /// Why.
+        /// Reason, as text for the person.
         why: String,
     },
 }

@@ -1,20 +1,20 @@
-//! Numbers in a package that whoever reads it counts with: places of cells, ranges, and numbers of shared formulas.
+//! Validates numbers in a package that a reader computes with: cell positions, ranges, and indexes of shared formulas.
 //!
-//! The reader of workbooks makes room for as many shared formulas as the largest number says, and counts places without
-//! looking whether they fit. So they are looked at before, in the bytes as they are unpacked, in any part: which parts are
-//! sheets is for the package itself to say.
+//! The library that reads workbooks allocates room for as many shared formulas as the largest index says, and computes
+//! positions without overflow checks. So these numbers are validated first, in the unpacked bytes of every part, because the
+//! package itself decides which parts are sheets.
 
 use super::{BookError, COLUMNS_MAX, ROWS_MAX};
 
-/// Looks at the bytes of one part, in the order they come.
+/// Validates the bytes of one part, in order.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    /// The end of what came before: an attribute may begin there.
+    /// End of the bytes seen before, because an attribute may start there.
     held: Vec<u8>,
 }
 
 impl Numbers {
-    /// Refuses a number that no workbook has.
+    /// Refuses numbers that no real workbook contains.
     pub(super) fn look(&mut self, bytes: &[u8]) -> Result<(), BookError> {
         self.held.extend_from_slice(bytes);
         for at in memchr::memchr_iter(b'=', &self.held) {
@@ -23,17 +23,17 @@ impl Numbers {
                 check(name(before), value)?;
             }
         }
-        let snapshots = self.held.len().min(HELD_BYTES);
-        self.held.drain(..self.held.len() - snapshots);
-        // Otherwise a name and its number could be so far apart that they are not seen together.
-        if snapshots == HELD_BYTES && self.held.iter().all(u8::is_ascii_whitespace) {
+        let kept = self.held.len().min(HELD_BYTES);
+        self.held.drain(..self.held.len() - kept);
+        // Otherwise enough blanks between a name and its number would keep them from being seen together.
+        if kept == HELD_BYTES && self.held.iter().all(u8::is_ascii_whitespace) {
             return Err(BookError::refused("it has pages of blanks"));
         }
         Ok(())
     }
 }
 
-/// What stands before an equals sign.
+/// Returns the attribute name before an equals sign.
 fn name(before: &[u8]) -> &[u8] {
     let before = before.trim_ascii_end();
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b":_-.".contains(byte);
@@ -41,7 +41,8 @@ fn name(before: &[u8]) -> &[u8] {
     &before[start.map_or(0, |at| at + 1)..]
 }
 
-/// The beginning of what stands in quotes behind one; none if it is not there yet. No number is longer.
+/// Returns the start of the quoted value after an equals sign, or `None` if it has not arrived yet. No valid number is longer
+/// than that.
 fn value(after: &[u8]) -> Option<&[u8]> {
     let (quote, rest) = after.trim_ascii_start().split_first()?;
     if !b"\"'".contains(quote) {
@@ -70,7 +71,8 @@ fn check(name: &[u8], value: &[u8]) -> Result<(), BookError> {
     }
 }
 
-/// Whether places are on a sheet and in order. What is not a place is for others to refuse, but they count until they see that.
+/// Returns whether positions are within a sheet and in order. Other code refuses values that are not positions, but it computes
+/// with them before it notices.
 fn is_range(value: &str) -> bool {
     if !value.split(':').all(can_be_counted) {
         return false;
@@ -85,14 +87,14 @@ fn is_range(value: &str) -> bool {
         }
 }
 
-/// Whether a reader that counts the letters and digits at the beginning stays within its numbers, whatever follows them.
+/// Returns whether a reader that computes with the leading letters and digits stays within 32 bits, whatever follows them.
 fn can_be_counted(text: &str) -> bool {
     let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
     let digits = text.bytes().skip(letters).take_while(u8::is_ascii_digit);
     letters <= LETTERS_MAX && digits.count() <= DIGITS_MAX
 }
 
-/// The row and the column of `B7`, and 0 for what is missing; none if it is something else.
+/// Returns the row and column of a position such as `B7`, with 0 for a missing one, or `None` if it is not a position.
 fn place(text: &str) -> Option<(u32, u32)> {
     let digits = text.find(|c: char| !c.is_ascii_alphabetic());
     let (letters, digits) = text.split_at(digits.unwrap_or(text.len()));
@@ -110,7 +112,7 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The number, or the largest there is if it is larger.
+/// Returns the number, saturating at the maximum.
 fn number(digits: &str) -> u32 {
     match digits {
         "" => 0,
@@ -118,9 +120,9 @@ fn number(digits: &str) -> u32 {
     }
 }
 
-/// More shared formulas than a sheet has rows would not be shared.
+/// A sheet with more shared formulas than rows would not share them.
 const SHARED_MAX: u32 = ROWS_MAX;
-/// The most letters and digits whose number fits into 32 bits.
+/// Maximum numbers of letters and digits whose value fits into 32 bits.
 const LETTERS_MAX: usize = 6;
 const DIGITS_MAX: usize = 9;
 const VALUE_BYTES: usize = 64;
@@ -130,7 +132,7 @@ const HELD_BYTES: usize = 4 << 10;
 mod tests {
     use super::*;
 
-    /// In pieces of every size, as an attribute may be cut anywhere.
+    /// Splits the input at every size, because an attribute may be cut anywhere.
     fn is_refused(text: &str) -> bool {
         let refused = |size: usize| {
             let mut numbers = Numbers::default();
@@ -153,7 +155,7 @@ mod tests {
             "<c r=\"A99999999999\">",
             "<row\tr\n=\n\"1048577\">",
             "<dimension ref=\"A1:XFE1\"/>",
-            // A reader counts these before it sees that they are not places.
+            // A reader computes with these before it notices that they are not positions.
             "<c r=\"Aadsheetml/2006\">",
             "<c r=\"A99999999999/\">",
             "<mergeCell ref=\"A1:Aadsheetml!\"/>",

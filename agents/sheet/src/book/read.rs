@@ -8,7 +8,7 @@ use zip::ZipArchive;
 
 use super::{Book, BookError, COLUMNS_MAX, Content, Place, ROWS_MAX, Sheet, guard};
 
-/// Reads a workbook that [`guard::look`] has nothing against.
+/// Reads a workbook, after [`guard::look`] has accepted it.
 pub fn read(bytes: &[u8]) -> Result<Book, BookError> {
     guard::look(bytes)?;
     let mut book: Xlsx<_> = Xlsx::new(Cursor::new(bytes)).map_err(BookError::unreadable)?;
@@ -27,7 +27,7 @@ pub fn read(bytes: &[u8]) -> Result<Book, BookError> {
             ..Sheet::default()
         };
         let cells = match book.worksheet_cells_reader(&sheet.name) {
-            // A sheet that is a chart has no cells. One that cannot be read is not an empty one.
+            // A chart sheet has no cells. A sheet that cannot be read is an error, not an empty sheet.
             Err(XlsxError::NotAWorksheet(_)) => None,
             cells => Some(cells.map_err(BookError::unreadable)?),
         };
@@ -55,7 +55,7 @@ pub fn read(bytes: &[u8]) -> Result<Book, BookError> {
     Ok(read)
 }
 
-/// A cell that is counted from 0; none if no sheet has it.
+/// Converts a zero-based position. Returns `None` if no sheet can have such a cell.
 fn place((row, column): (u32, u32)) -> Option<Place> {
     let is_there = row < ROWS_MAX && column < COLUMNS_MAX;
     is_there.then(|| Place {
@@ -83,7 +83,8 @@ fn content(value: &DataRef<'_>, is_1904: bool) -> Option<Content> {
     })
 }
 
-/// What a workbook is known by: the same for the same parts, whenever they were packed and whoever is said to have saved them.
+/// Returns the id of a workbook's content. It does not depend on how the parts are packed, nor on the document properties
+/// (`docProps`), such as who saved it and when.
 pub fn snapshot_id(bytes: &[u8]) -> Result<String, BookError> {
     guard::look(bytes)?;
     let mut package = ZipArchive::new(Cursor::new(bytes)).map_err(BookError::unreadable)?;

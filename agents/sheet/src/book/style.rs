@@ -1,4 +1,4 @@
-//! Adds to the list of styles of a workbook what new cells need: formats of numbers and dates, and bold.
+//! Adds the styles that new cells need to a workbook's style sheet: number formats, date formats, and bold.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 use super::xml::{Pieces, attribute, escaped};
 use super::{BookError, Place};
 
-/// How a cell is shown.
+/// Format of a cell.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Dress {
-    /// The format of its number; none for the general one.
+    /// Number format code; `None` for the general format.
     pub format: Option<String>,
-    /// Whether it is bold.
+    /// Whether the text is bold.
     pub bold: bool,
 }
 
 impl Dress {
-    /// As dates are shown, unless somebody said how.
+    /// Returns the default format for dates.
     pub(super) fn of_date(has_time: bool) -> Self {
         let format = if has_time {
             "yyyy\\-mm\\-dd hh:mm:ss"
@@ -36,7 +36,7 @@ impl Dress {
     }
 }
 
-/// How the cells of a sheet are shown, where it is not the usual way.
+/// Returns the formats of a sheet's cells that differ from the default.
 pub(crate) fn dresses(bytes: &[u8], sheet: &str) -> Result<BTreeMap<Place, Dress>, BookError> {
     use calamine::Reader;
     let book = calamine::Xlsx::new(std::io::Cursor::new(bytes));
@@ -70,7 +70,7 @@ pub(crate) fn dresses(bytes: &[u8], sheet: &str) -> Result<BTreeMap<Place, Dress
     Ok(found)
 }
 
-/// A list of styles that grows.
+/// The style sheet of a workbook, to which styles can be added.
 pub(super) struct Styles {
     text: String,
     formats: Vec<(u32, String)>,
@@ -144,7 +144,7 @@ impl Styles {
         Ok(styles)
     }
 
-    /// The number of a style: `base` with this dress over it.
+    /// Returns the index of a style that applies the format on top of the style `base`, adding it if necessary.
     pub(super) fn number(
         &mut self,
         base: Option<usize>,
@@ -195,7 +195,7 @@ impl Styles {
         *self.bold_font.get_or_insert(self.fonts)
     }
 
-    /// The list with what was added; none if nothing was.
+    /// Returns the style sheet with the additions, or `None` if there are none.
     pub(super) fn written(&self) -> Result<Option<String>, BookError> {
         if self.added.is_empty() {
             return Ok(None);
@@ -214,7 +214,7 @@ impl Styles {
                 .collect();
             text = match append(&text, "numFmts", &formats, self.added_formats.len())? {
                 Some(text) => text,
-                // It is the first of the lists.
+                // `numFmts` must be the first of the lists.
                 None => {
                     let list = format!(
                         r#"<numFmts count="{}">{formats}</numFmts>"#,
@@ -255,7 +255,7 @@ fn rewrite(style: &str, changes: &[(&str, String)]) -> Result<String, BookError>
     Ok(format!("{tag}{rest}"))
 }
 
-/// Adds to the end of a list, and counts.
+/// Appends items to a list and updates its count. Returns `None` if there is no such list.
 fn append(text: &str, list: &str, items: &str, count: usize) -> Result<Option<String>, BookError> {
     let mut pieces = Pieces::of(text);
     let mut out = String::with_capacity(text.len() + items.len());
@@ -301,7 +301,7 @@ fn after_root(text: &str, list: &str) -> Result<String, BookError> {
     Ok(out)
 }
 
-/// Those that need no entry in a list.
+/// Number formats with a fixed id, which need no entry in the list.
 const BUILT_IN: &[(&str, u32)] = &[
     ("0", 1),
     ("0.00", 2),

@@ -1,20 +1,20 @@
-//! XML in pieces: what each is, and the very bytes it was written with, so that what is not changed is copied as it stands.
+//! Splits XML into events together with their raw text, so that unchanged parts can be copied verbatim.
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
 use super::BookError;
 
-/// A text, piece by piece.
+/// Iterates over the events of an XML text.
 pub(super) struct Pieces<'a> {
     reader: Reader<&'a [u8]>,
     text: &'a str,
 }
 
-/// One piece.
+/// One event with its raw text.
 pub(super) struct Piece<'a> {
     pub(super) event: Event<'a>,
-    /// As it was written.
+    /// Raw text of the event.
     pub(super) raw: &'a str,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Pieces<'a> {
         Ok(Some(Piece { event, raw }))
     }
 
-    /// Everything up to the end of the element that was just begun, as it was written.
+    /// Returns the raw text up to and including the end tag of the element that has just started.
     pub(super) fn rest_of(&mut self, name: &str) -> Result<&'a str, BookError> {
         let from = self.position();
         let mut depth = 1;
@@ -59,7 +59,7 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// An attribute of an element.
+/// Returns the value of an attribute, with entities replaced, if the element has it.
 pub(super) fn attribute(element: &BytesStart<'_>, name: &str) -> Option<String> {
     let found = element
         .attributes()
@@ -70,7 +70,7 @@ pub(super) fn attribute(element: &BytesStart<'_>, name: &str) -> Option<String> 
     Some(value.into_owned())
 }
 
-/// Text for an element or an attribute. What XML cannot hold becomes the mark for that.
+/// Escapes text for an element or an attribute. Characters that are not legal in XML become `U+FFFD`.
 pub(super) fn escaped(text: &str) -> String {
     let is_legal = |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
     let legal: String = text
@@ -80,7 +80,7 @@ pub(super) fn escaped(text: &str) -> String {
     quick_xml::escape::escape(legal.as_str()).into_owned()
 }
 
-/// An element's tag with an attribute set to something else, or added.
+/// Returns an element's tag with an attribute replaced or added.
 pub(super) fn with_attribute(
     raw: &str,
     element: &BytesStart<'_>,

@@ -1,4 +1,5 @@
-//! What is saved: cells, dressed as they were, and no formula that reaches out.
+//! Converts accepted changes into edits of the package, with cell formats, and disarms formulas that reach outside the
+//! workbook.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,8 @@ use crate::book::patch::{NewCell, SheetEdits};
 use crate::book::style::dresses;
 use crate::book::{BookError, Content};
 
-/// What is to be written into the package. A new sheet is dressed as it was in the workbook that the code saved.
+/// Returns the edits that write the changes into the package. New cells get the number format and bold that they have in
+/// `snapshot`, the workbook that the code saved.
 pub fn edits(diff: &Diff, snapshot: &[u8]) -> Result<Vec<SheetEdits>, BookError> {
     let mut sheets: BTreeMap<&str, SheetEdits> = BTreeMap::new();
     let mut order: Vec<&str> = Vec::new();
@@ -42,7 +44,7 @@ pub fn edits(diff: &Diff, snapshot: &[u8]) -> Result<Vec<SheetEdits>, BookError>
         .collect())
 }
 
-/// A formula that reaches out of the workbook, or that runs something, becomes text.
+/// Turns a formula that reaches outside the workbook, or that runs something, into text.
 fn inert(content: Content) -> Content {
     match content {
         Content::Formula(formula) if reaches_out(&formula) => Content::Text(format!("={formula}")),

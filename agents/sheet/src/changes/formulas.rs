@@ -1,12 +1,12 @@
-//! Formulas that do more than compute over their own workbook: fetch, link, call programs, or read other files.
+//! Detects formulas that do more than compute over their own workbook: fetch, link, call programs, or read other files.
 //!
-//! What a formula may do is decided by a list of functions that only compute, and by what a reference may look like. A function
-//! that is not in the list, however it is spelled, is one that might reach out.
+//! The check uses a list of allowed functions that only compute, and rules for the form of references. Any function that is not
+//! on the list, however it is spelled, counts as one that might reach outside.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-/// Whether a formula might do more than compute over its own workbook.
+/// Returns whether a formula might do more than compute over its own workbook.
 pub fn reaches_out(formula: &str) -> bool {
     Scan {
         chars: formula.chars().collect(),
@@ -16,21 +16,21 @@ pub fn reaches_out(formula: &str) -> bool {
     .is_none()
 }
 
-/// A formula, and how far it was read.
+/// A formula, and how far it has been scanned.
 struct Scan {
     chars: Vec<char>,
     at: usize,
 }
 
 impl Scan {
-    /// Reads to the end; none at the first thing that might reach out.
+    /// Scans to the end. Returns `None` at the first part that might reach outside.
     fn run(mut self) -> Option<()> {
         while let Some(c) = self.peek(0) {
             match c {
                 '"' => drop(self.quoted('"')?),
                 '\'' => self.sheet()?,
                 '[' => self.brackets()?,
-                // Another program's data, a path, and what no formula has.
+                // DDE links to other programs, paths, and characters that no formula needs.
                 '|' | '\\' | '`' | '~' | '?' => return None,
                 '/' if self.peek(1) == Some('/') => return None,
                 c if is_name(c) => self.name()?,
@@ -44,7 +44,7 @@ impl Scan {
         self.chars.get(self.at + further).copied()
     }
 
-    /// The text between two quotes; a quote in it is doubled.
+    /// Returns the text between two quotes. A quote inside is written twice.
     fn quoted(&mut self, quote: char) -> Option<String> {
         let mut text = String::new();
         self.at += 1;
@@ -60,14 +60,15 @@ impl Scan {
         }
     }
 
-    /// `'My sheet'!`. A path, an address and another workbook hold characters that no name of a sheet has.
+    /// Scans `'My sheet'!`. Paths, URLs and other workbooks contain characters that a sheet name cannot have.
     fn sheet(&mut self) -> Option<()> {
         let name = self.quoted('\'')?;
         let is_sheet = !name.contains(['[', ']', '/', '\\', '|', '*', '?']);
         (is_sheet && self.peek(0) == Some('!')).then_some(())
     }
 
-    /// Columns of a table: `Sales[Amount]`, `[@Amount]`, `Sales[[#All],[Amount]]`. With a name behind it, it is another workbook.
+    /// Scans the columns of a table: `Sales[Amount]`, `[@Amount]`, `Sales[[#All],[Amount]]`. Followed by a name, brackets refer
+    /// to another workbook.
     fn brackets(&mut self) -> Option<()> {
         let mut depth = 0;
         loop {
@@ -76,7 +77,7 @@ impl Scan {
                 ']' => depth -= 1,
                 '|' | '\\' => return None,
                 ':' if self.peek(1) == Some('/') => return None,
-                // The next one stands for itself.
+                // An apostrophe escapes the next character.
                 '\'' => self.at += 1,
                 _ => {}
             }
@@ -89,7 +90,7 @@ impl Scan {
         (!next.is_some_and(|c| is_name(c) || matches!(c, '\'' | '!'))).then_some(())
     }
 
-    /// A name: of a cell, of a range, of a sheet, or of a function.
+    /// Scans a name: of a cell, a range, a sheet or a function.
     fn name(&mut self) -> Option<()> {
         let begin = self.at;
         while self.peek(0).is_some_and(is_name) {
@@ -102,14 +103,14 @@ impl Scan {
         }
         match self.chars.get(next) {
             Some('(') => is_harmless(&name).then_some(()),
-            // `http://`, `file:///`
+            // A URL, such as `http://` or `file:///`.
             Some(':') if self.chars.get(next + 1) == Some(&'/') => None,
             _ => Some(()),
         }
     }
 }
 
-/// Whatever is no operator may be part of a name, also what nobody sees.
+/// Returns whether a character can be part of a name. All non-ASCII characters count, even invisible ones.
 fn is_name(c: char) -> bool {
     c.is_alphanumeric()
         || matches!(c, '_' | '.' | '$' | '?' | '\\')
@@ -131,10 +132,10 @@ fn is_harmless(name: &str) -> bool {
 static HARMLESS: LazyLock<BTreeSet<&str>> =
     LazyLock::new(|| FUNCTIONS.split_whitespace().collect());
 
-/// The functions that compute from what they are given. Left out on purpose: whatever fetches, links, calls or asks somebody
-/// (WEBSERVICE, FILTERXML, HYPERLINK, IMAGE, RTD, CALL, REGISTER.ID, DDE, STOCKHISTORY, CUBE…, PY, TRANSLATE, DETECTLANGUAGE,
-/// COPILOT, IMPORT…, GOOGLE…, SQL.REQUEST), what tells about the machine (INFO, CELL), and INDIRECT, which makes a reference
-/// of any text.
+/// Functions that only compute from their arguments. Left out on purpose: functions that fetch, link, call or query something
+/// outside (`WEBSERVICE`, `FILTERXML`, `HYPERLINK`, `IMAGE`, `RTD`, `CALL`, `REGISTER.ID`, `DDE`, `STOCKHISTORY`, `CUBE…`,
+/// `PY`, `TRANSLATE`, `DETECTLANGUAGE`, `COPILOT`, `IMPORT…`, `GOOGLE…`, `SQL.REQUEST`), functions that reveal something about
+/// the machine (`INFO`, `CELL`), and `INDIRECT`, which turns any text into a reference.
 const FUNCTIONS: &str = "
     ABS ACCRINT ACCRINTM ACOS ACOSH ACOT ACOTH ADDRESS AGGREGATE AMORDEGRC AMORLINC AND ARABIC AREAS ARRAYTOTEXT ASC ASIN ASINH
     ATAN ATAN2 ATANH AVEDEV AVERAGE AVERAGEA AVERAGEIF AVERAGEIFS BAHTTEXT BASE BESSELI BESSELJ BESSELK BESSELY BETA.DIST

@@ -1,4 +1,4 @@
-//! The change set: what is shown before anything is saved, what the person says to it, and what is saved of it.
+//! The change set: what the person reviews before anything is saved, their verdict, and the resulting edits.
 
 mod edits;
 mod formulas;
@@ -16,32 +16,32 @@ pub use edits::edits;
 pub use formulas::reaches_out;
 pub use verdict::{BadVerdict, SetCell, Verdict, VerdictKind};
 
-/// Cells that were changed together: a rectangle, written by the same line.
+/// A rectangle of cells that changed in the same way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Range {
-    /// `Sheet!A1:B5`.
+    /// Sheet and cells, such as `Sheet!A1:B5`.
     pub range: String,
-    /// What happened.
+    /// How the cells changed.
     pub what: ChangeKind,
-    /// How many cells.
+    /// Number of cells.
     pub cells: usize,
-    /// Each of them, as `Sheet!A1: old → new (step 3, line 4)`.
+    /// One line per cell: `Sheet!A1: old → new (step 3, line 4)`.
     pub shown: Vec<String>,
 }
 
-/// What happened to cells.
+/// How cells changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// They were empty.
+    /// The cells were empty before.
     Added,
-    /// They held something else.
+    /// The cells had other content before.
     Changed,
-    /// They are empty now.
+    /// The cells are empty now.
     Emptied,
 }
 
-/// One change, in a line, whole: a text has its line breaks escaped.
+/// Returns one change as a single line, in full, with line breaks escaped.
 pub fn line(change: &Change) -> String {
     let told = |content: &Option<Content>| {
         let content = content.as_ref();
@@ -61,7 +61,7 @@ pub fn line(change: &Change) -> String {
     ))
 }
 
-/// The change set as rectangles, sheet by sheet.
+/// Groups the change set into rectangles, sheet by sheet, and by kind of change within a sheet.
 pub fn ranges(diff: &Diff) -> Vec<Range> {
     let mut groups: BTreeMap<(usize, ChangeKind), Vec<&Change>> = BTreeMap::new();
     let mut sheets: Vec<&str> = Vec::new();
@@ -92,8 +92,7 @@ fn what(change: &Change) -> ChangeKind {
     }
 }
 
-/// Cells side by side in a row, and such runs one below the other if they are equally wide. A range of a sheet that is new and
-/// has gaps is still one, from its first cell to its last.
+/// Groups cells that are adjacent in a row into runs, and runs with the same columns in adjacent rows into rectangles.
 fn rectangles<'a>(changes: &[&'a Change]) -> Vec<Vec<&'a Change>> {
     let mut runs: Vec<Vec<&Change>> = Vec::new();
     for change in changes {
@@ -103,7 +102,7 @@ fn rectangles<'a>(changes: &[&'a Change]) -> Vec<Vec<&'a Change>> {
         }
     }
     let mut found: Vec<Vec<&Change>> = Vec::new();
-    // For each span of columns the rectangle that may still grow.
+    // For each span of columns, the index of the rectangle that may still grow.
     let mut open: BTreeMap<(u32, u32), usize> = BTreeMap::new();
     for run in runs {
         let (Some(first), Some(last)) = (run.first(), run.last()) else {

@@ -1,4 +1,4 @@
-//! What a person says to a change set.
+//! A person's verdict on a change set.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -6,48 +6,48 @@ use serde_json::{Value as Json, json};
 use crate::book::diff::{Cell, Change, Diff};
 use crate::book::{Content, Place};
 
-/// What a person says to a change set.
+/// A person's verdict on a change set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Accept, reject, or accept with the exceptions below.
+    /// Whether to accept, to reject, or to accept with the exceptions below.
     #[serde(rename = "type")]
     pub kind: VerdictKind,
-    /// Ranges that are not to be saved: `Sheet!A1:B5`, `Sheet!A1`, or a whole `Sheet`.
+    /// Ranges that are not saved: `Sheet!A1:B5`, `Sheet!A1`, or a whole `Sheet`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reject: Vec<String>,
-    /// Cells that are to hold something else.
+    /// Cells that are saved with another value. Applied after `reject`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<SetCell>,
 }
 
-/// How a change set is judged.
+/// Kind of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictKind {
-    /// All of it.
+    /// Save all changes.
     Accept,
-    /// None of it.
+    /// Save nothing.
     Reject,
-    /// With exceptions.
+    /// Save the changes with exceptions.
     Edit,
 }
 
-/// A cell as the person wants it.
+/// A cell with the value that the person wants.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SetCell {
-    /// `Sheet!A1`.
+    /// Sheet and cell, such as `Sheet!A1`.
     pub cell: String,
-    /// A number, a text, yes or no, or nothing. Text is text, whatever it begins with.
+    /// A number, a text, a boolean, or null to empty the cell. Text is never read as a formula, even if it begins with `=`.
     pub value: Json,
 }
 
-/// What is wrong with an answer.
+/// Why a verdict cannot be parsed or applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadVerdict(String);
 
 impl Verdict {
-    /// Everything.
+    /// Returns the verdict that saves all changes.
     pub fn accept() -> Self {
         Self {
             kind: VerdictKind::Accept,
@@ -56,7 +56,7 @@ impl Verdict {
         }
     }
 
-    /// The form of an answer.
+    /// Returns the JSON Schema of a verdict.
     pub fn schema() -> Json {
         json!({
             "type": "object",
@@ -75,7 +75,7 @@ impl Verdict {
         })
     }
 
-    /// From a line that a person typed: `y`, `n`, or `e` with `reject RANGE` and `set CELL=VALUE`, separated by `;`.
+    /// Parses a line that a person typed: `y`, `n`, or `e` with `reject RANGE` and `set CELL=VALUE`, separated by `;`.
     pub fn from_line(line: &str) -> Result<Self, BadVerdict> {
         let line = line.trim();
         match line.to_lowercase().as_str() {
@@ -126,7 +126,7 @@ impl Verdict {
         Ok(verdict)
     }
 
-    /// The changes that are to be saved.
+    /// Returns the changes to save. Fails if a rejected range contains no change, or a cell or value is invalid.
     pub fn apply(&self, diff: &Diff) -> Result<Diff, BadVerdict> {
         let mut kept = diff.clone();
         if self.kind == VerdictKind::Reject {
@@ -187,10 +187,10 @@ fn content_of(value: &Json) -> Result<Option<Content>, BadVerdict> {
     })
 }
 
-/// A part of a workbook.
+/// A range of cells, or a whole sheet.
 struct Area {
     sheet: String,
-    /// All of the sheet if none.
+    /// First and last cell; `None` for the whole sheet.
     cells: Option<(Place, Place)>,
 }
 

@@ -1,4 +1,4 @@
-//! Checks the result, and shows it to the person.
+//! The node that checks the result and has the person review it.
 
 use serde_json::json;
 use superstep::{Command, Interrupt, Node, NodeCx, NodeError, View};
@@ -11,7 +11,7 @@ use super::super::state::{GraphState, GraphStateUpdate, Stopped};
 use super::super::tools::ToolDeps;
 use super::labels;
 
-/// Checks the result, and shows it to the person.
+/// Checks the result, and interrupts for the person's verdict.
 pub(in super::super) struct ChangeSetNode {
     pub(in super::super) tool_deps: ToolDeps,
 }
@@ -44,7 +44,7 @@ impl Node<GraphState> for ChangeSetNode {
     }
 }
 
-/// Asks until the answer is one that can be carried out.
+/// Interrupts until the verdict can be applied to the change set.
 async fn ask_person(
     review: &Review,
     state: &GraphState,
@@ -52,7 +52,7 @@ async fn ask_person(
 ) -> Result<Verdict, NodeError> {
     let mut problem = None;
     for attempt in 1.. {
-        // Bound to what is shown: another workbook is another question.
+        // The key contains the snapshot, so that an answer only applies to the workbook that was shown.
         let key = format!("changes-{}-{attempt}", state.workbook.snapshot);
         let mut request = review.request();
         if let Some(problem) = problem.take() {

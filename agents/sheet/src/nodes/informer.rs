@@ -1,4 +1,4 @@
-//! Looks up what the planner needs to know, with one `SELECT`.
+//! The node that looks up what the planner needs to know, with one `SELECT`.
 
 use archie_agent::printable::summary_line;
 use schemars::JsonSchema;
@@ -15,7 +15,7 @@ use super::super::state::{GraphState, GraphStateUpdate, InformerSpec, KeyInforma
 use super::super::tools::{INFORMER, SELECTOR, ToolContext, ToolDeps};
 use super::{ModelDeps, PROGRESS_CHARS, call, fitted, labels, progress, untrusted};
 
-/// Looks up what the planner needs to know.
+/// Asks the informer's model for a `SELECT` and runs it.
 pub(in super::super) struct InformerNode {
     pub(in super::super) asking: ModelDeps,
     pub(in super::super) tool_deps: ToolDeps,
@@ -114,7 +114,7 @@ impl Node<GraphState> for InformerNode {
     }
 }
 
-/// Each call of the message needs a result. Those beside the question were not made.
+/// Adds a result for every tool call of the message, because models require one. Calls next to the informer's were not run.
 fn answer_calls(
     mut update: GraphStateUpdate,
     state: &GraphState,

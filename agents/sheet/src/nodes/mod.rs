@@ -1,4 +1,4 @@
-//! The nodes: who plans, who looks up, what runs tools, and who asks the person.
+//! The nodes: planner, informer, tool runner, and review by the person.
 
 mod change_set;
 mod informer;
@@ -22,7 +22,7 @@ pub(super) use informer::InformerNode;
 pub(super) use planner::PlannerNode;
 pub(super) use tool::ToolNode;
 
-/// How models are asked.
+/// Dependencies of the nodes that call models.
 #[derive(Clone)]
 pub(super) struct ModelDeps {
     pub(super) models: Arc<ModelRegistry>,
@@ -30,15 +30,16 @@ pub(super) struct ModelDeps {
     pub(super) prompts: Prompts,
 }
 
-/// Where it goes after the planner.
+/// Where the graph continues after the planner.
 pub(super) enum Next {
     Tool,
     Informer,
     End,
 }
 
-/// The brief's edge: a call of a tool leads to the tool, `JournalEntry` or `Finish` to the end, and so do too many steps. Without either,
-/// the informer is asked if there is one and the workbook changed since it was; else the planner is told what is wrong.
+/// The routing from the specification. A tool call leads to the tool node, and `Done`, `Finish` or a stop such as the step
+/// limit to the end. A message without an action leads to the informer if there is one and the workbook has changed since its
+/// last lookup; otherwise to the tool node, which tells the planner what is wrong.
 pub(super) fn should_continue(state: &GraphState) -> Next {
     if state.stopped.is_some() {
         return Next::End;
@@ -59,7 +60,7 @@ fn is_stale(state: &GraphState) -> bool {
     known.is_none_or(|known| known.snapshot != state.workbook.snapshot)
 }
 
-/// Cuts a request to what the model can read, and says so.
+/// Cuts a request to fit the model's context and reports the cuts. Sets the token limit of the answer to at most `tokens`.
 async fn fitted(
     request: &mut Request,
     model: &dyn Model,
@@ -67,7 +68,7 @@ async fn fitted(
     cx: &NodeCx,
 ) -> Result<(), NodeError> {
     let size = model.context_size().await.map_err(failure)?;
-    // A model with little room is a small one, which goes on until it is stopped.
+    // A small context means a small model, and those tend to write until they are stopped.
     let room = size.map_or(tokens, |size| u32::try_from(size / 16).unwrap_or(tokens));
     request.tokens_max = Some(room.clamp(256, tokens));
     if let Some(size) = size {
@@ -80,12 +81,12 @@ async fn fitted(
     Ok(())
 }
 
-/// Tells whoever watches what happens.
+/// Emits a progress message to everyone who streams the run.
 fn progress(cx: &NodeCx, text: &str) -> Result<(), NodeError> {
     cx.emit_live(AgentEvent::progress(text))
 }
 
-/// The labels of all that was said.
+/// Returns the joined labels of the whole conversation.
 fn labels(state: &GraphState) -> Labels {
     let mut all = Labels::NONE;
     for kept in &state.messages {
@@ -94,7 +95,7 @@ fn labels(state: &GraphState) -> Labels {
     all
 }
 
-/// The labels of what comes out of cells.
+/// Returns the labels of text that comes from cells.
 fn untrusted(state: &GraphState) -> Labels {
     labels(state).join(&Label::UNTRUSTED.into())
 }

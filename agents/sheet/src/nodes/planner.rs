@@ -1,4 +1,4 @@
-//! Asks the planner what to do next, or plays a recipe in its place.
+//! The node that asks the planner's model what to do next, or replays a recipe instead.
 
 use serde_json::json;
 use superstep::{Command, Interrupt, Node, NodeCx, NodeError, View};
@@ -13,7 +13,7 @@ use super::super::state::{Actions, GraphState, GraphStateUpdate, Stopped};
 use super::super::tools::{self, PYTHON, ToolDeps};
 use super::{ModelDeps, call, fitted, labels, progress};
 
-/// Asks the planner what to do next.
+/// Asks the planner's model what to do next.
 pub(in super::super) struct PlannerNode {
     pub(in super::super) asking: ModelDeps,
     pub(in super::super) tool_deps: ToolDeps,
@@ -61,14 +61,14 @@ impl Node<GraphState> for PlannerNode {
                 update = update.answer(answer);
             }
         }
-        // What it says it says after reading cells of a stranger.
+        // The reply may be influenced by untrusted cells, so it carries the labels of the conversation.
         let message = ChatMessage::new(reply.message(), labels(&state));
         Ok(update.messages(message).into())
     }
 }
 
 impl PlannerNode {
-    /// What a recipe does next. No model is asked.
+    /// Returns the next step of a recipe, without calling a model.
     async fn play(
         &self,
         recipe: &Recipe,
@@ -107,7 +107,7 @@ impl PlannerNode {
             .into())
     }
 
-    /// Whether the workbook is what the recipe was made for, or the person wants it played all the same.
+    /// Returns whether the workbook has the layout that the recipe expects, or the person wants to run it anyway.
     async fn is_wanted(
         &self,
         recipe: &Recipe,
@@ -151,7 +151,8 @@ impl PlannerNode {
     }
 }
 
-/// What was said, as a model reads it. A result without a call in the message before it belongs to the text format.
+/// Returns the conversation as a model reads it. A tool result without a matching call belongs to the text format and becomes
+/// an `Observation:`.
 fn conversation(state: &GraphState) -> Vec<Message> {
     let mut calls: Vec<&str> = Vec::new();
     let mut messages = Vec::new();

@@ -1,4 +1,4 @@
-//! Runs what the planner wants, each call once.
+//! The node that runs the planner's tool calls, each as a recorded step.
 
 use archie_agent::printable::summary_line;
 use serde_json::Value as Json;
@@ -11,7 +11,7 @@ use super::super::state::{Actions, GraphState, GraphStateUpdate, JournalEntry};
 use super::super::tools::{self, PYTHON, ToolContext, ToolDeps, ToolResult};
 use super::{PROGRESS_CHARS, labels, progress, untrusted};
 
-/// Runs what the planner wants.
+/// Runs the planner's tool calls.
 pub(in super::super) struct ToolNode {
     pub(in super::super) tool_deps: ToolDeps,
 }
@@ -77,7 +77,7 @@ impl Node<GraphState> for ToolNode {
     }
 }
 
-/// The name of a step in the log may not be anything a model writes.
+/// Maps the tool name that a model wrote to a known one, because a step's name in the log must not be arbitrary text.
 trait StepName {
     fn name_for_step(&self) -> &'static str;
 }
@@ -103,7 +103,7 @@ impl ToolNode {
     }
 }
 
-/// What the planner's last message wants, or what is wrong with it.
+/// Returns the tool calls of the planner's last message, or what is wrong with it.
 fn wanted(state: &GraphState) -> Result<Vec<ToolCall>, String> {
     let last = state
         .messages

@@ -1,8 +1,9 @@
-//! The sandbox with walls.
+//! The sandbox that isolates code with bubblewrap.
 //!
-//! Namespaces of its own for everything: no network, no other processes, no users. The system is there to be read; `/in` too;
-//! `/data` can be written. Rights are dropped before: started by root, it first becomes nobody, for to the kernel root in a
-//! namespace that maps to root is root. It begins with an empty environment, for `/proc/1/environ` is readable inside.
+//! The code gets its own namespaces: no network, no other processes, no users. The system and `/in` are read-only; `/data` is
+//! writable. Privileges are dropped first: if root starts the sandbox, it switches to the user `nobody`, because root in a
+//! namespace that maps to root is root to the kernel. The environment is empty from the start, because `/proc/1/environ` is
+//! readable inside.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ use tokio::process::Command;
 
 use super::{End, Job, Kind, Outcome, Python, RUNNER, Sandbox, SandboxError, process, seccomp};
 
-/// bubblewrap, around a Python.
+/// Runs Python under bubblewrap.
 #[derive(Debug)]
 pub struct Bubblewrap {
     python: Python,
@@ -20,11 +21,11 @@ pub struct Bubblewrap {
 }
 
 impl Bubblewrap {
-    /// With this Python. An error says what is missing and how to mend it.
+    /// Creates the sandbox for this Python. An error says what is missing and how to fix it.
     pub fn new(python: Python) -> Result<Self, SandboxError> {
-        for (program, mend) in NEEDED {
+        for (program, remedy) in NEEDED {
             if !Path::new("/usr/bin").join(program).is_file() {
-                return Err(SandboxError::Missing { program, mend });
+                return Err(SandboxError::Missing { program, remedy });
             }
         }
         Ok(Self {
@@ -34,7 +35,7 @@ impl Bubblewrap {
         })
     }
 
-    /// Lets the user it becomes read what it is given and write what it may.
+    /// Makes the job's files accessible to the unprivileged user that the sandbox switches to, if it runs as root.
     fn hand_over(&self, job: &Job) -> std::io::Result<()> {
         if self.is_root {
             let given = std::fs::read_dir(&job.given)?.map(|file| Ok(file?.path()));
@@ -51,9 +52,9 @@ impl Bubblewrap {
     }
 
     fn command(&self, job: &Job, filter: &Path) -> Command {
-        // The shell opens the filter as a descriptor that bubblewrap is told of, and is gone.
+        // The shell opens the filter as file descriptor 9 for bubblewrap, and then replaces itself.
         let mut command = Command::new("/bin/sh");
-        // A shell tells its folder to whatever it starts.
+        // A shell passes its current folder on to its children.
         command.current_dir("/");
         command
             .args(["-c", "exec 9<\"$0\"; exec \"$@\""])
@@ -79,11 +80,11 @@ impl Bubblewrap {
     }
 }
 
-/// Set inside, where nobody else's threads are counted.
+/// Limits are set inside the sandbox, where threads of other processes do not count.
 fn limits(job: &Job) -> [String; 6] {
     let limits = &job.limits;
     [
-        // At the first a signal that tells why, at the second one that nobody can ignore.
+        // The soft limit sends a signal that identifies the reason, the hard limit one that cannot be ignored.
         format!("--cpu={}:{}", limits.cpu_s, limits.cpu_s + 1),
         format!("--as={}", limits.memory_bytes),
         format!("--fsize={}", limits.file_bytes),
@@ -105,7 +106,7 @@ impl Sandbox for Bubblewrap {
             self.hand_over(job)?;
             let outcome = process::watch(self.command(job, &filter), job).await?;
             match outcome.end {
-                // The runner itself always ends with nought: it tells faults of the code in its result.
+                // The runner itself always exits with 0 and reports errors of the code in its result.
                 End::Exited(code) if code != 0 && outcome.said.contains("bwrap:") => {
                     Err(SandboxError::Walls {
                         says: outcome.said.trim().to_owned(),
@@ -141,8 +142,9 @@ const NEEDED: [(&str, &str); 3] = [
     ),
 ];
 
-/// The code is the first process: one of bubblewrap's own beside it would be of the same user, without the filter, and its memory
-/// could be written. `/` and `/dev` are made read-only in the end: they are folders in memory, without a limit.
+/// The code runs as process 1. A helper process of bubblewrap next to it would have the same user but no filter, and the code
+/// could write to its memory. `/` and `/dev` become read-only at the end, because they are in-memory file systems without a
+/// size limit.
 const WALLS: &str = "
     --unshare-all --unshare-user --disable-userns --as-pid-1 --die-with-parent --new-session
     --clearenv --cap-drop ALL --hostname sandbox --uid 1000 --gid 1000

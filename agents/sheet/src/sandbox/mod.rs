@@ -1,7 +1,8 @@
-//! Where the planner's code runs: a process that can read what it is given, write one folder, and nothing else.
+//! Runs the planner's code in a process that can read its input, write to one folder, and do nothing else.
 //!
-//! [`Sandbox::run`] is the whole of it: a job (a folder to read, a folder to write, limits) becomes an [`Outcome`]. Two of them:
-//! [`Bubblewrap`], with walls, and [`Unsandboxed`], which has none and is only taken by whoever says so.
+//! [`Sandbox::run`] turns a job (a folder to read, a folder to write, limits) into an [`Outcome`]. There are two
+//! implementations: [`Bubblewrap`], which isolates the code, and [`Unsandboxed`], which does not and is only used if the person
+//! asks for it.
 
 mod bubblewrap;
 mod process;
@@ -21,40 +22,40 @@ pub use bubblewrap::Bubblewrap;
 pub use python::{MODULES, NoPython, Python, VARIABLE};
 pub use unsandboxed::Unsandboxed;
 
-/// Something that runs code.
+/// Runs the code of a [`Job`].
 pub trait Sandbox: std::fmt::Debug + Send + Sync {
-    /// Which of them.
+    /// Returns the kind of this sandbox.
     fn kind(&self) -> Kind;
 
-    /// Runs a job to its end, or to the limit that ends it. An error is one of the machine, never one of the code.
+    /// Runs a job until it ends or reaches a limit. An error means that this machine failed, never the code.
     fn run<'a>(&'a self, job: &'a Job) -> BoxFuture<'a, Result<Outcome, SandboxError>>;
 }
 
-/// Which sandbox.
+/// Kind of sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// bubblewrap: no network, a read-only system, one writable folder.
     #[default]
     Bubblewrap,
-    /// None at all.
+    /// No isolation at all.
     Unsandboxed,
 }
 
-/// What is to be run, and what it may take.
+/// One run of code: its folders and limits.
 #[derive(Debug)]
 pub struct Job {
-    /// What it can read. Its `runner.py` is what runs.
+    /// Folder that the code can read. The sandbox runs the `runner.py` in it.
     pub given: PathBuf,
-    /// What it can write.
+    /// Folder that the code can write to.
     pub writable: PathBuf,
-    /// What it may take.
+    /// Resource limits.
     pub limits: Limits,
     folder: tempfile::TempDir,
 }
 
 impl Job {
-    /// A job with folders of its own, which are gone when it is dropped.
+    /// Creates a job with its own temporary folders, which are removed when it is dropped.
     pub fn new(limits: Limits) -> std::io::Result<Self> {
         use std::os::unix::fs::PermissionsExt;
         let only_mine = std::fs::Permissions::from_mode(0o700);
@@ -74,12 +75,13 @@ impl Job {
         Ok(job)
     }
 
-    /// Gives it a file to read.
+    /// Adds a file that the code can read.
     pub fn give(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
         std::fs::write(self.given.join(name), bytes)
     }
 
-    /// A file that it left. A link or a pipe is none: what the code made of it could lead anywhere.
+    /// Returns a file that the code left behind, or `None` if it is missing, too large or not a regular file. Links are not
+    /// followed, because the code could point them anywhere.
     pub fn left(&self, name: &str) -> std::io::Result<Option<Vec<u8>>> {
         let name = FileName::new(name).map_err(FolderError::from)?;
         let read = self.written()?.read(&name.into(), self.limits.file_bytes);
@@ -91,17 +93,17 @@ impl Job {
         }
     }
 
-    /// The names of the files that it left, in order.
+    /// Returns the names of up to 1,000 entries that the code left behind, in order.
     pub fn names(&self) -> std::io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in self.written()?.entries(NAMES_MAX)?.entries {
-            // A name that is no text is nothing that we asked for.
+            // We asked for no file whose name is not text.
             names.extend(entry.name.as_os_str().to_str().map(str::to_owned));
         }
         Ok(names)
     }
 
-    /// The folder that strange code has written, so that nothing in it is followed.
+    /// Opens the output folder. Untrusted code filled it, so no link in it is followed.
     fn written(&self) -> Result<UserFolder, FolderError> {
         UserFolder::open(&self.writable)
     }
@@ -111,20 +113,20 @@ impl Job {
     }
 }
 
-/// What a job may take.
+/// Resource limits of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// From its start to its end, in milliseconds.
+    /// Wall-clock time, in milliseconds.
     pub time_ms: u64,
-    /// Of a processor, in seconds.
+    /// Processor time, in seconds.
     pub cpu_s: u64,
-    /// Of memory.
+    /// Address space, in bytes.
     pub memory_bytes: u64,
-    /// Of any one file.
+    /// Size of any one file, in bytes.
     pub file_bytes: u64,
-    /// Of all that it leaves.
+    /// Size of all files that it writes, in bytes.
     pub folder_bytes: u64,
-    /// Threads; other processes it cannot make at all.
+    /// Number of threads. The code cannot start other processes.
     pub threads: u64,
 }
 
@@ -150,31 +152,31 @@ impl Limits {
 /// How a job ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// How.
+    /// Why it ended.
     pub end: End,
-    /// The end of what it wrote to its standard error.
+    /// The beginning of its standard error, at least 16 KiB if there is that much.
     pub said: String,
-    /// How long it took.
+    /// Wall-clock time from start to end.
     pub took: Duration,
 }
 
-/// Why a job is over.
+/// Why a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// It came to its end by itself, with this status.
+    /// It exited on its own, with this status.
     Exited(i32),
-    /// It took longer than it may.
+    /// It exceeded the wall-clock time.
     Time,
-    /// It took more of a processor than it may.
+    /// It exceeded the processor time.
     Cpu,
-    /// It wrote more than it may.
+    /// It wrote too many bytes or files, or hid its open files from inspection.
     Disk,
-    /// Something killed it: the system for want of memory or at the last limit of the processor, or the code itself.
+    /// A signal killed it: the kernel for lack of memory or at the hard limit of processor time, or the code itself.
     Killed,
 }
 
 impl End {
-    /// In words for the planner and the person; nothing if it ended by itself.
+    /// Returns the reason as text for the planner and the person, or `None` if the job exited on its own.
     pub fn says(self, limits: &Limits) -> Option<String> {
         Some(match self {
             Self::Exited(_) => return None,
@@ -197,36 +199,36 @@ impl End {
     }
 }
 
-/// What is wrong with the machine.
+/// Why code cannot run on this machine.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
-    /// A program is missing.
-    #[error("`{program}` is not installed; {mend}")]
+    /// A required program is not installed.
+    #[error("`{program}` is not installed; {remedy}")]
     Missing {
-        /// Which.
+        /// Name of the program.
         program: &'static str,
-        /// What to do.
-        mend: &'static str,
+        /// How to install it.
+        remedy: &'static str,
     },
-    /// No Python that will do.
+    /// There is no suitable Python.
     #[error(transparent)]
     Python(#[from] NoPython),
-    /// The walls could not be put up, so nothing was run.
+    /// bubblewrap could not set up the isolation, so nothing was run.
     #[error("the sandbox could not be set up, so nothing was run: {says}")]
     Walls {
-        /// What bubblewrap said.
+        /// Error output of bubblewrap.
         says: String,
     },
-    /// A filter of system calls could not be made.
+    /// The system call filter could not be compiled.
     #[error("the filter of system calls could not be made")]
     Filter(#[source] seccompiler::BackendError),
-    /// Files or processes.
+    /// A file operation failed, or a process could not be started.
     #[error("the sandbox could not be run")]
     Io(#[from] std::io::Error),
 }
 
-/// What runs in it.
+/// File name of the script that runs the code inside the sandbox.
 pub const RUNNER: &str = "runner.py";
 const RUNNER_TEXT: &str = include_str!("runner.py");
 const NAMES_MAX: usize = 1_000;

@@ -1,4 +1,4 @@
-//! One process from its start to its end, watched.
+//! Runs one process from start to end and enforces its limits.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -10,7 +10,7 @@ use tokio::time::{Duration, interval_at};
 
 use super::{End, Job, Outcome, unlinked};
 
-/// Starts it without an environment, and ends it at a limit. If the future is dropped, the process is killed.
+/// Starts the process with an empty environment, and kills it at a limit or when the future is dropped.
 pub(super) async fn watch(mut command: Command, job: &Job) -> std::io::Result<Outcome> {
     command
         .env_clear()
@@ -46,7 +46,7 @@ async fn wait(child: &mut Child, job: &Job, begun: Instant) -> std::io::Result<E
             () = tokio::time::sleep_until(deadline) => break End::Time,
             _ = looks.tick() => {
                 let unlinked = child.id().and_then(|pid| unlinked::bytes(pid, job.limits.file_bytes));
-                // A process that hides what it has open is ended; one that only starts or ends is not.
+                // Kill a process that keeps hiding its open files, but not one that is just starting or ending.
                 unseen = if unlinked.is_none() { unseen + 1 } else { 0 };
                 let room = job.limits.folder_bytes.checked_sub(unlinked.unwrap_or_default());
                 if unseen > UNSEEN_MAX || room.is_none_or(|room| exceeds(&job.writable, room)) {
@@ -61,7 +61,7 @@ async fn wait(child: &mut Child, job: &Job, begun: Instant) -> std::io::Result<E
 
 fn end_of(status: std::process::ExitStatus) -> End {
     use std::os::unix::process::ExitStatusExt;
-    // bubblewrap tells the signal that ended what it ran as 128 and its number.
+    // bubblewrap reports the signal that ended its child as 128 plus the signal number.
     let signal = status.signal().or(status
         .code()
         .filter(|code| *code > 128)
@@ -73,13 +73,13 @@ fn end_of(status: std::process::ExitStatus) -> End {
     }
 }
 
-/// Whether a folder holds more than it may: bytes, or files, which take room as well.
+/// Returns whether a folder holds more than `bytes_max` bytes, or too many files, which take space as well.
 fn exceeds(folder: &Path, bytes_max: u64) -> bool {
     let mut folders = vec![folder.to_owned()];
     let mut bytes = 0;
     let mut files = 0_u64;
     while let Some(folder) = folders.pop() {
-        // What is gone meanwhile takes no room.
+        // Entries that have disappeared meanwhile take no space.
         let Ok(entries) = std::fs::read_dir(folder) else {
             continue;
         };
@@ -100,7 +100,7 @@ fn exceeds(folder: &Path, bytes_max: u64) -> bool {
     false
 }
 
-/// Everything is read, so that nobody waits for room in a pipe; little is kept.
+/// Reads everything, so that the process never blocks on a full pipe, but keeps only the beginning.
 async fn read_all(mut from: impl tokio::io::AsyncRead + Unpin) -> String {
     let mut kept = Vec::new();
     let mut piece = [0; 4096];
@@ -113,7 +113,7 @@ async fn read_all(mut from: impl tokio::io::AsyncRead + Unpin) -> String {
     }
 }
 
-/// Short, for what is written between two looks is written beyond the limit.
+/// Interval between two checks. Short, because what is written in between can exceed the limit.
 const LOOK: Duration = Duration::from_millis(20);
 const UNSEEN_MAX: u32 = 50;
 const SAID_MAX: usize = 16_384;

@@ -1,28 +1,28 @@
-//! Which Python runs the code, and whether it has what the code is promised.
+//! Finds the Python that runs the code, and checks that it has the required modules.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A Python with pandas and openpyxl.
+/// A Python interpreter that has the required [`MODULES`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Python {
-    /// The program.
+    /// Path of the interpreter.
     pub program: PathBuf,
-    /// The folders that it is made of.
+    /// Folders outside `/usr` that the interpreter needs; the sandbox makes them readable.
     pub folders: Vec<PathBuf>,
-    /// What is missing that only some code needs, such as pictures.
+    /// Missing optional modules, such as `matplotlib` for pictures.
     pub lacks: Vec<String>,
 }
 
-/// No Python that will do.
+/// Why there is no suitable Python, and how to get one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{why}; {MEND}")]
+#[error("{why}; {REMEDY}")]
 pub struct NoPython {
     why: String,
 }
 
 impl Python {
-    /// The one that `ARCHIE_PYTHON` names, or the usual one.
+    /// Checks the given interpreter, or the default one if there is none. The caller passes the value of `ARCHIE_PYTHON`.
     pub fn find(named: Option<&Path>) -> Result<Self, NoPython> {
         let program = match named {
             Some(named) => named.to_owned(),
@@ -77,16 +77,16 @@ struct PythonReport {
     lacks: Vec<String>,
 }
 
-/// What the code is promised.
+/// Modules that the code can rely on.
 pub const MODULES: &[&str] = &["pandas", "openpyxl"];
 
-/// Names a Python of one's own.
+/// Environment variable with the path of the interpreter to use.
 pub const VARIABLE: &str = "ARCHIE_PYTHON";
 
 const USUAL: &str = "/usr/bin/python3";
-const MEND: &str = "make one with `python3 -m venv DIR && DIR/bin/pip install pandas openpyxl matplotlib` and set ARCHIE_PYTHON to DIR/bin/python";
+const REMEDY: &str = "make one with `python3 -m venv DIR && DIR/bin/pip install pandas openpyxl matplotlib` and set ARCHIE_PYTHON to DIR/bin/python";
 
-/// It is only asked what it has: nothing is imported, and so nothing of it runs.
+/// Only looks the modules up: they are not imported, so none of their code runs.
 const ASK: &str = "import sys, json, importlib.util as u
 print(json.dumps({'program': sys.executable, 'folders': sorted({sys.prefix, sys.base_prefix}),
 'lacks': [m for m in ('pandas', 'openpyxl', 'matplotlib') if u.find_spec(m) is None]}))";

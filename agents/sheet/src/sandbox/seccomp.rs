@@ -1,7 +1,8 @@
-//! Which calls of the system the code cannot make, as a program for the kernel.
+//! The system call filter of the sandbox, as a BPF program for the kernel.
 //!
-//! Most of them would be refused for want of rights anyway; this is the wall behind that wall. It also takes away what limits do
-//! not reach: other processes (so a limit of memory is one for the whole job), memory without an address, and sockets.
+//! Missing privileges already block most of these calls; the filter is a second line of defence. It also blocks what resource
+//! limits do not cover: other processes (so that the memory limit applies to the whole job), anonymous memory files, and
+//! sockets.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use seccompiler::{
     SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
 
-/// The program, as bubblewrap reads it.
+/// Returns the filter in the format that bubblewrap reads.
 pub(super) fn program() -> Result<Vec<u8>, BackendError> {
     let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     let arch: TargetArch = std::env::consts::ARCH.try_into()?;
@@ -28,7 +29,7 @@ pub(super) fn program() -> Result<Vec<u8>, BackendError> {
 fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         REFUSED.iter().map(|call| (*call, Vec::new())).collect();
-    // Threads are made by this call, too; whatever is no thread is a process.
+    // `clone` also creates threads; without `CLONE_THREAD` it creates a process.
     let no_thread = SeccompCondition::new(
         0,
         SeccompCmpArgLen::Qword,
@@ -39,8 +40,9 @@ fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
     Ok(rules)
 }
 
-/// What a rule by number cannot say. `clone3` has its flags in memory, where no filter sees them; told that there is no such
-/// call, the C library takes `clone`. And numbers of the x32 interface would slip past every other rule.
+/// Returns the rules that a list of call numbers cannot express. `clone3` has its flags in memory, where a filter cannot read
+/// them; if the kernel claims not to have it, the C library falls back to `clone`. Call numbers of the x32 ABI would bypass all
+/// other rules.
 fn first() -> Vec<sock_filter> {
     let load_number = sock_filter {
         code: 0x20,
@@ -76,7 +78,7 @@ fn first() -> Vec<sock_filter> {
 }
 
 const REFUSED: &[i64] = &[
-    // Other processes.
+    // Access to other processes.
     #[cfg(target_arch = "x86_64")]
     libc::SYS_fork,
     #[cfg(target_arch = "x86_64")]
@@ -88,13 +90,13 @@ const REFUSED: &[i64] = &[
     libc::SYS_pidfd_open,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
-    // The network, and whatever else is talked to over a socket.
+    // Network access, and everything else that uses sockets.
     libc::SYS_socket,
     libc::SYS_socketpair,
     libc::SYS_connect,
     libc::SYS_bind,
     libc::SYS_listen,
-    // Other walls.
+    // Changes to namespaces and mounts.
     libc::SYS_unshare,
     libc::SYS_setns,
     libc::SYS_mount,
@@ -111,7 +113,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_personality,
     libc::SYS_open_by_handle_at,
     libc::SYS_name_to_handle_at,
-    // Memory that no limit counts.
+    // Memory that the limits do not count.
     libc::SYS_memfd_create,
     libc::SYS_memfd_secret,
     libc::SYS_shmget,
@@ -119,7 +121,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_msgget,
     libc::SYS_semget,
     libc::SYS_mq_open,
-    // Corners of the kernel that nothing here needs.
+    // Kernel features that the code does not need.
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,

@@ -1,13 +1,14 @@
-//! Files that a process has deleted and still writes to: no folder shows them, and they fill the disk all the same.
+//! Counts files that a process has deleted but still holds open: no folder lists them, but they fill the disk.
 //!
-//! The kernel lists them as what the process holds open or has mapped. A mapped file of which nothing is open any more does not
-//! tell its size, so it counts as the largest that a file may be.
+//! The kernel lists such files among the open or mapped files of the process. It does not report the size of a file that is
+//! mapped but no longer open, so such a file counts with the maximum file size.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-/// What the deleted files of a process and of its children take, in bytes. None if the kernel does not tell.
+/// Returns the size in bytes of the deleted files that a process and its children hold, or `None` if the kernel does not show
+/// them.
 pub(super) fn bytes(pid: u32, file_bytes_max: u64) -> Option<u64> {
     let mut files = BTreeSet::new();
     let mut total = 0;
@@ -19,7 +20,7 @@ pub(super) fn bytes(pid: u32, file_bytes_max: u64) -> Option<u64> {
         let found = of_process(pid, file_bytes_max, &mut files);
         match (found, children.is_empty()) {
             (Some(bytes), _) => total += bytes,
-            // Only what runs the code must be seen; what started it may belong to another user.
+            // Only the process that runs the code must be visible; its parents may belong to another user.
             (None, true) => return None,
             (None, false) => {}
         }
@@ -32,10 +33,10 @@ pub(super) fn bytes(pid: u32, file_bytes_max: u64) -> Option<u64> {
 
 fn of_process(pid: u32, file_bytes_max: u64, files: &mut BTreeSet<(u64, u64)>) -> Option<u64> {
     let mut total = 0;
-    // A thread may have a list of its own.
+    // A thread may have its own table of open files.
     for task in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
         let Ok(descriptors) = fs::read_dir(task.path().join("fd")) else {
-            // It has ended meanwhile, or hides.
+            // The thread has ended meanwhile, or hides its files.
             match task.path().exists() {
                 true => return None,
                 false => continue,
@@ -67,7 +68,7 @@ fn of_process(pid: u32, file_bytes_max: u64, files: &mut BTreeSet<(u64, u64)>) -
     Some(total)
 }
 
-/// `fd:01` as one number.
+/// Returns a device such as `fd:01` as one number.
 fn number(device: &str) -> u64 {
     u64::from_str_radix(&device.replace(':', ""), 16).unwrap_or_default()
 }

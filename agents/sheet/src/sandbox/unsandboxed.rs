@@ -1,18 +1,18 @@
-//! No sandbox: the code can do what the person can. Only for whoever says so, and it is said each time.
+//! Runs code without a sandbox: the code can do whatever the person can. Only used if the person asks for it.
 
 use superstep::checkpoint::BoxFuture;
 use tokio::process::Command;
 
 use super::{Job, Kind, Outcome, Python, RUNNER, Sandbox, SandboxError, process};
 
-/// A Python without walls. The limit of time holds; nothing else does.
+/// Runs Python without isolation. Only the limits on wall-clock time and written bytes are enforced.
 #[derive(Debug)]
 pub struct Unsandboxed {
     python: Python,
 }
 
 impl Unsandboxed {
-    /// With this Python.
+    /// Creates a runner for this Python.
     pub fn new(python: Python) -> Self {
         Self { python }
     }

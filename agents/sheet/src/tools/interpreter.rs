@@ -1,4 +1,4 @@
-//! Python over the workbook: what is given to it, what it leaves, what of that is told and kept.
+//! Runs Python over the workbook: prepares its input, collects its output, and stores what changed.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,8 @@ impl ToolDeps {
                 .snapshots
                 .put_book(tool_context.thread, &saved)
                 .map_err(NodeError::fatal)?;
-            // So that what is told as changed is what the code did, and not what opening and saving does.
+            // Compare with the baseline, so that the reported changes are those of the code and not those of opening and
+            // saving.
             workbook.snapshot = workbook.baseline.clone();
         }
         let ran = self.job(code, tool_context, &workbook).await?;
@@ -100,7 +101,7 @@ impl ToolDeps {
         })
     }
 
-    /// One run of the interpreter.
+    /// Runs the interpreter once.
     async fn job(
         &self,
         code: &str,
@@ -142,7 +143,7 @@ impl ToolDeps {
     }
 }
 
-/// What one run of the interpreter left.
+/// What one run of the interpreter left behind.
 #[derive(Debug, Default)]
 struct InterpreterRun {
     observation: String,
@@ -152,7 +153,7 @@ struct InterpreterRun {
     pictures: BTreeMap<String, Vec<u8>>,
 }
 
-/// What the runner writes down. It comes from a process that ran a stranger's code: it is looked at, never trusted.
+/// Report of the runner. It comes from a process that ran untrusted code, so its content is checked and never trusted.
 #[derive(Deserialize)]
 struct RunnerReport {
     ok: bool,
@@ -219,7 +220,7 @@ fn played(job: &Job, end: End, limits: &Limits, said: &str) -> std::io::Result<I
     })
 }
 
-/// So much of what was printed, and it is said where it was cut.
+/// Cuts the middle out of long output, and marks the cut.
 fn cut(text: &str) -> String {
     let count = text.chars().count();
     if count <= PRINTED_MAX {

@@ -1,4 +1,4 @@
-//! What the planner may use, and what comes of it.
+//! The tools that the planner may call, and their results.
 
 mod interpreter;
 mod sandboxes;
@@ -19,18 +19,18 @@ use super::snapshots::SnapshotStore;
 use super::state::{SandboxSpec, WorkbookHandle, WorkbookState};
 pub use sandboxes::Sandboxes;
 
-/// Runs code over the workbook.
+/// Tool that runs Python over the workbook.
 pub const PYTHON: &str = "PythonInterpreter";
-/// Runs a `SELECT` over the mirror.
+/// Tool that runs a `SELECT` over the SQL mirror of the workbook.
 pub const SELECTOR: &str = "SheetSelector";
-/// Reads some cells.
+/// Tool that reads a range of cells.
 pub const READER: &str = "CellRangeReader";
-/// Takes down the answer.
+/// Tool that records the final answer.
 pub const SUBMITTER: &str = "AnswerSubmitter";
-/// Has the informer look something up.
+/// Tool that has the informer look something up.
 pub const INFORMER: &str = "Informer";
 
-/// Every tool: its name, what it is for, its only argument and what that is.
+/// Every tool: name, description, name of its only argument, and description of the argument.
 const TOOLS: [(&str, &str, &str, &str); 5] = [
     (
         PYTHON,
@@ -64,7 +64,7 @@ const TOOLS: [(&str, &str, &str, &str); 5] = [
     ),
 ];
 
-/// The tools by name, as the state keeps them.
+/// Returns the descriptions of the tools by name, as the state stores them.
 pub fn names(with_informer: bool) -> BTreeMap<String, String> {
     let tools = TOOLS
         .iter()
@@ -74,7 +74,7 @@ pub fn names(with_informer: bool) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The tools as a model is told of them.
+/// Returns the specifications that a model receives for these tools.
 pub fn specs(names: &BTreeMap<String, String>) -> Vec<ToolSpec> {
     let known = TOOLS.iter().filter(|(name, ..)| names.contains_key(*name));
     let spec = |(name, about, argument, what): &(&str, &str, &str, &str)| ToolSpec {
@@ -90,44 +90,44 @@ pub fn specs(names: &BTreeMap<String, String>) -> Vec<ToolSpec> {
     known.map(spec).collect()
 }
 
-/// What runs tools.
+/// Dependencies of the tools, which run them.
 #[derive(Debug, Clone)]
 pub struct ToolDeps {
-    /// Where code runs.
+    /// Sandboxes for code.
     pub sandboxes: Arc<Sandboxes>,
-    /// Where workbooks are.
+    /// Store for workbooks and other files.
     pub snapshots: SnapshotStore,
 }
 
-/// On what a tool works.
+/// Context of a tool call.
 #[derive(Debug, Clone)]
 pub struct ToolContext<'a> {
-    /// Whose workbooks.
+    /// Thread that owns the stored workbooks.
     pub thread: &'a ThreadId,
-    /// The input.
+    /// The input workbook.
     pub input: &'a WorkbookHandle,
-    /// The workbook as it stands.
+    /// The current workbook.
     pub workbook: WorkbookState,
-    /// Where code runs.
+    /// Sandbox settings.
     pub sandbox: &'a SandboxSpec,
 }
 
-/// What came of a tool.
+/// Result of a tool call, recorded as a step.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// In words for the planner.
+    /// Text for the planner.
     pub observation: String,
-    /// Whether it went well.
+    /// Whether the tool succeeded.
     pub ok: bool,
-    /// The workbook after it, if it changed.
+    /// The workbook after the call; `None` if the tool does not write to it.
     pub workbook: Option<WorkbookState>,
-    /// Where it is kept which line wrote which cell.
+    /// Name of the stored file that maps cells to the lines of code that wrote them, if there is one.
     pub lines: Option<String>,
-    /// Pictures that it made.
+    /// Pictures that the code made: name of the stored file by name of the picture.
     pub pictures: BTreeMap<String, String>,
-    /// The answer, if one was submitted.
+    /// The answer, if the planner submitted one.
     pub answer: Option<String>,
-    /// How long it took. Threads of older versions do not have it.
+    /// When the call started and how long it took. `None` in threads of older versions.
     #[serde(default)]
     pub took: Option<Took>,
 }
@@ -141,7 +141,7 @@ impl ToolResult {
         }
     }
 
-    /// It went wrong, and the planner is told why.
+    /// Returns a failed result that tells the planner why.
     pub fn wrong(observation: impl Into<String>) -> Self {
         Self {
             observation: observation.into(),
@@ -151,7 +151,7 @@ impl ToolResult {
 }
 
 impl ToolDeps {
-    /// Runs a tool. What the model or its code did wrong is an observation; an error is one of the machine.
+    /// Runs a tool. Mistakes of the model or its code become observations; an error means that this machine failed.
     pub async fn run(
         &self,
         call: &ToolCall,
@@ -243,7 +243,8 @@ impl ToolDeps {
         }))
     }
 
-    /// The workbook as it stands, with what its formulas had come to where they are as they were.
+    /// Returns the current workbook with the results of unchanged formulas, taken from the input. The interpreter saves
+    /// formulas without their results.
     pub fn book_with_results(&self, tool_context: &ToolContext<'_>) -> Result<Book, NodeError> {
         let mut book = Book::clone(&*self.book(tool_context, &tool_context.workbook.snapshot)?);
         if tool_context.workbook.snapshot == tool_context.input.hash
@@ -277,7 +278,7 @@ impl ToolDeps {
     }
 }
 
-/// A line for each sheet.
+/// Returns one summary line per sheet.
 pub fn summaries(book: &Book) -> Vec<String> {
     book.sheets
         .iter()

@@ -1,4 +1,4 @@
-//! Where code runs.
+//! Creates the sandboxes on demand.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::sandbox::{Bubblewrap, Kind, NoPython, Python, Sandbox, SandboxError, Unsandboxed};
 
-/// The sandboxes, made when they are first needed: much can be done without one.
+/// Sandboxes by kind, created on first use, because many runs need none.
 #[derive(Debug, Default)]
 pub struct Sandboxes {
     python: Option<PathBuf>,
@@ -14,7 +14,7 @@ pub struct Sandboxes {
 }
 
 impl Sandboxes {
-    /// With the Python that was chosen, if one was.
+    /// Creates the sandboxes with a chosen Python, or with the default one.
     pub fn with_python(python: Option<PathBuf>) -> Self {
         Self {
             python,
@@ -22,7 +22,7 @@ impl Sandboxes {
         }
     }
 
-    /// In place of all others, for tests.
+    /// Uses the same sandbox for every kind. For tests.
     pub fn only(sandbox: Arc<dyn Sandbox>) -> Self {
         let made = [Kind::Bubblewrap, Kind::Unsandboxed].map(|kind| (kind as u8, sandbox.clone()));
         Self {
@@ -31,12 +31,12 @@ impl Sandboxes {
         }
     }
 
-    /// The Python that code runs with.
+    /// Returns the Python that runs the code, or what is wrong with it.
     pub fn find_python(&self) -> Result<Python, NoPython> {
         Python::find(self.python.as_deref())
     }
 
-    /// The one of this kind.
+    /// Returns the sandbox of this kind, creating it on first use.
     pub fn get(&self, kind: Kind) -> Result<Arc<dyn Sandbox>, SandboxError> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sandbox) = made.get(&(kind as u8)) {

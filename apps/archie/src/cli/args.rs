@@ -1,4 +1,4 @@
-//! What can be typed, in the terminal and in the shell alike.
+//! Command-line arguments, shared by the terminal and the shell.
 
 use std::path::PathBuf;
 
@@ -36,7 +36,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// What was given of the settings.
+    /// Returns the settings that the command line sets.
     pub fn given(&self) -> Given {
         Given {
             model: self.model.clone(),
@@ -331,7 +331,7 @@ pub struct DoctorArgs {
 }
 
 impl Command {
-    /// Whether it needs the store.
+    /// Returns whether the command runs with an open store. The others open what they need themselves.
     pub fn needs_home(&self) -> bool {
         !matches!(
             self,
@@ -346,7 +346,7 @@ mod tests {
 
     use super::Args;
 
-    /// What is wrong with the help of a command and of those below it.
+    /// Returns what is wrong with the help of a command and its subcommands.
     fn faults_of(command: &mut clap::Command) -> Vec<String> {
         let name = command.get_name().to_owned();
         let about = command.get_about().map(ToString::to_string);

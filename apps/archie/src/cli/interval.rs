@@ -1,8 +1,8 @@
-//! How often something is done, as people write it.
+//! Parses time intervals as people write them.
 
 use std::time::Duration;
 
-/// `30s`, `10m`, `2h` or `1d`, a hundred days at most.
+/// Parses an interval such as `30s`, `10m`, `2h` or `1d`: at least 1 ms and at most 100 days.
 pub fn interval(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a time: write 30s, 10m, 2h or 1d");
     let is_digit = |c: char| c.is_ascii_digit();

@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line: arguments and settings.
 
 pub mod args;
 pub mod interval;

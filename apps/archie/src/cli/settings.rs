@@ -1,4 +1,4 @@
-//! Where things are and which model answers: the command line first, then the environment, then the file, then what is usual.
+//! Settings. In order of precedence: the command line, environment variables, the settings file, defaults.
 
 use std::path::{Path, PathBuf};
 
@@ -6,61 +6,62 @@ use anyhow::{Context, bail};
 use serde::Deserialize;
 use superstep_agent::budget::{Limits, Meter};
 
-/// What the program goes by.
+/// Resolved settings of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// The model, if one was chosen.
+    /// Model as `PROVIDER:NAME` or `script:FILE`; `None` if none is set.
     pub model: Option<String>,
-    /// Where threads are kept.
+    /// Database of the threads. Default: `threads.db` in the home folder.
     pub store: Store,
-    /// Who drives threads.
+    /// What drives threads. Default: this process.
     pub engine: Engine,
-    /// The server that carries words as they come from the workers of a cluster.
+    /// URL of a Redis server that carries live messages from the workers of a cluster. Only used with PostgreSQL.
     pub redis: Option<String>,
-    /// What a thread may spend before a person is asked.
+    /// Amount that a thread may spend before a person is asked; `None` for no limit.
     pub budget: Option<Limits>,
-    /// The folder of everything that is ours.
+    /// Folder for the database, the settings file, the shell history and credentials. Default: `archie` in the user's data
+    /// folder.
     pub home: PathBuf,
-    /// A folder with prompts of one's own.
+    /// Folder whose files `AGENT/NAME.md` override built-in prompts.
     pub prompts: Option<PathBuf>,
-    /// In whose name questions are answered.
+    /// Name recorded with answers. Default: `USER`, or `me`.
     pub person: String,
-    /// Where the file of settings is, or would be.
+    /// Path of the settings file, which need not exist.
     pub file: PathBuf,
 }
 
-/// Where threads are kept.
+/// Database of the threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Store {
-    /// A file.
+    /// SQLite file.
     Sqlite(PathBuf),
-    /// A server.
+    /// URL of a PostgreSQL database.
     Postgres(String),
 }
 
-/// Who drives threads.
+/// What drives threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Engine {
     /// This process.
     Local,
-    /// The workers of a Restate cluster, by the address of its ingress.
+    /// Workers of a Restate cluster, with the URL of its ingress.
     Restate(String),
 }
 
-/// What was given on the command line.
+/// Settings from the command line; `None` where the option was not given.
 #[derive(Debug, Clone, Default)]
 pub struct Given {
-    /// `--model`
+    /// Value of `--model`.
     pub model: Option<String>,
-    /// `--store`
+    /// Value of `--store`.
     pub store: Option<String>,
-    /// `--engine`
+    /// Value of `--engine`.
     pub engine: Option<String>,
-    /// `--budget`
+    /// Value of `--budget`.
     pub budget: Option<String>,
 }
 
-/// The file.
+/// Contents of the settings file, `settings.json`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -73,16 +74,16 @@ struct Written {
     person: Option<String>,
 }
 
-/// One environment variable, for people.
+/// An environment variable, for `archie doctor`.
 #[derive(Debug)]
 pub struct Variable {
-    /// Its name.
+    /// Name of the variable.
     pub name: &'static str,
-    /// What it does.
+    /// Description for a person.
     pub what: &'static str,
 }
 
-/// All that the program looks at.
+/// Environment variables that the program reads.
 pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "ARCHIE_MODEL",
@@ -183,7 +184,7 @@ pub const VARIABLES: &[Variable] = &[
 ];
 
 impl Settings {
-    /// From all sources.
+    /// Resolves the settings from `given`, the environment and the settings file.
     pub fn read(given: &Given) -> anyhow::Result<Self> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         Self::from(given, variable)
@@ -198,7 +199,7 @@ impl Settings {
         Self::resolve(given, variable, home, written)
     }
 
-    /// From the text of a file alone, as if nothing else were set.
+    /// Resolves the settings from the text of a settings file alone.
     pub(crate) fn from_text(text: &str) -> anyhow::Result<Self> {
         let written = serde_json::from_str(text)?;
         Self::resolve(&Given::default(), |_| None, PathBuf::new(), written)
@@ -252,7 +253,7 @@ impl Settings {
         })
     }
 
-    /// The model, or what to do to have one.
+    /// Returns the model, or an error that explains how to set one.
     pub fn model(&self) -> anyhow::Result<&str> {
         self.model.as_deref().context(
             "no model is chosen: give one with --model PROVIDER:NAME (such as openai:gpt-4.1-mini, ollama:qwen3:8b or \
@@ -283,7 +284,7 @@ fn parse(text: &str) -> serde_json::Result<Written> {
     serde_json::from_str(text)
 }
 
-/// Checks the text of a settings file, without taking anything from it.
+/// Checks the text of a settings file without resolving any settings.
 #[doc(hidden)]
 pub fn check_text(text: &str) -> anyhow::Result<()> {
     parse(text).map(drop).map_err(Into::into)
@@ -307,7 +308,7 @@ fn engine_of(text: &str) -> anyhow::Result<Engine> {
     }
 }
 
-/// Whether it is an address of a server: `http://` alone is not one.
+/// Returns whether `url` is an HTTP URL with a host; `http://` alone is not.
 fn names_host(url: &str) -> bool {
     let rest = url
         .strip_prefix("http://")
@@ -315,7 +316,7 @@ fn names_host(url: &str) -> bool {
     rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
 }
 
-/// Dollars, tokens or calls.
+/// Parses a budget in dollars (`0.50`), tokens (`20000t`) or calls (`30c`).
 fn budget_of(text: &str) -> anyhow::Result<Limits> {
     let wrong = || {
         format!("`{text}` is not a budget: write dollars (0.50), tokens (20000t) or calls (30c)")
@@ -333,7 +334,7 @@ fn budget_of(text: &str) -> anyhow::Result<Limits> {
     if !(0.0..=MOST_DOLLARS).contains(&dollars) {
         bail!(wrong());
     }
-    // Within what was checked above, this cannot be out of range.
+    // The check above keeps this in range.
     Ok(Limits::of(
         Meter::NanoDollars,
         (dollars * 1e9).round() as u64,

@@ -1,4 +1,4 @@
-//! `archie analyze`: reads the notes, starts the interview, and rechecks a finished one.
+//! `archie analyze`: reads the notes and starts the interview, or rechecks a finished analysis.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ pub struct AnalyzeArgs {
     pub json: bool,
 }
 
-/// `analyze` from its arguments to its end.
+/// Runs `archie analyze`.
 pub async fn handle_analyze_command(
     args: &AnalyzeArgs,
     model_name: &str,
@@ -115,14 +115,14 @@ fn tell_inputs(id: &str, read: &Read, session: &Session<'_>) {
     }
 }
 
-/// How many names go into the line that says what was read.
+/// Maximum number of names in the line that lists the notes read.
 const NAMES_SHOWN: usize = 100;
 const SKIPPED_SHOWN: usize = 20;
 
-/// How many notes that were not read are named with the reason.
+/// Maximum number of skipped notes that are printed with a reason.
 const REASONS_SHOWN: usize = 50;
 
-/// Reads the notes again. What they no longer support is taken up with the person once more.
+/// Reads the notes again, and reopens the interview about claims that they no longer support.
 async fn recheck(prefix: &str, session: &Session<'_>) -> anyhow::Result<Exit> {
     let (thread, row) = session.app.find(prefix).await?;
     let id = row.thread.to_string();

@@ -1,4 +1,4 @@
-//! `archie api`: which APIs can be asked, and where their calls may go.
+//! `archie api`: manages the APIs that `atris` can call, and the hosts that calls may go to.
 
 use std::path::Path;
 use std::time::Duration;
@@ -78,7 +78,7 @@ pub struct AddArgs {
     pub keyed: bool,
 }
 
-/// Does what was asked for.
+/// Runs `archie api`.
 pub async fn handle_api_command(
     args: &ApiArgs,
     app: &App,
@@ -196,7 +196,8 @@ async fn read(source: &str, allowed: &[String]) -> anyhow::Result<Vec<u8>> {
     Ok(answer.body)
 }
 
-/// Where calls go: what the person said, else what the document says as far as that may be called at all.
+/// Returns the hosts that calls go to: those the person named, otherwise those of the document. A private host in the document
+/// is an error.
 fn hosts(servers: &[String], source: &str, allowed: &[String]) -> anyhow::Result<Vec<String>> {
     let base: Option<reqwest::Url> = source
         .parse()
@@ -209,7 +210,7 @@ fn hosts(servers: &[String], source: &str, allowed: &[String]) -> anyhow::Result
             (false, Some(base)) => base.join(server).ok().map(String::from),
             (false, None) => None,
         })
-        // As the parser writes it, for it is shown.
+        // Normalize the URL, because a person will see it.
         .map(|server| server.parse::<reqwest::Url>().map_or(server, String::from))
         .collect();
     if !allowed.is_empty() {
@@ -257,7 +258,7 @@ fn said_host(said: &str, servers: &[String], path: &str) -> anyhow::Result<Strin
             _ => said.to_owned(),
         });
     }
-    // On a network of one's own there is rarely a certificate.
+    // Hosts on a private network rarely have a certificate.
     let origin: Origin = format!("https://{said}")
         .parse()
         .with_context(|| format!("`{said}` is not a host"))?;
@@ -269,7 +270,7 @@ fn said_host(said: &str, servers: &[String], path: &str) -> anyhow::Result<Strin
     Ok(format!("{scheme}://{said}{path}"))
 }
 
-/// Why an origin is not one of the internet, as far as can be seen without asking anybody.
+/// Returns why an origin is not on the public internet, as far as its name or address shows without a DNS lookup.
 fn private(origin: &Origin) -> Option<&'static str> {
     let is_local = origin.host() == "localhost"
         || origin.host().ends_with(".localhost")

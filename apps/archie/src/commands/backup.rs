@@ -1,4 +1,4 @@
-//! A copy of everything that is kept, while others go on.
+//! `archie backup`: copies the database and the threads' files while they are in use.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub(super) async fn run(
         .await
         .with_context(|| format!("{file} cannot be written"))?;
     let bytes = std::fs::metadata(&args.file)?.len();
-    // After the threads: what a thread names is there before it is named.
+    // Copy files after the database: a file exists before a thread refers to it.
     let files = copy_files(args, app).await?;
     match args.json {
         true => terminal.json(&json!({ "file": file.to_string(), "bytes": bytes, "files": files })),
@@ -52,11 +52,12 @@ pub(super) async fn run(
     Ok(Exit::Done)
 }
 
-/// Copies the files of every thread, where they lie below our folder. None if there are none.
+/// Copies the files of every thread next to the backup, at their paths relative to the home folder. Returns the folder, or
+/// `None` if no thread has files.
 async fn copy_files(args: &BackupArgs, app: &App) -> anyhow::Result<Option<PathBuf>> {
     let mut folders = Vec::new();
     app.each_row(|row| {
-        // An agent that is gone has left nothing that anybody knows of.
+        // Only an agent knows where its threads' files are. Skip threads whose agent is not in this program.
         folders.extend(files::of(app, &row.graph, &row.thread).ok().flatten());
         ControlFlow::Continue(())
     })

@@ -1,4 +1,4 @@
-//! Opens every parked thread with this program, before it matters.
+//! `archie check`: opens every thread that is not idle, to find those that this version cannot resume.
 
 use std::ops::ControlFlow;
 
@@ -15,16 +15,16 @@ pub(super) async fn run(
     terminal: &dyn Terminal,
 ) -> anyhow::Result<Exit> {
     let waiting = terminal.waiting("opening paused threads");
-    let mut parked = Vec::new();
+    let mut paused = Vec::new();
     app.each_row(|row| {
         if row.head.status != Status::Idle {
-            parked.push(row);
+            paused.push(row);
         }
         ControlFlow::Continue(())
     })
     .await?;
     let mut bad = Vec::new();
-    for row in &parked {
+    for row in &paused {
         let opened = match app.thread_of(row) {
             Ok(thread) => thread.state(None).await.map_err(anyhow::Error::from),
             Err(error) => Err(error),
@@ -33,7 +33,7 @@ pub(super) async fn run(
             bad.push((row.thread.to_string(), format!("{error:#}")));
         }
     }
-    let looked = parked.len();
+    let looked = paused.len();
     drop(waiting);
     if args.json {
         let bad: Vec<_> = bad

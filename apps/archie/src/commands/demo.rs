@@ -1,5 +1,5 @@
-//! A tour: a scripted scenario of every agent, offline, with the same graphs, store and commands as in earnest. Each has a file
-//! of its own.
+//! `archie demo`: runs a scripted scenario of every agent offline, with the same graphs, store and commands as usual. Each
+//! scenario has its own file.
 
 mod analyze;
 mod atris;
@@ -44,7 +44,7 @@ pub(super) fn run(args: &JsonArgs) -> anyhow::Result<Exit> {
             runtime.block_on(mail::tour(folder, &console, quiet)),
         ),
     ];
-    // Code of a model runs in a sandbox or not at all.
+    // A model's code runs only in a sandbox.
     match archie_sheet::ready() {
         Ok(_) => scenarios.push((
             "sheet",
@@ -94,7 +94,7 @@ fn tempdir() -> anyhow::Result<std::path::PathBuf> {
     Ok(folder)
 }
 
-/// Somebody who says what is written down.
+/// A terminal whose person gives scripted answers.
 struct Person<'a> {
     console: &'a Console,
     quiet: bool,

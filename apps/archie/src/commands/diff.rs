@@ -1,4 +1,4 @@
-//! Two states side by side.
+//! `archie diff`: compares two states.
 
 use anyhow::Context;
 use archie_agent::{Exit, Terminal};
@@ -44,7 +44,7 @@ pub(super) async fn run(
     Ok(Exit::Done)
 }
 
-/// `THREAD` or `THREAD@ENTRY`
+/// Loads the state of `THREAD` or `THREAD@ENTRY`.
 async fn state(named: &str, app: &App) -> anyhow::Result<Map<String, Json>> {
     let (prefix, at) = match named.split_once('@') {
         Some((prefix, entry)) => {
@@ -63,7 +63,7 @@ async fn state(named: &str, app: &App) -> anyhow::Result<Map<String, Json>> {
     Ok(state.values.decode()?)
 }
 
-/// What is compared: texts by line, lists by item, the rest whole.
+/// Splits a value into the units of comparison: lines of text, items of a list, otherwise the whole value.
 fn lines(value: Option<&Json>) -> Vec<String> {
     match value {
         None | Some(Json::Null) => Vec::new(),

@@ -1,4 +1,4 @@
-//! `archie docs`: scans the folder, prints the plan and its cost, starts the writers.
+//! `archie docs`: scans the folder, prints the plan and its estimated cost, and starts the agents.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -151,7 +151,7 @@ impl DocsArgs {
     }
 }
 
-/// Where everything is, in full: a thread may be taken up from another folder.
+/// Absolute paths, because a thread may be resumed from another folder.
 #[derive(Debug)]
 struct Places {
     root: String,
@@ -162,7 +162,7 @@ struct Places {
 impl Places {
     fn of(args: &DocsArgs) -> anyhow::Result<Self> {
         let no_folder = || format!("there is no folder `{}`", args.folder.display());
-        // Opened here only to see that it is one that can be read.
+        // Opened only to check that it is a readable folder.
         UserFolder::open(&args.folder).with_context(no_folder)?;
         let root = resolve_named(&args.folder).with_context(no_folder)?;
         let output = match &args.output {
@@ -186,8 +186,8 @@ impl Places {
     }
 }
 
-/// Where the pages go that the person named. Links on the way are followed, but not those of the folder that is described: whoever
-/// wrote it may have put them there.
+/// Resolves the output folder that the person named. Follows links on the way to it, but not links inside the documented
+/// folder: its author may have placed them there.
 fn beside_root(output: &Path, root: &Path) -> anyhow::Result<PathBuf> {
     let full = std::path::absolute(output)?;
     let is_root = |above: &&Path| resolve_named(above).is_ok_and(|above| above == root);
@@ -204,13 +204,13 @@ fn beside_root(output: &Path, root: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The command with what it needs of the agent.
+/// The command with the agent's dependencies.
 struct DocsCommand {
     deps: DocsDeps,
 }
 
 impl DocsCommand {
-    /// `docs` from its arguments to its end.
+    /// Runs `archie docs`.
     async fn handle(
         &self,
         args: &DocsArgs,
@@ -299,7 +299,7 @@ impl DocsCommand {
             .wanted(wanted))
     }
 
-    /// Scans, and shows how far it is.
+    /// Scans the folder and prints progress.
     async fn scan(&self, places: &Places, session: &Session<'_>) -> anyhow::Result<Arc<Tree>> {
         let progress = Arc::new(Progress::default());
         let mut scanned = std::pin::pin!(self.deps.scans.tree(
@@ -361,7 +361,7 @@ impl DocsCommand {
     }
 }
 
-/// The command, for who has the agent at hand.
+/// Runs `archie docs`.
 pub async fn handle_docs_command(
     args: &DocsArgs,
     model: &str,
@@ -398,8 +398,8 @@ fn tell_check(plan: &Plan, session: &Session<'_>) -> Exit {
     }
 }
 
-/// Where the pages go if it is not said.
+/// Default output folder, inside the documented folder.
 const OUTPUT: &str = ".arch-docs";
-/// How many files that could not be read are named.
+/// Maximum number of unreadable files, and of remarks, that are printed.
 const UNREAD_SHOWN: usize = 50;
 const SHOWN_EVERY: Duration = Duration::from_millis(500);

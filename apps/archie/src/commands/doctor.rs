@@ -1,4 +1,4 @@
-//! What works here, what does not, and how to mend it.
+//! `archie doctor`: reports what works on this machine, what does not, and how to fix it.
 
 mod offers;
 
@@ -39,7 +39,7 @@ pub(super) async fn run(
         "environment": variables,
     });
     if let Some(file) = &args.bundle {
-        // Only whether a variable is set, never what it is set to.
+        // The report says whether a variable is set, never its value.
         std::fs::write(file, serde_json::to_string_pretty(&report)?)?;
         terminal.line(&format!(
             "{} holds no keys; look at it before you send it",
@@ -90,7 +90,7 @@ async fn model(app: &App) -> Json {
     let Some(name) = app.settings.model.clone() else {
         return no(unchosen(&offers().await));
     };
-    // A script would count the question as one of its own.
+    // A script would count the request as one of its own.
     if name.starts_with("script:") || name.starts_with("cassette:") {
         return match app.models.get(&name) {
             Ok(_) => json!({ "ok": true, "says": format!("{name} can be read") }),
@@ -113,7 +113,7 @@ async fn model(app: &App) -> Json {
     }
 }
 
-/// That no model is chosen, and which could be.
+/// Returns the message that no model is set, with the models that are available.
 fn unchosen(offers: &[String]) -> String {
     let Some(first) = offers.first() else {
         return format!(
@@ -131,7 +131,7 @@ const CHOOSE: &str = "set ARCHIE_MODEL to PROVIDER:NAME";
 async fn store(app: &App) -> Json {
     let place = match &app.settings.store {
         Store::Sqlite(path) => format!("sqlite:{}", path.display()),
-        // Without the password that may be in it.
+        // Leave out the URL, which may contain a password.
         Store::Postgres(_) => "postgres".to_owned(),
     };
     match app

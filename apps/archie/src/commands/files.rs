@@ -1,4 +1,4 @@
-//! What belongs to a thread and is not in its log, such as workbooks: it goes where the thread goes.
+//! Files that belong to a thread but are not in its log, such as workbooks. Copies and exports of a thread include them.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -10,21 +10,21 @@ use superstep::ThreadId;
 
 use crate::app::App;
 
-/// Its folder, if the agent has one and something is there.
+/// Returns the folder with a thread's files; `None` if the agent has no files or the folder does not exist.
 pub(super) fn of(app: &App, agent: &str, thread: &ThreadId) -> anyhow::Result<Option<PathBuf>> {
     let folder = app.agent(agent)?.ui().files(thread);
     Ok(folder.filter(|folder| folder.is_dir()))
 }
 
-/// Beside an exported thread.
+/// Returns the folder for a thread's files next to an exported thread: `FILE.files`.
 pub(super) fn beside(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".files");
     name.into()
 }
 
-/// Copies the files of a folder, for their owner only. What came with an archive may hold anything: a link or a pipe is no file of
-/// ours.
+/// Copies the files of a folder, readable by their owner only. Skips links, pipes and subfolders: files that came with an
+/// archive are not trusted.
 pub(super) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     let failed = || format!("{} cannot be copied to {}", from.display(), to.display());
     let Some(folder) = UserFolder::open_unlinked(from).with_context(failed)? else {
@@ -48,7 +48,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Deletes a folder, if it is there.
+/// Deletes a folder if it exists.
 pub(super) fn remove(folder: &Path) -> anyhow::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -58,8 +58,8 @@ pub(super) fn remove(folder: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// How many files a thread may have.
+/// Maximum number of files per thread.
 const FILES_MAX: usize = 100_000;
 
-/// How large each may be.
+/// Maximum size of a file, in bytes.
 const FILE_BYTES_MAX: u64 = 512 << 20;

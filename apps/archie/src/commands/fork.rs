@@ -1,4 +1,4 @@
-//! A copy of a thread, to try something else.
+//! `archie fork`: copies a thread to try another answer or model.
 
 use anyhow::Context;
 use archie_agent::{Exit, InterruptRequest, Terminal};
@@ -21,7 +21,7 @@ pub(super) async fn run(
     let agent = app.agent(&row.graph)?;
     let to = uuid::Uuid::now_v7().to_string();
     let its_files = agent.ui().files(&ThreadId::new(&to)?);
-    // First, so that no copy is ever without them.
+    // Copy the files first, so that the new thread always has them.
     if let (Some(from), Some(to)) = (files::of(app, &row.graph, &row.thread)?, its_files) {
         files::copy(&from, &to)?;
     }
@@ -38,7 +38,7 @@ pub(super) async fn run(
     thread.copy_to(&to, args.at.map(Seq), other).await?;
     let copy = agent.thread(&app.runtime, &to, Metadata::new())?;
     if let Some(answer) = &args.answer {
-        // The copy asks again what its original asked there.
+        // The copy raises the interrupt of its original again.
         let rest = copy.recover_or_resume().await?;
         let question = match rest.outcome {
             superstep::Outcome::Paused(questions) => questions.into_iter().next(),
@@ -50,7 +50,7 @@ pub(super) async fn run(
         let answer = agent.ui().read_answer(&asked, answer);
         let answer = answer.map_err(anyhow::Error::msg)?;
         if asked.permits_effect(&answer) {
-            // The copy asks under an id of its own, so nobody has read it yet.
+            // The copy's interrupt has a new id, so no person has been shown it yet.
             let (item, _) = inbox::find(app, &asked.id.to_string()).await?;
             let session = Session {
                 app,

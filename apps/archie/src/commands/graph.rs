@@ -1,4 +1,4 @@
-//! Draws a graph.
+//! `archie graph`: draws an agent's graph.
 
 use archie_agent::{Exit, Terminal, json_of};
 use superstep::graph::Drawing;
@@ -20,7 +20,7 @@ pub(super) fn run(args: &GraphArgs, app: &App, terminal: &dyn Terminal) -> anyho
     Ok(Exit::Done)
 }
 
-/// Each node with what it leads to, and the graphs within.
+/// Returns one line per node with its targets, and the indented lines of subgraphs.
 fn lines(drawing: &Drawing, indent: &str) -> Vec<String> {
     let mut lines = vec![format!("{indent}{}", drawing.name)];
     for node in &drawing.nodes {

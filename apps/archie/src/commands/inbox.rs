@@ -1,4 +1,4 @@
-//! Every open question of every agent, in one place.
+//! `archie inbox`: lists, shows and answers the open interrupts of all agents.
 
 use archie_agent::printable::summary_line;
 use archie_agent::{Exit, Terminal};
@@ -145,5 +145,5 @@ fn item_json(item: &InboxItem) -> anyhow::Result<Json> {
     }))
 }
 
-/// A summary fits into a terminal of 80 columns.
+/// Maximum length of a summary, so that it fits into 80 columns.
 const SUMMARY_CHARS: usize = 72;

@@ -1,4 +1,4 @@
-//! What each command does.
+//! Commands, one module each.
 
 pub mod analyze;
 pub mod api;
@@ -36,7 +36,7 @@ use docs::handle_docs_command;
 use mail::handle_mail_command;
 use sheet::handle_sheet_command;
 
-/// Does what was asked for.
+/// Runs a command that needs an open store.
 pub async fn run(
     command: &Command,
     app: &mut App,
@@ -118,7 +118,7 @@ pub async fn run(
     }
 }
 
-/// Does what needs no store.
+/// Runs a command that does not need an open store.
 pub fn without_home(
     command: &Command,
     settings: &Settings,

@@ -1,4 +1,4 @@
-//! A small project with an agent of one's own, whose program has ours beside it.
+//! `archie new`: creates a small project with an agent, whose program also contains the built-in agents.
 
 use std::fs;
 use std::path::Path;

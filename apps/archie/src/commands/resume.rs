@@ -1,4 +1,4 @@
-//! Goes on with a thread wherever it stands, and starts one of any agent.
+//! `archie resume` and `archie run`: resume a thread, or start one of any agent.
 
 use anyhow::Context;
 use archie_agent::{Exit, Terminal};

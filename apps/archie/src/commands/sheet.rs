@@ -1,4 +1,4 @@
-//! `archie sheet`: reads the workbook and starts the analysis; replays a recipe; writes the workbook of a step.
+//! `archie sheet`: analyzes a workbook, replays a recipe, or writes the workbook of a step.
 
 use std::path::{Path, PathBuf};
 
@@ -158,7 +158,7 @@ pub enum SheetCommand {
 }
 
 impl SheetArgs {
-    /// Whether only a result goes to stdout.
+    /// Returns whether stdout gets only the result, as JSON.
     pub fn json(&self) -> bool {
         match &self.other {
             None => self.common.json,
@@ -170,7 +170,7 @@ impl SheetArgs {
     }
 }
 
-/// `sheet` from its arguments to its end.
+/// Runs `archie sheet`.
 pub async fn handle_sheet_command(args: &SheetArgs, session: &Session<'_>) -> anyhow::Result<Exit> {
     match &args.other {
         None => analyse(args, session).await,
@@ -279,8 +279,8 @@ fn order(common: &CommonArgs) -> AnalysisRequest {
     }
 }
 
-/// So that `resume` from another folder finds it, and that it means the same then: what the person named is known by where it leads
-/// now. The folder that is taken by default was named by nobody, so that a link in its place is refused when it is written to.
+/// Resolves the output folder now, so that `resume` from another folder uses the same one. Follows links in a path that the
+/// person named. The default folder is not resolved: the person did not name it, so a link in its place is refused on writing.
 fn absolute(folder: &Path) -> String {
     let full = match folder == Path::new(OUTPUT) {
         true => resolve_named(Path::new(".")).map(|here| here.join(OUTPUT)),
@@ -329,10 +329,10 @@ async fn begin(
     }
 }
 
-/// Where a workbook comes from.
+/// Source of the workbook.
 enum Source {
     File(PathBuf),
-    /// A step of another thread.
+    /// Workbook after a step of another thread.
     Step {
         name: String,
         bytes: Vec<u8>,
@@ -349,7 +349,7 @@ async fn step_of(from: &str, session: &Session<'_>) -> anyhow::Result<Source> {
     })
 }
 
-/// Answers every question with yes.
+/// Runs a thread and accepts every change set. Other questions, such as a budget, still go to the person.
 async fn accept_all(
     session: &Session<'_>,
     agent: &Agent,
@@ -397,13 +397,13 @@ async fn workbook_at(prefix: &str, step: u32, session: &Session<'_>) -> anyhow::
     )?)
 }
 
-/// Where the results go by default.
+/// Default folder for the results.
 const OUTPUT: &str = "out";
 
-/// How large a recipe may be.
+/// Maximum size of a recipe, in bytes.
 const RECIPE_BYTES_MAX: u64 = 16 << 20;
 
-/// A terminal at which every change set is accepted.
+/// A terminal that accepts every change set.
 struct AcceptingTerminal<'a> {
     session: &'a Session<'a>,
 }
@@ -430,7 +430,7 @@ impl Terminal for AcceptingTerminal<'_> {
     }
 
     fn ask(&self, prompt: &str) -> anyhow::Result<Option<String>> {
-        // Whether to spend more is another matter.
+        // Other questions, such as whether to spend more, go to the person.
         if !prompt.contains("[y/n") {
             return self.session.terminal.ask(prompt);
         }

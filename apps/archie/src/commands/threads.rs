@@ -1,4 +1,4 @@
-//! Threads as things that a person can hold: list, show, take out, put in, delete.
+//! `archie threads`, `show`, `history`, `export`, `import` and `delete`.
 
 use anyhow::{Context, bail};
 use archie_agent::printable::one_line;
@@ -163,7 +163,7 @@ pub(super) async fn export(
     let (_, row) = app.find(&args.thread).await?;
     let archive = app.runtime.export(&row.thread).await?;
     let bytes = archive.to_bytes();
-    // Everything that was said to an agent is in it, so that it is for its owner only.
+    // The archive contains everything that a person told the agent, so only its owner can read it.
     write_named_file(&args.file, &bytes, Access::Private)
         .with_context(|| format!("{} cannot be written", args.file.display()))?;
     terminal.line(&format!(
@@ -222,7 +222,7 @@ pub(super) async fn delete(
             return Ok(Exit::Done);
         }
     }
-    // Its agent may be gone, and then nobody knows of files.
+    // Without its agent, the location of a thread's files is unknown.
     if let Ok(Some(its_files)) = files::of(app, &row.graph, &row.thread) {
         files::remove(&its_files)?;
     }
@@ -287,7 +287,7 @@ fn stop_word(stop: &superstep::checkpoint::format::Stop) -> &'static str {
     }
 }
 
-/// A value in a line.
+/// Formats a value on one line, cut to 100 characters.
 pub(super) fn short(value: &Json) -> String {
     let text = match value {
         Json::String(text) => text.clone(),
@@ -300,7 +300,7 @@ pub(super) fn short(value: &Json) -> String {
     }
 }
 
-/// A time for people, in UTC.
+/// Formats a time for a person, in UTC.
 pub(super) fn time(at: Timestamp) -> String {
     let moment = chrono::DateTime::from_timestamp_millis(at.0).unwrap_or_default();
     moment.format("%Y-%m-%d %H:%M:%S").to_string()
@@ -308,7 +308,7 @@ pub(super) fn time(at: Timestamp) -> String {
 
 const SHORT_CHARS: usize = 100;
 
-/// How large an exported thread may be.
+/// Maximum size of an exported thread, in bytes.
 const ARCHIVE_BYTES_MAX: u64 = 2 << 30;
 
 #[test]

@@ -1,4 +1,4 @@
-//! A thread as a tree, here or where an OTLP backend shows it.
+//! `archie trace`: prints a thread's trace as a tree, or exports it over OTLP.
 
 use anyhow::{Context, anyhow};
 use archie_agent::{Exit, Terminal, json_of};
@@ -40,7 +40,7 @@ pub(super) async fn trace(
     Ok(Exit::Done)
 }
 
-/// With the path that OTLP gives traces, unless another one is said.
+/// Adds the default path of OTLP for traces if the URL has no path.
 fn address(url: &str) -> anyhow::Result<String> {
     let mut url: reqwest::Url = url
         .parse()

@@ -1,4 +1,4 @@
-//! The process that a Restate cluster calls, with the agents of this program.
+//! `archie worker`: a worker process for a Restate cluster, with the agents of this program.
 
 use anyhow::{Context, bail};
 use archie_agent::{AgentFactory, Exit, Terminal};
@@ -24,8 +24,8 @@ pub(super) fn run(
     runtime.block_on(serve(args, settings, makers, terminal))
 }
 
-/// Ends the program, as other command lines that cannot be used do, if everybody on the network could run threads. The
-/// worker would refuse it as well, but only after it has connected to everything else.
+/// Exits with a usage error if any machine on the network could run threads. The worker would refuse this too, but only after
+/// it has connected to everything else.
 fn check_exposure(args: &WorkerArgs) {
     let is_safe = args.listen.ip().is_loopback()
         || args.identity_key.is_some()
@@ -56,7 +56,7 @@ async fn serve(
     let inbox = connect(url).await?;
     let app = App::open(
         Settings {
-            // It does what the cluster says, and asks nobody else to.
+            // A worker runs threads itself instead of sending requests to the cluster.
             engine: Engine::Local,
             ..settings.clone()
         },
@@ -85,7 +85,7 @@ async fn serve(
         }
         anyhow::Ok(())
     };
-    // Restate asks who is there before it says that it knows.
+    // Restate calls the worker during registration, so serve and register concurrently.
     let (served, registered) = tokio::join!(serving, registering);
     registered?;
     served?;
@@ -105,7 +105,7 @@ async fn register(admin: &str, address: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Ctrl-C, or whoever runs processes asks.
+/// Waits for Ctrl-C or SIGTERM.
 async fn stop() {
     let asked = async {
         match signal(SignalKind::terminate()) {

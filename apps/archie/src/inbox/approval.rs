@@ -1,8 +1,8 @@
-//! Which answers need that the item was displayed: what is approved is what was shown.
+//! Decides which answers require that the item was displayed: a person approves exactly what they were shown.
 //!
-//! An answer that lets something happen is taken if this person was shown the whole item and it is still the same, or if it names
-//! the item exactly: by its whole id, or with its digest. What was displayed is kept in the long-term store, so that an item can
-//! be read in one process and answered in another.
+//! An answer that permits an effect is accepted if this person was shown the whole item and it has not changed, or if the
+//! answer names the item exactly, by its full id or with its digest. Display records are in the long-term store, so that a
+//! person can read an item in one process and answer it in another.
 
 use archie_agent::clock::now;
 use archie_agent::{Agent, Exit, InterruptRequest};
@@ -18,15 +18,15 @@ use crate::session::Session;
 /// How a person named an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Naming {
-    /// By the beginning of its id, or by its thread.
+    /// By a prefix of its id, or by its thread.
     ShortId,
-    /// By its whole id.
+    /// By its full id.
     FullId,
-    /// With this digest of what they agree to.
+    /// With this digest of what they approve, or a prefix of it.
     Digest(String),
 }
 
-/// A command that was not carried out as it was typed. It says what to type instead.
+/// A command that was refused as typed. The message says what to type instead.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Refusal(String);
@@ -37,7 +37,7 @@ impl Refusal {
     }
 }
 
-/// Prints a refusal and returns the exit code for it; every other error is passed on.
+/// Prints a refusal and returns its exit code; passes on any other error.
 pub fn exit_of_refusal(done: anyhow::Result<Exit>) -> anyhow::Result<Exit> {
     match done {
         Err(error) if error.is::<Refusal>() => {
@@ -48,7 +48,7 @@ pub fn exit_of_refusal(done: anyhow::Result<Exit>) -> anyhow::Result<Exit> {
     }
 }
 
-/// What a person was shown of an item.
+/// Digest of the item as a person was shown it; empty if they were not.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct DisplayRecord {
     digest: String,
@@ -72,13 +72,13 @@ pub async fn record_display(app: &App, asked: &InterruptRequest) -> anyhow::Resu
 }
 
 fn key(app: &App, asked: &InterruptRequest) -> String {
-    // A name may be of any length, and a key may not.
+    // A person's name may have any length, a key may not.
     let person = digest("person", &json!(app.settings.person));
     format!("{}:{}", asked.id, &person[..PERSON_CHARS])
 }
 
-/// Refuses an answer that lets something happen, unless the item was displayed in full or is named exactly. At a terminal the
-/// item is displayed now, and the person is asked.
+/// Refuses an answer that permits an effect, unless the item was displayed in full or is named exactly. At a terminal, displays
+/// the item now and asks the person to confirm.
 pub async fn require(
     session: &Session<'_>,
     agent: &Agent,
@@ -146,14 +146,14 @@ fn unseen(item: &InboxItem, digest: &str) -> Refusal {
     ))
 }
 
-/// Returns as much of a digest as people read.
+/// Returns the prefix of a digest that is shown to people.
 pub fn short_digest(digest: &str) -> &str {
     digest.get(..SHORT_DIGEST_CHARS).unwrap_or(digest)
 }
 
-/// Where display records are kept.
+/// Namespace of the display records in the long-term store.
 const DISPLAYED: [&str; 2] = ["inbox", "displayed"];
-/// How long: 30 days. After that the item has to be displayed again.
+/// How long a display record is kept: 30 days. After that the item must be displayed again.
 const REMEMBERED_MS: u64 = 30 * 86_400_000;
 const SHORT_DIGEST_CHARS: usize = 16;
 const PERSON_CHARS: usize = 32;

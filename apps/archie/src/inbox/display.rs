@@ -1,6 +1,6 @@
-//! Displays a whole item: every recipient, cell and byte that an answer lets out, with counts and the digest of it all.
+//! Displays a whole item: every recipient, cell and byte that an answer permits, with counts and a digest.
 //!
-//! At a terminal a long text comes a screen at a time; it is also written to a private file that the text names.
+//! At a terminal, a long text is shown one screen at a time. It is also written to a private file, which the text names.
 
 use std::path::PathBuf;
 
@@ -13,8 +13,8 @@ use crate::inbox::ShortIds;
 use crate::inbox::approval::{record_display, short_digest};
 use crate::session::Session;
 
-/// Displays a whole item, and records that for the person. Returns whether they saw all of it: they may leave a long text
-/// before its end, and a question of an older version may not hold everything.
+/// Displays a whole item and, if an answer can permit an effect, records that for the person. Returns whether the person saw
+/// all of it: they may stop before the end of a long text, and an interrupt of an older version may not contain everything.
 pub async fn display(
     session: &Session<'_>,
     agent: &Agent,
@@ -47,7 +47,7 @@ pub async fn display(
     Ok(is_whole)
 }
 
-/// Shows a text, a screen at a time where a person reads along. Returns whether all of it was shown.
+/// Shows a text, one screen at a time at a terminal. Returns whether all of it was shown.
 fn page(session: &Session<'_>, text: &str) -> anyhow::Result<bool> {
     let Some((columns, rows)) = session.terminal.page_size() else {
         session.tell(text);
@@ -89,12 +89,12 @@ fn page(session: &Session<'_>, text: &str) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// How many rows of a screen a line takes.
+/// Returns how many rows of the screen a line takes.
 fn height(line: &str, columns: usize) -> usize {
     line.chars().count().div_ceil(columns.max(1)).max(1)
 }
 
-/// Where the whole text of an item is, if it is long.
+/// Returns the path of the file with the whole text of a long item.
 fn file(app: &App, asked: &InterruptRequest) -> PathBuf {
     app.settings
         .home
@@ -102,13 +102,13 @@ fn file(app: &App, asked: &InterruptRequest) -> PathBuf {
         .join(format!("{}.txt", asked.id))
 }
 
-/// Removes the file of an item that is answered.
+/// Removes the file of an answered item.
 pub fn remove_file(app: &App, asked: &InterruptRequest) {
-    // Most items have none.
+    // Most items have no file.
     let _ = std::fs::remove_file(file(app, asked));
 }
 
-/// Prints the items of a thread that wait, with the command that answers each.
+/// Prints the commands that answer the open items of a thread; nothing if there are none.
 pub async fn announce(app: &App, terminal: &dyn Terminal, thread: &ThreadId) -> anyhow::Result<()> {
     let items = super::items_of(app, thread).await?;
     let ways: Vec<_> = items
@@ -124,8 +124,8 @@ pub async fn announce(app: &App, terminal: &dyn Terminal, thread: &ThreadId) -> 
     Ok(())
 }
 
-/// A text with more lines than this, or more bytes, is also written to a file.
+/// A text with more lines, or more bytes, than this is also written to a file.
 const LONG_LINES: usize = 40;
 const LONG_BYTES: usize = 8_000;
-/// Rows of a screen that stay free for the prompt and for what was shown before.
+/// Rows of the screen left free for the prompt and for earlier output.
 const ROWS_KEPT: usize = 2;

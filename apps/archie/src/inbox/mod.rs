@@ -1,8 +1,8 @@
-//! The inbox: what every agent asks, each item under an id of its own, shown in full and answered.
+//! The inbox: the open interrupts of all agents, each with an id, shown in full and answered.
 //!
-//! An item is named by the beginning of its interrupt id and never by its place in a list: as soon as one item is answered, a
-//! place names another one, and an approval would go to what nobody read. [`approval`] says which answers need that the item was
-//! displayed; [`display`] displays it.
+//! A prefix of its interrupt id names an item, never its position in a list. As soon as one item is answered, a position refers
+//! to another one, and an approval would go to something that the person has not read. [`approval`] decides which answers
+//! require that the item was displayed; [`display`] displays it.
 
 pub mod approval;
 pub mod display;
@@ -12,7 +12,7 @@ use archie_agent::printable::summary_line;
 use archie_agent::{Exit, InterruptRequest, Terminal};
 use serde_json::Value as Json;
 use superstep::checkpoint::{InterruptQuery, InterruptRow, Page};
-use superstep::run::{OpenQuestion, open_questions};
+use superstep::run::{OpenInterrupt, open_questions};
 use superstep::{Outcome, ThreadId};
 
 use crate::app::App;
@@ -20,19 +20,19 @@ use crate::running::RunningMark;
 use crate::session::{Session, read_answer, too_late};
 pub use approval::{Naming, Refusal};
 
-/// A question that waits for a person, as the inbox names it.
+/// An interrupt in the inbox.
 #[derive(Debug, Clone)]
 pub struct InboxItem {
-    /// The question and its stored row.
-    pub open: OpenQuestion,
-    /// The question, read.
+    /// The interrupt with its stored row.
+    pub open: OpenInterrupt,
+    /// The interrupt's request, decoded.
     pub asked: InterruptRequest,
-    /// As much of its id as tells it apart.
+    /// Shortest unique prefix of its id, with at least six characters.
     pub short_id: String,
 }
 
 impl InboxItem {
-    fn new(open: OpenQuestion, ids: &ShortIds) -> anyhow::Result<Self> {
+    fn new(open: OpenInterrupt, ids: &ShortIds) -> anyhow::Result<Self> {
         let asked = InterruptRequest::of(&open.question)?;
         let short_id = ids.shorten(&asked.id.to_string());
         Ok(Self {
@@ -42,24 +42,24 @@ impl InboxItem {
         })
     }
 
-    /// Returns its whole id.
+    /// Returns the full id.
     pub fn id(&self) -> String {
         self.asked.id.to_string()
     }
 }
 
-/// The ids of the items that are open, to shorten them.
+/// Ids of open items, for shortening an id.
 #[derive(Debug, Default)]
 pub struct ShortIds(Vec<String>);
 
 impl ShortIds {
-    /// Loads the ids of the oldest open items. With more than that a short id may be ambiguous, and [`find`] refuses it.
+    /// Loads the ids of the oldest 200 open items. If there are more, a short id may be ambiguous; [`find`] then refuses it.
     pub async fn load(app: &App) -> anyhow::Result<Self> {
         Self::load_with(app, &[]).await
     }
 
-    /// The same, and those of these items.
-    async fn load_with(app: &App, items: &[OpenQuestion]) -> anyhow::Result<Self> {
+    /// Loads the same ids, and those of `items`.
+    async fn load_with(app: &App, items: &[OpenInterrupt]) -> anyhow::Result<Self> {
         let mut query = open_page(0);
         query.page.limit = COMPARED;
         let rows = app.store().interrupts(&query).await?;
@@ -74,12 +74,12 @@ impl ShortIds {
         Self(ids)
     }
 
-    /// Returns the shortest beginning of an id, of at least six characters, that no other item has.
+    /// Returns the shortest prefix of an id, with at least six characters, that no other loaded item has.
     pub fn shorten(&self, id: &str) -> String {
         let at = self.0.partition_point(|other| other.as_str() < id);
-        // In a sorted list, the ids that share most with this one are next to it.
+        // In a sorted list, the ids with the longest common prefix are neighbours.
         let before = at.checked_sub(1).and_then(|at| self.0.get(at));
-        // An item may be listed twice, and is not its own neighbour.
+        // An item may be in the list twice, and is not its own neighbour.
         let after = self.0[at..].iter().find(|other| *other != id);
         let neighbours = before.into_iter().chain(after);
         let shared = neighbours.map(|other| shared_chars(id, other)).max();
@@ -95,7 +95,7 @@ fn shared_chars(one: &str, other: &str) -> usize {
         .count()
 }
 
-/// Lists items of every agent, oldest first.
+/// Lists items of all agents, oldest first.
 pub async fn items(app: &App, open_only: bool, limit: u32) -> anyhow::Result<Vec<InboxItem>> {
     let query = InterruptQuery {
         open_only,
@@ -125,7 +125,7 @@ pub async fn items_of(app: &App, thread: &ThreadId) -> anyhow::Result<Vec<InboxI
         .collect()
 }
 
-/// Finds the open item of an id or the beginning of one, or the only item of a thread.
+/// Finds an open item by its id, by a prefix of its id, or as the only open item of a thread.
 pub async fn find(app: &App, wanted: &str) -> anyhow::Result<(InboxItem, Naming)> {
     let wanted = wanted.trim();
     let is_hex = !wanted.is_empty() && wanted.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -183,7 +183,7 @@ fn candidates(items: &[InboxItem]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Open rows whose id begins so, of however many there are.
+/// Returns all open rows whose id starts with `begins`.
 async fn open_rows_of(app: &App, begins: &str) -> anyhow::Result<Vec<InterruptRow>> {
     let mut found = Vec::new();
     let mut query = open_page(0);
@@ -204,7 +204,7 @@ async fn open_rows_of(app: &App, begins: &str) -> anyhow::Result<Vec<InterruptRo
 async fn items_of_exact_thread(app: &App, wanted: &str) -> anyhow::Result<Vec<InboxItem>> {
     match ThreadId::new(wanted) {
         Ok(thread) => items_of(app, &thread).await,
-        // Not every text can be the id of a thread.
+        // Not every text is a valid thread id.
         Err(_) => Ok(Vec::new()),
     }
 }
@@ -220,9 +220,9 @@ fn open_page(offset: u32) -> InterruptQuery {
     }
 }
 
-/// Answers an item as its agent reads the words, resumes its thread, and prints what came of it.
+/// Answers an item, resumes its thread and prints the outcome. The agent parses `words`.
 ///
-/// An answer that lets something happen is refused unless the person was shown the whole item or names it exactly.
+/// Refuses an answer that permits an effect unless the person was shown the whole item or names it exactly.
 pub async fn answer(
     item: &InboxItem,
     naming: &Naming,
@@ -261,7 +261,7 @@ pub async fn answer(
     let shown = agent.ui().after_answer(&values);
     shown.iter().for_each(|line| terminal.line(line));
     let outcome = rest.map(|rest| rest.outcome);
-    // The answer counts either way; what failed is the run that it resumed.
+    // The answer is stored either way; what failed is the run that it resumed.
     let exit = match &outcome {
         None | Some(Outcome::Finished | Outcome::Paused(_)) => Exit::Done,
         Some(_) => Exit::Failed,
@@ -296,15 +296,16 @@ pub async fn answer(
     Ok(exit)
 }
 
-/// The fewest characters that name an item.
+/// Minimum length of a prefix that names an item.
 const SHORT_ID_CHARS: usize = 6;
-/// How many items a store lists at once.
+/// Number of rows fetched from the store per query.
 const PAGE: u32 = 1_000;
-/// How many open items a short id is compared with, at least: a list of ten thousand has to be there at once.
+/// Number of open items that a short id is compared with, besides the listed ones. Bounded, so that a list of ten thousand
+/// appears at once.
 const COMPARED: u32 = 200;
-/// How many items a refusal lists.
+/// Maximum number of items that a refusal lists.
 const CANDIDATES: usize = 5;
-/// How much of an item a refusal says.
+/// Maximum length of an item's summary in a refusal, in characters.
 const SUMMARY_CHARS: usize = 60;
 
 #[cfg(test)]
@@ -318,7 +319,7 @@ mod tests {
         assert_eq!(short.shorten(&ids[0]), "3f9a2c00");
         assert_eq!(short.shorten(&ids[1]), "3f9a2c01");
         assert_eq!(short.shorten(&ids[2]), "770000");
-        // Of one that is answered and no longer among them.
+        // An answered item, which is no longer in the list.
         assert_eq!(short.shorten("ffffffffff"), "ffffff");
         assert_eq!(ShortIds::default().shorten("3f9a2c00aa"), "3f9a2c");
     }

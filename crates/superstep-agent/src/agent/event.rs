@@ -1,67 +1,67 @@
-//! Live events: what an agent shows while it works.
+//! Live events that an agent emits while it works.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use superstep_llm::ToolStatus;
 
-/// What an agent emits while it works, for everyone who watches. Not stored.
+/// Live event of an agent, for clients that stream the thread. Not stored.
 ///
-/// Serialized as `{"event": "token", "text": "…"}` and so on. A watcher decodes
-/// [`LiveEvent::payload`](superstep_core::driver::LiveEvent) into this and matches on it; a payload that does not decode is
-/// some node's own.
+/// Serialized as `{"event": "token", "text": "…"}` and so on. Clients decode
+/// [`LiveEvent::payload`](superstep_core::driver::LiveEvent) into this and match on it; a payload that does not decode
+/// belongs to some other node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AgentEvent<'a> {
     /// A piece of the model's answer.
     Token {
-        /// The text.
+        /// Text to append to the answer.
         text: Cow<'a, str>,
     },
     /// A piece of the model's reasoning, if the provider streams it.
     Reasoning {
-        /// The text.
+        /// Text to append to the reasoning.
         text: Cow<'a, str>,
     },
-    /// The model requests a tool call.
+    /// The model requests a tool call, whose arguments may still be streaming. May repeat for the same id.
     ToolCall {
-        /// The id of the call.
+        /// Id of the call, as the provider sent it.
         id: Cow<'a, str>,
-        /// The tool.
+        /// Name of the tool.
         name: Cow<'a, str>,
     },
-    /// The stream of the answer broke, and the model is asked again. Discard the tokens of this answer: the next ones begin it
-    /// from the start.
+    /// The stream of the answer broke, and the model is called again. Discard the tokens of this answer: the next ones start
+    /// it from the beginning.
     Again {
-        /// Why it broke.
+        /// Reason why the stream broke.
         why: Cow<'a, str>,
     },
-    /// A tool call starts.
+    /// A tool call starts, after its approval.
     ToolStarted {
-        /// The id of the call.
+        /// Id of the call.
         id: Cow<'a, str>,
-        /// The tool.
+        /// Name of the tool.
         name: Cow<'a, str>,
     },
-    /// A tool call has its result.
+    /// A tool call has its result, be it from the tool or a refusal.
     ToolEnded {
-        /// The id of the call.
+        /// Id of the call.
         id: Cow<'a, str>,
-        /// The tool.
+        /// Name of the tool.
         name: Cow<'a, str>,
-        /// Whether it succeeded.
+        /// Whether the call succeeded.
         status: ToolStatus,
     },
-    /// A line about what the agent is doing.
+    /// A progress line for a person.
     Progress {
-        /// The line.
+        /// Text of the line.
         text: Cow<'a, str>,
     },
 }
 
 impl<'a> AgentEvent<'a> {
-    /// Creates a line about what the agent is doing.
+    /// Creates a [`Progress`](Self::Progress) event.
     pub fn progress(text: impl Into<Cow<'a, str>>) -> Self {
         Self::Progress { text: text.into() }
     }

@@ -1,4 +1,4 @@
-//! What a program may do between an agent and its model and tools.
+//! Hooks between an agent and its model and tools.
 
 use std::fmt;
 
@@ -9,22 +9,22 @@ use superstep_llm::{BoxFuture, Reply, Request, ToolCall, ToolResult};
 
 use crate::call::Asking;
 
-/// Whether to go on.
+/// Decision of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Go {
-    /// Go on.
+    /// Continue.
     On,
-    /// Do not, for this reason: a refused tool call has it as its result, a refused request to the model as its answer.
+    /// Stop, for this reason. It becomes the result of a refused tool call, or the answer of a refused model call.
     Refuse(String),
 }
 
-/// Looks at, changes or refuses what goes to and comes from model and tools.
+/// Inspects, changes or refuses requests to and results from the model and the tools.
 ///
-/// All methods do nothing unless you write them. Like a node, **a hook runs again** when its node does, after a pause, a
-/// crash or a retry: give the same again for the same, and put what must happen once into [`HookCx::step`]. A hook that
-/// changes a call differently the second time is noticed, and the call refused.
+/// Every method defaults to doing nothing. Like a node, **a hook runs again** when its node does, after a pause, a crash or a
+/// retry: return the same for the same input, and put what must happen once into [`HookCx::step`]. If a hook changes the
+/// arguments of a call that was already started, the node fails.
 pub trait Hooks: Send + Sync + 'static {
-    /// Before the model is asked.
+    /// Runs before the model is called. May change the request.
     fn before_model<'a>(
         &'a self,
         request: &'a mut Request,
@@ -34,7 +34,7 @@ pub trait Hooks: Send + Sync + 'static {
         Box::pin(async { Ok(Go::On) })
     }
 
-    /// After the model has answered, before its answer is committed.
+    /// Runs after the model has answered, before the answer is committed. May change the reply.
     fn after_model<'a>(
         &'a self,
         reply: &'a mut Reply,
@@ -44,7 +44,7 @@ pub trait Hooks: Send + Sync + 'static {
         Box::pin(async { Ok(Go::On) })
     }
 
-    /// Before a call is checked, approved and made. Its arguments may be changed, its tool not.
+    /// Runs before a call is checked, approved and made. May change the arguments; a change of the tool's name is ignored.
     fn before_tool<'a>(
         &'a self,
         call: &'a mut ToolCall,
@@ -54,7 +54,7 @@ pub trait Hooks: Send + Sync + 'static {
         Box::pin(async { Ok(Go::On) })
     }
 
-    /// After a call has its result, before that is committed.
+    /// Runs after a call has its result, before the result is committed. May change the result.
     fn after_tool<'a>(
         &'a self,
         call: &'a ToolCall,
@@ -66,7 +66,7 @@ pub trait Hooks: Send + Sync + 'static {
     }
 }
 
-/// What a hook is handed.
+/// Context of a hook: the part of [`NodeCx`] that hooks may use.
 #[derive(Debug)]
 pub struct HookCx<'a> {
     asking: &'a Asking<'a>,
@@ -81,7 +81,7 @@ impl<'a> HookCx<'a> {
         self.asking.cx
     }
 
-    /// Asks a person. See [`NodeCx::interrupt`]. Calls that go on beside this one are finished before the node pauses.
+    /// Interrupts for a person; see [`NodeCx::interrupt`]. Calls running in parallel finish before the node pauses.
     pub async fn interrupt<A: DeserializeOwned>(
         &self,
         question: Interrupt,
@@ -89,7 +89,8 @@ impl<'a> HookCx<'a> {
         self.asking.ask(question).await
     }
 
-    /// Does something once. See [`NodeCx::step`]. Hooks of tools run side by side: have the call's id in the name.
+    /// Runs work once and records its result; see [`NodeCx::step`]. Tool hooks run concurrently: include the call's id in the
+    /// name.
     pub async fn step<T, F, Fut>(&self, name: impl AsRef<str>, work: F) -> Result<T, NodeError>
     where
         T: Serialize + DeserializeOwned,
@@ -99,17 +100,17 @@ impl<'a> HookCx<'a> {
         self.node().step(name, work).await
     }
 
-    /// Tells those who watch something. See [`NodeCx::emit`].
+    /// Emits an event; see [`NodeCx::emit`].
     pub fn emit(&self, event: impl Serialize) -> Result<(), NodeError> {
         self.node().emit(event)
     }
 
-    /// The thread.
+    /// Returns the id of the thread.
     pub fn thread(&self) -> &ThreadId {
         self.node().thread()
     }
 
-    /// What the caller of the run gave beside its input. See [`NodeCx::context`].
+    /// Returns the context that the caller of the run passed along with the input; see [`NodeCx::context`].
     pub fn context<T: DeserializeOwned>(&self) -> Result<Option<T>, NodeError> {
         self.node().context()
     }

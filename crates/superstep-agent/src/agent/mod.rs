@@ -1,6 +1,6 @@
-//! A ready-made loop: ask the model, call the tools it wants, ask again, until it wants none.
+//! The ready-made agent loop: call the model, call the tools it requests, repeat until it requests none.
 //!
-//! Two nodes, `model` and `tools`, so that what the model decided is committed before a tool is called.
+//! Two nodes, `model` and `tools`, so the model's decision is committed before a tool is called.
 
 mod event;
 mod hooks;
@@ -29,17 +29,17 @@ pub(crate) use tool_node::steps_in_any_order;
 
 use crate::tool::{Tool, ToolFault, Tools};
 
-/// The node that asks the model.
+/// Name of the node that calls the model.
 pub const MODEL: &str = "model";
-/// The node that calls the tools.
+/// Name of the node that calls the tools.
 pub const TOOLS: &str = "tools";
 
-/// Makes graphs of a model and its tools.
+/// Entry point for building graphs of a model and its tools.
 #[derive(Debug)]
 pub struct Agent;
 
 impl Agent {
-    /// An agent with this model.
+    /// Returns a builder for an agent with this model.
     pub fn builder(model: Arc<dyn Model>) -> AgentBuilder {
         AgentBuilder {
             name: "agent".to_owned(),
@@ -55,7 +55,7 @@ impl Agent {
     }
 }
 
-/// An agent that is being described.
+/// Builder of an agent's graph.
 pub struct AgentBuilder {
     name: String,
     model: Arc<dyn Model>,
@@ -68,19 +68,19 @@ pub struct AgentBuilder {
     retry: Option<RetryPolicy>,
 }
 
-/// Why there is no agent: everything that is wrong with its tools, or with its graph, each with a code of its own.
+/// Error from [`AgentBuilder::build`]: every problem of the tools, or of the graph, each with its own code.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
-    /// Its tools.
+    /// The set of tools is invalid.
     #[error("the tools of agent `{agent}` have {} fault(s):{}", .faults.len(), list(.faults))]
     Tools {
-        /// The agent.
+        /// Name of the agent.
         agent: String,
-        /// All of them.
+        /// Every problem found, not only the first.
         faults: Vec<ToolFault>,
     },
-    /// Its graph.
+    /// The graph is invalid.
     #[error(transparent)]
     Graph(#[from] BuildError),
 }
@@ -98,50 +98,50 @@ impl AgentBuilder {
         self
     }
 
-    /// What the model may have called, beside what it may already.
+    /// Adds tools that the model may call.
     #[must_use]
     pub fn tools(mut self, tools: impl IntoIterator<Item = Tool>) -> Self {
         self.tools.extend(tools);
         self
     }
 
-    /// What the model is told before everything else. Not part of the state, so that a new version of the program says the new one.
+    /// Sets the system prompt. Not part of the state, so a new version of the program takes effect on existing threads.
     #[must_use]
     pub fn system(mut self, instructions: impl Into<String>) -> Self {
         self.system = Some(instructions.into());
         self
     }
 
-    /// Limits the model calls for one message of a person. Default: 25. The last time it gets no
-    /// tools and must answer with what there is; the state then says [`Ended::StepLimit`].
+    /// Limits the model calls per message of a person. Default: 25. The last call forbids tools, so the model must answer
+    /// with what it has; the state then has [`Ended::StepLimit`].
     #[must_use]
     pub fn step_limit(mut self, model_calls: u32) -> Self {
         self.step_limit = model_calls.max(1);
         self
     }
 
-    /// How long an answer may get, in tokens.
+    /// Limits the length of one answer, in tokens. Default: the provider's.
     #[must_use]
     pub fn tokens_max(mut self, tokens: u32) -> Self {
         self.tokens_max = Some(tokens);
         self
     }
 
-    /// Looks at, changes or refuses what goes to and comes from model and tools. Several are asked in this order.
+    /// Adds hooks, which inspect, change or refuse requests and results. Several run in the order they were added.
     #[must_use]
     pub fn hooks(mut self, hooks: impl Hooks) -> Self {
         self.hooks.push(Arc::new(hooks));
         self
     }
 
-    /// What may be spent. At a limit a person is asked.
+    /// Sets spending limits. At a limit the agent interrupts for a person. Default: no limits.
     #[must_use]
     pub fn spending(mut self, spending: Spending) -> Self {
         self.spending = Some(spending);
         self
     }
 
-    /// Sets when and how often a model call that failed is retried. Default: one attempt, because models that
+    /// Sets when and how often the model node is retried after a failure. Default: one attempt, because models that
     /// [`superstep_llm::open`] returns retry by themselves.
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
@@ -149,12 +149,12 @@ impl AgentBuilder {
         self
     }
 
-    /// The graph, over the state that comes with this crate.
+    /// Builds the graph over [`AgentState`].
     pub fn build(self) -> Result<Graph<AgentState>, AgentError> {
         self.build_over()
     }
 
-    /// The graph, over a state of your own.
+    /// Builds the graph over your own state.
     pub fn build_over<S: Conversation>(self) -> Result<Graph<S>, AgentError> {
         let tools = Tools::new(self.tools).map_err(|faults| AgentError::Tools {
             agent: self.name.clone(),

@@ -1,4 +1,4 @@
-//! The node that asks the model.
+//! The node that calls the model.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::call::Asking;
 use crate::chat::ChatMessage;
 use crate::tool::{Tool, ToolFault, Tools};
 
-/// Asks the model what to say or do next, and writes its answer with the labels of everything it was shown.
+/// Node that calls the model, and writes its answer with the labels of everything in the conversation.
 pub struct ModelNode {
     pub(super) label: String,
     pub(super) model: Arc<dyn Model>,
@@ -28,7 +28,7 @@ pub struct ModelNode {
 }
 
 impl ModelNode {
-    /// Asks this model; `label` is what scripts and traces know it by, usually the node's name.
+    /// Creates a node for this model. `label` names the node in requests, scripts and traces; usually the node's name.
     pub fn new(label: impl Into<String>, model: Arc<dyn Model>) -> Self {
         Self {
             label: label.into(),
@@ -42,14 +42,14 @@ impl ModelNode {
         }
     }
 
-    /// Tells it before everything else.
+    /// Sets the system prompt.
     #[must_use]
     pub fn system(mut self, instructions: impl Into<String>) -> Self {
         self.system = Some(instructions.into());
         self
     }
 
-    /// Lets it have these called.
+    /// Sets the tools that the model may call, and replaces earlier ones. Returns every problem if they are invalid.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Tool>) -> Result<Self, Vec<ToolFault>> {
         self.tools = Tools::new(tools)?;
         Ok(self)
@@ -74,7 +74,7 @@ impl ModelNode {
                 "the conversation holds something labeled `secret`, which no model may see; take it out, or declassify it",
             ));
         }
-        // Whatever the model says may be made of all it was shown, and core holds us to it.
+        // Any part of the conversation may have influenced the answer; core enforces these labels on the update.
         cx.note_read(&labels);
         let answers = answers_since_person(messages);
         let last = answers + 1 >= self.step_limit as usize;
@@ -86,7 +86,7 @@ impl ModelNode {
                 return Ok(refused(why, labels, Spent::default()));
             }
         }
-        // Recorded only where the node may pause or run on after the answer: else its commit is the record.
+        // Recorded only where the node may pause or continue after the answer; otherwise its commit is the record.
         let asker = Asker::new(&asking, self.spending.as_ref()).recorded(!self.hooks.is_empty());
         let Some(mut reply) = asker.ask(&*self.model, &request).await? else {
             return Ok(Turn {
@@ -103,7 +103,8 @@ impl ModelNode {
         name_calls(&mut reply.answer.tool_calls, messages, cx);
         let mut said = vec![ChatMessage::new(reply.message(), labels.clone())];
         if last {
-            // It was told that there are no tools. A call without a result would spoil the conversation permanently.
+            // The request forbade tools. A call without a result would make the conversation invalid for the provider from
+            // then on.
             let unmade = reply.answer.tool_calls.iter().map(|call| {
                 let why = Message::tool_error(call, "not called: the limit of steps was reached");
                 ChatMessage::new(why, labels.clone())
@@ -138,7 +139,7 @@ fn refused(why: String, labels: Labels, spent: Spent) -> Turn {
     }
 }
 
-/// Gives calls an id of our own where the model's cannot be one: records, keys and results go by it.
+/// Replaces ids that are unusable or already used: records, keys and results are derived from the id.
 fn name_calls(calls: &mut [ToolCall], messages: &[ChatMessage], cx: &NodeCx) {
     let earlier = messages.iter().flat_map(|kept| kept.message.tool_calls());
     let mut taken: BTreeSet<String> = earlier.map(|call| call.id.clone()).collect();
@@ -155,7 +156,7 @@ fn name_calls(calls: &mut [ToolCall], messages: &[ChatMessage], cx: &NodeCx) {
     }
 }
 
-/// Long enough for every provider's, short enough for the name of a step.
+/// Long enough for every provider's ids, short enough for the name of a step.
 const ID_BYTES_MAX: usize = 64;
 
 impl std::fmt::Debug for ModelNode {

@@ -1,4 +1,4 @@
-//! What an agent may spend: reserved before the model is asked, settled after, and a person is asked at the limit.
+//! Spending limits of an agent: reserves before a model call, settles after it, and asks a person at the limit.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::budget::{Amounts, Budgets, CallKey, Level, Limits, Meter, Scope};
 use crate::call::Asking;
 use crate::spans::now;
 
-/// What an agent may spend, by run, by thread and by tenant.
+/// Limits on what an agent may spend per run, per thread and per tenant.
 ///
-/// Before the model is asked, what its answer may cost is set aside; afterwards what it did cost is written down. At a
-/// limit a person is asked, with the interrupt of kind `budget`, and answers `{"type": "raise", "by": n}` or
-/// `{"type": "stop"}`; the run goes on where it stopped.
+/// Before a model call, the node reserves what the answer may cost; afterwards it settles the actual cost. At a limit it
+/// interrupts for a person (kind `budget`), who answers `{"type": "raise", "by": n}` or `{"type": "stop"}`; the run then
+/// resumes where it stopped.
 #[derive(Clone)]
 pub struct Spending {
     store: Arc<dyn Store>,
@@ -26,7 +26,7 @@ pub struct Spending {
     prices: Prices,
 }
 
-/// A limit that is in the way, as it is recorded.
+/// A limit that the call does not fit under, as recorded.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Over {
     level: Level,
@@ -36,7 +36,7 @@ pub(crate) struct Over {
     pub(crate) why: String,
 }
 
-/// Whether a person wants to stop.
+/// Whether a person chose to stop.
 pub(crate) enum Stop {
     Yes,
     No,
@@ -50,7 +50,7 @@ enum Answered {
 }
 
 impl Spending {
-    /// Counts in this store, without a limit yet.
+    /// Creates a counter in this store, with no limits yet.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
@@ -59,19 +59,19 @@ impl Spending {
         }
     }
 
-    /// What one run may spend.
+    /// Limits each run.
     #[must_use]
     pub fn per_run(self, limits: Limits) -> Self {
         self.at(Level::Run, limits)
     }
 
-    /// What all runs of one thread may spend.
+    /// Limits all runs of each thread together.
     #[must_use]
     pub fn per_thread(self, limits: Limits) -> Self {
         self.at(Level::Thread, limits)
     }
 
-    /// What all threads of one tenant may spend.
+    /// Limits all threads of each tenant together.
     #[must_use]
     pub fn per_tenant(self, limits: Limits) -> Self {
         self.at(Level::Tenant, limits)
@@ -82,14 +82,14 @@ impl Spending {
         self
     }
 
-    /// Prices of your own, to estimate by.
+    /// Sets the prices that estimates use. Default: the known list prices.
     #[must_use]
     pub fn prices(mut self, prices: Prices) -> Self {
         self.prices = prices;
         self
     }
 
-    /// Sets aside what an answer may cost. Gives the limit that is in the way, if one is.
+    /// Reserves what an answer may cost. Returns the limit that it does not fit under, if there is one.
     pub(crate) async fn reserve(
         &self,
         cx: &NodeCx,
@@ -114,9 +114,9 @@ impl Spending {
         }
     }
 
-    /// Writes down what it cost. Once more changes nothing, so that a node which runs again may do so.
+    /// Settles the actual cost. Idempotent, because a node that runs again settles again.
     ///
-    /// What nobody told is taken for what was set aside: unknown is not nothing.
+    /// Where usage or cost is unknown, the reserved amount counts: unknown is not zero.
     pub(crate) async fn settle(
         &self,
         cx: &NodeCx,
@@ -135,7 +135,7 @@ impl Spending {
         Ok(self.budgets(cx).settle(&key, &cost, now()).await?)
     }
 
-    /// Asks a person, and raises the limit if they say so.
+    /// Asks a person, and raises the limit if they agree.
     pub(crate) async fn ask_for_more(
         &self,
         over: &Over,
@@ -146,7 +146,7 @@ impl Spending {
             Level::Thread => "thread",
             Level::Tenant => "tenant",
         };
-        // Its limit is in the key: when the raised one is reached, that is another question.
+        // The key contains the limit, so reaching a raised limit is a new interrupt.
         let key = format!("budget:{level}:{:?}:{}", over.meter, over.limit);
         let request = json!({
             "description": over.why,
@@ -167,7 +167,7 @@ impl Spending {
         match asking.ask(question).await? {
             Answered::Stop => Ok(Stop::Yes),
             Answered::Raise { by } => {
-                // To a fixed height, so that raising once more changes nothing.
+                // Raises to a fixed value, so repeating it changes nothing.
                 let limits = Limits::of(over.meter, over.limit.saturating_add(by));
                 let scope = scope(asking.cx, over.level);
                 let budgets = self.budgets(asking.cx);
@@ -184,7 +184,7 @@ impl Spending {
         })
     }
 
-    /// What it may cost at most, as far as that can be known before.
+    /// Estimates the maximum cost, as far as it can be known before the call.
     fn estimate(&self, (model, request): (&dyn Model, &Request)) -> Amounts {
         let output_tokens = u64::from(request.tokens_max.unwrap_or(ANSWER_TOKENS));
         let usage = Usage {
@@ -210,7 +210,7 @@ fn scope(cx: &NodeCx, level: Level) -> Scope {
     }
 }
 
-/// What is set aside for an answer without a limit of its own.
+/// Output tokens reserved for a request without `tokens_max`.
 const ANSWER_TOKENS: u32 = 4_096;
 
 impl fmt::Debug for Spending {

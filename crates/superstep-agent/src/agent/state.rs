@@ -1,4 +1,4 @@
-//! What an agent keeps, and what a state of your own needs to be one's.
+//! The state of an agent, and the trait that your own state implements instead.
 
 use std::collections::BTreeSet;
 
@@ -8,27 +8,27 @@ use superstep_llm::{Cost, Message, Reply, ToolCall, Usage};
 
 use crate::chat::ChatMessage;
 
-/// The state that comes with this crate.
+/// Ready-made state of an agent.
 #[derive(Clone, Debug, Default, State)]
 #[state(crate = superstep_core)]
 pub struct AgentState {
-    /// The conversation, without the system's instructions.
+    /// The conversation, without the system prompt.
     #[state(messages)]
     pub messages: Vec<ChatMessage>,
-    /// What it took so far, all runs of the thread together.
+    /// Spending of all runs of the thread together.
     #[state(reduce = Spent::plus)]
     pub spent: Spent,
-    /// Why the last run ended, if not because the model had said all.
+    /// Why the last turn ended the loop early; `None` if the model finished its answer.
     pub ended: Option<Ended>,
 }
 
 impl AgentState {
-    /// The input of a run: words of a person.
+    /// Creates the input of a run: a message of a person.
     pub fn ask(text: impl Into<String>) -> AgentStateUpdate {
         AgentStateUpdate::default().messages(ChatMessage::user(text))
     }
 
-    /// The words of the last message.
+    /// Returns the text of the last message, or an empty string.
     pub fn answer(&self) -> String {
         self.messages
             .last()
@@ -37,7 +37,7 @@ impl AgentState {
     }
 }
 
-/// A state that an agent can work on.
+/// State that an agent can work on.
 ///
 /// ```
 /// use superstep_agent::{ChatMessage, Conversation, Turn};
@@ -66,22 +66,22 @@ impl AgentState {
     note = "keep a `#[state(messages)] messages: Vec<ChatMessage>` in it, and write the two methods"
 )]
 pub trait Conversation: State {
-    /// What was said so far.
+    /// Returns the conversation so far, oldest first.
     fn messages(&self) -> &[ChatMessage];
 
-    /// The update that a turn is written by. Its messages must be written; the rest is yours to keep or not.
+    /// Converts a turn into an update. Must write the turn's messages; the other fields are optional.
     fn said(turn: Turn) -> Self::Update;
 }
 
-/// What one node of an agent adds.
+/// What one node of an agent adds to the conversation.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Turn {
-    /// What was said.
+    /// Messages to append, in order.
     pub messages: Vec<ChatMessage>,
-    /// What it took.
+    /// What the turn cost.
     pub spent: Spent,
-    /// Why it ends here, if not because all is said.
+    /// Why the agent ends here; `None` if it continues or the model finished its answer.
     pub ended: Option<Ended>,
 }
 
@@ -98,36 +98,36 @@ impl Conversation for AgentState {
     }
 }
 
-/// Why an agent ended, if not because the model had said all.
+/// Why an agent ended before the model finished its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Ended {
-    /// The model was asked as often as is allowed.
+    /// The limit of model calls was reached; see [`AgentBuilder::step_limit`](crate::AgentBuilder::step_limit).
     StepLimit,
-    /// A person did not want to spend more.
+    /// A person chose to stop at a spending limit.
     Budget,
-    /// A hook refused.
+    /// A hook refused the request or the reply.
     Refused,
 }
 
-/// What an agent took.
+/// Counters of what an agent used. Stored in the state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
-    /// How often a model was asked.
+    /// Number of model calls.
     pub model_calls: u64,
-    /// How many calls of tools there were.
+    /// Number of tool calls with a result, including those that were refused.
     pub tool_calls: u64,
-    /// Tokens.
+    /// Tokens used. Calls without reported usage count as zero.
     pub usage: Usage,
-    /// Money, in billionths of a dollar, as far as it is known.
+    /// Known cost, in billionths of a dollar.
     pub nano_dollars: u64,
-    /// Calls of models whose price nobody knows. If there are any, it cost more than the sum says.
+    /// Number of model calls with unknown cost. If it is not zero, the actual cost is higher than `nano_dollars`.
     pub unpriced_calls: u64,
 }
 
 impl Spent {
-    /// Both together.
+    /// Returns the sum; the reducer of the `spent` channel.
     #[must_use]
     pub fn plus(mut self, more: Self) -> Self {
         self.model_calls += more.model_calls;
@@ -138,7 +138,7 @@ impl Spent {
         self
     }
 
-    /// What one answer took.
+    /// Returns what one reply cost.
     pub fn on(reply: &Reply) -> Self {
         let (nano_dollars, unpriced_calls) = match reply.cost {
             Cost::NanoDollars(nano) => (nano, 0),
@@ -154,7 +154,7 @@ impl Spent {
     }
 }
 
-/// The calls of the model's last message that have no result yet.
+/// Returns the calls of the model's last message that have no result yet. Empty if a person has spoken since.
 pub fn unanswered_calls(messages: &[ChatMessage]) -> Vec<&ToolCall> {
     let mut answered = BTreeSet::new();
     for kept in messages.iter().rev() {
@@ -174,14 +174,14 @@ pub fn unanswered_calls(messages: &[ChatMessage]) -> Vec<&ToolCall> {
     Vec::new()
 }
 
-/// The labels of the model's last message; none if it said nothing yet.
+/// Returns the labels of the model's last message; `None` if the model has not answered yet.
 pub fn labels_of_last_answer(messages: &[ChatMessage]) -> Option<&Labels> {
     let mut latest_first = messages.iter().rev();
     let answer = latest_first.find(|kept| matches!(kept.message, Message::Assistant(_)))?;
     Some(&answer.labels)
 }
 
-/// How often the model answered since a person last said something.
+/// Counts the model's answers since the last message of a person.
 pub(super) fn answers_since_person(messages: &[ChatMessage]) -> usize {
     let since = messages
         .iter()

@@ -10,9 +10,10 @@ use crate::agent::{Conversation, Hooks, Spent, Turn, labels_of_last_answer, unan
 use crate::call::Caller;
 use crate::tool::Tools;
 
-/// Calls all tools that the model's last message wants, side by side, and writes their results in the order of the calls.
+/// Node that runs all tool calls of the model's last message concurrently, and writes their results in the order of the
+/// calls.
 ///
-/// It must not be the node that asked the model: what the model decided is committed before this begins.
+/// Must not be the node that calls the model: the model's decision is committed before this node starts.
 #[derive(Debug, Clone)]
 pub struct ToolNode {
     pub(super) tools: Tools,
@@ -20,7 +21,7 @@ pub struct ToolNode {
 }
 
 impl ToolNode {
-    /// Calls these.
+    /// Creates a node that calls these tools.
     pub fn new(tools: Tools) -> Self {
         Self {
             tools,
@@ -28,7 +29,7 @@ impl ToolNode {
         }
     }
 
-    /// With hooks.
+    /// Adds hooks. Several run in the order they were added.
     #[must_use]
     pub fn hooks(mut self, hooks: impl Hooks) -> Self {
         self.hooks.push(Arc::new(hooks));
@@ -41,7 +42,7 @@ impl<S: Conversation> Node<S> for ToolNode {
         let messages = state.messages();
         let labels = labels_of_last_answer(messages);
         let labels = labels.cloned().unwrap_or_default();
-        // Everything that is written here has these labels, and core holds us to it.
+        // Everything this node writes carries these labels; core enforces it.
         cx.note_read(&labels);
         steps_in_any_order(&cx).await?;
         let caller = Caller {
@@ -65,11 +66,11 @@ impl<S: Conversation> Node<S> for ToolNode {
     }
 }
 
-/// Tells core that the steps of this node come in any order.
+/// Makes core accept the steps of this node in any order.
 ///
-/// Core remembers the order of a node's steps until two are under way at once. Ours are made by calls side by side: a call
-/// that was asked about goes on only after the answer, when the steps of the others are long recorded. So two steps are
-/// begun at once that record nothing.
+/// Core checks the order of a node's steps until two are in flight at once. Ours come from concurrent calls: a call that
+/// waited for an answer continues only after the steps of the others were recorded long ago. So this starts two steps at once
+/// that record nothing.
 pub(crate) async fn steps_in_any_order(cx: &NodeCx) -> Result<(), NodeError> {
     let under_way = cx.step(
         "any order: one",
@@ -79,7 +80,7 @@ pub(crate) async fn steps_in_any_order(cx: &NodeCx) -> Result<(), NodeError> {
     if let Some(refused) = poll_immediate(under_way.as_mut()).await {
         return refused;
     }
-    // An error is what is not recorded; this one means nothing.
+    // A failed step is not recorded, so this error has no effect.
     let not_recorded = || async { Err::<(), _>(NodeError::fatal("nothing to record")) };
     let _ = cx.step("any order: two", not_recorded).await;
     Ok(())

@@ -1,4 +1,4 @@
-//! The arithmetic of one budget. No store, no clock: the caller brings both.
+//! The arithmetic of one budget. No store and no clock: the caller provides both.
 
 use std::collections::BTreeMap;
 
@@ -7,51 +7,51 @@ use superstep_core::Timestamp;
 
 use crate::budget::{Amounts, CallKey, Limits, Meter};
 
-/// What was spent, and what is reserved for calls that are under way.
+/// What was spent, and what is reserved for calls in progress. Stored as one item.
 ///
-/// Invariant: what was spent and what is reserved only fall together by [`release`](Self::release), and by
-/// [`settle`](Self::settle) where a call cost less than its estimate.
+/// Invariant: the sum of spent and reserved only decreases by [`release`](Self::release), or by [`settle`](Self::settle) when
+/// a call cost less than its estimate.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Account {
     spent: Amounts,
     reserved: BTreeMap<CallKey, Reservation>,
-    /// The limits that people raised, whatever the program says.
+    /// Limits that people raised; they override lower limits of the program.
     raised: Limits,
 }
 
-/// What is set aside for one call.
+/// Amounts reserved for one call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reservation {
-    /// How much.
+    /// Estimated cost of the call.
     pub amounts: Amounts,
-    /// Since when.
+    /// When the reservation was made.
     pub at: Timestamp,
 }
 
-/// A limit, and a call that does not fit under it.
+/// A limit, and the numbers of a call that does not fit under it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Over {
-    /// The limit on what.
+    /// What the limit applies to.
     pub meter: Meter,
-    /// The limit.
+    /// The limit in effect, including raises.
     pub limit: u64,
-    /// What was spent so far.
+    /// Amount spent so far.
     pub spent: u64,
-    /// What is reserved for calls that are under way, or were never settled.
+    /// Amount reserved for calls in progress, and for calls that never settled.
     pub reserved: u64,
-    /// What this call asked for.
+    /// Amount that this call asked for.
     pub asked: u64,
 }
 
 impl Over {
-    /// By how much the limit is too low for this call.
+    /// Returns how much the limit must rise for this call to fit.
     pub fn short_by(&self) -> u64 {
         self.needed().saturating_sub(self.limit)
     }
 
-    /// The lowest limit under which this call would fit.
+    /// Returns the lowest limit under which this call fits.
     pub fn needed(&self) -> u64 {
         self.spent
             .saturating_add(self.reserved)
@@ -60,14 +60,14 @@ impl Over {
 }
 
 impl Account {
-    /// How many reservations one account keeps. Past this the oldest counts as spent, and what is settled for
-    /// it later is not: an account that is left open by a thousand dead calls stays small, and stays on the safe side.
+    /// Maximum number of open reservations per account. Beyond it the oldest counts as spent, and a later settlement of it is
+    /// ignored. So an account with a thousand dead calls stays small and errs on the safe side.
     pub const RESERVATIONS_MAX: usize = 1_000;
 
-    /// Sets aside what a call may cost.
+    /// Reserves what a call may cost, or returns the limit that it does not fit under.
     ///
-    /// If there is a reservation under its key already, that call was begun and nobody knows how it ended: it
-    /// counts as spent, and this one must fit beside it.
+    /// If the key already has a reservation, an earlier attempt was started and its outcome is unknown: it counts as spent,
+    /// and this one must fit in addition.
     pub fn reserve(
         &mut self,
         limits: &Limits,
@@ -90,7 +90,7 @@ impl Account {
         Ok(())
     }
 
-    /// The first limit that this does not fit under. What asks for nothing of a kind fits under any limit of it.
+    /// Returns the first limit that the estimate does not fit under. A meter with an estimate of zero always fits.
     fn over(&self, limits: &Limits, estimate: &Amounts) -> Option<Over> {
         let limits = self.limits(limits);
         let reserved = self.reserved();
@@ -106,37 +106,37 @@ impl Account {
         })
     }
 
-    /// Replaces what was set aside for a call by what it cost, be it more or less. Says whether something was set
-    /// aside: settling once more changes nothing.
+    /// Replaces a reservation by the actual cost, higher or lower. Returns whether there was a reservation: settling again
+    /// changes nothing.
     ///
-    /// Its time is what passed since it was reserved, whatever `actual` says.
+    /// The time spent is measured from the reservation to `now`, whatever `actual` says.
     pub fn settle(&mut self, key: &CallKey, actual: &Amounts, now: Timestamp) -> bool {
         let Some(reservation) = self.reserved.remove(key) else {
             return false;
         };
-        // A clock that went back gives no time back.
+        // A clock that went backwards gives no time back.
         let ms = now.0.saturating_sub(reservation.at.0).max(0).unsigned_abs();
         self.spend(&actual.clone().and(Meter::TimeMs, ms));
         true
     }
 
-    /// Gives back what was set aside for a call that was surely not made. Says whether something was.
+    /// Removes the reservation of a call that was certainly not made. Returns whether there was one.
     pub fn release(&mut self, key: &CallKey) -> bool {
         self.reserved.remove(key).is_some()
     }
 
-    /// Raises limits permanently. What was spent stays spent. Raising to the same once more changes nothing, so
-    /// that a node which runs again after the answer of a person may do so.
+    /// Raises limits permanently. What was spent stays spent. Idempotent, so a node that runs again after a person's answer
+    /// may raise again.
     pub fn raise(&mut self, limits: &Limits) {
         self.raised = std::mem::take(&mut self.raised).or_higher(limits);
     }
 
-    /// The limits that hold: what the program says, or what people raised that to.
+    /// Returns the limits in effect: the program's, raised to what people granted.
     pub fn limits(&self, limits: &Limits) -> Limits {
         limits.clone().raised_to(&self.raised)
     }
 
-    /// Counts reservations that were made before this time as spent: nobody will settle them. Gives how many.
+    /// Counts reservations made before this time as spent, because they will never settle. Returns how many there were.
     pub fn forfeit(&mut self, before: Timestamp) -> usize {
         let old = self.reserved.iter().filter(|(_, open)| open.at < before);
         let old: Vec<CallKey> = old.map(|(key, _)| key.clone()).collect();
@@ -146,18 +146,18 @@ impl Account {
         old.len()
     }
 
-    /// What was spent.
+    /// Returns what was spent.
     pub fn spent(&self) -> &Amounts {
         &self.spent
     }
 
-    /// What is set aside, all in all.
+    /// Returns the sum of all open reservations.
     pub fn reserved(&self) -> Amounts {
         let open = self.reserved.values();
         open.fold(Amounts::NONE, |sum, open| sum.plus(&open.amounts))
     }
 
-    /// What is set aside for each call.
+    /// Iterates over the open reservations, in order of their keys.
     pub fn open(&self) -> impl Iterator<Item = (&CallKey, &Reservation)> {
         self.reserved.iter()
     }

@@ -1,26 +1,26 @@
-//! What is counted, how much of it, and how much of it is allowed.
+//! Meters, amounts and limits.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What is counted.
+/// A quantity that budgets count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Meter {
-    /// Tokens of models, in and out.
+    /// Model tokens, input and output.
     Tokens,
-    /// Money, in thousand-millionths of a dollar, so that a sum of small prices is exact.
+    /// Money, in billionths of a dollar, so sums of small prices are exact.
     NanoDollars,
-    /// Time that calls took, in milliseconds. Measured from the reservation to its settlement; waiting for a
-    /// person between calls costs nothing.
+    /// Duration of calls, in milliseconds. Measured from the reservation to its settlement; waiting for a person between
+    /// calls costs nothing.
     TimeMs,
-    /// Calls of models and tools.
+    /// Model and tool calls.
     Calls,
-    /// Supersteps, or turns of a loop: whatever the caller counts as one.
+    /// Supersteps or turns of a loop; the caller decides what counts as one.
     Steps,
-    /// Tasks that were sent out to run side by side, all in all.
+    /// Tasks of fan-outs, in total.
     FanOut,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for Meter {
     }
 }
 
-/// So much of everything that is counted; what is not named is 0.
+/// An amount per meter; meters that are not set are zero.
 ///
 /// ```
 /// use superstep_agent::budget::{Amounts, Meter};
@@ -51,15 +51,15 @@ impl fmt::Display for Meter {
 pub struct Amounts(BTreeMap<Meter, u64>);
 
 impl Amounts {
-    /// Nothing.
+    /// Zero on every meter.
     pub const NONE: Self = Self(BTreeMap::new());
 
-    /// So much of one thing.
+    /// Creates an amount of one meter.
     pub fn of(meter: Meter, amount: u64) -> Self {
         Self::NONE.and(meter, amount)
     }
 
-    /// And so much of another. Named twice, the later one counts.
+    /// Sets the amount of a meter. Replaces an earlier value.
     #[must_use]
     pub fn and(mut self, meter: Meter, amount: u64) -> Self {
         if amount == 0 {
@@ -70,17 +70,17 @@ impl Amounts {
         self
     }
 
-    /// How much of it.
+    /// Returns the amount of a meter; zero if it is not set.
     pub fn get(&self, meter: Meter) -> u64 {
         self.0.get(&meter).copied().unwrap_or(0)
     }
 
-    /// What is not 0, in order.
+    /// Iterates over the amounts that are not zero, in the order of [`Meter`].
     pub fn iter(&self) -> impl Iterator<Item = (Meter, u64)> {
         self.0.iter().map(|(meter, amount)| (*meter, *amount))
     }
 
-    /// Both together. At the end of the numbers it stays there, which is over any limit.
+    /// Adds two amounts. Saturates at the maximum, which exceeds any other limit.
     #[must_use]
     pub fn plus(mut self, other: &Amounts) -> Self {
         for (meter, amount) in other.iter() {
@@ -91,7 +91,7 @@ impl Amounts {
     }
 }
 
-/// How much is allowed; what is not named is without limit.
+/// A limit per meter; meters that are not set are unlimited.
 ///
 /// ```
 /// use superstep_agent::budget::{Limits, Meter};
@@ -104,32 +104,32 @@ impl Amounts {
 pub struct Limits(BTreeMap<Meter, u64>);
 
 impl Limits {
-    /// No limit on anything.
+    /// No limit on any meter.
     pub const NONE: Self = Self(BTreeMap::new());
 
-    /// So much of one thing, and of everything else whatever is needed.
+    /// Creates a limit on one meter.
     pub fn of(meter: Meter, limit: u64) -> Self {
         Self::NONE.and(meter, limit)
     }
 
-    /// And so much of another. Named twice, the later one counts.
+    /// Sets the limit of a meter. Replaces an earlier value.
     #[must_use]
     pub fn and(mut self, meter: Meter, limit: u64) -> Self {
         self.0.insert(meter, limit);
         self
     }
 
-    /// The limit on it, if there is one.
+    /// Returns the limit of a meter; `None` if it is unlimited.
     pub fn get(&self, meter: Meter) -> Option<u64> {
         self.0.get(&meter).copied()
     }
 
-    /// The limits there are, in order.
+    /// Iterates over the limits, in the order of [`Meter`].
     pub fn iter(&self) -> impl Iterator<Item = (Meter, u64)> {
         self.0.iter().map(|(meter, limit)| (*meter, *limit))
     }
 
-    /// The limits here, each as high as the other says if that is higher. What has no limit here gets none.
+    /// Raises each limit to the other's where that is higher. Meters that are unlimited here stay unlimited.
     #[must_use]
     pub fn raised_to(mut self, other: &Limits) -> Self {
         for (meter, limit) in &mut self.0 {
@@ -138,7 +138,7 @@ impl Limits {
         self
     }
 
-    /// All limits of both, the higher one where both have one.
+    /// Merges both sets of limits; where both have one, the higher wins.
     #[must_use]
     pub fn or_higher(mut self, other: &Limits) -> Self {
         for (meter, limit) in other.iter() {

@@ -1,4 +1,4 @@
-//! Accounts in the long-term store, one item each, and calls that must fit into several.
+//! Accounts in the long-term store, one item each, and reservations that must fit into several.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use superstep_core::store::{PutItem, Store};
 
 use crate::budget::{Account, Amounts, BudgetError, CallKey, Limits, Over, Reached, Scope};
 
-/// The budgets that calls must fit into: a run's, its thread's, its tenant's, or some of these.
+/// The budgets that calls must fit into: of a run, its thread, its tenant, or some of these.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -31,12 +31,12 @@ use crate::budget::{Account, Amounts, BudgetError, CallKey, Limits, Over, Reache
 #[derive(Clone)]
 pub struct Budgets {
     store: Arc<dyn Store>,
-    /// From narrow to wide.
+    /// Sorted from narrow (run) to wide (tenant).
     scopes: Vec<(Scope, Limits)>,
 }
 
 impl Budgets {
-    /// Without a budget yet, so without a limit.
+    /// Creates a set without budgets, so without limits.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
@@ -44,8 +44,8 @@ impl Budgets {
         }
     }
 
-    /// And within this one. What is spent is counted also where nothing is limited. Of two for the same scope
-    /// the later one counts.
+    /// Adds a budget. Spending is counted even on meters without a limit. A second budget for the same scope replaces the
+    /// first.
     #[must_use]
     pub fn within(mut self, scope: Scope, limits: Limits) -> Self {
         self.scopes.retain(|(known, _)| *known != scope);
@@ -54,10 +54,10 @@ impl Budgets {
         self
     }
 
-    /// Sets aside what a call may cost, in every budget, or in none if it does not fit into one of them.
+    /// Reserves what a call may cost in every budget, or in none if one of them has no room.
     ///
-    /// To be asked right before the call, each time it is made: a call that is made again under its key, because
-    /// nobody knows how the last one ended, costs again.
+    /// Call this right before each attempt: an attempt repeated under its key, because the outcome of the last one is
+    /// unknown, costs again.
     pub async fn reserve(
         &self,
         key: &CallKey,
@@ -78,7 +78,8 @@ impl Budgets {
         Ok(())
     }
 
-    /// Replaces what was set aside for a call by what it cost, be it more or less. Settling once more changes nothing.
+    /// Replaces the reservation of a call by its actual cost, higher or lower, in every budget. Settling again changes
+    /// nothing.
     pub async fn settle(
         &self,
         key: &CallKey,
@@ -92,7 +93,7 @@ impl Budgets {
         Ok(())
     }
 
-    /// Gives back what was set aside for a call that was surely not made.
+    /// Removes the reservation of a call that was certainly not made, in every budget.
     pub async fn release(&self, key: &CallKey, now: Timestamp) -> Result<(), BudgetError> {
         self.release_in(&self.scopes, key, now).await
     }
@@ -110,8 +111,7 @@ impl Budgets {
         Ok(())
     }
 
-    /// Raises limits of one scope permanently, also for other programs that have lower ones.
-    /// See [`Account::raise`].
+    /// Raises limits of one scope permanently, even if the program configures lower ones later. See [`Account::raise`].
     pub async fn raise(
         &self,
         scope: &Scope,
@@ -122,7 +122,7 @@ impl Budgets {
             .await
     }
 
-    /// Counts reservations that were made before this time as spent, in every budget: nobody will settle them.
+    /// Counts reservations made before this time as spent, in every budget, because they will never settle.
     pub async fn forfeit(&self, before: Timestamp, now: Timestamp) -> Result<(), BudgetError> {
         for (scope, _) in &self.scopes {
             self.change(scope, now, |account| account.forfeit(before))
@@ -131,23 +131,22 @@ impl Budgets {
         Ok(())
     }
 
-    /// How the account of a scope stands.
+    /// Loads the account of a scope. Empty if nothing was reserved yet.
     pub async fn account(&self, scope: &Scope, now: Timestamp) -> Result<Account, BudgetError> {
         let (namespace, key) = scope.address()?;
         let item = self.store.get(&namespace, &key, now).await?;
         item.map_or(Ok(Account::default()), |item| read(scope, item.value))
     }
 
-    /// Deletes the account of a scope that is over, such as a run that ended permanently. What goes on there
-    /// afterwards begins at nothing.
+    /// Deletes the account of a finished scope, such as an ended run. Later spending in that scope starts from zero.
     pub async fn forget(&self, scope: &Scope) -> Result<(), BudgetError> {
         let (namespace, key) = scope.address()?;
         self.store.delete(&namespace, &key).await?;
         Ok(())
     }
 
-    /// Changes an account unless somebody else did since it was read, and then reads it again. Each round one of
-    /// those who compete gets through, so that many rounds in vain mean as many others who did not try in vain.
+    /// Changes an account by compare-and-swap, and retries if another writer was first. In each round one competing writer
+    /// succeeds, so many failed rounds mean as many writers that made progress.
     async fn change<T>(
         &self,
         scope: &Scope,

@@ -1,21 +1,21 @@
-//! The name of a call, under which it is reserved and settled.
+//! The key under which a call is reserved and settled.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use superstep_core::NodeCx;
 
-/// The key of a call: 1 to 128 printable ASCII characters, the same whenever the same call is made again.
+/// Key of a call: 1 to 128 printable ASCII characters without spaces, the same whenever the same call is repeated.
 ///
-/// Accounts of a tenant are shared by its threads, so a key must be one of its kind among all of them.
+/// Threads of a tenant share its account, so a key must be unique across all of them.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallKey(String);
 
 impl CallKey {
-    /// The longest key, in bytes.
+    /// Maximum length of a key, in bytes.
     pub const BYTES_MAX: usize = 128;
 
-    /// Checks and takes a key.
+    /// Validates a key.
     pub fn new(key: &str) -> Result<Self, CallKeyError> {
         let is_key = (1..=Self::BYTES_MAX).contains(&key.len())
             && key.bytes().all(|byte| byte.is_ascii_graphic());
@@ -26,24 +26,24 @@ impl CallKey {
         }
     }
 
-    /// The key of a call that a node makes: the same across retries, resumes and workers, new on a fork, and no
-    /// other task's. A node that makes several calls names each.
+    /// Returns the key of a call that a node makes: the same across retries, resumes and workers, different on a fork, and
+    /// unique to the task. A node that makes several calls passes a different `call` for each.
     pub fn of(cx: &NodeCx, call: &str) -> Self {
         Self(cx.effect_key(call))
     }
 
-    /// The key as text.
+    /// Returns the key as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// A text that is not a call key.
+/// Error for a text that is not a valid call key.
 #[derive(Debug, thiserror::Error)]
 #[error("`{name}` is not the key of a call: use 1 to 128 printable ASCII characters")]
 #[non_exhaustive]
 pub struct CallKeyError {
-    /// The text, shortened to 80 characters.
+    /// The rejected text, shortened to 80 characters.
     pub name: String,
 }
 

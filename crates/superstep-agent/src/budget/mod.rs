@@ -1,19 +1,17 @@
-//! Budgets: what may be spent, reserved before a call and settled after it.
+//! Budgets: limits on spending, reserved before a call and settled after it.
 //!
-//! An [`Account`] is plain arithmetic: what was spent, and what is reserved for calls that are under way.
-//! [`Budgets`] keeps one account per [`Scope`] (a run, inside its thread, inside its tenant) as an item of the
-//! long-term [`Store`](superstep_core::store::Store), and changes it only if nobody else did in between. A call must
-//! fit into all of them.
+//! An [`Account`] is plain arithmetic: what was spent, and what is reserved for calls in progress. [`Budgets`] stores one
+//! account per [`Scope`] (a run, inside its thread, inside its tenant) as an item of the long-term
+//! [`Store`](superstep_core::store::Store), and changes it by compare-and-swap. A call must fit into all of them.
 //!
-//! The promise: whatever crashes, what is spent stays at or below the limit, but for what the calls under way
-//! cost beyond their estimates. A reservation that was never settled may have been spent, so it counts: when
-//! the same call is made again under its key, the first one is taken as spent and the second must fit beside it.
+//! The guarantee: whatever crashes, spending stays at or below the limit, except for what calls in progress cost beyond their
+//! estimates. A reservation that never settled may have been spent, so it counts: when the same call is repeated under its
+//! key, the first attempt counts as spent and the second must fit in addition.
 //!
-//! A limit that is reached is no failure. [`BudgetError::Reached`] says which limit of which scope, and by how
-//! much; the caller turns it into a question to a person, and continues where it stopped once the limit was
-//! [raised](Budgets::raise).
+//! Reaching a limit is not a failure. [`BudgetError::Reached`] says which limit of which scope, and by how much; the caller
+//! interrupts for a person, and continues where it stopped once the limit was [raised](Budgets::raise).
 //!
-//! Not here: what a call costs (an estimate and a price are the business of those who call), and when to ask.
+//! Out of scope: estimating and pricing a call, and deciding when to ask a person. Both are up to the caller.
 
 mod account;
 mod amounts;
@@ -32,13 +30,13 @@ pub use scope::{Level, Scope};
 /// A limit that a call does not fit under.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reached {
-    /// Whose limit.
+    /// Scope that the limit belongs to.
     pub scope: Scope,
-    /// Which, and by how much.
+    /// The limit, and by how much the call exceeds it.
     pub over: Over,
 }
 
-/// Why a call may not be made, or what it cost could not be written down.
+/// Error from reserving, settling or reading a budget.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BudgetError {
@@ -49,27 +47,27 @@ pub enum BudgetError {
         .0.over.short_by()
     )]
     Reached(Box<Reached>),
-    /// The item of an account is none.
+    /// The stored item is not a valid account.
     #[error("the account of {scope} cannot be read")]
     Unreadable {
-        /// Whose account.
+        /// Scope of the account.
         scope: Box<Scope>,
-        /// Why.
+        /// Decoding error.
         #[source]
         source: serde_json::Error,
     },
-    /// Others changed the account each time.
+    /// Concurrent writers won the compare-and-swap on every attempt.
     #[error("the account of {scope} was changed by others {tries} times in a row; try again")]
     Contended {
-        /// Whose account.
+        /// Scope of the account.
         scope: Box<Scope>,
-        /// How often it was tried.
+        /// Number of attempts made.
         tries: u32,
     },
-    /// The store underneath.
+    /// The long-term store failed.
     #[error("the store of budgets did not do what was asked")]
     Store {
-        /// Why.
+        /// Error of the store.
         #[from]
         source: StoreError,
     },
@@ -94,7 +92,7 @@ impl BudgetError {
         }
     }
 
-    /// The limit, if one was reached.
+    /// Returns the limit, if this error is a reached limit.
     pub fn reached(&self) -> Option<&Reached> {
         match self {
             BudgetError::Reached(reached) => Some(reached),

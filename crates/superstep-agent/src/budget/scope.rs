@@ -1,4 +1,4 @@
-//! Whose budget, and where in the store its account lies.
+//! Scopes of budgets, and where in the store their accounts are.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use superstep_core::store::{Namespace, StoreResult};
 use superstep_core::{RunId, ThreadId};
 
-/// Whose budget: a run, all runs of a thread, or all threads of a tenant.
+/// What a budget covers: a run, all runs of a thread, or all threads of a tenant.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope(Whose);
 
@@ -17,11 +17,11 @@ enum Whose {
     Tenant { tenant: String },
 }
 
-/// How wide a scope is.
+/// Width of a scope, ordered from narrow to wide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// One run.
+    /// A single run.
     Run,
     /// All runs of a thread.
     Thread,
@@ -30,7 +30,7 @@ pub enum Level {
 }
 
 impl Scope {
-    /// One run of a thread.
+    /// Creates the scope of one run of a thread.
     pub fn run(thread: &ThreadId, run: RunId) -> Self {
         Self(Whose::Run {
             thread: thread.clone(),
@@ -38,21 +38,21 @@ impl Scope {
         })
     }
 
-    /// All runs of a thread.
+    /// Creates the scope of all runs of a thread.
     pub fn thread(thread: &ThreadId) -> Self {
         Self(Whose::Thread {
             thread: thread.clone(),
         })
     }
 
-    /// All threads of the tenant that has this one.
+    /// Creates the scope of all threads of this thread's tenant.
     pub fn tenant(thread: &ThreadId) -> Self {
         Self(Whose::Tenant {
             tenant: thread.tenant().to_owned(),
         })
     }
 
-    /// How wide it is.
+    /// Returns the width of the scope.
     pub fn level(&self) -> Level {
         match &self.0 {
             Whose::Run { .. } => Level::Run,
@@ -61,7 +61,7 @@ impl Scope {
         }
     }
 
-    /// Where its account lies: below the tenant's own, so that all accounts of a tenant are found by one prefix.
+    /// Returns where the account is stored: below the tenant's namespace, so one prefix finds all accounts of a tenant.
     pub(super) fn address(&self) -> StoreResult<(Namespace, String)> {
         let (tenant, below, key) = match &self.0 {
             Whose::Run { thread, run } => (
@@ -78,7 +78,7 @@ impl Scope {
     }
 }
 
-/// Names may hold a dot and segments may not; names hold no colon, so none becomes another's.
+/// Tenant names may contain dots and segments may not. Names never contain colons, so no two names map to the same segment.
 fn segment(tenant: &str) -> String {
     if tenant.is_empty() {
         return ":".to_owned();
@@ -86,7 +86,7 @@ fn segment(tenant: &str) -> String {
     tenant.replace('.', ":")
 }
 
-/// Everything below is ours. A tool that lets a model write items must keep it out of here.
+/// Reserved namespace. A tool that lets a model write items must not let it write here.
 const ROOT: &str = "superstep";
 const BUDGETS: &str = "budgets";
 

@@ -1,4 +1,4 @@
-//! Asking a person in the middle of calls that go on side by side.
+//! Interrupts raised by calls that run concurrently in one node.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -8,10 +8,10 @@ use superstep_core::__private::lock;
 use superstep_core::node::Hold;
 use superstep_core::{Interrupt, NodeCx, NodeError};
 
-/// Holds its node while a call is under way, and lets go while it waits for a person.
+/// Holds its node while a call is in progress, and releases it while the call waits for a person.
 ///
-/// So a node with several calls pauses when each of them is done or asks, not before: what needs no person is done and
-/// recorded, and all questions are shown together.
+/// So a node with several calls pauses only when each of them is done or waits: calls that need no person are finished and
+/// recorded, and all interrupts are shown together.
 pub(crate) struct Asking<'a> {
     pub(crate) cx: &'a NodeCx,
     hold: Mutex<Option<Hold>>,

@@ -1,4 +1,4 @@
-//! A person's word for a call: whether it is needed, and what it allows.
+//! Approval of a call: whether it is needed, and what the answer allows.
 
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -9,15 +9,15 @@ use crate::approval::{Approval, When};
 use crate::call::{Asking, Came, Decision, Wanted};
 use crate::digest::digest;
 
-/// What came of asking.
+/// Outcome of the approval.
 pub(super) enum Consent {
-    /// Call it, with these arguments and no others.
+    /// Call the tool, with exactly these arguments.
     Given { args: Json, decision: Decision },
-    /// Do not; this is the result instead.
+    /// Do not call the tool; use this result instead.
     Withheld(Came, Decision),
 }
 
-/// An answer, as inboxes give it.
+/// Answer to an approval interrupt, in the form that inboxes send.
 #[derive(Debug, Deserialize)]
 struct Answered {
     #[serde(rename = "type")]
@@ -33,23 +33,23 @@ enum Kind {
     Edit,
     Response,
     Ignore,
-    /// Nobody answered in time.
+    /// Sent by the interrupt's deadline: no answer arrived in time.
     Expired,
 }
 
-/// Why a person must be asked; none if they need not.
+/// Whether a person must be asked, and why.
 enum Need {
     No,
     Yes {
         why: Option<String>,
     },
-    /// Nobody may agree to this.
+    /// The label policy refuses the call; no person can approve it.
     Never {
         why: String,
     },
 }
 
-/// Asks if it must, until there is an answer that can be acted on.
+/// Asks a person if needed, until there is an answer that can be acted on.
 pub(super) async fn of(
     wanted: &Wanted<'_>,
     args: Json,
@@ -123,7 +123,8 @@ async fn need(wanted: &Wanted<'_>, args: &Json, asking: &Asking<'_>) -> Result<N
     let by_rule = match wanted.tool.approval.as_ref().map(Approval::need) {
         None | Some(When::ByLabels) => false,
         Some(When::Always) => true,
-        // Recorded: a rule that says something else after the answer must not let the call pass without reading it.
+        // Recorded: a predicate that changes its result after the answer must not let the call pass without reading the
+        // answer.
         Some(When::If(needs)) => {
             let said = needs(args, wanted.labels);
             let name = format!("{}:asks", wanted.id);
@@ -145,7 +146,7 @@ fn question(
     problem: Option<&str>,
 ) -> Interrupt {
     let digest = digest(wanted.tool.name(), args);
-    // The digest is in the key, so that no answer is ever found for another call than the one it was given for.
+    // The digest is in the key, so an answer can never apply to another call than the one it was given for.
     let key = format!("approve:{}:{digest}:{asked}", wanted.id);
     let described = approval.description(args);
     let described = described.unwrap_or_else(|| format!("May `{}` be called?", wanted.tool.name()));
@@ -172,9 +173,9 @@ fn question(
     }
 }
 
-/// What the person made of the arguments, if it can be called with.
+/// Returns the edited arguments, if they fit the tool's schema.
 ///
-/// Inboxes send the whole action back, others only its arguments.
+/// Inboxes send the whole action back, other clients only its arguments.
 fn edited(wanted: &Wanted<'_>, given: Json) -> Result<Json, String> {
     let is_action = given.as_object().is_some_and(|fields| {
         fields.len() == 2 && fields.contains_key("action") && fields.contains_key("args")

@@ -1,4 +1,4 @@
-//! The question when nobody knows whether a call happened.
+//! The interrupt raised when it is unknown whether a call happened.
 
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -6,11 +6,11 @@ use superstep_core::{Interrupt, NodeError};
 
 use crate::call::{Asking, Came, Wanted};
 
-/// What a person says of a call whose outcome is unknown.
+/// A person's decision on a call whose outcome is unknown.
 pub(super) enum Resolved {
-    /// This is its result.
+    /// Use this result.
     Result(Came),
-    /// It did not happen, or it does no harm: call it.
+    /// It did not happen, or repeating it does no harm: call the tool.
     Call,
 }
 
@@ -27,12 +27,12 @@ struct Answered {
 enum Kind {
     Happened,
     Call,
-    /// Inboxes say `response`.
+    /// Inboxes send `response`.
     #[serde(alias = "response")]
     Result,
 }
 
-/// Asks what became of it. `asked` tells the questions about one call apart.
+/// Asks a person what became of the call. `asked` numbers the interrupts of one call.
 pub(super) async fn ask(
     wanted: &Wanted<'_>,
     args: &Json,

@@ -1,7 +1,7 @@
-//! The act itself, by the class of the tool.
+//! Execution of an approved call, by the class of the tool.
 //!
-//! Two records frame a call: that it was *started*, and how it *ended*. Between the two, nobody who comes later can know
-//! whether it happened. What is done about that is the class: call again, look, or ask.
+//! Two records frame a call: that it *started*, and how it *ended*. If only the first one exists, a later execution cannot
+//! know whether the call happened. The class decides what to do then: call again, look it up, or ask a person.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::digest::{digest, hash};
 use crate::spans::{Took, live_tool_call, now, tool_call};
 use crate::tool::{Class, Handed, ToolCx, ToolError, ToolOutput};
 
-/// A call that was decided on.
+/// A call to be made, with its final arguments.
 pub(super) struct Effect<'a> {
     wanted: &'a Wanted<'a>,
     args: Json,
@@ -25,10 +25,11 @@ pub(super) struct Effect<'a> {
     asking: &'a Asking<'a>,
 }
 
-/// Recorded before a call that must not be made twice blindly.
+/// Recorded before a call that must not be repeated blindly.
 #[derive(Debug, Serialize, Deserialize)]
 struct Started {
-    /// Who started it: of two goes at one task, the first to be stored may call.
+    /// Nonce of the execution that started the call. If two executions of a task compete, only the one whose record is stored
+    /// first may call.
     by: String,
     at: Timestamp,
     fingerprint: String,
@@ -49,22 +50,22 @@ enum How {
         content: Content,
         labels: Labels,
     },
-    /// It surely did not happen.
+    /// The call certainly had no effect.
     Failed {
         why: String,
         labels: Labels,
     },
-    /// Nobody knows.
+    /// It is unknown whether the call had its effect.
     Unknown {
         why: String,
     },
 }
 
-/// What is known of earlier goes at this call.
+/// What is recorded of earlier executions of this call.
 enum Before {
-    /// There was none.
+    /// No earlier execution has started it.
     Nothing,
-    /// It was started by somebody who did not tell how it ended.
+    /// Another execution started it and did not record its end.
     Started { at: Timestamp },
 }
 
@@ -79,7 +80,7 @@ impl<'a> Effect<'a> {
         }
     }
 
-    /// Makes it happen, or asks until it is known what became of it.
+    /// Makes the call, or asks a person until its outcome is known.
     pub(super) async fn happen(self) -> Result<Came, NodeError> {
         let mut asked = 0;
         loop {
@@ -109,7 +110,7 @@ impl<'a> Effect<'a> {
         }
     }
 
-    /// Records that the call is made now, and gives what was recorded of it before.
+    /// Records that the call starts now, and returns what an earlier execution recorded.
     async fn start(&self) -> Result<Before, NodeError> {
         if !self.records_its_start() {
             return Ok(Before::Nothing);
@@ -129,7 +130,7 @@ impl<'a> Effect<'a> {
         })
     }
 
-    /// Whether somebody who comes later must know that it was begun.
+    /// Returns whether a later execution must know that the call was started.
     fn records_its_start(&self) -> bool {
         match self.wanted.tool.class {
             Class::Read | Class::Idempotent => false,
@@ -155,7 +156,7 @@ impl<'a> Effect<'a> {
         Ok(ended)
     }
 
-    /// Since when it is under way: what is not called again was called back then.
+    /// Returns when the call began: an unsafe call is not repeated, so it began when it was first started.
     fn begins(&self, before: &Before) -> Timestamp {
         match (self.wanted.tool.class, before) {
             (Class::Unsafe, Before::Started { at }) => *at,
@@ -163,7 +164,7 @@ impl<'a> Effect<'a> {
         }
     }
 
-    /// Puts the call into the log. What it said is only told where nobody has to be kept from it.
+    /// Emits the call into the log. Includes the error text only if it carries no labels.
     fn tell(&self, ended: &Ended) -> Result<(), NodeError> {
         let (why, labels) = match &ended.how {
             How::Gave { .. } => (None, &Labels::NONE),
@@ -180,7 +181,7 @@ impl<'a> Effect<'a> {
         self.asking.cx.emit(call)
     }
 
-    /// Under one key only one set of arguments: the receiver may have seen the other.
+    /// Refuses different arguments under the same key: the receiver may already have seen the others.
     fn check(&self, stored: &str) -> Result<(), NodeError> {
         match stored == self.fingerprint {
             true => Ok(()),
@@ -213,7 +214,7 @@ impl<'a> Effect<'a> {
         }
     }
 
-    /// Calls until it is known how it went, or it was tried often enough.
+    /// Calls until the outcome is known, or the attempts are used up.
     async fn call_freely(&self) -> How {
         let mut attempt = 1;
         loop {
@@ -228,7 +229,7 @@ impl<'a> Effect<'a> {
         }
     }
 
-    /// Nobody needs to be asked about something that only reads.
+    /// A failed read needs no person: it certainly had no effect.
     fn given_up(&self, why: String) -> How {
         match self.wanted.tool.class {
             Class::Read => How::Failed {
@@ -309,7 +310,8 @@ impl<'a> Effect<'a> {
         ToolCx::new(Handed {
             node: self.asking.cx.clone(),
             call_id: self.wanted.id.to_owned(),
-            // Hashed first, for the id is a model's or a provider's: none can be made that gives another call's key.
+            // The id comes from a model or a provider. Hashing it first makes sure that no id can produce the key of another
+            // call.
             idempotency_key: self.asking.cx.effect_key(&hash(&["tool", self.wanted.id])),
             fingerprint: self.fingerprint.clone(),
             attempt,
@@ -326,7 +328,7 @@ fn gave(output: ToolOutput, cx: &ToolCx) -> How {
     }
 }
 
-/// Something that no other go at this task has. It decides nothing but who was first, so it may be random.
+/// Returns a value unique to this execution. It only decides which execution was first, so it may be random.
 fn nonce() -> String {
     let part = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", part(), part())

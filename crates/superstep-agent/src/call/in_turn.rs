@@ -1,7 +1,7 @@
-//! The calls of a message in two acts: first every question is answered, then what was agreed on is done, call by call.
+//! The calls of a message in two phases: first all approvals, then the approved calls, one after the other.
 //!
-//! For agents in which nothing shall happen before a person has seen everything. [`ToolNode`](crate::ToolNode) does not wait:
-//! it makes every call as soon as that call may be made.
+//! For agents in which nothing may happen before a person has seen everything. [`ToolNode`](crate::ToolNode) does not wait:
+//! it makes each call as soon as that call is approved.
 
 use std::fmt;
 
@@ -14,31 +14,31 @@ use crate::call::{Asking, Caller, Came};
 use crate::chat::ChatMessage;
 use crate::tool::Tools;
 
-/// What became of the question whether a call may be made.
+/// Outcome of the approval of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Decision {
-    /// Nobody had to be asked.
+    /// No approval was needed.
     Unasked,
-    /// A person agreed to it as it was.
+    /// A person approved the call unchanged.
     Accepted,
-    /// A person changed its arguments and agreed.
+    /// A person changed the arguments and approved the call.
     Edited,
-    /// A person answered in the tool's place: it is not made.
+    /// A person answered in the tool's place; the call is not made.
     Answered,
-    /// A person said no.
+    /// A person refused the call.
     Ignored,
-    /// Nobody answered in time.
+    /// No answer arrived before the deadline; the call is not made.
     Expired,
-    /// It cannot be made: there is no such tool, its arguments do not fit, or a policy forbids it.
+    /// The call cannot be made: the tool does not exist, the arguments do not fit its schema, or a policy forbids it.
     Refused,
 }
 
-/// A call about which everybody has been heard.
+/// A call whose approval has been decided.
 pub struct Agreed {
     pub(super) call: ToolCall,
     pub(super) decision: Decision,
-    /// The result, if it is not made.
+    /// Result to use instead, if the call is not made.
     pub(super) withheld: Option<Came>,
 }
 
@@ -51,22 +51,22 @@ impl Agreed {
         }
     }
 
-    /// The call, with the arguments that were agreed on.
+    /// Returns the call, with the arguments that were approved.
     pub fn call(&self) -> &ToolCall {
         &self.call
     }
 
-    /// What was decided.
+    /// Returns how the approval was decided.
     pub fn decision(&self) -> Decision {
         self.decision
     }
 
-    /// Whether it is to be made.
+    /// Returns whether [`Calls::make`] will call the tool.
     pub fn is_made(&self) -> bool {
         self.withheld.is_none()
     }
 
-    /// Takes the consent back, for this reason: the call is not made.
+    /// Withdraws the approval, for this reason: the call is not made, and the reason becomes its result.
     #[must_use]
     pub fn withdrawn(self, why: impl Into<String>) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl fmt::Debug for Agreed {
     }
 }
 
-/// Makes the calls of one message, after all that needs a person's word has it.
+/// Makes the calls of one message, after all approvals have been decided.
 #[derive(Debug)]
 pub struct Calls<'a> {
     tools: &'a Tools,
@@ -95,14 +95,15 @@ pub struct Calls<'a> {
 }
 
 impl<'a> Calls<'a> {
-    /// Calls of a message with these labels.
+    /// Starts on the calls of a message with these labels. Notes the labels as read by the node.
     pub async fn new(tools: &'a Tools, labels: Labels, cx: &'a NodeCx) -> Result<Self, NodeError> {
         cx.note_read(&labels);
         steps_in_any_order(cx).await?;
         Ok(Self { tools, labels, cx })
     }
 
-    /// Asks about every call that needs it, all at once, and goes on when the last question is answered.
+    /// Asks for every approval that is needed, all at once, and returns when the last one is answered. Keeps the order of the
+    /// calls.
     pub async fn agree(
         &self,
         calls: impl IntoIterator<Item = &ToolCall>,
@@ -116,8 +117,8 @@ impl<'a> Calls<'a> {
         self.caller().agree(call.clone(), &asking).await
     }
 
-    /// Makes a call that was agreed on, once, by its id, and gives its result as a message. One that was not agreed on has
-    /// the reason as its result.
+    /// Makes an approved call, once per id, and returns its result as a message. A call that was not approved returns the
+    /// reason as its result.
     pub async fn make(&self, agreed: Agreed) -> Result<ChatMessage, NodeError> {
         let asking = Asking::holding(self.cx);
         let caller = self.caller();

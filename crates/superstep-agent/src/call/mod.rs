@@ -1,7 +1,7 @@
-//! One call of a tool, from the model's wish to the result: check, ask, act, in this order.
+//! One tool call, from the model's request to the result: validate, approve, execute, in this order.
 //!
-//! A call never fails the run for what a model or a tool did: whatever is wrong becomes a result that says so. What fails
-//! is what the store refused, and arguments that changed under a call that was begun.
+//! A model or a tool cannot fail the run: every problem of theirs becomes an error result. Only two things fail the run: the
+//! store refuses a write, or the arguments of a call changed after it was started.
 
 mod ask;
 mod consent;
@@ -20,12 +20,12 @@ use crate::tool::{Tool, Tools};
 pub(crate) use ask::Asking;
 pub use in_turn::{Agreed, Calls, Decision};
 
-/// What a call came to.
+/// Outcome of a call.
 #[derive(Debug)]
 pub(crate) struct Came {
     pub(crate) content: Content,
     pub(crate) status: ToolStatus,
-    /// What the tool said of its result, beside what is known anyway.
+    /// Labels that the tool added to its result, besides those of the arguments and of the tool's declaration.
     pub(crate) labels: Labels,
 }
 
@@ -46,19 +46,19 @@ impl Came {
     }
 }
 
-/// Makes calls of one message.
+/// Makes the calls of one message.
 pub(crate) struct Caller<'a> {
     pub(crate) cx: &'a NodeCx,
     pub(crate) tools: &'a Tools,
     pub(crate) hooks: &'a [std::sync::Arc<dyn Hooks>],
-    /// Of the message that wants the calls.
+    /// Labels of the message that requests the calls.
     pub(crate) labels: &'a Labels,
 }
 
 impl Caller<'_> {
-    /// Makes a call and gives its result as a message.
+    /// Makes a call and returns its result as a message.
     pub(crate) async fn call(&self, call: &ToolCall) -> Result<ChatMessage, NodeError> {
-        // Until it is done or asks, so that a sibling's question does not cut it.
+        // Held until the call is done or waits for a person, so a sibling's interrupt does not cut it off.
         let asking = Asking::holding(self.cx);
         let hook_cx = HookCx::new(&asking);
         let mut changed = call.clone();
@@ -69,7 +69,7 @@ impl Caller<'_> {
                 break;
             }
         }
-        // A hook may change what is called with, not what is called: the result must find its call.
+        // A hook may change the arguments but not the tool: the result must match its call.
         changed.name.clone_from(&call.name);
         let agreed = match refused {
             Some(why) => Agreed::refused(changed.clone(), why),
@@ -83,7 +83,7 @@ impl Caller<'_> {
         self.told(result, labels)
     }
 
-    /// Whether a call may be made: it is checked, and people are asked where they must be.
+    /// Decides whether a call may be made: validates it, and asks a person where needed.
     async fn agree(&self, call: ToolCall, asking: &Asking<'_>) -> Result<Agreed, NodeError> {
         let Some(tool) = self.tools.get(&call.name) else {
             let why = format!(
@@ -117,7 +117,7 @@ impl Caller<'_> {
         )
     }
 
-    /// Makes a call that was agreed on, once, by its id. One that was not agreed on has the reason as its result.
+    /// Makes an approved call, once per id. A call that was not approved returns the reason as its result.
     async fn make(
         &self,
         agreed: Agreed,
@@ -156,7 +156,7 @@ impl Caller<'_> {
         Ok((result, labels))
     }
 
-    /// The result as a message, and that the call has ended.
+    /// Converts the result into a message, and emits that the call has ended.
     fn told(&self, result: ToolResult, labels: Labels) -> Result<ChatMessage, NodeError> {
         self.cx.emit_live(AgentEvent::ToolEnded {
             id: result.tool_call_id.as_str().into(),
@@ -175,7 +175,7 @@ impl Caller<'_> {
     }
 }
 
-/// A call that a model wants: everything but its arguments, which a person may change.
+/// A requested call without its arguments, which a person may change.
 pub(crate) struct Wanted<'a> {
     pub(crate) tool: &'a Tool,
     pub(crate) id: &'a str,

@@ -1,4 +1,4 @@
-//! What a server's answer means: a result, a refusal, or nobody knows.
+//! Interpretation of a server's answer: a result, a refusal, or an unknown outcome.
 
 use rmcp::ServiceError;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, ErrorCode};
@@ -29,7 +29,7 @@ pub(super) fn read(
     }
 }
 
-/// Errors that are found before a tool begins.
+/// Returns whether the server detects this error before the tool starts.
 fn is_refusal(code: ErrorCode) -> bool {
     [
         ErrorCode::METHOD_NOT_FOUND,
@@ -58,7 +58,7 @@ fn block(block: &ContentBlock) -> Block {
             mime_type: image.mime_type.clone(),
             source: FileSource::Base64(image.data.clone()),
         },
-        // Nothing that models take as it is: told as what it is.
+        // Models do not accept this kind of content, so it is passed as its JSON.
         other => Block::Text {
             text: serde_json::to_string(other).unwrap_or_else(|error| error.to_string()),
         },

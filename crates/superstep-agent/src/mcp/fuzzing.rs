@@ -1,4 +1,4 @@
-//! Readers of foreign bytes, for `testing/fuzz`. Not part of the public interface.
+//! Parsers of untrusted bytes, for `testing/fuzz`. Not part of the public API.
 
 use rmcp::ServiceError;
 use rmcp::model::{
@@ -9,9 +9,9 @@ use superstep_llm::ToolSpec;
 use super::{answer, digest_of, spec_of};
 use crate::tool::{ToolError, ToolOutput};
 
-/// Reads a line of a server as the answer to a call; none if it is not an answer.
+/// Parses a line from a server as the answer to a call; `None` if it is not an answer.
 pub fn read_answer(line: &[u8]) -> Option<Result<ToolOutput, ToolError>> {
-    // The same choice that the client makes when a call of ours is answered.
+    // The same choice that the client makes when a call is answered.
     let answered = match serde_json::from_slice(line).ok()? {
         ServerJsonRpcMessage::Response(response) => match response.result {
             ServerResult::CallToolResult(result) => Ok(CallToolResponse::Complete(result)),
@@ -27,7 +27,7 @@ pub fn read_answer(line: &[u8]) -> Option<Result<ToolOutput, ToolError>> {
     Some(answer::read(answered))
 }
 
-/// Reads a list of tools: its digest forwards and backwards, and what a model is told of them.
+/// Parses a list of tools: its digest in the given and in reverse order, and the specs that a model sees.
 pub fn read_tools(json: &[u8]) -> Option<(String, String, Vec<ToolSpec>)> {
     let mut tools = serde_json::from_slice::<ListToolsResult>(json).ok()?.tools;
     let digest = digest_of(&tools);

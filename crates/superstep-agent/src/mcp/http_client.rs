@@ -1,8 +1,8 @@
-//! The HTTP client of MCP servers, which bounds how much of an answer it keeps in memory.
+//! HTTP client for MCP servers that bounds how much of an answer it keeps in memory.
 //!
-//! The client that `rmcp` brings limits one event of an event stream, but reads a plain JSON answer, and the body of an error, to
-//! its end: a server that never ends one takes all the memory there is. So messages are posted here, and only the rest
-//! (listening to the server, ending a session) is left to `rmcp`'s client.
+//! The client of `rmcp` limits one event of an event stream, but reads a plain JSON answer, or the body of an error, to its
+//! end: a server that never ends it exhausts the memory. So this client posts messages itself, and leaves only the rest
+//! (listening to the server, ending a session) to `rmcp`'s client.
 
 use std::collections::HashMap;
 use std::io;
@@ -21,12 +21,12 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Sse, SseStream};
 
-/// Posts messages, and reads at most so many bytes of each answer.
+/// Posts messages, and reads a limited number of bytes of each answer.
 #[derive(Debug, Clone)]
 pub(super) struct BoundedClient {
     http: Client,
     answer_bytes_max: usize,
-    /// Whether an answer was cut off. `rmcp` passes on the text of an error, and not always the error.
+    /// Whether an answer was cut off. `rmcp` passes on the text of an error, but not always the error itself.
     has_cut: Arc<AtomicBool>,
 }
 
@@ -36,7 +36,7 @@ type Headers = HashMap<HeaderName, HeaderValue>;
 impl BoundedClient {
     pub(super) fn new(answer_bytes_max: usize) -> reqwest::Result<Self> {
         let http = Client::builder()
-            // An answer that is not read to its end leaves a connection that cannot be used again.
+            // An answer that is not read to its end leaves a connection that cannot be reused.
             .pool_max_idle_per_host(0)
             .redirect(redirect::Policy::custom(follow))
             .build()?;
@@ -47,7 +47,7 @@ impl BoundedClient {
         })
     }
 
-    /// Returns whether an answer was larger than the limit.
+    /// Returns whether an answer exceeded the limit.
     pub(super) fn has_cut(&self) -> bool {
         self.has_cut.load(Ordering::Relaxed)
     }
@@ -80,7 +80,7 @@ impl BoundedClient {
         {
             return Ok(StreamableHttpPostResponse::Json(message, session));
         }
-        // Only a request has an answer that anybody waits for.
+        // Only a request has an answer that the caller waits for.
         match (is_request, is(JSON)) {
             (false, true) => Ok(StreamableHttpPostResponse::Accepted),
             (false, false) if body.is_empty() => Ok(StreamableHttpPostResponse::Accepted),
@@ -93,7 +93,7 @@ impl BoundedClient {
         }
     }
 
-    /// What a status that is not a success means. The body may hold an error of the protocol, which says more.
+    /// Converts an error status. The body may contain an error of the protocol, which says more.
     async fn refusal(
         &self,
         response: Response,
@@ -107,7 +107,7 @@ impl BoundedClient {
             .and_then(|value| value.to_str().ok())
             .map(str::to_owned);
         let body = beginning(response, REFUSAL_BYTES_MAX).await;
-        // Who may not call is told so by the status, whatever the body says.
+        // For authorization errors the status decides, whatever the body says.
         let is_forbidden = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status);
         if is_json
             && !is_forbidden
@@ -127,7 +127,7 @@ impl BoundedClient {
     }
 
     async fn whole(&self, mut response: Response) -> Result<Bytes, HttpError> {
-        // A server that says how much it will send need not send it.
+        // Fail early if the announced length is already too large.
         let announced = response.content_length().unwrap_or(0);
         if announced > self.answer_bytes_max as u64 {
             return Err(self.cut().into());
@@ -142,7 +142,7 @@ impl BoundedClient {
         Ok(body.freeze())
     }
 
-    /// The events of a response. One that is too large ends the stream.
+    /// Returns the events of a response. An event that is too large ends the stream.
     fn events(&self, response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
         let state = Some((self.clone(), response, EventMeter::default()));
         let chunks = stream::unfold(state, async |state| {
@@ -165,14 +165,14 @@ impl BoundedClient {
     }
 }
 
-/// What is said of an answer that is too large.
+/// Error text for an answer that is too large.
 pub(super) fn too_large(bytes_max: usize) -> String {
     format!(
         "the answer has more than {bytes_max} bytes; ask for less at a time, or raise `ServerLimits::answer_bytes_max`"
     )
 }
 
-/// How large the event is that a stream is in, counted from the empty line before it.
+/// Size of the current event of a stream, counted from the empty line before it.
 #[derive(Debug, Default)]
 struct EventMeter {
     event: usize,
@@ -180,7 +180,7 @@ struct EventMeter {
 }
 
 impl EventMeter {
-    /// The size of the largest event that ends in this chunk or reaches it.
+    /// Returns the size of the largest event that ends in this chunk or reaches into it.
     fn largest(&mut self, chunk: &[u8]) -> usize {
         let mut largest = 0;
         for byte in chunk {
@@ -197,7 +197,7 @@ impl EventMeter {
     }
 }
 
-/// Reads the beginning of a body, as far as it comes.
+/// Reads the beginning of a body, until an error or the limit.
 async fn beginning(mut response: Response, bytes_max: usize) -> BytesMut {
     let mut body = BytesMut::new();
     while body.len() < bytes_max
@@ -208,7 +208,8 @@ async fn beginning(mut response: Response, bytes_max: usize) -> BytesMut {
     body
 }
 
-/// Follows only to where the same request goes to the same server: the message and the token are for nobody else.
+/// Follows a redirect only if it repeats the same request to the same origin: the message and the token are for that server
+/// only.
 fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let keeps_body = [
         StatusCode::TEMPORARY_REDIRECT,
@@ -290,7 +291,7 @@ const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 /// How much of the body of an error is read.
 const REFUSAL_BYTES_MAX: usize = 256 * 1024;
-/// How much of it is shown.
+/// How much of the body of an error is shown.
 const SHOWN_CHARS_MAX: usize = 500;
 const REDIRECTS_MAX: usize = 10;
 
@@ -299,7 +300,7 @@ fn an_event_is_as_large_as_all_its_lines() {
     let mut meter = EventMeter::default();
     assert_eq!(meter.largest(b"data: 1\n\n"), 9);
     assert_eq!(meter.largest(b"data: 12\r\n\r"), 11);
-    // The event ends with the first of these.
+    // The event ends with the first of these bytes.
     assert_eq!(meter.largest(b"\nid: 1\n"), 12);
     assert_eq!(meter.largest(b"data: 123"), 15);
 }

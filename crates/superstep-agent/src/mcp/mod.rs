@@ -1,11 +1,11 @@
 //! Tools of MCP servers.
 //!
-//! A server is somebody else's program: what it says of its tools is read by the model, and what they do nobody can check.
-//! So its list of tools is pinned: [`Server::tools`] gives them only if the [digest](Server::digest) of the list is the one
-//! that was accepted, and the model is told what was accepted, whatever the server says later. Their class is
-//! [`Class::Unsafe`](crate::Class::Unsafe) (the protocol knows no keys; ours goes along in `_meta` for servers that look), and their results
-//! are [untrusted](superstep_core::Label::UNTRUSTED). Hints of the server about its tools are not believed; a caller that knows a
-//! tool better says so:
+//! A server is a third party's program: the model reads what it says about its tools, and their effects cannot be checked. So
+//! the list of tools is pinned: [`Server::tools`] returns them only if the [digest](Server::digest) of the list is the
+//! accepted one, and the model keeps seeing the accepted descriptions, whatever the server says later. The tools have class
+//! [`Class::Unsafe`](crate::Class::Unsafe) (the protocol has no idempotency keys; ours is sent in `_meta` for servers that
+//! read it), and their results are labeled [untrusted](superstep_core::Label::UNTRUSTED). The server's hints about its tools
+//! are ignored; a caller that knows a tool better declares its class:
 //!
 //! ```no_run
 //! use superstep_agent::mcp::{Accepted, Server};
@@ -47,7 +47,7 @@ use self::http_client::{BoundedClient, too_large};
 use crate::digest::{canonical, hash};
 use crate::tool::{Tool, ToolCx, ToolError, ToolOutput};
 
-/// A connection to an MCP server. It ends when this and all its tools are dropped.
+/// A connection to an MCP server. Closes when this and all its tools are dropped.
 #[derive(Clone)]
 pub struct Server {
     name: String,
@@ -58,14 +58,14 @@ pub struct Server {
 
 type Client = RunningService<RoleClient, ()>;
 
-/// How much a server may send, and how long connecting to it may take.
+/// Limits on what a server may send, and on how long connecting to it may take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// One answer over HTTP, or one event of an answer in several; and the whole list of tools, over HTTP or not. In bytes.
-    /// A line of a program over stdio has at most 16 MiB, whatever this says. Default: 16 MiB.
+    /// Maximum size in bytes of one HTTP answer, or of one event of a streamed answer; also of the whole list of tools, over
+    /// any transport. A line over stdio is limited to 16 MiB regardless. Default: 16 MiB.
     pub answer_bytes_max: usize,
-    /// From the beginning to the end of the list of tools. A call has the time limit of its tool. Default: two minutes, for
-    /// some programs install themselves first.
+    /// Maximum time to connect and read the list of tools. Calls have the timeout of their tool. Default: two minutes,
+    /// because some programs install themselves first.
     pub connect_time_max: Duration,
 }
 
@@ -78,65 +78,65 @@ impl Default for ServerLimits {
     }
 }
 
-/// Which list of tools was accepted.
+/// The list of tools that a person accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Accepted {
-    /// The one with this digest.
+    /// Only the list with this digest.
     Digest(String),
-    /// Whatever the server says now. For trying things out: a server that changes is not noticed.
+    /// Whatever list the server sends now. For experiments: changes go unnoticed.
     Anything,
 }
 
 impl Accepted {
-    /// The list with this digest.
+    /// Accepts only the list with this digest; see [`Server::digest`].
     pub fn digest(digest: impl Into<String>) -> Self {
         Self::Digest(digest.into())
     }
 }
 
-/// What can go wrong with a server.
+/// Error of an MCP server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpError {
-    /// It was not reached.
+    /// Connecting, or listing the tools, failed or timed out.
     #[error("the MCP server `{server}` was not reached: {why}")]
     Unreachable {
-        /// Which.
+        /// Name of the server, as given by the caller.
         server: String,
-        /// What happened.
+        /// What failed.
         why: String,
     },
-    /// An answer, or the list of tools, is larger than the limit.
+    /// An answer, or the list of tools, exceeds the limit.
     #[error("the MCP server `{server}` sent too much: {}", too_large(*.bytes_max))]
     AnswerTooLarge {
-        /// Which.
+        /// Name of the server, as given by the caller.
         server: String,
         /// The limit, in bytes.
         bytes_max: usize,
     },
-    /// Its tools are not those that were accepted.
+    /// The list of tools is not the accepted one.
     #[error(
         "the tools of the MCP server `{server}` are not those that were accepted ({accepted}): they are now {}; look at them, and accept {found} if they are what you want",
         .tools.join(", ")
     )]
     Changed {
-        /// Which.
+        /// Name of the server, as given by the caller.
         server: String,
-        /// The digest that was accepted.
+        /// The accepted digest.
         accepted: String,
-        /// The digest of its list now.
+        /// Digest of the current list.
         found: String,
-        /// The names in its list now.
+        /// Names of the tools in the current list, without the server's prefix.
         tools: Vec<String>,
     },
 }
 
 impl McpError {
-    /// The stable codes of all of them.
+    /// Codes of all variants.
     pub const CODES: &'static [&'static str] =
         &["mcp-unreachable", "mcp-answer-too-large", "mcp-changed"];
 
-    /// The stable code of this error: the name of its page in the error index.
+    /// Returns the stable code of this error: the name of its page in the error index.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unreachable { .. } => "mcp-unreachable",
@@ -147,8 +147,8 @@ impl McpError {
 }
 
 impl Server {
-    /// Starts a program that speaks MCP over its input and output. It sees `PATH`, `HOME` and the variables given here, and
-    /// no others: keys of ours are none of its business. It is killed when the connection ends.
+    /// Starts a program that speaks MCP over its standard streams. It gets `PATH`, `HOME` and the variables given here, but no
+    /// others, so it cannot read our API keys. It is killed when the connection ends.
     pub async fn stdio<'a>(
         name: &str,
         program: &str,
@@ -236,12 +236,13 @@ impl Server {
         })
     }
 
-    /// A digest of everything that the server said of its tools when it was connected to.
+    /// Returns a digest of everything the server said about its tools when the connection was made. Independent of their
+    /// order.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// Its tools, as `server__tool`, if they are those that were accepted.
+    /// Returns the tools, named `server__tool`, if the list is the accepted one.
     pub fn tools(&self, accepted: &Accepted) -> Result<Vec<Tool>, McpError> {
         if let Accepted::Digest(accepted) = accepted
             && *accepted != self.digest
@@ -271,7 +272,7 @@ impl Server {
     }
 }
 
-/// Reads the list of tools page by page. A server may have pages without end.
+/// Reads the list of tools page by page. Checks the size after each page, because a server may send pages without end.
 async fn list_tools(
     name: &str,
     client: &Client,
@@ -296,7 +297,7 @@ async fn list_tools(
     }
 }
 
-/// A tool of a server, as a model is told of it.
+/// Returns the spec of a server's tool, as the model sees it.
 fn spec_of(server: &str, tool: &rmcp::model::Tool) -> ToolSpec {
     let described = tool.description.as_deref().or(tool.title.as_deref());
     ToolSpec {
@@ -326,16 +327,16 @@ async fn call(
     answer::read(client.call_tool_once(params).await)
 }
 
-/// By these names a server finds the key of a call, and the digest of its arguments, in `_meta`.
+/// Name in `_meta` under which a server finds the idempotency key of a call.
 pub const IDEMPOTENCY_KEY: &str = "superstep/idempotency-key";
-/// See [`IDEMPOTENCY_KEY`].
+/// Name in `_meta` under which a server finds the digest of the tool's name and arguments.
 pub const FINGERPRINT: &str = "superstep/fingerprint";
 
-/// Names, descriptions, schemas, hints: all that a model or a person decides by, in whatever order they come.
+/// Digest of names, descriptions, schemas and hints: all that a model or a person decides by, in any order.
 fn digest_of(tools: &[rmcp::model::Tool]) -> String {
     let mut lines: Vec<_> = tools
         .iter()
-        // A tool that cannot be written down gets a line that no other list has.
+        // A tool that does not serialize gets its bare name as a line, which no serialized tool equals.
         .map(|tool| {
             serde_json::to_value(tool).map_or(tool.name.to_string(), |json| canonical(&json))
         })
@@ -348,7 +349,7 @@ fn digest_of(tools: &[rmcp::model::Tool]) -> String {
     hash(&lines)
 }
 
-/// Providers take fewer characters than MCP does.
+/// Providers accept fewer characters than MCP does.
 fn provider_name(server: &str, tool: &str) -> String {
     let plain = |c: char| match c.is_ascii_alphanumeric() || c == '-' || c == '_' {
         true => c,

@@ -1,4 +1,4 @@
-//! Against a server of a few lines, over a pipe.
+//! Tests against a minimal server over a pipe.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use super::*;
 use crate::{Agent, AgentState, Class};
 
-/// Answers as its function says, until its pipe ends. Every call of a tool is noted.
+/// A server that answers as its function says until the pipe closes. Records every tool call.
 async fn serve(pipe: DuplexStream, tools: Json, calls: Arc<Mutex<Vec<Json>>>) {
     let (read, mut write) = tokio::io::split(pipe);
     let mut lines = BufReader::new(read).lines();
@@ -62,7 +62,7 @@ fn list(names: &[&str]) -> Json {
         .collect()
 }
 
-/// A server with these tools, while something is done with it.
+/// Runs a closure against a server with these tools.
 async fn with<T, F: Future<Output = T>>(
     tools: Json,
     work: impl FnOnce(Server) -> F,
@@ -108,7 +108,7 @@ async fn a_changed_list_is_refused_until_it_is_accepted() {
     assert_ne!(found, digest);
 }
 
-/// What an agent makes of calls of these tools: results, or the questions it stops with.
+/// Runs an agent over calls of these tools: returns the results, or the interrupts it stops with.
 async fn agent(server: Server, names: &[&str]) -> Stopped<AgentState> {
     let calls: Vec<_> = names
         .iter()

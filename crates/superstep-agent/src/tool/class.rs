@@ -2,19 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What calling a tool twice means, and so what is done when nobody knows whether a call happened.
+/// What calling a tool twice means, and so what to do when it is unknown whether a call happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
-    /// Nothing: it only looks. Called again.
+    /// The tool only reads. In doubt it is called again.
     Read,
-    /// The same as calling it once. Called again.
+    /// Calling twice has the same effect as calling once. In doubt it is called again.
     Idempotent,
-    /// The receiver drops the second, by its key. Called again under the same key, while the receiver remembers it.
+    /// The receiver deduplicates by the idempotency key. In doubt it is called again under the same key, while the receiver
+    /// remembers the key.
     Keyed,
-    /// It would happen twice, but whether it happened can be looked up. Looked up, and called again if not.
+    /// Calling twice would act twice, but the effect can be looked up. In doubt it is looked up, and called again if it did
+    /// not happen.
     Reconcilable,
-    /// It would happen twice. Never called again by itself: a person is asked.
+    /// Calling twice would act twice. In doubt it is never called again automatically: a person is asked.
     #[default]
     Unsafe,
 }

@@ -1,4 +1,4 @@
-//! What a tool is handed beside its arguments.
+//! Context of a tool call.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -7,9 +7,9 @@ use serde::Serialize;
 use superstep_core::__private::lock;
 use superstep_core::{Labels, NodeCx, NodeError, ThreadId, Timestamp};
 
-/// What a tool is handed beside its arguments. Cheap to clone.
+/// Context of a tool call, passed to the tool along with its arguments. Cheap to clone.
 ///
-/// It cannot record and cannot ask: the whole call is one recorded step already.
+/// It can neither record steps nor interrupt: the whole call is already one recorded step.
 #[derive(Clone)]
 pub struct ToolCx(Arc<Inner>);
 
@@ -18,7 +18,7 @@ struct Inner {
     gives: Mutex<Labels>,
 }
 
-/// What the runtime knows of a call.
+/// What the runtime knows about a call.
 pub(crate) struct Handed {
     pub(crate) node: NodeCx,
     pub(crate) call_id: String,
@@ -37,58 +37,62 @@ impl ToolCx {
         }))
     }
 
-    /// The key to hand to the receiver, as `Idempotency-Key` or whatever it calls it.
+    /// Returns the key to send to the receiver, for example as `Idempotency-Key`.
     ///
-    /// The same for every attempt at this call, across retries, resumes, crashes and workers; new on a fork of the
-    /// thread; no other call's. The model has no part in it.
+    /// The same for every attempt at this call, across retries, resumes, crashes and workers. Unique to this call, and
+    /// different on a fork of the thread. The model cannot influence it beyond the call's id, which is hashed.
     pub fn idempotency_key(&self) -> &str {
         &self.0.handed.idempotency_key
     }
 
-    /// A digest of tool and arguments: under one key it is always the same, or the call is refused.
+    /// Returns the digest of tool and arguments. Once recorded under an idempotency key it never changes: otherwise the node
+    /// fails.
     pub fn fingerprint(&self) -> &str {
         &self.0.handed.fingerprint
     }
 
-    /// Which attempt this is since the tool's node began its work, counted from 1. Before a crash there may have been others.
+    /// Returns the number of this attempt, counted from 1 in the current execution. Executions before a crash may have made
+    /// others.
     pub fn attempt(&self) -> u32 {
         self.0.handed.attempt
     }
 
-    /// When the call is given up, if it has a time limit. A receiver that is asked to do something later than this must not.
+    /// Returns when the runtime gives up on the call, if the tool has a timeout. A receiver that gets the request later must
+    /// not act on it.
     pub fn deadline(&self) -> Option<Timestamp> {
         self.0.handed.deadline
     }
 
-    /// A number that rises whenever the thread is taken over, for a receiver that can compare.
+    /// Returns the thread's epoch: a fencing token that rises whenever a process claims the thread.
     ///
-    /// A worker that was thought dead can no longer write to the store, but what it had sent is still on its way. A receiver
-    /// that keeps the highest fence it has seen of a thread, and refuses a call with a lower one, is safe from that, too.
+    /// A worker that was presumed dead can no longer write to the store, but its requests may still be in flight. A receiver
+    /// can protect itself against those too: it stores the highest fence per thread and refuses calls with a lower one.
     pub fn fence(&self) -> u64 {
         self.0.handed.node.epoch().0
     }
 
-    /// The id of the call, as the model's message names it.
+    /// Returns the id of the call, as in the model's message.
     pub fn call_id(&self) -> &str {
         &self.0.handed.call_id
     }
 
-    /// The thread.
+    /// Returns the id of the thread.
     pub fn thread(&self) -> &ThreadId {
         self.0.handed.node.thread()
     }
 
-    /// The labels of the arguments: of everything the model had read when it decided on this call.
+    /// Returns the labels of the arguments: those of everything the model had read when it requested the call.
     pub fn labels(&self) -> &Labels {
         &self.0.handed.labels
     }
 
-    /// Says that the result has these labels, beside those of the arguments and those that the tool always gives.
+    /// Adds labels to the result, besides those of the arguments and those the tool always adds
+    /// ([`Tool::gives`](crate::Tool::gives)).
     pub fn gives(&self, labels: impl Into<Labels>) {
         self.given_labels().add(&labels.into());
     }
 
-    /// Shows something to those who watch right now. Not stored.
+    /// Emits a live event to clients that stream the thread. Not stored.
     pub fn show(&self, event: impl Serialize) -> Result<(), NodeError> {
         self.0.handed.node.emit_live(event)
     }
@@ -98,7 +102,7 @@ impl ToolCx {
     }
 
     fn given_labels(&self) -> MutexGuard<'_, Labels> {
-        // Every change is one call, so a panic cannot have left it half made.
+        // Every change is a single call, so a panic cannot leave the labels half changed.
         lock(&self.0.gives)
     }
 }

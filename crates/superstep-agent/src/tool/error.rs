@@ -1,11 +1,11 @@
-//! Why a tool gave nothing, and whether it may have happened all the same.
+//! Why a tool failed, and whether its effect may have happened anyway.
 
 use std::fmt;
 
-/// Why a tool gave nothing.
+/// Failure of a tool call.
 ///
-/// The one question that matters is whether the effect may have happened. Any other error becomes one that may, by `?`:
-/// a tool that knows better returns [`ToolError::failed`].
+/// What matters is whether the effect may have happened. Any other error converts by `?` into one that may have; a tool that
+/// knows better returns [`ToolError::failed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolError {
     pub(crate) why: String,
@@ -13,8 +13,8 @@ pub struct ToolError {
 }
 
 impl ToolError {
-    /// It did not happen, and that is certain: refused by the receiver, or never sent. The model is told why and may do
-    /// something else.
+    /// Creates an error for a call that certainly had no effect: the receiver refused it, or it was never sent. The model
+    /// gets the reason as the result and may try something else.
     pub fn failed(why: impl fmt::Display) -> Self {
         Self {
             why: why.to_string(),
@@ -22,7 +22,8 @@ impl ToolError {
         }
     }
 
-    /// It may have happened: the answer was lost, or nothing came in time. What is done next is up to the tool's class.
+    /// Creates an error for a call that may have had its effect: the answer was lost, or did not arrive in time. The tool's
+    /// class decides what happens next.
     pub fn unknown(why: impl fmt::Display) -> Self {
         Self {
             why: why.to_string(),
@@ -30,7 +31,7 @@ impl ToolError {
         }
     }
 
-    /// Whether it may have happened.
+    /// Returns whether the effect may have happened.
     pub fn may_have_happened(&self) -> bool {
         self.may_have_happened
     }
@@ -42,7 +43,7 @@ impl fmt::Display for ToolError {
     }
 }
 
-// Not an error by itself, so that every error can become one.
+// Deliberately does not implement `Error` itself, so that this blanket conversion is possible.
 impl<E: std::error::Error> From<E> for ToolError {
     fn from(error: E) -> Self {
         let mut why = error.to_string();

@@ -1,8 +1,8 @@
-//! Tools: functions that a model may have called.
+//! Tools: functions that a model may call.
 //!
-//! A [`Tool`] is a name, a description, a schema of its arguments, the function, and what the runtime must know to call it
-//! safely: its [`Class`], whether a person must agree, which labels it takes and which its results have. How a call is
-//! made is in `call/`.
+//! A [`Tool`] is a name, a description, a schema of its arguments, the function, and what the runtime needs to call it
+//! safely: its [`Class`], whether a person must approve, which labels it accepts and which its results carry. `call/` makes
+//! the calls.
 
 mod class;
 mod cx;
@@ -31,12 +31,12 @@ use crate::approval::Approval;
 
 pub(crate) use cx::Handed;
 
-/// What a tool gave back, as a model is told it.
+/// Result of a tool, as the model sees it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolOutput(pub Content);
 
 impl ToolOutput {
-    /// Text as it is; anything else as JSON.
+    /// Converts a value: a string as it is, `null` as "done", anything else as JSON.
     pub fn of(value: &impl Serialize) -> Result<Self, serde_json::Error> {
         let text = match serde_json::to_value(value)? {
             Json::String(text) => text,
@@ -47,16 +47,16 @@ impl ToolOutput {
     }
 }
 
-/// The function of a tool, over JSON.
+/// Type-erased function of a tool.
 pub(crate) type Call =
     Arc<dyn Fn(Json, ToolCx) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync>;
 
-/// Looks whether a call happened, and what it gave.
+/// Type-erased lookup: returns the result if the call happened, `None` if it did not.
 pub(crate) type Lookup = Arc<
     dyn Fn(Json, ToolCx) -> BoxFuture<'static, Result<Option<ToolOutput>, ToolError>> + Send + Sync,
 >;
 
-/// A function that a model may have called.
+/// A function that a model may call.
 #[derive(Clone)]
 pub struct Tool {
     pub(crate) spec: ToolSpec,
@@ -72,7 +72,7 @@ pub struct Tool {
     pub(crate) key_lifetime: Option<Duration>,
 }
 
-/// A typed function as a tool. The schema that the model sees is that of its arguments, doc comments included.
+/// Creates a tool from a typed function. The model sees the schema of the argument type, including its doc comments.
 ///
 /// ```
 /// use superstep_agent::{Tool, ToolError, tool};
@@ -92,7 +92,7 @@ pub struct Tool {
 /// .keyed();
 /// ```
 ///
-/// Its class is [`Class::Unsafe`] unless you say that it is something better.
+/// The class defaults to [`Class::Unsafe`]; declare a better one where it holds.
 pub fn tool<A, O, F, Fut>(name: &str, description: &str, call: F) -> Tool
 where
     A: JsonSchema + DeserializeOwned,
@@ -113,20 +113,20 @@ where
 }
 
 fn read<A: DeserializeOwned>(args: Json) -> Result<A, ToolError> {
-    // A schema takes `1.0` for an integer, and a type with an integer field does not.
+    // JSON Schema accepts `1.0` as an integer; serde does not for an integer field.
     serde::Deserialize::deserialize(&args)
         .or_else(|error| serde_json::from_value(schema::with_integers(args)).map_err(|_| error))
         .map_err(|error| ToolError::failed(format!("the arguments do not fit: {error}")))
 }
 
-/// Whatever it gave was given: that it cannot be written as JSON comes too late to say that nothing happened.
+/// Converts the result. A failure here is `unknown`, not `failed`: the tool has already run.
 fn shown(value: &impl Serialize) -> Result<ToolOutput, ToolError> {
     ToolOutput::of(value)
         .map_err(|error| ToolError::unknown(format!("its result is not JSON: {error}")))
 }
 
 impl Tool {
-    /// A tool whose schema and function are over JSON: for tools that are known only when the program runs.
+    /// Creates a tool from a JSON Schema and a function over JSON, for tools known only at run time.
     pub fn raw(
         spec: ToolSpec,
         call: impl Fn(Json, ToolCx) -> BoxFuture<'static, Result<ToolOutput, ToolError>>
@@ -149,27 +149,27 @@ impl Tool {
         }
     }
 
-    /// It changes nothing. Called again as often as need be.
+    /// Declares that the tool changes nothing. In doubt it is called again.
     #[must_use]
     pub fn read(self) -> Self {
         self.of_class(Class::Read)
     }
 
-    /// Doing it twice is doing it once, as with a write or a deletion by id. Called again as often as need be.
+    /// Declares that calling twice equals calling once, like a write or a deletion by id. In doubt it is called again.
     #[must_use]
     pub fn idempotent(self) -> Self {
         self.of_class(Class::Idempotent)
     }
 
-    /// The receiver drops a second call with the same [key](ToolCx::idempotency_key). Called again under the same key,
-    /// within the time that the receiver [remembers](Self::key_lifetime) it.
+    /// Declares that the receiver ignores a second call with the same [key](ToolCx::idempotency_key). In doubt it is called
+    /// again under the same key, while the receiver [remembers](Self::key_lifetime) it.
     #[must_use]
     pub fn keyed(self) -> Self {
         self.of_class(Class::Keyed)
     }
 
-    /// Whether it happened can be looked up, by a marker that the call left (its [key](ToolCx::idempotency_key), for
-    /// instance). In doubt it is looked up, and called again only if it did not happen.
+    /// Declares that `lookup` can find out whether a call happened, by a marker that the call left (for instance its
+    /// [key](ToolCx::idempotency_key)). In doubt the runtime looks the call up, and repeats it only if it did not happen.
     #[must_use]
     pub fn reconcilable<A, O, F, Fut>(mut self, lookup: F) -> Self
     where
@@ -191,37 +191,37 @@ impl Tool {
         self
     }
 
-    /// A person must agree. See [`Approval`].
+    /// Requires a person's approval; see [`Approval`].
     #[must_use]
     pub fn approved_by_a_person(mut self, approval: Approval) -> Self {
         self.approval = Some(approval);
         self
     }
 
-    /// Which labels of its arguments it takes without asking. By default it asks for every label, but for a tool that
-    /// only reads `untrusted` ones: what strangers wrote cannot make it change anything.
+    /// Sets which labels of the arguments the tool accepts without approval. Default: none, except that a tool of class
+    /// [`Class::Read`] accepts `untrusted`, because an attacker's text cannot make it change anything.
     #[must_use]
     pub fn takes(mut self, policy: Policy) -> Self {
         self.policy = Some(policy);
         self
     }
 
-    /// Its results have these labels, beside those of the arguments.
+    /// Sets labels that every result carries, besides those of the arguments. Default: none.
     #[must_use]
     pub fn gives(mut self, labels: impl Into<Labels>) -> Self {
         self.output = labels.into();
         self
     }
 
-    /// How long one call may take. After it nobody knows whether it happened.
+    /// Limits the time of one attempt. After a timeout it is unknown whether the call happened. Default: no limit.
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);
         self
     }
 
-    /// How often it is called at most before a person is asked, and how long is waited before the second time (then
-    /// twice as long each time). For classes that may be called again. Default: 3 times, 100 ms.
+    /// Sets the maximum number of attempts before a person is asked, and the wait before the second attempt; it doubles each
+    /// time. Applies to classes that may be called again. Default: 3 attempts, 100 ms.
     #[must_use]
     pub fn tries(mut self, tries_max: u32, wait: Duration) -> Self {
         self.tries_max = tries_max.max(1);
@@ -229,30 +229,30 @@ impl Tool {
         self
     }
 
-    /// How long the receiver of a keyed tool remembers a key; none for ever. Default: 24 hours. A call that may have
-    /// been made longer ago than that is not made again but asked about, as if the tool were unsafe.
+    /// Sets how long the receiver of a keyed tool remembers a key; `None` means forever. Default: 24 hours. If the first
+    /// attempt may be older than that, a person is asked, as for an unsafe tool.
     #[must_use]
     pub fn key_lifetime(mut self, lifetime: Option<Duration>) -> Self {
         self.key_lifetime = lifetime;
         self
     }
 
-    /// What it is called by.
+    /// Returns the name that the model calls the tool by.
     pub fn name(&self) -> &str {
         &self.spec.name
     }
 
-    /// Its class.
+    /// Returns the class.
     pub fn class(&self) -> Class {
         self.class
     }
 
-    /// As the model is told of it.
+    /// Returns the name, description and schema that the model sees.
     pub fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
-    /// What it takes without asking.
+    /// Returns the effective label policy: the configured one, or the default of the class.
     pub(crate) fn policy(&self) -> Policy {
         match (&self.policy, self.class) {
             (Some(policy), _) => policy.clone(),
@@ -273,5 +273,5 @@ impl fmt::Debug for Tool {
 
 const TRIES_MAX: u32 = 3;
 const WAIT: Duration = Duration::from_millis(100);
-/// What most providers promise.
+/// Default of [`Tool::key_lifetime`]: what most providers promise.
 const KEY_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);

@@ -1,4 +1,4 @@
-//! Tools by name, checked as a whole.
+//! A validated set of tools, by name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,44 +12,44 @@ use crate::tool::{Class, Tool};
 #[derive(Debug, Clone, Default)]
 pub struct Tools(Arc<BTreeMap<String, Tool>>);
 
-/// What is wrong with a tool.
+/// A problem with a tool, found when the set is built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolFault {
-    /// Two of one name.
+    /// Two tools have the same name.
     #[error("there are two tools named `{name}`; rename one, for a model calls them by name")]
     Duplicate {
-        /// The name.
+        /// The shared name.
         name: String,
     },
-    /// Not a name that providers take.
+    /// Providers do not accept the name.
     #[error("`{name}` cannot be the name of a tool; use 1 to 64 of A-Z a-z 0-9 _ -")]
     BadName {
-        /// The name.
+        /// The invalid name.
         name: String,
     },
-    /// A model that is not told what a tool does calls it at random.
+    /// The description is empty. Without one a model calls the tool at random.
     #[error("the tool `{name}` has no description; say what it does and when to use it")]
     NoDescription {
-        /// The tool.
+        /// Name of the tool.
         name: String,
     },
-    /// Arguments are an object, at every provider.
+    /// The schema of the arguments is not an object, which every provider requires.
     #[error("the arguments of the tool `{name}` are not an object; use a struct with named fields")]
     NotAnObject {
-        /// The tool.
+        /// Name of the tool.
         name: String,
     },
-    /// A reconcilable tool that cannot be looked up.
+    /// The tool is reconcilable but has no lookup.
     #[error("the tool `{name}` is reconcilable and has nothing to look with; give it a lookup")]
     NoLookup {
-        /// The tool.
+        /// Name of the tool.
         name: String,
     },
 }
 
 impl ToolFault {
-    /// The stable codes of all of them.
+    /// Codes of all variants.
     pub const CODES: &'static [&'static str] = &[
         "tool-duplicate",
         "tool-bad-name",
@@ -58,7 +58,7 @@ impl ToolFault {
         "tool-no-lookup",
     ];
 
-    /// The stable code of this fault: the name of its page in the error index.
+    /// Returns the stable code of this problem: the name of its page in the error index.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Duplicate { .. } => "tool-duplicate",
@@ -71,7 +71,7 @@ impl ToolFault {
 }
 
 impl Tools {
-    /// Checks and takes tools, or tells every fault at once.
+    /// Validates tools, and returns either the set or every problem.
     pub fn new(tools: impl IntoIterator<Item = Tool>) -> Result<Self, Vec<ToolFault>> {
         let mut known = BTreeMap::new();
         let mut faults = Vec::new();
@@ -88,27 +88,27 @@ impl Tools {
         }
     }
 
-    /// The tool of this name.
+    /// Returns the tool with this name.
     pub fn get(&self, name: &str) -> Option<&Tool> {
         self.0.get(name)
     }
 
-    /// Whether there is none.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All of them, by name.
+    /// Iterates over the tools in order of their names.
     pub fn iter(&self) -> impl Iterator<Item = &Tool> {
         self.0.values()
     }
 
-    /// As a model is told of them.
+    /// Returns the specs to send to a model, in order of the names.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.iter().map(|tool| tool.spec.clone()).collect()
     }
 
-    /// Their names, for a model that called something else.
+    /// Lists the names, for a model that requested an unknown tool.
     pub(crate) fn names(&self) -> String {
         let names: Vec<_> = self.0.keys().map(|name| format!("`{name}`")).collect();
         names.join(", ")

@@ -18,10 +18,10 @@ async fn trial(seed: u64, mutant: Option<Mutant>) -> (&'static str, usize, u32) 
         asked: Arc::default(),
         mutant,
     };
-    let mut dice = Prng::new(seed);
+    let mut entropy = Prng::new(seed);
     let tool = ["pay", "post", "send"][(seed % 3) as usize];
-    let lost: Vec<_> = (0..dice.below(5))
-        .map(|_| match dice.below(2) {
+    let lost: Vec<_> = (0..entropy.below(5))
+        .map(|_| match entropy.below(2) {
             0 => Loss::Request,
             _ => Loss::Answer,
         })

@@ -133,7 +133,7 @@ impl Inner {
     ) -> CheckpointResult<Vec<u8>> {
         self.counts.checks += 1;
         let owned = write.epoch == self.model.epoch;
-        let shuffle = self.dice.number();
+        let shuffle = self.entropy.number();
         let reply = self.kept.record(write, shuffle);
         self.trace.add(format_args!("  {}", tag(&reply)));
         match (&reply, owned) {
@@ -174,7 +174,7 @@ impl Inner {
         if self.packets.is_empty() {
             return;
         }
-        let at = self.dice.below(self.packets.len());
+        let at = self.entropy.below(self.packets.len());
         let packet = self.packets.swap_remove(at);
         self.counts.packets += 1;
         self.trace.add(format_args!("late write"));
@@ -257,10 +257,10 @@ impl Inner {
             return Fault::FailAfter;
         }
         if self.mishap(self.weather.die_in_call) {
-            if self.dice.chance(500) {
+            if self.entropy.chance(500) {
                 return Fault::DieAfter;
             }
-            let packet = is_write && self.dice.chance(self.weather.packet);
+            let packet = is_write && self.entropy.chance(self.weather.packet);
             return Fault::DieBefore { packet };
         }
         Fault::None

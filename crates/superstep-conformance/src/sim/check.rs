@@ -5,7 +5,7 @@ use std::fmt;
 
 use superstep_core::checkpoint::StoredBody;
 use superstep_core::checkpoint::format::{Change, Entry, EntryKind, Stop};
-use superstep_core::run::{Seen, Watch, read_state};
+use superstep_core::run::{LogFollower, StreamEvent, read_state};
 use superstep_core::{Seq, Value};
 
 use super::lab::Inner;
@@ -278,7 +278,7 @@ fn watch_from(
     lab: &mut Inner,
     entries: &[(Seq, Entry)],
     start: usize,
-) -> Result<Vec<Seen>, String> {
+) -> Result<Vec<StreamEvent>, String> {
     let (graph, thread) = (lab.graph(), lab.thread.clone());
     let text = |error: superstep_core::error::OpenError| error.to_string();
     let history = match start {
@@ -286,13 +286,13 @@ fn watch_from(
         _ => lab.load_at(entries[start - 1].0),
     };
     let history = history.ok_or("no such entry")?;
-    let mut watch = Watch::after(&graph, &thread, &history).map_err(text)?;
+    let mut watch = LogFollower::after(&graph, &thread, &history).map_err(text)?;
     let mut seen = Vec::new();
     for (seq, entry) in &entries[start..] {
         seen.extend(watch.see(*seq, entry).map_err(text)?);
         if entry.kind == EntryKind::Fork {
             let history = lab.load_at(*seq).ok_or("no such entry")?;
-            watch = Watch::after(&graph, &thread, &history).map_err(text)?;
+            watch = LogFollower::after(&graph, &thread, &history).map_err(text)?;
         }
     }
     Ok(seen)

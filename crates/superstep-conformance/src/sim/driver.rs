@@ -100,7 +100,7 @@ impl Proc {
         if self.saving.is_some() {
             let others_first = {
                 let mut lab = self.lab.get();
-                !lab.calm && lab.dice.chance(300)
+                !lab.calm && lab.entropy.chance(300)
             };
             if others_first && self.poll_some() {
                 return self.alive();
@@ -110,7 +110,7 @@ impl Proc {
         let asks_early = {
             let mut lab = self.lab.get();
             // A driver may ask for the next step while a record is on its way to the store.
-            !lab.calm && lab.dice.chance(300)
+            !lab.calm && lab.entropy.chance(300)
         };
         if let Some(write) = self.telling.pop_front_if(|_| !asks_early) {
             return self.tell(write);
@@ -275,7 +275,7 @@ impl Proc {
     fn give_up(&mut self, running: Running) {
         let mut lab = self.lab.get();
         lab.ledger.dropped(running.exec);
-        if lab.hostile() && lab.dice.chance(600) {
+        if lab.hostile() && lab.entropy.chance(600) {
             drop(lab);
             self.orphans.push(running);
         }
@@ -331,7 +331,7 @@ impl Proc {
             lab.counts.cancels += 1;
             lab.cancel_wanted = true;
             lab.trace.add(format_args!("p{} cancel", self.id));
-            if lab.dice.chance(500) {
+            if lab.entropy.chance(500) {
                 lab.kept.request_cancel(&lab.thread);
             } else {
                 self.segment.cancel();
@@ -392,7 +392,7 @@ impl Proc {
             if lab.calm {
                 (tasks[0], false)
             } else {
-                let n = lab.dice.below(tasks.len() + orphans.len());
+                let n = lab.entropy.below(tasks.len() + orphans.len());
                 match tasks.get(n) {
                     Some(&at) => (at, false),
                     None => (orphans[n - tasks.len()], true),

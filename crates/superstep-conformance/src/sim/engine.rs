@@ -164,11 +164,11 @@ impl Life<'_> {
         let (id, task) = (self.next_call, call.task);
         if self.workers.len() >= WORKERS_MAX
             && let Some(idle) = self.workers.iter().position(Worker::is_idle)
-            && self.lab.get().dice.chance(100)
+            && self.lab.get().entropy.chance(100)
         {
             self.workers.remove(idle);
         }
-        let at = self.lab.get().dice.below(WORKERS_MAX);
+        let at = self.lab.get().entropy.below(WORKERS_MAX);
         if at >= self.workers.len() {
             self.next_proc += 1;
             let worker = Worker::new(self.next_proc, &self.lab, self.options());
@@ -186,7 +186,7 @@ impl Life<'_> {
         let mut lab = self.lab.get();
         let (again, replace) = (lab.weather.call_again, lab.weather.replace);
         if lab.mishap(again) {
-            let at = lab.dice.below(parked.calls.len());
+            let at = lab.entropy.below(parked.calls.len());
             let call = &mut parked.calls[at];
             if call.is_done || call.by.is_some() {
                 lab.counts.calls_twice += 1;
@@ -200,7 +200,7 @@ impl Life<'_> {
                 worker.forget(|call| Some(call) == by);
             }
         } else if !self.workers.is_empty() && lab.mishap(replace) {
-            let at = lab.dice.below(self.workers.len());
+            let at = lab.entropy.below(self.workers.len());
             lab.counts.zombies += 1;
             lab.trace
                 .add(format_args!("p{} is taken for dead", self.workers[at].id));
@@ -219,7 +219,7 @@ impl Life<'_> {
         if busy.is_empty() {
             return;
         }
-        let at = busy[self.lab.get().dice.below(busy.len())];
+        let at = busy[self.lab.get().entropy.below(busy.len())];
         match self.workers[at].act() {
             Did::Went => {}
             Did::Returned(call) => {
@@ -263,7 +263,7 @@ impl Life<'_> {
             let mut lab = self.lab.get();
             lab.counts.orders_again += 1;
             if lab.kept.forgets_runs() {
-                order.id = run_id(lab.dice.number());
+                order.id = run_id(lab.entropy.number());
             }
         }
         self.open(Opening::Request(request))
@@ -278,7 +278,7 @@ impl Life<'_> {
         self.orders += 1;
         lab.model.order = self.orders;
         self.order = Some(Order {
-            id: run_id(lab.dice.number()),
+            id: run_id(lab.entropy.number()),
             what,
             tried: false,
         });

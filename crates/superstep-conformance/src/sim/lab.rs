@@ -8,12 +8,12 @@ use std::task::Poll;
 use superstep_core::__private::lock;
 use superstep_core::checkpoint::{CheckpointResult, Commit, History, RecordWrite, StoredBody};
 use superstep_core::graph::Definition;
-use superstep_core::run::{Seen, Watch};
+use superstep_core::run::{LogFollower, StreamEvent};
 use superstep_core::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp, Value};
 
 use super::check::{Check, Violation};
 use super::counts::Counts;
-use super::dice::Dice;
+use super::entropy::Entropy;
 use super::ledger::{Actor, ExecId, Ledger};
 use super::model::Model;
 use super::mutant::Mutant;
@@ -148,7 +148,7 @@ pub(super) enum Packet {
 pub(super) struct Inner {
     pub(super) thread: ThreadId,
     pub(super) kept: Kept,
-    pub(super) dice: Dice,
+    pub(super) entropy: Entropy,
     pub(super) weather: Weather,
     pub(super) calm: bool,
     pub(super) now: Timestamp,
@@ -160,8 +160,8 @@ pub(super) struct Inner {
     pub(super) model: Model,
     /// What the machine said its state was, by entry.
     pub(super) live_values: BTreeMap<Seq, Value>,
-    pub(super) sights: Vec<Seen>,
-    pub(super) watch: Option<Watch>,
+    pub(super) sights: Vec<StreamEvent>,
+    pub(super) watch: Option<LogFollower>,
     graph: Option<Arc<Definition>>,
     /// Answers that won, by what was asked.
     pub(super) winners: BTreeMap<String, i64>,
@@ -184,7 +184,7 @@ impl Inner {
         Self {
             thread: ThreadId::new("sim").expect("a thread name"),
             kept: Kept::new(mutant),
-            dice: Dice::new(seed, 2),
+            entropy: Entropy::new(seed, 2),
             calm: !weather.disorder,
             weather,
             now: Timestamp(1_700_000_000_000),
@@ -214,7 +214,7 @@ impl Inner {
 
     pub(super) fn set_graph(&mut self, graph: &Arc<Definition>) {
         let history = History::default();
-        self.watch = Watch::after(graph, &self.thread, &history).ok();
+        self.watch = LogFollower::after(graph, &self.thread, &history).ok();
         self.graph = Some(graph.clone());
     }
 
@@ -241,7 +241,7 @@ impl Inner {
     }
 
     pub(super) fn yields(&mut self) -> usize {
-        if self.calm { 0 } else { self.dice.below(4) }
+        if self.calm { 0 } else { self.entropy.below(4) }
     }
 
     pub(super) fn hostile(&self) -> bool {
@@ -250,7 +250,7 @@ impl Inner {
 
     /// Something hostile happens with this chance, while the world is hostile.
     pub(super) fn mishap(&mut self, per_mille: u32) -> bool {
-        let happens = self.hostile() && self.dice.chance(per_mille);
+        let happens = self.hostile() && self.entropy.chance(per_mille);
         self.faults_spent += u64::from(happens);
         happens
     }
@@ -261,10 +261,10 @@ impl Inner {
             self.now.0 += 1;
             return;
         }
-        self.now.0 += self.dice.below(40) as i64;
+        self.now.0 += self.entropy.below(40) as i64;
         if self.mishap(self.weather.jump) {
             let hour = 3_600_000;
-            self.now.0 += self.dice.below(2 * hour) as i64 - hour as i64;
+            self.now.0 += self.entropy.below(2 * hour) as i64 - hour as i64;
             self.counts.jumps += 1;
             self.trace.add(format_args!("clock {}", self.now.0));
         }

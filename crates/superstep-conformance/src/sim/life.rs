@@ -137,8 +137,8 @@ impl<'a> Life<'a> {
 
     /// What happens beside the process in charge.
     fn others(&mut self) {
-        if !self.zombies.is_empty() && self.lab.get().dice.chance(400) {
-            let at = self.lab.get().dice.below(self.zombies.len());
+        if !self.zombies.is_empty() && self.lab.get().entropy.chance(400) {
+            let at = self.lab.get().entropy.below(self.zombies.len());
             match self.zombies[at].act() {
                 Act::Went => {}
                 Act::Stopped(_) | Act::Suspended(_) | Act::Died | Act::Fenced | Act::Stuck => {
@@ -146,15 +146,16 @@ impl<'a> Life<'a> {
                 }
             }
         }
-        if self.current.is_some() && !self.workers.is_empty() && self.lab.get().dice.chance(300) {
+        if self.current.is_some() && !self.workers.is_empty() && self.lab.get().entropy.chance(300)
+        {
             self.work();
         }
         let mut lab = self.lab.get();
-        if !lab.packets.is_empty() && lab.dice.chance(100) {
+        if !lab.packets.is_empty() && lab.entropy.chance(100) {
             lab.deliver();
         }
         let chance = lab.weather.answer_early;
-        if !lab.calm && chance > 0 && self.current.is_some() && lab.dice.chance(chance) {
+        if !lab.calm && chance > 0 && self.current.is_some() && lab.entropy.chance(chance) {
             people::answer_one(&mut lab);
         }
         let replace = lab.weather.replace;
@@ -266,7 +267,7 @@ impl<'a> Life<'a> {
     fn try_again(&mut self, deed: &Deed) -> Option<String> {
         let mut lab = self.lab.get();
         let thread = lab.thread.clone();
-        let is_recovered = lab.dice.chance(150)
+        let is_recovered = lab.entropy.chance(150)
             && (lab.kept.peek(&thread)).is_some_and(|loaded| loaded.head.status == Status::Running);
         drop(lab);
         if is_recovered {
@@ -285,7 +286,7 @@ impl<'a> Life<'a> {
         self.next_proc += 1;
         let id = self.next_proc;
         let mut lab = self.lab.get();
-        let (thread, dice, now) = (lab.thread.clone(), lab.dice.number(), lab.now);
+        let (thread, entropy, now) = (lab.thread.clone(), lab.entropy.number(), lab.now);
         let loaded = match lab.load(id) {
             Reply::Answer(Ok(loaded)) => loaded,
             Reply::Answer(Err(_)) => return None,
@@ -310,7 +311,7 @@ impl<'a> Life<'a> {
         if opening.recovers() {
             options.run = None;
         }
-        let moment = Moment { now, dice };
+        let moment = Moment { now, entropy };
         let opened = match opening {
             Opening::Request(request) => {
                 Run::open(&self.graph, &thread, loaded, request, options, moment)
@@ -511,7 +512,7 @@ impl<'a> Life<'a> {
             }
             let moment = Moment {
                 now: lab.now,
-                dice: lab.dice.number(),
+                entropy: lab.entropy.number(),
             };
             let commit = match make(&graph, &mut lab, moment) {
                 Ok(commit) => commit,

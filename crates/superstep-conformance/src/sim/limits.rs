@@ -23,12 +23,12 @@ pub(super) fn segment(run: Run, lab: &mut Inner) -> (Segment, SegmentLimits) {
 fn random(lab: &mut Inner) -> SegmentLimits {
     let suspend = lab.weather.put_down;
     // Seldom before it got anywhere, or it never would.
-    let mut supersteps = u32::from(!lab.dice.chance(suspend / 8));
-    while supersteps > 0 && supersteps < SUPERSTEPS_MAX && !lab.dice.chance(suspend) {
+    let mut supersteps = u32::from(!lab.entropy.chance(suspend / 8));
+    while supersteps > 0 && supersteps < SUPERSTEPS_MAX && !lab.entropy.chance(suspend) {
         supersteps += 1;
     }
-    let dispatches = lab.dice.chance(lab.weather.hand_over);
-    let sleeps = lab.dice.chance(suspend);
+    let dispatches = lab.entropy.chance(lab.weather.hand_over);
+    let sleeps = lab.entropy.chance(suspend);
     SegmentLimits {
         supersteps,
         time: Duration::MAX,

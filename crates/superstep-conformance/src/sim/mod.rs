@@ -13,9 +13,9 @@
 mod calls;
 mod check;
 mod counts;
-mod dice;
 mod driver;
 mod engine;
+mod entropy;
 mod lab;
 mod ledger;
 mod life;
@@ -38,7 +38,7 @@ pub use counts::Counts;
 pub use mutant::Mutant;
 pub use sweep::{SweepReport, sweep};
 
-use dice::Dice;
+use entropy::Entropy;
 use lab::Weather;
 use program::Program;
 use trial::{Setting, Trial};
@@ -131,10 +131,10 @@ fn run(seed: u64, mutant: Option<Mutant>, words: bool) -> Trial {
 
 /// The weather of a seed: some have all faults, some few, some none.
 fn weather(seed: u64) -> Weather {
-    let mut dice = Dice::new(seed, 3);
+    let mut entropy = Entropy::new(seed, 3);
     let mut some = |most: usize| {
-        if dice.chance(600) {
-            dice.below(most + 1) as u32
+        if entropy.chance(600) {
+            entropy.below(most + 1) as u32
         } else {
             0
         }

@@ -6,7 +6,7 @@ use superstep_core::checkpoint::format::{Body, Change, Entry, EntryKind, Stop};
 use superstep_core::checkpoint::{Commit, Head, RESULT_KEY, ReleasedRecords, Saved, Status};
 use superstep_core::error::FailureKind;
 use superstep_core::node::{Task, TaskEnd};
-use superstep_core::run::{Sight, Watch};
+use superstep_core::run::{LogFollower, StreamEventBody};
 use superstep_core::{Epoch, Seq, TaskId, Value};
 
 use super::check::Check;
@@ -88,10 +88,10 @@ impl Inner {
         };
         for sight in &seen {
             match &sight.what {
-                Sight::TaskEnded { task, .. } => {
+                StreamEventBody::TaskEnded { task, .. } => {
                     self.model.done.insert(*task);
                 }
-                Sight::AttemptFailed(failed) => {
+                StreamEventBody::AttemptFailed(failed) => {
                     let Some(task) = failed.failure.task else {
                         continue;
                     };
@@ -104,7 +104,7 @@ impl Inner {
                         self.fail(Check::Attempts, what);
                     }
                 }
-                Sight::Stopped(Stop::Failed(_)) => self.model.attempts.clear(),
+                StreamEventBody::Stopped(Stop::Failed(_)) => self.model.attempts.clear(),
                 _ => {}
             }
         }
@@ -116,7 +116,7 @@ impl Inner {
         if entry.kind == EntryKind::Fork {
             let (graph, thread) = (self.graph(), self.thread.clone());
             let history = self.load_at(seq).unwrap_or_default();
-            self.watch = Watch::after(&graph, &thread, &history).ok();
+            self.watch = LogFollower::after(&graph, &thread, &history).ok();
         }
     }
 

@@ -15,7 +15,7 @@ use superstep_core::{
 };
 
 use super::check::Check;
-use super::dice::{hash, stir};
+use super::entropy::{hash, stir};
 use super::lab::{Lab, yield_once};
 use super::program::{
     Back, BodySpec, Fails, GraphSpec, HandlerSpec, Leads, NodeSpec, Order, Place, Work,

@@ -6,7 +6,7 @@ use superstep_core::error::CheckpointError;
 use superstep_core::{InterruptId, Value};
 
 use super::check::Check;
-use super::dice::hash;
+use super::entropy::hash;
 use super::lab::Inner;
 
 /// A question that nobody has answered.
@@ -49,11 +49,11 @@ pub(super) fn answer_some(lab: &mut Inner) {
         }
         return;
     }
-    if lab.dice.chance(200) {
+    if lab.entropy.chance(200) {
         return answer_together(lab, &questions);
     }
-    let count = lab.dice.within(1, questions.len());
-    let first = lab.dice.below(questions.len());
+    let count = lab.entropy.within(1, questions.len());
+    let first = lab.entropy.below(questions.len());
     for n in 0..count {
         race(lab, &questions[(first + n) % questions.len()]);
     }
@@ -65,20 +65,20 @@ pub(super) fn answer_one(lab: &mut Inner) {
     if questions.is_empty() {
         return;
     }
-    let at = lab.dice.below(questions.len());
+    let at = lab.entropy.below(questions.len());
     lab.counts.early_answers += 1;
     race(lab, &questions[at]);
 }
 
 /// One question, and sometimes several answers that contradict each other.
 fn race(lab: &mut Inner, question: &Open) {
-    let racers = if lab.dice.chance(lab.weather.race) {
+    let racers = if lab.entropy.chance(lab.weather.race) {
         lab.counts.races += 1;
-        lab.dice.within(2, 4)
+        lab.entropy.within(2, 4)
     } else {
         1
     };
-    let first = lab.dice.below(1000) as i64;
+    let first = lab.entropy.below(1000) as i64;
     for n in 0..racers as i64 {
         answer(lab, question, first + n * 1000);
     }
@@ -86,7 +86,7 @@ fn race(lab: &mut Inner, question: &Open) {
 
 /// All questions in one call: all answers are taken, or none.
 fn answer_together(lab: &mut Inner, questions: &[Open]) {
-    let value = lab.dice.below(1000) as i64;
+    let value = lab.entropy.below(1000) as i64;
     give(lab, questions, value);
 }
 

@@ -5,7 +5,7 @@
 use superstep_core::SubgraphLife;
 use superstep_core::run::Durability;
 
-use super::dice::Dice;
+use super::entropy::Entropy;
 use super::world::SLOTS;
 
 /// One program: a graph and the life of one thread of it.
@@ -163,12 +163,12 @@ impl Program {
     /// The program of a seed.
     pub(super) fn random(seed: u64) -> Self {
         let mut maker = Maker {
-            dice: Dice::new(seed, 1),
+            entropy: Entropy::new(seed, 1),
             slots: 0,
             nodes: 0,
         };
         let mut root = maker.graph("g".to_owned(), 0, false);
-        let durability = match maker.dice.below(20) {
+        let durability = match maker.entropy.below(20) {
             0..3 => Durability::Async,
             3 => Durability::Exit,
             _ => Durability::Sync,
@@ -178,12 +178,12 @@ impl Program {
         Self {
             durability,
             // A stateless subgraph that is longer than the limit begins again with every resume.
-            step_limit: if maker.dice.chance(100) && !any_graph(&root, &has_stateless) {
-                maker.dice.within(2, 5) as u64
+            step_limit: if maker.entropy.chance(100) && !any_graph(&root, &has_stateless) {
+                maker.entropy.within(2, 5) as u64
             } else {
                 10_000
             },
-            recoveries_max: if maker.dice.chance(500) { 3 } else { 1_000 },
+            recoveries_max: if maker.entropy.chance(500) { 3 } else { 1_000 },
             script,
             root,
         }
@@ -220,7 +220,7 @@ fn has_stateless(graph: &GraphSpec) -> bool {
 }
 
 struct Maker {
-    dice: Dice,
+    entropy: Entropy,
     slots: usize,
     nodes: usize,
 }
@@ -228,7 +228,7 @@ struct Maker {
 impl Maker {
     fn script(&mut self, root: &GraphSpec, durability: Durability) -> Vec<Deed> {
         let mut script = vec![Deed::Input(1)];
-        if durability == Durability::Exit || !self.dice.chance(400) {
+        if durability == Durability::Exit || !self.entropy.chance(400) {
             return script;
         }
         let by_edges: Vec<usize> = (0..root.nodes.len())
@@ -237,12 +237,12 @@ impl Maker {
                 !node.takes_job && !matches!(node.leads, Leads::Commands { .. })
             })
             .collect();
-        for number in 0..self.dice.within(1, 2) {
-            script.push(match self.dice.below(6) {
+        for number in 0..self.entropy.within(1, 2) {
+            script.push(match self.entropy.below(6) {
                 0 | 1 => Deed::Input(number as u32 + 2),
-                2 if !by_edges.is_empty() => Deed::EditAs(*self.dice.pick(&by_edges)),
+                2 if !by_edges.is_empty() => Deed::EditAs(*self.entropy.pick(&by_edges)),
                 3 => Deed::EditInput,
-                4 if durability == Durability::Sync => Deed::Fork(self.dice.below(6) as u64),
+                4 if durability == Durability::Sync => Deed::Fork(self.entropy.below(6) as u64),
                 5 => Deed::EditEnd,
                 _ => Deed::Input(number as u32 + 2),
             });
@@ -252,12 +252,12 @@ impl Maker {
 
     fn graph(&mut self, name: String, depth: usize, stateless: bool) -> GraphSpec {
         let pulled = match depth {
-            0 => self.dice.within(2, 8),
-            _ => self.dice.within(1, 3),
+            0 => self.entropy.within(2, 8),
+            _ => self.entropy.within(1, 3),
         };
         let workers = match depth {
-            0 => self.dice.below(3),
-            _ => usize::from(self.dice.chance(250)),
+            0 => self.entropy.below(3),
+            _ => usize::from(self.entropy.chance(250)),
         };
         let mut graph = GraphSpec {
             nodes: Vec::new(),
@@ -265,7 +265,7 @@ impl Maker {
             joins: Vec::new(),
             pause_before: Vec::new(),
             pause_after: Vec::new(),
-            cancels_siblings: self.dice.chance(120),
+            cancels_siblings: self.entropy.chance(120),
             name,
         };
         for name in &NAMES[..pulled] {
@@ -281,10 +281,10 @@ impl Maker {
         self.enter(&mut graph, pulled);
         if !stateless {
             for node in 0..pulled {
-                if self.dice.chance(25) {
+                if self.entropy.chance(25) {
                     graph.pause_before.push(node);
                 }
-                if self.dice.chance(25) {
+                if self.entropy.chance(25) {
                     graph.pause_after.push(node);
                 }
             }
@@ -302,7 +302,7 @@ impl Maker {
     ) -> NodeSpec {
         self.nodes += 1;
         let who = format!("{graph}.{name}");
-        let is_sub = depth < DEPTH_MAX - 1 && self.nodes < 14 && self.dice.chance(220);
+        let is_sub = depth < DEPTH_MAX - 1 && self.nodes < 14 && self.entropy.chance(220);
         let body = if is_sub {
             self.sub(&who, takes_job, depth, stateless)
         } else {
@@ -314,7 +314,7 @@ impl Maker {
             takes_job,
             body,
             leads: Leads::Join,
-            deferred: !takes_job && self.dice.chance(80),
+            deferred: !takes_job && self.entropy.chance(80),
             attempts_max: 1,
             timeout: false,
             handler: None,
@@ -325,8 +325,8 @@ impl Maker {
     }
 
     fn sub(&mut self, who: &str, takes_job: bool, depth: usize, stateless: bool) -> BodySpec {
-        let shared = !takes_job && self.dice.chance(400);
-        let life = match self.dice.below(6) {
+        let shared = !takes_job && self.entropy.chance(400);
+        let life = match self.entropy.below(6) {
             0 | 1 if !takes_job && !shared => SubgraphLife::Thread,
             2 => SubgraphLife::Stateless,
             _ => SubgraphLife::Invocation,
@@ -340,70 +340,70 @@ impl Maker {
     }
 
     fn work(&mut self, takes_job: bool, stateless: bool) -> Work {
-        let dice = &mut self.dice;
-        let asks = if !stateless && dice.chance(170) {
-            dice.within(1, 3)
+        let entropy = &mut self.entropy;
+        let asks = if !stateless && entropy.chance(170) {
+            entropy.within(1, 3)
         } else {
             0
         };
-        let slot = (!takes_job && self.slots < SLOTS && dice.chance(500)).then_some(self.slots);
+        let slot = (!takes_job && self.slots < SLOTS && entropy.chance(500)).then_some(self.slots);
         self.slots += usize::from(slot.is_some());
         Work {
-            effects: *dice.pick(&[0, 0, 1, 1, 2, 3]),
-            overlapped: dice.chance(350),
+            effects: *entropy.pick(&[0, 0, 1, 1, 2, 3]),
+            overlapped: entropy.chance(350),
             asks,
-            order: *dice.pick(&[
+            order: *entropy.pick(&[
                 Order::EffectsThenAsks,
                 Order::AsksThenEffects,
                 Order::Mixed,
                 Order::MixedHeld,
             ]),
-            asks_together: dice.chance(500),
+            asks_together: entropy.chance(500),
             fails: Fails::Never,
-            fails_early: dice.chance(400),
+            fails_early: entropy.chance(400),
             slot,
-            padding: if dice.chance(120) {
-                dice.within(500, 3000)
+            padding: if entropy.chance(120) {
+                entropy.within(500, 3000)
             } else {
                 0
             },
-            emits: dice.chance(200),
+            emits: entropy.chance(200),
         }
     }
 
     /// Failures, retries, handlers and time limits that go together.
     fn policies(&mut self, node: &mut NodeSpec) {
-        let dice = &mut self.dice;
+        let entropy = &mut self.entropy;
         let handler = HandlerSpec {
-            effect: dice.chance(400),
-            asks: !node.stateless && dice.chance(120),
+            effect: entropy.chance(400),
+            asks: !node.stateless && entropy.chance(120),
             goto: None,
         };
         match &mut node.body {
             BodySpec::Sub { .. } => {
-                if dice.chance(150) {
+                if entropy.chance(150) {
                     node.handler = Some(handler);
                 }
             }
-            BodySpec::Work(work) => match dice.below(100) {
+            BodySpec::Work(work) => match entropy.below(100) {
                 0..12 => {
-                    let times = dice.within(1, 2) as u32;
+                    let times = entropy.within(1, 2) as u32;
                     work.fails = Fails::First(times);
-                    node.attempts_max = times + 1 + dice.below(2) as u32;
-                    node.timeout = dice.chance(300);
+                    node.attempts_max = times + 1 + entropy.below(2) as u32;
+                    node.timeout = entropy.chance(300);
                 }
                 12..20 => {
                     work.fails = Fails::Always;
-                    node.attempts_max = dice.within(1, 3) as u32;
+                    node.attempts_max = entropy.within(1, 3) as u32;
                     node.handler = Some(handler);
                 }
                 20..22 => {
                     work.fails = Fails::Always;
-                    node.attempts_max = dice.within(1, 2) as u32;
+                    node.attempts_max = entropy.within(1, 2) as u32;
                 }
                 22..32 => {
                     node.timeout = true;
-                    node.attempts_max = dice.within(1, 4) as u32;
+                    node.attempts_max = entropy.within(1, 4) as u32;
                 }
                 _ => {}
             },
@@ -414,7 +414,7 @@ impl Maker {
     fn connect(&mut self, graph: &mut GraphSpec, pulled: usize) {
         for index in 0..pulled {
             let mut targets = vec![self.forward(index, pulled)];
-            if self.dice.chance(350) {
+            if self.entropy.chance(350) {
                 let second = self.forward(index, pulled);
                 if !targets.contains(&second) {
                     targets.push(second);
@@ -422,12 +422,12 @@ impl Maker {
             }
             // Only who counts its own turns can bound a loop.
             let counts = !matches!(graph.nodes[index].body, BodySpec::Sub { shared: true, .. });
-            let back = (self.dice.chance(250) && counts).then(|| Back {
-                to: self.dice.below(index + 1),
-                times: self.dice.within(1, 3) as u32,
+            let back = (self.entropy.chance(250) && counts).then(|| Back {
+                to: self.entropy.below(index + 1),
+                times: self.entropy.within(1, 3) as u32,
             });
             let is_work = matches!(graph.nodes[index].body, BodySpec::Work(_));
-            graph.nodes[index].leads = match self.dice.below(10) {
+            graph.nodes[index].leads = match self.entropy.below(10) {
                 0..3 if is_work => Leads::Commands {
                     targets,
                     back,
@@ -438,7 +438,7 @@ impl Maker {
             };
             let goto = self.forward(index, pulled);
             if let Some(handler) = &mut graph.nodes[index].handler
-                && self.dice.chance(400)
+                && self.entropy.chance(400)
             {
                 handler.goto = Some(goto);
             }
@@ -450,10 +450,10 @@ impl Maker {
             graph.nodes.truncate(pulled);
         }
         for worker in pulled..graph.nodes.len() {
-            let sender = *self.dice.pick(&senders);
+            let sender = *self.entropy.pick(&senders);
             let sends = Some(Sends {
                 to: worker,
-                count: self.dice.within(1, 8) as u32,
+                count: self.entropy.within(1, 8) as u32,
             });
             let (targets, back) = match &graph.nodes[sender].leads {
                 Leads::Commands { sends: Some(_), .. } => {
@@ -479,7 +479,7 @@ impl Maker {
 
     fn forward(&mut self, from: usize, pulled: usize) -> Place {
         let left = pulled - from - 1;
-        match self.dice.below(left + 1) {
+        match self.entropy.below(left + 1) {
             0 => None,
             step => Some(from + step),
         }
@@ -487,21 +487,21 @@ impl Maker {
 
     /// Some nodes lead to a join, and to nothing else.
     fn join(&mut self, graph: &mut GraphSpec, pulled: usize) {
-        if pulled < 3 || !self.dice.chance(400) {
+        if pulled < 3 || !self.entropy.chance(400) {
             return;
         }
-        let target = self.dice.within(2, pulled - 1);
+        let target = self.entropy.within(2, pulled - 1);
         let mut sources: Vec<usize> = (0..target)
             .filter(|&n| !matches!(graph.nodes[n].leads, Leads::Commands { .. }))
             .collect();
         while sources.len() > 3 {
-            sources.remove(self.dice.below(sources.len()));
+            sources.remove(self.entropy.below(sources.len()));
         }
         if sources.len() < 2 {
             return;
         }
         for &source in &sources {
-            if self.dice.chance(700) {
+            if self.entropy.chance(700) {
                 graph.nodes[source].leads = Leads::Join;
             }
         }
@@ -523,7 +523,7 @@ impl Maker {
                 };
                 reached |= counts && targets.contains(&Some(index));
             }
-            if !reached || self.dice.chance(100) {
+            if !reached || self.entropy.chance(100) {
                 graph.start.push(index);
             }
         }

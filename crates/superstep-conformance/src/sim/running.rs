@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use superstep_core::checkpoint::{BoxFuture, CheckpointResult, RecordWrite};
-use superstep_core::driver::{Door, LiveEvent};
+use superstep_core::driver::{LiveEvent, NodeHost};
 use superstep_core::node::{Execution, Task, TaskEnd};
 use superstep_core::{Epoch, TaskId};
 
@@ -47,7 +47,7 @@ impl Running {
         ));
         let exec = inner.exec_id();
         drop(inner);
-        let door = SimDoor {
+        let host = SimHost {
             lab: lab.clone(),
             proc,
         };
@@ -58,7 +58,7 @@ impl Running {
             kind: format!("{}/{}/{}", task.frame(), task.step(), task.node()),
             may_time_out: task.timeout().run_ms.is_some(),
             epoch,
-            future: task.execute(Arc::new(door)),
+            future: task.execute(Arc::new(host)),
             woken: Arc::new(Flag(AtomicBool::new(true))),
         }
     }
@@ -93,12 +93,12 @@ impl Running {
 }
 
 /// What a node of a simulated process reaches its driver through.
-struct SimDoor {
+struct SimHost {
     lab: Arc<Lab>,
     proc: ProcId,
 }
 
-impl Door for SimDoor {
+impl NodeHost for SimHost {
     fn record(&self, write: RecordWrite) -> BoxFuture<'static, CheckpointResult<Vec<u8>>> {
         let (lab, proc) = (self.lab.clone(), self.proc);
         Box::pin(async move {

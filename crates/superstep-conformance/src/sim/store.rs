@@ -238,10 +238,14 @@ impl Kept {
         drop(now(self.memory.save(&back)));
     }
 
-    pub(super) fn record(&mut self, write: &RecordWrite, dice: u64) -> CheckpointResult<Vec<u8>> {
+    pub(super) fn record(
+        &mut self,
+        write: &RecordWrite,
+        entropy: u64,
+    ) -> CheckpointResult<Vec<u8>> {
         self.pay();
         match self.mutant {
-            Some(Mutant::RecordLost) if write.key != RESULT_KEY && dice.is_multiple_of(2) => {
+            Some(Mutant::RecordLost) if write.key != RESULT_KEY && entropy.is_multiple_of(2) => {
                 let owned = self
                     .peek(&write.thread)
                     .is_some_and(|loaded| loaded.head.epoch == write.epoch);
@@ -254,7 +258,7 @@ impl Kept {
                 now(self.memory.record(write)).map(|_| write.body.clone())
             }
             Some(Mutant::KeyRandomised) if write.key != RESULT_KEY => {
-                let key = format!("{}-{dice}", write.key);
+                let key = format!("{}-{entropy}", write.key);
                 now(self.memory.record(&RecordWrite {
                     key,
                     ..write.clone()

@@ -1,6 +1,6 @@
 //! What happened in a trial, in order: as a hash always, in words when somebody wants to read it.
 
-use super::dice::stir;
+use super::entropy::stir;
 
 /// Every step of the machine, every call of the store, every fault.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +22,7 @@ impl Trace {
     pub(super) fn add(&mut self, event: std::fmt::Arguments<'_>) {
         let words = event.to_string();
         self.events += 1;
-        self.hash = stir(self.hash.rotate_left(5) ^ super::dice::hash(words.as_bytes()));
+        self.hash = stir(self.hash.rotate_left(5) ^ super::entropy::hash(words.as_bytes()));
         if let Some(kept) = &mut self.words {
             kept.push(words);
         }

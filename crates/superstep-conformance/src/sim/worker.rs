@@ -121,7 +121,7 @@ impl Worker {
         if ripe.is_empty() {
             return Did::Went;
         }
-        let at = ripe[lab.dice.below(ripe.len())];
+        let at = ripe[lab.entropy.below(ripe.len())];
         drop(lab);
         let stage = std::mem::replace(&mut self.errands[at].stage, Stage::Over);
         let did = match stage {
@@ -191,7 +191,7 @@ impl Worker {
     /// A task of a run that was suspended: one that was made with its siblings, or made again.
     fn dispatched_task(&mut self, token: &ResumeToken, task: TaskId) -> Made {
         let mut lab = self.lab.get();
-        let forgets = lab.dice.chance(150);
+        let forgets = lab.entropy.chance(150);
         if forgets || (self.desk.as_ref()).is_none_or(|(epoch, _)| *epoch != token.epoch) {
             self.desk = None;
         }
@@ -207,7 +207,7 @@ impl Worker {
         let (graph, thread) = (lab.graph(), lab.thread.clone());
         let moment = Moment {
             now: lab.now,
-            dice: lab.dice.number(),
+            entropy: lab.entropy.number(),
         };
         drop(lab);
         let options = self.options.clone();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use superstep_core::{Message, State};
 
-use super::dice::hash;
+use super::entropy::hash;
 
 /// The state of every generated graph.
 #[derive(Clone, Debug, Default, PartialEq, State)]

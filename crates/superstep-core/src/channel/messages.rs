@@ -11,9 +11,9 @@ use crate::error::InvalidUpdate;
     note = "implement `Message` for it (an id that can be read and set), or use `#[state(append)]`"
 )]
 pub trait Message {
-    /// Its id, if it has one.
+    /// Returns the message's id; `None` if it has none yet.
     fn id(&self) -> Option<&str>;
-    /// Gives it an id; called once, before it is stored, and only if it had none.
+    /// Sets the id. Called once, before the message is stored, and only if it had none.
     fn set_id(&mut self, id: String);
 }
 
@@ -27,7 +27,7 @@ pub enum MessageWrite<T> {
     Remove(String),
 }
 
-/// Writes into a list of messages: same id replaces in place, new id is added, removal removes.
+/// Applies writes to a list of messages: a known id replaces in place, a new id appends, a removal removes.
 pub fn merge_messages<T: Message>(messages: &mut Vec<T>, writes: Vec<MessageWrite<T>>) {
     for write in writes {
         match write {
@@ -35,13 +35,13 @@ pub fn merge_messages<T: Message>(messages: &mut Vec<T>, writes: Vec<MessageWrit
                 Some(at) => messages[at] = message,
                 None => messages.push(message),
             },
-            // A sibling may have removed it in the same superstep; gone is gone.
+            // A sibling may have removed it in the same superstep; then there is nothing to do.
             MessageWrite::Remove(id) => messages.retain(|message| message.id() != Some(&id)),
         }
     }
 }
 
-/// Recent messages are the likely ones, so the search runs from the end.
+/// Searches from the end, because recent messages are the likely ones.
 fn position<T: Message>(messages: &[T], id: Option<&str>) -> Option<usize> {
     let id = id?;
     messages
@@ -49,7 +49,8 @@ fn position<T: Message>(messages: &[T], id: Option<&str>) -> Option<usize> {
         .rposition(|message| message.id() == Some(id))
 }
 
-/// The check of a messages channel: a removal must name a message that the node could see or adds itself.
+/// Checks the removals of an update: each must name a message that the node could see or that the update adds. Fails for the
+/// first that does not.
 pub fn remove_unknown_message<T: Message>(
     channel: &'static str,
     messages: &[T],

@@ -1,7 +1,7 @@
 //! Channels: the fields of a state, each with a rule for what a write does to it.
 //!
-//! A rule is a few lines that `derive(State)` writes into `apply`; this module owns the kinds, the
-//! sets of channels an update touches, and the one rule that is more than a line (messages).
+//! A rule is a few lines that `derive(State)` writes into `apply`; this module has the kinds, the sets of channels that an
+//! update touches, and the one rule that is more than a line (messages).
 
 mod messages;
 
@@ -10,9 +10,9 @@ pub use messages::{Message, MessageWrite, merge_messages, remove_unknown_message
 /// One field of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Channel {
-    /// The name on the wire and in the store.
+    /// Name of the field in stored data and in JSON.
     pub name: &'static str,
-    /// What a write does.
+    /// What a write to the field does.
     pub kind: ChannelKind,
 }
 
@@ -21,22 +21,22 @@ pub struct Channel {
 pub enum ChannelKind {
     /// The written value replaces the old one. Two writers in one superstep are an error.
     Last,
-    /// Items are added at the end, in task order.
+    /// Items are appended, in task order.
     Append,
-    /// Messages are merged by id: a known id replaces in place, a new one is added.
+    /// Messages are merged by id: a known id replaces in place, a new one is appended.
     Messages,
-    /// A function folds each write into the value, in task order.
+    /// A reducer folds each write into the value, in task order.
     Reduce,
-    /// Items live for one superstep: those of the step before are gone.
+    /// Items live for one superstep: the next one clears them.
     Topic,
     /// The value lives for one superstep.
     Ephemeral,
-    /// Kept in memory during a run and never stored.
+    /// The value is kept in memory during a run and never stored.
     Untracked,
 }
 
 impl ChannelKind {
-    /// Whether two tasks of one superstep may both write it.
+    /// Whether two tasks of one superstep may both write the channel.
     pub const fn takes_many(self) -> bool {
         match self {
             ChannelKind::Append
@@ -53,12 +53,12 @@ impl ChannelKind {
 pub struct ChannelSet(u64);
 
 impl ChannelSet {
-    /// No channel.
+    /// The empty set.
     pub const EMPTY: Self = Self(0);
-    /// How many channels a state may have.
+    /// Highest number of channels of a state.
     pub const CHANNELS_MAX: usize = 64;
 
-    /// This set with channel number `index` in it if `present`.
+    /// Returns the set, with channel number `index` added if `present`.
     #[must_use]
     pub const fn with(self, index: u32, present: bool) -> Self {
         if present {
@@ -68,35 +68,35 @@ impl ChannelSet {
         }
     }
 
-    /// Whether channel number `index` is in it.
+    /// Whether channel number `index` is in the set.
     pub const fn has(self, index: u32) -> bool {
         self.0 >> index & 1 == 1
     }
 
-    /// Both sets together.
+    /// Returns the union of both sets.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// What is in both.
+    /// Returns the channels that are in both sets.
     #[must_use]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// What is in this set and not in the other.
+    /// Returns the channels that are in this set and not in the other.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Whether it has no channel.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The numbers of its channels, lowest first.
+    /// Iterates over the numbers of the channels, lowest first.
     pub fn iter(self) -> impl Iterator<Item = u32> {
         let mut left = self.0;
         std::iter::from_fn(move || {

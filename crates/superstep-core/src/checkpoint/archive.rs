@@ -1,10 +1,10 @@
-//! A whole thread as one value, to be moved from one store to another.
+//! A whole thread as one value, for moving it from one store to another.
 //!
-//! An archive holds what a store keeps for a thread and nothing that it derives: search terms and indexes are
-//! made again where it is imported. Bodies are carried as they are stored, never decoded and encoded again, and all
-//! lists are in one order, so two stores hold the same thread if and only if their archives have the same bytes.
+//! An archive holds what a store keeps for a thread and nothing that it derives: the importing store builds search terms and
+//! indexes again. Bodies are carried as they are stored, never decoded and encoded again, and every list has a fixed order, so
+//! two stores hold the same thread if and only if their archives have the same bytes.
 //!
-//! The rules of an import that every store shares stand here too: what fits, what is the same, which epoch follows.
+//! The import rules that every store shares are here too: what fits, what is the same, which epoch follows.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,106 +18,106 @@ use crate::ids::{Epoch, InterruptId, Seq, ThreadId, Timestamp};
 use crate::node::RECORD_SEQ;
 use crate::value::Value;
 
-/// Everything a thread is.
+/// Everything that a store holds of a thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Archive {
-    /// The thread, whose bodies are sealed for this name and no other.
+    /// Id of the thread. Its bodies are sealed for this name and no other.
     pub thread: ThreadId,
-    /// Where it stands.
+    /// Head of the thread.
     pub head: Head,
-    /// How many of its answers its last owner had seen.
+    /// Number of answers that its last owner had seen.
     pub seen: u64,
-    /// Whether somebody asked for its run to be cancelled.
+    /// Whether a cancel of its run was requested.
     pub cancel: bool,
-    /// Its line in the list of threads.
+    /// The thread's row in the list of threads.
     pub listing: ArchivedListing,
-    /// Its log, oldest first.
+    /// The log, oldest entry first.
     pub entries: Vec<ArchivedEntry>,
-    /// Its snapshots, oldest first.
+    /// Sealed snapshots, oldest first.
     pub snapshots: Vec<StoredBody>,
-    /// Records that were not released, by task and key.
+    /// Records that were not released, ordered by task and key.
     pub records: Vec<RecordRow>,
-    /// All its questions, closed ones too, by id.
+    /// All interrupts, closed ones included, ordered by id.
     pub interrupts: Vec<ArchivedInterrupt>,
-    /// What comes later.
+    /// Fields that later versions of the format add.
     pub extensions: Extensions,
 }
 
-/// A thread's line in the list of threads.
+/// A thread's row in the list of threads.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ArchivedListing {
-    /// Its graph; empty for a thread that was only claimed.
+    /// Name of the thread's graph; empty for a thread that was only claimed.
     pub graph: String,
-    /// What it is found by.
+    /// What the thread can be searched by.
     #[serde(with = "as_json")]
     pub metadata: Metadata,
-    /// Its state, if it is small enough to be listed.
+    /// State of the root graph, if it is small enough to be listed.
     pub values: Option<Value>,
-    /// When it was made.
+    /// When the thread was created.
     pub created: Timestamp,
-    /// When its status last changed.
+    /// When its status, or this row, last changed.
     pub updated: Timestamp,
 }
 
 /// An entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchivedEntry {
-    /// Its number.
+    /// Sequence number of the entry.
     pub seq: Seq,
-    /// Under which it was written: how a commit that is tried again knows its own work.
+    /// Epoch under which the entry was written. A retried commit recognizes its own entry by it.
     pub epoch: Epoch,
-    /// A sealed [`Entry`](crate::checkpoint::format::Entry).
+    /// The entry itself: a sealed [`Entry`](crate::checkpoint::format::Entry).
     pub body: Vec<u8>,
 }
 
-/// A question.
+/// An interrupt of an archived thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArchivedInterrupt {
-    /// Its id.
+    /// Id of the interrupt.
     pub id: InterruptId,
-    /// The entry it was first asked with: also what its body is sealed for.
+    /// Entry with which the interrupt was first raised; its body is sealed for this number.
     pub seq: Seq,
-    /// When it was asked.
+    /// When the interrupt was first raised.
     pub asked_at: Timestamp,
-    /// Until when an answer is waited for.
+    /// When the interrupt is overdue; `None` if it never is.
     pub deadline: Option<Timestamp>,
-    /// A sealed [`Question`](crate::checkpoint::format::Question).
+    /// The interrupt itself: a sealed [`Question`](crate::checkpoint::format::Question).
     pub body: Vec<u8>,
-    /// Its answer, if it has one.
+    /// The answer, if there is one.
     pub answer: Option<ArchivedAnswer>,
-    /// The entry with which it was no longer asked.
+    /// Entry with which the interrupt was closed; `None` while it is not.
     pub closed: Option<Seq>,
 }
 
-/// The answer to a question.
+/// The answer to an archived interrupt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchivedAnswer {
-    /// What is answered.
+    /// What was answered: a value, or that the deadline passed.
     pub body: AnswerBody,
-    /// Who answered; empty if nobody said.
+    /// Name of the person who answered; empty if the caller did not say.
     pub by: String,
-    /// When.
+    /// When the interrupt was answered.
     pub at: Timestamp,
 }
 
 impl Archive {
-    /// The archive as bytes, with a checksum over all of them.
+    /// Returns the archive as bytes, with a checksum over all of them.
     pub fn to_bytes(&self) -> Vec<u8> {
         Seal::of_archive().close(self)
     }
 
-    /// Reads an archive. What is damaged, cut short, of a newer program or contradicts itself is refused.
+    /// Decodes an archive. Refuses bytes that are corrupt, truncated, written by a newer program or inconsistent.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, FormatError> {
         Seal::of_archive().read::<Self>(bytes)?.checked()
     }
 
-    /// The archive, if every part of it is whole and in its place: what a store says of one that it made.
+    /// Returns the archive if every part of it is intact and in its place. A store calls this on an archive that it exported.
     pub fn checked(self) -> Result<Self, FormatError> {
         self.check()?;
         Ok(self)
     }
 
-    /// Refuses an archive that cannot become this thread: what a store says before it imports one.
+    /// Refuses an archive that cannot become this thread. A store calls this before it imports one.
     pub fn check_for(&self, thread: &ThreadId) -> CheckpointResult<()> {
         if self.thread != *thread {
             return Err(CheckpointError::OtherThread {
@@ -128,20 +128,20 @@ impl Archive {
         Ok(self.check()?)
     }
 
-    /// The epoch of the imported thread where a deleted one is remembered with `former`.
+    /// Returns the epoch of the imported thread, where the store remembers a deleted one with the epoch `former`.
     ///
-    /// The archive's own, so that an epoch means the same before and after the move. But owners of the deleted thread
-    /// must stay shut out, and a reader who saw that it is deleted must see that it no longer is.
+    /// Usually it is the archive's own, so that an epoch means the same before and after the move. But owners of the deleted
+    /// thread must stay fenced out, and a reader who saw that it was deleted must see that it no longer is.
     pub fn epoch_after(&self, former: Epoch) -> Epoch {
         self.head.epoch.max(former.next())
     }
 
-    /// Whether a stored thread is the one in this archive, so that importing it again has nothing to do. Its epoch may
-    /// be higher, as the import itself may have raised it; anybody who claimed it since has left other marks.
+    /// Whether a stored thread is the one in this archive, so that there is nothing to import. Its epoch may be higher, because
+    /// the import itself may have raised it; a process that claimed the thread since has left other changes.
     pub fn is_same_thread(&self, stored: &Self) -> bool {
         let mut as_imported = self.clone();
         as_imported.head.epoch = as_imported.head.epoch.max(stored.head.epoch);
-        // No store keeps extensions that it may pass over.
+        // Stores do not keep the extensions of an archive.
         as_imported.extensions = stored.extensions.clone();
         as_imported == *stored
     }
@@ -190,7 +190,7 @@ impl Archive {
         }
     }
 
-    /// Nothing lies beyond where the thread stands: the fences compare with that.
+    /// Checks that nothing lies beyond the head, because the fences compare with it.
     fn check_places(&self) -> Result<(), FormatError> {
         let Head { epoch, seq, .. } = self.head;
         let is_within = self.entries.iter().all(|entry| entry.epoch <= epoch)
@@ -234,7 +234,7 @@ fn senseless(why: &str) -> FormatError {
 }
 
 impl ArchivedInterrupt {
-    /// A stored question, for a store that keeps the deadline beside it.
+    /// Converts a stored interrupt, for a store that keeps the deadline in a separate column.
     pub fn new(row: InterruptRow, deadline: Option<Timestamp>) -> Self {
         let (by, at) = (row.answered_by, row.answered_at.unwrap_or_default());
         Self {
@@ -249,7 +249,7 @@ impl ArchivedInterrupt {
     }
 }
 
-/// Metadata is JSON of no fixed type, which the content's own encoding cannot hold.
+/// Metadata is JSON without a fixed type, which postcard cannot hold.
 mod as_json {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -267,5 +267,5 @@ mod as_json {
     }
 }
 
-/// Stores keep numbers in 63 bits, and a moved thread is taken over many more times.
+/// Stores keep numbers in 63 bits, and a moved thread will be claimed many more times.
 const COUNT_MAX: u64 = 1 << 62;

@@ -1,11 +1,11 @@
-//! The stored form of a thread: log entries, snapshots and records. **Everything persisted is here**, in
-//! `archive.rs` what a thread is as a whole, and in `driver/request.rs` what is asked of one.
+//! The stored form of a thread: log entries, snapshots and records. **Everything persisted is here**, except for the archive of
+//! a whole thread (`archive.rs`) and the requests to one (`driver/request.rs`).
 //!
-//! A body is `format · kind · envelope · checksum · content`, sealed for its place (`seal.rs`). The content is
-//! postcard: compact, and read by position, so
+//! A body is `format · kind · envelope · checksum · content`, sealed for its place (`seal.rs`). The content is postcard:
+//! compact, and read by position, so
 //!
 //! - fields are never reordered or removed, and new variants go last;
-//! - what comes later goes into [`Extensions`], by tag;
+//! - later additions go into [`Extensions`], by tag;
 //! - any other change is a new format number with its own golden files.
 //!
 //! User values inside are [`Value`]s: JSON behind a codec byte.
@@ -19,20 +19,20 @@ use crate::ids::{FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId,
 use crate::label::Labels;
 use crate::value::Value;
 
-/// The newest format this program writes and reads.
+/// Newest format that this program writes and reads.
 pub const FORMAT: u8 = 1;
 
-/// What a body is, so that a snapshot is never read as an entry.
+/// Kind of a body, so that a snapshot is never read as an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum BodyKind {
-    /// An [`Entry`].
+    /// A log entry: an [`Entry`].
     Entry = 1,
-    /// A [`Snapshot`].
+    /// A whole thread at one entry: a [`Snapshot`].
     Snapshot = 2,
-    /// A [`Question`].
+    /// An interrupt: a [`Question`].
     Question = 3,
-    /// A task's result or a step's result.
+    /// The result of a task or a step: a [`Record`].
     Record = 4,
     /// A whole thread: a [`checkpoint::Archive`](crate::checkpoint::Archive).
     Archive = 5,
@@ -40,23 +40,23 @@ pub enum BodyKind {
     Request = 6,
 }
 
-/// Something that is stored as a body.
+/// A type that is stored as a body.
 pub trait Body: Serialize + for<'de> Deserialize<'de> {
-    /// What it is.
+    /// Kind of the body, which is part of its seal.
     const KIND: BodyKind;
 
-    /// The odd tags of extensions that a reader of such a body understands.
+    /// Odd tags of extensions that a reader of this body understands. Default: none.
     const UNDERSTOOD: &'static [u16] = &[];
 
-    /// The extensions, which are checked when it is read.
+    /// Returns the extensions, which are checked when the body is read.
     fn extensions(&self) -> &Extensions;
 
-    /// The stored bytes.
+    /// Returns the stored bytes.
     fn seal(&self, thread: &ThreadId, seq: Seq) -> Vec<u8> {
         Seal::of_row(Self::KIND, thread, seq).close(self)
     }
 
-    /// Reads stored bytes, or says what is wrong with them.
+    /// Decodes stored bytes, or says what is wrong with them.
     fn unseal(bytes: &[u8], thread: &ThreadId, seq: Seq) -> Result<Self, FormatError> {
         let body: Self = Seal::of_row(Self::KIND, thread, seq).read(bytes)?;
         body.extensions().check(Self::UNDERSTOOD)?;
@@ -64,13 +64,13 @@ pub trait Body: Serialize + for<'de> Deserialize<'de> {
     }
 }
 
-/// Room for what comes later, by tag. A reader must understand an odd tag; an even one may be passed over.
+/// Extensions of the format, by tag. A reader must understand an odd tag and may skip an even one.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Extensions(Vec<(u16, Vec<u8>)>);
 
 impl Extensions {
-    /// With the record of a step: the labels of what its node had read by then. A reader that loses them would
-    /// break a promise. (Labels of a value stand in the value itself.)
+    /// In the record of a step: the labels of what its node had read by then. Odd, because a reader that drops them would lose
+    /// labels. (Labels of a value are in the value itself.)
     pub const LABELS: u16 = 1;
 
     pub(super) fn check(&self, understood: &[u16]) -> Result<(), FormatError> {
@@ -81,7 +81,7 @@ impl Extensions {
         }
     }
 
-    /// With labels; none take no room.
+    /// Adds labels; an empty set takes no room.
     pub(crate) fn with_labels(mut self, labels: &Labels) -> Self {
         if !labels.is_empty() {
             let bytes = postcard::to_allocvec(labels).expect("plain data in memory always encodes");
@@ -91,46 +91,46 @@ impl Extensions {
     }
 }
 
-/// One entry of a thread's log: what changed, and what is to run next.
+/// One entry of a thread's log: what changed, and what runs next.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// What made it.
+    /// What wrote the entry.
     pub kind: EntryKind,
     /// The entry it follows: the one before, or an older one after a fork.
     pub parent: Seq,
-    /// When, by the driver's clock. Shown to people; never used for order.
+    /// Time of the entry, by the driver's clock. Shown to people; never used for order.
     pub at: Timestamp,
     /// What changed, in order.
     pub changes: Vec<Change>,
     /// How the run stopped, if it stopped here.
     pub stop: Option<Stop>,
-    /// What comes later.
+    /// Fields that later versions of the format add.
     pub extensions: Extensions,
 }
 
-/// What made an entry.
+/// What wrote an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntryKind {
-    /// A run began with an input.
+    /// A run started with an input.
     Input,
     /// One or more supersteps ended.
     Step,
-    /// A task failed and will be tried again or handled.
+    /// A task failed and will be retried or handled.
     Attempt,
     /// The run stopped without a superstep: paused, failed, cancelled.
     Stop,
     /// A person or a program changed the state.
     Update,
-    /// The thread goes on from an older entry, or from another thread's.
+    /// The thread continues from an older entry, or from another thread's.
     Fork,
-    /// A run that was given an id went on with a thread that had stopped.
+    /// A run with an id given by the caller resumed a thread that had stopped.
     Resume,
 }
 
-/// One change. Applied in order to a checkpoint, changes give the next checkpoint.
+/// One change. Applied in order to a checkpoint, changes yield the next checkpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Change {
-    /// A run began.
+    /// A run started, or an update from outside created the thread.
     RunStarted(RunRecord),
     /// A subgraph was entered, or the root graph for the first time.
     FrameOpened(FrameOpened),
@@ -138,96 +138,96 @@ pub enum Change {
     FrameAdvanced(FrameAdvanced),
     /// An attempt of a task failed.
     AttemptFailed(AttemptFailed),
-    /// The thread goes on from an older entry: everything is as the snapshot beside this entry says.
+    /// The thread continues from an older entry: the snapshot stored with this entry holds everything.
     Forked(Forked),
-    /// A run with this id went on where the thread had stopped.
+    /// A run with this id resumed the thread where it had stopped.
     RunResumed(RunId),
 }
 
-/// A run, as it is kept with its thread.
+/// A run, as stored with its thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Its id.
+    /// Id of the run.
     pub run: RunId,
-    /// The graph's name.
+    /// Name of the run's graph.
     pub graph: String,
-    /// What the caller gave beside the input, for nodes to read.
+    /// What the caller passed besides the input, for nodes to read.
     pub context: Option<Value>,
-    /// How many supersteps the root graph may make.
+    /// Number of supersteps that the root graph may execute.
     pub step_limit: u64,
 }
 
 /// A graph or subgraph was entered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FrameOpened {
-    /// Which.
+    /// Path of the graph; empty for the root.
     pub frame: FramePath,
-    /// The task that entered it; none for the root.
+    /// Task that entered it; `None` for the root.
     pub entered_by: Option<TaskId>,
-    /// The version of its state.
+    /// Version of its state.
     pub version: u32,
-    /// What was written before its first superstep; none for a subgraph that shares its parent's state.
+    /// What was written before its first superstep; `None` for a subgraph that shares its parent's state.
     pub input: Option<Value>,
-    /// What runs first.
+    /// What runs in its first superstep.
     pub next: Next,
 }
 
-/// A superstep ended.
+/// A superstep of a graph ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FrameAdvanced {
-    /// Of which graph.
+    /// Path of the graph whose superstep ended; empty for the root.
     pub frame: FramePath,
     /// What each task wrote, in task order.
     pub writes: Vec<TaskWrite>,
-    /// What runs next.
+    /// What runs in the next superstep, and what waits for a later one.
     pub next: Next,
 }
 
 /// What runs in the next superstep, and what waits for a later one.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Next {
-    /// In task order: nodes by name, then sends in the order they were made.
+    /// Tasks in task order: nodes by name, then sends in the order they were made.
     pub tasks: Vec<PlannedTask>,
-    /// Joins that have seen some of their sources.
+    /// Joins of which some, but not all, sources have run.
     pub joins: Vec<JoinSeen>,
-    /// Deferred nodes that run when nothing else does.
+    /// Deferred nodes, which run when nothing else is left.
     pub deferred: Vec<NodeName>,
-    /// Nodes whose route could not be followed: it is asked again before anything runs.
+    /// Nodes whose route failed: it is called again before anything runs.
     pub reroute: Vec<NodeName>,
-    /// The subgraph was left with a command to its parent.
+    /// Command to the parent graph with which the subgraph was left.
     pub leave: Option<ParentRecord>,
 }
 
-/// A task that is to run.
+/// A task that is planned to run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedTask {
-    /// The node.
+    /// Name of the node.
     pub node: NodeName,
-    /// What was sent to it; none for a node that reads the state.
+    /// Payload that was sent to it; `None` for a node that reads the state.
     pub payload: Option<Value>,
 }
 
-/// A join that still waits.
+/// A join that still waits for sources.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JoinSeen {
-    /// Which join of the graph, by its target and its sources.
+    /// Target of the join. With its sources, it identifies the join within the graph.
     pub target: NodeName,
     /// All sources of the join.
     pub sources: Vec<NodeName>,
-    /// Those that have run.
+    /// Sources that have run.
     pub seen: Vec<NodeName>,
 }
 
 /// What one task wrote.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskWrite {
-    /// The node.
+    /// Name of the task's node.
     pub node: NodeName,
-    /// Its place among the tasks of its superstep.
+    /// Position among the tasks of its superstep, from 0.
     pub index: u32,
-    /// Its updates in order: one for a node, one per superstep for a subgraph that shares the state.
+    /// Updates in order: one for a node, one per superstep for a subgraph that shares the state.
     pub updates: Vec<Value>,
-    /// What it emitted for those who watch.
+    /// Events that the task emitted for watchers.
     pub events: Vec<Value>,
     /// Whether the result came from the node cache.
     pub cached: bool,
@@ -236,144 +236,144 @@ pub struct TaskWrite {
 /// An attempt of a task failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttemptFailed {
-    /// Its graph.
+    /// Path of the task's graph; empty for the root.
     pub frame: FramePath,
-    /// Its place among the tasks of its superstep.
+    /// Position among the tasks of its superstep, from 0.
     pub index: u32,
-    /// Why, and how many attempts there were.
+    /// Why the attempt failed, and how many attempts there were.
     pub failure: Failure,
-    /// What happens now.
+    /// Whether the task is retried or its error handler runs.
     pub then: AfterFailure,
 }
 
-/// What happens after an attempt failed.
+/// What happens after a failed attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum AfterFailure {
-    /// It is tried again, not before this time.
+    /// The task is retried, not before this time.
     Retry {
-        /// When.
+        /// Earliest time of the next attempt.
         at: Timestamp,
     },
-    /// Its error handler runs instead.
+    /// The error handler of the node runs instead.
     Handle,
 }
 
 /// Where a fork comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Forked {
-    /// Another thread, or none for this one.
+    /// Thread that was forked; `None` for this one.
     pub thread: Option<String>,
-    /// The entry.
+    /// Entry that was forked.
     pub seq: Seq,
 }
 
-/// How a run stopped, as it is stored.
+/// How a run stopped, in its stored form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Stop {
     /// Nothing is left to run.
     Finished,
-    /// It waits for answers to these questions.
+    /// The run waits for answers to interrupts.
     Paused {
-        /// All that are open, in task order.
+        /// All open interrupts, in task order.
         asked: Vec<InterruptId>,
     },
-    /// It stands at a breakpoint.
+    /// The run stopped at a breakpoint.
     Breakpoint(Breakpoint),
-    /// The step limit was reached.
+    /// The run reached its step limit.
     StepLimit,
-    /// Tasks failed.
+    /// These tasks failed permanently.
     Failed(Vec<Failure>),
-    /// It was cancelled.
+    /// The run was cancelled.
     Cancelled,
-    /// It was asked to hand the thread back.
+    /// The run was drained, so that another worker can recover it.
     Drained,
 }
 
 /// A breakpoint that stopped a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Breakpoint {
-    /// In which graph.
+    /// Path of the graph with the breakpoint; empty for the root.
     pub frame: FramePath,
-    /// Before or after.
+    /// Whether the run stopped before or after the nodes.
     pub side: BreakpointSide,
-    /// Which of its nodes.
+    /// Nodes at whose breakpoints the run stopped.
     pub nodes: Vec<NodeName>,
 }
 
 /// Which side of a node a breakpoint is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BreakpointSide {
-    /// Before it runs.
+    /// Before the node runs.
     Before,
-    /// After its superstep ended.
+    /// After the node's superstep ended.
     After,
 }
 
 /// The whole of a thread at one entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// The entry where this branch began: part of every task's id.
+    /// Entry where this branch began: part of every task's id.
     pub branch: Seq,
     /// The current or last run.
     pub run: RunRecord,
     /// The root graph and every open subgraph, parents first.
     pub frames: Vec<FrameSnapshot>,
-    /// What comes later.
+    /// Fields that later versions of the format add.
     pub extensions: Extensions,
 }
 
 /// One graph or subgraph within a snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FrameSnapshot {
-    /// Which.
+    /// Path of the graph; empty for the root.
     pub path: FramePath,
-    /// The version of its state.
+    /// Version of its state.
     pub version: u32,
-    /// Its state; none for a subgraph that shares its parent's.
+    /// State of the graph; `None` for a subgraph that shares its parent's.
     pub state: Option<Value>,
-    /// For such a subgraph: the updates it made so far, superstep by superstep.
+    /// For a subgraph that shares its parent's state: the updates it made so far, superstep by superstep.
     pub forwarded: Vec<Vec<Value>>,
-    /// The task that entered it and has not ended; none for the root, and for a subgraph at rest.
+    /// Task that entered it and has not ended; `None` for the root, and for a subgraph at rest.
     pub entered_by: Option<TaskId>,
-    /// How many supersteps it has made.
+    /// Number of the next superstep, from 0. It rises with every superstep, and whenever the graph is entered again.
     pub step: u64,
-    /// The nodes that ran last.
+    /// Nodes that ran last.
     pub last: Vec<NodeName>,
-    /// What runs next.
+    /// What runs in the next superstep, and what waits for a later one.
     pub next: Next,
     /// Failed attempts of the tasks that run next.
     pub failed: Vec<AttemptFailed>,
 }
 
-/// A question to a person, as it is stored.
+/// An interrupt, in its stored form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Question {
-    /// Its id.
+    /// Id of the interrupt, derived from its task and key.
     pub id: InterruptId,
-    /// The graph of the node that asks.
+    /// Path of the graph of the node that interrupts; empty for the root.
     pub frame: FramePath,
-    /// The node that asks.
+    /// Name of the node that interrupts.
     pub node: NodeName,
-    /// The task that asks.
+    /// Task that raised the interrupt.
     pub task: TaskId,
-    /// The key that the node gave it.
+    /// Key that the node gave the interrupt, unique within its task.
     pub key: String,
-    /// What kind of question it is, for those who show it.
+    /// Kind of the interrupt, which user interfaces go by when they show it.
     pub kind: String,
-    /// What is asked.
+    /// What the node asks, as plain JSON.
     pub request: Value,
-    /// The JSON schema of an answer, if it has one.
+    /// JSON Schema that an answer must fit; `None` for any answer.
     pub schema: Option<Value>,
-    /// Until when an answer is waited for.
+    /// When the interrupt is overdue; `None` if it never is.
     pub deadline: Option<Timestamp>,
     /// What happens when the deadline passes.
     pub on_deadline: OnDeadline,
-    /// What comes later.
+    /// Fields that later versions of the format add.
     pub extensions: Extensions,
 }
 
 impl Question {
-    /// Returns the answer that the interrupt gives itself when its deadline passes; none if it stays open.
+    /// Returns the answer that takes effect when the deadline passes; `None` if the interrupt stays open.
     pub fn answer_at_deadline(&self) -> Option<AnswerBody> {
         match &self.on_deadline {
             OnDeadline::Wait => None,
@@ -383,28 +383,28 @@ impl Question {
     }
 }
 
-/// What happens when nobody answers in time.
+/// What happens when no person answers in time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum OnDeadline {
-    /// The question stays open, and is shown as overdue.
+    /// The interrupt stays open, and is shown as overdue.
     Wait,
-    /// This is the answer then.
+    /// This value becomes the answer.
     Answer(Value),
-    /// The node fails.
+    /// The node fails with [`FailureKind::Expired`].
     Fail,
 }
 
 /// The stored result of a task or of a step inside one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// What was recorded.
+    /// The result, or how an attempt ended without one.
     pub content: RecordContent,
-    /// What comes later.
+    /// Fields that later versions of the format add.
     pub extensions: Extensions,
 }
 
 impl Record {
-    /// The labels of what the node had read when this was recorded.
+    /// Returns the labels of what the node had read when this was recorded.
     pub(crate) fn labels(&self) -> Result<Labels, FormatError> {
         let found = self
             .extensions
@@ -418,54 +418,54 @@ impl Record {
     }
 }
 
-/// What was recorded.
+/// The content of a [`Record`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum RecordContent {
-    /// The result of `cx.step`.
+    /// The result of a `cx.step`.
     Step(StepRecord),
     /// The result of a whole task.
     Task(TaskRecord),
-    /// An attempt of a task that was run for another worker ended without a result.
+    /// A dispatched task's attempt that ended without a result.
     End(EndRecord),
 }
 
-/// How an attempt ended that gave no result, for the worker whose run it is.
+/// How an attempt ended that has no result, for the worker that resumes the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EndRecord {
-    /// Which attempt, counted from 1.
+    /// Number of the attempt, counted from 1.
     pub attempt: u32,
-    /// How.
+    /// How the attempt ended.
     pub how: EndedHow,
 }
 
-/// How an attempt ended that gave no result.
+/// How an attempt ended that has no result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum EndedHow {
-    /// It asks.
+    /// The node raised interrupts.
     Paused(Vec<Draft>),
-    /// It failed.
+    /// The node failed, or its update was refused.
     Failed {
-        /// Which kind of failure.
+        /// Kind of the failure, which decides about retries.
         kind: FailureKind,
-        /// In words.
+        /// Message of the failure.
         message: String,
     },
-    /// It took too long.
+    /// The attempt exceeded its timeout.
     TimedOut,
 }
 
-/// A question that no thread asks yet.
+/// An interrupt that a node raised and that the thread has not stored yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Draft {
-    /// The key that the node gave it.
+    /// Key that the node gave the interrupt, unique within its task.
     pub key: String,
-    /// What kind of question it is, for those who show it.
+    /// Kind of the interrupt, which user interfaces go by when they show it.
     pub kind: String,
-    /// What is asked.
+    /// What the node asks, as plain JSON.
     pub request: Value,
-    /// The JSON schema of an answer, if it has one.
+    /// JSON Schema that an answer must fit; `None` for any answer.
     pub schema: Option<Value>,
-    /// How long an answer is waited for.
+    /// How long to wait for an answer, in milliseconds; `None` for no deadline.
     pub within_ms: Option<u64>,
     /// What happens when the deadline passes.
     pub on_deadline: OnDeadline,
@@ -474,40 +474,40 @@ pub struct Draft {
 /// The result of one `cx.step`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepRecord {
-    /// How many steps the node had called before this one.
+    /// Number of steps that the node had called before this one.
     pub ordinal: u32,
     /// Whether steps of the node had been in flight at the same time, so that their order means nothing.
     pub overlapped: bool,
-    /// The result.
+    /// What the step returned, encoded.
     pub value: Value,
 }
 
 /// The result of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskRecord {
-    /// What it wrote.
+    /// What the task wrote: an encoded update.
     pub update: Value,
-    /// Where it goes, if it said so.
+    /// Targets of the node's command; empty if it routes by edges.
     pub goto: Vec<GotoRecord>,
-    /// A command to the parent graph, instead of the above.
+    /// Command to the parent graph, which replaces update and targets.
     pub parent: Option<ParentRecord>,
-    /// What it emitted.
+    /// Events that the task emitted.
     pub events: Vec<Value>,
 }
 
 /// One target of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GotoRecord {
-    /// The node, or none for the end.
+    /// Name of the node; `None` for the end.
     pub node: Option<NodeName>,
-    /// What is sent to it; none for a node that reads the state.
+    /// Payload for the node; `None` for a node that reads the state.
     pub payload: Option<Value>,
 }
 
 /// A command to the parent graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ParentRecord {
-    /// What is written to the parent's state.
+    /// What to write to the parent's state: an encoded update.
     pub update: Value,
     /// Where the parent goes.
     pub goto: Vec<GotoRecord>,

@@ -1,8 +1,7 @@
 //! The reference checkpointer: the rules of [`Checkpointer`] over maps in memory.
 //!
-//! Other stores are compared with this one, so it is plain before it is fast. It owns no clock and
-//! waits for nothing: every future is ready when it is first polled, and does nothing before that.
-//! What it cannot keep is rule 4: its disk is the process.
+//! Other stores are compared with this one, so it is simple before it is fast. It has no clock and never waits: every future is
+//! ready when it is first polled, and does nothing before that. It cannot keep rule 4: its only storage is the process.
 
 mod archive;
 
@@ -25,7 +24,7 @@ use crate::ids::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
 use crate::lock::lock;
 use crate::value::Value;
 
-/// Keeps threads in memory. A clone is another handle to the same threads.
+/// Stores threads in memory. A clone is another handle to the same threads.
 ///
 /// ```
 /// use superstep_core::checkpoint::Memory;
@@ -43,12 +42,12 @@ pub struct Memory {
 type Threads = BTreeMap<ThreadId, Thread>;
 
 impl Memory {
-    /// An empty one.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same threads, apart from now on: what a simulator restarts from after a crash.
+    /// Copies all threads into an independent store: a simulator restarts from it after a crash.
     #[must_use]
     pub fn deep_copy(&self) -> Self {
         Self {
@@ -56,7 +55,7 @@ impl Memory {
         }
     }
 
-    /// Every change is made whole before anything in it can panic, so a poisoned lock guards sound data.
+    /// Locks the threads. Every change is complete before anything in it can panic, so a poisoned lock still guards sound data.
     fn lock(&self) -> MutexGuard<'_, Threads> {
         lock(&self.threads)
     }
@@ -292,7 +291,7 @@ impl Checkpointer for Memory {
 fn save(threads: &mut Threads, commit: &Commit) -> CheckpointResult<Saved> {
     let is_expected =
         |stands: Head| (stands.epoch, stands.seq) == (commit.expect.epoch, commit.expect.seq);
-    // Only a claim makes a thread, or makes a deleted one again.
+    // Only a claim creates a thread, or creates a deleted one again.
     match threads.get_mut(&commit.thread) {
         Some(thread) if is_expected(thread.head) && (thread.is_living() || commit.is_claim()) => {
             thread.apply(commit);
@@ -320,7 +319,7 @@ fn answer(threads: &mut Threads, id: &ThreadId, answers: &[Answer]) -> Checkpoin
             .first()
             .map_or(Ok(()), |answer| Err(not_open(answer.interrupt)));
     };
-    // It would be answered by the first of the two.
+    // Both would pass the check below, although only one answer can win.
     if let Some(interrupt) = Answer::named_twice(answers) {
         return Err(not_open(interrupt));
     }
@@ -371,7 +370,7 @@ fn copy(
     target.listing = source.listing.clone();
     for (&seq, entry) in source.log.range(..=upto) {
         let body = reseal::<format::Entry>(&entry.body, seq, from, to)?;
-        // No owner ever had epoch 0, so no commit finds itself among the copies.
+        // No owner ever had epoch 0, so no commit mistakes a copied entry for its own.
         let epoch = Epoch(0);
         target.log.insert(seq, LogEntry { epoch, body });
     }
@@ -398,13 +397,13 @@ fn reseal<B: Body>(
 struct Thread {
     head: Head,
     cancel: bool,
-    /// How many answers the last owner had seen; `head.answers` is how many there are.
+    /// Number of answers that the last owner had seen; `head.answers` is how many there are.
     answers_seen: u64,
     log: BTreeMap<Seq, LogEntry>,
     snapshots: BTreeMap<Seq, Vec<u8>>,
     records: BTreeMap<(TaskId, String), Vec<u8>>,
     open: BTreeMap<InterruptId, Question>,
-    /// Apart from the open ones, so that a long history of questions costs an open thread nothing.
+    /// Kept apart from the open ones, so that a long history of interrupts does not slow down opening the thread.
     closed: BTreeMap<InterruptId, Question>,
     listing: Listed,
     created: Timestamp,
@@ -413,7 +412,7 @@ struct Thread {
 
 #[derive(Clone)]
 struct LogEntry {
-    /// Under which it was written: how a commit that is tried again knows its own work.
+    /// Epoch under which the entry was written. A retried commit recognizes its own entry by it.
     epoch: Epoch,
     body: Vec<u8>,
 }
@@ -492,7 +491,7 @@ impl Thread {
         }
     }
 
-    /// The commit's head, but a pause that has not seen every answer does not happen.
+    /// Returns the head after the commit, except that a pause does not happen while its owner has not seen every answer.
     fn head_after(&self, commit: &Commit) -> Head {
         let answers = self.head.answers;
         let overlooks = commit.head.status == Status::Paused && answers > commit.head.answers;
@@ -561,10 +560,10 @@ impl Thread {
             .collect()
     }
 
-    /// Whether a commit that is not expected now was applied before.
+    /// Whether a commit that does not match the current head was applied before.
     ///
-    /// The epoch alone would not do: two claims that race for the same epoch are different commits,
-    /// and the loser must not take the winner's entry for its own.
+    /// The epoch alone would not do: two claims that race for the same epoch are different commits, and the loser must not
+    /// mistake the winner's entry for its own.
     fn has_saved(&self, commit: &Commit) -> bool {
         match &commit.entry {
             Some(body) => self
@@ -579,7 +578,7 @@ impl Thread {
     }
 
     fn saved(&self, commit: &Commit) -> Saved {
-        // Asked of where the thread stands, so that a retry is told the same.
+        // Derived from the current head, so that a retry gets the same result.
         let stands_there = (self.head.epoch, self.head.seq) == (commit.head.epoch, commit.head.seq);
         let was_held = commit.head.status == Status::Paused && self.head.status == Status::Running;
         let unseen = (stands_there && was_held).then(|| UnseenAnswers {
@@ -598,7 +597,7 @@ impl Thread {
         }
     }
 
-    /// Whether these answers are stored, each as it is given.
+    /// Whether all of these answers are stored exactly as given.
     fn holds_all(&self, answers: &[Answer]) -> bool {
         answers.iter().all(|answer| {
             let of = |questions: &BTreeMap<InterruptId, Question>| {
@@ -694,7 +693,7 @@ impl Thread {
         self.open.values().chain(self.closed.values())
     }
 
-    /// Drops what lies before the newest snapshot that every kept entry can be read from.
+    /// Drops what lies before the newest snapshot from which every kept entry can be read.
     fn prune(&mut self, keep: u32) -> u64 {
         let oldest_kept = self
             .log

@@ -1,7 +1,7 @@
-//! What a thread is on disk, and the seam to whatever keeps it.
+//! What a thread is on disk, and the interface to the stores that hold it.
 //!
-//! A [`Checkpointer`] stores bytes and compares numbers: it knows no graphs. Everything it needs to
-//! decide stands in the [`Commit`] it is given, so an implementation is SQL and little else.
+//! A [`Checkpointer`] stores bytes and compares numbers; it knows nothing about graphs. The [`Commit`] it receives holds
+//! everything it needs to decide, so an implementation is SQL and little else.
 
 mod archive;
 pub mod format;
@@ -22,33 +22,32 @@ use crate::error::CheckpointError;
 use crate::ids::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
 use crate::value::Value;
 
-/// A boxed future, so that the seams can be used as `dyn`.
+/// A boxed future, so that the traits of this crate can be used as `dyn`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What a checkpointer answers.
+/// Result of a call to a checkpointer.
 pub type CheckpointResult<T> = Result<T, CheckpointError>;
 
-/// Keeps the histories of threads.
+/// Stores the histories of threads.
 ///
 /// # The rules
 ///
-/// 1. **One statement.** A [`Commit`] is applied as a whole or not at all, and only if the thread's
-///    epoch and sequence are the ones it expects, compared inside the write itself.
-/// 2. **Idempotent.** The same commit twice is applied once: if the entry at its sequence was written
-///    under its epoch, it was saved before, and the answer is the same. The same answers twice are stored
-///    once: if all of them are there as they are given ([`InterruptRow::holds`]), they were stored before, and
-///    that is a success, also when their questions were closed since.
-/// 3. **First write wins.** A record or an answer that is there is never replaced; a record's writer is
-///    given what is stored, the writer of another answer is told of the conflict.
+/// 1. **One statement.** A [`Commit`] is applied as a whole or not at all, and only if the thread's epoch and sequence are the
+///    expected ones, compared inside the write itself.
+/// 2. **Idempotent.** The same commit twice is applied once: if the entry at its sequence was written under its epoch, it was
+///    saved before, and the result is the same. The same answers twice are stored once: if all of them are stored as they are
+///    given ([`InterruptRow::holds`]), the call succeeds, even if their interrupts were closed since.
+/// 3. **First write wins.** A stored record or answer is never replaced. The writer of another record gets the stored one back;
+///    the writer of another answer gets an error.
 /// 4. **Durable first.** Nothing is acknowledged that a power cut could take back.
-/// 5. **Deleted stays deleted.** A deleted thread is remembered with an epoch above its last owner's, so no
-///    former owner can write it again. Only a claim that expects it so makes it again.
-/// 6. **No answer is overlooked.** A thread counts the answers it was given ([`Checkpointer::answer`] adds to the
-///    count) and remembers how many its owner has seen (`head.answers` of the last commit). A commit that
-///    would set the status to [`Status::Paused`] while there are more than its owner has seen leaves the
-///    status at [`Status::Running`] instead, in the same write, and says so in [`Saved::unseen`].
-/// 7. **No record is overlooked.** A claim is told all records of the thread in [`Saved::records`], read in the same
-///    write: from then on the former owner's are refused, so none can be missing.
+/// 5. **Deleted stays deleted.** The store remembers a deleted thread with an epoch above its last owner's, so no former owner
+///    can write it again. Only a claim that expects that epoch creates it again.
+/// 6. **No answer is overlooked.** A thread counts the answers it received ([`Checkpointer::answer`] adds to the count) and
+///    remembers how many its owner has seen (`head.answers` of the last commit). A commit that would set the status to
+///    [`Status::Paused`] while there are more than its owner has seen leaves the status at [`Status::Running`] instead, in the
+///    same write, and reports it in [`Saved::unseen`].
+/// 7. **No record is overlooked.** A claim returns all records of the thread in [`Saved::records`], read in the same write:
+///    from then on the former owner's are refused, so none can be missing.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not keep checkpoints",
     label = "not a `Checkpointer`",
@@ -58,30 +57,31 @@ pub trait Checkpointer: Send + Sync + 'static {
     /// Makes a commit durable.
     fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>>;
 
-    /// Stores a record unless there is one under its key, and gives what is stored.
-    /// Fenced: refused with [`CheckpointError::Fenced`] unless the thread is at this epoch.
+    /// Stores a record unless there is one under its key, and returns the stored one. Fenced: refused with
+    /// [`CheckpointError::Fenced`] unless the thread is at this epoch.
     fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>>;
 
-    /// Stores answers: all of them, or none with [`CheckpointError::NotOpen`] if one question is closed, answered
-    /// or named twice. The same call again is a success and stores nothing (rule 2).
+    /// Stores answers: all of them, or none with [`CheckpointError::NotOpen`] if one interrupt is closed, answered or named
+    /// twice. Repeating the same call succeeds and stores nothing (rule 2).
     fn answer<'a>(
         &'a self,
         thread: &'a ThreadId,
         answers: &'a [Answer],
     ) -> BoxFuture<'a, CheckpointResult<()>>;
 
-    /// Everything needed to open a thread at its head, or none if there never was such a thread.
-    /// A deleted thread is a head with status [`Status::Deleted`] and nothing else.
+    /// Loads everything needed to open a thread at its head; `None` if there never was such a thread. A deleted thread is a
+    /// head with status [`Status::Deleted`] and nothing else.
     fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Option<Loaded>>>;
 
-    /// The history needed to read a thread as of an entry: the newest snapshot at or before it, and the entries from there to it.
+    /// Loads the history needed to read a thread as of an entry: the newest snapshot at or before it, and the entries from
+    /// there to it.
     fn load_at<'a>(
         &'a self,
         thread: &'a ThreadId,
         seq: Seq,
     ) -> BoxFuture<'a, CheckpointResult<History>>;
 
-    /// Entries with sequence numbers above `after`, oldest first. This is the event log.
+    /// Returns at most `limit` entries with sequence numbers above `after`, oldest first. This is the event log.
     fn entries<'a>(
         &'a self,
         thread: &'a ThreadId,
@@ -89,8 +89,8 @@ pub trait Checkpointer: Send + Sync + 'static {
         limit: u32,
     ) -> BoxFuture<'a, CheckpointResult<Vec<StoredBody>>>;
 
-    /// Where a thread stands, and what one of its tasks has recorded, without its history; none if there is no such thread.
-    /// For those who do a thread's work without owning it.
+    /// Returns the status of a thread, and what one of its tasks has recorded, without the history; `None` if there is no such
+    /// thread. For workers that execute a thread's tasks without owning it.
     fn glance<'a>(
         &'a self,
         thread: &'a ThreadId,
@@ -100,32 +100,32 @@ pub trait Checkpointer: Send + Sync + 'static {
     /// Asks the current owner of a thread to cancel its run. The owner learns of it with its next commit.
     fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>>;
 
-    /// Threads whose run did not stop, and paused ones with more answers than their last owner had seen: what a
-    /// restarted driver must resume.
+    /// Lists threads that a restarted driver must resume: those whose run did not stop, and paused ones with more answers than
+    /// their last owner had seen.
     fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<ThreadId>>>;
 
-    /// Lists threads.
+    /// Lists the threads that match a query, most recently changed first.
     fn threads<'a>(
         &'a self,
         query: &'a ThreadQuery,
     ) -> BoxFuture<'a, CheckpointResult<Vec<ThreadRow>>>;
 
-    /// Lists questions.
+    /// Lists the interrupts that match a query, oldest first.
     fn interrupts<'a>(
         &'a self,
         query: &'a InterruptQuery,
     ) -> BoxFuture<'a, CheckpointResult<Vec<InterruptRow>>>;
 
-    /// Open questions of every tenant whose deadline has passed, earliest deadline first. For drivers, which act on
-    /// what a question says of its deadline; people list their own tenant's.
+    /// Lists open interrupts of every tenant whose deadline has passed, earliest deadline first. For drivers, which apply what
+    /// an interrupt specifies for its deadline; people list those of their own tenant.
     fn overdue(
         &self,
         now: Timestamp,
         limit: u32,
     ) -> BoxFuture<'_, CheckpointResult<Vec<InterruptRow>>>;
 
-    /// Copies a thread up to an entry. The copy is idle and has the same history, bodies sealed again for its name;
-    /// questions and records stay behind.
+    /// Copies a thread up to an entry. The copy is idle and has the same history, with bodies sealed again for its name;
+    /// interrupts and records are not copied.
     fn copy<'a>(
         &'a self,
         from: &'a ThreadId,
@@ -133,29 +133,29 @@ pub trait Checkpointer: Send + Sync + 'static {
         to: &'a ThreadId,
     ) -> BoxFuture<'a, CheckpointResult<()>>;
 
-    /// Deletes a thread: every row but the memory of its epoch.
+    /// Deletes a thread: every row except its epoch, which the store remembers.
     fn delete<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>>;
 
-    /// Drops history that is older than the `keep` newest entries, as far as no reachable entry needs it.
-    /// Gives how many entries were dropped.
+    /// Drops history older than the `keep` newest entries, as far as no reachable entry needs it. Returns how many entries were
+    /// dropped.
     fn prune<'a>(&'a self, thread: &'a ThreadId, keep: u32)
     -> BoxFuture<'a, CheckpointResult<u64>>;
 
-    /// Deletes threads that are not running and were not changed since `before`. Gives how many.
+    /// Deletes at most `limit` threads that are not running and were not changed since `before`. Returns how many.
     fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>>;
 
-    /// Everything the thread is, as of one moment: bodies byte for byte as they are stored, [`Archive::checked`].
-    /// The thread stays; its owner is not notified, and what it writes afterwards is not in the archive.
+    /// Exports everything the thread is, as of one moment: bodies byte for byte as they are stored, [`Archive::checked`]. The
+    /// thread stays; its owner is not notified, and what it writes afterwards is not in the archive.
     fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>>;
 
-    /// Makes a thread out of an archive: as a whole or not at all, and so that an export gives the same archive again.
+    /// Creates a thread from an archive: as a whole or not at all, and so that an export returns the same archive again.
     ///
-    /// The caller names the thread, as everywhere: an archive comes from outside, and what it says of itself must not
-    /// decide whose thread is written. One that does not fit is refused ([`Archive::check_for`]).
+    /// The caller names the thread, as everywhere: an archive comes from outside, and its content must not decide which thread
+    /// is written. An archive of another thread is refused ([`Archive::check_for`]).
     ///
-    /// A thread that is there is never changed. If it [is the same](Archive::is_same_thread), the archive was
-    /// imported before, and that is the answer; any other is refused with [`CheckpointError::ThreadExists`]. A deleted
-    /// thread is made again, its epoch [raised](Archive::epoch_after) where the archive's is not above the remembered one.
+    /// An existing thread is never changed. If it [is the same](Archive::is_same_thread), the archive was imported before, and
+    /// the call succeeds; any other is refused with [`CheckpointError::ThreadExists`]. A deleted thread is created again, with
+    /// its epoch [raised](Archive::epoch_after) where the archive's is not above the remembered one.
     fn import<'a>(
         &'a self,
         thread: &'a ThreadId,
@@ -163,32 +163,32 @@ pub trait Checkpointer: Send + Sync + 'static {
     ) -> BoxFuture<'a, CheckpointResult<()>>;
 }
 
-/// Where a thread stands: the numbers that a commit is fenced by.
+/// The head of a thread: the numbers by which commits are fenced, and its status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Head {
-    /// Who owns it.
+    /// Epoch of the current owner. Compared by the fence.
     pub epoch: Epoch,
-    /// Its newest entry.
+    /// Sequence number of the newest entry. Compared by the fence.
     pub seq: Seq,
-    /// What it is doing.
+    /// What the thread is doing.
     pub status: Status,
-    /// How often it was taken over since its newest entry.
+    /// How often the thread was recovered since its newest entry.
     pub recoveries: u32,
-    /// How many answers this thread was ever given. Loaded: how many there are; in a commit: how many its
-    /// owner has seen. Never part of the fence. See rule 6 of [`Checkpointer`].
+    /// Number of answers that the thread ever received. In a loaded head: how many there are; in a commit: how many its owner
+    /// has seen. Never part of the fence. See rule 6 of [`Checkpointer`].
     pub answers: u64,
 }
 
-/// What a thread is doing.
+/// What a thread is doing. The numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Status {
     /// Nothing: its last run finished, or it has none.
     #[default]
     Idle = 0,
-    /// A run is under way, or was when its process died.
+    /// A run is in progress, or was when its process died.
     Running = 1,
-    /// It waits for answers, or stands at a breakpoint.
+    /// The thread waits for answers, or stopped at a breakpoint.
     Paused = 2,
     /// Its last run failed.
     Failed = 3,
@@ -196,12 +196,12 @@ pub enum Status {
     Cancelled = 4,
     /// Its last run reached the step limit.
     StepLimit = 5,
-    /// It is gone; only its epoch is remembered.
+    /// The thread is deleted; only its epoch is remembered.
     Deleted = 6,
 }
 
 impl Status {
-    /// The status that a store kept as a number.
+    /// Returns the status for a stored number; `None` for an unknown one.
     pub fn from_number(number: u8) -> Option<Self> {
         [
             Status::Idle,
@@ -216,7 +216,7 @@ impl Status {
         .find(|status| *status as u8 == number)
     }
 
-    /// In a word, as it is shown and searched for.
+    /// Returns the status as one word, as it is shown and searched for.
     pub const fn as_str(self) -> &'static str {
         match self {
             Status::Idle => "idle",
@@ -233,137 +233,138 @@ impl Status {
 /// One atomic, fenced write.
 #[derive(Debug, Clone)]
 pub struct Commit {
-    /// The thread.
+    /// Thread that the commit writes.
     pub thread: ThreadId,
-    /// Where it must stand: epoch and sequence are compared inside the write. Epoch 0 and sequence 0: it must not exist.
+    /// Expected head: the store compares epoch and sequence inside the write. Epoch 0 and sequence 0: the thread must not
+    /// exist.
     pub expect: Head,
-    /// Where it stands afterwards. A higher epoch than expected is a claim.
+    /// Head after the commit. A higher epoch than expected makes it a claim.
     pub head: Head,
-    /// When, by the driver's clock.
+    /// Time of the commit, by the driver's clock.
     pub at: Timestamp,
-    /// The entry at `head.seq`; none for a bare claim, which leaves the sequence as it is.
+    /// Sealed [`format::Entry`] at `head.seq`; `None` for a bare claim, which leaves the sequence as it is.
     pub entry: Option<Vec<u8>>,
-    /// The whole thread as of this entry, when it is time for one.
+    /// Sealed [`format::Snapshot`] as of this entry, if one is due.
     pub snapshot: Option<Vec<u8>>,
-    /// Questions that are open now. One that is stored already stays as it is.
+    /// Interrupts that are open now. One that is already stored stays as it is.
     pub asked: Vec<AskedRow>,
-    /// Questions that are no longer asked, answered or not.
+    /// Interrupts that are no longer asked, answered or not.
     pub closed: Vec<InterruptId>,
-    /// Records that are no longer needed.
+    /// Records that are no longer needed and can be deleted.
     pub released: Vec<Released>,
-    /// The thread's line in the list of threads, at run boundaries.
+    /// The thread's row in the list of threads; set by every claim, and when a run stops.
     pub listing: Option<Listing>,
 }
 
 impl Commit {
-    /// Whether this takes the thread over.
+    /// Whether the commit takes the thread over from its owner.
     pub fn is_claim(&self) -> bool {
         self.head.epoch > self.expect.epoch
     }
 }
 
-/// What a store says of a commit it made durable.
+/// What a store returns for a commit that it made durable.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Saved {
-    /// Somebody asked for the run to be cancelled. A claim clears the request.
+    /// Whether a cancel of the run was requested. A claim clears the request.
     pub cancel: bool,
-    /// Set when the commit would have paused the thread and answers came that its owner had not seen: the
-    /// thread is still running, and its owner continues with these.
+    /// Set if the commit would have paused the thread but answers arrived that its owner had not seen: the thread is still
+    /// running, and its owner continues with these.
     pub unseen: Option<UnseenAnswers>,
-    /// After a claim: all records of the thread at that moment, which are those its new owner goes by. The former
-    /// one may have been given a record between the load and the claim, and what was acknowledged never runs again.
+    /// After a claim: all records of the thread at that moment, which its new owner goes by. The former owner may have stored a
+    /// record between the load and the claim, and what was acknowledged never runs again.
     pub records: Vec<RecordRow>,
 }
 
-/// Answers that came while their thread was running.
+/// Answers that arrived while their thread was running.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnseenAnswers {
-    /// How many answers the thread was ever given: seen from now on.
+    /// Number of answers that the thread ever received. The owner counts them as seen from now on.
     pub answers: u64,
-    /// All questions of the thread that are answered and not closed, those seen before included.
+    /// All interrupts of the thread that are answered and not closed, including those seen before.
     pub answered: Vec<(InterruptId, AnswerBody)>,
 }
 
-/// A question on its way into the store.
+/// An interrupt to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskedRow {
-    /// Its id.
+    /// Id of the interrupt.
     pub id: InterruptId,
-    /// Its task.
+    /// Task that raised the interrupt.
     pub task: TaskId,
-    /// Until when an answer is waited for; indexed.
+    /// When the interrupt is overdue; indexed. `None` if it never is.
     pub deadline: Option<Timestamp>,
-    /// A sealed [`format::Question`].
+    /// The interrupt itself: a sealed [`format::Question`].
     pub body: Vec<u8>,
 }
 
-/// Records of a task that a commit makes superfluous.
+/// Records of a task that a commit makes obsolete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Released {
-    /// The task.
+    /// Task whose records are released.
     pub task: TaskId,
-    /// Which of its records.
+    /// Which of the task's records are released.
     pub which: ReleasedRecords,
 }
 
-/// Which records of a task are superfluous.
+/// Which records of a task are obsolete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReleasedRecords {
-    /// All of them.
+    /// All records of the task, those of its steps included.
     All,
-    /// Only its result: what it did in steps stays done.
+    /// Only the task's result; the records of its steps stay.
     Result,
 }
 
-/// The key under which a task's own result is recorded. No step can be named so.
+/// Key under which a task's own result is recorded. No step can have this name.
 pub const RESULT_KEY: &str = "=result";
 
-/// A record on its way into the store.
+/// A record to be stored.
 #[derive(Debug, Clone)]
 pub struct RecordWrite {
-    /// The thread.
+    /// Thread that the record belongs to.
     pub thread: ThreadId,
-    /// The epoch it must be at.
+    /// Epoch at which the thread must be; otherwise the store refuses the record.
     pub epoch: Epoch,
-    /// The task.
+    /// Task that the record belongs to.
     pub task: TaskId,
-    /// The key within the task.
+    /// Key within the task: of a step, or [`RESULT_KEY`].
     pub key: String,
-    /// A sealed [`format::Record`].
+    /// The record itself: a sealed [`format::Record`].
     pub body: Vec<u8>,
 }
 
-/// The line of a thread in the list of threads.
+/// The row of a thread in the list of threads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listing {
-    /// Its graph.
+    /// Name of the thread's graph.
     pub graph: String,
-    /// What the caller wants it found by; none leaves what is there.
+    /// What the thread can be searched by, set by the caller; `None` keeps the stored one.
     pub metadata: Option<Metadata>,
-    /// Its state as a JSON object, if it is small enough to be listed and searched.
+    /// State of the root graph as a JSON object, if it is small enough to be listed and searched.
     pub values: Option<Value>,
 }
 
 impl Listing {
-    /// The largest state that is kept in the list of threads, in bytes.
+    /// Largest state that is stored in the list of threads, in bytes.
     pub const VALUES_BYTES_MAX: usize = 8 * 1024;
 }
 
-/// An answer on its way into the store.
+/// An answer to be stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// The question.
+    /// Interrupt that is answered.
     pub interrupt: InterruptId,
-    /// What is answered.
+    /// What is answered: a value, or that the deadline passed.
     pub body: AnswerBody,
-    /// Who answered, for the record; empty if nobody said.
+    /// Name of the person who answered, for the record; empty if the caller did not say.
     pub by: String,
-    /// When, by the driver's clock.
+    /// Time of the answer, by the driver's clock.
     pub at: Timestamp,
 }
 
 impl Answer {
-    /// A question that is named twice among answers, if there is one.
+    /// Returns an interrupt that is named twice among these answers, if there is one.
     pub fn named_twice(answers: &[Answer]) -> Option<InterruptId> {
         let mut named = BTreeSet::new();
         let ids = answers.iter().map(|answer| answer.interrupt);
@@ -371,103 +372,104 @@ impl Answer {
     }
 }
 
-/// What is answered.
+/// The content of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AnswerBody {
-    /// A value.
+    /// A value, which the node decodes.
     Value(Value),
-    /// Nobody answered in time, and the question says that the node fails then.
+    /// No answer arrived in time, and the interrupt says that the node fails then.
     Expired,
 }
 
-/// What is needed to open a thread.
+/// Everything needed to open a thread.
 #[derive(Debug, Clone, Default)]
 pub struct Loaded {
-    /// Where it stands.
+    /// Head of the thread.
     pub head: Head,
-    /// Its history from the newest snapshot on.
+    /// History from the newest snapshot on.
     pub history: History,
     /// All records that were not released.
     pub records: Vec<RecordRow>,
-    /// All questions that are not closed.
+    /// All interrupts that are not closed.
     pub interrupts: Vec<InterruptRow>,
 }
 
-/// What a glance at a thread shows.
+/// The status of a thread, without its history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glance {
-    /// Who owns it.
+    /// Epoch of the current owner.
     pub epoch: Epoch,
-    /// What it is doing.
+    /// What the thread is doing.
     pub status: Status,
-    /// Whether its run is asked to stop.
+    /// Whether a cancel of its run was requested.
     pub cancel: bool,
-    /// Whether it was given answers that its last owner had not seen.
+    /// Whether answers arrived that its last owner had not seen.
     pub unseen: bool,
-    /// What the task has recorded, in the order of keys.
+    /// Records of the requested task, ordered by key.
     pub records: Vec<RecordRow>,
 }
 
-/// A stretch of a thread's history.
+/// A part of a thread's history.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    /// The newest snapshot in it.
+    /// Newest snapshot in this part, if there is one.
     pub snapshot: Option<StoredBody>,
-    /// The entries after the snapshot, oldest first; from the first one on if there is no snapshot.
+    /// Entries after the snapshot, oldest first; from the first entry on if there is no snapshot.
     pub entries: Vec<StoredBody>,
 }
 
-/// A sealed body with its place.
+/// A sealed body with its place in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredBody {
-    /// Its sequence number.
+    /// Sequence number of the entry that the body belongs to.
     pub seq: Seq,
-    /// The bytes.
+    /// The sealed bytes of the entry or snapshot.
     pub body: Vec<u8>,
 }
 
-/// A stored record.
+/// A record of a task, as stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordRow {
-    /// The task.
+    /// Task that the record belongs to.
     pub task: TaskId,
-    /// The key within the task.
+    /// Key within the task: of a step, or [`RESULT_KEY`].
     pub key: String,
-    /// A sealed [`format::Record`].
+    /// The record itself: a sealed [`format::Record`].
     pub body: Vec<u8>,
 }
 
-/// A stored question.
+/// An interrupt with its answer, as stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InterruptRow {
-    /// The thread.
+    /// Thread that raised the interrupt.
     pub thread: ThreadId,
-    /// Its id.
+    /// Id of the interrupt, stable across retries.
     pub id: InterruptId,
-    /// The entry it was first asked with: also what its body is sealed for.
+    /// Entry with which the interrupt was first raised; its body is sealed for this number.
     pub seq: Seq,
-    /// When it was asked.
+    /// When the interrupt was first raised.
     pub asked_at: Timestamp,
-    /// A sealed [`format::Question`].
+    /// The interrupt itself: a sealed [`format::Question`].
     pub body: Vec<u8>,
-    /// Its answer, if it has one.
+    /// The answer; `None` if there is none yet.
     pub answer: Option<AnswerBody>,
-    /// Who answered.
+    /// Name of the person who answered; empty without an answer, or if the caller did not say.
     pub answered_by: String,
-    /// When.
+    /// When the interrupt was answered.
     pub answered_at: Option<Timestamp>,
-    /// The entry with which it was no longer asked.
+    /// Entry with which the interrupt was closed; `None` while it is not.
     pub closed: Option<Seq>,
 }
 
 impl InterruptRow {
-    /// Whether it waits for an answer.
+    /// Whether the interrupt waits for an answer.
     pub fn is_open(&self) -> bool {
         self.answer.is_none() && self.closed.is_none()
     }
 
-    /// Whether its answer is this one: the same value, of the same giver and time. That is how a caller who lost
-    /// the connection is known again; two who say the same in one name and one millisecond are not told apart.
+    /// Whether the stored answer is this one: the same value, from the same person, at the same time. This recognizes a caller
+    /// that lost its connection and repeats the call. Two callers that give the same answer in one name and one millisecond are
+    /// not distinguished.
     pub fn holds(&self, answer: &Answer) -> bool {
         let given = (Some(&answer.body), &answer.by, Some(answer.at));
         self.id == answer.interrupt
@@ -475,21 +477,21 @@ impl InterruptRow {
     }
 }
 
-/// A line of the list of threads.
+/// A row of the list of threads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadRow {
-    /// The thread.
+    /// Id of the thread.
     pub thread: ThreadId,
-    /// Where it stands.
+    /// Head of the thread.
     pub head: Head,
-    /// Its graph.
+    /// Name of the thread's graph.
     pub graph: String,
-    /// What it is found by.
+    /// What the thread can be searched by.
     pub metadata: Metadata,
-    /// Its state, if it is small enough to be listed.
+    /// State of the root graph, if it is small enough to be listed ([`Listing::VALUES_BYTES_MAX`]).
     pub values: Option<Value>,
-    /// When it was made.
+    /// When the thread was created.
     pub created: Timestamp,
-    /// When its status last changed.
+    /// When its status, or this row, last changed.
     pub updated: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! What can be asked of the list of threads and of the list of questions.
+//! Queries over the lists of threads and of interrupts.
 //!
 //! Filters are data, never text of a query language: a store binds every value.
 
@@ -9,15 +9,15 @@ use serde_json::Value as Json;
 use crate::checkpoint::Status;
 use crate::ids::{ThreadId, Timestamp};
 
-/// What a thread is found by: names and JSON values, given by the caller.
+/// What a thread can be searched by: names and JSON values, set by the caller.
 pub type Metadata = BTreeMap<String, Json>;
 
-/// A page of a list.
+/// A page of a list. Default: the first 10 rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
-    /// How many rows at most.
+    /// Highest number of rows to return.
     pub limit: u32,
-    /// How many rows to pass over.
+    /// Number of rows to skip.
     pub offset: u32,
 }
 
@@ -33,9 +33,9 @@ impl Default for Page {
 /// A condition on one top-level field: it has exactly this scalar value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Filter {
-    /// The field's name.
+    /// Name of the field.
     pub field: String,
-    /// Its value.
+    /// Value that the field must have.
     pub equals: FilterValue,
 }
 
@@ -51,21 +51,21 @@ impl Filter {
 /// A scalar that a filter compares with.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FilterValue {
-    /// `null`.
+    /// The JSON value `null`.
     Null,
-    /// A truth value.
+    /// A JSON boolean.
     Bool(bool),
     /// A number, compared as JSON text would be.
     Number(serde_json::Number),
-    /// A text of at most [`FilterValue::TEXT_BYTES_MAX`] bytes.
+    /// A string of at most [`FilterValue::TEXT_BYTES_MAX`] bytes.
     Text(String),
 }
 
 impl FilterValue {
-    /// The longest text that is searched for; longer ones are not indexed.
+    /// Longest string that can be searched for, in bytes; longer ones are not indexed.
     pub const TEXT_BYTES_MAX: usize = 256;
 
-    /// The scalar inside a JSON value, if it is one that is indexed.
+    /// Returns the scalar of a JSON value; `None` for arrays, objects and strings too long to be indexed.
     pub fn of(value: &Json) -> Option<Self> {
         match value {
             Json::Null => Some(Self::Null),
@@ -76,12 +76,12 @@ impl FilterValue {
         }
     }
 
-    /// Bytes that are the same for scalars that match each other, for a store that keeps an index of them.
+    /// Returns bytes that are the same for scalars that match each other, for a store that keeps an index of them.
     pub fn to_key(&self) -> Vec<u8> {
         let (tag, text) = match self {
             Self::Null => (b'n', String::new()),
             Self::Bool(value) => (b'b', value.to_string()),
-            // The one number with two texts that are equal.
+            // Zero is the only float with two texts that are equal.
             Self::Number(value) if value.as_f64() == Some(0.0) && value.is_f64() => {
                 (b'd', "0.0".to_owned())
             }
@@ -93,40 +93,40 @@ impl FilterValue {
         key
     }
 
-    /// Whether a JSON value is this one.
+    /// Whether a JSON value equals this scalar.
     pub fn matches(&self, value: &Json) -> bool {
         Self::of(value).as_ref() == Some(self)
     }
 }
 
-/// What to list of the threads. Newest change first.
+/// Selects threads, most recently changed first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ThreadQuery {
-    /// Of this tenant; empty for the unnamed one. There is no way to ask for all tenants at once.
+    /// Tenant of the threads; empty for the unnamed one. No query spans all tenants.
     pub tenant: String,
-    /// Of this graph.
+    /// Only threads of this graph.
     pub graph: Option<String>,
-    /// With this status.
+    /// Only threads with this status.
     pub status: Option<Status>,
-    /// With all of these in the metadata.
+    /// Only threads whose metadata meets all of these.
     pub metadata: Vec<Filter>,
-    /// With all of these in the state.
+    /// Only threads whose listed state meets all of these.
     pub values: Vec<Filter>,
-    /// Which page.
+    /// Which page of the list to return.
     pub page: Page,
 }
 
-/// What to list of the questions. Oldest first.
+/// Selects interrupts, oldest first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct InterruptQuery {
-    /// Of this tenant; empty for the unnamed one.
+    /// Tenant of the threads; empty for the unnamed one.
     pub tenant: String,
-    /// Of this thread only.
+    /// Only interrupts of this thread.
     pub thread: Option<ThreadId>,
-    /// Only those that are open and have no answer.
+    /// Only interrupts that wait for an answer.
     pub open_only: bool,
-    /// Only those whose deadline has passed at this time.
+    /// Only interrupts whose deadline has passed at this time.
     pub due: Option<Timestamp>,
-    /// Which page.
+    /// Which page of the list to return.
     pub page: Page,
 }

@@ -1,7 +1,7 @@
 //! The envelope around everything stored: `format · kind · envelope · checksum · content`.
 //!
-//! The checksum covers the first three bytes, the content, and the place the content is sealed for, so a flipped
-//! bit and a row that was moved to another thread are both noticed. What the content means is not known here.
+//! The checksum covers the first three bytes, the content, and the place that the content is sealed for, so it detects both a
+//! flipped bit and a row that was moved to another thread. This module does not know what the content means.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,22 +10,22 @@ use crate::checkpoint::format::{BodyKind, FORMAT};
 use crate::error::FormatError;
 use crate::ids::{Seq, ThreadId};
 
-/// What content is sealed as, and for where.
+/// What content is sealed as, and for which place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seal<'a> {
     kind: BodyKind,
-    /// None for what is no row: its address stands inside.
+    /// `None` for an archive, which is not a row: its thread is named in its content.
     row: Option<(&'a ThreadId, Seq)>,
 }
 
 impl<'a> Seal<'a> {
-    /// For a row of a thread.
+    /// Seals a row of a thread.
     pub(super) fn of_row(kind: BodyKind, thread: &'a ThreadId, seq: Seq) -> Self {
         let row = Some((thread, seq));
         Self { kind, row }
     }
 
-    /// For a whole thread on its way from one store to another.
+    /// Seals a whole thread on its way from one store to another.
     pub(super) fn of_archive() -> Self {
         Self {
             kind: BodyKind::Archive,
@@ -33,7 +33,7 @@ impl<'a> Seal<'a> {
         }
     }
 
-    /// Content as it is stored.
+    /// Returns the content in its stored form.
     pub(super) fn close(self, content: &impl Serialize) -> Vec<u8> {
         let header = [FORMAT, self.kind as u8, ENVELOPE_PLAIN];
         let mut bytes = Vec::with_capacity(BYTES_EXPECTED);
@@ -46,7 +46,7 @@ impl<'a> Seal<'a> {
         bytes
     }
 
-    /// Reads what was stored, or says what is wrong with it.
+    /// Decodes stored bytes, or says what is wrong with them.
     pub(super) fn read<T: DeserializeOwned>(self, bytes: &[u8]) -> Result<T, FormatError> {
         let content = self.open(bytes)?;
         let (read, rest) =
@@ -57,7 +57,7 @@ impl<'a> Seal<'a> {
         Ok(read)
     }
 
-    /// The content inside, if the seal is whole and this one.
+    /// Returns the content inside, if the seal is intact and of this kind and place.
     pub(super) fn open(self, bytes: &[u8]) -> Result<&[u8], FormatError> {
         let Some((head, content)) = bytes.split_at_checked(HEADER_BYTES) else {
             return Err(self.damaged());
@@ -116,11 +116,11 @@ impl<'a> Seal<'a> {
     }
 }
 
-/// The content is as it is.
+/// The content is stored as it is.
 const ENVELOPE_PLAIN: u8 = 0;
 // 1 is reserved for the encryption envelope: key id, nonce, sealed content.
 
 const HEADER_BYTES: usize = 3 + 4;
 
-/// Room for a usual entry, so that its buffer need not grow while it is written.
+/// Capacity for a typical entry, so that its buffer need not grow while it is written.
 const BYTES_EXPECTED: usize = 512;

@@ -1,4 +1,4 @@
-//! Requests: what a caller asks of a thread, in a form that another process can carry out.
+//! Requests: what a caller asks of a thread, in a form that another process can execute.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,42 +16,42 @@ use crate::value::Value;
 pub enum ThreadRequest {
     /// Start a run with this input. Drops whatever was planned before.
     Start {
-        /// An encoded update of the graph's state.
+        /// Input of the run: an encoded update of the graph's state.
         input: Value,
-        /// What nodes can read besides the state.
+        /// What nodes can read besides the state, with `NodeCx::context`.
         context: Option<Value>,
-        /// What the thread can be searched by, a JSON object; none keeps what is there.
+        /// What the thread can be searched by, a JSON object; `None` keeps the stored one.
         metadata: Option<Value>,
     },
-    /// Resume where the thread stopped, with whatever answers there are.
+    /// Resume the thread where it stopped, with the answers it has.
     Resume,
-    /// Resume a run whose owner died.
+    /// Recover a run whose owner died.
     Recover,
     /// Answer interrupts, all or none, and resume.
     Answer(Vec<Answer>),
     /// Change the state from outside, without a run.
     Update {
-        /// The node in whose name.
+        /// Node in whose name the state changes; it decides what runs next.
         node: EditNode,
-        /// What is written, an encoded update.
+        /// What to write: an encoded update.
         update: Value,
-        /// Where the thread continues.
+        /// Where the thread continues, for a node that routes by commands.
         goto: Vec<GotoRecord>,
     },
     /// Go back to an older entry, without a run.
     Fork {
-        /// The entry.
+        /// Entry to go back to.
         at: Seq,
     },
 }
 
 impl ThreadRequest {
-    /// Whether it changes the thread without running it.
+    /// Whether the request changes the thread without running it.
     pub fn is_change(&self) -> bool {
         matches!(self, Self::Update { .. } | Self::Fork { .. })
     }
 
-    /// The same request without the times at which its answers were given.
+    /// Returns the request without the times of its answers.
     fn timeless(&self) -> Self {
         let mut request = self.clone();
         if let Self::Answer(answers) = &mut request {
@@ -66,13 +66,13 @@ impl ThreadRequest {
 /// A request on its way to a worker, with the name of the graph and the options of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueuedRequest {
-    /// The name of the thread's graph.
+    /// Name of the thread's graph.
     pub graph: String,
-    /// What is asked.
+    /// What the caller asks of the thread.
     pub request: ThreadRequest,
-    /// A [`RunOptions`]. It gains fields over time, so it is stored by their names.
+    /// The [`RunOptions`], encoded with their field names, because the type gains fields over time.
     options: Value,
-    /// What later versions add.
+    /// Fields that later versions of the format add.
     extensions: Extensions,
 }
 
@@ -91,7 +91,7 @@ impl QueuedRequest {
         })
     }
 
-    /// Returns the options of its run, whose id is the request's.
+    /// Returns the options of the request's run, with the request's id as the run's.
     pub fn options(&self, id: RunId) -> Result<RunOptions, ValueError> {
         let options: RunOptions = self.options.decode()?;
         Ok(RunOptions {
@@ -100,20 +100,20 @@ impl QueuedRequest {
         })
     }
 
-    /// Whether two requests ask for the same. The time of an answer does not count: a caller that repeats an answer, not
-    /// knowing whether it arrived, gives it later.
+    /// Whether two requests ask for the same. Times of answers do not count: a caller that repeats an answer, not knowing
+    /// whether it arrived, sends it with a later time.
     pub fn is_same_as(&self, other: &Self) -> bool {
         self.graph == other.graph
             && self.options == other.options
             && self.request.timeless() == other.request.timeless()
     }
 
-    /// Returns its bytes, bound to its thread.
+    /// Returns the stored form of the request, bound to its thread.
     pub fn to_bytes(&self, thread: &ThreadId) -> Vec<u8> {
         self.seal(thread, NO_SEQ)
     }
 
-    /// Reads a request that was stored for this thread.
+    /// Decodes a request that was stored for this thread.
     pub fn from_bytes(bytes: &[u8], thread: &ThreadId) -> Result<Self, FormatError> {
         Self::unseal(bytes, thread, NO_SEQ)
     }
@@ -132,10 +132,10 @@ const NO_SEQ: Seq = Seq(0);
 
 /// Stores requests between the callers and the workers of a cluster.
 ///
-/// An engine is handed a request's id only, so that its journal holds no user data.
+/// An engine receives only a request's id, so its journal holds no user data.
 pub trait RequestQueue: Send + Sync + 'static {
-    /// Stores a request unless there is one under its id, and returns what is stored: the same bytes, unless the id was
-    /// used before.
+    /// Stores a request unless there is one under its id, and returns the stored one: the same bytes, unless the id was used
+    /// before.
     fn put<'a>(
         &'a self,
         id: RunId,
@@ -144,30 +144,30 @@ pub trait RequestQueue: Send + Sync + 'static {
         at: Timestamp,
     ) -> BoxFuture<'a, CheckpointResult<Vec<u8>>>;
 
-    /// Returns a request and the reply to it; none if there is no such request.
+    /// Returns a request and the reply to it; `None` if there is no such request.
     fn get(&self, id: RunId) -> BoxFuture<'_, CheckpointResult<Option<RequestRow>>>;
 
-    /// Stores the reply to a request. The first one stays.
+    /// Stores the reply to a request. The first reply stays.
     fn reply<'a>(&'a self, id: RunId, reply: &'a [u8]) -> BoxFuture<'a, CheckpointResult<()>>;
 
-    /// Deletes requests that were made before this time, and returns how many.
+    /// Deletes at most `limit` requests made before this time, and returns how many.
     fn sweep(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>>;
 
-    /// Returns the time by the clock of the database that stores the requests, which all workers share; none if it has no
-    /// clock of its own. Deadlines are decided by it, because the clock of a worker's machine may be wrong.
+    /// Returns the time by the clock of the database that stores the requests, which all workers share; `None` if it has no
+    /// clock. It decides about deadlines, because the clock of a worker's machine may be wrong. Default: `None`.
     fn now(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
         Box::pin(async { Ok(None) })
     }
 }
 
-/// A request as it is stored.
+/// A request with its reply, as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestRow {
-    /// Its thread.
+    /// Thread that the request is for.
     pub thread: ThreadId,
-    /// Its bytes, see [`QueuedRequest::from_bytes`].
+    /// Stored form of the request; see [`QueuedRequest::from_bytes`].
     pub request: Vec<u8>,
-    /// The reply, if there is one yet.
+    /// Reply to the request, once there is one.
     pub reply: Option<Vec<u8>>,
 }
 

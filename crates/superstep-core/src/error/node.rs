@@ -1,4 +1,4 @@
-//! What a node may fail with, and the record that is kept of it.
+//! How a node can fail, and the stored form of a failure.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 use crate::error::error_codes;
 use crate::ids::{FramePath, NodeName, TaskId};
 
-/// Why a node failed, and whether to try again.
+/// Why a node failed, and whether to retry it.
 ///
-/// Any error becomes a retryable one by `?`; say [`NodeError::fatal`] where trying again is useless.
-/// Like `anyhow::Error` it is not itself a `std::error::Error`, so that every such error converts.
+/// Any error converts to a retryable one with `?`; use [`NodeError::fatal`] where a retry is useless. Like `anyhow::Error`,
+/// this is not a `std::error::Error` itself, so that every such error converts.
 pub struct NodeError {
     kind: FailureKind,
     message: String,
 }
 
 impl NodeError {
-    /// An error that no retry will fix.
+    /// Creates an error that no retry will fix.
     pub fn fatal(error: impl fmt::Display) -> Self {
         Self {
             kind: FailureKind::Fatal,
@@ -25,7 +25,7 @@ impl NodeError {
         }
     }
 
-    /// An error that a retry may fix.
+    /// Creates an error that a retry may fix.
     pub fn retryable(error: impl fmt::Display) -> Self {
         Self {
             kind: FailureKind::Retryable,
@@ -33,12 +33,12 @@ impl NodeError {
         }
     }
 
-    /// What kind of failure it is.
+    /// Returns the kind of the failure, which decides about retries and error handlers.
     pub fn kind(&self) -> FailureKind {
         self.kind
     }
 
-    /// In words.
+    /// Returns the message. For an error that was converted with `?`, it includes the sources.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -60,7 +60,7 @@ impl<E: std::error::Error> From<E> for NodeError {
     }
 }
 
-/// The error and everything under it, for the sources are where the reason usually stands.
+/// Returns the text of an error and of all its sources, because the sources usually have the reason.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -84,20 +84,20 @@ impl fmt::Display for NodeError {
     }
 }
 
-/// A failure as it is stored and shown: which task, what kind, in which words.
+/// A failure as it is stored and shown: which task failed, how, and with which message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The subgraph, empty for the root.
+    /// Path of the graph; empty for the root.
     pub frame: FramePath,
-    /// The node.
+    /// Name of the node that failed.
     pub node: NodeName,
-    /// The task; none when the fault is of the whole superstep.
+    /// Task that failed; `None` if the whole superstep failed.
     pub task: Option<TaskId>,
-    /// Which kind.
+    /// Kind of the failure.
     pub kind: FailureKind,
-    /// In words.
+    /// Message of the failure.
     pub message: String,
-    /// How many attempts were made.
+    /// Number of attempts that were made.
     pub attempts: u32,
 }
 
@@ -115,11 +115,11 @@ impl fmt::Display for Failure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// The node's own error; trying again may help.
+    /// The node returned an error; a retry may help.
     Retryable,
-    /// The node's own error; trying again will not help.
+    /// The node returned an error; a retry will not help.
     Fatal,
-    /// The node took too long.
+    /// The attempt exceeded its timeout.
     TimedOut,
     /// The node panicked.
     Panicked,
@@ -129,32 +129,32 @@ pub enum FailureKind {
     UndeclaredTarget,
     /// Two tasks of one superstep wrote a channel that takes one write.
     ConflictingWrites,
-    /// A recorded step does not come in its order, or not at all: the code changed under the thread.
+    /// A recorded step comes in another position, or not at all: the code changed under the thread.
     StepChanged,
     /// A recorded step or answer no longer fits its type: the code changed under the thread.
     RecordUnreadable,
-    /// Two steps of one name were in flight at once.
+    /// Two steps with the same name were in flight at once.
     AmbiguousStep,
-    /// One key was used for two questions.
+    /// Two interrupts of one task have the same key.
     AmbiguousInterrupt,
-    /// A question inside a stateless subgraph.
+    /// A node inside a stateless subgraph raised an interrupt.
     StatelessInterrupt,
     /// A command to the parent graph where there is none, or of another type.
     NoParent,
-    /// A question's deadline passed without an answer.
+    /// The deadline of an interrupt passed without an answer.
     Expired,
     /// The store refused a record.
     RecordFailed,
-    /// The run was recovered several times without getting anywhere.
+    /// The run was recovered several times without progress.
     Poisoned,
     /// A subgraph that lives as long as its thread was entered twice at once.
     SubgraphBusy,
-    /// More tasks in one superstep than the limit allows.
+    /// A superstep has more tasks than the limit allows.
     TooManyTasks,
 }
 
 impl FailureKind {
-    /// Whether the node's retry policy is asked.
+    /// Whether the node's retry policy applies.
     pub fn may_retry(self) -> bool {
         matches!(
             self,
@@ -165,8 +165,8 @@ impl FailureKind {
         )
     }
 
-    /// Whether the node's error handler is asked. Where the code changed under the thread it must not
-    /// be: the thread waits for a person instead.
+    /// Whether the node's error handler applies. It must not where the code changed under the thread: the thread then waits for
+    /// a person.
     pub fn may_handle(self) -> bool {
         !matches!(
             self,

@@ -1,4 +1,4 @@
-//! Builds a graph. Everything is taken as it comes; [`GraphBuilder::build`] tells every fault at once.
+//! Builds a graph. Every method accepts its arguments as they are; [`GraphBuilder::build`] reports every problem at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::ids::{END, NodeName, START};
 use crate::node::Node;
 use crate::state::State;
 
-/// A graph that is being written.
+/// A graph under construction. Create one with [`Graph::builder`].
 pub struct GraphBuilder<S> {
     pub(super) name: String,
     pub(super) nodes: BTreeMap<NodeName, NodeDef>,
@@ -27,13 +27,13 @@ pub struct GraphBuilder<S> {
     pub(super) pause_before: BTreeSet<NodeName>,
     pub(super) pause_after: BTreeSet<NodeName>,
     pub(super) siblings: Siblings,
-    /// Names that were used before their node may have been added.
+    /// Settings and edges, which may name nodes that are added later.
     pub(super) mentions: Vec<Mention>,
     pub(super) faults: Vec<BuildFault>,
     over: PhantomData<fn(S)>,
 }
 
-/// Something that was said about nodes, to be done when all nodes are known.
+/// A setting or an edge, applied once all nodes are known.
 pub(super) struct Mention {
     pub(super) from: String,
     pub(super) said: Said,
@@ -94,14 +94,14 @@ impl<S: State> GraphBuilder<S> {
         self.add(name.target_name().to_owned(), body, false)
     }
 
-    /// Adds a node that is reached by sending it a payload.
+    /// Adds a node that is reached by sending it a payload. Each send starts one task of it.
     #[must_use]
     pub fn worker<P: Payload>(self, to: &SendTo<P>, node: impl Node<S, P>) -> Self {
         let body = NodeBody::Call(erased::worker::<S, P>(node));
         self.add(to.name().to_owned(), body, true)
     }
 
-    /// Adds a graph as a node, with a state of its own: `down` writes its input from our state, `up` our
+    /// Adds a graph as a node, with its own state: `down` makes its input from the parent's state, `up` makes the parent's
     /// update from its final state. Both must be pure.
     #[must_use]
     pub fn subgraph<C: State>(
@@ -122,7 +122,7 @@ impl<S: State> GraphBuilder<S> {
         )
     }
 
-    /// Adds a graph as a node that is reached by sending it a payload.
+    /// Adds a graph as a node that is reached by sending it a payload. `down` makes the graph's input from the payload.
     #[must_use]
     pub fn subgraph_worker<P: Payload, C: State>(
         self,
@@ -138,8 +138,8 @@ impl<S: State> GraphBuilder<S> {
         self.add(to.name().to_owned(), subgraph(child, mapping), true)
     }
 
-    /// Adds a graph over the same state as a node: it works on our state, and what it writes is written
-    /// to ours, update by update.
+    /// Adds a graph over the same state as a node. It works on the parent's state, and each of its updates is written to that
+    /// state.
     #[must_use]
     pub fn shared_subgraph(self, name: impl Target<S>, child: Graph<S>) -> Self {
         self.add(
@@ -155,15 +155,15 @@ impl<S: State> GraphBuilder<S> {
         self.say(subgraph, Said::Life(life))
     }
 
-    /// After `from` comes `to`. Several edges may leave a node: all targets run.
+    /// Runs `to` after `from`. If several edges leave a node, all their targets run.
     #[must_use]
     pub fn edge(self, from: impl Target<S>, to: impl Target<S>) -> Self {
         let to = to.target_name().to_owned();
         self.say(from, Said::Edge { to })
     }
 
-    /// After `from` comes what `choose` says, which must be among `targets`. It sees the state after the
-    /// superstep, is asked once per superstep, and must be pure.
+    /// Runs what `choose` returns after `from`; it must be among `targets`. `choose` reads the state after the superstep, is
+    /// called once per superstep, and must be pure.
     #[must_use]
     pub fn route<G: Gotos<S>>(
         self,
@@ -181,22 +181,22 @@ impl<S: State> GraphBuilder<S> {
         )
     }
 
-    /// The node `from` chooses by the `Command` it returns, among `targets`.
+    /// Lets the node `from` choose among `targets` with the `Command` it returns.
     #[must_use]
     pub fn commands(self, from: impl Target<S>, targets: &[impl Target<S>]) -> Self {
         let targets = names(targets);
         self.say(from, Said::Commands { targets })
     }
 
-    /// The node `target` runs once after all of `sources` have run, however far apart.
+    /// Runs the node `target` once after all of `sources` have run, in whichever supersteps that was.
     #[must_use]
     pub fn join(self, sources: &[impl Target<S>], target: impl Target<S>) -> Self {
         let sources = names(sources);
         self.say(target, Said::Join { sources })
     }
 
-    /// When `node` has failed permanently, `handler` runs in its place, in the same superstep. It goes where
-    /// the node would have gone, or to one of `targets` if it returns a `Command` that says so.
+    /// Runs `handler` in place of `node` when that has failed permanently, in the same superstep. The handler goes where the
+    /// node would have gone, or to one of `targets` if it returns a `Command` that says so.
     #[must_use]
     pub fn on_error(
         self,
@@ -220,20 +220,20 @@ impl<S: State> GraphBuilder<S> {
         self.say(node, Said::Retry(policy))
     }
 
-    /// How long one attempt of `node` may take.
+    /// Sets how long one attempt of `node` may take. Default: no limit.
     #[must_use]
     pub fn timeout(self, node: impl Target<S>, timeout: Timeout) -> Self {
         self.say(node, Said::Timeout(timeout))
     }
 
-    /// The node waits until nothing else is left to run.
+    /// Defers a node until nothing else is left to run.
     #[must_use]
     pub fn defer(self, node: impl Target<S>) -> Self {
         self.say(node, Said::Defer)
     }
 
-    /// The result of `node` is kept under the key that `key` gives (and its payload, if it takes one), and
-    /// used again for so long.
+    /// Caches the result of `node` under the key that `key` returns, together with its payload if it takes one, and reuses it
+    /// for `ttl`. Without a `ttl` the result does not expire.
     #[must_use]
     pub fn cache(
         self,
@@ -251,32 +251,32 @@ impl<S: State> GraphBuilder<S> {
         )
     }
 
-    /// At the step limit this node runs as the last one, instead of the run stopping where it is.
+    /// Runs this node last when the step limit is reached, instead of stopping the run there.
     #[must_use]
     pub fn at_step_limit(self, node: impl Target<S>) -> Self {
         self.say(node, Said::AtLimit)
     }
 
-    /// The run stops before this node, and goes on when it is resumed.
+    /// Stops the run before this node; it continues when it is resumed.
     #[must_use]
     pub fn pause_before(self, node: impl Target<S>) -> Self {
         self.say(node, Said::PauseBefore)
     }
 
-    /// The run stops after the superstep of this node, and goes on when it is resumed.
+    /// Stops the run after the superstep of this node; it continues when it is resumed.
     #[must_use]
     pub fn pause_after(self, node: impl Target<S>) -> Self {
         self.say(node, Said::PauseAfter)
     }
 
-    /// What becomes of the other tasks of a superstep when one has failed permanently. Default: they finish.
+    /// Sets what happens to the other tasks of a superstep when one has failed permanently. Default: they finish.
     #[must_use]
     pub fn siblings(mut self, siblings: Siblings) -> Self {
         self.siblings = siblings;
         self
     }
 
-    /// Checks everything and gives the graph, or every fault at once.
+    /// Checks the graph and returns it, or every problem at once.
     pub fn build(mut self) -> Result<Graph<S>, BuildError> {
         validate::connect(&mut self);
         validate::check(&mut self, S::CHANNELS);
@@ -389,7 +389,7 @@ fn names<S>(targets: &[impl Target<S>]) -> Vec<String> {
         .collect()
 }
 
-/// A target as it is stored: none for the end.
+/// Parses the name of a target: `Some(None)` for `END`, `None` for `START` and for an invalid name.
 pub(super) fn place(name: &str) -> Option<Option<NodeName>> {
     if name == END {
         return Some(None);

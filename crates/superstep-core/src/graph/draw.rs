@@ -1,4 +1,4 @@
-//! Drawing: a graph as data, as Mermaid and as JSON. It shows what was declared, and only that can run.
+//! Drawing: a graph as data, as Mermaid and as JSON. It shows what was declared, and nothing else can run.
 
 use std::fmt::Write as _;
 
@@ -7,47 +7,47 @@ use serde::Serialize;
 use crate::graph::{Definition, Graph, NodeBody, Routing};
 use crate::ids::{END, NodeName, START};
 
-/// A graph, ready to be drawn.
+/// A graph as nodes and edges, for drawing.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Drawing {
-    /// Its name.
+    /// Name of the graph.
     pub name: String,
-    /// Its nodes, the start first and the end last.
+    /// Nodes of the graph, the start first and the end last.
     pub nodes: Vec<DrawnNode>,
-    /// Its edges.
+    /// Edges of the graph, those of routes and commands included.
     pub edges: Vec<DrawnEdge>,
 }
 
-/// A node, ready to be drawn.
+/// A node of a [`Drawing`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DrawnNode {
-    /// Its name.
+    /// Name of the node, unique within its graph.
     pub id: String,
-    /// The graph inside it.
+    /// The graph inside the node, if it is a subgraph.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subgraph: Option<Drawing>,
 }
 
-/// An edge, ready to be drawn.
+/// An edge of a [`Drawing`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DrawnEdge {
-    /// Where it begins.
+    /// Name of the node where the edge begins.
     pub source: String,
-    /// Where it leads.
+    /// Name of the node where the edge leads.
     pub target: String,
-    /// Whether it is chosen at run time.
+    /// Whether a route or a command chooses the edge at run time.
     pub conditional: bool,
 }
 
 impl<S> Graph<S> {
-    /// The graph, ready to be drawn.
+    /// Returns the graph's nodes and edges, for drawing.
     pub fn drawing(&self) -> Drawing {
         self.definition.drawing()
     }
 }
 
 impl Definition {
-    /// The graph, ready to be drawn.
+    /// Returns the graph's nodes and edges, for drawing.
     pub fn drawing(&self) -> Drawing {
         let mut nodes = vec![DrawnNode {
             id: START.to_owned(),
@@ -111,7 +111,7 @@ fn edge(source: &str, target: Option<&NodeName>, conditional: bool) -> DrawnEdge
 }
 
 impl Drawing {
-    /// As a Mermaid flowchart.
+    /// Renders the graph as a Mermaid flowchart.
     pub fn to_mermaid(&self) -> String {
         let mut text = "flowchart TD\n".to_owned();
         self.write_mermaid("", 1, &mut text);
@@ -152,7 +152,7 @@ impl Drawing {
     }
 }
 
-/// Ids of their own for every level; `end` alone is a word of Mermaid's, so none is bare.
+/// Makes an id that is unique over all levels. A bare `end` is a keyword of Mermaid, so no id is bare.
 fn mermaid_id(prefix: &str, id: &str) -> String {
     let level = escaped(prefix);
     match id {

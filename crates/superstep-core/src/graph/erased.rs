@@ -1,8 +1,8 @@
 //! The only place where types are erased.
 //!
-//! Above this file everything is generic in the user's state; below it the machine handles
-//! [`Live`] states and [`AnyUpdate`]s through one small table of functions per graph. Each cast
-//! states why it cannot fail: a graph's table is made once, from one type.
+//! Above this file everything is generic in the user's state; below it, the state machine handles [`Live`] states and
+//! [`AnyUpdate`]s through one small table of functions per graph. Each cast states why it cannot fail: a graph's table is made
+//! once, from one type.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -20,15 +20,15 @@ use crate::node::{Node, NodeCx};
 use crate::state::{Fields, MessageIds, State, StateUpdate, View};
 use crate::value::Value;
 
-/// A state of some graph. Cheap to clone; changed in place when nobody else holds it.
+/// A state of any graph. Cheap to clone; changed in place if this is the only handle.
 pub(crate) type Live = Arc<dyn Any + Send + Sync>;
 
-/// An update of some graph's state.
+/// An update of any graph's state.
 pub(crate) type AnyUpdate = Box<dyn Any + Send>;
 
 const OWN_TYPE: &str = "a graph's functions only ever see its own types";
 
-/// What the machine can do with a state it does not know.
+/// What the state machine can do with a state whose type is erased.
 pub(crate) trait StateOps: Send + Sync {
     fn channels(&self) -> &'static [Channel];
     fn version(&self) -> u32;
@@ -43,7 +43,7 @@ pub(crate) trait StateOps: Send + Sync {
     fn unstorable_fold(&self, state: &Live, folded: ChannelSet) -> Option<&'static str>;
     fn begin_step(&self, state: &mut Live);
     fn apply(&self, state: &mut Live, update: AnyUpdate);
-    /// Checks an update against the state its writer saw and gives its stored form, and what a reader of that form sees.
+    /// Checks an update against the state that its writer saw, and returns its stored form and what a reader of that form sees.
     fn prepare(
         &self,
         state: &Live,
@@ -57,7 +57,7 @@ pub(crate) struct Prepared {
     pub(crate) stored: Value,
     /// What a reader of the stored form sees.
     pub(crate) read_back: AnyUpdate,
-    /// The labels of the labeled values in it.
+    /// Labels that every labeled value in the update has.
     pub(crate) floor: Floor,
 }
 
@@ -70,7 +70,7 @@ pub(crate) enum ReadError {
     Migration(#[from] MigrationError),
 }
 
-/// An update that cannot be taken.
+/// An update that cannot be accepted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RefusedUpdate {
     #[error("the update cannot be stored")]
@@ -80,14 +80,14 @@ pub(crate) enum RefusedUpdate {
 }
 
 impl RefusedUpdate {
-    /// As the failure of the node that wrote it.
+    /// Converts it to the failure of the node that wrote the update.
     pub(crate) fn of_node(self) -> NodeError {
         NodeError::of_kind(FailureKind::InvalidUpdate, crate::error::chain(&self))
     }
 }
 
 impl ReadError {
-    /// As the failure of the task whose record it is.
+    /// Converts it to the failure of the task whose record could not be read.
     pub(crate) fn of_record(self) -> NodeError {
         NodeError::of_kind(
             FailureKind::RecordUnreadable,
@@ -174,7 +174,7 @@ impl<S: State> StateOps for Ops<S> {
         task: TaskId,
     ) -> Result<Prepared, RefusedUpdate> {
         let mut update = *update.downcast::<S::Update>().expect(OWN_TYPE);
-        // The state's own check and its types' serde are the user's code, and may panic.
+        // The state's check and the serde code of its types are user code, and may panic.
         let prepared = guarded("the check of an update", || {
             if has_messages::<S>() {
                 update.name_messages(&mut MessageIds::of(task));
@@ -197,7 +197,7 @@ fn has_messages<S: State>() -> bool {
     channels.any(|channel| channel.kind == ChannelKind::Messages)
 }
 
-/// In place when this is the only handle, which it is at the barrier: tasks have dropped theirs.
+/// Changes the state in place if this is the only handle, which it is at the barrier: tasks have dropped theirs.
 fn change<S: State>(state: &mut Live, change: impl FnOnce(&mut S)) {
     if Arc::get_mut(state).is_none() {
         *state = Arc::new(state_of::<S>(state).clone());
@@ -206,7 +206,7 @@ fn change<S: State>(state: &mut Live, change: impl FnOnce(&mut S)) {
     change(own.expect(OWN_TYPE));
 }
 
-/// Brings stored fields to the version of the code, one version at a time.
+/// Migrates stored fields to the version of the code, one version at a time.
 fn migrated<S: State>(value: &Value, version: u32) -> Result<Value, ReadError> {
     if version == S::VERSION {
         return Ok(value.clone());
@@ -225,21 +225,21 @@ fn migrated<S: State>(value: &Value, version: u32) -> Result<Value, ReadError> {
     Ok(Value::encode_unchecked(&fields.into_inner())?)
 }
 
-/// What a task is given.
+/// What a task receives.
 #[derive(Clone)]
 pub(crate) struct Input {
     pub(crate) state: Live,
     pub(crate) payload: Option<Value>,
-    /// For an error handler: what it handles.
+    /// For an error handler: the failure that it handles.
     pub(crate) failure: Option<Failure>,
 }
 
-/// What a node gave back, before it is checked.
+/// What a node returned, before it is checked.
 pub(crate) struct RawOutput {
     pub(crate) update: AnyUpdate,
     pub(crate) goto: Vec<GotoRecord>,
     pub(crate) parent: Option<ParentRecord>,
-    /// The labels of what it sends, and of what it writes to the parent.
+    /// Labels that every labeled value has that the node sends or writes to the parent.
     pub(crate) floor: Floor,
 }
 
@@ -278,7 +278,7 @@ fn finish<S: State>(command: Command<S>) -> Result<RawOutput, NodeError> {
     })
 }
 
-/// A node that reads the state.
+/// Erases a node that reads the state.
 pub(crate) fn node<S: State>(node: impl Node<S>) -> NodeFn {
     let node = Arc::new(node);
     Arc::new(move |input, cx| {
@@ -288,7 +288,7 @@ pub(crate) fn node<S: State>(node: impl Node<S>) -> NodeFn {
     })
 }
 
-/// A node that takes a payload.
+/// Erases a node that takes a payload.
 pub(crate) fn worker<S: State, P: Payload>(node: impl Node<S, P>) -> NodeFn {
     let node = Arc::new(node);
     Arc::new(move |input, cx| {
@@ -301,7 +301,7 @@ pub(crate) fn worker<S: State, P: Payload>(node: impl Node<S, P>) -> NodeFn {
     })
 }
 
-/// A node that runs in place of one that failed.
+/// Erases an error handler, which runs in place of a failed node.
 pub(crate) fn handler<S: State>(node: impl Node<S, Failed<S>>) -> NodeFn {
     let node = Arc::new(node);
     Arc::new(move |input, cx| {
@@ -316,16 +316,16 @@ pub(crate) fn handler<S: State>(node: impl Node<S, Failed<S>>) -> NodeFn {
     })
 }
 
-/// What an error handler is given: the state that the failed node saw, and why it failed.
+/// What an error handler receives: the state that the failed node saw, and why it failed.
 #[derive(Debug)]
 pub struct Failed<S> {
-    /// The state of the superstep.
+    /// State at the start of the superstep, as the failed node saw it.
     pub state: View<S>,
-    /// Why it failed, and how many attempts were made.
+    /// Why the node failed, and how many attempts were made.
     pub failure: Failure,
 }
 
-/// A route. A panic in it is a failure of its node, not of the driver.
+/// Erases a route. A panic in it is a failure of its node, not of the driver.
 pub(crate) fn route<S: State, G: Gotos<S>>(
     route: impl Fn(&S) -> G + Send + Sync + 'static,
 ) -> RouteFn {
@@ -369,7 +369,7 @@ pub(crate) fn up<S: State, C: State>(up: impl Fn(&C) -> S::Update + Send + Sync 
     })
 }
 
-/// Calls code of the user's where a panic would otherwise be one of the driver.
+/// Calls user code where a panic would otherwise reach the driver.
 pub(crate) fn guarded<T>(what: &str, call: impl FnOnce() -> T) -> Result<T, NodeError> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
         NodeError::of_kind(

@@ -34,8 +34,8 @@ pub struct Graph<S> {
 }
 
 impl<S> Graph<S> {
-    /// Begins a graph. The name is stored with its threads.
-    // The bound stands here and not on the impl, so that a struct without the derive is told what it lacks.
+    /// Starts building a graph. The name is stored with the graph's threads.
+    // The bound is here and not on the impl, so that the compiler tells a struct without the derive what it lacks.
     pub fn builder(name: impl Into<String>) -> GraphBuilder<S>
     where
         S: State,
@@ -43,12 +43,12 @@ impl<S> Graph<S> {
         GraphBuilder::new(name.into())
     }
 
-    /// Its name.
+    /// Returns the graph's name.
     pub fn name(&self) -> &str {
         &self.definition.name
     }
 
-    /// The graph without its type, as the machine and the drivers take it.
+    /// Returns the graph without its state type, as the state machine and the drivers take it.
     pub fn definition(&self) -> &Arc<Definition> {
         &self.definition
     }
@@ -69,7 +69,7 @@ impl<S> fmt::Debug for Graph<S> {
     }
 }
 
-/// A graph without its type: what the machine runs.
+/// A graph without its state type: what the state machine runs.
 pub struct Definition {
     pub(crate) name: String,
     pub(crate) ops: Arc<dyn StateOps>,
@@ -83,12 +83,12 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Its name.
+    /// Returns the graph's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The names of its nodes, in order.
+    /// Returns the names of the graph's nodes, in alphabetical order.
     pub fn nodes(&self) -> impl Iterator<Item = &NodeName> {
         self.nodes.keys()
     }
@@ -99,7 +99,7 @@ impl Definition {
         )
     }
 
-    /// The graph that a frame runs, or the node on the way that is no subgraph (any more).
+    /// Returns the graph that a frame runs, or the first node on the path that is not (or no longer) a subgraph.
     pub(crate) fn descend(self: &Arc<Self>, path: &FramePath) -> Result<Arc<Self>, NodeName> {
         let mut graph = self.clone();
         for segment in path.segments() {
@@ -123,10 +123,10 @@ impl fmt::Debug for Definition {
     }
 }
 
-/// A node and everything said about it.
+/// A node with all its settings.
 pub(crate) struct NodeDef {
     pub(crate) body: NodeBody,
-    /// Whether it is reached by sending.
+    /// Whether the node is reached by sending it a payload.
     pub(crate) takes_payload: bool,
     pub(crate) routing: Routing,
     pub(crate) retry: Option<RetryPolicy>,
@@ -144,7 +144,7 @@ impl NodeDef {
         }
     }
 
-    /// Refuses places that were not declared, and payloads where there must be none or one.
+    /// Refuses targets that were not declared, payloads to nodes that take none, and missing payloads.
     pub(crate) fn check_goto(
         &self,
         graph: &Definition,
@@ -221,7 +221,7 @@ pub(crate) struct Subgraph {
 pub(crate) enum Mapping {
     /// The child works on the parent's state, and its updates are the parent's.
     Shared,
-    /// The child has a state of its own.
+    /// The child has its own state.
     Mapped { down: DownFn, up: UpFn },
 }
 
@@ -238,7 +238,7 @@ pub(crate) struct Route {
     pub(crate) choose: RouteFn,
 }
 
-/// A node that runs once all of these have.
+/// A node that runs once all sources have run.
 pub(crate) struct Join {
     pub(crate) sources: BTreeSet<NodeName>,
     pub(crate) target: NodeName,

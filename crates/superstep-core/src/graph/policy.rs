@@ -1,21 +1,22 @@
-//! Rules as data: retries, time limits, caching, what becomes of siblings. The machine consults them; no driver does.
+//! Rules as data: retries, timeouts, caching, what happens to siblings. The state machine applies them; drivers have no policy.
 
 use std::time::Duration;
 
 use crate::ids::TaskId;
 
-/// When and how often a failed node is tried again.
+/// When and how often a failed node is retried.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RetryPolicy {
-    /// How often it is run at most, the first time included.
+    /// Highest number of attempts, the first one included. Default: 3.
     pub attempts_max: u32,
-    /// The wait before the second attempt.
+    /// Wait before the second attempt, in milliseconds. Default: 500.
     pub initial_ms: u64,
-    /// What the wait is multiplied with each time.
+    /// Factor by which the wait grows with each attempt. Default: 2.
     pub factor: f64,
-    /// The longest wait.
+    /// Longest wait before jitter, in milliseconds. Default: 128,000.
     pub wait_max_ms: u64,
-    /// Up to this much is added to each wait, derived from the task, so that siblings do not retry in step.
+    /// Upper bound of the jitter added to each wait, in milliseconds. The jitter is derived from the task, so that siblings do
+    /// not retry in lockstep. Default: 1,000.
     pub jitter_ms: u64,
 }
 
@@ -32,7 +33,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// So many attempts, with the default waits.
+    /// Creates a policy with this many attempts and the default waits.
     pub fn attempts(attempts_max: u32) -> Self {
         Self {
             attempts_max,
@@ -40,7 +41,7 @@ impl RetryPolicy {
         }
     }
 
-    /// With this wait before each further attempt, neither growing nor jittered.
+    /// Sets a constant wait before each further attempt, without growth or jitter.
     #[must_use]
     pub fn every(mut self, wait: Duration) -> Self {
         self.initial_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
@@ -49,7 +50,7 @@ impl RetryPolicy {
         self
     }
 
-    /// Returns how long to wait after this many failed attempts, or none if no attempt is left.
+    /// Returns how long to wait after this many failed attempts, or `None` if no attempt is left.
     pub(crate) fn wait_ms(&self, task: TaskId, failed: u32) -> Option<u64> {
         if failed >= self.attempts_max {
             return None;
@@ -58,14 +59,14 @@ impl RetryPolicy {
             * self
                 .factor
                 .powi(i32::try_from(failed.saturating_sub(1)).unwrap_or(i32::MAX));
-        // `as` saturates, which is what a limit wants.
+        // `as` saturates, which is right for a limit.
         let wait = (grown as u64).min(self.wait_max_ms);
-        let dice = u64::from_le_bytes(
+        let entropy = u64::from_le_bytes(
             task.to_bytes()[..8]
                 .try_into()
                 .expect("eight of sixteen bytes"),
         );
-        let jitter = dice
+        let jitter = entropy
             .rotate_left(failed)
             .checked_rem(self.jitter_ms)
             .unwrap_or(0);
@@ -73,17 +74,17 @@ impl RetryPolicy {
     }
 }
 
-/// How long one attempt of a node may take.
+/// How long one attempt of a node may take. Default: no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Timeout {
-    /// In all.
+    /// Longest duration of the attempt, in milliseconds; `None` for no limit.
     pub run_ms: Option<u64>,
-    /// Without a sign of life: a step, an event, a heartbeat.
+    /// Longest time without a sign of life (a step, an event, a heartbeat), in milliseconds; `None` for no limit.
     pub idle_ms: Option<u64>,
 }
 
 impl Timeout {
-    /// So long in all.
+    /// Limits the duration of the whole attempt.
     pub fn run(limit: Duration) -> Self {
         Self {
             run_ms: Some(millis(limit)),
@@ -91,7 +92,7 @@ impl Timeout {
         }
     }
 
-    /// So long without a sign of life.
+    /// Limits the time without a sign of life.
     pub fn idle(limit: Duration) -> Self {
         Self {
             run_ms: None,
@@ -104,33 +105,33 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What becomes of the other tasks of a superstep when one has failed permanently.
+/// What happens to the other tasks of a superstep when one has failed permanently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Siblings {
-    /// They finish, their results are kept, and all failures are told together.
+    /// They finish, their results are kept, and the run reports all failures together.
     #[default]
     Finish,
-    /// They are dropped at once. Results that were there already are kept.
+    /// They are dropped at once. Results that already exist are kept.
     Cancel,
 }
 
 /// How long the state of a subgraph lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SubgraphLife {
-    /// As long as one invocation. It can pause and survives a crash.
+    /// As long as one invocation. The subgraph can pause and survives a crash.
     #[default]
     Invocation,
-    /// As long as the thread: the next invocation finds the state of the last.
+    /// As long as the thread: the next invocation continues with the state of the last.
     Thread,
-    /// Nothing of it is stored: it cannot pause, and a crash starts it again.
+    /// Nothing of it is stored: the subgraph cannot pause, and a crash starts it again.
     Stateless,
 }
 
-/// Where a result may be found again: the key that a node's cache function gave, made the graph's and node's own.
+/// Where to find a cached result: what the node's cache function returned, scoped to the graph and the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheKey {
-    /// Unique to graph, node and input.
+    /// Key, unique to graph, node and input.
     pub key: String,
-    /// How long the result may be used; none for ever.
+    /// How long the result may be reused, in milliseconds; `None` for no limit.
     pub ttl_ms: Option<u64>,
 }

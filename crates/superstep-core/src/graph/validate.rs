@@ -1,4 +1,4 @@
-//! The checks of a graph. All of them run, so that one build tells everything.
+//! The checks of a graph. All of them run, so that one build reports every problem.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::graph::builder::{GraphBuilder, Mention, Said, place};
 use crate::graph::{Join, NodeBody, Route, SubgraphLife};
 use crate::ids::{NodeName, START};
 
-/// Does what was said about nodes, now that all of them are known.
+/// Applies settings and edges, now that all nodes are known.
 pub(super) fn connect<S>(builder: &mut GraphBuilder<S>) {
     for Mention { from, said } in std::mem::take(&mut builder.mentions) {
         match said {
@@ -114,7 +114,7 @@ fn targets_of<S>(
         .collect()
 }
 
-/// A target that exists, or a fault. `sends`: whether what leads there can carry a payload.
+/// Returns a target that exists, or records a problem. `sends`: whether what leads there can carry a payload.
 fn target<S>(
     builder: &mut GraphBuilder<S>,
     what: &'static str,
@@ -233,7 +233,7 @@ fn known<S>(builder: &mut GraphBuilder<S>, setting: &'static str, node: &str) ->
     name
 }
 
-/// Everything that can only be seen when the graph is connected.
+/// Checks everything that depends on how the nodes are connected.
 pub(super) fn check<S>(builder: &mut GraphBuilder<S>, channels: &[Channel]) {
     let mut faults = Vec::new();
     if NodeName::new(&builder.name).is_err() {
@@ -262,7 +262,7 @@ pub(super) fn check<S>(builder: &mut GraphBuilder<S>, channels: &[Channel]) {
             }
         }
     }
-    // Without a way in, every node would be told unreachable: one fault is enough.
+    // Without an edge from the start, every node would be reported as unreachable: one problem is enough.
     if leaves_start {
         let reached = reachable(builder);
         let unreachable = builder.nodes.keys().filter(|name| !reached.contains(*name));

@@ -1,8 +1,7 @@
-//! What every labeled value inside of something has: the floor under its labels.
+//! The labels that every labeled value inside something has: the floor under its labels.
 //!
-//! A node that has read labels must put them on every labeled value it writes. Whether it did is one
-//! comparison with the floor of what it wrote, taken during the walk that every value is given before it
-//! is encoded.
+//! A node that has read labels must put them on every labeled value it writes. One comparison with the floor of what it wrote
+//! decides whether it did; the floor is taken during the walk over every value before it is encoded.
 
 use crate::label::Labels;
 
@@ -11,7 +10,7 @@ use crate::label::Labels;
 pub(crate) struct Floor(Option<Labels>);
 
 impl Floor {
-    /// With one more labeled value.
+    /// Adds one more labeled value.
     pub(crate) fn lower_to(&mut self, labels: &Labels) {
         self.0 = Some(match self.0.take() {
             None => labels.clone(),
@@ -19,14 +18,14 @@ impl Floor {
         });
     }
 
-    /// The floor of two things together.
+    /// Adds the labeled values of another floor.
     pub(crate) fn lower_by(&mut self, other: &Floor) {
         if let Some(labels) = &other.0 {
             self.lower_to(labels);
         }
     }
 
-    /// Which of these some labeled value does not have.
+    /// Returns the labels among these that some labeled value does not have; `None` if all have them.
     pub(crate) fn lacks(&self, labels: &Labels) -> Option<Labels> {
         let missing = labels.minus(self.0.as_ref()?);
         (!missing.is_empty()).then_some(missing)

@@ -1,4 +1,4 @@
-//! A value and its labels, which do not come apart by accident.
+//! A value and its labels, which cannot be separated by accident.
 
 use std::fmt;
 
@@ -13,9 +13,9 @@ use crate::node::NodeCx;
 
 /// A value with its labels.
 ///
-/// What is made from it carries them on: [`map`](Self::map), [`zip`](Self::zip), [`then`](Self::then),
-/// `collect` and [`each`](Self::each) by themselves, and a node that [reads](Self::read) it must put them
-/// on every labeled value that it writes, or its update is refused. It can be the type of any channel:
+/// What is made from it carries them too: [`map`](Self::map), [`zip`](Self::zip), [`then`](Self::then), `collect` and
+/// [`each`](Self::each) keep them. A node that [reads](Self::read) the value must put them on every labeled value that it
+/// writes, or its update is refused. It can be the type of any channel:
 ///
 /// ```
 /// use superstep_core::label::{Label, Labeled};
@@ -49,8 +49,8 @@ use crate::node::NodeCx;
 /// );
 /// ```
 ///
-/// In stored form it is `{"labels": [..], "value": ..}`. The list is there also when it is empty, and
-/// without it the bytes do not decode: stripping labels breaks the value.
+/// The stored form is `{"labels": [..], "value": ..}`. An empty list is stored too, and bytes without the list do not decode:
+/// stripping the labels breaks the value.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Labeled<T> {
     labels: Labels,
@@ -58,9 +58,9 @@ pub struct Labeled<T> {
 }
 
 impl<T> Labeled<T> {
-    /// A value from outside of what the runtime can see, with what is known of it.
+    /// Labels a value that comes from outside, with what is known about it.
     ///
-    /// In a node, what was made from labeled values is made with [`NodeCx::labeled`].
+    /// In a node, use [`NodeCx::labeled`] for what was made from labeled values.
     pub fn new(value: T, labels: impl Into<Labels>) -> Self {
         Self {
             labels: labels.into(),
@@ -68,31 +68,31 @@ impl<T> Labeled<T> {
         }
     }
 
-    /// Its labels.
+    /// Returns the value's labels.
     pub fn labels(&self) -> &Labels {
         &self.labels
     }
 
-    /// With these labels, too.
+    /// Adds labels to those that the value has.
     #[must_use]
     pub fn with(mut self, labels: impl Into<Labels>) -> Self {
         self.labels.add(&labels.into());
         self
     }
 
-    /// The value, for a node: from now on everything labeled that this attempt writes or sends must have its labels.
+    /// Returns the value, for a node. From now on, every labeled value that this attempt writes or sends must have its labels.
     pub fn read(&self, cx: &NodeCx) -> &T {
         cx.note_read(&self.labels);
         &self.value
     }
 
-    /// The value beside its labels, for code outside of a graph that shows or checks it. Who takes them
-    /// apart answers for the labels of what comes of it.
+    /// Returns the value and its labels, for code outside of a graph that shows or checks it. The caller is responsible for the
+    /// labels of anything made from the value.
     pub fn parts(&self) -> (&T, &Labels) {
         (&self.value, &self.labels)
     }
 
-    /// The same value by reference.
+    /// Borrows the value, with the same labels.
     pub fn as_ref(&self) -> Labeled<&T> {
         Labeled {
             labels: self.labels.clone(),
@@ -100,7 +100,7 @@ impl<T> Labeled<T> {
         }
     }
 
-    /// What a function makes of the value, with its labels.
+    /// Applies a function to the value and keeps its labels.
     pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Labeled<U> {
         Labeled {
             labels: self.labels,
@@ -108,7 +108,7 @@ impl<T> Labeled<T> {
         }
     }
 
-    /// Two values as one, with the labels of both.
+    /// Combines two values, with the labels of both.
     pub fn zip<U>(self, other: Labeled<U>) -> Labeled<(T, U)> {
         Labeled {
             labels: self.labels.join(&other.labels),
@@ -116,12 +116,12 @@ impl<T> Labeled<T> {
         }
     }
 
-    /// What a function makes of the value, which has labels of its own beside these.
+    /// Applies a function that returns a labeled value, and adds this value's labels to the result.
     pub fn then<U>(self, make: impl FnOnce(T) -> Labeled<U>) -> Labeled<U> {
         make(self.value).with(self.labels)
     }
 
-    /// The items of a list, each with the labels of the list.
+    /// Splits a list into its items, each with the labels of the list.
     pub fn each(self) -> impl Iterator<Item = Labeled<T::Item>>
     where
         T: IntoIterator,
@@ -132,14 +132,14 @@ impl<T> Labeled<T> {
             .map(move |value| Labeled::new(value, labels.clone()))
     }
 
-    /// Takes labels away, for a reason that the thread's log shows. See [`Labels::declassify`].
+    /// Removes labels, for a reason that the thread's log shows. See [`Labels::declassify`].
     pub fn declassify(self, labels: &Labels, reason: &str, cx: &NodeCx) -> Result<Self, NodeError> {
         let labels = self.labels.declassify(labels, reason, cx)?;
         Ok(Self { labels, ..self })
     }
 }
 
-/// Many values as one list (or set, or map), with the labels of all.
+/// Collects many values into one list (or set, or map), with the labels of all.
 impl<T, C: FromIterator<T>> FromIterator<Labeled<T>> for Labeled<C> {
     fn from_iter<I: IntoIterator<Item = Labeled<T>>>(values: I) -> Self {
         let mut labels = Labels::NONE;
@@ -152,7 +152,7 @@ impl<T, C: FromIterator<T>> FromIterator<Labeled<T>> for Labeled<C> {
     }
 }
 
-/// The id of a message is no secret: it is how the channel finds it.
+/// The id of a message is not protected: the channel finds the message by it.
 impl<T: Message> Message for Labeled<T> {
     fn id(&self) -> Option<&str> {
         self.value.id()
@@ -163,7 +163,7 @@ impl<T: Message> Message for Labeled<T> {
     }
 }
 
-/// Shows the value only if it has no labels: a log is a sink, too.
+/// Shows the value only if it has no labels, because a log is a sink too.
 impl<T: fmt::Debug> fmt::Debug for Labeled<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.labels.is_empty() {
@@ -175,9 +175,9 @@ impl<T: fmt::Debug> fmt::Debug for Labeled<T> {
     }
 }
 
-/// By this name the walk over a value (`value/walk.rs`) knows a labeled one. No type of a user has it.
+/// Type name by which the walk over a value (`value/walk.rs`) recognizes a labeled one. No user type has it.
 pub(crate) const LABELED: &str = "superstep::Labeled";
-/// And by this its labels.
+/// Field name by which it recognizes the labels.
 pub(crate) const LABELS: &str = "labels";
 
 impl<T: Serialize> Serialize for Labeled<T> {
@@ -199,13 +199,13 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Labeled<T> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, bound = "T: DeserializeOwned")]
 struct Stored<T> {
-    // Without a default, on purpose: bytes that lost their labels must not read as bytes that had none.
+    // No default, on purpose: bytes that lost their labels must not decode as bytes without labels.
     labels: Labels,
     #[serde(deserialize_with = "there")]
     value: T,
 }
 
-/// Reads a field that must be there, also where `null` is a value of its type.
+/// Decodes a field that must be present, even if `null` is a value of its type.
 fn there<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     T::deserialize(deserializer)
 }

@@ -1,17 +1,16 @@
-//! Labels: what is known of where a value comes from, and who may see it.
+//! Labels: where a value comes from, and who may see it.
 //!
-//! A value that came from outside is `untrusted`, one that not everybody may see is `private`; a program
-//! names others. [`Labels`] is a set of them, [`Labeled`] a value with its set, and [`Policy`] says which
-//! labels a sink (a tool that acts on the world) takes without asking.
+//! A value from outside is `untrusted`, one that not everyone may see is `private`; a program can name others. [`Labels`] is a
+//! set of them, [`Labeled`] a value with its set, and [`Policy`] says which labels a sink (a tool that acts on the world)
+//! accepts without approval.
 //!
-//! Labels only ever grow by themselves: what is made from several values has the labels of all of them
-//! (*join*). Taking one away is an act with a reason, which the thread's log shows ([`Labels::declassify`]).
-//! They live in the stored bytes of the value they belong to, so a checkpoint, a fork, a subgraph or an
-//! item of the long-term store carries them, and bytes without them do not decode.
+//! Labels only grow by themselves: what is made from several values has the labels of all of them (*join*). Removing one is
+//! explicit and needs a reason, which the thread's log shows ([`Labels::declassify`]). Labels are part of the stored bytes of
+//! their value, so a checkpoint, a fork, a subgraph or an item of the long-term store carries them, and bytes without them do
+//! not decode.
 //!
-//! What this cannot do: see through a channel of a plain type, or through code that takes a value apart on
-//! purpose. To enforce a rule, keep the value in a `Labeled` channel and check a policy where
-//! it leaves; no prompt takes part in either.
+//! Limits: labels cannot be tracked through a channel of a plain type, or through code that takes a value apart on purpose. To
+//! enforce a rule, keep the value in a `Labeled` channel and check a policy where it leaves; neither depends on a prompt.
 
 mod floor;
 mod labeled;
@@ -37,16 +36,16 @@ pub use policy::{Policy, Verdict};
 pub struct Label(Cow<'static, str>);
 
 impl Label {
-    /// The longest label, in bytes.
+    /// Longest label, in bytes.
     pub const BYTES_MAX: usize = 64;
-    /// It came from outside: a mail, a web page, the output of a tool. It may hold instructions of a stranger.
+    /// The value came from outside: a mail, a web page, the output of a tool. It may hold instructions of a stranger.
     pub const UNTRUSTED: Self = Self(Cow::Borrowed("untrusted"));
-    /// Not everybody may see it.
+    /// Not everyone may see the value.
     pub const PRIVATE: Self = Self(Cow::Borrowed("private"));
-    /// Nobody outside may see it, and no model.
+    /// No one outside may see the value, and no model.
     pub const SECRET: Self = Self(Cow::Borrowed("secret"));
 
-    /// Checks and takes a name.
+    /// Parses a label, and refuses one that breaks the rule above.
     pub fn new(name: &str) -> Result<Self, NameError> {
         let is_label = (1..=Self::BYTES_MAX).contains(&name.len())
             && name
@@ -61,7 +60,7 @@ impl Label {
         }
     }
 
-    /// The label as text.
+    /// Returns the label as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -92,30 +91,30 @@ impl<'de> Deserialize<'de> for Label {
     }
 }
 
-/// A set of labels, in order. Written as a list, also when it is empty; nothing stands for "no list".
+/// A set of labels, in order. Serialized as a list, also when it is empty; a missing list is not an empty one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Labels(BTreeSet<Label>);
 
 impl Labels {
-    /// No label.
+    /// The empty set.
     pub const NONE: Self = Self(BTreeSet::new());
 
-    /// This set with one more.
+    /// Adds one label to the set.
     #[must_use]
     pub fn with(mut self, label: Label) -> Self {
         self.0.insert(label);
         self
     }
 
-    /// All labels of both: what something has that was made from two values.
+    /// Returns the union: the labels of something made from two values.
     #[must_use]
     pub fn join(mut self, other: &Labels) -> Self {
         self.add(other);
         self
     }
 
-    /// Takes over the labels of another set.
+    /// Adds all labels of another set.
     pub fn add(&mut self, other: &Labels) {
         for label in &other.0 {
             if !self.0.contains(label) {
@@ -124,36 +123,36 @@ impl Labels {
         }
     }
 
-    /// Whether a label is in it.
+    /// Whether a label is in the set.
     pub fn has(&self, label: &Label) -> bool {
         self.0.contains(label)
     }
 
-    /// Whether every label of the other set is in it.
+    /// Whether every label of the other set is in this one.
     pub fn covers(&self, other: &Labels) -> bool {
         other.0.is_subset(&self.0)
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many there are.
+    /// Returns the number of labels.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The labels, in order.
+    /// Iterates over the labels, in order.
     pub fn iter(&self) -> btree_set::Iter<'_, Label> {
         self.0.iter()
     }
 
-    /// Takes labels away, for a reason.
+    /// Removes labels, for a reason.
     ///
-    /// The thread's log shows it as a [`Declassified`] event, stored in the same commit as what the node
-    /// writes. Values that this attempt of the node made from what it has read so far may from now on be
-    /// written without these labels, too; what it reads later counts again. See [`NodeCx::labeled`].
+    /// The thread's log shows it as a [`Declassified`] event, stored in the same commit as what the node writes. Values that
+    /// this attempt of the node made from what it has read so far may then be written without these labels, too; what it reads
+    /// later counts again. See [`NodeCx::labeled`].
     pub fn declassify(
         &self,
         labels: &Labels,
@@ -174,7 +173,7 @@ impl Labels {
         Ok(self.minus(labels))
     }
 
-    // Not public: a label that goes away silently is what this module is there to prevent.
+    // Not public: this module exists to prevent labels from disappearing silently.
     pub(crate) fn minus(&self, other: &Labels) -> Labels {
         Labels(self.0.difference(&other.0).cloned().collect())
     }
@@ -184,12 +183,12 @@ impl Labels {
     }
 }
 
-/// That labels were taken away, as the log shows it: an event `{"declassified": {"labels": [..], "reason": ".."}}`.
+/// The event that labels were removed, as the log shows it: `{"declassified": {"labels": [..], "reason": ".."}}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Declassified {
-    /// Which.
+    /// Labels that were removed.
     pub labels: Labels,
-    /// Why, in the words of the code that did it.
+    /// Why, in the words of the code that removed them.
     pub reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a sink takes: a rule for labels, decided by comparing sets and by nothing else.
+//! What a sink accepts: rules for labels, decided by comparing sets and by nothing else.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,8 @@ use crate::label::{Label, Labels};
 
 /// Which labels a sink accepts without approval, for which it needs one, and which it refuses.
 ///
-/// A label that no rule names needs approval: a policy that was written before a label existed does not let
-/// it through. Rules may also name labels that are harmless alone and not together. Of all rules that apply
-/// the strictest counts.
+/// A label that no rule names needs approval: a policy written before a label existed does not let it through. Rules may also
+/// name labels that are harmless alone but not together. Of all rules that apply, the strictest counts.
 ///
 /// ```
 /// use superstep_core::label::{Label, Labels, Policy, Verdict};
@@ -30,7 +29,7 @@ pub struct Policy {
     rules: BTreeMap<Labels, Rule>,
 }
 
-/// From lenient to strict.
+/// Ordered from lenient to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rule {
     Accept,
@@ -38,30 +37,30 @@ enum Rule {
     Refuse,
 }
 
-/// What a policy says of a set of labels.
+/// The decision of a policy about a set of labels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Go ahead.
+    /// The sink accepts the values.
     Accepted,
-    /// A person must agree, because of these.
+    /// A person must approve, because of these labels.
     NeedsApproval(Labels),
-    /// Nobody may agree, because of these.
+    /// The sink refuses the values, because of these labels. No approval can change that.
     Refused(Labels),
 }
 
 impl Policy {
-    /// Asks for every label. Without labels there is nothing to ask.
+    /// Creates a policy that needs approval for every label. Values without labels are accepted.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes values with these labels, together or one of them, without asking.
+    /// Accepts values with these labels, together or alone, without approval.
     #[must_use]
     pub fn accepts(self, labels: impl Into<Labels>) -> Self {
         let labels: Labels = labels.into();
         let singles = labels.iter().cloned().map(Labels::from);
         let all = std::iter::once(labels.clone());
-        // Also the set itself, so that it lifts what an earlier rule said of just this set.
+        // The set itself as well, so that it overrides an earlier rule for exactly this set.
         all.chain(singles)
             .fold(self, |policy, labels| policy.rule(labels, Rule::Accept))
     }
@@ -79,14 +78,14 @@ impl Policy {
     }
 
     fn rule(mut self, labels: Labels, rule: Rule) -> Self {
-        // No labels are on every value: a rule for them would be a rule for the sink, which is not ours.
+        // Every value has the empty set: a rule for it would be a rule for the sink, which a policy for labels cannot express.
         if !labels.is_empty() {
             self.rules.insert(labels, rule);
         }
         self
     }
 
-    /// What it says of values with these labels.
+    /// Decides about values with these labels.
     pub fn check(&self, labels: &Labels) -> Verdict {
         let refused = self.because(labels, Rule::Refuse);
         if !refused.is_empty() {
@@ -107,7 +106,7 @@ impl Policy {
         }
     }
 
-    /// The labels of all rules of this kind that apply.
+    /// Returns the labels of all rules of this kind that apply.
     fn because(&self, labels: &Labels, rule: Rule) -> Labels {
         let applying = self
             .rules
@@ -116,7 +115,7 @@ impl Policy {
         applying.fold(Labels::NONE, |all, (named, _)| all.join(named))
     }
 
-    /// Whether a rule is about this label alone.
+    /// Whether a rule names this label alone.
     fn names(&self, label: &Label) -> bool {
         self.rules.contains_key(&Labels::from(label.clone()))
     }

@@ -1,4 +1,4 @@
-//! What a node is handed beside its input: recorded steps, questions, events.
+//! What a node receives besides its input: recorded steps, interrupts, events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::checkpoint::format::{Body, Draft, Extensions, Record, RecordContent, StepRecord};
 use crate::checkpoint::{AnswerBody, RecordWrite};
-use crate::driver::{Door, LiveEvent};
+use crate::driver::{LiveEvent, NodeHost};
 use crate::error::{FailureKind, NodeError, ValueError};
 use crate::ids::{Epoch, FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId};
 use crate::label::Labels;
@@ -21,10 +21,10 @@ use crate::node::records::{StepKept, TaskRecords};
 use crate::schema;
 use crate::value::Value;
 
-/// The answers of one task's questions, by key.
+/// The answers to one task's interrupts, by key.
 pub(crate) type Answers = BTreeMap<String, AnswerBody>;
 
-/// Where a task stands, for the node and for those who watch.
+/// The place of a task in its run, for the node and for watchers.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskInfo {
     pub(crate) thread: ThreadId,
@@ -35,21 +35,21 @@ pub(crate) struct TaskInfo {
     pub(crate) node: NodeName,
     pub(crate) step: u64,
     pub(crate) attempt: u32,
-    /// A number that no other go at this task has.
+    /// Id of this execution of the task, unique across executions.
     pub(crate) go: u64,
     pub(crate) remaining_steps: u64,
     pub(crate) context: Option<Value>,
     pub(crate) stateless: bool,
 }
 
-/// What a node is handed beside its input. Cheap to clone.
+/// What a node receives besides its input. Cheap to clone.
 #[derive(Clone)]
 pub struct NodeCx(Arc<Attempt>);
 
 /// One attempt of a task, as its node sees it.
 struct Attempt {
     info: TaskInfo,
-    door: Arc<dyn Door>,
+    host: Arc<dyn NodeHost>,
     scope: Mutex<Scope>,
     heartbeats: AtomicU64,
 }
@@ -59,9 +59,9 @@ struct Attempt {
 pub(super) struct Scope {
     records: TaskRecords,
     answers: Answers,
-    /// How often each step name was called.
+    /// Number of calls of each step name.
     calls: BTreeMap<String, u32>,
-    /// How many steps were called.
+    /// Number of steps called so far.
     ordinal: u32,
     used: BTreeSet<String>,
     in_flight: BTreeSet<String>,
@@ -70,14 +70,14 @@ pub(super) struct Scope {
     open: BTreeMap<String, Draft>,
     holds: u32,
     events: Vec<Value>,
-    /// The labels of what it has read.
+    /// Labels of everything that the attempt has read.
     pub(super) read: Labels,
-    /// How many events were shown.
+    /// Number of events shown so far.
     shown: u64,
 }
 
 impl Scope {
-    /// The questions, once nothing that must not be cut is under way.
+    /// Returns the open interrupts, once nothing runs that must not be interrupted: no step in flight and no [`Hold`].
     pub(super) fn ripe_questions(&self) -> Option<Vec<Draft>> {
         let quiet = self.in_flight.is_empty() && self.holds == 0;
         (quiet && !self.open.is_empty()).then(|| self.open.values().cloned().collect())
@@ -87,7 +87,7 @@ impl Scope {
         std::mem::take(&mut self.events)
     }
 
-    /// A recorded step that this attempt never came to: the code changed under the thread.
+    /// Returns a recorded step that this attempt never reached: the code changed under the thread.
     pub(super) fn unused_record(&self) -> Option<String> {
         self.records
             .keys()
@@ -99,7 +99,7 @@ impl Scope {
 impl NodeCx {
     pub(super) fn new(
         info: TaskInfo,
-        door: Arc<dyn Door>,
+        host: Arc<dyn NodeHost>,
         records: TaskRecords,
         answers: Answers,
     ) -> Self {
@@ -112,7 +112,7 @@ impl NodeCx {
         };
         Self(Arc::new(Attempt {
             info,
-            door,
+            host,
             scope: Mutex::new(scope),
             heartbeats: AtomicU64::new(0),
         }))
@@ -131,19 +131,19 @@ impl NodeCx {
     }
 
     pub(super) fn scope(&self) -> MutexGuard<'_, Scope> {
-        // A panic while it was held ends the attempt, and the next one has a scope of its own.
+        // A panic while the lock is held ends the attempt, and the next attempt has its own scope.
         lock(&self.0.scope)
     }
 
-    /// Does something once: its result is stored before the node goes on, and after a pause, a crash or
-    /// a retry the stored result is given instead of doing it again.
+    /// Does something once. The result is stored before the node continues; after a pause, a crash or a retry, the stored
+    /// result is returned and `work` does not run again.
     ///
-    /// The name is part of the stored history: renaming or reordering the steps of a node under a
-    /// waiting thread is a named error that parks it. Steps that run at the same time need names of
-    /// their own. An error is not stored: the step is done again when the node is.
+    /// The name is part of the stored history: if the steps of a node are renamed or reordered under a waiting thread, the node
+    /// fails with a typed error. Steps that run at the same time need different names. An error is not stored: the step runs
+    /// again when the node does.
     ///
-    /// A crash between the effect and its storing is the one window in which an effect can repeat; pass
-    /// [`NodeCx::effect_key`] to a receiver that drops duplicates.
+    /// A crash between the effect and its record is the one window in which an effect can repeat. Pass [`NodeCx::effect_key`]
+    /// to a receiver that drops duplicates.
     pub async fn step<T, F, Fut>(&self, name: impl AsRef<str>, work: F) -> Result<T, NodeError>
     where
         T: Serialize + DeserializeOwned,
@@ -254,7 +254,7 @@ impl NodeCx {
         Ok(record)
     }
 
-    /// Stores a record unless there is one, and gives what is stored.
+    /// Stores a record unless there is one under its key, and returns the stored one.
     pub(super) async fn record(&self, key: &str, record: Record) -> Result<Record, NodeError> {
         let thread = &self.0.info.thread;
         let body = record.seal(thread, RECORD_SEQ);
@@ -270,7 +270,7 @@ impl NodeCx {
         };
         let stored = self
             .0
-            .door
+            .host
             .record(write)
             .await
             .map_err(|error| refused(&error))?;
@@ -280,11 +280,11 @@ impl NodeCx {
         Record::unseal(&stored, thread, RECORD_SEQ).map_err(|error| refused(&error))
     }
 
-    /// Asks a person and gives the answer.
+    /// Asks a person and returns the answer.
     ///
-    /// In the attempt that asks, this never returns: the node ends here, its thread waits in the store,
-    /// and when the answer is there the node runs again from the top with everything it did in steps
-    /// already done. All questions that a node asks at the same time are shown together.
+    /// In the attempt that asks, this never returns: the node ends here and its thread waits in the store. Once the answer is
+    /// stored, the node runs again from the top, and its recorded steps return their results. All interrupts that a node raises
+    /// at the same time are shown together.
     pub async fn interrupt<A: DeserializeOwned>(
         &self,
         interrupt: Interrupt,
@@ -327,17 +327,16 @@ impl NodeCx {
         Ok(None)
     }
 
-    /// Keeps the node running while a question of it is open, until this is dropped.
+    /// Keeps the node running while one of its interrupts is open, until the returned guard is dropped.
     ///
-    /// For a node that runs several calls side by side and wants those that need no person to be done
-    /// before it pauses.
+    /// For a node that makes several calls concurrently and wants those that need no person to complete before it pauses.
     #[must_use = "the node is only held while this lives"]
     pub fn hold(&self) -> Hold {
         self.scope().holds += 1;
         Hold { cx: self.clone() }
     }
 
-    /// Tells those who watch something. Stored with the superstep, and shown at once.
+    /// Emits an event to watchers: shown at once, and stored with the superstep.
     pub fn emit(&self, event: impl Serialize) -> Result<(), NodeError> {
         let event = plain(event)?;
         self.scope().events.push(event.clone());
@@ -345,7 +344,7 @@ impl NodeCx {
         Ok(())
     }
 
-    /// Shows something to those who watch right now, such as a token of a model. Not stored.
+    /// Shows an event to current watchers, such as a token of a model. It is not stored.
     pub fn emit_live(&self, event: impl Serialize) -> Result<(), NodeError> {
         self.show(plain(event)?, false);
         Ok(())
@@ -353,11 +352,11 @@ impl NodeCx {
 
     fn show(&self, payload: Value, stored: bool) {
         self.heartbeat();
-        // Held while it is shown, so that events leave in the order of their numbers.
+        // The lock is held while the event is shown, so that events leave in the order of their numbers.
         let mut scope = self.scope();
         let index = scope.shown;
         scope.shown += 1;
-        self.0.door.emit(LiveEvent {
+        self.0.host.emit(LiveEvent {
             frame: self.0.info.frame.clone(),
             node: self.0.info.node.clone(),
             task: self.0.info.task,
@@ -371,17 +370,18 @@ impl NodeCx {
         });
     }
 
-    /// A sign of life, for a node with an idle time limit.
+    /// Reports a sign of life, for a node with an idle timeout.
     pub fn heartbeat(&self) {
         self.0.heartbeats.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A key for an effect of this task: the same across retries, resumes, workers and upgrades, new on a fork.
+    /// Returns a key for an effect of this task: the same across retries, resumes, workers and upgrades, but new on a fork.
     pub fn effect_key(&self, effect: &str) -> String {
         InterruptId::derive(self.0.info.task, &format!("effect:{effect}")).to_string()
     }
 
-    /// What the caller gave beside the input of the run, if it fits the type.
+    /// Decodes what the caller passed to the run besides the input; `None` if there was nothing. Fails if it does not fit the
+    /// type.
     pub fn context<T: DeserializeOwned>(&self) -> Result<Option<T>, NodeError> {
         self.0
             .info
@@ -392,38 +392,38 @@ impl NodeCx {
             .map_err(NodeError::from)
     }
 
-    /// The thread.
+    /// Returns the id of the thread that this task belongs to.
     pub fn thread(&self) -> &ThreadId {
         &self.0.info.thread
     }
 
-    /// The run.
+    /// Returns the id of the run.
     pub fn run(&self) -> RunId {
         self.0.info.run
     }
 
-    /// The task.
+    /// Returns the id of the task: the same in every attempt.
     pub fn task(&self) -> TaskId {
         self.0.info.task
     }
 
-    /// The epoch under which this task runs. It rises whenever the thread is taken over: a receiver that has seen a higher
-    /// one can tell that this is what was left under way by somebody who no longer owns the thread.
+    /// Returns the epoch under which this task runs. It rises with every claim of the thread: a receiver that has seen a higher
+    /// one knows that this call comes from a process that no longer owns the thread.
     pub fn epoch(&self) -> Epoch {
         self.0.info.epoch
     }
 
-    /// Which attempt this is, counted from 1.
+    /// Returns the number of this attempt, counted from 1.
     pub fn attempt(&self) -> u32 {
         self.0.info.attempt
     }
 
-    /// How many supersteps this graph may make after this one.
+    /// Returns how many supersteps this graph may execute after this one before the step limit.
     pub fn remaining_steps(&self) -> u64 {
         self.0.info.remaining_steps
     }
 
-    /// Whether this is the last superstep before the limit.
+    /// Whether this is the last superstep before the step limit.
     pub fn is_last_step(&self) -> bool {
         self.0.info.remaining_steps == 0
     }
@@ -437,16 +437,16 @@ impl fmt::Debug for NodeCx {
     }
 }
 
-/// The longest name of a step, in bytes.
+/// Longest name of a step, in bytes.
 const STEP_NAME_BYTES_MAX: usize = 200;
 
-/// Records are not log entries, so their bodies are sealed for no entry.
+/// Records are not log entries, so their bodies are sealed for sequence number 0.
 pub(crate) const RECORD_SEQ: Seq = Seq(0);
 
 enum Called {
-    /// In an earlier attempt.
+    /// The step was recorded in an earlier execution.
     Before { key: String, record: StepRecord },
-    /// For the first time.
+    /// The step has no record yet.
     Now { key: String, ordinal: u32 },
 }
 
@@ -460,8 +460,8 @@ fn read_step<T: DeserializeOwned>(key: &str, record: &StepRecord) -> Result<T, N
     })
 }
 
-/// Decodes an answer. A schema takes `1.0` for an integer, and a type with an integer field does not; the answer is stored by
-/// now and cannot be given again, so it is read as the schema reads it.
+/// Decodes an answer. A schema accepts `1.0` as an integer, but a type with an integer field does not. The answer is already
+/// stored and cannot be given again, so it is read the way the schema reads it.
 fn decode_answer<A: DeserializeOwned>(answer: &Value) -> Result<A, ValueError> {
     answer.decode().or_else(|error| {
         let whole = schema::with_integers(answer.decode()?);
@@ -476,7 +476,7 @@ pub(super) fn changed(why: String) -> NodeError {
     )
 }
 
-/// Marks a step as under way, also when its node is dropped in the middle.
+/// Marks a step as in flight until dropped, also if the node is dropped in the middle of it.
 struct InFlight<'a> {
     cx: &'a NodeCx,
     name: &'a str,
@@ -488,7 +488,7 @@ impl Drop for InFlight<'_> {
     }
 }
 
-/// Keeps a node running although a question of it is open. See [`NodeCx::hold`].
+/// Keeps a node running although one of its interrupts is open. See [`NodeCx::hold`].
 #[derive(Debug)]
 pub struct Hold {
     cx: NodeCx,

@@ -1,8 +1,7 @@
-//! Runs one attempt of a node until it ends or asks.
+//! Runs one attempt of a node until it ends or interrupts.
 //!
-//! Core builds the future and a driver polls it. When a question is open and nothing that must not be
-//! cut is under way, the node's future is dropped: user code cannot swallow a pause, and every question
-//! the node could ask has been asked.
+//! Core builds the future and a driver polls it. When an interrupt is open and nothing runs that must not be interrupted, core
+//! drops the node's future. So user code cannot swallow a pause, and every interrupt that the node could raise has been raised.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +14,7 @@ use crate::checkpoint::format::{
     Body, Draft, EndRecord, EndedHow, Extensions, Record, RecordContent, TaskRecord,
 };
 use crate::checkpoint::{BoxFuture, RESULT_KEY, RecordRow, RecordWrite};
-use crate::driver::Door;
+use crate::driver::NodeHost;
 use crate::error::{FailureKind, FormatError, InvalidUpdate, NodeError};
 use crate::graph::{
     AnyUpdate, CacheKey, Definition, Input, Live, NodeFn, RawOutput, ReadError, RefusedUpdate,
@@ -26,16 +25,16 @@ use crate::label::Floor;
 use crate::node::cx::{NodeCx, RECORD_SEQ, TaskInfo, changed};
 use crate::node::{Answers, StepKept, TaskRecords};
 
-/// One node in one superstep, to be run once.
+/// One attempt of a node in one superstep, ready to run.
 ///
-/// It holds a handle on the state: the driver drops it, and the [`Execution`], before telling the
-/// machine that it ended, so that the state is changed in place and not copied.
+/// It holds a handle on the state. The driver drops it, and the [`Execution`], before it reports the end to the state machine,
+/// so that the machine can change the state in place instead of copying it.
 pub struct Task {
-    // In a box, for a task changes hands a few times before it runs.
+    // Boxed, because a task is moved several times before it runs.
     parts: Box<TaskParts>,
 }
 
-/// What a task is made of.
+/// The parts of a task.
 pub(crate) struct TaskParts {
     pub(crate) info: TaskInfo,
     pub(crate) graph: Arc<Definition>,
@@ -43,7 +42,7 @@ pub(crate) struct TaskParts {
     pub(crate) input: Input,
     pub(crate) records: TaskRecords,
     pub(crate) answers: Answers,
-    /// Whether the result is recorded at once, because siblings may outlive it.
+    /// Whether the result is recorded at once, because siblings may run longer than this task.
     pub(crate) store_result: bool,
     pub(crate) timeout: Timeout,
     pub(crate) cache: Option<CacheKey>,
@@ -56,43 +55,44 @@ impl Task {
         }
     }
 
-    /// Its id.
+    /// Returns the task's id, the same in every attempt.
     pub fn id(&self) -> TaskId {
         self.parts.info.task
     }
 
-    /// Its node.
+    /// Returns the name of the task's node.
     pub fn node(&self) -> &NodeName {
         &self.parts.info.node
     }
 
-    /// Its graph, empty for the root.
+    /// Returns the path of the task's graph; empty for the root.
     pub fn frame(&self) -> &FramePath {
         &self.parts.info.frame
     }
 
-    /// The superstep of its graph.
+    /// Returns the number of the superstep, counted within the task's graph.
     pub fn step(&self) -> u64 {
         self.parts.info.step
     }
 
-    /// Which attempt this is, counted from 1.
+    /// Returns the number of this attempt, counted from 1.
     pub fn attempt(&self) -> u32 {
         self.parts.info.attempt
     }
 
-    /// How long it may take. The driver drops it then and says [`TaskEnd::TimedOut`].
+    /// Returns how long the attempt may take. When that time is over, the driver drops it and reports [`TaskEnd::TimedOut`].
     pub fn timeout(&self) -> Timeout {
         self.parts.timeout
     }
 
-    /// Where its result may be found, so that it need not run: see [`TaskEnd::Cached`].
+    /// Returns the cache key of the task's result, if its node is cached. On a hit the driver reports [`TaskEnd::Cached`]
+    /// instead of running the task.
     pub fn cache(&self) -> Option<&CacheKey> {
         self.parts.cache.as_ref()
     }
 
-    /// Whether another worker can run it: whatever becomes of it is stored, and its siblings do not wait for the
-    /// news to be dropped.
+    /// Whether another worker can run the task: any end of it is stored, and its siblings need not be dropped as soon as it
+    /// fails.
     pub fn can_move(&self) -> bool {
         let parts = &self.parts;
         parts.store_result
@@ -101,7 +101,7 @@ impl Task {
             && parts.graph.siblings == Siblings::Finish
     }
 
-    /// The task with what it has recorded in steps since it was made.
+    /// Adds the steps that the task recorded since it was built.
     pub fn with_records(self, rows: &[RecordRow]) -> Result<Self, FormatError> {
         for row in rows {
             let record = Record::unseal(&row.body, &self.parts.info.thread, RECORD_SEQ)?;
@@ -114,7 +114,7 @@ impl Task {
         Ok(self)
     }
 
-    /// What it takes to write down how it ended, for a run that is not here to be told.
+    /// Returns what it takes to record how the task ended, for a run that is not in this process.
     pub fn receipt(&self) -> Receipt {
         let info = &self.parts.info;
         Receipt {
@@ -125,8 +125,8 @@ impl Task {
         }
     }
 
-    /// Makes the future that runs it.
-    pub fn execute(self, door: Arc<dyn Door>) -> Execution {
+    /// Returns the future that runs the task.
+    pub fn execute(self, host: Arc<dyn NodeHost>) -> Execution {
         let TaskParts {
             info,
             graph,
@@ -138,7 +138,7 @@ impl Task {
             ..
         } = *self.parts;
         let handles = input.failure.is_some();
-        let cx = NodeCx::new(info, door, records, answers);
+        let cx = NodeCx::new(info, host, records, answers);
         let state = input.state.clone();
         Execution {
             doing: Doing::Asking(Asking {
@@ -164,7 +164,7 @@ impl fmt::Debug for Task {
     }
 }
 
-/// One attempt of a task, to be told of in writing.
+/// Identifies one attempt of a task, to record how it ended.
 #[derive(Debug, Clone)]
 pub struct Receipt {
     thread: ThreadId,
@@ -174,7 +174,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// The record that tells how the attempt ended; none if its end is stored by itself, as every result is.
+    /// Returns the record of how the attempt ended; `None` for an end that is recorded by itself, as every result is.
     pub fn record(&self, end: &TaskEnd) -> Option<RecordWrite> {
         let how = match end {
             TaskEnd::Done(_) | TaskEnd::Stored(_) | TaskEnd::Cached(_) => return None,
@@ -200,7 +200,7 @@ impl Receipt {
     }
 }
 
-/// One attempt of a task under way. Dropping it stops the node.
+/// One attempt of a task in progress. Dropping it stops the node.
 pub struct Execution {
     doing: Doing,
     pulse: Pulse,
@@ -213,7 +213,7 @@ enum Doing {
 }
 
 impl Execution {
-    /// The task's signs of life, for an idle time limit.
+    /// Returns the counter of the task's signs of life, for an idle timeout.
     pub fn pulse(&self) -> Pulse {
         self.pulse.clone()
     }
@@ -225,7 +225,7 @@ impl Future for Execution {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<TaskEnd> {
         if let Doing::Asking(asking) = &mut self.doing {
             let asked = ready!(asking.poll(context));
-            // What the node's future held is dropped here, before anybody is told that it ended.
+            // Drops everything the node's future held before the end is reported.
             let Doing::Asking(Asking { ending, node }) =
                 std::mem::replace(&mut self.doing, Doing::Ended)
             else {
@@ -252,12 +252,12 @@ impl fmt::Debug for Execution {
     }
 }
 
-/// Counts a task's signs of life.
+/// Counter of a task's signs of life: steps, events and heartbeats.
 #[derive(Debug, Clone)]
 pub struct Pulse(NodeCx);
 
 impl Pulse {
-    /// How many there were.
+    /// Returns the number of signs of life so far.
     pub fn count(&self) -> u64 {
         self.0.heartbeats()
     }
@@ -266,17 +266,17 @@ impl Pulse {
 /// How an attempt of a task ended.
 #[derive(Debug)]
 pub enum TaskEnd {
-    /// The node returned.
+    /// The node returned, and its output was checked.
     Done(Output),
-    /// Its result was recorded by another worker: the record's bytes.
+    /// Another worker recorded the result; these are the record's bytes.
     Stored(Vec<u8>),
-    /// Its result was in the node cache: the bytes of [`Output::to_cache`].
+    /// The result was in the node cache; these are the bytes of [`Output::to_cache`].
     Cached(Vec<u8>),
-    /// It asks.
+    /// The node raised interrupts and waits for answers.
     Paused(Vec<Draft>),
-    /// It failed.
+    /// The node failed, or its output was refused.
     Failed(NodeError),
-    /// The driver dropped it because it took too long.
+    /// The driver dropped the attempt because it exceeded its timeout.
     TimedOut,
 }
 
@@ -294,20 +294,20 @@ impl From<EndedHow> for TaskEnd {
 
 /// What is recorded as the result of a task.
 pub(crate) enum Stored {
-    /// What its node gave back.
+    /// What the node returned.
     Output(Output),
-    /// That an attempt ended without a result.
+    /// An attempt that ended without a result.
     End(EndRecord),
 }
 
-/// What a node gave back, checked and encoded.
+/// What a node returned, checked and encoded.
 pub struct Output {
     pub(crate) record: TaskRecord,
     pub(crate) update: AnyUpdate,
 }
 
 impl Output {
-    /// The bytes to put into a node cache.
+    /// Returns the bytes to put into a node cache.
     pub fn to_cache(&self) -> Vec<u8> {
         let record = Record {
             content: RecordContent::Task(self.record.clone()),
@@ -355,12 +355,12 @@ fn unreadable(why: impl fmt::Display) -> NodeError {
     )
 }
 
-/// A cached result belongs to no thread.
+/// A cached result belongs to no thread, so it is sealed for this constant one.
 fn cache_thread() -> ThreadId {
     ThreadId::new("cache").expect("a thread name")
 }
 
-/// Polls a node, and ends it when it is quiet with a question open.
+/// Polls a node, and ends it when it is idle with an interrupt open.
 struct Asking {
     node: BoxFuture<'static, Result<RawOutput, NodeError>>,
     ending: Ending,
@@ -383,7 +383,7 @@ impl Asking {
         }));
         match polled {
             Ok(Poll::Ready(returned)) => Poll::Ready(Asked::Returned(returned)),
-            // Woken while it was polled: it yielded on purpose and will be polled again.
+            // Woken while it was polled: the node yielded on purpose and will be polled again.
             Ok(Poll::Pending) if watch.woken.load(Ordering::SeqCst) => Poll::Pending,
             Ok(Poll::Pending) => match self.ending.cx.scope().ripe_questions() {
                 Some(questions) => Poll::Ready(Asked::Questions(questions)),
@@ -397,7 +397,7 @@ impl Asking {
     }
 }
 
-/// Remembers a wake that comes while the node is being polled.
+/// Remembers a wake-up that arrives while the node is being polled.
 struct Watch {
     inner: Waker,
     woken: AtomicBool,
@@ -414,19 +414,19 @@ impl Wake for Watch {
     }
 }
 
-/// What is left to do when the node has returned: check, encode, record.
+/// What remains to do once the node has returned: check, encode, record.
 struct Ending {
     cx: NodeCx,
     state: Live,
     graph: Arc<Definition>,
-    /// It is the error handler of its node.
+    /// Whether this is the error handler of its node.
     handles: bool,
     store_result: bool,
 }
 
 enum Ended {
     Now(TaskEnd),
-    /// When its result is recorded.
+    /// The result is being recorded.
     Stores(BoxFuture<'static, TaskEnd>),
 }
 
@@ -475,7 +475,7 @@ impl Ending {
         })
     }
 
-    /// Every labeled value that it writes or sends must have the labels of what it has read.
+    /// Checks that every labeled value that the node writes or sends has the labels of everything it has read.
     fn check_labels(&self, floors: [&Floor; 2]) -> Result<(), NodeError> {
         let read = self.cx.read_so_far();
         match floors.iter().find_map(|floor| floor.lacks(&read)) {
@@ -487,7 +487,7 @@ impl Ending {
         }
     }
 
-    /// The places it goes to must have been declared, and there must be a parent for it to command.
+    /// Checks that the targets were declared, and that there is a parent graph if the node commands one.
     fn check_targets(&self, record: &TaskRecord) -> Result<(), NodeError> {
         let node = self.cx.node();
         if record.parent.is_some() && self.cx.frame().is_root() {
@@ -500,7 +500,7 @@ impl Ending {
         def.check_goto(&self.graph, node, &record.goto, self.handles)
     }
 
-    /// What is stored is what counts: another worker may have been first.
+    /// Records the result. The stored one counts: another worker may have recorded it first.
     async fn store(&self, output: Output) -> Result<TaskEnd, NodeError> {
         let record = Record {
             content: RecordContent::Task(output.record.clone()),

@@ -1,4 +1,4 @@
-//! A question to a person, as a node writes it.
+//! An interrupt, as a node writes it.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use crate::checkpoint::format::{Draft, OnDeadline};
 use crate::error::ValueError;
 use crate::value::Value;
 
-/// A question to a person: a key, what is asked, and how long an answer is waited for.
+/// A question to a person: a key, what is asked, and how long to wait for an answer.
 ///
-/// The key names the question within its task. Use the id of what is asked about, such as a tool
-/// call's; after a pause the answer is found by it.
+/// The key identifies the interrupt within its task, and the answer is found by it when the node runs again. Use the id of what
+/// the question is about, such as that of a tool call.
 #[derive(Debug)]
 pub struct Interrupt {
     pub(crate) inner: Result<Draft, ValueError>,
 }
 
 impl Interrupt {
-    /// Asks `request` under `key`.
+    /// Creates an interrupt that asks `request` under `key`.
     pub fn new(key: impl Into<String>, request: impl Serialize) -> Self {
         let inner = plain(request).map(|request| Draft {
             key: key.into(),
@@ -31,7 +31,7 @@ impl Interrupt {
         Self { inner }
     }
 
-    /// What kind of question it is, for those who show it. Default: `question`.
+    /// Sets the kind of the interrupt, which user interfaces go by when they show it. Default: `question`.
     #[must_use]
     pub fn kind(self, kind: impl Into<String>) -> Self {
         self.change(|draft| {
@@ -40,7 +40,7 @@ impl Interrupt {
         })
     }
 
-    /// The JSON schema of an answer. An answer that does not fit is refused, and the question stays open.
+    /// Sets the JSON Schema of an answer. An answer that does not fit is refused, and the interrupt stays open.
     #[must_use]
     pub fn schema(self, schema: impl Serialize) -> Self {
         self.change(|draft| {
@@ -49,7 +49,7 @@ impl Interrupt {
         })
     }
 
-    /// An answer is waited for this long; then the question is overdue, but stays open.
+    /// Sets how long to wait for an answer. After that, the interrupt is overdue but stays open.
     #[must_use]
     pub fn within(self, limit: Duration) -> Self {
         self.change(|draft| {
@@ -58,7 +58,7 @@ impl Interrupt {
         })
     }
 
-    /// When nobody answers in time, this is the answer.
+    /// Sets the answer that counts if no person answers in time.
     #[must_use]
     pub fn or_answer(self, answer: impl Serialize) -> Self {
         self.change(|draft| {
@@ -67,7 +67,7 @@ impl Interrupt {
         })
     }
 
-    /// When nobody answers in time, the node fails.
+    /// Lets the node fail if no person answers in time.
     #[must_use]
     pub fn or_fail(self) -> Self {
         self.change(|draft| {
@@ -84,7 +84,7 @@ impl Interrupt {
     }
 }
 
-/// Anything that serialises, as plain JSON.
+/// Encodes anything serializable as plain JSON.
 pub(crate) fn plain(value: impl Serialize) -> Result<Value, ValueError> {
     Value::plain(&value)
 }

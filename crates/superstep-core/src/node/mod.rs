@@ -1,4 +1,4 @@
-//! Nodes: what they are, what they are handed, and how one is run until it ends or asks.
+//! Nodes: what they are, what they receive, and how one runs until it ends or interrupts.
 
 mod cx;
 mod execute;
@@ -20,11 +20,11 @@ use crate::state::{State, View};
 
 /// A node of a graph over `S`.
 ///
-/// Async functions and closures `(View<S>, NodeCx) -> Result<update or Command, NodeError>` are nodes;
-/// a struct whose fields are its dependencies implements this.
+/// Async functions and closures `(View<S>, NodeCx) -> Result<update or Command, NodeError>` are nodes. For a node with
+/// dependencies, implement this for a struct that holds them as fields.
 ///
-/// **Code outside [`NodeCx::step`] runs again** when the node is resumed after a pause, a crash or a
-/// retry. Put every effect into a step.
+/// **Code outside [`NodeCx::step`] runs again** when the node is resumed after a pause, a crash or a retry. Put every effect
+/// into a step.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a node of a graph over `{S}` that takes `{I}`",
     label = "not a node of this graph",

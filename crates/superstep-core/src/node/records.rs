@@ -1,4 +1,4 @@
-//! What a task has recorded so far: shared by its attempts, so that a retry reuses what the last one did.
+//! What a task has recorded so far. Its attempts share it, so that a retry reuses the steps of earlier attempts.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -7,22 +7,22 @@ use crate::checkpoint::format::StepRecord;
 use crate::label::Labels;
 use crate::lock::lock;
 
-/// A step that was done, and what its node had read by then.
+/// A recorded step, and what its node had read by then.
 #[derive(Debug, Clone)]
 pub(crate) struct StepKept {
     pub(crate) step: StepRecord,
-    /// The closure of a step does not run again, so what it read counts by this.
+    /// Labels of what the node had read. The step's closure does not run again, so they stand for what it read.
     pub(crate) read: Labels,
 }
 
-/// The step records of one task, by key. Its error handler has steps of its own, apart from the node's.
+/// The step records of one task, by key. The steps of its error handler are separate from those of the node.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TaskRecords {
     all: Arc<Mutex<BTreeMap<String, StepKept>>>,
     of_handler: bool,
 }
 
-/// Before the keys of a handler's steps; no step of a node can be named so.
+/// Key prefix of an error handler's steps. No step of a node can have such a name.
 const HANDLER: &str = "=handler:";
 
 impl TaskRecords {
@@ -30,7 +30,7 @@ impl TaskRecords {
         self.lock().insert(key, kept);
     }
 
-    /// The same records, as the task's error handler sees them.
+    /// Returns the same records, as the task's error handler sees them.
     pub(crate) fn of_handler(self) -> Self {
         Self {
             of_handler: true,
@@ -38,7 +38,7 @@ impl TaskRecords {
         }
     }
 
-    /// The key under which a step is stored.
+    /// Returns the key under which a step is stored.
     pub(super) fn stored_key(&self, key: &str) -> String {
         if self.of_handler {
             format!("{HANDLER}{key}")
@@ -47,7 +47,7 @@ impl TaskRecords {
         }
     }
 
-    /// The key of a step of ours, from the key under which it is stored.
+    /// Returns a step's own key from the key under which it is stored; `None` if the step is not of this node or handler.
     fn own_key<'a>(&self, stored: &'a str) -> Option<&'a str> {
         match stored.strip_prefix(HANDLER) {
             Some(key) => self.of_handler.then_some(key),
@@ -59,7 +59,8 @@ impl TaskRecords {
         self.lock().get(&self.stored_key(key)).cloned()
     }
 
-    /// The key of the step that was called at this place, where places mean something.
+    /// Returns the key of the step that was called at this position, unless steps overlapped there: then positions mean
+    /// nothing.
     pub(super) fn key_at(&self, ordinal: u32) -> Option<String> {
         self.lock()
             .iter()
@@ -84,7 +85,7 @@ impl TaskRecords {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, StepKept>> {
-        // A panic while it was held cannot have left it half changed: every change is one call.
+        // Every change is a single call, so a panic while the lock was held cannot have left it half changed.
         lock(&self.all)
     }
 }

@@ -1,11 +1,12 @@
-//! Holds an answer against the schema of its question, before it is stored.
+//! Checks an answer against the schema of its interrupt, before it is stored.
 
 use serde_json::Value as Json;
 
 use crate::checkpoint::format::Question;
 use crate::schema;
 
-/// Checks whether an answer fits the [schema](crate::schema) of its question; if not, says what does not.
+/// Checks an answer against the [schema](crate::schema) of its interrupt. The error says what does not match; without a schema,
+/// every answer does.
 pub fn check_answer(question: &Question, answer: &Json) -> Result<(), String> {
     let Some(schema) = &question.schema else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Ends supersteps: applies what their tasks wrote, in task order, and plans what comes after.
+//! Ends supersteps: applies what their tasks wrote, in task order, and plans what comes next.
 
 use crate::checkpoint::format::{
     Breakpoint, BreakpointSide, Change, EntryKind, FrameAdvanced, GotoRecord, Next, ParentRecord,
@@ -15,10 +15,10 @@ use crate::run::{Run, plan};
 use crate::value::Value;
 
 impl Run {
-    /// Ends every superstep whose tasks have all ended. One may end the one around it.
+    /// Ends every superstep whose tasks have all ended. One end may cause that of the superstep around it.
     pub(super) fn end_supersteps(&mut self) {
         while !self.phase.is_stopping() {
-            // The deepest first: a child's end may be the last its parent waited for.
+            // The deepest first: a child's end may be the last one that its parent waited for.
             let Some(path) = self
                 .live
                 .iter()
@@ -116,7 +116,7 @@ impl Run {
         }
     }
 
-    /// Writes that cannot be applied: nothing of the superstep is, and its tasks will run again.
+    /// Refuses writes that cannot be applied: nothing of the superstep counts, and its tasks will run again.
     fn refuse(
         &mut self,
         path: &FramePath,
@@ -168,7 +168,7 @@ impl Run {
         self.progress.steps.retain(|below, _| !below.is_below(path));
     }
 
-    /// The entry tells that a subgraph was entered before it tells what it did.
+    /// Adds the opening of a subgraph to the entry, before what the subgraph did.
     pub(super) fn tell_opened(&mut self, path: &FramePath) {
         let around = |opened: &FramePath| opened == path || path.is_below(opened);
         let paths: Vec<_> = self
@@ -232,7 +232,7 @@ impl Run {
         })
     }
 
-    /// At the step limit the graph goes to the node that is named for it, once, or the run stops.
+    /// At the step limit, sends the graph to the node set for it, once, or stops the run.
     fn limit(&mut self, path: &FramePath) -> bool {
         let made = self.progress.steps.get(path).copied().unwrap_or(0);
         let graph = self.position.frame(path).graph.clone();
@@ -260,7 +260,7 @@ impl Run {
         }
     }
 
-    /// The change that tells of this superstep is still pending: it tells the new plan.
+    /// Puts the new plan into the change of this superstep, which is still pending.
     fn replan_pending(&mut self, path: &FramePath, next: Next) {
         let told = self
             .pending
@@ -276,7 +276,7 @@ impl Run {
         }
     }
 
-    /// A graph has nothing left to run: the run is finished, or its parent's task has ended.
+    /// Ends a graph that has nothing left to run: the run is finished, or the task that entered the graph has ended.
     pub(super) fn finish_frame(&mut self, path: &FramePath) {
         let Some(parent) = path.parent() else {
             self.phase = Phase::Stopping(Stop::Finished);
@@ -291,7 +291,7 @@ impl Run {
         }
     }
 
-    /// Which task of the parent entered this subgraph.
+    /// Returns the index of the parent's task that entered this subgraph.
     pub(super) fn slot_of_child(&self, parent: &FramePath, child: &FramePath) -> Option<u32> {
         let task = self.position.frames.get(child)?.entered_by?;
         let slots = &self.live.get(parent)?.slots;
@@ -347,7 +347,7 @@ impl Run {
         })
     }
 
-    /// The subgraph was left with a command: that, and nothing else of it, reaches the parent.
+    /// Returns the result of a subgraph that was left with a command: only the command reaches the parent.
     fn ending_of_leave(
         &self,
         parent: &FramePath,
@@ -386,13 +386,13 @@ impl Run {
 /// A task of a superstep that ends.
 struct EndedTask {
     id: TaskId,
-    /// Whether it recorded steps.
+    /// Whether the task recorded steps.
     recorded: bool,
-    /// Where its command goes, if it routes by commands.
+    /// Targets of its command, if its node routes by commands.
     goto: Option<Vec<GotoRecord>>,
 }
 
-/// Which node to blame for two writes that exclude each other, and in which words.
+/// Returns the node to blame for two conflicting writes, and the message.
 fn told<'a>(conflict: &Conflict, writes: &'a [TaskWrite]) -> (&'a NodeName, String) {
     let (first, second) = (&writes[conflict.first].node, &writes[conflict.second].node);
     let why = format!(

@@ -16,21 +16,21 @@ use crate::run::{Durability, Outcome, Run};
 /// What changed and is not yet in a commit.
 #[derive(Default)]
 pub(super) struct Pending {
-    /// The next commit takes the thread over, with this epoch.
+    /// Epoch with which the next commit claims the thread, if it does.
     pub(super) claim: Option<Epoch>,
     pub(super) recoveries: u32,
     pub(super) kind: Option<EntryKind>,
     pub(super) changes: Vec<Change>,
-    /// Subgraphs that were entered and that no entry tells of yet.
+    /// Subgraphs that were entered and are not in an entry yet.
     pub(super) opened: BTreeMap<FramePath, FrameOpened>,
     pub(super) closed: Vec<InterruptId>,
     pub(super) released: Vec<Released>,
-    /// A task waits for a record to be released before it runs.
+    /// Whether a task waits for a record to be released before it runs.
     pub(super) frees: bool,
 }
 
 impl Pending {
-    /// Adds a change. The entry is of the weightiest kind among its changes.
+    /// Adds a change. The entry gets the weightiest kind among its changes.
     pub(super) fn push(&mut self, kind: EntryKind, change: Change) {
         let weight = |kind: EntryKind| match kind {
             EntryKind::Stop => 0,
@@ -49,35 +49,35 @@ impl Pending {
         !self.changes.is_empty() || self.frees
     }
 
-    /// Whether nothing may begin before it is stored.
+    /// Whether nothing may start before this is stored.
     pub(super) fn goes_first(&self) -> bool {
         self.claim.is_some() || self.frees
     }
 }
 
-/// A commit that was handed to the driver.
+/// A commit that the driver is making durable.
 pub(super) struct Saving {
     pub(super) head: Head,
-    /// What the run ends with when it is durable.
+    /// Outcome of the run once the commit is durable.
     pub(super) outcome: Option<Outcome>,
-    /// It takes the thread over.
+    /// Whether the commit claims the thread.
     pub(super) claims: bool,
 }
 
-/// How much there is to read since the last snapshot.
+/// How much there is to read since the last snapshot, in bytes.
 pub(super) struct LogSize {
     since_snapshot: usize,
     snapshot: usize,
-    /// Most of what was written before the last snapshot was still there when it was taken.
+    /// Whether most of what was written before the last snapshot was still there when it was taken.
     grows: bool,
-    /// The stored data is of an older version of its state, and must not be mixed with newer data.
+    /// Whether the stored data is of an older version of its state. It must not be mixed with newer data.
     outdated: bool,
 }
 
 /// Below this, a snapshot would cost more than reading the entries.
 const SNAPSHOT_BYTES_MIN: usize = 8 * 1024;
-/// How many times the size of the last snapshot is written before the next, while the state mostly grows. Reading
-/// such entries costs little more than reading a snapshot of them, and each snapshot is a copy of everything.
+/// How many times the size of the last snapshot is written before the next one, while the state mostly grows. Reading such
+/// entries costs little more than reading a snapshot of them, and each snapshot is a copy of everything.
 const APART_WHEN_GROWING: usize = 3;
 
 impl LogSize {
@@ -93,7 +93,8 @@ impl LogSize {
         }
     }
 
-    /// Whether it is time for a snapshot: the entries since the last one are larger than it.
+    /// Whether a snapshot is due: the entries since the last one are larger than it, or several times as large while the state
+    /// mostly grows.
     fn wants_snapshot(&self) -> bool {
         let apart = if self.grows { APART_WHEN_GROWING } else { 1 };
         self.outdated || self.since_snapshot > apart * self.snapshot.max(SNAPSHOT_BYTES_MIN)
@@ -117,13 +118,13 @@ impl Run {
             || (self.pending.has_entry() && !waits_for_stop)
     }
 
-    /// Hands the driver one commit with everything that is pending.
+    /// Gives the driver one commit with everything that is pending.
     ///
     /// The commit names the head it expects (`epoch` and `seq`), and the store compares both inside the write, so a process
-    /// that lost the thread cannot commit, whatever it believes. A claim without an entry raises the epoch alone: it fences
-    /// the former owner before this run acts, and leaves no trace in the log.
+    /// that lost the thread cannot commit, whatever it believes. A claim without an entry raises the epoch alone: it fences the
+    /// former owner before this run acts, and leaves no trace in the log.
     pub(super) fn save(&mut self) {
-        // Whoever gave the run an id finds it by that, whatever becomes of it.
+        // A run with an id is stored when it starts, so that its caller finds it by that id whatever happens to it.
         let begins_by_id = self.pending.claim.is_some() && self.options.run.is_some();
         let waits_for_stop = self.options.durability == Durability::Exit && !begins_by_id;
         let bare_claim = !self.phase.is_stopping()
@@ -137,7 +138,7 @@ impl Run {
         let stop = self.phase.stop().filter(|_| !bare_claim);
         let outcome = stop.map(|stop| self.outcome(stop));
         if outcome.is_some() {
-            // Until it is known whether the store takes the stop: a cancel that arrives meanwhile still counts.
+            // Not stopping until the store accepts the stop: a cancel that arrives meanwhile still counts.
             self.phase = Phase::Running;
         }
         self.saving = Some(Saving {
@@ -149,7 +150,7 @@ impl Run {
             .push_back(crate::run::Step::Save(Box::new(commit)));
     }
 
-    /// Takes the thread over without an entry.
+    /// Claims the thread without an entry.
     fn claim(&mut self) -> Commit {
         let epoch = self.pending.claim.take().unwrap_or(self.head.epoch);
         let head = Head {
@@ -225,7 +226,7 @@ impl Run {
             extensions: Extensions::default(),
         };
         let sealed = entry.seal(&self.position.thread, head.seq);
-        // The changes of the next entry are kept in the same place.
+        // Reuses the buffer for the changes of the next entry.
         entry.changes.clear();
         self.pending.changes = entry.changes;
         sealed
@@ -242,7 +243,7 @@ impl Run {
         Some(bytes)
     }
 
-    /// Questions that are new to the store; only a run that stops asks.
+    /// Returns the interrupts that are new to the store; only a run that stops has any.
     fn questions(&mut self, head: Head) -> Vec<AskedRow> {
         if !matches!(
             self.phase.stop(),
@@ -275,7 +276,7 @@ impl Run {
         open.into_iter().map(row).collect()
     }
 
-    /// Every question that is asked now, in task order.
+    /// Returns every open interrupt, in task order.
     pub(super) fn open_questions(&self) -> impl Iterator<Item = Question> {
         self.slots_in_order()
             .into_iter()
@@ -301,7 +302,7 @@ impl Run {
         }
     }
 
-    /// The run would have paused, but answers came meanwhile: the tasks they are for run again.
+    /// Continues instead of pausing, because answers arrived meanwhile: the tasks they are for run again.
     pub(super) fn go_on_with(&mut self, unseen: UnseenAnswers) {
         self.head.answers = unseen.answers;
         self.head.status = Status::Running;
@@ -323,7 +324,7 @@ impl Run {
     }
 }
 
-/// What a thread is doing when its run has stopped so.
+/// Returns the status of a thread whose run stopped like this.
 pub(super) fn status_after(stop: &Stop) -> Status {
     match stop {
         Stop::Finished => Status::Idle,
@@ -331,7 +332,7 @@ pub(super) fn status_after(stop: &Stop) -> Status {
         Stop::StepLimit => Status::StepLimit,
         Stop::Failed(_) => Status::Failed,
         Stop::Cancelled => Status::Cancelled,
-        // Whoever takes it up next finds a run that did not end.
+        // The next owner finds a run that did not stop.
         Stop::Drained => Status::Running,
     }
 }

@@ -1,6 +1,6 @@
 //! Changes a thread from outside: a state update in the name of a node, and a fork.
 //!
-//! Both give one fenced commit that takes the thread over, so they exclude a run, and each other.
+//! Both return one fenced commit that claims the thread, so they exclude a run, and each other.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,16 +26,16 @@ use crate::value::Value;
 /// A change of a thread's state from outside.
 #[derive(Debug, Clone)]
 pub struct Edit {
-    /// In whose name: that decides what runs next.
+    /// Node in whose name the state changes: it decides what runs next.
     pub node: EditNode,
-    /// What is written, an encoded update.
+    /// What to write: an encoded update.
     pub update: Value,
-    /// Where it goes, for a node that routes by commands.
+    /// Targets, for a node that routes by commands.
     pub goto: Vec<GotoRecord>,
 }
 
 impl Edit {
-    /// What a node's command says, as a change from outside.
+    /// Creates a change from a node's command.
     pub fn new<S: State>(node: EditNode, command: Command<S>) -> Result<Self, ValueError> {
         let goto = command::records(command.goto).map_err(|error| ValueError::Encode {
             source: error.to_string().into(),
@@ -51,17 +51,17 @@ impl Edit {
 /// In whose name a state is updated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EditNode {
-    /// The node that ran last, if it was one.
+    /// The node that ran last. Refused unless exactly one did.
     Last,
     /// This node, as if it had just ended.
     Node(NodeName),
-    /// The input, as if a run began with it.
+    /// The input, as if a run started with it.
     Input,
     /// The end: whatever was planned is dropped.
     End,
 }
 
-/// Updates the state of a thread that is not running.
+/// Returns the commit that updates the state of a thread. Refused while the thread is running.
 pub fn update_state(
     graph: &Arc<Definition>,
     thread: &ThreadId,
@@ -74,7 +74,7 @@ pub fn update_state(
         run: RunId::derive(
             thread,
             loaded.head.seq.next(),
-            loaded.head.epoch.claimed(moment.dice),
+            loaded.head.epoch.claimed(moment.entropy),
         ),
         graph: graph.name.clone(),
         context: None,
@@ -108,22 +108,22 @@ pub fn update_state(
     Ok(editing.commit(EntryKind::Update, parent, snapshot))
 }
 
-/// Where a thread goes on from.
+/// The entry from which a fork continues.
 #[derive(Debug)]
 pub struct ForkFrom<'a> {
-    /// The entry.
+    /// Sequence number of the entry.
     pub at: Seq,
-    /// The history up to it.
+    /// History up to the entry.
     pub history: &'a History,
-    /// Whose history it was, if it was copied from another thread.
+    /// Thread that the history was copied from; `None` for a fork within one thread.
     pub copied_from: Option<&'a ThreadId>,
-    /// What is to be otherwise from there on: an encoded update of the graph's state, which changes nothing of what runs
-    /// next. A subgraph with a state of its own that was entered already keeps it.
+    /// Encoded update to write into the graph's state at the fork. It does not change what runs next. A subgraph with its own
+    /// state that was already entered keeps that state.
     pub write: Option<&'a Value>,
 }
 
-/// Lets a thread go on from an older entry of its own, or from another thread's history that was copied into it.
-/// What comes after is a branch of its own: every task has a new id, and every question is asked again.
+/// Returns the commit that lets a thread continue from an older entry, or from another thread's history that was copied into
+/// it. What follows is a new branch: every task has a new id, and every interrupt is raised again.
 pub fn fork(
     graph: &Arc<Definition>,
     thread: &ThreadId,
@@ -278,7 +278,7 @@ impl Editing {
         Ok(())
     }
 
-    /// Writes into the state, and leaves what runs next as it is. The snapshot beside the entry tells it.
+    /// Writes into the state, and leaves what runs next as it is. The change is in the snapshot stored with the entry.
     fn write(&mut self, update: &Value) -> Result<(), OpenError> {
         let graph = self.position.graph.clone();
         let root = self
@@ -322,7 +322,7 @@ impl Editing {
     fn commit(mut self, kind: EntryKind, parent: Seq, with_snapshot: bool) -> Commit {
         let was = self.loaded.head;
         let head = Head {
-            epoch: was.epoch.claimed(self.moment.dice),
+            epoch: was.epoch.claimed(self.moment.entropy),
             seq: was.seq.next(),
             status: Status::Idle,
             recoveries: 0,

@@ -1,4 +1,4 @@
-//! Takes what tasks report: results, questions, failures.
+//! Processes what tasks report: results, interrupts, failures.
 
 use crate::checkpoint::format::{
     AfterFailure, AttemptFailed, Change, Draft, EntryKind, Extensions, Question, Stop,
@@ -12,7 +12,7 @@ use crate::run::phase::Phase;
 use crate::run::{Run, Step};
 
 impl Run {
-    /// A task that [`Step::Start`] gave has ended.
+    /// Reports how a task of [`Step::Start`] ended.
     pub fn task_ended(
         &mut self,
         task: TaskId,
@@ -33,7 +33,7 @@ impl Run {
             .map(|slot| &slot.doing);
         let handling = match doing {
             Some(Doing::Running { handling }) => *handling,
-            // It was dropped and had not noticed; its superstep may be over.
+            // The task was dropped and had not noticed; its superstep may be over.
             Some(Doing::Dropped) | None => return Ok(()),
             Some(_) => return Err(ProtocolError::EndedTwice { task }),
         };
@@ -103,7 +103,7 @@ impl Run {
         }
     }
 
-    /// An attempt failed: it is tried again, or handled, or that was it.
+    /// Processes a failed attempt: the task is retried, or handled, or has failed permanently.
     pub(super) fn fail(&mut self, path: &FramePath, index: u32, error: NodeError) {
         let failure = self.task_failure(path, index, &error);
         let slot = &self.live[path].slots[index as usize];
@@ -153,7 +153,7 @@ impl Run {
         }
     }
 
-    /// Drops the tasks of some graphs that are still under way.
+    /// Drops the tasks of some graphs that are still in progress.
     pub(super) fn drop_tasks(&mut self, of: impl Fn(&FramePath) -> bool) {
         let live = self.live.iter_mut().filter(|(path, _)| of(path));
         let dropped: Vec<_> = live.flat_map(|(_, live)| live.drop_tasks()).collect();
@@ -163,12 +163,12 @@ impl Run {
         }
     }
 
-    /// A question of this task was answered after it had paused: it runs again.
+    /// Runs a task again whose interrupt was answered after it had paused.
     pub(super) fn ask_again(&mut self, task: TaskId) {
         let Some((path, index)) = self.places.get(&task).cloned() else {
             return;
         };
-        // It may have been its error handler that asked.
+        // The error handler may have raised the interrupt.
         let failed = self.position.frame(&path).failed.get(&index);
         let handle = failed
             .filter(|failed| failed.then == AfterFailure::Handle)
@@ -177,7 +177,7 @@ impl Run {
             return;
         };
         if matches!(live.slots[index as usize].doing, Doing::Asking(_)) {
-            // Not an attempt of its own: nothing failed.
+            // Not a new attempt: nothing failed.
             live.slots[index as usize].attempt -= 1;
             self.recorded.unpersisted_ends.remove(&task);
             live.set(
@@ -193,14 +193,14 @@ impl Run {
         }
     }
 
-    /// Whether no news can come: nothing runs and nothing waits for its time.
+    /// Whether the driver has nothing to report: nothing runs and no timer is set.
     pub(super) fn is_quiet(&self) -> bool {
         let held_back = self.draining || self.phase.is_halting() || self.ready.is_empty();
         held_back && !self.live.values().any(LiveFrame::is_under_way)
     }
 
-    /// Stops the run once nothing is under way, so that the effect of a sibling in another graph is not cut.
-    /// A failure outweighs any other reason to stop.
+    /// Stops the run once nothing is in progress, so that the effect of a sibling in another graph is not cut off. A failure
+    /// outweighs any other reason to stop.
     pub(super) fn halt(&mut self, stop: Stop) {
         debug_assert!(!matches!(self.phase, Phase::Stopping(_) | Phase::Over(_)));
         let stop = match (self.phase.take_halting(), stop) {
@@ -221,7 +221,7 @@ impl Run {
         };
     }
 
-    /// Every task that has begun, in task order, those of a subgraph in the place of the task that entered it.
+    /// Returns every task that has started, in task order; those of a subgraph are in the place of the task that entered it.
     pub(super) fn slots_in_order(&self) -> Vec<&Slot> {
         let mut slots = Vec::new();
         self.add_slots(&FramePath::root(), &mut slots);
@@ -232,14 +232,14 @@ impl Run {
         for slot in self.live.get(path).iter().flat_map(|live| &live.slots) {
             slots.push(slot);
             if let Doing::Inside = slot.doing {
-                // One that lives as long as its thread has no task in its path.
+                // The path of a subgraph that lives as long as its thread has no task.
                 self.add_slots(&path.child(slot.node.clone(), Some(slot.task)), slots);
                 self.add_slots(&path.child(slot.node.clone(), None), slots);
             }
         }
     }
 
-    /// Nothing is under way: hands failed subgraphs to their handlers, or stops.
+    /// Once nothing is in progress: passes failed subgraphs to their error handlers, or stops the run.
     pub(super) fn stop_quietly(&mut self) {
         if self.handle_failed_subgraph() {
             return;
@@ -272,7 +272,7 @@ impl Run {
             (true, true, true) => Stop::Paused {
                 asked: self.open_questions().map(|question| question.id).collect(),
             },
-            // Only a drained or finished graph is quiet without a question or a failure.
+            // Without an interrupt or a failure, only a drained or finished graph has nothing in progress.
             (true, false, true) => {
                 if self.draining {
                     Stop::Drained
@@ -283,7 +283,7 @@ impl Run {
         });
     }
 
-    /// A subgraph in which something failed permanently is left, if its node has an error handler.
+    /// Leaves a subgraph in which something failed permanently, if its node has an error handler.
     fn handle_failed_subgraph(&mut self) -> bool {
         let failed = self.live.iter().find_map(|(path, live)| {
             let failure = live.slots.iter().find_map(|slot| {
@@ -309,7 +309,7 @@ impl Run {
         true
     }
 
-    /// The nearest subgraph around a failed task whose node has an error handler: its parent, its place, itself.
+    /// Returns the nearest subgraph around a failed task whose node has an error handler: its parent, its index, its own path.
     fn handler_around(&self, failed: &FramePath) -> Option<(FramePath, u32, FramePath)> {
         let mut child = failed.clone();
         loop {
@@ -324,7 +324,7 @@ impl Run {
         }
     }
 
-    /// Forgets a subgraph and everything below it; what they recorded and asked goes with them.
+    /// Forgets a subgraph and everything below it, with what they recorded and asked.
     fn forget(&mut self, child: &FramePath) {
         let of = |path: &FramePath| path == child || path.is_below(child);
         self.drop_tasks(of);

@@ -1,4 +1,4 @@
-//! Supersteps that have begun: one slot per task.
+//! Supersteps that have started: one slot per task.
 
 use crate::checkpoint::format::{GotoRecord, ParentRecord, Question};
 use crate::error::Failure;
@@ -7,14 +7,14 @@ use crate::ids::{NodeName, TaskId, Timestamp};
 use crate::node::{Output, TaskRecords};
 use crate::value::Value;
 
-/// A superstep of one graph that has begun.
+/// A superstep of one graph that has started.
 pub(super) struct LiveFrame {
     pub(super) slots: Vec<Slot>,
-    /// Kept, not counted again: a superstep may have ten thousand tasks and is looked at after each.
+    /// Maintained instead of recounted: a superstep may have ten thousand tasks and is examined after each.
     counts: Counts,
 }
 
-/// How many tasks of a superstep are doing what.
+/// Number of tasks of a superstep by what they are doing.
 #[derive(Default)]
 struct Counts {
     ended: usize,
@@ -26,9 +26,9 @@ struct Counts {
 pub(super) struct Slot {
     pub(super) task: TaskId,
     pub(super) node: NodeName,
-    /// Attempts that were started.
+    /// Number of attempts that were started.
     pub(super) attempt: u32,
-    /// What its attempts recorded in steps, those before this run included.
+    /// Steps that its attempts recorded, those before this run included.
     pub(super) records: TaskRecords,
     pub(super) doing: Doing,
 }
@@ -37,20 +37,20 @@ pub(super) struct Slot {
 pub(super) enum Doing {
     /// The node or its error handler runs.
     Running { handling: bool },
-    /// It is tried again, or its handler runs, not before this time.
+    /// The task is retried, or its handler runs, not before this time.
     Waiting {
         until: Timestamp,
         handle: Option<Failure>,
     },
-    /// It is a subgraph that is under way.
+    /// The task is a subgraph in progress.
     Inside,
-    /// It has a result.
+    /// The task has a result.
     Ended(Ending),
-    /// It asks.
+    /// The task waits for answers to its interrupts.
     Asking(Vec<Question>),
-    /// It failed permanently.
+    /// The task failed permanently.
     Failed(Failure),
-    /// It was dropped before it ended.
+    /// The task was dropped before it ended.
     Dropped,
 }
 
@@ -58,7 +58,7 @@ pub(super) enum Doing {
 pub(super) struct Ending {
     pub(super) updates: Updates,
     pub(super) goto: Vec<GotoRecord>,
-    /// Whether the places it goes to are its command's, instead of its node's edges.
+    /// Whether its targets come from its command, instead of its node's edges.
     pub(super) by_command: bool,
     pub(super) parent: Option<ParentRecord>,
     pub(super) events: Vec<Value>,
@@ -68,7 +68,7 @@ pub(super) struct Ending {
 /// What a task wrote: the stored form of each update, and what a reader of it sees.
 pub(super) enum Updates {
     One(Value, AnyUpdate),
-    /// All that were made in a subgraph that shares its parent's state.
+    /// All updates that were made in a subgraph that shares its parent's state.
     Forwarded(Vec<(Value, AnyUpdate)>),
 }
 
@@ -87,7 +87,7 @@ impl Ending {
 }
 
 impl LiveFrame {
-    /// A superstep that will have so many tasks.
+    /// Creates a superstep with capacity for this many tasks.
     pub(super) fn with_room_for(tasks: usize) -> Self {
         Self {
             slots: Vec::with_capacity(tasks),
@@ -100,7 +100,7 @@ impl LiveFrame {
         self.slots.push(slot);
     }
 
-    /// Changes what a task is doing, and keeps count.
+    /// Changes what a task is doing, and updates the counts.
     pub(super) fn set(&mut self, index: u32, doing: Doing) {
         let slot = &mut self.slots[index as usize];
         self.counts.remove(&slot.doing);
@@ -108,7 +108,7 @@ impl LiveFrame {
         slot.doing = doing;
     }
 
-    /// Drops every task that is under way. Gives their ids.
+    /// Drops every task in progress. Returns their ids.
     pub(super) fn drop_tasks(&mut self) -> Vec<TaskId> {
         let mut dropped = Vec::new();
         for slot in &mut self.slots {
@@ -126,12 +126,12 @@ impl LiveFrame {
         self.counts.ended == self.slots.len()
     }
 
-    /// Whether news of some task will come by itself.
+    /// Whether the driver will report something about a task: one runs, or waits for its time.
     pub(super) fn is_under_way(&self) -> bool {
         self.counts.under_way > 0
     }
 
-    /// The tasks that wait for their time, with their places.
+    /// Returns the tasks that wait for their time, with their indexes.
     pub(super) fn waiting(&self) -> impl Iterator<Item = (u32, Timestamp, Option<&Failure>)> {
         let slots = if self.counts.waiting > 0 {
             &self.slots[..]
@@ -162,7 +162,7 @@ impl Counts {
 }
 
 impl Doing {
-    /// Whether news of it will come by itself.
+    /// Whether the driver will report something about it.
     fn is_under_way(&self) -> bool {
         matches!(self, Doing::Running { .. } | Doing::Waiting { .. })
     }

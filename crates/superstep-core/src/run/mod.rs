@@ -1,20 +1,20 @@
-//! The machine: decides what happens next on one thread, and does nothing itself.
+//! The state machine: decides what happens next on one thread, and does nothing itself.
 //!
 //! # How a driver calls it
 //!
-//! [`Run::open`] takes a loaded thread and a [`ThreadRequest`](crate::driver::ThreadRequest). Then the driver asks
-//! [`Run::next_step`] and does what it says, until that is [`Step::Stop`]:
+//! [`Run::open`] takes a loaded thread and a [`ThreadRequest`](crate::driver::ThreadRequest). Then the driver calls
+//! [`Run::next_step`] and carries out the result, until that is [`Step::Stop`]:
 //!
-//! - news come in the past tense: [`Run::task_ended`], [`Run::saved`], [`Run::time_passed`];
-//! - wishes come in the imperative: [`Run::cancel`], [`Run::drain`].
+//! - the driver reports news with methods in the past tense: [`Run::task_ended`], [`Run::saved`], [`Run::time_passed`];
+//! - it passes signals on with methods in the imperative: [`Run::cancel`], [`Run::drain`].
 //!
-//! The machine never waits, reads no clock and rolls no dice. The same calls give the same steps,
-//! whatever order tasks end in: writes are applied in task order, never in order of arrival.
+//! The state machine never waits, reads no clock and draws no random numbers. The same calls return the same steps, whatever
+//! order tasks end in: it applies writes in task order, never in order of arrival.
 //!
-//! # Its rooms
+//! # Files
 //!
-//! `open` makes it, `start` begins supersteps, `end` takes what tasks report, `barrier` ends supersteps,
-//! `commit` turns changes into one fenced write, `position` is what is stored, `plan` says who runs next.
+//! `open` creates a run, `start` starts supersteps, `end` takes what tasks report, `barrier` ends supersteps, `commit` turns
+//! changes into one fenced write, `position` is what is stored, `plan` decides what runs next.
 
 mod answer;
 mod barrier;
@@ -22,27 +22,27 @@ mod commit;
 mod edit;
 mod end;
 mod live;
+mod live_filter;
+mod log_follower;
 mod open;
 mod phase;
 mod plan;
 mod position;
 mod read;
 pub mod segment;
-mod showing;
 mod start;
 mod suspend;
-mod watch;
 
 pub use answer::check_answer;
 pub use edit::{Edit, EditNode, ForkFrom, fork, update_state};
+pub use live_filter::{LiveFilter, LiveVerdict};
+pub use log_follower::{LogFollower, StreamEvent, StreamEventBody, StreamMode};
 pub use open::{Durability, RunOptions};
 pub use read::{
-    NextTask, OpenQuestion, ThreadState, check, graph_name, open_questions, read_state,
+    NextTask, OpenInterrupt, ThreadState, check, graph_name, open_questions, read_state,
 };
 pub use segment::{RunReport, Segment, SegmentEnd, SegmentLimits, Suspension};
-pub use showing::{Counts, Showing};
 pub use suspend::{ResumeToken, read_outcome};
-pub use watch::{Seen, Sight, StreamMode, Watch};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -62,18 +62,18 @@ use position::Position;
 
 /// What the driver must do next.
 ///
-/// Exhaustive on purpose: a new kind of step has to stop every driver from compiling.
+/// Exhaustive on purpose: a new kind of step must stop every driver from compiling.
 #[derive(Debug)]
 pub enum Step {
-    /// Start these; each answers once with [`Run::task_ended`].
+    /// Start these tasks, and report the end of each once with [`Run::task_ended`].
     Start(Vec<Task>),
-    /// Drop these if they still run; whatever they report no longer counts.
+    /// Drop these tasks if they still run; what they report no longer counts.
     Drop(Vec<TaskId>),
-    /// Make this durable, then call [`Run::saved`]. Running tasks go on.
+    /// Make this commit durable, then call [`Run::saved`]. Running tasks continue.
     Save(Box<Commit>),
-    /// Nothing to do until a task ends or this time passes; then say so.
+    /// Wait until a task ends or this time passes, then report it.
     Wait {
-        /// When to call [`Run::time_passed`] at the latest.
+        /// When to call [`Run::time_passed`] at the latest; `None` if no timer is set.
         until: Option<Timestamp>,
     },
     /// Persist this record, then call [`Segment::recorded`]. Only a limited [`Segment`] asks for it.
@@ -84,27 +84,27 @@ pub enum Step {
     Stop(Outcome),
 }
 
-/// How a run ended. What it left behind is in the store.
+/// How a run ended. The state it left is in the store.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// Nothing is left to run.
     Finished,
-    /// It waits for answers to these questions.
+    /// The run waits for answers to these interrupts.
     Paused(Vec<Question>),
-    /// It stands at a breakpoint.
+    /// The run stopped at a breakpoint.
     Breakpoint(Breakpoint),
-    /// The step limit was reached. Resuming continues with the same limit again.
+    /// The run reached its step limit. Resuming allows as many supersteps again.
     StepLimit,
-    /// These tasks failed. Resuming tries them again; what their siblings did is kept.
+    /// These tasks failed permanently. Resuming retries them; the results of their siblings are kept.
     Failed(Vec<Failure>),
-    /// It was cancelled. Resuming goes on where it was.
+    /// The run was cancelled. Resuming continues where it was.
     Cancelled,
-    /// It was asked to hand the thread back. Another worker goes on.
+    /// The run was drained, so that another worker can recover it.
     Drained,
 }
 
 impl Outcome {
-    /// What a stop is to a caller that waits for it, apart from the questions of a pause, which are stored elsewhere.
+    /// Converts a stored stop, except the interrupts of a pause, which are stored elsewhere.
     fn of(stop: &Stop) -> Self {
         match stop {
             Stop::Finished => Outcome::Finished,
@@ -118,18 +118,18 @@ impl Outcome {
     }
 }
 
-/// One execution on one thread, from a start or resume until it stops. See the module's documentation for how it is driven.
+/// One execution on one thread, from a start or resume until it stops. See the module's documentation for how to drive it.
 pub struct Run {
     options: RunOptions,
-    /// The time, as the driver reported it last.
+    /// The time that the driver reported last.
     now: Timestamp,
-    /// Where the store has the thread.
+    /// The thread's head in the store.
     head: Head,
     position: Position,
     metadata: Option<Metadata>,
-    /// The supersteps that have begun.
+    /// The supersteps that have started.
     live: BTreeMap<FramePath, LiveFrame>,
-    /// Graphs whose next superstep is planned and has not begun.
+    /// Graphs whose next superstep is planned and has not started.
     ready: BTreeSet<FramePath>,
     progress: Progress,
     /// The frame and index of each started task.
@@ -140,31 +140,31 @@ pub struct Run {
     /// The commit that the driver is making durable.
     saving: Option<Saving>,
     phase: Phase,
-    /// It was asked to start no further superstep.
+    /// Whether the run was asked to start no further superstep.
     draining: bool,
     queue: VecDeque<Step>,
     size: LogSize,
-    /// The id of the last execution of a task. Starts at a random value, so ids are unique across processes.
+    /// Id of the last execution of a task. Starts at a random value, so ids are unique across processes.
     last_execution: u64,
 }
 
-/// How far the graphs of a run have come in this run.
+/// Progress of each graph in this run.
 #[derive(Debug, Default)]
 struct Progress {
-    /// The supersteps each graph has executed in this run.
+    /// Number of supersteps that each graph has executed in this run.
     steps: BTreeMap<FramePath, u64>,
     /// Graphs that went to their node for the step limit.
     limited: BTreeSet<FramePath>,
-    /// The superstep at which each graph is past the breakpoints before it, because a resume passed them.
+    /// The superstep before which each graph has passed its breakpoints, because a resume passed them.
     passed: BTreeMap<FramePath, u64>,
 }
 
-/// What tasks recorded. A result may be there although its superstep is not committed.
+/// What tasks recorded. A result may exist although its superstep is not committed.
 #[derive(Debug, Default)]
 struct Recorded {
-    /// What tasks recorded in steps, as the store had it. A task that begins takes its records.
+    /// Steps that tasks recorded, as loaded from the store. A starting task takes its records from here.
     steps: BTreeMap<TaskId, TaskRecords>,
-    /// Results, and ends without a result, as the store has them.
+    /// Results, and ends without a result, as loaded from the store.
     results: BTreeMap<TaskId, Vec<u8>>,
     /// Tasks that failed permanently or are interrupted; already persisted.
     ends: BTreeSet<TaskId>,
@@ -188,7 +188,7 @@ const _: () = {
 };
 
 impl Run {
-    /// What to do now.
+    /// Returns what the driver must do now.
     pub fn next_step(&mut self) -> Step {
         loop {
             if let Some(step) = self.queue.pop_front() {
@@ -208,13 +208,13 @@ impl Run {
         }
     }
 
-    /// Decides one thing; false if there is nothing to decide until news come.
+    /// Makes one decision; returns false if there is nothing to decide until the driver reports something.
     ///
     /// The order is the durability guarantee. Supersteps that ended are applied first, because their writes are what the next
-    /// commit persists. With `Sync`, that commit comes before anything it planned may start, so an acknowledged superstep
-    /// never runs again. The other modes start first and persist meanwhile, except where the commit claims the thread or
-    /// frees a record that a task is about to write again: those must be durable before any task acts on them. Only when
-    /// nothing is left to start or persist, and no task will report by itself, does the run stop.
+    /// commit persists. With `Sync`, that commit comes before anything it planned may start, so an acknowledged superstep never
+    /// runs again. The other modes start first and persist meanwhile, except where the commit claims the thread or frees a
+    /// record that a task is about to write again: those must be durable before any task acts on them. Only when nothing is
+    /// left to start or persist, and no task will report by itself, does the run stop.
     fn decide(&mut self) -> bool {
         if !self.phase.is_stopping() {
             self.end_supersteps();
@@ -238,7 +238,7 @@ impl Run {
         false
     }
 
-    /// The commit that [`Step::Save`] gave is durable.
+    /// Reports that the commit of [`Step::Save`] is durable.
     pub fn saved(&mut self, saved: Saved, now: Timestamp) -> Result<(), ProtocolError> {
         self.now = now;
         let saving = self.saving.take().ok_or(ProtocolError::NothingSaved)?;
@@ -257,12 +257,12 @@ impl Run {
         Ok(())
     }
 
-    /// Time has passed.
+    /// Reports the current time.
     pub fn time_passed(&mut self, now: Timestamp) {
         self.now = now;
     }
 
-    /// Stops the run as soon as it is stored that it stops. The thread can be resumed.
+    /// Stops the run as soon as the stop is persisted. The thread can be resumed.
     pub fn cancel(&mut self) {
         if !matches!(self.phase, Phase::Stopping(_) | Phase::Over(_)) {
             self.drop_tasks(|_| true);
@@ -270,28 +270,28 @@ impl Run {
         }
     }
 
-    /// Starts no further superstep, and stops when those under way have ended. The thread can be resumed.
+    /// Starts no further superstep, and stops when those in progress have ended. The thread can be resumed.
     pub fn drain(&mut self) {
         self.draining = true;
     }
 
-    /// The run's id.
+    /// Returns the run's id.
     pub fn id(&self) -> RunId {
         self.position.run.run
     }
 
-    /// The thread.
+    /// Returns the id of the run's thread.
     pub fn thread(&self) -> &ThreadId {
         &self.position.thread
     }
 
-    /// The newest entry that is stored.
+    /// Returns the newest stored entry.
     pub fn seq(&self) -> Seq {
         self.head.seq
     }
 
-    /// The state of the root graph as of the last superstep, if that is its type and all of it is stored: what is
-    /// untracked does not leave the run.
+    /// Returns the state of the root graph as of the last superstep; `None` if its type is not `S`, or if some of it is not
+    /// stored, because untracked values do not leave the run.
     pub fn state<S: State>(&self) -> Option<&S> {
         let is_stored = |channel: &Channel| channel.kind != ChannelKind::Untracked;
         let root = self.position.root()?;
@@ -300,7 +300,7 @@ impl Run {
             .filter(|_| S::CHANNELS.iter().all(is_stored))
     }
 
-    /// The state of the root graph as of the last superstep, as a JSON object.
+    /// Returns the state of the root graph as of the last superstep, as a JSON object.
     pub fn values(&self) -> Value {
         match self.position.root() {
             Some(root) => root

@@ -26,7 +26,7 @@ use crate::value::Value;
 /// When a superstep is made durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Durability {
-    /// Before the next one begins. An acknowledged superstep never runs again.
+    /// Before the next one starts. An acknowledged superstep never runs again.
     #[default]
     Sync,
     /// While the next one runs. A crash may repeat the superstep that was being stored.
@@ -35,25 +35,25 @@ pub enum Durability {
     Exit,
 }
 
-/// How a run is to be made. Every limit has a name and a default.
+/// Options of a run. Every limit has a name and a default.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct RunOptions {
-    /// The run's id; one is made up unless it is given. A start or resume with an id is carried out once: opened again,
-    /// it continues the run it began, or is refused with [`OpenError::Taken`] when that has stopped.
+    /// Id of the run. Default: a derived one. A start or resume with an id is executed once: opened again, it continues the run
+    /// that it started, or is refused with [`OpenError::Taken`] if that run has stopped.
     pub run: Option<RunId>,
-    /// When supersteps are made durable.
+    /// When supersteps are made durable. Default: [`Durability::Sync`].
     pub durability: Durability,
-    /// How many supersteps each graph may make until the run stops; resuming allows as many again.
+    /// Number of supersteps that each graph may execute before the run stops; resuming allows as many again. Default: 10,000.
     pub step_limit: u64,
-    /// How many tasks a superstep may have.
+    /// Highest number of tasks in a superstep. Default: 100,000.
     pub tasks_max: usize,
-    /// How often a run may be recovered without getting anywhere before it ends as failed.
+    /// How often a run may be recovered without progress before it ends as failed. Default: 3.
     pub recoveries_max: u32,
-    /// Breakpoints of this run, beside those of the graph.
+    /// Nodes before which this run stops, besides the breakpoints of the graph.
     pub pause_before: BTreeSet<NodeName>,
-    /// Breakpoints of this run, beside those of the graph.
+    /// Nodes after which this run stops, besides the breakpoints of the graph.
     pub pause_after: BTreeSet<NodeName>,
 }
 
@@ -99,7 +99,7 @@ impl Run {
         let busy = || OpenError::Busy {
             thread: thread.clone(),
         };
-        // Without an id it cannot be its own run, so a busy thread is refused before its history is read.
+        // Without an id, the request cannot own the run, so a busy thread is refused before its history is read.
         if is_running && !recovers && options.run.is_none() {
             return Err(busy());
         }
@@ -160,7 +160,7 @@ impl Run {
         }
     }
 
-    /// Opens a run that a segment suspended. That does not count as a recovery, unless another process resumed the run since
+    /// Opens a run that a segment suspended. This does not count as a recovery, unless another process resumed the run since
     /// and crashed.
     pub fn resume_suspended(
         graph: &Arc<Definition>,
@@ -175,7 +175,7 @@ impl Run {
         if loaded.head.status != Status::Running {
             let thread = thread.clone();
             return Err(match position {
-                // Another segment brought it to its end.
+                // Another segment drove the run to its end.
                 Some(position) => OpenError::Taken {
                     thread,
                     run: position.run.run,
@@ -193,7 +193,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Opens a run that is under way.
+    /// Opens a run that did not stop.
     fn take_over(
         position: Position,
         loaded: &Loaded,
@@ -206,7 +206,7 @@ impl Run {
         Ok(run)
     }
 
-    /// A machine that stands where the thread does.
+    /// Creates a state machine at the thread's current position.
     pub(super) fn at(
         position: Position,
         loaded: &Loaded,
@@ -227,7 +227,7 @@ impl Run {
             recorded: Recorded::default(),
             interrupts: Interrupts::default(),
             pending: Pending {
-                claim: Some(loaded.head.epoch.claimed(moment.dice)),
+                claim: Some(loaded.head.epoch.claimed(moment.entropy)),
                 ..Pending::default()
             },
             saving: None,
@@ -235,11 +235,11 @@ impl Run {
             queue: VecDeque::new(),
             size,
             draining: false,
-            last_execution: moment.dice,
+            last_execution: moment.entropy,
         }
     }
 
-    /// Takes in what the thread did and was told before.
+    /// Takes in what the thread recorded and which answers it received before.
     pub(super) fn go_on(&mut self, loaded: &Loaded, reopened: Reopened) -> Result<(), OpenError> {
         self.position.check()?;
         self.take_records(&loaded.records)?;
@@ -251,7 +251,7 @@ impl Run {
             0
         };
         if !has_work(&self.position) {
-            // Its owner died between the last superstep and saying so, or had stored nothing.
+            // The owner died between the last superstep and the commit of the stop, or had stored nothing.
             self.ready.clear();
             self.phase = Phase::Stopping(Stop::Finished);
         } else if self.pending.recoveries > self.options.recoveries_max {
@@ -279,7 +279,8 @@ impl Run {
         }
     }
 
-    /// The former owner may have recorded more since the thread was loaded, and cannot any longer.
+    /// Takes the records that the claim returned. The former owner may have written more since the load, and can write no more
+    /// now.
     pub(super) fn take_records_of_claim(&mut self, rows: &[RecordRow]) {
         if let Err(error) = self.take_records(rows) {
             let failure = Failure {
@@ -337,7 +338,7 @@ impl Run {
     }
 }
 
-/// The position of a run of which nothing but its claim was stored, because it stores only when it stops.
+/// The position of a run of which only the claim was stored, because it persists only when it stops.
 fn lost_position(graph: &Arc<Definition>, thread: &ThreadId, loaded: &Loaded) -> Position {
     let record = RunRecord {
         run: RunId::derive(thread, loaded.head.seq, loaded.head.epoch),
@@ -352,7 +353,7 @@ fn has_work(position: &Position) -> bool {
     position.root().is_some_and(|root| !root.next.is_done())
 }
 
-/// A run that begins with an input.
+/// A run that starts with an input.
 struct Started<'a> {
     graph: &'a Arc<Definition>,
     thread: &'a ThreadId,
@@ -374,7 +375,7 @@ impl Started<'_> {
                 RunId::derive(
                     self.thread,
                     loaded.head.seq.next(),
-                    loaded.head.epoch.claimed(moment.dice),
+                    loaded.head.epoch.claimed(moment.entropy),
                 )
             }),
             graph: self.graph.name.clone(),
@@ -397,7 +398,7 @@ impl Started<'_> {
 
         let mut run = Run::at(position, &loaded, options, moment);
         run.metadata = metadata;
-        // What was asked and recorded before belongs to tasks that are dropped.
+        // Interrupts and records from before belong to tasks that this start drops.
         run.pending.closed = loaded.interrupts.iter().map(|row| row.id).collect();
         let tasks: BTreeSet<_> = loaded.records.iter().map(|row| row.task).collect();
         run.pending.released = tasks
@@ -420,7 +421,7 @@ impl Started<'_> {
         Ok(run)
     }
 
-    /// The root graph with the input in it, and the input as it is applied.
+    /// Opens the root graph with the input, and returns the input in the form in which it is applied.
     fn opened(
         &self,
         position: &Position,

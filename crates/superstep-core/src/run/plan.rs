@@ -1,6 +1,6 @@
-//! Who runs next: edges, routes, commands, joins and deferred nodes.
+//! What runs next: edges, routes, commands, joins and deferred nodes.
 //!
-//! The order is fixed by names and by the order of sends, never by who finished first.
+//! The order is fixed by names and by the order of sends, never by which task finished first.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::ids::NodeName;
 #[derive(Clone, Copy)]
 pub(crate) struct Ended<'a> {
     pub(crate) node: &'a NodeName,
-    /// Where its command goes, if it routes by commands.
+    /// Targets of its command, if its node routes by commands.
     pub(crate) goto: Option<&'a [GotoRecord]>,
 }
 
@@ -33,7 +33,7 @@ struct Plan<'a> {
 struct Names(Vec<NodeName>);
 
 impl Names {
-    /// True if it was not there.
+    /// Returns true if the node was not in the list.
     fn insert(&mut self, node: &NodeName) -> bool {
         let place = self.0.binary_search(node);
         if let Err(place) = place {
@@ -43,13 +43,13 @@ impl Names {
     }
 }
 
-/// What runs next, and the routes that could not be followed.
+/// What runs next, and the routes that failed.
 pub(crate) struct Planned {
     pub(crate) next: Next,
     pub(crate) faults: Vec<(NodeName, NodeError)>,
 }
 
-/// What runs first in a graph that is entered.
+/// Plans what runs first in a graph that is entered.
 pub(crate) fn first(graph: &Definition, state: &Live) -> Result<Next, NodeError> {
     let mut plan = Plan::new(graph);
     for target in &graph.start.edges {
@@ -65,7 +65,7 @@ pub(crate) fn first(graph: &Definition, state: &Live) -> Result<Next, NodeError>
     Ok(plan.finish(Vec::new()).next)
 }
 
-/// What runs after a superstep. `before` is what was planned for it: its joins and deferred nodes still count.
+/// Plans what runs after a superstep. `before` is the plan of that superstep: its joins and deferred nodes still count.
 pub(crate) fn after<'a>(
     graph: &Definition,
     state: &Live,
@@ -79,7 +79,7 @@ pub(crate) fn after<'a>(
     for task in ended.clone() {
         match task.goto {
             Some(places) => places.iter().for_each(|place| plan.place(place.clone())),
-            // Every task of a node sees the same state, so its route is asked once.
+            // Every task of a node sees the same state, so its route is called once.
             None if alone || asked.insert(task.node) => {
                 plan.follow(task.node, &graph.node(task.node).routing, state)
             }
@@ -90,7 +90,7 @@ pub(crate) fn after<'a>(
     plan.finish(joins)
 }
 
-/// Asks routes again that could not be followed when their superstep ended.
+/// Calls routes again that failed when their superstep ended.
 pub(crate) fn again(graph: &Definition, state: &Live, before: &Next) -> Planned {
     let mut plan = Plan::new(graph);
     plan.deferred.0.clone_from(&before.deferred);
@@ -194,7 +194,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// A task of a node that is sent nothing.
+/// Returns a task of a node without a payload.
 fn reads_state(node: NodeName) -> PlannedTask {
     PlannedTask {
         node,
@@ -202,7 +202,7 @@ fn reads_state(node: NodeName) -> PlannedTask {
     }
 }
 
-/// Marks the sources that ran, and lets the joins go that have seen all of theirs.
+/// Marks the sources that ran, and starts the joins whose sources have all run.
 fn join<'a>(
     plan: &mut Plan<'_>,
     before: &[JoinSeen],

@@ -1,8 +1,7 @@
-//! Where a thread stands: the root graph and every open subgraph, with their states and what runs next.
+//! The position of a thread: the root graph and every open subgraph, with their states and what runs next.
 //!
-//! A position is what a [`Snapshot`] stores and what [`Change`]s change. The machine changes it at
-//! barriers by the same functions that replay a log, so a thread that was loaded and one that never
-//! stopped cannot differ.
+//! A position is what a [`Snapshot`] stores and what [`Change`]s change. At barriers, the state machine changes it with the
+//! same functions that replay a log, so a thread that was loaded and one that never stopped cannot differ.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,28 +17,28 @@ use crate::graph::{AnyUpdate, Definition, Live, ReadError, StateOps, SubgraphLif
 use crate::ids::{FramePath, NodeName, Seq, TaskId, TaskPlace, ThreadId};
 use crate::value::Value;
 
-/// Where a thread stands.
+/// The position of a thread in its graphs.
 pub(crate) struct Position {
     pub(crate) thread: ThreadId,
     pub(crate) graph: Arc<Definition>,
-    /// The entry where this branch began.
+    /// Entry where this branch began.
     pub(crate) branch: Seq,
     pub(crate) run: RunRecord,
     pub(crate) frames: BTreeMap<FramePath, Frame>,
-    /// Subgraphs that were entered and that the graph no longer has, with the node that is missing. Those that had
-    /// ended are forgotten like any other; one that is still open here cannot go on.
+    /// Subgraphs that were entered and that the graph no longer has, with the missing node. Those that had ended are forgotten
+    /// like any other; a thread in which one is still open cannot be resumed.
     gone: BTreeMap<FramePath, NodeName>,
 }
 
 /// A graph or subgraph that was entered.
 pub(crate) struct Frame {
     pub(crate) graph: Arc<Definition>,
-    /// The version of the stored data it was read from.
+    /// Version of the stored data that it was read from.
     pub(crate) version: u32,
     pub(crate) state: Live,
     /// Whether it works on its parent's state.
     pub(crate) shared: bool,
-    /// Whether it is stored at all.
+    /// Whether it is stored: false for a stateless subgraph and everything inside one.
     pub(crate) stored: bool,
     pub(crate) entered_by: Option<TaskId>,
     pub(crate) forwarded: Vec<Vec<Value>>,
@@ -50,7 +49,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// A half-seen join that the graph no longer has, or a node whose route is to be asked again and that is gone.
+    /// Returns the target of a half-complete join, or a node with a failed route, that the graph no longer has.
     fn lost_plan(&self) -> Option<&NodeName> {
         let is_there = |seen: &&JoinSeen| {
             let mut joins = self.graph.joins.iter();
@@ -72,7 +71,7 @@ impl Next {
 }
 
 impl Position {
-    /// A thread on which nothing has happened.
+    /// Creates the position of a thread on which nothing has happened.
     pub(crate) fn empty(graph: &Arc<Definition>, thread: &ThreadId, run: RunRecord) -> Self {
         Self {
             thread: thread.clone(),
@@ -84,13 +83,13 @@ impl Position {
         }
     }
 
-    /// Reads a stretch of history; none if it is empty.
+    /// Reads the position from a history; `None` if it is empty.
     pub(crate) fn read(
         graph: &Arc<Definition>,
         thread: &ThreadId,
         history: &History,
     ) -> Result<Option<Self>, OpenError> {
-        // Migrations, reducers and serde are the user's code, and this may be another version of it.
+        // Migrations, reducers and serde are user code, and this may be another version of it.
         guarded("the code of its state", || {
             Self::read_through(graph, thread, history)
         })
@@ -122,14 +121,14 @@ impl Position {
         Ok(position)
     }
 
-    /// The run gave up, so resuming it retries every task.
+    /// Forgets failed attempts, because the run gave up: resuming it retries every task.
     pub(crate) fn forget_attempts(&mut self) {
         self.frames
             .values_mut()
             .for_each(|frame| frame.failed.clear());
     }
 
-    /// Moves the thread to a branch of its own, where every task has a new id.
+    /// Moves the thread to a new branch, where every task has a new id.
     pub(crate) fn rebranch(&mut self, old_thread: &ThreadId, branch: Seq) {
         let old_branch = std::mem::replace(&mut self.branch, branch);
         let mut renamed: BTreeMap<TaskId, TaskId> = BTreeMap::new();
@@ -185,7 +184,7 @@ impl Position {
                     frame.failed.insert(failed.index, failed);
                 }
             }
-            // The snapshot beside a fork is the whole truth; a history is never read across one.
+            // The snapshot stored with a fork holds everything; a history is never read across one.
             Change::Forked(_) => return Err(unreadable(thread, graph, Headless)),
         }
         Ok(position)
@@ -252,7 +251,7 @@ impl Position {
             .map_err(|error| unreadable(&self.thread, graph, error))
     }
 
-    /// Enters a graph: for the first time, or again with what was there. If the input cannot be written, nothing is done.
+    /// Enters a graph: for the first time, or again with its previous state. If the input cannot be written, nothing changes.
     pub(crate) fn open(
         &mut self,
         opened: &FrameOpened,
@@ -323,7 +322,7 @@ impl Position {
 
     /// Forgets the subgraphs of a superstep that is over. One that lives as long as the thread is put to rest.
     fn close_children(&mut self, path: &FramePath) {
-        // The usual graph has no subgraph.
+        // Most graphs have no subgraph.
         let has_children = self.frames.keys().any(|frame| frame.is_below(path));
         if !has_children && self.gone.is_empty() {
             return;
@@ -364,7 +363,7 @@ impl Position {
         self.frames.get(&FramePath::root())
     }
 
-    /// Whether a graph is stored: no subgraph on the way to it is stateless.
+    /// Whether a graph is stored: no subgraph on the path to it is stateless.
     fn is_stored(&self, path: &FramePath) -> bool {
         let mut graph = self.graph.clone();
         for segment in path.segments() {
@@ -381,7 +380,7 @@ impl Position {
         true
     }
 
-    /// Makes sure that everything that waits can still run.
+    /// Checks that everything that waits can still run.
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         if let Some((path, node)) = self.gone.first_key_value() {
             return Err(OpenError::NodeGone {
@@ -430,7 +429,7 @@ impl Position {
             .any(|frame| frame.version != frame.graph.ops.version())
     }
 
-    /// The id of a task of the superstep that runs next.
+    /// Returns the id of a task of the superstep that runs next.
     pub(crate) fn task_id(&self, path: &FramePath, node: &NodeName, index: u32) -> TaskId {
         let step = self.frame(path).step;
         TaskId::derive(&TaskPlace {
@@ -443,7 +442,7 @@ impl Position {
         })
     }
 
-    /// The whole of it, to be stored. Data of older versions is of the current one from here on.
+    /// Returns the snapshot to store. Data of older versions counts as the current one from here on.
     pub(crate) fn snapshot(&mut self) -> Snapshot {
         let mut frames = Vec::with_capacity(self.frames.len());
         for (path, frame) in self.frames.iter_mut().filter(|(_, frame)| frame.stored) {
@@ -492,7 +491,7 @@ impl Position {
                 Err(node) if stored.entered_by.is_some() => {
                     position.gone.insert(stored.path, node);
                 }
-                // At rest: nothing waits in it.
+                // The subgraph is at rest: nothing waits in it.
                 Err(_) => {}
             }
         }
@@ -548,7 +547,7 @@ impl Position {
     }
 }
 
-/// History that has no beginning: an entry is missing.
+/// The history has no beginning: an entry is missing.
 #[derive(Debug, thiserror::Error)]
 #[error("an earlier part of its history is missing")]
 struct Headless;
@@ -565,15 +564,15 @@ fn unreadable(
     }
 }
 
-/// One update that a task of a superstep made. Most make one; those of a task stand together, in task order.
+/// One update that a task of a superstep made. Most tasks make one; those of a task are adjacent, in task order.
 pub(crate) struct TaskUpdate {
-    /// The task's place in its superstep.
+    /// Index of the task in its superstep.
     pub(crate) task: u32,
     pub(crate) update: AnyUpdate,
 }
 
 impl TaskUpdate {
-    /// The update of a task without siblings.
+    /// Wraps the update of a task without siblings.
     pub(crate) fn only(update: AnyUpdate) -> Self {
         Self { task: 0, update }
     }
@@ -583,8 +582,7 @@ impl TaskUpdate {
     }
 }
 
-/// Writes what tasks wrote, unless a reducer panics or makes something of it that could not be read back; then nothing
-/// is written.
+/// Applies what tasks wrote. If a reducer panics or produces a value that could not be read back, nothing is applied.
 pub(crate) fn try_writes(
     ops: &dyn StateOps,
     state: &mut Live,
@@ -595,7 +593,7 @@ pub(crate) fn try_writes(
     })
 }
 
-/// Writes something beside what the tasks of a superstep write: the superstep that is to come sees all that it would have seen.
+/// Applies a write that is not part of a superstep: the superstep to come still sees everything that it would have seen.
 pub(crate) fn try_write_beside(
     ops: &dyn StateOps,
     state: &mut Live,
@@ -617,7 +615,7 @@ fn try_fold(
         write(state);
         return Ok(());
     }
-    // A second handle on the state means that it is copied, so that there is a way back.
+    // A second handle forces a copy of the state, so that the old one can be restored.
     let before = state.clone();
     let folded = guarded("it", || write(state)).map_err(|panic| BadFold::Panicked {
         channels: names(ops, reduced),
@@ -631,7 +629,7 @@ fn try_fold(
     folded.inspect_err(|_| *state = before)
 }
 
-/// The channels among these that are folded by a function of the user's.
+/// Returns the channels among these that a reducer folds.
 fn reduced(ops: &dyn StateOps, written: ChannelSet) -> ChannelSet {
     let is_reduced = |index: &u32| ops.channels()[*index as usize].kind == ChannelKind::Reduce;
     let reduced = written.iter().filter(is_reduced);
@@ -644,20 +642,20 @@ fn names(ops: &dyn StateOps, channels: ChannelSet) -> String {
     names.join(" or ")
 }
 
-/// A reducer gave nothing that could be kept.
+/// A reducer did not produce a value that can be stored.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BadFold {
     #[error(
         "the reducer of `{channel}` gave a value that cannot be stored, such as a number that is not finite"
     )]
     Unstorable { channel: &'static str },
-    /// Several channels if it cannot be told which reducer it was.
+    /// Names several channels if it is unknown which reducer panicked.
     #[error("the reducer of {channels} failed: {panic}")]
     Panicked { channels: String, panic: String },
 }
 
 impl BadFold {
-    /// What kind of failure of a superstep it is.
+    /// Returns the kind of failure for the superstep.
     pub(crate) fn kind(&self) -> FailureKind {
         match self {
             BadFold::Unstorable { .. } => FailureKind::InvalidUpdate,
@@ -666,7 +664,7 @@ impl BadFold {
     }
 }
 
-/// Writes what the tasks of a superstep wrote, in task order. An overwrite replaces the whole channel.
+/// Applies what the tasks of a superstep wrote, in task order. An overwrite replaces the whole channel.
 pub(crate) fn apply_writes(ops: &dyn StateOps, state: &mut Live, mut updates: Vec<TaskUpdate>) {
     ops.begin_step(state);
     let all = overwritten(ops, &updates);
@@ -695,7 +693,7 @@ fn overwritten(ops: &dyn StateOps, updates: &[TaskUpdate]) -> ChannelSet {
     })
 }
 
-/// Two tasks that may not both be applied.
+/// Two tasks whose writes exclude each other.
 pub(crate) struct Conflict {
     pub(crate) channel: &'static str,
     pub(crate) first: usize,

@@ -1,4 +1,4 @@
-//! Reads threads without running them: states as of any entry, open questions, and whether this program can go on.
+//! Reads threads without running them: states as of any entry, open interrupts, and whether this program can resume a thread.
 
 use std::sync::Arc;
 
@@ -13,32 +13,32 @@ use crate::value::Value;
 /// A thread as of one entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadState {
-    /// The entry.
+    /// Sequence number of the entry.
     pub seq: Seq,
-    /// The run that made it.
+    /// Run that wrote the entry.
     pub run: RunRecord,
-    /// The state of the root graph.
+    /// State of the root graph, as a JSON object.
     pub values: Value,
-    /// How many supersteps the root graph has made.
+    /// Number of the root graph's next superstep, from 0. It rises with every superstep, and with every start of a run.
     pub step: u64,
-    /// What runs next, subgraphs included, parents first.
+    /// Tasks that run next, those of subgraphs included, parents first.
     pub next: Vec<NextTask>,
 }
 
 /// A task that runs next.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NextTask {
-    /// Its graph, empty for the root.
+    /// Path of the task's graph; empty for the root.
     pub frame: FramePath,
-    /// Its node.
+    /// Name of the task's node.
     pub node: NodeName,
-    /// Its id.
+    /// Id of the task.
     pub task: TaskId,
-    /// What was sent to it.
+    /// Payload that was sent to the task; `None` for a node that reads the state.
     pub payload: Option<Value>,
 }
 
-/// Reads the state that a stretch of history leads to; none if nothing has happened.
+/// Reads the state at the end of a history; `None` if nothing has happened.
 pub fn read_state(
     graph: &Arc<Definition>,
     thread: &ThreadId,
@@ -81,7 +81,7 @@ pub fn read_state(
     }))
 }
 
-/// Whether this program could resume a thread. Runs nothing and writes nothing.
+/// Checks whether this program could resume a thread. Runs nothing and writes nothing.
 pub fn check(graph: &Arc<Definition>, thread: &ThreadId, loaded: &Loaded) -> Result<(), OpenError> {
     if let Some(position) = Position::read(graph, thread, &loaded.history)? {
         position.check()?;
@@ -89,7 +89,7 @@ pub fn check(graph: &Arc<Definition>, thread: &ThreadId, loaded: &Loaded) -> Res
     Ok(())
 }
 
-/// The name of the graph that a stretch of history belongs to; none if nothing has happened.
+/// Returns the name of the graph that a history belongs to; `None` if nothing has happened.
 pub fn graph_name(thread: &ThreadId, history: &History) -> Result<Option<String>, FormatError> {
     for stored in history.entries.iter().rev() {
         let entry = Entry::read(stored, thread)?;
@@ -111,26 +111,26 @@ pub fn graph_name(thread: &ThreadId, history: &History) -> Result<Option<String>
     }
 }
 
-/// A question with its place and, if it has one, its answer.
+/// A decoded interrupt with its stored row.
 #[derive(Debug, Clone, PartialEq)]
-pub struct OpenQuestion {
-    /// What is asked.
+pub struct OpenInterrupt {
+    /// What the node asks.
     pub question: Question,
-    /// The stored row: when it was asked, who answered what.
+    /// The stored row: when the interrupt was raised, and who answered what.
     pub row: InterruptRow,
 }
 
-/// Reads stored questions.
-pub fn open_questions(rows: Vec<InterruptRow>) -> Result<Vec<OpenQuestion>, FormatError> {
+/// Decodes stored interrupts, answered ones included.
+pub fn open_questions(rows: Vec<InterruptRow>) -> Result<Vec<OpenInterrupt>, FormatError> {
     let read = |row: InterruptRow| {
         let question = Question::unseal(&row.body, &row.thread, row.seq)?;
-        Ok(OpenQuestion { question, row })
+        Ok(OpenInterrupt { question, row })
     };
     rows.into_iter().map(read).collect()
 }
 
 impl Entry {
-    /// Reads a stored entry.
+    /// Decodes a stored entry.
     pub fn read(
         stored: &crate::checkpoint::StoredBody,
         thread: &ThreadId,

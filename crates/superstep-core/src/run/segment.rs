@@ -1,14 +1,14 @@
-//! The part of a run that one process drives before it hands the rest to the next.
+//! A segment: the part of a run that one process drives before it leaves the rest to the next.
 //!
-//! A driver on one machine drives a run until it stops: [`Segment::whole`]. A driver that spreads a run over processes
-//! drives it in [limited](Segment::limited) segments: each executes some supersteps, every one persisted before the next,
-//! and then suspends with a small fact that an engine can journal. Both call the same machine, so that what the simulator
-//! proves of one holds for the other.
+//! A driver on one machine drives a run until it stops: [`Segment::whole`]. A driver that spreads a run over processes drives
+//! it in [limited](Segment::limited) segments: each executes some supersteps, every one persisted before the next, and then
+//! suspends with a small value that an engine can journal. Both use the same state machine, so that what the simulator proves
+//! for one holds for the other.
 //!
 //! # When a segment suspends
 //!
 //! Only while none of its tasks run here and everything that happened is persisted ([`Run::is_stored`]), because the next
-//! process knows the store and the [`ResumeToken`] and nothing else. Then, in this order:
+//! process has only the store and the [`ResumeToken`]. Then, in this order:
 //!
 //! - before it would start tasks: a limit is reached, or the process wants to stop ([`Segment::suspend_soon`]);
 //! - when it would wait: tasks of a wide superstep were left to other workers (*dispatched*), or the wait is longer than
@@ -16,10 +16,10 @@
 //!
 //! # Dispatched tasks
 //!
-//! A superstep with several movable tasks is not executed here. The segment drains, so that nothing else starts meanwhile:
-//! the workers that execute its tasks build them from the store ([`Run::tasks`]) and would not see it. A task of the same
-//! superstep that cannot move runs here; if it ends without a result, this run suspends before it could take that in, so
-//! the end is persisted as a record ([`Step::Record`]) for the process that resumes.
+//! A superstep with several movable tasks is not executed here. The segment drains, so that nothing else starts meanwhile: the
+//! workers that execute its tasks build them from the store ([`Run::tasks`]) and would not see it. A task of the same superstep
+//! that cannot move runs here. If it ends without a result, this run suspends before it could process that, so the end is
+//! persisted as a record ([`Step::Record`]) for the process that resumes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -35,15 +35,15 @@ use crate::run::{Durability, Outcome, ResumeToken, Run, Step};
 /// When a segment suspends its run.
 #[derive(Debug, Clone)]
 pub struct SegmentLimits {
-    /// The number of supersteps after which it suspends. Default: 64.
+    /// Number of supersteps after which the segment suspends. Default: 64.
     pub supersteps: u32,
-    /// The time after which it starts no further superstep. Default: 30 seconds.
+    /// Time after which the segment starts no further superstep. Default: 30 seconds.
     pub time: Duration,
-    /// The longest wait that it sits out; the engine sleeps for a longer one. Default: 2 seconds.
+    /// Longest wait within the segment; the engine sleeps for longer ones. Default: 2 seconds.
     pub longest_wait: Duration,
     /// How often the driver checks for a cancel request while nodes run. Default: 1 second.
     pub cancel_poll: Duration,
-    /// The number of movable tasks from which a superstep is dispatched to other workers. Default: 2.
+    /// Number of movable tasks from which a superstep is dispatched to other workers. Default: 2.
     pub dispatch_from: usize,
 }
 
@@ -61,7 +61,7 @@ impl Default for SegmentLimits {
 
 /// What must happen before a suspended run resumes. Holds no user data, so an engine may journal it.
 ///
-/// The names in its serialized form are those of journals that were written before; they do not change.
+/// The names in its serialized form are those of existing journals; they do not change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Suspension {
     /// Nothing: the next segment may start at once.
@@ -71,16 +71,16 @@ pub enum Suspension {
     Sleep {
         /// When the run resumes.
         until: Timestamp,
-        /// For the next segment.
+        /// Token for the next segment.
         #[serde(rename = "carried")]
         token: ResumeToken,
     },
     /// These tasks must have been executed, on any worker and in any order.
     #[serde(rename = "HandOver")]
     Dispatch {
-        /// The tasks.
+        /// Tasks that the workers must execute.
         tasks: Vec<TaskId>,
-        /// For the workers that execute them ([`Run::tasks`]), and for the next segment.
+        /// Token for the workers that execute the tasks ([`Run::tasks`]), and for the next segment.
         #[serde(rename = "carried")]
         token: ResumeToken,
     },
@@ -89,26 +89,26 @@ pub enum Suspension {
 /// How a segment ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum SegmentEnd {
-    /// The run stopped.
+    /// The run stopped; the store has its outcome.
     Stopped(RunReport),
     /// The run is suspended. Serialized as the suspension itself.
     #[serde(untagged)]
     Suspended(Suspension),
 }
 
-/// What an engine needs to know of a run that stopped; how it stopped is in the store.
+/// What an engine needs to know about a run that stopped; how it stopped is in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunReport {
-    /// The run.
+    /// Id of the run.
     pub run: RunId,
-    /// The entry that records the stop.
+    /// Entry that records the stop.
     pub seq: Seq,
-    /// Interrupts that answer themselves at a deadline, and when that is.
+    /// Interrupts that answer themselves at a deadline, with the deadline.
     pub due: Vec<(InterruptId, Timestamp)>,
 }
 
 impl RunReport {
-    /// A report on a run that stopped at this entry with this outcome.
+    /// Creates the report on a run that stopped at this entry with this outcome.
     pub fn new(run: RunId, seq: Seq, outcome: &Outcome) -> Self {
         let questions = match outcome {
             Outcome::Paused(questions) => questions.as_slice(),
@@ -126,13 +126,13 @@ impl RunReport {
     }
 }
 
-/// A run and how far this process drives it. See the module's documentation for when it suspends.
+/// A run, and how far this process drives it. See the module's documentation for when it suspends.
 ///
-/// Driven like a [`Run`]: ask for the [next step](Self::next_step), carry it out, report the result.
+/// Drive it like a [`Run`]: ask for the [next step](Self::next_step), carry it out, report the result.
 #[derive(Debug)]
 pub struct Segment {
     run: Run,
-    /// None if this process drives the run until it stops.
+    /// `None` if this process drives the run until it stops.
     limited: Option<Limited>,
 }
 
@@ -142,24 +142,24 @@ struct Limited {
     limits: SegmentLimits,
     started: Timestamp,
     supersteps: u32,
-    /// The process wants to stop.
+    /// Whether the process wants to stop.
     suspends_soon: bool,
-    /// Whether tasks may be executed elsewhere: only if everything is persisted as it happens.
+    /// Whether other workers may execute tasks: only if everything is persisted as it happens.
     may_dispatch: bool,
     /// Tasks left to other workers.
     dispatched: Vec<TaskId>,
-    /// Tasks that run here, each with what persists its end.
+    /// Tasks that run here, each with the receipt that records its end.
     running: BTreeMap<TaskId, Receipt>,
     /// Ends of tasks that must be persisted before the run suspends.
     unrecorded: Vec<RecordWrite>,
-    /// How many records were given to the driver and are not known to be durable: a driver may write several at once.
+    /// Number of records that the driver received and has not reported as durable: a driver may write several at once.
     recording: usize,
     suspended: Option<Suspension>,
     #[cfg(feature = "mutants")]
     flaw: Option<SegmentFlaw>,
 }
 
-/// A deliberate defect of the segment rules, so that a simulator can show that its checks notice it.
+/// A deliberate defect of the segment rules, with which a simulator shows that its checks notice it.
 #[cfg(feature = "mutants")]
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,12 +175,12 @@ pub enum SegmentFlaw {
 }
 
 impl Segment {
-    /// A segment without limits: this process drives the run until it stops.
+    /// Creates a segment without limits: this process drives the run until it stops.
     pub fn whole(run: Run) -> Self {
         Self { run, limited: None }
     }
 
-    /// A segment that suspends within these limits.
+    /// Creates a segment that suspends within these limits.
     pub fn limited(run: Run, limits: SegmentLimits) -> Self {
         let limited = Limited {
             limits,
@@ -202,7 +202,7 @@ impl Segment {
         }
     }
 
-    /// The same segment with a defect.
+    /// Returns the segment with a defect.
     #[cfg(feature = "mutants")]
     #[doc(hidden)]
     #[must_use]
@@ -255,7 +255,7 @@ impl Segment {
         }
     }
 
-    /// Reports the time.
+    /// Reports the current time.
     pub fn time_passed(&mut self, now: Timestamp) {
         self.run.time_passed(now);
     }
@@ -265,7 +265,7 @@ impl Segment {
         self.run.cancel();
     }
 
-    /// Stops the run at the end of the supersteps under way. See [`Run::drain`].
+    /// Stops the run at the end of the supersteps in progress. See [`Run::drain`].
     pub fn drain(&mut self) {
         self.run.drain();
     }
@@ -277,12 +277,12 @@ impl Segment {
         }
     }
 
-    /// The run.
+    /// Returns the run that this segment drives.
     pub fn run(&self) -> &Run {
         &self.run
     }
 
-    /// Returns the run once it stopped.
+    /// Returns the run, once it has stopped.
     pub fn into_run(self) -> Run {
         self.run
     }
@@ -354,7 +354,7 @@ impl Limited {
         Step::Start(here)
     }
 
-    /// Whether the run suspends before it could take in how a task ended.
+    /// Whether the run suspends before it could process how a task ended.
     fn suspends_before_the_barrier(&self) -> bool {
         !self.dispatched.is_empty() && !self.applies_ends_at_once()
     }
@@ -382,7 +382,7 @@ impl Limited {
         })
     }
 
-    /// Whether nothing would be lost if this process forgot the run now.
+    /// Whether nothing would be lost if this process dropped the run now.
     fn may_suspend(&self, run: &Run) -> bool {
         self.running.is_empty()
             && (self.recording == 0 || self.ignores_records())

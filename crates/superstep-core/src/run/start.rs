@@ -1,4 +1,4 @@
-//! Begins supersteps: starts tasks, enters subgraphs, and resumes what was recorded before.
+//! Starts supersteps: starts tasks, enters subgraphs, and reuses what was recorded before.
 
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -18,12 +18,12 @@ use crate::run::{Run, Step, plan};
 use crate::value::Value;
 
 impl Run {
-    /// Begins what is planned and due. True if there is something new for the driver, or the run stops.
+    /// Starts what is planned and due. Returns true if there is something new for the driver, or the run stops.
     ///
     /// A run that was resumed in order to stop ([`Phase::Held`]: it was suspended at a breakpoint, say, while tasks of another
-    /// graph were still out) must first start those supersteps again that were under way, or their tasks would be lost to the
-    /// stop. The resume token says which: a graph whose superstep is in `passed` had begun it. All others stay `ready`, and
-    /// once the loop is through, the run halts.
+    /// graph were still in flight) must first start those supersteps again that were in progress, or the stop would lose their
+    /// tasks. The resume token says which: a graph whose superstep is in `passed` had started it. All others stay `ready`, and
+    /// after the loop the run halts.
     pub(super) fn start_supersteps(&mut self) -> bool {
         let (mut tasks, mut held_back) = (Vec::new(), Vec::new());
         let changes = self.pending.changes.len();
@@ -93,7 +93,7 @@ impl Run {
         }
     }
 
-    /// Asks routes again that could not be followed; false if they still cannot.
+    /// Calls failed routes again; returns false if they still fail.
     fn replan(&mut self, path: &FramePath) -> bool {
         let frame = self.position.frame(path);
         if frame.next.reroute.is_empty() {
@@ -135,7 +135,7 @@ impl Run {
         if nodes.is_empty() {
             return false;
         }
-        // Still planned: should an answer keep the run going, it comes to this breakpoint again.
+        // Still planned: if an answer keeps the run going, it reaches this breakpoint again.
         self.ready.insert(path.clone());
         self.halt(Stop::Breakpoint(Breakpoint {
             frame: path.clone(),
@@ -145,7 +145,7 @@ impl Run {
         true
     }
 
-    /// Starts one task of a superstep, or finds what it did before.
+    /// Starts one task of a superstep, or reuses what it recorded before.
     fn start_task(
         &mut self,
         path: &FramePath,
@@ -162,7 +162,7 @@ impl Run {
         if let Some(result) = self.recorded.results.get(&id) {
             match Output::read(&*graph.ops, result, &self.position.thread) {
                 Ok(Stored::Output(output)) => {
-                    // The graph may have changed since: a place that is gone is a failure of the task.
+                    // The graph may have changed since: a missing target is a failure of the task.
                     let checked = def.check_goto(&graph, &planned.node, &output.record.goto, true);
                     let by_command = def.routing.commands.is_some();
                     let doing = match checked {
@@ -176,7 +176,7 @@ impl Run {
                 {
                     return self.ended_elsewhere(path, index, end);
                 }
-                // Of an attempt that the run has given up since, or with a question that is answered.
+                // The end is of an attempt that the run has given up since, or of one whose interrupt is answered.
                 Ok(Stored::End(_)) => {
                     self.free_result(id);
                     waits_for_store = true;
@@ -193,8 +193,8 @@ impl Run {
             .remove(&id)
             .filter(|_| !self.interrupts.answers.contains_key(&id))
         {
-            // Nobody has answered yet: running the node again would only ask again. The attempt that asked counts,
-            // for it is taken back when the answer comes.
+            // There is no answer yet: running the node again would only raise the same interrupt. The attempt that raised it
+            // counts, because it is taken back when the answer arrives.
             let live = self.live_frame(path);
             live.slots[index as usize].attempt += 1;
             return live.set(index, Doing::Asking(questions));
@@ -233,7 +233,7 @@ impl Run {
         }
     }
 
-    /// Starts the tasks whose time has come: those that are tried again, and error handlers.
+    /// Starts the tasks whose time has come: retries and error handlers.
     fn start_waiting(&mut self, tasks: &mut Vec<Task>) {
         let mut due = Vec::new();
         for (path, live) in &self.live {
@@ -248,13 +248,13 @@ impl Run {
         }
     }
 
-    /// When the next waiting task is due.
+    /// Returns when the next waiting task is due.
     pub(super) fn next_timer(&self) -> Option<Timestamp> {
         let waiting = self.live.values().flat_map(LiveFrame::waiting);
         waiting.map(|(_, until, _)| until).min()
     }
 
-    /// One attempt of a task, or its error handler.
+    /// Creates one attempt of a task, or of its error handler.
     pub(super) fn attempt(
         &mut self,
         path: &FramePath,
@@ -331,7 +331,7 @@ impl Run {
         })
     }
 
-    /// Enters a subgraph, or finds it where it was left.
+    /// Enters a subgraph, or continues it where it was left.
     fn enter(&mut self, path: &FramePath, index: u32, subgraph: &Subgraph, planned: &PlannedTask) {
         let task = self.live_frame(path).slots[index as usize].task;
         let lives_with_thread = subgraph.life == SubgraphLife::Thread;
@@ -416,7 +416,7 @@ impl Run {
     }
 }
 
-/// The key of a node's result in the cache, made its own: graph, node, what was sent, and what the node's function says.
+/// Returns the cache key of a node's result: graph, node, payload, and what the node's cache function returns.
 fn cache_key(
     graph: &Definition,
     node: &NodeName,
@@ -425,7 +425,7 @@ fn cache_key(
     payload: Option<&Value>,
 ) -> Option<CacheKey> {
     let cache = def.cache.as_ref()?;
-    // Without a key the node simply runs.
+    // If the cache function fails, the node runs uncached.
     let own = (cache.key)(state).ok()?;
     let sent = payload.map_or(0, |payload| xxh3_128(payload.as_bytes()));
     let key = format!(

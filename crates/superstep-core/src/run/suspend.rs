@@ -1,10 +1,10 @@
-//! Suspends a run where nothing is under way, resumes it elsewhere, and lets other workers execute its tasks.
+//! Suspends a run where nothing is in progress, resumes it elsewhere, and lets other workers execute its tasks.
 //!
-//! A driver that spreads one run over many processes needs three things that one process does not. A run suspends and
-//! resumes elsewhere without that counting as a crash: what the store does not know travels in a [`ResumeToken`]. Tasks of
-//! a wide superstep are executed by any worker: each is named by its id, and built again from the store ([`Run::tasks`]).
-//! And how such a task ended is persisted, because its run is not there to be told: a result is recorded anyway, and any
-//! other end by its [`Receipt`](crate::node::Receipt). The rules of when to suspend are in [`segment`](super::segment).
+//! A driver that spreads one run over many processes needs three things that one process does not. A run suspends and resumes
+//! elsewhere without that counting as a crash: what the store does not know travels in a [`ResumeToken`]. Any worker executes
+//! the tasks of a wide superstep: each is identified by its id, and built again from the store ([`Run::tasks`]). And how such a
+//! task ended is persisted, because its run is not in that process: a result is recorded anyway, and any other end by its
+//! [`Receipt`](crate::node::Receipt). The rules of when to suspend are in [`segment`](super::segment).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,33 +28,33 @@ use crate::run::{Outcome, Run, RunOptions, Step, open_questions};
 /// What a suspended run needs to resume besides the store. Holds no user data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumeToken {
-    /// The run's epoch. If the thread is at another one when it resumes, another process resumed it since and crashed.
+    /// Epoch of the run. If the thread is at another one on resume, another process resumed it since and crashed.
     pub epoch: Epoch,
-    /// How many supersteps each graph has made, for the step limit. Pairs, for a path is no key of JSON.
+    /// Number of supersteps that each graph has executed, for the step limit. Pairs, because a path cannot be a JSON key.
     pub(super) steps: Vec<(FramePath, u64)>,
     /// Graphs that went to their node for the step limit.
     pub(super) limited: BTreeSet<FramePath>,
-    /// Graphs that are past the breakpoints before their superstep, and which one that is: somebody may have made it
-    /// since.
+    /// Graphs that have passed the breakpoints before their superstep, with its number: another process may have executed that
+    /// superstep since.
     pub(super) passed: Vec<(FramePath, u64)>,
-    /// The run is to stop once nothing is under way.
+    /// Why the run must stop once nothing is in progress, if it must.
     pub(super) halting: Option<Halting>,
 }
 
 impl ResumeToken {
-    /// Whether a dispatched task of the suspended run must still be executed, given what the store says of it.
+    /// Whether a dispatched task of the suspended run must still be executed, according to the store.
     pub fn awaits_task(&self, glance: &Glance) -> bool {
         let is_ended = glance.records.iter().any(|row| row.key == RESULT_KEY);
         self.is_current(glance) && !is_ended
     }
 
-    /// Whether the suspended run still waits: no other process claimed the thread, and nobody requested a cancel.
+    /// Whether the suspended run still waits: no other process claimed the thread, and no cancel was requested.
     pub fn is_current(&self, glance: &Glance) -> bool {
         glance.epoch == self.epoch && glance.status == Status::Running && !glance.cancel
     }
 }
 
-/// Why a suspended run must stop. A failure is not part of it: the process that resumes the run meets it again.
+/// Why a suspended run must stop. A failure is not part of it: the process that resumes the run finds it again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Halting {
     Breakpoint(Breakpoint),
@@ -83,10 +83,10 @@ impl Halting {
 }
 
 impl Run {
-    /// Whether everything that has happened is stored, so that the run can be dropped and resumed again, here or
-    /// elsewhere, without doing anything twice. What is under way does not count. Never of a run with untracked channels or
-    /// inside a stateless subgraph: they are whole in one place only. Nor while a task has failed permanently or asks and
-    /// others of its superstep go on, unless that was written down by its [`Receipt`](crate::node::Receipt).
+    /// Whether everything that has happened is stored, so that the run can be dropped and resumed, here or elsewhere, without
+    /// doing anything twice. Tasks in progress do not count. Always false for a run with untracked channels or inside a
+    /// stateless subgraph: they exist in one process only. Also false while a task has failed permanently or is interrupted and
+    /// others of its superstep continue, unless its [`Receipt`](crate::node::Receipt) recorded that.
     pub fn is_stored(&self) -> bool {
         let is_stored = |frame: &Frame| {
             let is_tracked = |channel: &Channel| channel.kind != ChannelKind::Untracked;
@@ -157,12 +157,12 @@ impl Run {
         run.go_on(loaded, Reopened::Suspended)?;
         run.restore_token(token);
         run.pending.claim = None;
-        // Nothing begins that had not.
+        // Starts nothing that had not started.
         if let Phase::Running = run.phase {
             run.phase = Phase::Held(Stop::Drained);
         }
         run.start_supersteps();
-        // Those that are tried again were due by the clock of whoever handed them over.
+        // Retries were due by the clock of the process that dispatched them.
         run.now = Timestamp(i64::MAX);
         run.start_supersteps();
         let rows = loaded.records.iter().filter(|row| row.key == RESULT_KEY);
@@ -175,7 +175,7 @@ impl Run {
         Ok(tasks.filter(|task| !told.contains(&task.id())).collect())
     }
 
-    /// A task ended without a result while another worker ran it, and is told of only now.
+    /// Processes the end without a result of a task that another worker executed.
     pub(super) fn ended_elsewhere(&mut self, path: &FramePath, index: u32, end: EndRecord) {
         let failed = self.position.frame(path).failed.get(&index);
         let handling = failed.is_some_and(|failed| failed.then == AfterFailure::Handle);
@@ -187,14 +187,14 @@ impl Run {
         let told = self.task_ended(task, end.how.into(), self.now);
         debug_assert!(told.is_ok(), "the task was just set to run");
         self.recorded.unpersisted_ends.remove(&task);
-        // That it is tried again is in the thread's history; any other end is found again until the run stops.
+        // A retry is in the thread's history; any other end is found again until the run stops.
         match self.is_down(task) {
             true => drop(self.recorded.ends.insert(task)),
             false => self.take_back_result(task),
         }
     }
 
-    /// Whether a task has failed permanently, or asks.
+    /// Whether a task has failed permanently or is interrupted.
     pub(super) fn is_down(&self, task: TaskId) -> bool {
         let place = self.places.get(&task);
         let slot = place.and_then(|(path, index)| self.live.get(path)?.slots.get(*index as usize));
@@ -202,7 +202,7 @@ impl Run {
             .is_some_and(|slot| matches!(slot.doing, Doing::Failed(_) | Doing::Asking(_)))
     }
 
-    /// Whether a task ended with a question that has an answer by now.
+    /// Whether a task ended with an interrupt that has been answered since.
     pub(super) fn is_answered(&self, task: TaskId, end: &EndRecord) -> bool {
         let (EndedHow::Paused(drafts), Some(answers)) =
             (&end.how, self.interrupts.answers.get(&task))
@@ -212,14 +212,14 @@ impl Run {
         drafts.iter().any(|draft| answers.contains_key(&draft.key))
     }
 
-    /// Forgets what is recorded as a task's result, before the task runs again: the next result would be taken for a
-    /// second one.
+    /// Releases the recorded result of a task before the task runs again: otherwise the store would keep the old result and
+    /// ignore the new one.
     pub(super) fn free_result(&mut self, task: TaskId) {
         self.take_back_result(task);
         self.pending.frees = true;
     }
 
-    /// Forgets what is recorded as a task's result; its steps stay.
+    /// Forgets the recorded result of a task; its steps stay.
     pub(super) fn take_back_result(&mut self, task: TaskId) {
         self.recorded.results.remove(&task);
         self.recorded.ends.remove(&task);
@@ -230,16 +230,16 @@ impl Run {
     }
 }
 
-/// How a run that is under way came to be opened again.
+/// How a run that did not stop came to be opened again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reopened {
-    /// From where it was suspended on purpose.
+    /// The run was suspended on purpose.
     Suspended,
-    /// Its owner crashed.
+    /// The owner crashed.
     AfterCrash,
 }
 
-/// How a run stopped, from the entry that says so and the questions of its thread; none if it has not stopped there.
+/// Returns how a run stopped, from the entry that records it and the interrupts of its thread; `None` if it did not stop there.
 pub fn read_outcome(entry: &Entry, loaded: &Loaded) -> Result<Option<Outcome>, FormatError> {
     let Some(stop) = &entry.stop else {
         return Ok(None);

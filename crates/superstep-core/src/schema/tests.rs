@@ -1,10 +1,10 @@
-//! The checker against a table of cases: which value fits which schema, and what is said of those that do not.
+//! The checker against a table of cases: which value fits which schema, and the message for those that do not.
 
 use serde_json::{Value as Json, json};
 
 use super::{check, with_integers};
 
-/// What does not fit, or nothing.
+/// Returns why the value does not fit; empty if it does.
 fn why(schema: &Json, value: &Json) -> String {
     match check(schema, value, "the call") {
         Ok(()) => String::new(),

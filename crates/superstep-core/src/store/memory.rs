@@ -12,7 +12,7 @@ use crate::ids::Timestamp;
 use crate::lock::lock;
 use crate::store::{Item, Namespace, NamespaceQuery, PutItem, Search, Store, StoreResult, Ttl};
 
-/// Keeps facts in memory. A clone is another handle to the same facts.
+/// Stores facts in memory. A clone is another handle to the same facts.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     items: Arc<Mutex<Items>>,
@@ -33,12 +33,12 @@ impl Stored {
 }
 
 impl MemoryStore {
-    /// An empty one.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Every change is a single insert or removal, so a poisoned lock guards sound data.
+    /// Locks the items. Every change is a single insert or removal, so a poisoned lock still guards sound data.
     fn lock(&self) -> MutexGuard<'_, Items> {
         lock(&self.items)
     }
@@ -82,7 +82,7 @@ impl Store for MemoryStore {
                 return Ok(None);
             };
             if let Some(ttl) = stored.ttl.filter(|ttl| ttl.refresh_on_read) {
-                // A clock that went back must not shorten a life.
+                // A clock that was set back must not shorten a lifetime.
                 stored.item.expires = stored.item.expires.max(Some(now.plus_ms(ttl.ms)));
             }
             Ok(Some(stored.item.clone()))
@@ -148,7 +148,7 @@ impl Store for MemoryStore {
                         .all(|filter| filter.matches(&item.value))
                 })
                 .collect();
-            // Stable, so items of the same age stay in the order of their addresses.
+            // The sort is stable, so items of the same age stay in the order of their addresses.
             found.sort_by_key(|item| Reverse(item.updated));
             let page = found.into_iter().skip(search.page.offset as usize);
             Ok(page.take(search.page.limit as usize).cloned().collect())

@@ -1,26 +1,26 @@
-//! What a span is of: the engine's own kinds, and those of calls, which nodes name.
+//! Kinds of spans: the engine's own, and those of calls, which nodes name.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What a span is of. Serialized as one word, such as `node` or the kind of a call.
+/// The kind of a span. Serialized as one word, such as `node` or the kind of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpanKind {
     /// A run, from its input to its end.
     Run,
-    /// Nothing happened because a person was asked.
+    /// The run waits for a person.
     Wait,
-    /// A superstep.
+    /// A superstep of a graph.
     Superstep,
-    /// A node.
+    /// One node in a superstep.
     Node,
     /// A call that a node made, of a kind that the node named.
     Call(CallKind),
 }
 
-/// The kind of a call that a node puts into the trace: 1 to 32 of `a-z 0-9 _`, and none of the engine's own kinds.
+/// The kind of a call in a trace: 1 to 32 of `a-z 0-9 _`, and none of the engine's own kinds.
 ///
 /// ```
 /// use superstep_core::trace::CallKind;
@@ -50,14 +50,14 @@ impl SpanKind {
 }
 
 impl CallKind {
-    /// The longest kind, in bytes.
+    /// Longest kind, in bytes.
     pub const BYTES_MAX: usize = 32;
 
-    /// Creates a kind from a text in the program.
+    /// Creates a kind from a literal.
     ///
     /// # Panics
     ///
-    /// If it is not a valid kind. In a constant that is a compile error.
+    /// Panics if the kind is not valid. In a constant, that is a compile error.
     pub const fn from_static(kind: &'static str) -> Self {
         assert!(
             is_kind(kind),
@@ -84,7 +84,7 @@ const fn is_kind(kind: &str) -> bool {
         }
         at += 1;
     }
-    // An event that claims to be a run is not taken for one.
+    // An event must not pass for one of the engine's own spans.
     !matches!(bytes, b"run" | b"wait" | b"superstep" | b"node")
 }
 

@@ -1,33 +1,33 @@
-//! What spans and their fields are called. Names that other tools expect, such as those of OpenTelemetry, are given by
-//! code that shows or exports a trace.
+//! Names of spans and their fields. Code that shows or exports a trace maps them to the names that other tools expect, such as
+//! those of OpenTelemetry.
 
-/// The names of spans.
+/// Names of the engine's own spans.
 pub mod spans {
-    /// A superstep.
+    /// Name of a superstep's span.
     pub const SUPERSTEP: &str = "superstep";
-    /// A node.
+    /// Name of a node's live span.
     pub const NODE: &str = "node";
-    /// A person is asked.
+    /// Name of the span of a wait for a person.
     pub const WAIT: &str = "waits for a person";
 }
 
-/// The names of fields.
+/// Names of the fields that the engine sets on spans.
 pub mod fields {
-    /// The run.
+    /// Id of the run.
     pub const RUN: &str = "superstep.run";
-    /// The graph.
+    /// Name of the graph.
     pub const GRAPH: &str = "superstep.graph";
-    /// The node.
+    /// Name of the node.
     pub const NODE: &str = "superstep.node";
-    /// The superstep.
+    /// Number of the superstep within its graph.
     pub const STEP: &str = "superstep.step";
-    /// The subgraph of a superstep, by the nodes that lead into it.
+    /// The subgraph of a superstep, as the nodes that lead into it.
     pub const SUBGRAPH: &str = "superstep.subgraph";
-    /// Which attempt.
+    /// Number of the attempt.
     pub const ATTEMPT: &str = "superstep.attempt";
-    /// Which entry of the log a run was forked from.
+    /// Entry of the log that a run was forked from.
     pub const FORKED: &str = "superstep.forked_from";
-    /// That a node's result came from the node cache.
+    /// Whether a node's result came from the node cache.
     pub const CACHED: &str = "superstep.cached";
     /// How a run stopped.
     pub const OUTCOME: &str = "superstep.outcome";

@@ -1,7 +1,7 @@
 //! Reads the runs of a thread from its entries.
 //!
-//! Ids come from where a span stands and never from what came after it began, so that a span has the same id, and its
-//! children the same parent, whether it is looked at while it goes on or when it is over.
+//! Ids derive from the position of a span, and never from what came after it began, so that a span has the same id, and its
+//! children the same parent, whether it is read while it is in progress or when it is over.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ struct Reading<'a> {
     thread: &'a ThreadId,
     answered: BTreeMap<InterruptId, Timestamp>,
     runs: Vec<ReadRun>,
-    /// The supersteps under way, of the root graph and of subgraphs.
+    /// The supersteps in progress, of the root graph and of subgraphs.
     open: BTreeMap<FramePath, Open>,
     waiting: Option<Waiting>,
 }
@@ -53,22 +53,22 @@ struct ReadRun {
     span: Span,
 }
 
-/// A superstep under way.
+/// A superstep in progress.
 struct Open {
-    /// The entry that planned it.
+    /// Entry that planned it.
     since: Seq,
-    /// Counted in its graph.
+    /// Number within its graph.
     number: u64,
-    /// How many before it were planned, also such as never ended.
+    /// Number of supersteps planned before it, including those that never ended.
     turn: u64,
     start: Timestamp,
     /// Failed attempts, and waits.
     inner: Vec<Span>,
-    /// By task: how many attempts failed, and when the next begins.
+    /// By task: how many attempts failed, and when the next one begins.
     tried: BTreeMap<u32, (u32, Timestamp)>,
     /// The supersteps of subgraphs that its tasks entered.
     inside: Vec<(FramePath, Vec<Span>)>,
-    /// What those subgraphs are called for people.
+    /// Names of those subgraphs for people.
     called: BTreeMap<FramePath, String>,
 }
 
@@ -99,11 +99,11 @@ impl Open {
     }
 }
 
-/// The run stopped, and somebody is waited for.
+/// The run stopped, and waits for a person.
 struct Waiting {
     seq: Seq,
     at: Timestamp,
-    /// None at a breakpoint, where nothing is under way.
+    /// `None` at a breakpoint, where no superstep is in progress.
     asked: Option<Vec<InterruptId>>,
 }
 
@@ -118,7 +118,7 @@ impl Reading<'_> {
                 Change::RunStarted(record) => self.begin(seq, at, record),
                 Change::Forked(forked) => self.fork(seq, at, forked),
                 Change::FrameOpened(opened) => self.opened(seq, at, opened),
-                // Somebody changed the state: no node of the graph ran.
+                // The state was changed from outside: no node of the graph ran.
                 Change::FrameAdvanced(_) if entry.kind == EntryKind::Update => {
                     self.open.clear();
                     let root = Open::first(seq, at);
@@ -151,7 +151,7 @@ impl Reading<'_> {
         let Some((run, graph)) = from.map(|from| (from.run, graph_of(&from.span))) else {
             return;
         };
-        // Of two copies of a thread, each may be forked.
+        // Several copies of a thread may each be forked, so the thread is part of the id.
         let place = mixed(hashed(self.thread.to_string().as_bytes()), seq.0);
         let id = SpanId::new(mixed(hashed(&run.to_bytes()), place));
         let span = self.new_run(seq, at, run, &graph, id);
@@ -180,7 +180,7 @@ impl Reading<'_> {
         &mut self.runs[last].span
     }
 
-    /// Another run begins: what is under way here never ends.
+    /// Another run begins: what is in progress here never ends.
     fn abandon(&mut self, at: Timestamp) {
         self.leave_open();
         self.open.clear();
@@ -192,7 +192,7 @@ impl Reading<'_> {
     fn opened(&mut self, seq: Seq, at: Timestamp, opened: &FrameOpened) {
         let frame = &opened.frame;
         let parent = frame.parent().and_then(|parent| self.open.get_mut(&parent));
-        // That a subgraph was entered is told with its first superstep, which began when its task did.
+        // The entry of its first superstep tells that a subgraph was entered; the subgraph began when its task did.
         let start = match parent {
             Some(parent) => {
                 parent.inside.push((frame.clone(), Vec::new()));
@@ -231,7 +231,7 @@ impl Reading<'_> {
         self.goes_on();
     }
 
-    /// After a fork into the middle of a subgraph, nobody told that it was entered.
+    /// After a fork into the middle of a subgraph, no entry tells that it was entered.
     fn unplanned(&self, seq: Seq, at: Timestamp) -> Option<Open> {
         let run = self.runs.last()?;
         let start = self.open.values().map(|open| open.start).min();
@@ -299,7 +299,7 @@ impl Reading<'_> {
                 "failed"
             }
             Stop::Cancelled => "cancelled",
-            // It goes on elsewhere.
+            // Another worker continues the run.
             Stop::Drained => return,
         };
         let is_over = word != "paused";
@@ -342,7 +342,7 @@ impl Reading<'_> {
         }
     }
 
-    /// A question is asked in the middle of a superstep; a breakpoint stands between two.
+    /// An interrupt is raised in the middle of a superstep; a breakpoint is between two.
     fn add_wait(&mut self, waiting: &Waiting, end: Option<Timestamp>) {
         let root = FramePath::root();
         let name = spans::WAIT.to_owned();
@@ -366,7 +366,7 @@ impl Reading<'_> {
         }
     }
 
-    /// The run is over: so is whatever was under way.
+    /// Ends everything in progress, because the run is over.
     fn close_all(&mut self, seq: Seq, at: Timestamp) {
         let again: Vec<_> = (self.open.iter())
             .map(|(frame, open)| (frame.clone(), Open::after(open, seq, at)))
@@ -375,7 +375,7 @@ impl Reading<'_> {
         self.open.extend(again);
     }
 
-    /// What there is of supersteps that go on.
+    /// Adds what there is of supersteps that have not ended.
     fn leave_open(&mut self) {
         if let Some(waiting) = self.waiting.take() {
             self.add_wait(&waiting, None);
@@ -395,7 +395,7 @@ impl Reading<'_> {
         }
     }
 
-    /// A superstep, where it belongs.
+    /// Adds a superstep to its parent.
     fn add(&mut self, frame: &FramePath, span: Span) {
         let parent = frame.parent().and_then(|parent| self.open.get_mut(&parent));
         if let Some(parent) = parent {
@@ -408,7 +408,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Gives a graph's span the name that people know it by.
+    /// Sets the name for people of a graph's span.
     fn call(&mut self, frame: &FramePath, name: String) {
         match frame.parent() {
             Some(parent) => {
@@ -424,7 +424,7 @@ impl Reading<'_> {
         }
     }
 
-    /// It went on after it had stopped.
+    /// Marks the run as resumed after a stop.
     fn goes_on(&mut self) {
         if let Some(run) = self.runs.last_mut() {
             run.span.end = None;
@@ -510,7 +510,7 @@ fn node(superstep: SpanId, write: &TaskWrite, at: Timestamp, open: &mut Open) ->
         node.inner = supersteps;
     }
     match write.cached {
-        // Whoever made the result made the calls, then.
+        // The calls belong to the execution that produced the cached result.
         true => node.known(fields::CACHED, true),
         false => node.inner.extend(calls(id, write)),
     }
@@ -537,7 +537,7 @@ fn calls(node: SpanId, write: &TaskWrite) -> impl Iterator<Item = Span> {
     })
 }
 
-/// How a node says that spans are called; what it said last counts.
+/// Returns the names of spans that a node emitted; the last ones count.
 fn names_in(write: &TaskWrite) -> SpanNames {
     let mut names = SpanNames::default();
     for said in write
@@ -551,7 +551,7 @@ fn names_in(write: &TaskWrite) -> SpanNames {
     names
 }
 
-/// When something was called first after this time, as far as an entry tells.
+/// Returns the time of the first call after this time, as far as the entry shows.
 fn first_call(entry: &Entry, after: Timestamp) -> Option<Timestamp> {
     let advanced = entry.changes.iter().filter_map(|change| match change {
         Change::FrameAdvanced(advanced) => Some(advanced),
@@ -580,7 +580,7 @@ fn of_subgraph(frame: &FramePath) -> u64 {
     SUBGRAPH | hashed(frame.to_string().as_bytes()) >> 8
 }
 
-/// What a number among the children of a span stands for, so that no two are alike.
+/// Number ranges of a span's children by kind, so that no two get the same number.
 const ATTEMPT: u64 = 1 << 56;
 const WAIT: u64 = 2 << 56;
 const CALL: u64 = 3 << 56;
@@ -598,7 +598,7 @@ impl Span {
             id,
             name,
             kind,
-            // A clock may have been set back.
+            // The clock may have been set back.
             start: end.map_or(start, |end| start.min(end)),
             end,
             error: None,
@@ -622,7 +622,7 @@ impl SpanId {
     }
 }
 
-/// Spreads numbers that are alike.
+/// Spreads similar numbers.
 fn mixed(one: u64, other: u64) -> u64 {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&one.to_le_bytes());

@@ -1,17 +1,17 @@
-//! A trace as people read it: a tree with times.
+//! A trace as text for people: a tree with times.
 
 use std::fmt;
 
 use super::{Span, Trace, fields};
 
-/// A trace as a tree of lines, with a note on each span from the caller.
+/// A trace as a tree of lines, with a note by the caller on each span.
 pub struct TraceTree<'a, F> {
     trace: &'a Trace,
     note: F,
 }
 
 impl Trace {
-    /// Draws the trace as `Display` does, with a note of the caller's after the time of each span. An empty note is left out.
+    /// Renders the trace as `Display` does, with a note by the caller after the time of each span. Empty notes are left out.
     pub fn tree_with<F: Fn(&Span) -> String>(&self, note: F) -> TraceTree<'_, F> {
         TraceTree { trace: self, note }
     }

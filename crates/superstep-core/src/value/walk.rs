@@ -1,9 +1,9 @@
-//! The walk over a value before it is encoded: refuses what JSON would silently turn into `null`, and
-//! looks at the labels of labeled values.
+//! The walk over a value before it is encoded: refuses what JSON would silently turn into `null`, and collects the labels of
+//! labeled values.
 //!
-//! `serde_json` writes not-a-number and the infinities as `null`, which an `Option<f64>` reads back
-//! as `None`: a lost value that no decoder can notice. And once a value is JSON, nobody can tell a labeled
-//! value from a user's struct that looks like one. So the value is walked once before.
+//! `serde_json` writes numbers that are not finite as `null`, which an `Option<f64>` reads back as `None`: a lost value that no
+//! decoder can notice. And once a value is JSON, a labeled value looks like a user's struct with the same fields. So the value
+//! is walked once before.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -17,7 +17,7 @@ use serde::ser::{
 use crate::error::ValueError;
 use crate::label::{Floor, LABELED, LABELS, Labels};
 
-/// Refuses what would not be read back, and gives the labels that every labeled value in it has.
+/// Refuses what would not be read back, and returns the labels that every labeled value inside has.
 pub(super) fn check<T: Serialize + ?Sized>(value: &T) -> Result<Floor, ValueError> {
     let floor = RefCell::default();
     let walk = Walk {
@@ -59,12 +59,12 @@ impl serde::ser::Error for Fault {
 #[derive(Clone, Copy)]
 struct Walk<'a> {
     floor: &'a RefCell<Floor>,
-    /// Its fields are those of a labeled value.
+    /// Whether the fields are those of a labeled value.
     in_labeled: bool,
 }
 
 impl Walk<'_> {
-    /// Only labeled values come here, so what this costs is paid by those who use them.
+    /// Only labeled values come here, so only programs that use them pay for it.
     fn take_labels<T: ?Sized + Serialize>(self, labels: &T) -> Result<(), Fault> {
         let labels = serde_json::to_value(labels).and_then(serde_json::from_value::<Labels>);
         let labels = labels.map_err(Fault::custom)?;

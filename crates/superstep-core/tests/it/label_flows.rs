@@ -109,9 +109,9 @@ impl Message for Note {
 
 /// The labels of a source follow from its number.
 fn labels_of(source: u32) -> Labels {
-    let mut dice = Prng::new(u64::from(source) + 1);
+    let mut entropy = Prng::new(u64::from(source) + 1);
     let names = ["untrusted", "private", "secret", "source:mail", "of.acme"];
-    let chosen = names.into_iter().filter(|_| dice.index(4) == 0);
+    let chosen = names.into_iter().filter(|_| entropy.index(4) == 0);
     chosen.map(|name| Label::new(name).unwrap()).collect()
 }
 
@@ -157,15 +157,16 @@ fn all(flow: &Flow) -> Vec<Labeled<Note>> {
 }
 
 /// Something new, made from one to three of these.
-fn made(dice: &mut Prng, from: &[Labeled<Note>]) -> Labeled<Note> {
-    let a = dice.pick(from).clone();
-    let b = dice.pick(from).clone();
-    match dice.index(4) {
+fn made(entropy: &mut Prng, from: &[Labeled<Note>]) -> Labeled<Note> {
+    let a = entropy.pick(from).clone();
+    let b = entropy.pick(from).clone();
+    match entropy.index(4) {
         0 => a.map(|note| Note::default().and(note)),
         1 => a.zip(b).map(|(a, b)| a.and(b)),
         2 => a.then(|a| b.map(|b| a.and(b))),
         _ => {
-            let three: Labeled<Vec<Note>> = [a, b, dice.pick(from).clone()].into_iter().collect();
+            let three: Labeled<Vec<Note>> =
+                [a, b, entropy.pick(from).clone()].into_iter().collect();
             let one = three.map(|notes| notes.into_iter().fold(Note::default(), Note::and));
             passes(Mutant::Collect, one)
         }
@@ -173,11 +174,11 @@ fn made(dice: &mut Prng, from: &[Labeled<Note>]) -> Labeled<Note> {
 }
 
 /// Into some channel; one that takes a single writer only where nobody else writes.
-fn written(dice: &mut Prng, update: FlowUpdate, note: Labeled<Note>, alone: bool) -> FlowUpdate {
-    match dice.index(if alone { 8 } else { 4 }) {
+fn written(entropy: &mut Prng, update: FlowUpdate, note: Labeled<Note>, alone: bool) -> FlowUpdate {
+    match entropy.index(if alone { 8 } else { 4 }) {
         0 => update.notes(note),
         1 => {
-            let id = (dice.index(2) == 0).then(|| format!("m{}", dice.index(9)));
+            let id = (entropy.index(2) == 0).then(|| format!("m{}", entropy.index(9)));
             update.chat(note.map(|note| Note { id, ..note }))
         }
         2 => update.sum(note),
@@ -193,24 +194,24 @@ const WORK: SendTo<Labeled<Note>> = SendTo::new("work");
 const PART: SendTo<Labeled<Note>> = SendTo::new("part");
 
 async fn mix(flow: View<Flow>, cx: NodeCx) -> Result<FlowUpdate, NodeError> {
-    let mut dice = choices_of(&cx);
+    let mut entropy = choices_of(&cx);
     let from = all(&flow);
     let mut update = FlowUpdate::default();
     for _ in 0..20 {
-        let note = made(&mut dice, &from);
-        update = written(&mut dice, update, note, true);
+        let note = made(&mut entropy, &from);
+        update = written(&mut entropy, update, note, true);
     }
     Ok(update)
 }
 
 /// Takes values apart, some inside of a step whose closure does not run again after a crash, and sends on what it made.
 async fn read(flow: View<Flow>, cx: NodeCx) -> Result<Command<Flow>, NodeError> {
-    let mut dice = choices_of(&cx);
+    let mut entropy = choices_of(&cx);
     let from = all(&flow);
     let mut seen = Note::default();
     for n in 0..3 {
-        let note = dice.pick(&from);
-        let plain = match dice.index(2) {
+        let note = entropy.pick(&from);
+        let plain = match entropy.index(2) {
             0 => note.read(&cx).clone(),
             _ => {
                 let look = async || Ok(note.read(&cx).clone());
@@ -221,32 +222,32 @@ async fn read(flow: View<Flow>, cx: NodeCx) -> Result<Command<Flow>, NodeError> 
     }
     let mut update = FlowUpdate::default();
     for _ in 0..4 {
-        update = written(&mut dice, update, cx.labeled(seen.clone()), true);
+        update = written(&mut entropy, update, cx.labeled(seen.clone()), true);
     }
     let mut command = Command::update(update);
     for _ in 0..4 {
         // What is sent besides must have what was read, too.
-        let note = made(&mut dice, &from).zip(cx.labeled(seen.clone()));
+        let note = made(&mut entropy, &from).zip(cx.labeled(seen.clone()));
         command = command.send(&WORK, note.map(|(a, b)| a.and(b)));
     }
     Ok(command.send(&PART, cx.labeled(seen)))
 }
 
 async fn work(note: Labeled<Note>, cx: NodeCx) -> Result<FlowUpdate, NodeError> {
-    let mut dice = choices_of(&cx);
+    let mut entropy = choices_of(&cx);
     let mut update = FlowUpdate::default();
     for _ in 0..4 {
         let note = passes(Mutant::Worker, note.clone());
-        update = written(&mut dice, update, note, false);
+        update = written(&mut entropy, update, note, false);
     }
     Ok(update)
 }
 
 async fn turn(inner: View<Inner>, cx: NodeCx) -> Result<InnerUpdate, NodeError> {
-    let mut dice = choices_of(&cx);
+    let mut entropy = choices_of(&cx);
     let mut from = inner.made.clone();
     from.extend([inner.given.clone(), inner.sum.clone()]);
-    let made = (0..5).map(|_| made(&mut dice, &from));
+    let made = (0..5).map(|_| made(&mut entropy, &from));
     let update = InnerUpdate::default().made_all(made.collect::<Vec<_>>());
     Ok(update.sum(inner.given.clone()))
 }
@@ -280,23 +281,23 @@ fn keep(
     move |flow, cx| {
         let items = items.clone();
         Box::pin(async move {
-            let mut dice = choices_of(&cx);
+            let mut entropy = choices_of(&cx);
             let from = all(&flow);
             let mut update = FlowUpdate::default();
             for _ in 0..4 {
-                let key = format!("k{}", dice.index(20));
+                let key = format!("k{}", entropy.index(20));
                 let put = PutItem {
                     namespace: Namespace::new(["notes"])?,
                     key: key.clone(),
-                    value: serde_json::to_value(made(&mut dice, &from))?,
+                    value: serde_json::to_value(made(&mut entropy, &from))?,
                     ttl: None,
                 };
                 items.put(&put, NOW).await?;
-                let key = format!("k{}", dice.index(20));
+                let key = format!("k{}", entropy.index(20));
                 if let Some(item) = items.get(&put.namespace, &key, NOW).await? {
                     let note: Labeled<Note> = serde_json::from_value(item.value)?;
                     RECALLED.set(RECALLED.get() + 1);
-                    update = written(&mut dice, update, passes(Mutant::Item, note), true);
+                    update = written(&mut entropy, update, passes(Mutant::Item, note), true);
                 }
             }
             Ok(update)
@@ -351,7 +352,7 @@ struct World {
     graph: Graph<Flow>,
     store: Memory,
     items: MemoryStore,
-    dice: Prng,
+    entropy: Prng,
     found: Found,
 }
 
@@ -362,7 +363,7 @@ fn flows(seed: u64, count: u64, mutant: Mutant) -> Found {
         graph: program(&items),
         store: Memory::new(),
         items,
-        dice: Prng::new(seed),
+        entropy: Prng::new(seed),
         found: Found::default(),
     };
     while world.found.flows < count && world.found.lost.is_empty() {
@@ -377,11 +378,11 @@ fn flows(seed: u64, count: u64, mutant: Mutant) -> Found {
 impl World {
     /// A thread with a run or two, and half of the time a fork of it.
     fn thread(&mut self) {
-        let name = ThreadId::new(&format!("t{}", self.dice.next())).unwrap();
+        let name = ThreadId::new(&format!("t{}", self.entropy.next())).unwrap();
         let start = self.start();
         self.run(&name, start);
-        if self.dice.index(2) == 0 {
-            let forked = ThreadId::new(&format!("t{}", self.dice.next())).unwrap();
+        if self.entropy.index(2) == 0 {
+            let forked = ThreadId::new(&format!("t{}", self.entropy.next())).unwrap();
             self.fork(&name, &forked);
             self.look_at_log(&forked);
             self.delete(&forked);
@@ -397,10 +398,10 @@ impl World {
     fn start(&mut self) -> ThreadRequest {
         let mut update = FlowUpdate::default();
         for _ in 0..8 {
-            let source = self.dice.index(1_000) as u32;
+            let source = self.entropy.index(1_000) as u32;
             let from = BTreeSet::from([source]);
             let note = Labeled::new(Note { id: None, from }, labels_of(source));
-            update = written(&mut self.dice, update, note, true);
+            update = written(&mut self.entropy, update, note, true);
         }
         ThreadRequest::Start {
             input: Value::encode(&update).unwrap(),
@@ -412,7 +413,7 @@ impl World {
     fn moment(&mut self) -> Moment {
         Moment {
             now: NOW,
-            dice: self.dice.next(),
+            entropy: self.entropy.next(),
         }
     }
 
@@ -423,7 +424,7 @@ impl World {
     /// From a random entry of another thread on.
     fn fork(&mut self, from: &ThreadId, to: &ThreadId) {
         let head = self.loaded(from).unwrap().head;
-        let at = Seq(1 + self.dice.index(head.seq.0 as usize) as u64);
+        let at = Seq(1 + self.entropy.index(head.seq.0 as usize) as u64);
         block_on(self.store.copy(from, Some(at), to)).unwrap();
         let loaded = self.loaded(to).unwrap();
         let history = block_on(self.store.load_at(to, at)).unwrap();
@@ -471,17 +472,17 @@ impl World {
                 Step::Drop(ids) => running.retain(|task| !ids.contains(&task.id())),
                 Step::Save(commit) => {
                     let saved = block_on(self.store.save(&commit)).unwrap();
-                    if commit.head.status == Status::Running && self.dice.index(15) == 0 {
+                    if commit.head.status == Status::Running && self.entropy.index(15) == 0 {
                         return None;
                     }
                     run.saved(saved, NOW).unwrap();
                 }
                 Step::Wait { .. } => {
-                    let task = running.remove(self.dice.index(running.len()));
+                    let task = running.remove(self.entropy.index(running.len()));
                     let id = task.id();
                     let end = block_on(task.execute(Arc::new(StoreDoor(self.store.clone()))));
                     // What the node recorded in steps is there when it runs again.
-                    if self.dice.index(15) == 0 {
+                    if self.entropy.index(15) == 0 {
                         return None;
                     }
                     run.task_ended(id, end, NOW).unwrap();

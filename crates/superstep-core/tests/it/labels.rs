@@ -68,12 +68,12 @@ fn start() -> ThreadRequest {
 /// Runs until it stops; the process dies once each time `dies` is asked after a task and says so.
 fn run(graph: &Graph<Mail>, store: &Memory, dies: impl Fn() -> bool) -> Outcome {
     let mut command = start();
-    let mut dice = 0;
+    let mut entropy = 0;
     'process: loop {
-        dice += 1;
+        entropy += 1;
         let moment = Moment {
             now: Timestamp(0),
-            dice,
+            entropy,
         };
         let loaded = block_on(store.load(&thread())).unwrap();
         let options = RunOptions::default();
@@ -279,7 +279,7 @@ fn a_record_whose_labels_are_damaged_is_not_used() {
     let loaded = block_on(damaged.load(&thread())).unwrap();
     let moment = Moment {
         now: Timestamp(0),
-        dice: 9,
+        entropy: 9,
     };
     let (options, recover) = (RunOptions::default(), ThreadRequest::Recover);
     let opened = Run::open(
@@ -493,11 +493,11 @@ fn policies_say_what_a_naive_model_says() {
         let chosen = (0..4).filter(|bit| bits >> bit & 1 == 1);
         chosen.map(|bit| Label::new(names[bit]).unwrap()).collect()
     };
-    let mut dice = Prng::new(0x9011c);
+    let mut entropy = Prng::new(0x9011c);
     let mut verdicts = [0; 3];
     for _ in 0..2_000 {
-        let rules: Vec<(usize, usize)> = (0..dice.index(6))
-            .map(|_| (dice.index(16), dice.index(3)))
+        let rules: Vec<(usize, usize)> = (0..entropy.index(6))
+            .map(|_| (entropy.index(16), entropy.index(3)))
             .collect();
         let policy = rules
             .iter()

@@ -43,14 +43,14 @@ fn graph(siblings: Siblings) -> Graph<Log> {
         .unwrap()
 }
 
-fn open(graph: &Graph<Log>, dice: u64) -> Run {
+fn open(graph: &Graph<Log>, entropy: u64) -> Run {
     let start = ThreadRequest::Start {
         input: Value::from_json_bytes(b"{}"),
         context: None,
         metadata: None,
     };
     let thread = ThreadId::new("t").unwrap();
-    let moment = Moment { now: NOW, dice };
+    let moment = Moment { now: NOW, entropy };
     Run::open(
         graph.definition(),
         &thread,

@@ -27,7 +27,7 @@ use superstep_core::checkpoint::format::{Body, Entry, EntryKind};
 use superstep_core::checkpoint::{
     Answer, AnswerBody, BoxFuture, CheckpointResult, Checkpointer, Memory, RecordWrite,
 };
-use superstep_core::driver::{Door, LiveEvent, ThreadRequest};
+use superstep_core::driver::{LiveEvent, NodeHost, ThreadRequest};
 use superstep_core::node::{Task, TaskEnd};
 use superstep_core::run::RunOptions;
 use superstep_core::{
@@ -83,7 +83,7 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
 #[derive(Debug)]
 pub(crate) struct StoreDoor(pub(crate) Memory);
 
-impl Door for StoreDoor {
+impl NodeHost for StoreDoor {
     fn record(&self, write: RecordWrite) -> BoxFuture<'static, CheckpointResult<Vec<u8>>> {
         let store = self.0.clone();
         Box::pin(async move { store.record(&write).await })
@@ -125,7 +125,7 @@ impl<'a> World<'a> {
         let loaded = block_on(self.store.load(&self.thread)).unwrap();
         let moment = Moment {
             now: self.now,
-            dice: 7,
+            entropy: 7,
         };
         let mut run = Run::open(
             self.graph.definition(),

@@ -78,7 +78,7 @@ struct Bench {
     graph: Graph<Log>,
     thread: ThreadId,
     options: RunOptions,
-    dice: u64,
+    entropy: u64,
     now: Timestamp,
 }
 
@@ -89,16 +89,16 @@ impl Bench {
             graph,
             thread: ThreadId::new("t").unwrap(),
             options: RunOptions::default(),
-            dice: 0,
+            entropy: 0,
             now: Timestamp(0),
         }
     }
 
     fn moment(&mut self) -> Moment {
-        self.dice += 1;
+        self.entropy += 1;
         Moment {
             now: self.now,
-            dice: self.dice,
+            entropy: self.entropy,
         }
     }
 

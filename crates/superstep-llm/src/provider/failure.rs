@@ -1,4 +1,4 @@
-//! What went wrong, and whether to try again.
+//! Conversion of errors, including whether to retry.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::name::ModelName;
 use crate::secret::Secret;
 
 pub(super) fn failure(model: &ModelName, error: &genai::Error, key: Option<&Secret>) -> ModelError {
-    // What failed before the first event is wrapped once more.
+    // `genai` wraps a failure before the first event once more.
     if let genai::Error::WebStream { error, .. } = error
         && let Some(inner) = error.downcast_ref::<genai::Error>()
     {
@@ -46,13 +46,14 @@ pub(super) fn failure(model: &ModelName, error: &genai::Error, key: Option<&Secr
     of_status(&model, status, why, retry_after)
 }
 
-/// As much of a server's words as an error holds. Cut after the key is out of it: half a key is a secret, too.
+/// Returns the part of a server's text that an error keeps. Removes the key before truncating, because half a key is a secret
+/// too.
 pub(crate) fn shown(why: &str, key: Option<&Secret>) -> String {
     let why = key.map_or_else(|| why.to_owned(), |key| key.scrub(why));
     why.chars().take(WHY_CHARS_MAX).collect()
 }
 
-/// What a status means.
+/// Converts an HTTP status into an error.
 pub(crate) fn of_status(
     model: &ModelName,
     status: u16,
@@ -78,7 +79,7 @@ pub(crate) fn of_status(
     }
 }
 
-/// The server's own words where it sent some: the rest of the error names the request, which may be long and private.
+/// Returns the server's own text if it sent any: the rest of the error contains the request, which may be long and private.
 fn told(error: &genai::Error) -> String {
     let body = match error {
         genai::Error::HttpError { body, .. } => body.clone(),
@@ -100,7 +101,7 @@ fn told(error: &genai::Error) -> String {
     said.map_or(body.clone(), str::to_owned)
 }
 
-/// In seconds, or in milliseconds where the provider has a header of its own. Dates are not read: the servers we know give
+/// Reads the wait in seconds, or in milliseconds from the provider-specific header. Ignores dates: the servers we know send
 /// seconds.
 fn retry_after(headers: &reqwest::header::HeaderMap) -> Option<Duration> {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
@@ -119,5 +120,5 @@ const TOO_LONG: [&str; 5] = [
     "exceeds the available context",
 ];
 
-/// How much of a server's words an error holds.
+/// How much of a server's text an error keeps.
 const WHY_CHARS_MAX: usize = 500;

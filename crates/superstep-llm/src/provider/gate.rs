@@ -1,13 +1,12 @@
 //! The gate between the `genai` crate and a server, which bounds what the server may send.
 //!
-//! `genai` puts the pieces of an event together in memory until the event ends, and reads the body of an error to its end:
-//! a server that never ends either one takes all the memory there is. It has no seam for a limit, and neither has the HTTP
-//! client that it is given. So it is not given the server's address but that of a gate: a listener on the loopback interface
-//! that exists for one call, takes only requests that know its path (which nobody can guess), makes the call itself and
-//! passes on whole events within the [limits](ReplyLimits). The key does not go through it: `genai` is given a placeholder, which
-//! the gate replaces.
+//! `genai` assembles an event in memory until the event ends, and reads the body of an error to its end: a server that never
+//! ends either one exhausts the memory. Neither `genai` nor the HTTP client it is given has a setting for a limit. So `genai`
+//! gets the address of a gate instead of the server's: a listener on the loopback interface that exists for one call, accepts
+//! only requests with its unguessable path, makes the call itself, and forwards whole events within the
+//! [limits](ReplyLimits). `genai` never sees the key: it gets a placeholder, which the gate replaces.
 //!
-//! Why a call failed is known here and not to `genai`, which only finds that its connection broke: see [`Gate::verdict`].
+//! The gate knows why a call failed; `genai` only sees a broken connection. See [`Gate::verdict`].
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
@@ -39,16 +38,16 @@ use crate::name::{ModelName, Provider};
 use crate::quiet::quiet;
 use crate::secret::Secret;
 
-/// How much a server may send for one reply. What is longer ends the stream with [`ModelError::ReplyTooLarge`].
+/// Limits on what a server may send for one reply. Beyond them the stream ends with [`ModelError::ReplyTooLarge`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplyLimits {
-    /// Text, reasoning and arguments of tool calls together, in bytes. Default: 8 MiB.
+    /// Maximum size of text, reasoning and tool arguments together, in bytes. Default: 8 MiB.
     pub content_bytes_max: usize,
-    /// One event or line of the stream, in bytes. Default: 4 MiB.
+    /// Maximum size of one event or line of the stream, in bytes. Default: 4 MiB.
     pub event_bytes_max: usize,
-    /// The whole response as it comes, in bytes; each token is an event of some hundred bytes. Default: 256 MiB.
+    /// Maximum size of the whole response, in bytes; each token is an event of some hundred bytes. Default: 256 MiB.
     pub response_bytes_max: u64,
-    /// From the request to the end of the reply. Default: 30 minutes.
+    /// Maximum time from the request to the end of the reply. Default: 30 minutes.
     pub time_max: Duration,
 }
 
@@ -63,11 +62,11 @@ impl Default for ReplyLimits {
     }
 }
 
-/// The gate of one call. It closes, and with it the call, when this is dropped.
+/// The gate of one call. Dropping it closes the gate and cancels the call.
 pub(super) struct Gate {
-    /// The address to give to `genai` instead of the server's.
+    /// Address to give to `genai` instead of the server's.
     pub(super) url: String,
-    /// The key to give to `genai` instead of the server's.
+    /// Key to give to `genai` instead of the server's.
     pub(super) placeholder: String,
     verdict: Verdict,
     _relay: JoinSet<()>,
@@ -76,7 +75,7 @@ pub(super) struct Gate {
 type Verdict = Arc<Mutex<Option<ModelError>>>;
 type Body = UnsyncBoxBody<Bytes, io::Error>;
 
-/// What a gate passes on, and to whom.
+/// What a gate forwards, and to which server.
 pub(super) struct Passage {
     pub(super) model: ModelName,
     pub(super) base: Url,
@@ -129,7 +128,7 @@ impl Gate {
         })
     }
 
-    /// Why the call failed, if it failed here.
+    /// Returns why the call failed, if the gate is the reason. Returns it once.
     pub(super) fn verdict(&self) -> Option<ModelError> {
         lock(&self.verdict).take()
     }
@@ -140,7 +139,7 @@ async fn serve(relay: Arc<Relay>, stream: TcpStream) {
         let relay = relay.clone();
         async move { Ok::<_, Infallible>(relay.answer(request).await) }
     });
-    // Whoever is at the other end is in this process, and learns from the verdict why a connection broke.
+    // The client is in this process, and learns from the verdict why a connection broke.
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), answer)
         .await;
@@ -183,7 +182,7 @@ impl Relay {
         }
     }
 
-    /// The headers of a request, with the key where `genai` put the placeholder.
+    /// Copies the headers of a request, with the key in place of the placeholder.
     fn with_key(&self, headers: &HeaderMap) -> HeaderMap {
         let mut passed = HeaderMap::new();
         for (name, value) in headers {
@@ -229,7 +228,7 @@ impl Relay {
                 let frames = stream::unfold(Some(events), Events::next);
                 StreamBody::new(frames).boxed_unsync()
             }
-            // Nobody reads further than this what a server says of an error.
+            // Error texts beyond this limit are of no use.
             false => {
                 let body = bounded(response, ERROR_BYTES_MAX).await.unwrap_or_default();
                 whole(body)
@@ -255,7 +254,7 @@ impl Relay {
         }
     }
 
-    /// The first verdict stays.
+    /// Sets the verdict. The first one wins.
     fn judge(&self, error: ModelError) {
         lock(&self.verdict).get_or_insert(error);
     }
@@ -267,7 +266,7 @@ struct Events {
     response: reqwest::Response,
     buffer: BytesMut,
     received: u64,
-    /// How much of the buffer was searched for the end of an event, and how long the line is that it stopped in.
+    /// How much of the buffer was searched for the end of an event, and the length of the line where the search stopped.
     searched: usize,
     line: usize,
 }
@@ -284,7 +283,7 @@ impl Events {
         }
     }
 
-    /// The next event, for the body of a response.
+    /// Returns the next event as a frame of the response body.
     async fn next(events: Option<Self>) -> Option<(io::Result<Frame<Bytes>>, Option<Self>)> {
         let mut events = events?;
         match events.event().await {
@@ -298,7 +297,7 @@ impl Events {
         }
     }
 
-    /// An error without a verdict is one of the connection.
+    /// Reads the next event. `Err(None)` is a connection error, without a verdict.
     async fn event(&mut self) -> Result<Option<Bytes>, Option<ModelError>> {
         let limits = self.relay.passage.limits.clone();
         loop {
@@ -330,7 +329,7 @@ impl Events {
         }
     }
 
-    /// Where the first event of the buffer ends: behind an empty line, or behind a line where each is an event.
+    /// Finds the end of the first event in the buffer: after an empty line, or after any line if each line is an event.
     fn find_end(&mut self) -> Option<usize> {
         let is_lines = self.relay.passage.model.provider() == Provider::Ollama;
         for at in self.searched..self.buffer.len() {
@@ -345,7 +344,7 @@ impl Events {
         None
     }
 
-    /// `genai` makes room for as many calls as the highest index says: an event of 100 bytes can ask for all the memory.
+    /// `genai` allocates room for as many calls as the highest index says, so an event of 100 bytes could exhaust the memory.
     fn check(&self, event: &[u8]) -> Result<(), Option<ModelError>> {
         let has_calls = event.windows(CALLS.len()).any(|part| part == CALLS);
         if !has_calls || self.relay.passage.model.provider() != Provider::OpenAi {
@@ -374,7 +373,7 @@ impl Events {
     }
 }
 
-/// Reads a body up to a limit, and gives what was read so far if it is longer.
+/// Reads a body up to a limit. Truncates it if it is longer.
 pub(crate) async fn bounded(
     mut response: reqwest::Response,
     bytes_max: usize,
@@ -400,7 +399,7 @@ fn whole(body: Bytes) -> Body {
         .boxed_unsync()
 }
 
-/// 128 bits from the operating system's randomness, by way of the keys of two hashers.
+/// Returns 128 bits of the operating system's randomness, by way of the keys of two hashers.
 fn unguessable() -> String {
     let word = |n: u8| RandomState::new().hash_one(n);
     format!("{:016x}{:016x}", word(0), word(1))
@@ -417,15 +416,15 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// What is sent as a key where there is none.
+/// Sent as the key if there is none.
 const NO_KEY: &str = "none";
 /// How much of the body of an error is read.
 const ERROR_BYTES_MAX: usize = 256 * 1024;
-/// How many tool calls a reply may have.
+/// Maximum number of tool calls in a reply.
 const CALLS_MAX: u64 = 1_024;
 const CALLS: &[u8] = b"\"tool_calls\"";
 
-/// Headers that say something of one connection. The body that is passed on is neither packed nor of a known length.
+/// Headers that describe a single connection. The forwarded body is neither compressed nor of a known length.
 const OF_THIS_HOP: [HeaderName; 7] = [
     header::HOST,
     header::CONNECTION,

@@ -1,7 +1,7 @@
-//! Models that are asked over the network, through the `genai` crate.
+//! Models called over the network, through the `genai` crate.
 //!
-//! What that crate does not do is done here: errors that say whether to try again and after how long, the size of the
-//! context, and prices.
+//! This module adds what that crate lacks: errors that say whether and when to retry, limits on the size of a reply, the
+//! context size, and prices.
 
 mod failure;
 mod gate;
@@ -41,34 +41,34 @@ pub struct Remote {
     client: Client,
     target: ServiceTarget,
     base: Url,
-    /// What speaks to the server. The client above only reaches the gate.
+    /// Client that talks to the server. The `genai` client only talks to the gate.
     http: reqwest::Client,
     limits: ReplyLimits,
     key: Option<Secret>,
     prices: Arc<Prices>,
-    /// What the server has told once does not change while it is asked.
+    /// Cached, because the server's answer does not change.
     context_size: OnceLock<u64>,
 }
 
-/// Where a server is and how to get in.
+/// Address of a server, and the key for it.
 #[expect(missing_debug_implementations, reason = "it holds a secret")]
 #[derive(Clone)]
 pub struct Address {
-    /// With the version, such as `http://127.0.0.1:8080/v1`.
+    /// Base URL including the API version, such as `http://127.0.0.1:8080/v1`.
     pub url: String,
-    /// None for a server that asks for none.
+    /// API key; `None` for a server that needs none.
     pub key: Option<Secret>,
 }
 
 impl Address {
-    /// Where the environment says that a provider is, or where it usually is, and the key for it. None for models that are
-    /// files.
+    /// Reads a provider's address and key from the environment, with the provider's usual address as the default. `None` for
+    /// scripts and cassettes.
     pub fn from_env(provider: Provider) -> Option<Self> {
         way(provider).map(|way| way.address())
     }
 }
 
-/// How a provider is reached.
+/// How to reach a provider.
 struct Way {
     adapter: AdapterKind,
     url: &'static str,
@@ -91,7 +91,7 @@ impl Way {
     }
 }
 
-/// Ollama's own programs take `127.0.0.1:11434` for an address.
+/// Adds a scheme: Ollama's own tools accept `127.0.0.1:11434` as an address.
 fn with_scheme(url: String) -> String {
     match url.contains("://") {
         true => url,
@@ -149,12 +149,12 @@ fn way(provider: Provider) -> Option<Way> {
 }
 
 impl Remote {
-    /// The model of this name, where the environment says it is: `OPENAI_BASE_URL` and `OPENAI_API_KEY` for `openai:…` and
-    /// `openai_responses:…`, `ANTHROPIC_…`, `GEMINI_…`, and `OLLAMA_HOST`.
+    /// Creates a model from the environment: `OPENAI_BASE_URL` and `OPENAI_API_KEY` for `openai:…` and `openai_responses:…`,
+    /// `ANTHROPIC_…`, `GEMINI_…`, and `OLLAMA_HOST`.
     pub fn from_env(name: &ModelName) -> Result<Self, ModelError> {
         let way = Self::way(name)?;
         let address = way.address();
-        // Somebody's own server may want no key; the providers' own always do.
+        // A self-hosted server may need no key; the providers' own servers always do.
         if way.needs_key && way.custom_url().is_none() && address.key.is_none() {
             return Err(ModelError::Unauthorized {
                 model: name.clone(),
@@ -165,7 +165,7 @@ impl Remote {
         Self::at(name, address)
     }
 
-    /// The model of this name at this address.
+    /// Creates a model with this name at this address.
     pub fn at(name: &ModelName, address: Address) -> Result<Self, ModelError> {
         let way = Self::way(name)?;
         let url = format!("{}/", address.url.trim_end_matches('/'));
@@ -175,7 +175,7 @@ impl Remote {
         })?;
         let target = ServiceTarget {
             endpoint: Endpoint::from_owned(url),
-            // The gate of a call has another one.
+            // Replaced for each call by the placeholder of its gate.
             auth: AuthData::from_single("none"),
             model: ModelIden::new(way.adapter, name.name()),
         };
@@ -183,7 +183,7 @@ impl Remote {
             .connect_timeout(CONNECT_MAX)
             .build()
             .map_err(|error| unreachable(name, &error))?;
-        // Each gate is there for one call, and on this machine whatever proxies there are.
+        // Each gate serves a single call, and is local whatever proxies are configured.
         let to_gate = reqwest::Client::builder()
             .no_proxy()
             .pool_max_idle_per_host(0)
@@ -203,14 +203,14 @@ impl Remote {
         })
     }
 
-    /// With prices of your own.
+    /// Sets the price table. Default: [`Prices::known`].
     #[must_use]
     pub fn prices(mut self, prices: Prices) -> Self {
         self.prices = Arc::new(prices);
         self
     }
 
-    /// Bounds what the server may send for one reply.
+    /// Limits what the server may send for one reply.
     #[must_use]
     pub fn limits(mut self, limits: ReplyLimits) -> Self {
         self.limits = limits;
@@ -245,7 +245,7 @@ impl Remote {
         json_of(response).await
     }
 
-    /// Servers that tell do so in one of three places, and those that do not are not at fault.
+    /// Servers report the context size in one of three places, or not at all, which is not an error.
     async fn told_context(&self) -> Option<u64> {
         let base = self
             .target
@@ -265,7 +265,7 @@ impl Remote {
                 .find(|(key, _)| key.ends_with(".context_length"));
             return size.and_then(|(_, size)| size.as_u64());
         }
-        // llama.cpp's server: what one of its slots has, which is less than what the model was trained with.
+        // llama.cpp's server: the size of one slot, which is less than what the model was trained with.
         if let Some(props) = self.get(&format!("{root}/props")).await {
             let size = props.pointer("/default_generation_settings/n_ctx");
             if let Some(size) = size.and_then(Json::as_u64) {
@@ -325,7 +325,8 @@ impl Model for Remote {
                 held: None,
                 is_over: false,
             };
-            // The request leaves when the stream is first read: whoever asked wants to know now whether it was taken.
+            // `genai` sends the request when the stream is first read, but our caller must know now whether the server
+            // accepted it.
             let first = reading.next().await;
             match first {
                 Some(Err(error)) => return Err(error),
@@ -355,7 +356,7 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// The body of an answer to a question beside the reply, if it is JSON and not too long.
+/// Parses the body of an auxiliary request, if it is JSON and not too long.
 async fn json_of(response: reqwest::Response) -> Option<Json> {
     let body = bounded(response, ASIDE_BYTES_MAX).await.ok()?;
     serde_json::from_slice(&body).ok()
@@ -372,7 +373,7 @@ const CONNECT_MAX: Duration = Duration::from_secs(10);
 
 const ASIDE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// For questions beside the answer, such as the size of the context.
+/// Timeout of auxiliary requests, such as the one for the context size.
 const ASIDE_MAX: Duration = Duration::from_secs(5);
 
 #[test]

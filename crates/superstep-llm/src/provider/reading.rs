@@ -1,4 +1,4 @@
-//! An answer, as it comes in.
+//! A reply while it is streaming.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ use crate::quiet::quietly;
 use crate::reply::{Chunk, Finish, Reply};
 use crate::secret::Secret;
 
-/// One answer, as it comes in.
+/// A reply while it is streaming.
 pub(super) struct Reading {
     pub(super) stream: wire::ChatStream,
     pub(super) name: ModelName,
@@ -29,23 +29,23 @@ pub(super) struct Reading {
     pub(super) text: String,
     pub(super) gate: Gate,
     pub(super) content_bytes_max: usize,
-    /// How long the reasoning is, and the arguments of each call: kept elsewhere, and counted here.
+    /// Size of the reasoning, and below of the arguments of each call. `genai` keeps the content; we only count.
     pub(super) reasoning_bytes: usize,
     pub(super) call_bytes: HashMap<String, usize>,
-    /// Read already.
+    /// First chunk, read before the stream was returned.
     pub(super) held: Option<Result<Chunk, ModelError>>,
     pub(super) is_over: bool,
 }
 
 impl Reading {
-    /// Counts what an event adds to the reply. An error if it is too much.
+    /// Adds an event to the size of the reply. Fails if the reply is too large.
     fn count(&mut self, event: &ChatStreamEvent) -> Result<(), ModelError> {
         match event {
             ChatStreamEvent::ReasoningChunk(chunk)
             | ChatStreamEvent::ThoughtSignatureChunk(chunk) => {
                 self.reasoning_bytes += chunk.content.len();
             }
-            // Each has the arguments so far.
+            // Each chunk contains all arguments so far.
             ChatStreamEvent::ToolCallChunk(chunk) => {
                 let call = &chunk.tool_call;
                 let args = call.fn_arguments.as_str().map_or(0, str::len);
@@ -67,7 +67,7 @@ impl Reading {
         })
     }
 
-    /// The connection to the gate broke because of what the gate found, or it found nothing.
+    /// Returns the gate's verdict if it caused the broken connection, otherwise the error itself.
     fn failure(&self, error: &genai::Error) -> ModelError {
         let verdict = self.gate.verdict();
         verdict.unwrap_or_else(|| failure(&self.name, error, self.key.as_ref()))
@@ -102,7 +102,7 @@ impl Reading {
         let is_full = usage.zip(self.tokens_max);
         let is_full = is_full.is_some_and(|(usage, max)| usage.output_tokens >= u64::from(max));
         let finish = match end.captured_stop_reason {
-            // Not every server says so when it calls, and not every one says so when it ran into the limit.
+            // Not every server reports the right reason when it calls tools or reaches the limit.
             _ if !tool_calls.is_empty() => Finish::ToolCalls,
             Some(wire::StopReason::Completed(_)) | None if is_full => Finish::Length,
             Some(wire::StopReason::MaxTokens(_)) => Finish::Length,

@@ -1,4 +1,4 @@
-//! Our messages in the words of `genai`, and its words in ours.
+//! Conversion between our types and those of `genai`.
 
 use genai::chat as wire;
 use serde_json::{Value as Json, json};
@@ -37,7 +37,7 @@ impl Remote {
             let spec = wire::JsonSpec::new(output.name.clone(), output.schema.clone());
             options.response_format = Some(spec.into());
             if self.name.provider() == Provider::OpenAiResponses && !self.is_openais_own() {
-                // Servers of others that speak Responses look for the form where chat completions have it.
+                // Third-party servers that speak Responses look for the schema where chat completions have it.
                 let format =
                     json!({ "name": output.name, "strict": true, "schema": output.schema });
                 let format = json!({ "type": "json_schema", "json_schema": format });
@@ -103,7 +103,7 @@ pub(super) fn call(call: wire::ToolCall) -> ToolCall {
         id: call.call_id,
         name: call.fn_name,
         args: match call.fn_arguments {
-            // Some servers give the arguments as the text of an object, and none as an empty text.
+            // Some servers send the arguments as JSON text, and no arguments as an empty text.
             Json::String(text) if text.trim().is_empty() => Json::Object(serde_json::Map::new()),
             Json::String(text) => serde_json::from_str(&text).unwrap_or(Json::String(text)),
             Json::Null => Json::Object(serde_json::Map::new()),

@@ -1,7 +1,7 @@
 //! `Serialize` and `Deserialize` of the state and of its update.
 //!
-//! Both are a list of slots. A slot that is absent from the data keeps what `default()` put there; one
-//! that the type does not have is refused, unless it is listed as removed.
+//! Both are a list of slots. A slot that is absent from the data keeps its value from `default()`; a name without a slot is
+//! refused, unless it is listed as removed.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
@@ -11,16 +11,16 @@ use syn::{Ident, LitStr, Path};
 use super::at;
 use crate::parse::{Field, Kind, Model};
 
-/// A place in the type that has a name on the wire.
+/// A field of the type with its name on the wire.
 struct Slot {
     place: Ident,
     wire: String,
-    /// The type on the wire.
+    /// Type on the wire.
     ty: TokenStream,
     held: Held,
 }
 
-/// How the place holds what is on the wire.
+/// How the field holds what is on the wire.
 enum Held {
     /// As it is; always written.
     Plain,
@@ -77,7 +77,7 @@ fn stored(model: &Model) -> impl Iterator<Item = &Field> {
         .filter(|field| !matches!(field.kind, Kind::Untracked))
 }
 
-/// The slot of what a plain setter writes.
+/// Returns the slot for what a plain setter writes.
 fn write(krate: &Path, field: &Field) -> Slot {
     let ty = &field.ty;
     let (ty, held) = match &field.kind {
@@ -98,7 +98,7 @@ fn write(krate: &Path, field: &Field) -> Slot {
     }
 }
 
-/// The slot of what replaces the whole channel.
+/// Returns the slot for what replaces the whole channel, if the field has one.
 fn overwrite(field: &Field) -> Option<Slot> {
     let place = field.overwrite()?;
     Some(Slot {
@@ -197,7 +197,7 @@ impl Slot {
         }
     }
 
-    /// `Option<T>` in the helper: absent is `None`, and `null` is whatever `T` makes of it.
+    /// The helper field is an `Option<T>`: absent is `None`, and `T` decides what `null` means.
     fn helper_field(&self, krate: &Path) -> TokenStream {
         let Self {
             place, wire, ty, ..

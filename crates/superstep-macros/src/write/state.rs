@@ -1,7 +1,7 @@
 //! `impl State`: the table of channels, and the rule of each as a line or two.
 //!
-//! Here the user's functions are named beside our variables, so even those begin with `__`:
-//! a reducer may well be called `update`.
+//! The user's functions are named next to our variables here, so even those start with `__`: a reducer may well be called
+//! `update`.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -62,7 +62,7 @@ fn channel(krate: &Path, field: &Field) -> TokenStream {
     quote!(#krate::Channel { name: #wire, kind: #krate::ChannelKind::#kind })
 }
 
-/// Reduced channels of a type that may hold what JSON cannot: floats, and whatever we do not know.
+/// Returns the reduced channels whose type may hold what JSON cannot: floats, and every type that we do not know.
 fn risky_folds(model: &Model) -> Option<TokenStream> {
     let krate = &model.krate;
     let risky: Vec<_> = (0u32..)
@@ -92,7 +92,7 @@ fn risky_folds(model: &Model) -> Option<TokenStream> {
     })
 }
 
-/// Whether every value of a type can be stored, as far as its name tells.
+/// Whether every value of a type can be stored, as far as its name shows.
 fn is_always_storable(ty: &Type) -> bool {
     const STORABLE: [&str; 13] = [
         "bool", "char", "i8", "i16", "i32", "i64", "isize", "u8", "u16", "u32", "u64", "usize",
@@ -142,7 +142,7 @@ fn replace(place: &Ident, with: &Ident) -> TokenStream {
 }
 
 fn reduce(Field { ident, ty, .. }: &Field, reducer: &ExprPath) -> TokenStream {
-    // On the type, so that one without `Default` is an error there.
+    // With the span of the type, so that a type without `Default` is an error there.
     let old = quote_spanned!(ty.span()=> ::core::mem::take::<#ty>(&mut self.#ident));
     let reducer = typed(at(ty.span(), quote!(fn(#ty, #ty) -> #ty)), reducer);
     quote! {
@@ -183,7 +183,7 @@ fn check(model: &Model) -> Option<TokenStream> {
     })
 }
 
-/// A removal names a message of the list as it will be after an overwrite.
+/// Checks removals against the list as it will be after an overwrite.
 fn check_messages(krate: &Path, field: &Field) -> Option<TokenStream> {
     let Field { ident, wire, .. } = field;
     let Kind::Messages(item) = &field.kind else {
@@ -214,7 +214,8 @@ fn migrate(model: &Model) -> Option<TokenStream> {
     })
 }
 
-/// `let __function: signature = path;`: a function of another type is an error at the path, with both types in it.
+/// Returns `let __function: signature = path;`, so that a function of another type is an error at the path, with both types in
+/// the message.
 fn typed(signature: TokenStream, path: &ExprPath) -> TokenStream {
     quote_spanned!(path.span()=> let __function: #signature = #path;)
 }

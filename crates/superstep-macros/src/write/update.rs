@@ -1,4 +1,4 @@
-//! The update type: its definition, its setters and readers, `StateUpdate`, and the way into a command.
+//! The update type: its definition, its setters and readers, `StateUpdate`, and the conversion to a command.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -8,7 +8,7 @@ use syn::{Path, Type};
 use super::at;
 use crate::parse::{Field, Kind, Model};
 
-/// The struct, with a place for each write and for each overwrite.
+/// Returns the struct, with a field for each write and for each overwrite.
 pub(super) fn definition(model: &Model) -> TokenStream {
     let Model {
         vis,
@@ -44,7 +44,7 @@ fn place_type(krate: &Path, field: &Field) -> TokenStream {
     }
 }
 
-/// Setters, which consume, and readers, for a check.
+/// Returns the setters, which consume the update, and the readers, for a check.
 pub(super) fn methods(model: &Model) -> TokenStream {
     let update = &model.update;
     let methods = model.fields.iter().map(|field| {
@@ -91,9 +91,9 @@ fn set_value(model: &Model, field: &Field) -> TokenStream {
     }
 }
 
-/// How a setter takes a value of this type, and the value itself.
+/// Returns how a setter takes a value of this type, and the value itself.
 ///
-/// Whatever converts is taken, except where that would leave the type of a literal such as `1` open.
+/// The setter accepts anything that converts, except where that would leave the type of a literal such as `1` open.
 fn taken(ty: &Type) -> (TokenStream, TokenStream) {
     let inner = crate::parse::argument_of(ty, "Option").unwrap_or(ty);
     if is_primitive(inner) {
@@ -221,7 +221,7 @@ fn written(model: &Model, field: &Field) -> TokenStream {
     }
 }
 
-/// `impl StateUpdate`.
+/// Returns `impl StateUpdate`.
 pub(super) fn state_update(model: &Model) -> TokenStream {
     let Model { update, krate, .. } = model;
     let overwritten = overwritten(model);
@@ -296,7 +296,7 @@ fn discard(model: &Model) -> TokenStream {
     }
 }
 
-/// Names in the order in which they are applied: the overwrite first.
+/// Assigns ids in the order in which the writes are applied: the overwrite first.
 fn name_messages(model: &Model) -> Option<TokenStream> {
     let krate = &model.krate;
     let channels: Vec<TokenStream> = model
@@ -333,7 +333,7 @@ fn name_messages(model: &Model) -> Option<TokenStream> {
     })
 }
 
-/// Fails, in the words of `Message`, where the item of a messages channel is not one.
+/// Fails to compile, with the message of `Message`, if the item of a messages channel is not one.
 pub(super) fn is_message(krate: &Path, item: &Type) -> TokenStream {
     at(item.span(), quote!(let _ = <#item as #krate::Message>::id;))
 }
@@ -354,7 +354,7 @@ fn move_untracked(model: &Model) -> Option<TokenStream> {
     })
 }
 
-/// `impl From<Update> for Command`, so that a node can end with `.into()`.
+/// Returns `impl From<Update> for Command`, so that a node can end with `.into()`.
 pub(super) fn into_command(model: &Model) -> TokenStream {
     let Model {
         ident,

@@ -1,7 +1,7 @@
-//! The one statement of a commit, made of the parts that the commit needs.
+//! Builds the single statement of a commit from the parts that the commit needs.
 //!
-//! Texts say `@log` where the partition of the thread is meant, see `place.rs`. The first part is `head`: it changes the
-//! thread's row, or finds that it must not. All others write only if there is one.
+//! `@log` in a text stands for the thread's partition of that table, see `place.rs`. The first part is `head`: it updates the
+//! thread's row, or returns nothing if it must not. All other parts write only if `head` has a row.
 
 use superstep_core::checkpoint::{AskedRow, Commit, RESULT_KEY, ReleasedRecords, Status};
 use superstep_core::{Epoch, InterruptId, Seq};
@@ -11,16 +11,16 @@ use crate::id::Id;
 use crate::read::number;
 use crate::terms::{self, Line};
 
-/// How the thread's row is changed.
+/// How the thread's row changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The thread is new.
     Make,
-    /// Inside a run: the status stays, and so does the line in the list unless the commit brings one.
+    /// Inside a run: the status stays, and so does the row in the list unless the commit carries a listing.
     Step,
     /// The owner changes the status.
     Move,
-    /// Somebody takes it over.
+    /// A process claims the thread.
     Claim,
 }
 
@@ -49,7 +49,7 @@ impl Kind {
     }
 }
 
-/// What the statement's parts are given, in the forms that PostgreSQL takes.
+/// Values of the statement's parameters, in PostgreSQL's types.
 pub(super) struct Values<'a> {
     pub(super) tenant: &'a str,
     pub(super) name: &'a str,
@@ -115,7 +115,8 @@ impl<'a> Values<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// A question that is asked and closed at once is closed as it is written: parts do not see each other's rows.
+    /// An interrupt that is opened and closed by the same commit is inserted as closed, because parts do not see each other's
+    /// rows.
     fn of(asked: &'a [AskedRow], closed: &[InterruptId], seq: i64) -> Self {
         let mut columns = Self::default();
         for question in asked {
@@ -129,7 +130,8 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// The statement up to what its last part takes from `head`, and its values. A superstep is two parts.
+/// Returns the statement, up to the columns that its last part selects from `head`, and its parameters. A superstep has two
+/// parts.
 pub(super) fn statement<'a>(
     values: &'a Values<'a>,
     commit: &'a Commit,
@@ -173,7 +175,7 @@ pub(super) fn statement<'a>(
     statement.end()
 }
 
-/// Parts name the ten values of the head by number, and each of their own by a `?`.
+/// Parts refer to the ten values of the head by number, and to each of their own by a `?`.
 struct Builder<'a> {
     sql: String,
     params: Vec<&'a (dyn ToSql + Sync)>,
@@ -198,13 +200,13 @@ impl<'a> Builder<'a> {
             &values.id,
         ];
         if kind == Kind::Make {
-            // Its number is not known yet.
+            // The number of a new thread is not known yet.
             params.pop();
         }
         Self { sql, params }
     }
 
-    /// Takes away what a commit is done with. A new thread has nothing of the kind.
+    /// Closes interrupts and deletes records that the commit no longer needs. A new thread has none.
     fn clear(&mut self, values: &'a Values<'a>) {
         if !values.closed.is_empty() {
             self.part(CLOSED, &[&values.closed]);
@@ -219,7 +221,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The line in the list, and its terms. A new thread has none to compare with.
+    /// Writes the row in the list, and its terms. A new thread has no old row to compare with.
     fn line(&mut self, values: &'a Values<'a>, line: &'a Line, kind: Kind) {
         let old_line = match kind {
             Kind::Make => NO_OLD_LINE,
@@ -266,8 +268,8 @@ impl<'a> Builder<'a> {
     }
 }
 
-// 1 tenant, 2 name, 3 epoch, 4 seq, 5 recoveries, 6 seen, 7 status, 8 expected epoch, 9 expected seq, 10 the thread's
-// number, which a statement that makes the thread has not.
+// 1 tenant, 2 name, 3 epoch, 4 seq, 5 recoveries, 6 seen, 7 status, 8 expected epoch, 9 expected seq, 10 the thread's number
+// (absent in a statement that creates the thread).
 
 const MAKE: &str = "
     INSERT INTO thread (tenant, name, epoch, seq, recoveries, answers, seen, status, was, cancel)
@@ -276,7 +278,7 @@ const MAKE: &str = "
     ON CONFLICT DO NOTHING
     RETURNING id, was, status, cancel, tableoid";
 
-/// What has an index is not named, and the epoch cannot change.
+/// Does not touch indexed columns, and the epoch cannot change.
 const STEP: &str = "
     UPDATE @thread SET seq = $4::int8, recoveries = $5::int8, seen = $6::int8
     WHERE tenant = $1 AND name = $2 AND id = $10 AND epoch = $8::int8 AND seq = $9::int8 AND status = $7::int2
@@ -299,7 +301,7 @@ macro_rules! move_head {
 }
 
 const MOVE: &str = move_head!("status <> 6");
-/// A deleted thread is made again by a claim only.
+/// Only a claim can recreate a deleted thread.
 const CLAIM: &str =
     move_head!("name = (SELECT name FROM thread WHERE tenant = $1 AND name = $2 FOR UPDATE)");
 
@@ -340,7 +342,7 @@ old AS MATERIALIZED (
 const NO_OLD_LINE: &str = ",
 old AS (SELECT '{}'::int8[] AS metadata_terms, '{}'::int8[] AS state_terms WHERE false)";
 
-/// The thread's line; metadata that the commit does not bring stays, and its terms with it.
+/// The thread's row in the list. Metadata that the commit does not carry is kept, with its terms.
 const LINE: &str = ",
 line AS (
     INSERT INTO @listing AS l
@@ -354,7 +356,7 @@ line AS (
         metadata_terms = CASE WHEN excluded.metadata IS NULL
             THEN l.metadata_terms ELSE excluded.metadata_terms END)";
 
-/// Only what differs is written.
+/// Computes old and new terms, so that only differences are written.
 const TERMS: &str = ",
 now AS MATERIALIZED (
     SELECT CASE WHEN n.metadata IS NULL THEN coalesce(o.metadata_terms, n.metadata_terms)
@@ -374,7 +376,7 @@ came AS (
     SELECT t, head.id FROM head, (SELECT unnest(terms) FROM now EXCEPT SELECT unnest(old_terms) FROM now) AS x (t)
     ON CONFLICT DO NOTHING)";
 
-/// A status that changes is a change of the line; a thread without one gets one.
+/// A change of status also updates the row in the list; a thread without a row gets one.
 const TOUCH: &str = ",
 touch AS (
     INSERT INTO @listing

@@ -1,4 +1,4 @@
-//! What a worker refuses, and that each refusal is noticed when it is broken.
+//! What a worker refuses; each check is shown to fail when its refusal is broken.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -18,18 +18,18 @@ use tokio::task::JoinSet;
 use super::{Desk, Due, DueRef};
 use crate::worker::{Worker, WorkerError};
 
-/// A worker that is broken in one way.
+/// A fault injected into a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mutant {
-    /// Finds a request that another thread has cached.
+    /// Finds a request that was cached for another thread.
     CachesByIdAlone,
-    /// Answers a question whenever it is asked to.
+    /// Answers an interrupt before its deadline.
     ExpiresEarly,
-    /// Decides about deadlines by the clock of its machine.
+    /// Decides about deadlines by its own clock.
     TrustsItsOwnClock,
-    /// Works with any clock.
+    /// Runs with a wrong clock.
     IgnoresSkew,
-    /// Forgets the identity key.
+    /// Ignores the identity key.
     TakesUnsignedCalls,
     /// Serves on every address without a key.
     ServesAnywhere,
@@ -45,7 +45,7 @@ impl Desk {
 const HOUR_MS: i64 = 3_600_000;
 const ASKED_AT: i64 = 1_700_000_000_000;
 
-/// A queue whose database has a clock of its own.
+/// A queue whose database has its own clock.
 #[derive(Clone, Default)]
 struct Kept {
     requests: Arc<Mutex<HashMap<RunId, RequestRow>>>,
@@ -93,7 +93,7 @@ struct Notes {
     text: String,
 }
 
-/// Asks a question that answers itself after half an hour.
+/// A graph that interrupts, with a default answer after half an hour.
 fn graph() -> Graph<Notes> {
     Graph::builder("deadline")
         .node("ask", async |_: View<Notes>, cx: NodeCx| {
@@ -109,7 +109,7 @@ fn graph() -> Graph<Notes> {
         .unwrap()
 }
 
-/// A worker with a clock that a test sets, and a database with another one.
+/// A worker with a clock that the test sets, and a database with another one.
 struct Bench {
     desk: Desk,
     kept: Kept,
@@ -149,7 +149,7 @@ impl Bench {
         id
     }
 
-    /// A thread that asks at `ASKED_AT`, and what its timer says.
+    /// Starts a thread that interrupts at `ASKED_AT`, and returns what its timer carries.
     async fn ask(&self) -> (ThreadId, DueRef) {
         let thread = self.desk.runtime.thread(&graph(), "acme/asks").unwrap();
         let stopped = thread.start(NotesUpdate::default()).await.unwrap();
@@ -225,7 +225,7 @@ async fn refuses_to_work_with_a_wrong_clock(mutant: Option<Mutant>) -> bool {
 async fn refuses_unsigned_calls(mutant: Option<Mutant>) -> bool {
     let bench = Bench::new(None);
     let worker = Worker::new(bench.desk.runtime.clone(), bench.kept.clone());
-    // The public key of nobody: 32 bytes of 1.
+    // A public key without an owner: 32 bytes of 1.
     let key = "publickeyv1_4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi";
     let worker = worker.identity_key(key).mutant(mutant);
     let listener = Worker::listen("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -256,7 +256,7 @@ async fn refuses_a_public_address_without_a_key(mutant: Option<Mutant>) -> bool 
         && serve(Worker::take_unsigned_calls).await.is_ok()
 }
 
-/// The refusals that do not hold, by name.
+/// Returns the names of the refusals that do not hold.
 async fn broken(mutant: Option<Mutant>) -> BTreeSet<&'static str> {
     let mut broken = BTreeSet::new();
     for (name, holds) in [

@@ -1,7 +1,7 @@
-//! Listens at the streams of all threads that somebody in this process watches: one task, one connection.
+//! Reads the streams of all threads that this process has subscribers for, with one task and one connection.
 //!
-//! A read waits at Redis until something comes. A client that begins to watch meanwhile wakes it by writing to a stream that
-//! belongs to this process and is always read along.
+//! A read blocks in Redis until a message arrives. A new subscriber wakes it by writing to a stream that belongs to this
+//! process and is part of every read.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -13,14 +13,14 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, RedisResult};
 use superstep::checkpoint::BoxFuture;
 use superstep::driver::LiveEvent;
-use superstep::{Heard, Notice, Subscription, ThreadId};
+use superstep::{LiveDelivery, LiveMessage, Subscription, ThreadId};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use super::outbound::Outbox;
 use super::packet;
 use super::{Backoff, RedisOptions};
 
-/// Where to ask to listen.
+/// Handle to the listener, for new subscriptions.
 pub(super) struct Inbound {
     asks: mpsc::UnboundedSender<Ask>,
     outbox: Arc<Outbox>,
@@ -28,28 +28,28 @@ pub(super) struct Inbound {
     is_up: Arc<AtomicBool>,
 }
 
-/// Somebody begins to watch.
+/// A new subscription.
 struct Ask {
     thread: ThreadId,
     reply: oneshot::Sender<Joined>,
 }
 
-/// From where on one who watches hears.
+/// What a new subscriber gets: earlier events, and the channel for later ones.
 struct Joined {
     before: Vec<LiveEvent>,
-    now: broadcast::Receiver<Heard>,
+    now: broadcast::Receiver<LiveDelivery>,
 }
 
-/// How many notices a slow watcher may be behind before it reads the store again.
+/// Number of messages that a slow subscriber may lag behind before it reads the store again.
 const BEHIND_MAX: usize = 4_096;
-/// How many items of a stream are read at once.
+/// Maximum number of items per stream and read.
 const ITEMS_MAX: usize = 32;
 /// How long a read blocks in Redis. If a wake-up is lost, a new subscriber waits at most this long.
 const BLOCK: Duration = Duration::from_secs(1);
-/// How much longer the reply may take.
+/// How much longer the reply of a blocking read may take.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A listener, to be run, and where to ask it.
+/// Creates a listener: its handle, and the future to spawn.
 pub(super) fn listen(
     client: Client,
     options: RedisOptions,
@@ -85,7 +85,7 @@ impl Inbound {
     pub(super) fn subscribe(&self, thread: &ThreadId) -> Box<dyn Subscription> {
         let (reply, joined) = oneshot::channel();
         let thread = thread.clone();
-        // A listener that is gone is one that nobody can be told by any more; the log is still there.
+        // If the listener has stopped, there are no live messages; the log still works.
         let _ = self.asks.send(Ask { thread, reply });
         self.outbox.wake(&self.wake);
         Box::new(Watcher {
@@ -96,21 +96,21 @@ impl Inbound {
     }
 }
 
-/// One who watches a thread.
+/// A subscriber of a thread.
 struct Watcher {
     joining: Option<oneshot::Receiver<Joined>>,
-    now: Option<broadcast::Receiver<Heard>>,
+    now: Option<broadcast::Receiver<LiveDelivery>>,
     is_up: Arc<AtomicBool>,
 }
 
 impl Watcher {
-    async fn hear(&mut self) -> Heard {
+    async fn hear(&mut self) -> LiveDelivery {
         if let Some(joining) = &mut self.joining {
             let joined = joining.await;
             self.joining = None;
             if let Ok(Joined { before, now }) = joined {
                 self.now = Some(now);
-                return Heard::Before(before);
+                return LiveDelivery::Before(before);
             }
         }
         let Some(now) = &mut self.now else {
@@ -118,17 +118,17 @@ impl Watcher {
         };
         match now.recv().await {
             Ok(heard) => heard,
-            Err(broadcast::error::RecvError::Lagged(_)) => Heard::Missed,
+            Err(broadcast::error::RecvError::Lagged(_)) => LiveDelivery::Missed,
             Err(broadcast::error::RecvError::Closed) => {
                 self.now = None;
-                Heard::Missed
+                LiveDelivery::Missed
             }
         }
     }
 }
 
 impl Subscription for Watcher {
-    fn next(&mut self) -> BoxFuture<'_, Heard> {
+    fn next(&mut self) -> BoxFuture<'_, LiveDelivery> {
         Box::pin(self.hear())
     }
 
@@ -143,23 +143,23 @@ struct Listener {
     connection: Option<MultiplexedConnection>,
     asked: mpsc::UnboundedReceiver<Ask>,
     asking: Vec<Ask>,
-    /// By key.
+    /// Streams with subscribers, by key.
     followed: BTreeMap<String, Followed>,
     wake: String,
     woken: String,
     is_up: Arc<AtomicBool>,
 }
 
-/// A stream that somebody watches.
+/// A stream with subscribers.
 struct Followed {
-    /// The last item that was read.
+    /// Id of the last item that was read.
     cursor: String,
-    told: broadcast::Sender<Heard>,
+    told: broadcast::Sender<LiveDelivery>,
 }
 
-/// An item of a stream: its id, and its fields and values in turn.
+/// An item of a stream: its id, and its field names and values in turn.
 type Item = (String, Vec<Vec<u8>>);
-/// Before the first item of a stream.
+/// Id before the first item of a stream.
 const START: &str = "0-0";
 
 impl Listener {
@@ -187,7 +187,7 @@ impl Listener {
         }
     }
 
-    /// Waits until somebody watches; false when nobody can any more.
+    /// Waits until there is a subscriber. Returns `false` once there can be no more.
     async fn is_wanted(&mut self) -> bool {
         self.followed
             .retain(|_, followed| followed.told.receiver_count() > 0);
@@ -205,7 +205,7 @@ impl Listener {
         true
     }
 
-    /// Admits new subscribers, and passes on what comes next, if anything does soon.
+    /// Admits new subscribers, then forwards the next messages, if any arrive soon.
     async fn listen(&mut self) -> RedisResult<()> {
         let mut connection = match &self.connection {
             Some(connection) => connection.clone(),
@@ -214,7 +214,7 @@ impl Listener {
         while let Some(ask) = self.asking.pop() {
             let joined = self.let_in(&mut connection, &ask.thread).await;
             match joined {
-                // Who has gone away meanwhile does not matter.
+                // The subscriber may have been dropped meanwhile.
                 Ok(joined) => drop(ask.reply.send(joined)),
                 Err(error) => {
                     self.asking.push(ask);
@@ -234,14 +234,14 @@ impl Listener {
         rewind(&mut connection, &self.wake, &mut self.woken).await?;
         for (key, followed) in &mut self.followed {
             rewind(&mut connection, key, &mut followed.cursor).await?;
-            // Nobody listens: then nobody misses it.
-            let _ = followed.told.send(Heard::Missed);
+            // Fails if there is no subscriber, which does no harm.
+            let _ = followed.told.send(LiveDelivery::Missed);
         }
         self.connection = Some(connection.clone());
         Ok(connection)
     }
 
-    /// What was shown before, up to where the thread is followed from then on.
+    /// Admits a subscriber: reads earlier events, up to the point from which the stream is followed.
     async fn let_in(
         &mut self,
         connection: &mut MultiplexedConnection,
@@ -261,7 +261,7 @@ impl Listener {
             told: broadcast::channel(BEHIND_MAX).0,
         });
         let live = |heard| match heard {
-            Heard::Now(Notice::Live(event)) => Some(event),
+            LiveDelivery::Now(LiveMessage::Live(event)) => Some(event),
             _ => None,
         };
         Ok(Joined {
@@ -270,7 +270,7 @@ impl Listener {
         })
     }
 
-    /// Waits a while for the next items of all streams, and passes them on.
+    /// Waits for a while for the next items of all streams, and forwards them.
     async fn read(&mut self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
         let mut read = redis::cmd("XREAD");
         read.arg("COUNT").arg(ITEMS_MAX);
@@ -293,7 +293,7 @@ impl Listener {
             } else if let Some(followed) = self.followed.get_mut(&key) {
                 followed.cursor.clone_from(last);
                 for heard in items.iter().flat_map(heard) {
-                    // Nobody listens: then nobody misses it.
+                    // Fails if there is no subscriber, which does no harm.
                     let _ = followed.told.send(heard);
                 }
             }
@@ -302,14 +302,14 @@ impl Listener {
     }
 }
 
-/// What an item of a stream says.
-fn heard((_, fields): &Item) -> impl Iterator<Item = Heard> {
+/// Decodes the messages of an item. One that this version does not know counts as missed.
+fn heard((_, fields): &Item) -> impl Iterator<Item = LiveDelivery> {
     let values = fields.iter().skip(1).step_by(2);
-    values.map(|packet| packet::decode(packet).map_or(Heard::Missed, Heard::Now))
+    values.map(|packet| packet::decode(packet).map_or(LiveDelivery::Missed, LiveDelivery::Now))
 }
 
-/// Begins a stream again if its newest item is before the cursor: a Redis that was put in the place of another may have a
-/// clock that is behind.
+/// Restarts a stream if its newest item is older than the cursor: a Redis that replaced another one may have a clock that is
+/// behind.
 async fn rewind(
     connection: &mut MultiplexedConnection,
     key: &str,
@@ -329,7 +329,7 @@ async fn rewind(
     Ok(())
 }
 
-/// An id of a stream is two numbers.
+/// Parses the id of an item, which is two numbers.
 fn place(id: &str) -> (u64, u64) {
     let (ms, number) = id.split_once('-').unwrap_or((id, "0"));
     (ms.parse().unwrap_or(0), number.parse().unwrap_or(0))

@@ -1,8 +1,8 @@
-//! The wire of a cluster: what happens on a thread right now, over Redis.
+//! The live bus of a cluster: live messages of threads, over Redis.
 //!
-//! One stream for each thread, of bounded length, that expires when nothing has been published for a while. A worker
-//! publishes through a bounded buffer and one connection ([`outbound`]); a process that watches reads all its streams over one
-//! other connection ([`inbound`]). Nothing here is the truth: that is the log in the store, so all of it may be lost.
+//! There is one stream of bounded length per thread, which expires when nothing has been published for a while. A worker
+//! publishes through a bounded buffer and one connection ([`outbound`]); a process that streams threads reads all their
+//! streams over one other connection ([`inbound`]). The source of truth is the log in the store, so all of this may be lost.
 
 mod inbound;
 mod outbound;
@@ -11,37 +11,37 @@ pub(crate) mod packet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use superstep::{Notice, Subscription, ThreadId, Wire};
+use superstep::{LiveBus, LiveMessage, Subscription, ThreadId};
 use tokio::task::JoinSet;
 
 use inbound::Inbound;
 use outbound::Outbox;
 
-/// Redis as the [wire](Wire) of a cluster: those who watch a thread see what its nodes show, whichever worker runs them.
-/// Cheap to clone.
+/// Redis as the [live bus](LiveBus) of a cluster: processes that stream a thread see the live events of its nodes, whichever
+/// worker runs them. Cheap to clone.
 ///
-/// Give it to the runtimes of the workers and to those of the programs that watch, with
-/// [`RuntimeBuilder::wire`](superstep::RuntimeBuilder::wire). What nodes show is the user's data and is kept in Redis for
-/// a while ([`RedisOptions::keep`]), so Redis is to be trusted and guarded as the store is.
+/// Pass it to the runtimes of the workers and of the programs that stream threads, with
+/// [`RuntimeBuilder::live_bus`](superstep::RuntimeBuilder::live_bus). Live events contain user data and stay in Redis for a while
+/// ([`RedisOptions::keep`]), so protect Redis like the store.
 ///
-/// When Redis is out of reach, runs and watchers go on: watchers look at the log often instead of being told, and nothing
-/// that is shown live comes through. The log says so once, and once more when it is back. It need not be durable, and it
-/// is one server: the keys of many threads are read at once, which a Redis Cluster refuses.
+/// If Redis is unreachable, runs and streams continue: streams poll the log instead of being notified, and live events are
+/// lost. A warning is logged once, and a message when it is back. Redis need not be durable, and must be a single server: one
+/// command reads the keys of many threads, which a Redis Cluster refuses.
 #[derive(Clone)]
 pub struct Redis(Arc<Ends>);
 
-/// How threads are kept in Redis.
+/// Options for storing live messages in Redis.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RedisOptions {
-    /// What its keys begin with: programs that have a store in common have this in common. Default: `superstep`.
+    /// Prefix of all keys; programs that share a store must share it. Default: `superstep`.
     pub prefix: String,
-    /// How many items the stream of a thread keeps, about; an item holds the notices of one thread that were sent together.
-    /// Default: 4,096.
+    /// Approximate maximum number of items in the stream of a thread; an item contains messages of one thread that were sent
+    /// together. Default: 4,096.
     pub length_max: u32,
-    /// How long the stream of a thread is kept after the last notice. Default: ten minutes.
+    /// How long the stream of a thread is kept after the last message. Default: ten minutes.
     pub keep: Duration,
-    /// How many notices may wait to be sent; then the oldest are dropped. Default: 8,192.
+    /// Maximum number of messages waiting to be sent; beyond it the oldest are dropped. Default: 8,192.
     pub waiting_max: usize,
 }
 
@@ -62,26 +62,26 @@ impl RedisOptions {
     }
 }
 
-/// Why Redis could not be used.
+/// Error from setting up Redis.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RedisError {
-    /// Not an address of a Redis.
+    /// The address is not a valid Redis address.
     #[error("`{address}` is not an address of a Redis; they look like redis://127.0.0.1:6379")]
     BadAddress {
-        /// What was given, without a password.
+        /// The rejected address, without a password.
         address: String,
-        /// What is wrong with it.
+        /// Parsing error.
         #[source]
         source: redis::RedisError,
     },
 }
 
 impl RedisError {
-    /// The codes of this error.
+    /// Codes of all variants.
     pub const CODES: &'static [&'static str] = &["redis-bad-address"];
 
-    /// The stable code of this error: the name of its page in the error index.
+    /// Returns the stable code of this error: the name of its page in the error index.
     pub fn code(&self) -> &'static str {
         match self {
             RedisError::BadAddress { .. } => "redis-bad-address",
@@ -89,22 +89,22 @@ impl RedisError {
     }
 }
 
-/// Both ends of the wire.
+/// Both directions of the bus.
 struct Ends {
     outbox: Arc<Outbox>,
     inbound: Inbound,
-    /// What sends and listens, for as long as this lives.
+    /// The sending and the listening task, aborted on drop.
     _spawned: JoinSet<()>,
 }
 
 impl Redis {
-    /// A Redis by its address, which need not answer yet.
+    /// Creates a client for this address. Redis need not be reachable yet.
     pub async fn connect(address: &str) -> Result<Self, RedisError> {
         Self::connect_with(address, RedisOptions::default()).await
     }
 
-    /// A Redis by its address, which need not answer yet.
-    // Async for what it spawns: it is only to be called where that can be.
+    /// Creates a client for this address with options other than the defaults. Redis need not be reachable yet.
+    // Async only because it spawns tasks, which requires a runtime.
     pub async fn connect_with(address: &str, options: RedisOptions) -> Result<Self, RedisError> {
         let client = redis::Client::open(address).map_err(|source| RedisError::BadAddress {
             address: without_password(address),
@@ -123,8 +123,8 @@ impl Redis {
     }
 }
 
-impl Wire for Redis {
-    fn publish(&self, thread: &ThreadId, notice: Notice) {
+impl LiveBus for Redis {
+    fn publish(&self, thread: &ThreadId, notice: LiveMessage) {
         self.0.outbox.put(thread, notice);
     }
 
@@ -153,7 +153,7 @@ fn without_password(address: &str) -> String {
     }
 }
 
-/// How long to wait before Redis is tried again: longer each time, up to a limit.
+/// Wait before the next attempt to reach Redis: doubles each time, up to a limit.
 #[derive(Debug)]
 struct Backoff(Duration);
 

@@ -1,6 +1,6 @@
-//! Sends notices to Redis: through a buffer that never makes anybody wait, in batches, over one connection.
+//! Sends live messages to Redis: through a buffer that never blocks, in batches, over one connection.
 //!
-//! A batch whose reply did not come is sent again: watchers skip what came twice, by its number.
+//! A batch without a reply is sent again: subscribers skip duplicates by their number.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,42 +10,42 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Pipeline, RedisResult};
 use superstep::__private::lock;
-use superstep::{Notice, ThreadId};
+use superstep::{LiveMessage, ThreadId};
 use tokio::sync::Notify;
 
 use super::packet;
 use super::{Backoff, RedisOptions};
 
-/// What waits to be sent.
+/// Buffer of messages to be sent.
 pub(super) struct Outbox {
     options: RedisOptions,
     waiting: Mutex<Waiting>,
-    /// Something waits that nobody was told of.
+    /// Notified when the buffer gets new work.
     news: Notify,
     dropped: AtomicU64,
 }
 
 #[derive(Default)]
 struct Waiting {
-    notices: VecDeque<(ThreadId, Notice)>,
+    live_messages: VecDeque<(ThreadId, LiveMessage)>,
     bytes: usize,
-    /// Streams on which somebody who listens is to be woken.
+    /// Streams whose listener is to be woken.
     wakes: BTreeSet<String>,
 }
 
-/// How many bytes of payloads may wait to be sent.
+/// Maximum size of all waiting payloads, in bytes.
 const WAITING_BYTES_MAX: usize = 32 << 20;
-/// What is larger is not shown live.
+/// Maximum size of a payload, in bytes. Larger ones are not sent live.
 const PAYLOAD_BYTES_MAX: usize = 64 << 10;
-/// How many notices are sent at once, and how many of one thread in one item of its stream.
+/// Maximum number of messages per batch, and below per item of a thread's stream.
 const BATCH_MAX: usize = 1_024;
 const ITEM_MAX: usize = 64;
 const ITEM_BYTES_MAX: usize = 64 << 10;
-/// How long a batch may take.
+/// How long to wait for the reply to a batch.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
-/// A wake is for somebody who listens now.
+/// How long a wake-up is kept; it only matters to a listener that is reading now.
 const WAKE_KEPT: Duration = Duration::from_secs(60);
-/// The name of the field that holds a notice.
+/// Name of the field that contains a message.
 const FIELD: &str = "n";
 
 impl Outbox {
@@ -62,15 +62,15 @@ impl Outbox {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    pub(super) fn put(&self, thread: &ThreadId, notice: Notice) {
+    pub(super) fn put(&self, thread: &ThreadId, notice: LiveMessage) {
         let bytes = payload_bytes(&notice);
         if bytes > PAYLOAD_BYTES_MAX {
             return self.drop_notices(1);
         }
         let mut waiting = self.waiting();
-        let is_first = waiting.notices.is_empty();
+        let is_first = waiting.live_messages.is_empty();
         waiting.bytes += bytes;
-        waiting.notices.push_back((thread.clone(), notice));
+        waiting.live_messages.push_back((thread.clone(), notice));
         let dropped = waiting.shrink(self.options.waiting_max);
         drop(waiting);
         self.drop_notices(dropped);
@@ -79,36 +79,39 @@ impl Outbox {
         }
     }
 
-    /// Wakes the listeners of a stream.
+    /// Wakes the listener of a stream.
     pub(super) fn wake(&self, key: &str) {
         self.waiting().wakes.insert(key.to_owned());
         self.news.notify_one();
     }
 
-    /// The oldest of what waits. Waits until there is something.
+    /// Takes the oldest messages. Waits until there are some.
     async fn take(&self) -> Batch {
         loop {
             {
                 let mut waiting = self.waiting();
-                let many = waiting.notices.len().min(BATCH_MAX);
+                let many = waiting.live_messages.len().min(BATCH_MAX);
                 if many > 0 || !waiting.wakes.is_empty() {
-                    let notices: Vec<_> = waiting.notices.drain(..many).collect();
-                    let bytes: usize = notices.iter().map(|(_, it)| payload_bytes(it)).sum();
+                    let live_messages: Vec<_> = waiting.live_messages.drain(..many).collect();
+                    let bytes: usize = live_messages.iter().map(|(_, it)| payload_bytes(it)).sum();
                     waiting.bytes -= bytes;
                     let wakes = std::mem::take(&mut waiting.wakes);
-                    return Batch { notices, wakes };
+                    return Batch {
+                        live_messages,
+                        wakes,
+                    };
                 }
             }
             self.news.notified().await;
         }
     }
 
-    /// Puts back what was not sent, to be sent first. What does not fit any more is dropped.
+    /// Puts an unsent batch back in front. Drops what no longer fits.
     fn give_back(&self, batch: Batch) {
         let mut waiting = self.waiting();
-        for (thread, notice) in batch.notices.into_iter().rev() {
+        for (thread, notice) in batch.live_messages.into_iter().rev() {
             waiting.bytes += payload_bytes(&notice);
-            waiting.notices.push_front((thread, notice));
+            waiting.live_messages.push_front((thread, notice));
         }
         waiting.wakes.extend(batch.wakes);
         let dropped = waiting.shrink(self.options.waiting_max);
@@ -123,17 +126,17 @@ impl Outbox {
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        // What it guards is changed by single calls, so a panic cannot have left it half changed.
+        // Its content only changes in single calls, so a panic cannot leave it half changed.
         lock(&self.waiting)
     }
 }
 
 impl Waiting {
-    /// Drops the oldest until the rest fits. Gives how many.
+    /// Drops the oldest messages until the rest fits. Returns how many.
     fn shrink(&mut self, notices_max: usize) -> usize {
         let mut dropped = 0;
-        while self.notices.len() > notices_max || self.bytes > WAITING_BYTES_MAX {
-            let Some((_, oldest)) = self.notices.pop_front() else {
+        while self.live_messages.len() > notices_max || self.bytes > WAITING_BYTES_MAX {
+            let Some((_, oldest)) = self.live_messages.pop_front() else {
                 break;
             };
             self.bytes -= payload_bytes(&oldest);
@@ -143,14 +146,14 @@ impl Waiting {
     }
 }
 
-fn payload_bytes(notice: &Notice) -> usize {
+fn payload_bytes(notice: &LiveMessage) -> usize {
     match notice {
-        Notice::Entry(_) => 0,
-        Notice::Live(event) => event.payload.len(),
+        LiveMessage::Entry(_) => 0,
+        LiveMessage::Live(event) => event.payload.len(),
     }
 }
 
-/// Sends what comes into the outbox until it is aborted.
+/// Sends what arrives in the buffer until the task is aborted.
 pub(super) async fn send_all(client: Client, outbox: std::sync::Arc<Outbox>) {
     let mut connection = None;
     let mut backoff = Backoff::new();
@@ -171,8 +174,8 @@ pub(super) async fn send_all(client: Client, outbox: std::sync::Arc<Outbox>) {
                 }
                 match error.is_io_error() {
                     true => outbox.give_back(batch),
-                    // It was looked at and refused: so it would be again, and keep the others from being sent.
-                    false => outbox.drop_notices(batch.notices.len()),
+                    // Redis rejected the batch: it would do so again, and block the others.
+                    false => outbox.drop_notices(batch.live_messages.len()),
                 }
                 backoff.wait().await;
             }
@@ -198,25 +201,26 @@ async fn send(
 }
 
 struct Batch {
-    notices: Vec<(ThreadId, Notice)>,
+    live_messages: Vec<(ThreadId, LiveMessage)>,
     wakes: BTreeSet<String>,
 }
 
 impl Batch {
     fn commands(&self, options: &RedisOptions) -> Pipeline {
         let mut commands = Pipeline::new();
-        let mut threads: BTreeMap<&ThreadId, Vec<&Notice>> = BTreeMap::new();
-        for (thread, notice) in &self.notices {
+        let mut threads: BTreeMap<&ThreadId, Vec<&LiveMessage>> = BTreeMap::new();
+        for (thread, notice) in &self.live_messages {
             let of_thread = threads.entry(thread).or_default();
-            // Of entries in a row, the last one tells of all.
-            if let (Some(Notice::Entry(_)), Notice::Entry(_)) = (of_thread.last(), notice) {
+            // Of consecutive entries only the last one matters.
+            if let (Some(LiveMessage::Entry(_)), LiveMessage::Entry(_)) = (of_thread.last(), notice)
+            {
                 of_thread.pop();
             }
             of_thread.push(notice);
         }
-        for (thread, notices) in threads {
+        for (thread, live_messages) in threads {
             let key = options.key(thread);
-            for item in items(&notices) {
+            for item in items(&live_messages) {
                 add(&mut commands, &key, options.length_max, &item);
             }
             expire(&mut commands, &key, options.keep);
@@ -229,12 +233,12 @@ impl Batch {
     }
 }
 
-/// The notices of one thread, encoded, in items of a stream.
-fn items(notices: &[&Notice]) -> Vec<Vec<Vec<u8>>> {
+/// Encodes the messages of one thread into items of its stream.
+fn items(live_messages: &[&LiveMessage]) -> Vec<Vec<Vec<u8>>> {
     let mut items = Vec::new();
     let mut item = Vec::new();
     let mut bytes = 0;
-    for notice in notices {
+    for notice in live_messages {
         let packet = packet::encode(notice);
         let is_full = item.len() >= ITEM_MAX || bytes + packet.len() > ITEM_BYTES_MAX;
         if is_full && !item.is_empty() {
@@ -279,30 +283,30 @@ mod tests {
         })
     }
 
-    fn waiting(outbox: &Outbox) -> Vec<Notice> {
+    fn waiting(outbox: &Outbox) -> Vec<LiveMessage> {
         let waiting = outbox.waiting();
-        let notices = waiting.notices.iter();
-        notices.map(|(_, notice)| notice.clone()).collect()
+        let live_messages = waiting.live_messages.iter();
+        live_messages.map(|(_, notice)| notice.clone()).collect()
     }
 
     #[tokio::test]
     async fn the_oldest_are_dropped_and_counted_when_too_many_wait() {
         let outbox = outbox(2);
         for seq in 1..=5 {
-            outbox.put(&thread(), Notice::Entry(Seq(seq)));
+            outbox.put(&thread(), LiveMessage::Entry(Seq(seq)));
         }
         assert_eq!(outbox.dropped(), 3);
         let batch = outbox.take().await;
-        outbox.put(&thread(), Notice::Entry(Seq(6)));
+        outbox.put(&thread(), LiveMessage::Entry(Seq(6)));
         outbox.give_back(batch);
         assert_eq!(outbox.dropped(), 4);
-        let left = [Notice::Entry(Seq(5)), Notice::Entry(Seq(6))];
+        let left = [LiveMessage::Entry(Seq(5)), LiveMessage::Entry(Seq(6))];
         assert_eq!(waiting(&outbox), left);
     }
 
     #[test]
     fn items_hold_no_more_than_they_may() {
-        let entries: Vec<_> = (0..150).map(|seq| Notice::Entry(Seq(seq))).collect();
+        let entries: Vec<_> = (0..150).map(|seq| LiveMessage::Entry(Seq(seq))).collect();
         let items = items(&entries.iter().collect::<Vec<_>>());
         let lengths: Vec<_> = items.iter().map(Vec::len).collect();
         assert_eq!(lengths, [ITEM_MAX, ITEM_MAX, 22]);

@@ -1,11 +1,11 @@
-//! How a notice looks on the wire: a version, then its fields.
+//! Wire format of a live message: a version, then its fields.
 //!
-//! Workers of two versions may meet during a deployment. What a reader does not know it passes over, and its watcher looks
-//! at the log.
+//! Workers of two versions may run at the same time during a deployment. A reader skips messages it does not know, and its
+//! subscriber reads the log.
 
 use serde::{Deserialize, Serialize};
 use superstep::driver::LiveEvent;
-use superstep::{Epoch, FramePath, NodeName, Notice, Seq, TaskId, Value};
+use superstep::{Epoch, FramePath, LiveMessage, NodeName, Seq, TaskId, Value};
 
 const VERSION: u8 = 1;
 
@@ -29,10 +29,10 @@ struct Live {
     payload: Value,
 }
 
-pub(crate) fn encode(notice: &Notice) -> Vec<u8> {
+pub(crate) fn encode(notice: &LiveMessage) -> Vec<u8> {
     let packet = match notice {
-        Notice::Entry(seq) => Packet::Entry(*seq),
-        Notice::Live(event) => Packet::Live(Live {
+        LiveMessage::Entry(seq) => Packet::Entry(*seq),
+        LiveMessage::Live(event) => Packet::Live(Live {
             frame: event.frame.clone(),
             node: event.node.clone(),
             task: event.task,
@@ -48,14 +48,14 @@ pub(crate) fn encode(notice: &Notice) -> Vec<u8> {
     postcard::to_extend(&packet, vec![VERSION]).expect("a notice always encodes")
 }
 
-/// None for what this version does not know.
-pub(crate) fn decode(bytes: &[u8]) -> Option<Notice> {
+/// Decodes a live message; `None` if this version does not know it.
+pub(crate) fn decode(bytes: &[u8]) -> Option<LiveMessage> {
     let (&VERSION, packet) = bytes.split_first()? else {
         return None;
     };
     Some(match postcard::from_bytes(packet).ok()? {
-        Packet::Entry(seq) => Notice::Entry(seq),
-        Packet::Live(live) => Notice::Live(LiveEvent {
+        Packet::Entry(seq) => LiveMessage::Entry(seq),
+        Packet::Live(live) => LiveMessage::Live(LiveEvent {
             frame: live.frame,
             node: live.node,
             task: live.task,
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn what_was_encoded_is_read_and_what_is_unknown_is_passed_over() {
-        let live = Notice::Live(LiveEvent {
+        let live = LiveMessage::Live(LiveEvent {
             frame: FramePath::root(),
             node: NodeName::new("says").expect("a name"),
             task: TaskId::from_bytes([7; 16]),
@@ -88,7 +88,7 @@ mod tests {
             stored: true,
             payload: Value::from_json_bytes(b"\"token\""),
         });
-        for notice in [live, Notice::Entry(Seq(300))] {
+        for notice in [live, LiveMessage::Entry(Seq(300))] {
             let mut bytes = encode(&notice);
             assert_eq!(decode(&bytes), Some(notice));
             bytes[0] = VERSION + 1;

@@ -15,7 +15,7 @@ use superstep::checkpoint::BoxFuture;
 use superstep::driver::QueuedRequest;
 use superstep::graph::Definition;
 use superstep::{
-    Clock, DriveError, Engine, RunId, RunReport, Runtime, RuntimeBuilder, ThreadId, Wire,
+    Clock, DriveError, Engine, LiveBus, RunId, RunReport, Runtime, RuntimeBuilder, ThreadId,
 };
 use superstep_conformance::services;
 use superstep_postgres::{Options, Postgres};
@@ -76,8 +76,8 @@ impl Cluster {
     }
 
     /// Its worker tells those who watch over this wire.
-    pub(crate) async fn start_wired(wire: impl Wire) -> Self {
-        Self::start_from(|runtime| runtime.wire(wire), |worker| worker).await
+    pub(crate) async fn start_wired(live_bus: impl LiveBus) -> Self {
+        Self::start_from(|runtime| runtime.live_bus(live_bus), |worker| worker).await
     }
 
     /// Its worker has this clock.

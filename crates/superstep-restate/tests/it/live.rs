@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use superstep::prelude::*;
-use superstep::run::{Seen, Sight};
-use superstep::{Event, Events, RetryPolicy, Seq, Wire};
+use superstep::run::{StreamEvent, StreamEventBody};
+use superstep::{Event, Events, LiveBus, RetryPolicy, Seq};
 use superstep_restate::{Redis, RedisOptions};
 use tokio::sync::Semaphore;
 
@@ -31,8 +31,8 @@ async fn two(address: &str) -> Two {
     let store = store(&Services::find()).await;
     let prefix = format!("test-{}", number());
     let runtime = async || {
-        let wire = wire(address, &prefix).await;
-        Runtime::builder(store.clone()).wire(wire).build()
+        let live_bus = live_bus(address, &prefix).await;
+        Runtime::builder(store.clone()).live_bus(live_bus).build()
     };
     Two {
         runs: runtime().await,
@@ -40,7 +40,7 @@ async fn two(address: &str) -> Two {
     }
 }
 
-async fn wire(address: &str, prefix: &str) -> Redis {
+async fn live_bus(address: &str, prefix: &str) -> Redis {
     let mut options = RedisOptions::default();
     options.prefix = prefix.to_owned();
     options.waiting_max = 100;
@@ -50,7 +50,7 @@ async fn wire(address: &str, prefix: &str) -> Redis {
 /// What a watcher saw.
 #[derive(Default)]
 struct Saw {
-    log: Vec<Seen>,
+    log: Vec<StreamEvent>,
     /// What was shown live, and where it was replaced.
     live: Vec<String>,
 }
@@ -60,7 +60,7 @@ impl Saw {
     async fn until_stop(&mut self, events: &mut Events) {
         self.until(events, |saw| {
             let last = saw.log.last();
-            last.is_some_and(|seen| matches!(seen.what, Sight::Stopped(_)))
+            last.is_some_and(|seen| matches!(seen.what, StreamEventBody::Stopped(_)))
         })
         .await;
     }
@@ -75,7 +75,7 @@ impl Saw {
         loop {
             let next = tokio::time::timeout(PATIENCE, events.next()).await;
             match next.expect("something more happens").unwrap() {
-                Event::Seen(seen) => self.log.push(seen),
+                Event::Logged(seen) => self.log.push(seen),
                 Event::Live(event) => self.live.push(event.payload.decode().unwrap()),
                 Event::Replaced { .. } => self.live.push("(replaced)".to_owned()),
             }
@@ -360,7 +360,11 @@ async fn a_redis_that_takes_nothing_holds_nobody_up() {
     assert_eq!(stopped.unwrap().outcome, Outcome::Finished);
     assert_eq!(saw.log, running.events(Seq(0)).stored().await.unwrap());
     assert_eq!(saw.live, [""; 0]);
-    assert!(runs.wire().dropped() > 8_000, "{}", runs.wire().dropped());
+    assert!(
+        runs.live_bus().dropped() > 8_000,
+        "{}",
+        runs.live_bus().dropped()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -393,7 +397,7 @@ const WRITE: SendTo<u32> = SendTo::new("write");
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_that_a_worker_runs_for_others_are_shown_too() {
     let prefix = format!("test-{}", number());
-    let wires = wire(&Services::redis(), &prefix).await;
+    let wires = live_bus(&Services::redis(), &prefix).await;
     let cluster = Cluster::start_wired(wires).await;
     let gate = gate();
     let waits = gate.clone();
@@ -417,7 +421,7 @@ async fn tasks_that_a_worker_runs_for_others_are_shown_too() {
         .unwrap();
     let watches = cluster
         .builder()
-        .wire(wire(&Services::redis(), &prefix).await);
+        .live_bus(live_bus(&Services::redis(), &prefix).await);
     let thread = watches.build().thread(&graph, named("fan")).unwrap();
     let mut events = thread.events(Seq(0));
     let mut saw = Saw::default();
@@ -435,9 +439,9 @@ async fn tasks_that_a_worker_runs_for_others_are_shown_too() {
 
 #[tokio::test]
 async fn what_is_too_large_to_be_shown_is_dropped_and_counted() {
-    let redis = wire(&Services::redis(), "test-large").await;
+    let redis = live_bus(&Services::redis(), "test-large").await;
     let runtime = Runtime::builder(Memory::default())
-        .wire(redis.clone())
+        .live_bus(redis.clone())
         .build();
     let graph = one(|cx| async move {
         cx.emit("x".repeat(100_000))?;

@@ -1,52 +1,52 @@
-//! What can go wrong when a thread is driven, seen from outside.
+//! Errors of driving a thread, as callers see them.
 
 use superstep_core::error::{CheckpointError, NameError, OpenError, ProtocolError, ValueError};
 use superstep_core::{InterruptId, RunId, ThreadId};
 
-/// Why a run could not be made, or could not go on. A failed node is not among these: that is an outcome.
+/// Why a run could not start or continue. A failed node is not an error here but an outcome.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DriveError {
-    /// Not a name.
+    /// A name or id is not valid.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// A value that cannot be stored or read.
+    /// A value cannot be stored or read.
     #[error(transparent)]
     Value(#[from] ValueError),
-    /// The thread cannot be opened with this graph and command.
+    /// The thread cannot be opened with this graph and request.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The checkpointer refused, or did not answer for longer than the runtime is patient.
+    /// The checkpointer refused the call, or did not answer within the runtime's [retry deadline](crate::RuntimeBuilder::retry_deadline).
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// The driver and the machine disagree. A fault of ours.
+    /// The driver called the state machine out of turn: a bug in Superstep.
     #[error("the driver called the machine out of turn; please report this")]
     Protocol(#[from] ProtocolError),
-    /// An answer does not fit the schema of its question.
+    /// An answer does not match the schema of its interrupt.
     #[error("the answer to `{interrupt}` does not fit its schema: {why}")]
     AnswerRefused {
-        /// The question.
+        /// Interrupt that the answer was for.
         interrupt: InterruptId,
-        /// What does not fit.
+        /// What does not match, for a person to read.
         why: String,
     },
-    /// An answer without an id, and there is not exactly one open question.
+    /// An answer did not name its interrupt, and not exactly one is open.
     #[error("thread `{thread}` has {open} open questions; say which one is answered")]
     AmbiguousAnswer {
-        /// The thread.
+        /// Thread that was answered.
         thread: ThreadId,
-        /// How many are open.
+        /// Number of open interrupts.
         open: usize,
     },
     /// The runtime is shutting down.
     #[error("the runtime is draining and begins no further runs")]
     Draining,
-    /// This version of the program cannot resume a run that is under way. The run stays as it is.
+    /// This version of the program cannot resume the run in progress. The run is left unchanged.
     #[error(
         "this worker's version cannot resume the run; it will be retried on a compatible worker"
     )]
     Stuck(#[source] Box<DriveError>),
-    /// An engine was asked to change a thread with a request that runs it.
+    /// An engine received a request that runs its thread where only a change was expected.
     #[error("the request does not change its thread; please report this")]
     NotAChange,
     /// The same id was used for two different requests.
@@ -54,33 +54,33 @@ pub enum DriveError {
         "run `{run}` was requested before with different content; use a new id for a new request"
     )]
     IdReused {
-        /// The id.
+        /// Id that both requests used.
         run: RunId,
     },
     /// An engine refused a request, or could not be reached.
     #[error("the engine says `{code}`: {message}")]
     Engine {
-        /// The code of the error there.
+        /// Code of the error on the engine's side.
         code: String,
-        /// In words.
+        /// Message of the error on the engine's side.
         message: String,
-        /// Whether the request was refused and will never be executed.
+        /// Whether the engine refused the request and will never execute it.
         is_refusal: bool,
     },
-    /// A thread of a graph that was not registered.
+    /// The thread's graph is not registered with this runtime.
     #[error(
         "thread `{thread}` belongs to graph `{graph}`, which is not registered with this runtime"
     )]
     UnknownGraph {
-        /// The thread.
+        /// Thread that was opened.
         thread: ThreadId,
-        /// The graph.
+        /// Name of the graph that the thread belongs to.
         graph: String,
     },
 }
 
 impl DriveError {
-    /// The codes that are this crate's own.
+    /// Codes that this crate defines. Wrapped errors keep their own codes.
     pub const CODES: &'static [&'static str] = &[
         "drive-answer-refused",
         "drive-ambiguous-answer",
@@ -93,7 +93,7 @@ impl DriveError {
         "drive-protocol",
     ];
 
-    /// The stable code of this error: the name of its page in the error index.
+    /// Returns the stable code of this error: the name of its page in the error index.
     pub fn code(&self) -> &'static str {
         match self {
             DriveError::Name(error) => error.code(),
@@ -112,8 +112,8 @@ impl DriveError {
         }
     }
 
-    /// Whether what was asked for was looked at and is refused: asking again will not help, and nothing was done. Any other
-    /// error says nothing about what was asked, and the same may be asked again.
+    /// Whether the request was examined and refused: nothing was done, and repeating it will not help. Any other error says
+    /// nothing about the request, and the caller may repeat it.
     pub fn is_refusal(&self) -> bool {
         match self {
             DriveError::Name(_)

@@ -21,10 +21,10 @@ use tracing::Instrument;
 use crate::clock::Clock;
 use crate::drive::segment::DispatchedTasks;
 use crate::drive::{DriveError, Driver, RequestEnd};
-use crate::patient::Patient;
+use crate::live_bus::{LiveBus, LiveMessage};
+use crate::retrying_checkpointer::RetryingCheckpointer;
 use crate::running::{Running, Surroundings, lost};
 use crate::spans;
-use crate::wire::{Notice, Wire};
 
 /// Drives threads in this process: whole runs, or [segments](LocalDriver::segment) of them for a cluster. Cheap to clone.
 #[derive(Clone)]
@@ -33,20 +33,20 @@ pub struct LocalDriver {
 }
 
 struct Inner {
-    store: Patient,
+    store: RetryingCheckpointer,
     clock: Clock,
     cache: Arc<dyn NodeCache>,
     permits: Arc<Semaphore>,
-    /// Graphs by name, for threads that are resumed without their type at hand.
+    /// Graphs by name, for resuming threads whose state type the caller does not have.
     graphs: Mutex<BTreeMap<String, Arc<Definition>>>,
     /// How to signal each run that this process drives.
     runs: Mutex<BTreeMap<ThreadId, watch::Sender<Signal>>>,
-    wire: Arc<dyn Wire>,
+    live_bus: Arc<dyn LiveBus>,
     dispatched: DispatchedTasks,
     draining: AtomicBool,
 }
 
-/// What a run is asked to do from outside. A later one replaces those before it.
+/// What the outside asks of a run. A later signal replaces earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Signal {
     Continue,
@@ -56,11 +56,11 @@ enum Signal {
 
 impl LocalDriver {
     pub(crate) fn new(
-        store: Patient,
+        store: RetryingCheckpointer,
         clock: Clock,
         cache: Arc<dyn NodeCache>,
         tasks_max: usize,
-        wire: Arc<dyn Wire>,
+        live_bus: Arc<dyn LiveBus>,
     ) -> Self {
         let inner = Inner {
             store,
@@ -69,7 +69,7 @@ impl LocalDriver {
             permits: Arc::new(Semaphore::new(tasks_max.min(Semaphore::MAX_PERMITS))),
             graphs: Mutex::default(),
             runs: Mutex::default(),
-            wire,
+            live_bus,
             dispatched: DispatchedTasks::default(),
             draining: AtomicBool::new(false),
         };
@@ -78,7 +78,7 @@ impl LocalDriver {
         }
     }
 
-    pub(crate) fn store(&self) -> &Patient {
+    pub(crate) fn store(&self) -> &RetryingCheckpointer {
         &self.inner.store
     }
 
@@ -86,15 +86,15 @@ impl LocalDriver {
         &self.inner.cache
     }
 
-    pub(crate) fn wire(&self) -> &Arc<dyn Wire> {
-        &self.inner.wire
+    pub(crate) fn live_bus(&self) -> &Arc<dyn LiveBus> {
+        &self.inner.live_bus
     }
 
     pub(crate) fn dispatched(&self) -> &DispatchedTasks {
         &self.inner.dispatched
     }
 
-    /// Returns the graph of this name. The thread is named in the error if there is none.
+    /// Returns the graph with this name. The error for an unknown one names the thread.
     pub(crate) fn graph(
         &self,
         name: &str,
@@ -130,7 +130,7 @@ impl LocalDriver {
     pub(crate) fn moment(&self) -> Moment {
         Moment {
             now: self.now(),
-            dice: entropy(),
+            entropy: entropy(),
         }
     }
 
@@ -175,11 +175,11 @@ impl LocalDriver {
         Ok(RequestEnd::driven(outcome, run))
     }
 
-    /// Takes a thread over from the owner of its run, and drives the run until it stops.
+    /// Claims a thread from the owner of its run, and drives the run until it stops.
     ///
-    /// Between the load and the claim the owner may commit once more: it is alive, or it died with a commit on its way into
-    /// the database. Its commit fences the claim, but does not make the thread another's, so it is loaded again. Only a
-    /// process that claims the thread first keeps it: then the epoch has changed, and the thread is busy.
+    /// Between the load and the claim, the owner may commit once more: it is alive, or it died with a commit in flight to the
+    /// database. That commit fences the claim but does not change the owner, so the claim is retried from a new load. If
+    /// another process claims the thread first, the epoch has changed, and the thread is busy.
     async fn take_over(
         &self,
         thread: &ThreadId,
@@ -204,7 +204,7 @@ impl LocalDriver {
         }
     }
 
-    /// Stores answers and resumes their thread, unless it is running and its owner finds them.
+    /// Stores answers and resumes their thread, unless it is running: then its owner finds the answers.
     async fn answer(
         &self,
         thread: &ThreadId,
@@ -212,7 +212,7 @@ impl LocalDriver {
         answers: &[Answer],
         options: &RunOptions,
     ) -> Result<Option<RequestEnd>, DriveError> {
-        // An answer that this process cannot act on stays with the caller, who gives it to another process.
+        // A draining process could not act on the answer. The caller keeps it and sends it to another process.
         if self.inner.draining.load(Ordering::SeqCst) {
             return Err(DriveError::Draining);
         }
@@ -221,7 +221,7 @@ impl LocalDriver {
             .run(thread, graph, ThreadRequest::Resume, options)
             .await
         {
-            // Its owner has seen the answers, or will; or the thread is finished and needs none.
+            // The thread's owner has seen the answers or will, or the thread has finished and needs none.
             Err(DriveError::Open(OpenError::Busy { .. } | OpenError::NothingToRun { .. })) => {
                 Ok(None)
             }
@@ -252,8 +252,8 @@ impl LocalDriver {
         }
     }
 
-    /// Drives a segment until its run stops or suspends. With a `cancel_poll`, it checks that often whether another process
-    /// requested a cancel.
+    /// Drives a segment until its run stops or suspends. With a `cancel_poll`, it checks at that interval whether another
+    /// process requested a cancel.
     pub(crate) async fn drive_segment(
         &self,
         segment: Segment,
@@ -268,14 +268,14 @@ impl LocalDriver {
             .await
     }
 
-    /// The whole driver: if it grows a rule of its own, the rule belongs in core.
+    /// The whole driver loop. A rule that would be added here belongs in core.
     async fn drive_untraced(
         &self,
         mut segment: Segment,
         cancel_poll: Option<Duration>,
     ) -> Result<(SegmentOutcome, Run), DriveError> {
         let (registration, mut signals) = RunRegistration::new(&self.inner, segment.run().thread());
-        // Checked after the run is registered, so that none slips past a drain.
+        // Checked after the run is registered, so that no run slips past a drain.
         if self.inner.draining.load(Ordering::SeqCst) {
             return Err(DriveError::Draining);
         }
@@ -289,7 +289,7 @@ impl LocalDriver {
                 Step::Drop(tasks) => running.drop_tasks(&tasks),
                 Step::Save(commit) => {
                     let saved = match self.inner.store.save(&commit).await {
-                        // Another process claimed the thread first, and nothing of this run has begun.
+                        // Another process claimed the thread first, and nothing of this run has started.
                         Err(CheckpointError::Fenced { thread, .. }) if commit.is_claim() => {
                             return Err(OpenError::Busy { thread }.into());
                         }
@@ -305,7 +305,7 @@ impl LocalDriver {
                     self.inner.store.record(&record).await?;
                     segment.recorded()?;
                 }
-                // A task has ended already: only a signal comes before it.
+                // A task has already ended; only a signal takes precedence.
                 Step::Wait { .. } if running.has_ended() && !is_signaled(&signals) => {
                     if let Some((task, end)) = running.next_ended_already().await {
                         segment.task_ended(task, end, self.now())?;
@@ -343,11 +343,11 @@ impl LocalDriver {
         Ok((outcome, segment.into_run()))
     }
 
-    /// Makes a change durable that is not part of a run.
+    /// Persists a change that is not part of a run.
     pub(crate) async fn save_change(&self, commit: &Commit) -> Result<(), DriveError> {
         self.inner.store.save(commit).await?;
-        let notice = Notice::Entry(commit.head.seq);
-        self.inner.wire.publish(&commit.thread, notice);
+        let notice = LiveMessage::Entry(commit.head.seq);
+        self.inner.live_bus.publish(&commit.thread, notice);
         Ok(())
     }
 
@@ -357,7 +357,7 @@ impl LocalDriver {
             cache: self.inner.cache.clone(),
             clock: self.inner.clock.clone(),
             permits: self.inner.permits.clone(),
-            wire: self.inner.wire.clone(),
+            live_bus: self.inner.live_bus.clone(),
             thread: thread.clone(),
             lost: watch::Sender::new(None),
         }
@@ -392,7 +392,8 @@ impl fmt::Debug for LocalDriver {
     }
 }
 
-/// How often a takeover is tried while the owner goes on committing. Each attempt costs a load; a dead owner commits at most once.
+/// How often a takeover is tried while the owner keeps committing. Each attempt costs a load; a dead owner commits at most
+/// once.
 const TAKEOVER_ATTEMPTS_MAX: u32 = 8;
 
 /// Returns an id that no other run has.
@@ -405,13 +406,13 @@ fn entropy() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
-/// How the driver left a run.
+/// How the driver left a run: stopped or suspended.
 pub(crate) enum SegmentOutcome {
     Stopped(Outcome),
     Suspended(Suspension),
 }
 
-/// Says when to check for a cancel request of another process.
+/// Decides when to check for cancel requests of other processes.
 struct CancelChecks {
     interval: Option<Duration>,
     next: Instant,
@@ -423,7 +424,7 @@ impl CancelChecks {
         Self { interval, next }
     }
 
-    /// Returns when it is time for the next check; never without an interval.
+    /// Returns when the next check is due; never, without an interval.
     async fn next(&mut self) {
         let Some(interval) = self.interval else {
             return std::future::pending().await;
@@ -444,7 +445,7 @@ async fn next_signal(signals: &mut watch::Receiver<Signal>) -> Signal {
     }
 }
 
-/// A run that can be signaled, as long as this lives.
+/// Registration of a run, which can be signaled as long as this lives.
 struct RunRegistration<'a> {
     inner: &'a Inner,
     thread: ThreadId,
@@ -466,14 +467,16 @@ impl<'a> RunRegistration<'a> {
     }
 
     fn notify(&self, seq: Seq) {
-        self.inner.wire.publish(&self.thread, Notice::Entry(seq));
+        self.inner
+            .live_bus
+            .publish(&self.thread, LiveMessage::Entry(seq));
     }
 }
 
 impl Drop for RunRegistration<'_> {
     fn drop(&mut self) {
         let mut runs = lock(&self.inner.runs);
-        // Another run may have taken over the thread, and the registration with it.
+        // Another run may have claimed the thread, and replaced this registration.
         if runs
             .get(&self.thread)
             .is_some_and(|signal| signal.same_channel(&self.signal))

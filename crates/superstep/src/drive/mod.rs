@@ -1,4 +1,4 @@
-//! Drivers: what executes the requests to a runtime's threads.
+//! Drivers: they execute the requests to a runtime's threads.
 
 mod error;
 mod local;
@@ -21,15 +21,15 @@ pub use remote::RemoteDriver;
 /// Executes requests to threads: in this process ([`LocalDriver`](crate::LocalDriver)) or on the workers of a cluster
 /// ([`RemoteDriver`](crate::RemoteDriver)).
 ///
-/// Object-safe, so that a host of many graphs can hold an `Arc<dyn Driver>` and need not know which of the two it is.
+/// Object-safe: a host of many graphs can hold an `Arc<dyn Driver>` without knowing which of the two it is.
 pub trait Driver: Send + Sync + 'static {
-    /// Makes a graph known by its name, so that a thread of it can be resumed without its type at hand.
+    /// Registers a graph under its name, so that its threads can be resumed without its state type.
     fn register(&self, graph: &Arc<Definition>);
 
-    /// Executes a request and returns when its run stopped, or at once if the request does not run the thread.
+    /// Executes a request and returns when its run has stopped, or at once if the request does not run the thread.
     ///
-    /// Returns none if the request delivers answers to a thread that is running: the process that runs it continues with
-    /// them. A request whose options name a run is executed once, however often it is repeated.
+    /// Returns `None` if the request delivers answers to a running thread: the process that runs it continues with them. A
+    /// request whose options name a run is executed once, however often it is repeated.
     fn execute<'a>(
         &'a self,
         thread: &'a ThreadId,
@@ -38,17 +38,18 @@ pub trait Driver: Send + Sync + 'static {
         options: &'a RunOptions,
     ) -> BoxFuture<'a, Result<Option<RequestEnd>, DriveError>>;
 
-    /// Cancels the run of a thread and returns when it stopped. If another process runs it, that one is asked to.
+    /// Cancels the run of a thread and returns when it has stopped. If another process runs the thread, that process is asked
+    /// to cancel.
     fn cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<(), DriveError>>;
 }
 
 /// Where a request left its thread.
 pub struct RequestEnd {
-    /// The run, or the id of the request if it changed the thread without running it.
+    /// Id of the run, or of the request if it changed the thread without running it.
     pub run: RunId,
     /// The newest entry of the thread.
     pub seq: Seq,
-    /// The run itself if this process drove it, so that its state need not be read again.
+    /// The run itself if this process drove it, so that its state need not be read from the store.
     pub(crate) driven: Option<Box<(Outcome, Run)>>,
 }
 

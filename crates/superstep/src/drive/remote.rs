@@ -1,4 +1,4 @@
-//! The remote driver: requests are executed by the workers of a cluster.
+//! The remote driver: the workers of a cluster execute the requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::engine::Engine;
 /// Sends requests to an [`Engine`], whose workers execute them.
 pub struct RemoteDriver {
     engine: Arc<dyn Engine>,
-    /// Knows the graphs and the checkpointer that the workers share.
+    /// The driver of this process: it has the graphs, and the checkpointer that the workers share.
     local: LocalDriver,
 }
 
-/// How often it checks whether a run on a worker has stopped.
+/// Interval at which a cancel checks whether the run on a worker has stopped.
 const CANCEL_POLL: Duration = Duration::from_millis(200);
 
 impl RemoteDriver {
@@ -50,8 +50,8 @@ impl RemoteDriver {
         Ok(Some(report.into()))
     }
 
-    /// Stores answers to a running thread at once: its owner takes them in before the request's turn comes. The request is
-    /// sent all the same, so that the thread resumes if its owner stops before it looks.
+    /// Stores answers to a running thread at once: its owner applies them before the request's turn comes. The request is sent
+    /// as well, so that the thread resumes if its owner stops before it reads the answers.
     async fn deliver(
         &self,
         thread: &ThreadId,
@@ -68,7 +68,8 @@ impl RemoteDriver {
         Ok(glance.is_some_and(|glance| glance.status == Status::Running))
     }
 
-    /// A worker checks for the request while it runs the thread. One that resumes the thread clears it, so it is made again.
+    /// Requests a cancel and waits for the stop. The worker checks for the request while it runs the thread. A worker that
+    /// claims the thread clears it, so it is made again.
     async fn cancel(&self, thread: &ThreadId) -> Result<(), DriveError> {
         let store = self.local.store();
         loop {

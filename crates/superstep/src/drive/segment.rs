@@ -1,6 +1,6 @@
 //! What workers of a cluster do for an engine: drive segments of runs, and execute dispatched tasks.
 //!
-//! The rules of segments are in core ([`superstep_core::run::segment`]); here a thread is loaded and opened for one. Whatever
+//! The rules of segments are in core ([`superstep_core::run::segment`]); this module loads and opens a thread for one. Whatever
 //! happens between two segments, the next one finds in the store how far the last one came. Tasks of a wide superstep are
 //! dispatched: any worker executes them with [`LocalDriver::run_task`] and persists how they ended.
 
@@ -27,8 +27,8 @@ use crate::spans;
 impl LocalDriver {
     /// Executes a part of a request: its first segment, or the next one with the token of the [last one](run::Suspension).
     ///
-    /// An error is final for the request only if [`DriveError::is_refusal`] says so; after any other the same call may be made
-    /// again, here or in another process.
+    /// An error is final for the request only if [`DriveError::is_refusal`] says so; after any other error the caller may
+    /// repeat the call, here or in another process.
     pub async fn segment(
         &self,
         thread: &ThreadId,
@@ -45,7 +45,7 @@ impl LocalDriver {
             self.check_resumable(thread, &graph, &options).await?;
             self.store().answer(thread, answers).await?;
         }
-        // Both at once: an answer waits for nothing that it need not wait for.
+        // Both reads at once, to keep the latency of an answer low.
         let store = self.store();
         let (loaded, glance) = match is_answer && is_first {
             true => tokio::try_join!(store.load(thread), store.glance(thread, None))?,
@@ -55,8 +55,8 @@ impl LocalDriver {
             .as_ref()
             .map(|loaded| loaded.head)
             .unwrap_or_default();
-        // Answers that came while the thread ran were taken by whoever ran it. At another epoch they were taken since the
-        // thread was read, perhaps by an earlier call of this very order, and the claim will find that out.
+        // Answers to a running thread were applied by its owner. If the epoch differs, that happened after the load, perhaps by
+        // an earlier call for this same request; then the claim will find out.
         let is_seen = glance.is_some_and(|glance| !glance.unseen && glance.epoch == head.epoch);
         if let Some(loaded) = loaded.as_ref().filter(|_| is_seen)
             && head.status != Status::Running
@@ -74,20 +74,20 @@ impl LocalDriver {
         };
         let run = match opened {
             Ok(run) => run,
-            // An earlier call came to the end, and nobody was told.
+            // An earlier call completed, but its caller did not get the result.
             Err(OpenError::Taken { run, .. }) => {
                 let loaded = self.store().load(thread).await?.unwrap_or_default();
                 let outcome = self.outcome_at(thread, head.seq, &loaded).await?;
                 return Ok(stopped(run, head.seq, &outcome));
             }
-            // An answer to a question of a thread that is finished with it.
+            // The answer is for a thread that no longer needs it.
             Err(OpenError::NothingToRun { .. } | OpenError::Busy { .. }) if is_answer => {
                 let (run, seq) = (id, head.seq);
                 let due = Vec::new();
                 return Ok(SegmentEnd::Stopped(RunReport { run, seq, due }));
             }
             Err(error @ OpenError::Busy { .. }) => return Err(error.into()),
-            // A run that is under way is not given up: another version of this program may know what to do with it.
+            // A run in progress is not given up: another version of this program may be able to resume it.
             Err(error) if head.status == Status::Running => {
                 return Err(DriveError::Stuck(Box::new(error.into())));
             }
@@ -99,8 +99,8 @@ impl LocalDriver {
                 Ok(stopped(run.id(), run.seq(), &outcome))
             }
             Ok((SegmentOutcome::Suspended(suspension), _)) => Ok(SegmentEnd::Suspended(suspension)),
-            // Somebody wrote between the look and the claim: an earlier call of this very order that is not gone yet, as far
-            // as can be known here. Whose thread it is shows when it is looked at again.
+            // Another process wrote between the load and the claim, perhaps an earlier call for this same request that is still
+            // alive. A retry loads the thread again and sees who owns it.
             Err(DriveError::Open(OpenError::Busy { thread })) => {
                 let epoch = head.epoch;
                 Err(CheckpointError::Fenced { thread, epoch }.into())
@@ -109,8 +109,8 @@ impl LocalDriver {
         }
     }
 
-    /// Refuses an answer that this version of the program could not resume with, before it is written: then the question
-    /// stays open for a version that can.
+    /// Refuses an answer that this version of the program could not resume with, before it is stored. The interrupt then stays
+    /// open for a version that can.
     async fn check_resumable(
         &self,
         thread: &ThreadId,
@@ -120,7 +120,7 @@ impl LocalDriver {
         let loaded = self.store().load(thread).await?;
         let (resume, options) = (ThreadRequest::Resume, options.clone());
         match Run::open(graph, thread, loaded, resume, options, self.moment()) {
-            // Whether somebody else is at it, or has been, is for the store to say, which knows the question.
+            // The store decides whether another process runs the thread or already ran it, because it knows the interrupt.
             Ok(_)
             | Err(
                 OpenError::Busy { .. } | OpenError::NothingToRun { .. } | OpenError::Taken { .. },
@@ -129,20 +129,20 @@ impl LocalDriver {
         }
     }
 
-    /// Whether the run of a thread is still wanted: it is running, and nobody asked for it to be cancelled.
+    /// Whether the run of a thread should continue: it is running, and no cancel was requested.
     pub async fn is_wanted(&self, thread: &ThreadId) -> Result<bool, DriveError> {
         let glance = self.store().glance(thread, None).await?;
         Ok(glance.is_some_and(|glance| glance.status == Status::Running && !glance.cancel))
     }
 
-    /// The epoch of a thread: what [`LocalDriver::change`] is to be given.
+    /// Returns the epoch of a thread, to pass to [`LocalDriver::change`]; 0 if there is no such thread.
     pub async fn epoch_of(&self, thread: &ThreadId) -> Result<Epoch, DriveError> {
         let glance = self.store().glance(thread, None).await?;
         Ok(glance.map_or(Epoch(0), |glance| glance.epoch))
     }
 
-    /// Executes a request that changes a thread without running it. `epoch` is the one that the thread had before: if it has
-    /// another one now, an earlier call made the change.
+    /// Executes a request that changes a thread without running it. `epoch` is the thread's epoch before the change: if it
+    /// differs now, an earlier call already made the change.
     pub async fn change(
         &self,
         thread: &ThreadId,
@@ -202,7 +202,7 @@ impl LocalDriver {
         Ok(commit.head.seq)
     }
 
-    /// How the run stopped whose last entry this is.
+    /// Returns how the run stopped whose last entry is `seq`.
     pub(crate) async fn outcome_at(
         &self,
         thread: &ThreadId,
@@ -234,8 +234,8 @@ impl LocalDriver {
         Ok(outcome.unwrap_or(Outcome::Drained))
     }
 
-    /// Runs one task that a segment dispatched, and writes down what became of it. Returns when that is stored, also if
-    /// it was before, or if nobody waits for it any more.
+    /// Runs one task that a segment dispatched, and persists how it ended. Returns once that is stored, at once if it already
+    /// was, or if the run no longer waits for the task.
     pub async fn run_task(
         &self,
         thread: &ThreadId,
@@ -260,7 +260,7 @@ impl LocalDriver {
         else {
             return Ok(());
         };
-        // What it recorded before it was lost somewhere, after the others were read.
+        // Adds records from an earlier execution that was lost, which may be newer than the tasks that were read.
         let task = task
             .with_records(&glance.records)
             .map_err(CheckpointError::from)?;
@@ -287,7 +287,7 @@ impl LocalDriver {
         drop(running);
         if let Some(record) = receipt.record(&end) {
             match store.record(&record).await {
-                // Somebody has taken the thread up, and goes by what was there.
+                // Another process claimed the thread, and continues from what was stored then.
                 Err(CheckpointError::Fenced { .. }) => {}
                 stored => drop(stored?),
             }
@@ -295,7 +295,7 @@ impl LocalDriver {
         Ok(())
     }
 
-    /// A task of a run that was suspended; none if the run has no such task any more.
+    /// Returns a task of a suspended run; `None` if the run no longer has it.
     async fn dispatched_task(
         &self,
         thread: &ThreadId,
@@ -311,7 +311,7 @@ impl LocalDriver {
         if let Some(task) = lock(made).remove(&task) {
             return Ok(Some(task));
         }
-        // Taken before, by a call that did not come to its end.
+        // An earlier call took the task and did not complete it.
         let again = self.make_tasks(thread, graph, options, token).await?;
         let found = lock(&again).remove(&task);
         Ok(found)
@@ -345,13 +345,13 @@ impl LocalDriver {
 
 type Tasks = std::sync::Mutex<BTreeMap<TaskId, Task>>;
 
-/// Tasks that other processes dispatched to this one. A wide superstep is read once, not once for each of its tasks.
+/// Tasks that other processes dispatched to this one. The tasks of a wide superstep are read once, not once for each.
 #[derive(Default)]
 pub(crate) struct DispatchedTasks {
     handed: std::sync::Mutex<BTreeMap<ThreadId, Handed>>,
 }
 
-/// The tasks of a run that was suspended at this epoch, read when the first of them is asked for.
+/// The tasks of a run suspended at this epoch, read when the first of them is requested.
 type Handed = (Epoch, Arc<OnceCell<Tasks>>);
 
 impl DispatchedTasks {
@@ -360,7 +360,7 @@ impl DispatchedTasks {
         match handed.get(thread) {
             Some((of, tasks)) if *of == epoch => tasks.clone(),
             _ => {
-                // Superseded ones go with their thread; those of threads that are done go when there are many.
+                // A newer epoch replaces the tasks of its thread; tasks of finished threads are dropped once there are many.
                 if handed.len() >= HANDED_MAX {
                     handed.clear();
                 }
@@ -372,7 +372,7 @@ impl DispatchedTasks {
     }
 }
 
-/// Of how many threads tasks are kept.
+/// Number of threads whose tasks are kept.
 const HANDED_MAX: usize = 256;
 
 fn stopped(run: RunId, seq: Seq, outcome: &Outcome) -> SegmentEnd {

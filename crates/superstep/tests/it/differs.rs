@@ -203,7 +203,7 @@ fn differs_unknown_fields_are_refused() {
     };
     let moment = Moment {
         now: Timestamp(0),
-        dice: 1,
+        entropy: 1,
     };
     let refused = Run::open(
         graph.definition(),

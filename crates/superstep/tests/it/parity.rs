@@ -6,7 +6,7 @@ use serde_json::json;
 use superstep::checkpoint::Page;
 use superstep::checkpoint::format::{Change, EntryKind};
 use superstep::prelude::*;
-use superstep::run::{Sight, StreamMode};
+use superstep::run::{StreamEventBody, StreamMode};
 use superstep::store::{
     FilterOp, ItemFilter, MemoryStore, Namespace, NamespaceQuery, PutItem, Search, Store, Ttl,
 };
@@ -575,7 +575,7 @@ async fn parity_19_a_cached_result_is_marked() {
         assert_eq!(done.state.ran, ["a"]);
         let seen = thread.events(Seq(0)).only([StreamMode::Updates]);
         for seen in seen.stored().await.unwrap() {
-            if let Sight::Update { cached, .. } = seen.what {
+            if let StreamEventBody::Update { cached, .. } = seen.what {
                 marks.push(cached);
             }
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use superstep::prelude::*;
-use superstep::run::{Seen, Sight, StreamMode};
+use superstep::run::{StreamEvent, StreamEventBody, StreamMode};
 use superstep::{Event, RetryPolicy, Seq};
 
 use crate::kit::{Count, Log, LogUpdate, asks, memory, says, wrote};
@@ -56,8 +56,8 @@ async fn a_live_watcher_sees_what_is_stored_and_whoever_rejoins_sees_the_rest() 
         let mut stops = 0;
         while stops < 2 {
             match watcher.next().await.unwrap() {
-                Event::Seen(seen) => {
-                    stops += u32::from(matches!(seen.what, Sight::Stopped(_)));
+                Event::Logged(seen) => {
+                    stops += u32::from(matches!(seen.what, StreamEventBody::Stopped(_)));
                     live.push(seen);
                 }
                 Event::Live(event) => shown.push((event.stored, event.payload.decode().unwrap())),
@@ -78,7 +78,7 @@ async fn a_live_watcher_sees_what_is_stored_and_whoever_rejoins_sees_the_rest() 
     );
     let last = stored.last().unwrap().seq.0;
     for after in 0..=last {
-        let rest: Vec<Seen> = stored
+        let rest: Vec<StreamEvent> = stored
             .iter()
             .filter(|seen| seen.seq.0 > after)
             .cloned()
@@ -118,7 +118,9 @@ async fn what_an_attempt_showed_is_void_when_it_fails_and_when_the_node_runs_aga
         let mut stops = 0;
         while stops < 2 {
             match watcher.next().await.unwrap() {
-                Event::Seen(seen) => stops += u32::from(matches!(seen.what, Sight::Stopped(_))),
+                Event::Logged(seen) => {
+                    stops += u32::from(matches!(seen.what, StreamEventBody::Stopped(_)))
+                }
                 Event::Live(event) => live.push(event.payload.decode::<String>().unwrap()),
                 Event::Replaced { .. } => live.push("(replaced)".to_owned()),
             }
@@ -186,16 +188,20 @@ async fn what_each_mode_shows() {
         .iter()
         .map(|seen| {
             let words = match &seen.what {
-                Sight::Values(values) => {
+                StreamEventBody::Values(values) => {
                     format!("values {:?}", values.decode::<Log>().unwrap().ran)
                 }
-                Sight::Update { node, updates, .. } => format!("update {node} {updates:?}"),
-                Sight::Custom { node, payload } => format!("custom {node} {payload:?}"),
-                Sight::TaskStarts { node, .. } => format!("starts {node}"),
-                Sight::TaskEnded { node, .. } => format!("ended {node}"),
-                Sight::AttemptFailed(failed) => format!("failed {}", failed.failure.node),
-                Sight::Checkpoint { kind, next, .. } => format!("checkpoint {kind:?} {next:?}"),
-                Sight::Stopped(stop) => format!("stopped {stop:?}"),
+                StreamEventBody::Update { node, updates, .. } => {
+                    format!("update {node} {updates:?}")
+                }
+                StreamEventBody::Custom { node, payload } => format!("custom {node} {payload:?}"),
+                StreamEventBody::TaskStarts { node, .. } => format!("starts {node}"),
+                StreamEventBody::TaskEnded { node, .. } => format!("ended {node}"),
+                StreamEventBody::AttemptFailed(failed) => format!("failed {}", failed.failure.node),
+                StreamEventBody::Checkpoint { kind, next, .. } => {
+                    format!("checkpoint {kind:?} {next:?}")
+                }
+                StreamEventBody::Stopped(stop) => format!("stopped {stop:?}"),
             };
             format!("{}.{} {words}", seen.seq, seen.index)
         })
@@ -230,7 +236,7 @@ async fn a_fork_is_watched_from_where_the_thread_goes_on() {
         .unwrap()
         .into_iter()
         .filter_map(|seen| match seen.what {
-            Sight::Values(values) => Some(values.decode::<Log>().unwrap().ran.concat()),
+            StreamEventBody::Values(values) => Some(values.decode::<Log>().unwrap().ran.concat()),
             _ => None,
         })
         .collect();

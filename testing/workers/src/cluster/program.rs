@@ -62,9 +62,9 @@ impl Program {
     /// The program with this number, of those that follow from a seed.
     pub(crate) fn random(seed: u64, number: u64) -> Self {
         let seed = mix(seed, &format!("program {number}"));
-        let mut dice = Dice(Prng::new(seed));
-        let mut stages: Vec<Stage> = (0..dice.within(2, 6)).map(|_| dice.stage()).collect();
-        if dice.chance(8) {
+        let mut entropy = Entropy(Prng::new(seed));
+        let mut stages: Vec<Stage> = (0..entropy.within(2, 6)).map(|_| entropy.stage()).collect();
+        if entropy.chance(8) {
             stages.push(Stage::Fatal);
         }
         Self { seed, stages }
@@ -163,9 +163,9 @@ pub(crate) fn answer_to(seed: u64, question: &str) -> u64 {
 }
 
 /// Draws stages and their parts.
-struct Dice(Prng);
+struct Entropy(Prng);
 
-impl Dice {
+impl Entropy {
     fn within(&mut self, least: u32, most: u32) -> u32 {
         least + self.0.below(u64::from(most - least + 1)) as u32
     }

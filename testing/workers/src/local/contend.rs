@@ -32,8 +32,8 @@ pub(crate) async fn contend(
     println!("contends");
     for operation in 0_u64.. {
         let name = format!("{worker}-{operation}");
-        let dice = mix(worker, &name) % 10;
-        contender.act(&name, dice).await?;
+        let entropy = mix(worker, &name) % 10;
+        contender.act(&name, entropy).await?;
     }
     Ok(())
 }
@@ -46,9 +46,9 @@ struct Contender<'a> {
 
 impl Contender<'_> {
     /// One thing, chosen by how the thread stands and by dice with ten sides.
-    async fn act(&self, name: &str, dice: u64) -> Result<(), AnyError> {
+    async fn act(&self, name: &str, entropy: u64) -> Result<(), AnyError> {
         let loaded = self.runtime.checkpointer().load(self.thread.id()).await?;
-        match (loaded.unwrap_or_default().head.status, dice) {
+        match (loaded.unwrap_or_default().head.status, entropy) {
             (Status::Running | Status::Paused, 0) => self.go_on().await,
             (Status::Running | Status::Paused, 3..) => self.answer(name).await,
             // A question that waits is dropped by it.

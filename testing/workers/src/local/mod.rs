@@ -40,7 +40,7 @@ async fn open(args: &Args) -> Result<(Runtime, Arc<Ledger>), AnyError> {
     let mutant: Mutant = args.mutant.parse()?;
     let store = open_store(&args.store, mutant).await?;
     let watched = Watched::new(store, ledger.clone(), mutant);
-    let runtime = Runtime::builder(watched).patience(mutant.patience());
+    let runtime = Runtime::builder(watched).retry_deadline(mutant.patience());
     Ok((runtime.build(), ledger))
 }
 

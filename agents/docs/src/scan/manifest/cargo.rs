@@ -1,4 +1,4 @@
-//! `Cargo.toml`.
+//! Parser for `Cargo.toml`.
 
 use std::collections::BTreeSet;
 
@@ -56,7 +56,7 @@ fn cargo_dependency(name: &str, said: &Toml, kind: DependencyKind) -> Dependency
         None => "",
     };
     Dependency {
-        // A renamed one is known by the name it has in the registry.
+        // A renamed dependency is listed under its name in the registry.
         name: field("package").unwrap_or(name).to_owned(),
         requirement: requirement.to_owned(),
         kind: match is_optional {

@@ -1,4 +1,4 @@
-//! `go.mod`.
+//! Parser for `go.mod`.
 
 use super::{DependencyKind, Package, dependency};
 

@@ -1,4 +1,4 @@
-//! `pom.xml` and `build.gradle`.
+//! Parsers for `pom.xml` and `build.gradle`.
 
 use super::{DependencyKind, Package, dependency};
 
@@ -42,7 +42,7 @@ pub(super) fn maven(text: &str) -> Option<Package> {
     Some(package)
 }
 
-/// Gradle's files are programs; what is said in the usual words is read.
+/// Reads the dependencies of a Gradle file. Such files are programs, so only dependency lines in the usual form are recognized.
 pub(super) fn gradle(text: &str) -> Option<Package> {
     let mut package = Package {
         manager: "gradle",

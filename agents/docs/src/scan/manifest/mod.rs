@@ -1,4 +1,4 @@
-//! Packages by their manifests: Cargo, pip, npm, Go, Maven and Gradle.
+//! Packages and their dependencies, read from manifests: Cargo, pip, npm, Go, Maven and Gradle.
 
 mod cargo;
 mod go;
@@ -18,52 +18,53 @@ use super::SourceFile;
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Package {
-    /// The path of its manifest.
+    /// Path of the manifest, relative to the root of the tree.
     pub manifest: String,
-    /// Who manages it: `cargo`, `pip`, `npm`, `go`, `maven`, `gradle`.
+    /// Package manager: `cargo`, `pip`, `npm`, `go`, `maven` or `gradle`.
     pub manager: &'static str,
-    /// Its name; empty if it has none, as a workspace.
+    /// Name of the package. Empty if the manifest has none, as in a workspace.
     pub name: String,
-    /// Its version, if the manifest says it.
+    /// Version. Absent if the manifest does not state it.
     pub version: Option<String>,
-    /// What it depends on, by name.
+    /// Dependencies, sorted by name, without duplicates.
     pub dependencies: Vec<Dependency>,
-    /// Where its programs and its library begin: paths from the root, or names of functions.
+    /// Entry points of the package's programs and library: paths from the root or, for Python, `name = module:function`.
     pub entries: Vec<String>,
-    /// Whether it is a workspace of others.
+    /// Whether the package is a workspace that groups others.
     pub is_workspace: bool,
 }
 
-/// Something that a package depends on.
+/// One dependency of a package.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Dependency {
-    /// What.
+    /// Name of the dependency. A renamed Cargo dependency has its name in the registry.
     pub name: String,
-    /// Which versions, as the manifest says it; empty for any.
+    /// Version requirement as written in the manifest. Empty for any version; `workspace` or `git` where a `Cargo.toml` says so
+    /// instead of a version.
     pub requirement: String,
-    /// What for.
+    /// What the dependency is needed for.
     pub kind: DependencyKind,
-    /// Whether it is another package of the same tree.
+    /// Whether the dependency is another package of the same tree.
     pub is_local: bool,
 }
 
-/// What a dependency is for.
+/// What a dependency is needed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DependencyKind {
-    /// At work.
+    /// Needed at run time.
     Normal,
-    /// To build.
+    /// Needed to build the package.
     Build,
-    /// To test and develop.
+    /// Needed for tests and development.
     Dev,
-    /// Only if somebody wants it.
+    /// Optional, for example behind a feature or an extra; also the indirect dependencies of a `go.mod`.
     Optional,
 }
 
 impl Package {
-    /// The folder of its manifest; empty for the root.
+    /// Returns the folder of the manifest; empty for the root.
     pub fn folder(&self) -> &str {
         self.manifest
             .rsplit_once('/')
@@ -72,7 +73,7 @@ impl Package {
 }
 
 impl DependencyKind {
-    /// In a word.
+    /// Returns the name of the kind in lower case.
     pub fn word(self) -> &'static str {
         match self {
             Self::Normal => "normal",
@@ -83,7 +84,7 @@ impl DependencyKind {
     }
 }
 
-/// Whether a file says what a package is made of.
+/// Returns whether a file is a package manifest, judged by its name.
 pub(crate) fn is_manifest(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     matches!(
@@ -99,7 +100,7 @@ pub(crate) fn is_manifest(path: &str) -> bool {
     ) || (name.starts_with("requirements") && name.ends_with(".txt"))
 }
 
-/// The packages of a tree, by the path of their manifests.
+/// Reads all packages of a tree, sorted by the path of the manifest.
 pub(super) fn packages(folder: &UserFolder, files: &[SourceFile]) -> Vec<Package> {
     let mut packages = Vec::new();
     for file in files.iter().filter(|file| is_manifest(&file.path)) {
@@ -125,7 +126,7 @@ pub(super) fn packages(folder: &UserFolder, files: &[SourceFile]) -> Vec<Package
     packages
 }
 
-/// The package that a manifest of this text describes.
+/// Parses the manifest `file`, whose content is `text`. `None` if it describes no package.
 pub fn package(file: &SourceFile, text: &str, files: &[SourceFile]) -> Option<Package> {
     match file.name() {
         "Cargo.toml" => cargo::cargo(text, file.folder(), files),

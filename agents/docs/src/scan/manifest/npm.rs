@@ -1,4 +1,4 @@
-//! `package.json`.
+//! Parser for `package.json`.
 
 use std::collections::BTreeSet;
 

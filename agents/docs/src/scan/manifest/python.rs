@@ -1,4 +1,4 @@
-//! `pyproject.toml`, `setup.cfg` and lists of requirements.
+//! Parsers for `pyproject.toml`, `setup.cfg` and requirements files.
 
 use toml::{Table, Value as Toml};
 
@@ -84,7 +84,7 @@ pub(super) fn pyproject(text: &str) -> Option<Package> {
     Some(package)
 }
 
-/// `name[extra]>=1.0; python_version < "3.11"`.
+/// Parses one requirement, for example `name[extra]>=1.0; python_version < "3.11"`.
 fn pip_line(line: &str, kind: DependencyKind) -> Option<Dependency> {
     let line = line.split('#').next()?.split(';').next()?.trim();
     if line.is_empty() || line.starts_with('-') || line.contains("://") {
@@ -120,7 +120,7 @@ pub(super) fn requirements(text: &str, name: &str) -> Package {
     }
 }
 
-/// What of an older package is there: its name and what it needs.
+/// Parses a `setup.cfg`. `None` if it names no package.
 pub(super) fn setup_cfg(text: &str) -> Option<Package> {
     let mut package = Package {
         manager: "pip",

@@ -1,4 +1,4 @@
-//! Cells as they are written, and a sheet that is made of nothing but new ones.
+//! Writes cells as XML, and creates sheets that consist of new cells only.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::super::xml::escaped;
 use super::super::{BookError, Content, Place};
 use super::{Dress, NewCell, SheetEdits};
 
-/// Gives cells their styles.
+/// Writes cells, and adds the styles that they need.
 pub(super) struct Dresser<'a> {
     pub(super) styles: Option<&'a mut Styles>,
     pub(super) is_1904: bool,
@@ -21,7 +21,7 @@ impl Dresser<'_> {
         }
     }
 
-    /// A cell as it is written.
+    /// Returns the XML of a cell; empty if the cell has neither content nor style.
     pub(super) fn cell(
         &mut self,
         place: Place,
@@ -29,7 +29,7 @@ impl Dresser<'_> {
         base: Option<usize>,
     ) -> Result<String, BookError> {
         let mut dress = match base {
-            // It keeps what it had on.
+            // An existing cell keeps its style.
             Some(_) => Dress::default(),
             None => cell.dress.clone(),
         };

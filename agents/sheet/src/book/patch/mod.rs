@@ -1,7 +1,7 @@
-//! Writes changes into a copy of a package, and leaves every other byte of it alone.
+//! Writes changes into a copy of a package, and leaves everything else in it unchanged.
 //!
-//! A sheet is copied piece by piece; only the cells that change are written anew. So styles, formulas, charts, pictures, comments
-//! and whatever else is in the package survive, whether we know of them or not.
+//! A sheet is copied event by event, and only changed cells are rewritten. So styles, formulas, charts, pictures, comments and
+//! everything else in the package survive, whether we know them or not.
 
 mod cells;
 mod parts;
@@ -19,29 +19,29 @@ use workbook::Workbook;
 
 pub use super::style::Dress;
 
-/// What is to be written into a sheet.
+/// Edits of one sheet.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SheetEdits {
-    /// Its name.
+    /// Name of the sheet.
     pub name: String,
-    /// Whether it is to be made.
+    /// Whether to create the sheet.
     pub is_new: bool,
-    /// The cells. None empties one.
+    /// New cells by position. A cell without content is emptied.
     pub cells: BTreeMap<Place, NewCell>,
 }
 
-/// What a cell becomes.
+/// New content and format of a cell.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NewCell {
-    /// What it holds; nothing if it is emptied.
+    /// New content; `None` empties the cell.
     pub content: Option<Content>,
-    /// How it is shown, if it was not there before.
+    /// Format of the cell, unless an existing cell already has a style.
     pub dress: Dress,
-    /// Whether there was a date before, and so a style that shows one.
+    /// Whether the cell held a date before, so that its style already shows dates.
     pub was_date: bool,
 }
 
-/// The package with these changes in it. Packed the same way each time, so that the same changes give the same bytes.
+/// Returns the package with the edits applied. The same edits always give the same bytes.
 pub fn patch(package: &[u8], edits: &[SheetEdits]) -> Result<Vec<u8>, BookError> {
     guard::look(package)?;
     let mut parts = Parts::open(package)?;
@@ -88,13 +88,13 @@ pub fn patch(package: &[u8], edits: &[SheetEdits]) -> Result<Vec<u8>, BookError>
     if drops_formula || writes_formula {
         workbook.drop_calculation_chain(&mut parts)?;
     }
-    // What formulas had come to may no longer hold; whoever opens the file computes them anew.
+    // Stored results of formulas may be outdated, so ask the program that opens the file to compute them again.
     workbook.compute_when_opened();
     workbook.write(&mut parts)?;
     parts.written()
 }
 
-/// A range, as people write it.
+/// Returns a range as spreadsheets write it, such as `A1:B5`, or `A1` for a single cell.
 pub fn range_text(first: Place, last: Place) -> String {
     match first == last {
         true => first.to_string(),

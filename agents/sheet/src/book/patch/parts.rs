@@ -1,4 +1,4 @@
-//! A package: its parts, and what becomes of them.
+//! The parts of a package, with pending changes.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read, Write};
@@ -8,7 +8,7 @@ use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 
 use super::super::BookError;
 
-/// The parts of a package, and what becomes of them.
+/// The parts of a package, with pending changes. Unchanged parts are copied without being unpacked.
 pub(super) struct Parts<'a> {
     package: ZipArchive<Cursor<&'a [u8]>>,
     changed: BTreeMap<String, Option<String>>,

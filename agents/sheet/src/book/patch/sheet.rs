@@ -1,4 +1,4 @@
-//! A sheet that is copied piece by piece, with some of its cells written anew.
+//! Copies a sheet event by event, and rewrites the cells that change.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use super::super::{BookError, Content, Place};
 use super::NewCell;
 use super::cells::{Dresser, Rows, by_row, write_cells, write_rows};
 
-/// A sheet with its changes.
+/// A patched sheet.
 pub(super) struct Patched {
     pub(super) text: String,
-    /// Whether a cell that had a formula was written over.
+    /// Whether the patch replaced a cell that had a formula.
     pub(super) touched_formula: bool,
 }
 
-/// A sheet with these cells in it.
+/// Returns the sheet with these cells written into it.
 pub(super) fn patch_sheet(
     text: &str,
     cells: &BTreeMap<Place, NewCell>,
@@ -82,9 +82,9 @@ pub(super) fn patch_sheet(
     })
 }
 
-/// A sheet on its way through.
+/// State of a sheet while it is being copied.
 struct Patching<'a, 'd, 's> {
-    /// What is still to be written.
+    /// Cells that still have to be written.
     rows: Rows<'a>,
     row: u32,
     column: u32,
@@ -96,7 +96,7 @@ struct Patching<'a, 'd, 's> {
 impl Patching<'_, '_, '_> {
     fn begin_row(&mut self, raw: &str, element: &BytesStart<'_>) -> Result<(), BookError> {
         self.rows_before(element)?;
-        // The span is a hint, and no longer true.
+        // The `spans` attribute is a hint that may no longer be true.
         let is_touched = self.rows.contains_key(&self.row);
         let raw = match (is_touched, attribute(element, "spans")) {
             (true, Some(spans)) => raw.replacen(&format!(r#" spans="{spans}""#), "", 1),
@@ -120,7 +120,7 @@ impl Patching<'_, '_, '_> {
         Ok(())
     }
 
-    /// The rows that come before this one and are not there.
+    /// Writes new rows that come before this one.
     fn rows_before(&mut self, element: &BytesStart<'_>) -> Result<(), BookError> {
         let row = attribute(element, "r").and_then(|row| row.parse().ok());
         self.row = row.unwrap_or(self.row + 1);
@@ -184,8 +184,8 @@ impl Patching<'_, '_, '_> {
     }
 }
 
-/// Formulas that are written once and used by many cells: if the cell that has the text is written over, the others are given
-/// their own.
+/// Handles shared formulas, which are stored in one cell and used by others: if that cell is replaced, the other cells get
+/// their own copy. Fails if a cell of an array formula would be replaced.
 fn unshare(text: &str, cells: &mut BTreeMap<Place, NewCell>) -> Result<(), BookError> {
     if !text.contains("shared") && !text.contains("array") {
         return Ok(());
@@ -246,7 +246,7 @@ fn unshare(text: &str, cells: &mut BTreeMap<Place, NewCell>) -> Result<(), BookE
     Ok(())
 }
 
-/// The range that a sheet says it uses, if it must grow.
+/// Returns the tag of the sheet's used range, extended if new cells lie outside of it.
 fn dimension(raw: &str, element: &BytesStart<'_>, cells: &BTreeMap<Place, NewCell>) -> String {
     let Some(range) = attribute(element, "ref") else {
         return raw.to_owned();

@@ -1,4 +1,4 @@
-//! The parts of a package that name the others.
+//! The parts of a package that refer to the other parts: workbook, relationships and content types.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::super::BookError;
 use super::super::xml::{Pieces, attribute, escaped, with_attribute};
 use super::parts::Parts;
 
-/// The part that names all others.
+/// The workbook part, with its relationships and the content types of the package.
 pub(super) struct Workbook {
     part: String,
     text: String,
@@ -16,7 +16,7 @@ pub(super) struct Workbook {
     relations: String,
     types: String,
     pub(super) styles: String,
-    /// Sheets and their parts.
+    /// Sheet names and the names of their parts.
     sheets: Vec<(String, String)>,
     pub(super) is_1904: bool,
 }
@@ -114,7 +114,8 @@ impl Workbook {
         Ok(())
     }
 
-    /// The list in which order formulas are computed. Whoever opens the file makes a new one; one that is wrong is an error to them.
+    /// Removes the list of the order in which formulas are computed. Programs rebuild it when they open the file, but report an
+    /// error if it is wrong.
     pub(super) fn drop_calculation_chain(
         &mut self,
         parts: &mut Parts<'_>,
@@ -215,7 +216,7 @@ fn highest(text: &str, element: &str, name: &str) -> Result<u32, BookError> {
     Ok(highest)
 }
 
-/// Adds to the end of an element.
+/// Appends an item to the end of an element.
 fn append(text: &str, element: &str, item: &str) -> Result<String, BookError> {
     let mut out = String::with_capacity(text.len() + item.len());
     let mut pieces = Pieces::of(text);
@@ -230,7 +231,7 @@ fn append(text: &str, element: &str, item: &str) -> Result<String, BookError> {
     Ok(out)
 }
 
-/// Leaves elements out that have nothing in them.
+/// Removes empty elements that match.
 fn without(text: &str, is_it: impl Fn(&BytesStart<'_>) -> bool) -> Result<String, BookError> {
     let mut out = String::with_capacity(text.len());
     let mut pieces = Pieces::of(text);

@@ -1,4 +1,4 @@
-//! `archie atris`: from a question to its answer.
+//! `archie atris`: answers a question with an API.
 
 mod reported;
 pub mod watch;
@@ -48,7 +48,7 @@ pub enum AtrisCommand {
     Watch(WatchArgs),
 }
 
-/// `atris` from its arguments to its end.
+/// Runs `archie atris`.
 pub async fn handle_atris_command(args: &AtrisArgs, session: &Session<'_>) -> anyhow::Result<Exit> {
     if let Some(AtrisCommand::Watch(args)) = &args.command {
         return handle_watch_command(args, session).await;
@@ -95,7 +95,7 @@ pub async fn handle_atris_command(args: &AtrisArgs, session: &Session<'_>) -> an
         .await
 }
 
-/// The question with the name of the API before it, if it is not the usual one.
+/// Prefixes the question with the name of the API, if one was given.
 pub(super) fn addressed(query: &str, api: Option<&str>) -> anyhow::Result<String> {
     if query.trim().is_empty() {
         bail!("nothing was asked; say it as in `archie atris \"What are the trending tracks?\"`");
@@ -106,7 +106,7 @@ pub(super) fn addressed(query: &str, api: Option<&str>) -> anyhow::Result<String
     })
 }
 
-/// Workers of a cluster reach the world in their own way; that they must not has to be said to them.
+/// Refuses `--offline` with an engine: the option does not reach the workers of a cluster, which use their own network access.
 pub(super) fn refuse_offline_elsewhere(offline: bool, app: &App) -> anyhow::Result<()> {
     if offline && app.settings.engine != Engine::Local {
         bail!("`--offline` cannot be combined with `--engine`");
@@ -114,7 +114,7 @@ pub(super) fn refuse_offline_elsewhere(offline: bool, app: &App) -> anyhow::Resu
     Ok(())
 }
 
-/// An agent for this command, which the runtime continues threads with from now on.
+/// Builds an agent with these options and registers it, so that the runtime uses it for its threads from now on.
 fn agent_of(app: &App, options: &Options) -> anyhow::Result<Arc<Agent>> {
     let agent = agent_with(&app.deps(), options)?;
     agent.register(&app.runtime);

@@ -1,13 +1,13 @@
-//! Which looks of a watch were printed.
+//! Tracks which looks of a watch were printed.
 //!
-//! In the long-term store: if a process dies after a look and before it prints it, the next one prints it.
+//! The count is in the long-term store: if a process dies after a look and before printing it, the next process prints it.
 
 use archie_atris::watch::NAME;
 use superstep::AnyThread;
 
 use crate::app::App;
 
-/// The printed looks of one watch.
+/// Count of the printed looks of one watch.
 pub(super) struct ReportedLooks<'a> {
     app: &'a App,
     thread: String,
@@ -19,16 +19,16 @@ impl<'a> ReportedLooks<'a> {
         Self { app, thread }
     }
 
-    /// Returns how many of its looks were printed.
+    /// Returns how many looks were printed.
     pub(super) async fn looks(&self) -> anyhow::Result<usize> {
         self.app.recall(KEPT, &self.thread).await
     }
 
-    /// Stores that this many were printed. Called after printing: a look printed twice is seen, one never printed is not.
+    /// Stores how many looks were printed. Call it after printing: a crash in between prints a look twice instead of never.
     pub(super) async fn up_to(&self, looks: usize) -> anyhow::Result<()> {
         self.app.keep(KEPT, &self.thread, &looks).await
     }
 }
 
-/// Where it is kept.
+/// Namespace in the long-term store.
 const KEPT: [&str; 2] = [NAME, "told"];

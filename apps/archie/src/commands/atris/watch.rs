@@ -41,7 +41,7 @@ pub struct WatchArgs {
     pub json: bool,
 }
 
-/// `watch` from its arguments until it is left.
+/// Runs `archie atris watch` until it is stopped.
 pub async fn handle_watch_command(args: &WatchArgs, session: &Session<'_>) -> anyhow::Result<Exit> {
     refuse_offline_elsewhere(args.offline, session.app)?;
     let options = Options {
@@ -51,7 +51,7 @@ pub async fn handle_watch_command(args: &WatchArgs, session: &Session<'_>) -> an
     watch_with(args, session, &options).await
 }
 
-/// `watch`, with another way to the network.
+/// Runs `archie atris watch` with these options, which include how to reach the network.
 pub async fn watch_with(
     args: &WatchArgs,
     session: &Session<'_>,
@@ -121,7 +121,7 @@ async fn watch(
     let mut count = first;
     loop {
         let state: WatchState = state_of(thread).await?;
-        // A thread that was taken back has fewer looks than were told.
+        // A thread that was rolled back has fewer looks than were printed.
         count = count.min(state.looks.len());
         for look in state.looks.iter().skip(count) {
             tell(look, session);

@@ -1,4 +1,4 @@
-//! Somebody chooses a queue.
+//! Demo of `analyze`: a person chooses a queue.
 
 use std::fs;
 use std::path::Path;

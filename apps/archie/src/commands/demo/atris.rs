@@ -1,4 +1,5 @@
-//! Somebody asks Audius, from recordings: a question that is known, one that lacks something, and one that would change something.
+//! Demo of `atris`, from recorded responses of Audius: a complete question, one that lacks a value, and one that would change
+//! data.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Two writers document a small shop; one of them is wrong about a file, is asked about it, and mends it.
+//! Demo of `docs`: two agents document a small shop. One names a file that does not exist, is asked about it, and corrects it.
 
 use std::fs;
 use std::path::Path;

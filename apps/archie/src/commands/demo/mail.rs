@@ -1,4 +1,4 @@
-//! Three mails: one is ignored, one shown, one answered with other words than the model's.
+//! Demo of `mail`: of three emails, one is ignored, one shown, and one answered with an edited draft.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
     let edit = "edit {\"response_text\": \"Friday noon.\"}";
     let items = items(&app, true, 2).await?;
     for (item, said) in items.iter().zip(["ignore", edit]) {
-        // Shown in full first; nothing is sent that was not displayed.
+        // Display the item in full first: an answer that sends something requires it.
         for answer in [None, Some(said.to_owned())] {
             let typed = answer.as_deref().unwrap_or_default();
             person.line(format!("archie> inbox {} {typed}", item.short_id).trim_end());

@@ -1,4 +1,4 @@
-//! Somebody has products counted.
+//! Demo of `sheet`: counts products in a workbook.
 
 use std::fs;
 use std::path::Path;

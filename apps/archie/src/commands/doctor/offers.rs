@@ -1,4 +1,4 @@
-//! Which models could be chosen here: of servers that answer, and of providers whose keys are set.
+//! Finds the models that are available here: on servers that respond, and from providers whose keys are set.
 
 use std::env;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use superstep_llm::{Address, Provider};
 
-/// Names for `--model`, those of servers on this machine first.
+/// Returns values for `--model`, with those of local servers first.
 pub(super) async fn offers() -> Vec<String> {
     let mut offers = listed(Provider::Ollama, "api/tags", "/models", "name").await;
     if set("OPENAI_BASE_URL") {
@@ -25,7 +25,7 @@ pub(super) async fn offers() -> Vec<String> {
     offers
 }
 
-/// The models in a server's list; none if nobody answers soon.
+/// Returns the models that a server lists; empty if it does not respond within two seconds.
 async fn listed(provider: Provider, path: &str, list: &str, name: &str) -> Vec<String> {
     let told = async {
         let address = Address::from_env(provider)?;

@@ -1,4 +1,4 @@
-//! From a mailbox to threads: one for each mail, however often it is looked at.
+//! Turns the emails of a mailbox into threads: one per email, however often the mailbox is read.
 
 use std::sync::Arc;
 
@@ -18,64 +18,64 @@ use crate::cli::settings::{Engine, Store};
 use crate::inbox;
 use crate::running::{RunningMark, is_running_here};
 
-/// What to take in.
+/// What to ingest, and how.
 #[derive(Debug, Clone, Default)]
 pub struct Ingest {
-    /// Where from, as the thread keeps it.
+    /// Mailbox in canonical form (see [`Mailboxes::canonical`]), stored in each thread.
     pub source: String,
-    /// The model of new threads.
+    /// Model of new threads.
     pub model: String,
-    /// Only mails to this address.
+    /// Ingest only emails with this address in `To` or `Cc`.
     pub email: Option<String>,
-    /// Which.
+    /// Emails to list.
     pub which: MailQuery,
-    /// Begin anew with mails that have a thread.
+    /// Start a new thread for emails whose thread has finished.
     pub rerun: bool,
-    /// Also mails that are from the account itself, or that somebody has answered.
+    /// Include emails that the account itself sent or that its owner has answered.
     pub skip_filters: bool,
 }
 
-/// What became of a mail.
+/// Result of ingesting one email.
 #[derive(Debug, Clone)]
 pub struct IngestedMail {
-    /// The mail.
+    /// The email.
     pub email: Email,
-    /// Its thread.
+    /// Id of its thread.
     pub thread: String,
-    /// How it stands.
+    /// What this ingest did with the thread.
     pub stands: IngestStatus,
-    /// What it was taken for.
+    /// Result of triage; `None` if the thread has not got that far.
     pub decision: Option<Classification>,
-    /// What it asks.
+    /// Open interrupts of the thread.
     pub asks: Vec<Ask>,
 }
 
-/// What a mail's thread asks, as the inbox names it.
+/// An open interrupt of an email's thread, as the inbox shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
-    /// The item's id.
+    /// Full id of the inbox item.
     pub id: String,
-    /// As much of it as tells it apart.
+    /// Shortest unique prefix of the id.
     pub short_id: String,
-    /// What the model wants to call.
+    /// Name of the tool that the model wants to call, or the title of the question.
     pub action: String,
 }
 
-/// How a mail stands after it was taken in.
+/// What an ingest did with an email's thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IngestStatus {
-    /// It was worked on now.
+    /// It started or resumed the thread, which finished or paused.
     Worked,
-    /// It had been taken in before.
+    /// Nothing: the thread has finished, or is waiting for an answer.
     Known,
-    /// Another process of this machine works on it.
+    /// Nothing: another process on this machine runs the thread.
     Elsewhere,
-    /// It failed; the next ingest resumes it.
+    /// The run failed for this reason; the next ingest resumes it.
     Failed(String),
 }
 
 impl Ingest {
-    /// Takes in every mail, one after the other.
+    /// Ingests the emails one after the other, after recovering threads whose process died. Calls `tell` with each result.
     pub async fn run(
         &self,
         app: &App,
@@ -90,7 +90,7 @@ impl Ingest {
         }
         let recovered: Vec<String> = came.iter().map(|came| came.thread.clone()).collect();
         for email in self.mails(app, &*mailbox).await? {
-            // What was recovered is listed too, unless it was marked as read before its process died.
+            // A recovered email is listed again, unless it was marked as read before the process died.
             if !recovered.is_empty() {
                 let (id, _) = self.thread_of(app, &email).await?;
                 if recovered.contains(&id) {
@@ -104,8 +104,8 @@ impl Ingest {
         Ok(came)
     }
 
-    /// Recovers threads of this mailbox whose process died. The mailbox may list their mails no more: one that was killed
-    /// between marking its mail as read and committing that would otherwise stay `running`.
+    /// Recovers threads of this mailbox whose process died. The mailbox may no longer list their emails: a thread killed
+    /// between marking its email as read and committing would otherwise stay `running`.
     async fn recover(&self, app: &App) -> anyhow::Result<Vec<IngestedMail>> {
         if app.settings.engine != Engine::Local {
             // The cluster recovers its threads itself.
@@ -119,11 +119,11 @@ impl Ingest {
         let mut came = Vec::new();
         for row in app.rows(query, RECOVERED_MAX).await? {
             let thread = app.thread_of(&row)?;
-            // One without a state was killed before anything happened; its mail is still listed.
+            // A thread without a state was killed before its first commit; the mailbox still lists its email.
             let Ok(state) = state_of::<MailState>(&*thread).await else {
                 continue;
             };
-            // A copy for another tone is resumed by who wants to see it.
+            // `archie mail tones` resumes its own forks.
             let is_ours = state.source == self.source && state.redraft.is_none();
             if !is_ours || !is_abandoned(app, &row) {
                 continue;
@@ -151,10 +151,10 @@ impl Ingest {
         }
         if !self.skip_filters {
             mails.retain(|email| !is_own(email));
-            // The mailbox knows what its owner sent. Who a mail says it is from, anybody can write.
+            // Trust the mailbox about what its owner sent, not the sender that an email claims.
             let mut answered = mailbox.answered(&mails).await?;
             for email in &mails {
-                // What was answered from here has its thread, which may be run again.
+                // Keep emails that were answered from here: they have a thread, which may be run again.
                 if answered.contains(&email.id) && is_taken_in(app, email).await? {
                     answered.remove(&email.id);
                 }
@@ -170,14 +170,14 @@ impl Ingest {
         let title: String = email.subject.chars().take(80).collect();
         let about = Metadata::from([("title".to_owned(), json!(title))]);
         let thread = agent.thread(&app.runtime, &id, about)?;
-        // Asked before this process sets a mark of its own.
+        // Check this before this process sets its own mark.
         let is_elsewhere = known == Some(Status::Running) && is_running_here(app, thread.id());
         let running = RunningMark::set(app, thread.id());
         let stands = match known {
             Some(Status::Idle) => IngestStatus::Known,
             Some(Status::Paused) if !thread.questions().await?.is_empty() => IngestStatus::Known,
             Some(_) if is_elsewhere => IngestStatus::Elsewhere,
-            // Its process died, perhaps right behind an answer, or something failed that may be mended.
+            // Its process died, perhaps right after an answer, or the run failed and may succeed now.
             Some(_) => rest_of(thread.recover_or_resume().await),
             None => {
                 let input = MailStateUpdate::default()
@@ -209,7 +209,7 @@ impl Ingest {
         })
     }
 
-    /// The thread of a mail and how it stands, if there is one.
+    /// Returns the id of an email's thread, and its status if it exists. With `rerun`, skips finished threads.
     async fn thread_of(
         &self,
         app: &App,
@@ -224,7 +224,7 @@ impl Ingest {
             };
             let glance = app.store().glance(&ThreadId::new(&id)?, None).await?;
             let status = glance.map(|glance| glance.status);
-            // One that was not finished is gone on with, also when it shall be begun anew.
+            // An unfinished thread is resumed, even with `rerun`.
             match (status, self.rerun) {
                 (Some(Status::Idle), true) => rerun += 1,
                 (status, _) => return Ok((id, status)),
@@ -233,7 +233,7 @@ impl Ingest {
     }
 }
 
-/// Whether a mail has a thread.
+/// Returns whether an email has a thread.
 async fn is_taken_in(app: &App, email: &Email) -> anyhow::Result<bool> {
     let id = match is_known_by_message_id(app, email).await? {
         true => email.thread_by_message_id(0),
@@ -243,8 +243,8 @@ async fn is_taken_in(app: &App, email: &Email) -> anyhow::Result<bool> {
     Ok(glance.is_some())
 }
 
-/// Whether a mail was taken in by a version that knew mails by their `Message-ID` alone. A thread under that id may be another
-/// mail's that claimed the same, so what it holds is looked at.
+/// Returns whether an email's threads have ids made of the `Message-ID` alone, as versions without fingerprints used. A thread
+/// with such an id may belong to another email with the same `Message-ID`, so this compares the stored email.
 pub(super) async fn is_known_by_message_id(app: &App, email: &Email) -> anyhow::Result<bool> {
     let id = email.thread_by_message_id(0);
     let glance = app.store().glance(&ThreadId::new(&id)?, None).await?;
@@ -271,7 +271,7 @@ fn rest_of(rest: Result<RunResult, DriveError>) -> IngestStatus {
     }
 }
 
-/// Lists what a thread asks.
+/// Returns the open interrupts of a thread.
 async fn asks(app: &App, thread: &ThreadId) -> anyhow::Result<Vec<Ask>> {
     let items = inbox::items_of(app, thread).await?;
     let asks = items.into_iter().map(|item| {
@@ -285,12 +285,12 @@ async fn asks(app: &App, thread: &ThreadId) -> anyhow::Result<Vec<Ask>> {
     Ok(asks.collect())
 }
 
-/// Whether the process that ran a thread is dead, as far as this machine can tell.
+/// Returns whether the process that ran a thread is dead, as far as this machine can tell.
 fn is_abandoned(app: &App, row: &ThreadRow) -> bool {
     let is_old = now().0.saturating_sub(row.updated.0) > ABANDONED_MS;
     match app.settings.store {
         Store::Sqlite(_) => !is_running_here(app, &row.thread),
-        // Another machine may run it, and its marks are not seen here.
+        // Another machine may run it, and its marks are not visible here.
         Store::Postgres(_) => is_old && !is_running_here(app, &row.thread),
     }
 }
@@ -299,7 +299,7 @@ fn is_own(email: &Email) -> bool {
     !email.account.is_empty() && address(&email.from) == address(&email.account)
 }
 
-/// How many threads an ingest recovers.
+/// Maximum number of running threads that an ingest checks for recovery.
 const RECOVERED_MAX: u32 = 1_000;
-/// How long a thread of a shared store has to be running before it counts as abandoned: an hour.
+/// How long a thread of a shared store must be without a change before it counts as abandoned, in milliseconds: one hour.
 const ABANDONED_MS: i64 = 3_600_000;

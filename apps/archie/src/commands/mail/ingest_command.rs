@@ -1,4 +1,4 @@
-//! Takes mails in, once or again and again.
+//! `archie mail ingest`: ingests email, once or at an interval.
 
 use archie_agent::clock::seconds;
 use archie_agent::{Exit, Terminal};
@@ -10,7 +10,7 @@ use super::timer::Timer;
 use super::{IngestArgs, title};
 use crate::app::App;
 
-/// Takes mails in, once or again and again.
+/// Runs `archie mail ingest`: once, or at an interval until the person stops it with Ctrl-C (exit code: success).
 pub async fn handle_ingest(
     args: &IngestArgs,
     app: &App,
@@ -64,7 +64,7 @@ async fn ingest_once(
         rerun: args.rerun,
         skip_filters: args.skip_filters,
     };
-    // Again and again, what is known is no news.
+    // When repeating, print only what changed.
     let is_news = |came: &IngestedMail| {
         let is_old = matches!(came.stands, IngestStatus::Known | IngestStatus::Elsewhere);
         args.every.is_none() || !is_old
@@ -143,5 +143,5 @@ fn came_json(came: &IngestedMail) -> Json {
     })
 }
 
-/// How many mails that could not be read are named.
+/// Maximum number of unread entries of a mailbox that are printed.
 const SKIPPED_SHOWN: usize = 50;

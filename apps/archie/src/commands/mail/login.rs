@@ -1,4 +1,4 @@
-//! Signing in. What lets us in is kept in a file that only its owner may read, and nowhere else.
+//! `archie mail login`: signs in to a mailbox. Credentials are stored only in a file that its owner alone can read.
 
 use std::path::Path;
 
@@ -56,7 +56,7 @@ fn imap(args: &LoginArgs, home: &Path, terminal: &dyn Terminal) -> anyhow::Resul
     Ok(Exit::Done)
 }
 
-/// The code flow of OAuth with PKCE: a browser on this machine signs in and comes back to us.
+/// Signs in with OAuth's authorization code flow and `PKCE`: a local browser signs in and is redirected to this process.
 async fn gmail(args: &LoginArgs, home: &Path, terminal: &dyn Terminal) -> anyhow::Result<Exit> {
     let account = args
         .account
@@ -112,7 +112,7 @@ async fn gmail(args: &LoginArgs, home: &Path, terminal: &dyn Terminal) -> anyhow
     Ok(Exit::Done)
 }
 
-/// Waits until the browser comes back with the code.
+/// Waits until the browser is redirected here with the authorization code. Rejects requests with another `state`.
 async fn code_of(listener: &TcpListener, state: &str) -> anyhow::Result<String> {
     loop {
         let (mut stream, _) = listener.accept().await?;
@@ -146,18 +146,18 @@ async fn code_of(listener: &TcpListener, state: &str) -> anyhow::Result<String> 
     }
 }
 
-/// Any free one, unless a client is registered for a port of its own.
+/// Returns the port for the redirect: `ARCHIE_GOOGLE_CALLBACK_PORT`, or 0 for any free port.
 fn callback_port() -> u16 {
     let port = std::env::var("ARCHIE_GOOGLE_CALLBACK_PORT").ok();
     port.and_then(|port| port.parse().ok()).unwrap_or(0)
 }
 
-/// Something that nobody can guess.
+/// Returns a random string for the `PKCE` verifier or the `state` parameter.
 fn secret() -> String {
     let part = || uuid::Uuid::new_v4().simple().to_string();
     format!("{}{}", part(), part())
 }
 
-/// Read, mark and draft mails, and see and make events; not delete, not change filters or settings.
+/// Gmail: read, label, draft and send, but not delete permanently or change settings. Calendar: view and edit events.
 const SCOPES: &str =
     "https://www.googleapis.com/auth/gmail.modify https://www.googleapis.com/auth/calendar.events";

@@ -1,4 +1,4 @@
-//! Shows, follows and takes back what was learned.
+//! `archie mail memory`: shows, reverts and deletes what the assistant learned.
 
 use anyhow::Context;
 use archie_agent::{Exit, Terminal};

@@ -1,4 +1,4 @@
-//! The command: takes mails in, shows and changes what was learned, looks back, signs in.
+//! `archie mail`: ingests email, manages what the assistant learned, classifies past email again, and signs in to mailboxes.
 
 mod ingest;
 mod ingest_command;
@@ -180,7 +180,7 @@ pub struct LoginArgs {
     pub smtp: Option<String>,
 }
 
-/// Does it.
+/// Runs `archie mail`.
 pub async fn handle_mail_command(
     args: &MailArgs,
     app: &App,
@@ -198,7 +198,7 @@ pub async fn handle_mail_command(
     }
 }
 
-/// A mail in a line: its subject, or who sent it.
+/// Returns a one-line title of an email: its subject, or its sender if it has none.
 fn title(email: &Email) -> String {
     match email.subject.is_empty() {
         true => one_line(&email.from),

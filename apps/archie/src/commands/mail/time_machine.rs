@@ -1,4 +1,4 @@
-//! Triage again: mails of before against the memory of today. Nothing is started, kept or sent.
+//! Classifies past email again with the current memory. Starts, stores and sends nothing.
 
 use archie_agent::state_of;
 use archie_email_assistant::email::Email;
@@ -9,27 +9,27 @@ use archie_email_assistant::{NAME, classify};
 use super::ingest::is_known_by_message_id;
 use crate::app::App;
 
-/// A mail, then and now.
+/// An email with its earlier and its current classification.
 #[derive(Debug, Clone)]
 pub struct ReclassifiedMail {
-    /// The mail.
+    /// The email.
     pub email: Email,
-    /// What it was taken for then; none if it was never taken in.
+    /// Latest stored classification; `None` if the email was never triaged.
     pub then: Option<Classification>,
-    /// What it would be taken for now.
+    /// Classification with the current memory.
     pub now: Classification,
-    /// Why, in the model's words.
+    /// The model's reason for the current classification, in its own words.
     pub reasoning: String,
 }
 
 impl ReclassifiedMail {
-    /// Whether today's memory decides otherwise.
+    /// Returns whether the current memory leads to another classification.
     pub fn is_changed(&self) -> bool {
         self.then.is_some_and(|then| then != self.now)
     }
 }
 
-/// Sorts the mails of a mailbox with today's memory.
+/// Classifies the emails of a mailbox with the current memory.
 pub async fn time_machine(
     app: &App,
     mailboxes: &Mailboxes,
@@ -51,7 +51,7 @@ pub async fn time_machine(
     Ok(again)
 }
 
-/// What a mail was taken for the last time.
+/// Returns the latest stored classification of an email, over all its reruns.
 async fn before(app: &App, email: &Email) -> anyhow::Result<Option<Classification>> {
     let agent = app.agent(NAME)?;
     let mut then = None;

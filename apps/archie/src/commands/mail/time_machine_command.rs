@@ -1,4 +1,4 @@
-//! Mails of before, with today's memory.
+//! `archie mail time-machine`: prints how past email would be classified now.
 
 use archie_agent::clock::seconds;
 use archie_agent::{Exit, Terminal};

@@ -1,4 +1,4 @@
-//! When mails are taken in again.
+//! Interval timer of `archie mail ingest --every`.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use archie_email_assistant::NAME;
 
 use crate::app::App;
 
-/// When mails were last taken in from a mailbox. In the store, so that it outlives the process.
+/// Times of the last ingest of a mailbox, in Unix seconds. Stored in the long-term store, so that they outlive the process.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct Timer {
@@ -22,15 +22,15 @@ impl Timer {
         app.recall(KEPT, source).await
     }
 
-    /// How long until the next time. One that was missed while nobody ran is made up for at once.
+    /// Returns the time until the next ingest; zero if one was missed.
     pub(super) fn wait(&self, every: Duration) -> Duration {
-        // The store knows seconds.
+        // The store has a resolution of seconds.
         let every = every.as_secs().max(1);
         let next = self.last_run.saturating_add(every);
         Duration::from_secs(next.saturating_sub(seconds()).min(every))
     }
 
-    /// Silence would look like an empty mailbox.
+    /// Prints earlier failures and missed runs. Without this, a failing mailbox would look like an empty one.
     pub(super) fn tell(&self, every: Duration, terminal: &dyn Terminal) {
         if self.failures > 0 {
             let since = match self.last_success {
@@ -73,7 +73,7 @@ impl Timer {
     }
 }
 
-/// Where timers are kept.
+/// Namespace of the timers in the long-term store.
 const KEPT: [&str; 2] = [NAME, "timers"];
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! One draft in several tones, from one checkpoint.
+//! `archie mail tones`: writes a draft in several tones, from one checkpoint.
 //!
-//! Every tone is a copy of the thread, made where it asks about the draft. A copy can neither ask nor act; what is picked goes
-//! out of the thread it was copied from, as an edit of its draft, and is learned from like any other edit.
+//! Each tone is a fork of the thread at the interrupt that asks about the draft. A fork cannot send. The original thread sends
+//! the text that the person picks, as an edit of its draft, and learns from it as from any other edit.
 
 use anyhow::{Context, bail};
 use archie_agent::{Exit, Terminal, UsageTotal, each_entry, state_of};
@@ -13,7 +13,7 @@ use futures_util::future::try_join_all;
 use serde_json::{Value as Json, json};
 use superstep::AnyThread;
 use superstep::checkpoint::Metadata;
-use superstep::run::OpenQuestion;
+use superstep::run::OpenInterrupt;
 use superstep::{Outcome, Seq, ThreadId};
 use superstep_agent::digest;
 
@@ -24,20 +24,20 @@ use crate::inbox::display::display;
 use crate::inbox::{self, Refusal};
 use crate::session::Session;
 
-/// Which wordings of a draft were shown, by its item.
+/// Namespace of the digests of displayed wordings, by inbox item.
 const SHOWN: [&str; 2] = [NAME, "tones_shown"];
 
-/// A draft in a tone.
+/// A draft in one tone.
 struct Draft {
     tone: String,
-    /// The copy that wrote it.
+    /// Id of the fork that wrote it.
     thread: String,
     text: String,
-    /// What it took just now.
+    /// Usage of this command; zero if the fork already had a draft.
     spent: UsageTotal,
 }
 
-/// Has a draft written in other tones, shows them, and sends the one that is picked.
+/// Runs `archie mail tones`: writes the draft in other tones, shows them, and sends the one that the person picks.
 pub async fn handle_tones(
     args: &TonesArgs,
     app: &App,
@@ -53,7 +53,7 @@ async fn tones(args: &TonesArgs, app: &App, terminal: &dyn Terminal) -> anyhow::
         .with_context(|| format!("`{}` does not ask about a draft of a mail", args.item))?;
     let (thread, row) = app.find(&question.row.thread.to_string()).await?;
     if args.pick.is_none() && !args.json {
-        // Whichever wording is picked, it goes to everybody that the item names.
+        // Every wording goes to the recipients that the item names, so show the item in full.
         let session = Session {
             app,
             terminal,
@@ -95,15 +95,15 @@ async fn tones(args: &TonesArgs, app: &App, terminal: &dyn Terminal) -> anyhow::
         false => format!("edit {}", json!({ "response_text": text })),
     };
     let exit = inbox::answer(&item, &naming, &answer, app, terminal).await?;
-    // Now that one is on its way, the others are of no use.
+    // The interrupt is answered, so the forks are no longer needed.
     for draft in &drafts {
         app.store().delete(&ThreadId::new(&draft.thread)?).await?;
     }
     Ok(exit)
 }
 
-/// What a question wants to send; none if it is about something else.
-fn proposed(question: &OpenQuestion) -> Option<String> {
+/// Returns the text that an interrupt proposes to send; `None` if it is about something else.
+fn proposed(question: &OpenInterrupt) -> Option<String> {
     let request: Json = question.question.request.decode().ok()?;
     let call = request.get("action_request")?;
     let is_draft = call["action"] == SEND_EMAIL && question.question.kind == "approval";
@@ -111,11 +111,11 @@ fn proposed(question: &OpenQuestion) -> Option<String> {
     is_draft.then_some(reply.response_text)
 }
 
-/// A copy's draft. The copy of the same question in the same tone is the same thread, so nothing is paid for twice.
+/// Returns the draft in a tone. The fork's id is made of the interrupt and the tone, so that a repeated command pays nothing.
 async fn drafted(
     app: &App,
     thread: &dyn AnyThread,
-    question: &OpenQuestion,
+    question: &OpenInterrupt,
     tone: &str,
 ) -> anyhow::Result<Draft> {
     let id = thread_id("", &format!("{}:{tone}", question.question.id), 0);
@@ -124,7 +124,7 @@ async fn drafted(
         .thread(&app.runtime, &id, Metadata::new())?;
     let its_own = ThreadId::new(&id)?;
     let is_there = app.store().glance(&its_own, None).await?.is_some();
-    // One whose maker died before it was told its tone is like its original: it could ask and send.
+    // A fork whose creator died before setting its tone is a plain copy: it could ask and send.
     if is_there && state_of::<MailState>(&*copy).await?.redraft.is_none() {
         app.store().delete(&its_own).await?;
     }
@@ -161,7 +161,7 @@ async fn drafted(
     })
 }
 
-/// What a copy wrote after it was told its tone; none before.
+/// Returns the draft that a fork wrote after it received its tone; `None` before.
 async fn last_draft(copy: &dyn AnyThread) -> anyhow::Result<Option<String>> {
     let state: MailState = state_of(copy).await?;
     if state.redraft != Some(Redraft::Told) {
@@ -195,7 +195,7 @@ fn drafts_json(now: &str, drafts: &[Draft]) -> Json {
     json!({ "response_text": now, "tones": drafts })
 }
 
-/// The words that are to go out; none if that is left open.
+/// Returns the text to send; `None` if the person picked none.
 fn picked(
     args: &TonesArgs,
     now: &str,

@@ -12,7 +12,7 @@ use archie_atris::state::AtrisState;
 use serde_json::{Value as Json, json};
 use superstep::AnyThread;
 use superstep::checkpoint::format::Change;
-use superstep::run::OpenQuestion;
+use superstep::run::OpenInterrupt;
 use superstep::store::MemoryStore;
 use superstep::{Memory, Outcome, Seq};
 
@@ -100,7 +100,7 @@ impl Lab {
             .clone()
     }
 
-    pub(crate) async fn question(&self, thread: &str) -> OpenQuestion {
+    pub(crate) async fn question(&self, thread: &str) -> OpenInterrupt {
         let mut open = self.thread(thread).questions().await.unwrap();
         assert_eq!(open.len(), 1, "one question at a time");
         open.remove(0)

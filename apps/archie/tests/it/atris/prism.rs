@@ -25,7 +25,10 @@ impl Prism {
     fn start() -> Self {
         let program = installed();
         let folder = tempfile::tempdir().unwrap();
-        let document = concat!(env!("CARGO_MANIFEST_DIR"), "/src/agents/atris/audius.json");
+        let document = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../agents/atris/src/audius.json"
+        );
         let port = free_port();
         let log = fs::File::create(folder.path().join("log")).unwrap();
         let process = Command::new("node")

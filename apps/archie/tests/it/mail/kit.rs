@@ -14,7 +14,7 @@ use archie_email_assistant::state::MailState;
 use archie_email_assistant::{NAME, agent_with};
 use serde_json::{Value as Json, json};
 use superstep::AnyThread;
-use superstep::run::OpenQuestion;
+use superstep::run::OpenInterrupt;
 use superstep::{Checkpointer, InterruptId, Outcome};
 use superstep_llm::{Model, Script};
 use superstep_sqlite::Sqlite;
@@ -201,7 +201,7 @@ pub(crate) async fn state(home: &App, id: &str) -> MailState {
 
 /// What a thread asks.
 pub(crate) async fn asked(home: &App, id: &str) -> Vec<(InterruptId, Json)> {
-    let open: Vec<OpenQuestion> = thread(home, id).questions().await.unwrap();
+    let open: Vec<OpenInterrupt> = thread(home, id).questions().await.unwrap();
     open.iter()
         .map(|open| (open.question.id, open.question.request.decode().unwrap()))
         .collect()

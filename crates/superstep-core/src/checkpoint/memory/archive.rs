@@ -1,4 +1,4 @@
-//! Threads into archives and out of them.
+//! Exports threads in memory as archives, and imports them.
 
 use crate::checkpoint::format::Extensions;
 use crate::checkpoint::{

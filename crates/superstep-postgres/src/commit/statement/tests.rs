@@ -64,7 +64,7 @@ fn what_a_commit_carries_is_in_its_one_statement() {
     }
 }
 
-/// A planned statement still looks into one partition only.
+/// Checks that a planned statement still reads only one partition.
 #[tokio::test]
 async fn a_commit_touches_one_partition_of_the_threads() {
     let schema = format!("test_plan_{}", std::process::id());

@@ -1,7 +1,7 @@
-//! The wire that stays in its process: what its runs tell those who watch them here.
+//! The live bus within one process: carries messages from its runs to the watchers in the same process.
 //!
-//! Most threads are watched by nobody, and then telling costs nothing: a channel is made when the
-//! first one comes to watch and goes with the last.
+//! Most threads have no watcher, and publishing then costs nothing: the first watcher of a thread creates its channel, and the
+//! last one removes it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,29 +12,29 @@ use superstep_core::ThreadId;
 use superstep_core::checkpoint::BoxFuture;
 use tokio::sync::broadcast;
 
-use crate::wire::{Heard, Notice, Subscription, Wire};
+use crate::live_bus::{LiveBus, LiveDelivery, LiveMessage, Subscription};
 
-/// Tells those who watch in this process.
+/// Live bus for the watchers in this process.
 #[derive(Default)]
-pub(crate) struct Notices(Arc<Watched>);
+pub(crate) struct LocalBus(Arc<Watched>);
 
-/// Who watches which thread.
+/// The watchers of each thread.
 #[derive(Default)]
 struct Watched {
-    /// How many watch, so that a run that nobody watches need not ask who does.
+    /// Number of watchers, so that a run without any skips the lock.
     ///
-    /// One who comes is counted before reading the store. So a run that has just stored an entry and
-    /// finds nobody counted will have its entry read.
+    /// A watcher is counted before it reads the store. So if a run has stored an entry and then finds no watcher counted, every
+    /// later watcher will read that entry.
     watchers: AtomicUsize,
-    channels: Mutex<BTreeMap<ThreadId, broadcast::Sender<Notice>>>,
+    channels: Mutex<BTreeMap<ThreadId, broadcast::Sender<LiveMessage>>>,
 }
 
-/// How many notices a slow watcher may be behind before it reads the store again.
+/// Number of messages that a slow watcher may lag behind before it reads the store again.
 const BEHIND_MAX: usize = 1_024;
 
-impl Wire for Notices {
-    /// Nobody watches: then nobody misses it.
-    fn publish(&self, thread: &ThreadId, notice: Notice) {
+impl LiveBus for LocalBus {
+    /// A message without a watcher is dropped.
+    fn publish(&self, thread: &ThreadId, notice: LiveMessage) {
         if self.0.watchers.load(Ordering::SeqCst) == 0 {
             return;
         }
@@ -57,18 +57,21 @@ impl Wire for Notices {
     }
 }
 
-/// One who watches a thread, until it is dropped.
+/// Subscription of one watcher to a thread.
 struct Watcher {
-    receiver: Option<broadcast::Receiver<Notice>>,
+    receiver: Option<broadcast::Receiver<LiveMessage>>,
     thread: ThreadId,
     watched: Arc<Watched>,
 }
 
 impl Subscription for Watcher {
-    fn next(&mut self) -> BoxFuture<'_, Heard> {
+    fn next(&mut self) -> BoxFuture<'_, LiveDelivery> {
         Box::pin(async {
             match &mut self.receiver {
-                Some(receiver) => receiver.recv().await.map_or(Heard::Missed, Heard::Now),
+                Some(receiver) => receiver
+                    .recv()
+                    .await
+                    .map_or(LiveDelivery::Missed, LiveDelivery::Now),
                 None => std::future::pending().await,
             }
         })

@@ -1,46 +1,46 @@
 //! Which live events count.
 //!
-//! Nodes show things while they run, and how these travel to a watcher is a driver's business: they may come late, twice,
-//! with gaps, or from a go at a task that has been superseded. The rule here makes of that what a person can be shown. It
-//! needs nothing but the events and what the log tells, so every watcher of every driver goes by the same one:
+//! Nodes show events while they run, and how these reach a watcher is up to the driver: they may arrive late, twice, with gaps,
+//! or from an execution that was replaced. The rules here turn that into what a person can be shown. They need only the events
+//! and the log, so they are the same for every watcher of every driver:
 //!
-//! 1. A later go at a task replaces what earlier ones showed. Later is a higher epoch, then a higher attempt; between equals,
-//!    whichever was heard of last, and one that was replaced never comes back.
-//! 2. Within a go, events come in the order of their numbers, each at most once.
-//! 3. When the log tells that a task has ended, or that an attempt failed, what comes late from it is dropped.
+//! 1. A later execution of a task replaces what earlier ones showed. Later means a higher epoch, then a higher attempt; between
+//!    equals, the one that arrived last. An execution that was replaced never comes back.
+//! 2. Within an execution, events come in the order of their numbers, each at most once.
+//! 3. Once the log reports that a task ended, or that an attempt failed, its late events are dropped.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::driver::LiveEvent;
 use crate::ids::{Epoch, TaskId};
-use crate::run::watch::Sight;
+use crate::run::log_follower::StreamEventBody;
 
-/// What tasks have shown, as far as it counts.
+/// Tracks what tasks have shown live, and which of it counts.
 #[derive(Debug, Default)]
-pub struct Showing {
+pub struct LiveFilter {
     tasks: BTreeMap<TaskId, Shown>,
-    /// The tasks in the order in which they were heard of, so that the oldest is forgotten first.
+    /// Tasks in the order in which they were first seen: the oldest is forgotten first.
     order: VecDeque<TaskId>,
 }
 
 /// Whether a live event counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Counts {
-    /// It does.
+pub enum LiveVerdict {
+    /// The event counts.
     Yes,
-    /// It does, and what the task showed before is void.
+    /// The event counts, and everything that the task showed before is void.
     Anew,
-    /// It came late, twice, or from a go that was replaced.
+    /// The event came late, twice, or from an execution that was replaced.
     No,
 }
 
 #[derive(Debug, Default)]
 struct Shown {
-    /// The go whose events count.
+    /// The execution whose events count.
     go: Option<Go>,
-    /// Those that were replaced or failed, newest last.
+    /// Executions that were replaced or failed, newest last.
     past: VecDeque<u64>,
-    /// Whether something was shown that is not void.
+    /// Whether the task has shown something that is not void.
     stands: bool,
     ended: bool,
 }
@@ -53,28 +53,28 @@ struct Go {
     next: u64,
 }
 
-/// How many tasks are remembered: more than run at a time, for events may be late.
+/// Number of tasks to remember: more than run at a time, because events may be late.
 const TASKS_MAX: usize = 4_096;
-/// How many replaced goes of a task are remembered.
+/// Number of replaced executions of a task to remember.
 const PAST_MAX: usize = 16;
 
-impl Showing {
-    /// Takes in an event, and says whether it counts.
-    pub fn see(&mut self, event: &LiveEvent) -> Counts {
+impl LiveFilter {
+    /// Processes a live event, and returns whether it counts.
+    pub fn see(&mut self, event: &LiveEvent) -> LiveVerdict {
         self.shown(event.task).see(event)
     }
 
-    /// Takes in what the log tells. Says of which task that makes void what it showed.
-    pub fn told(&mut self, sight: &Sight) -> Option<TaskId> {
+    /// Processes an item of the log. Returns the task whose live events it makes void, if any.
+    pub fn told(&mut self, sight: &StreamEventBody) -> Option<TaskId> {
         match sight {
-            // Unheard ones are marked, too: their events may still be on the way.
-            Sight::TaskEnded { task, .. } => {
+            // Tasks without events are marked too: their events may still be in transit.
+            StreamEventBody::TaskEnded { task, .. } => {
                 let shown = self.shown(*task);
                 shown.ended = true;
                 shown.stands = false;
                 None
             }
-            Sight::AttemptFailed(failed) => {
+            StreamEventBody::AttemptFailed(failed) => {
                 let task = failed.failure.task?;
                 let shown = self.tasks.get_mut(&task)?;
                 shown.failed(failed.failure.attempts).then_some(task)
@@ -97,19 +97,23 @@ impl Showing {
 }
 
 impl Shown {
-    fn see(&mut self, event: &LiveEvent) -> Counts {
+    fn see(&mut self, event: &LiveEvent) -> LiveVerdict {
         if self.ended || self.past.contains(&event.go) {
-            return Counts::No;
+            return LiveVerdict::No;
         }
         if let Some(go) = &mut self.go {
             if go.id == event.go {
                 let is_new = event.index >= go.next;
                 go.next = go.next.max(event.index + 1);
                 self.stands |= is_new;
-                return if is_new { Counts::Yes } else { Counts::No };
+                return if is_new {
+                    LiveVerdict::Yes
+                } else {
+                    LiveVerdict::No
+                };
             }
             if (event.epoch, event.attempt) < (go.epoch, go.attempt) {
-                return Counts::No;
+                return LiveVerdict::No;
             }
             let replaced = go.id;
             self.pass(replaced);
@@ -121,12 +125,12 @@ impl Shown {
             next: event.index + 1,
         });
         match std::mem::replace(&mut self.stands, true) {
-            true => Counts::Anew,
-            false => Counts::Yes,
+            true => LiveVerdict::Anew,
+            false => LiveVerdict::Yes,
         }
     }
 
-    /// An attempt failed; whether that makes void what was shown.
+    /// Processes the failure of an attempt; returns whether that makes the shown events void.
     fn failed(&mut self, attempt: u32) -> bool {
         let Some(go) = self.go.filter(|go| go.attempt == attempt) else {
             return false;
@@ -166,39 +170,43 @@ mod tests {
 
     #[test]
     fn a_later_go_replaces_and_an_earlier_one_does_not_come_back() {
-        let mut showing = Showing::default();
-        let mut see = |epoch, attempt, go, index| showing.see(&event(epoch, attempt, go, index));
-        assert_eq!(see(5, 1, 10, 0), Counts::Yes);
-        assert_eq!(see(5, 1, 10, 1), Counts::Yes);
-        assert_eq!(see(5, 1, 10, 1), Counts::No, "twice");
-        assert_eq!(see(5, 2, 11, 0), Counts::Anew, "tried again");
-        assert_eq!(see(5, 1, 10, 2), Counts::No, "late");
-        assert_eq!(see(5, 2, 77, 3), Counts::Anew, "by another worker");
-        assert_eq!(see(5, 2, 11, 1), Counts::No, "by the first one, still");
-        assert_eq!(see(6, 1, 12, 0), Counts::Anew, "by the next owner");
-        assert_eq!(see(5, 3, 13, 0), Counts::No, "by the last owner");
+        let mut live_filter = LiveFilter::default();
+        let mut see =
+            |epoch, attempt, go, index| live_filter.see(&event(epoch, attempt, go, index));
+        assert_eq!(see(5, 1, 10, 0), LiveVerdict::Yes);
+        assert_eq!(see(5, 1, 10, 1), LiveVerdict::Yes);
+        assert_eq!(see(5, 1, 10, 1), LiveVerdict::No, "twice");
+        assert_eq!(see(5, 2, 11, 0), LiveVerdict::Anew, "tried again");
+        assert_eq!(see(5, 1, 10, 2), LiveVerdict::No, "late");
+        assert_eq!(see(5, 2, 77, 3), LiveVerdict::Anew, "by another worker");
+        assert_eq!(see(5, 2, 11, 1), LiveVerdict::No, "by the first one, still");
+        assert_eq!(see(6, 1, 12, 0), LiveVerdict::Anew, "by the next owner");
+        assert_eq!(see(5, 3, 13, 0), LiveVerdict::No, "by the last owner");
     }
 
     #[test]
     fn the_end_of_a_task_is_the_end_of_its_events() {
-        let mut showing = Showing::default();
+        let mut live_filter = LiveFilter::default();
         let task = TaskId::from_bytes([1; 16]);
         let node = NodeName::new("n").expect("a name");
-        assert_eq!(showing.told(&Sight::TaskEnded { task, node }), None);
-        assert_eq!(showing.see(&event(5, 1, 10, 0)), Counts::No);
+        assert_eq!(
+            live_filter.told(&StreamEventBody::TaskEnded { task, node }),
+            None
+        );
+        assert_eq!(live_filter.see(&event(5, 1, 10, 0)), LiveVerdict::No);
     }
 
     #[test]
     fn no_more_tasks_are_remembered_than_may_be() {
-        let mut showing = Showing::default();
+        let mut live_filter = LiveFilter::default();
         for number in 0..TASKS_MAX as u64 + 10 {
             let mut bytes = [0; 16];
             bytes[..8].copy_from_slice(&number.to_be_bytes());
             let mut event = event(1, 1, number, 0);
             event.task = TaskId::from_bytes(bytes);
-            assert_eq!(showing.see(&event), Counts::Yes);
+            assert_eq!(live_filter.see(&event), LiveVerdict::Yes);
         }
-        assert_eq!(showing.tasks.len(), TASKS_MAX);
-        assert_eq!(showing.order.len(), TASKS_MAX);
+        assert_eq!(live_filter.tasks.len(), TASKS_MAX);
+        assert_eq!(live_filter.order.len(), TASKS_MAX);
     }
 }

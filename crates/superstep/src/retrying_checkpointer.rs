@@ -1,8 +1,8 @@
-//! A checkpointer that is asked again while it does not answer.
+//! A checkpointer whose calls are retried while the store does not answer.
 //!
-//! Everything the driver does to threads goes through here. Commits, records, answers and imports are idempotent, so an unknown
-//! outcome is settled by asking again; reads change nothing; a wish to cancel that is noted twice is one wish. Only
-//! errors that say so are tried again; a refusal is final.
+//! Everything the driver does to threads goes through here. Commits, records, answers and imports are idempotent, so a retry
+//! settles an unknown outcome; reads change nothing; requesting a cancel twice requests it once. Only errors that are transient
+//! are retried; a refusal is final.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use superstep_core::checkpoint::{
 use superstep_core::{Checkpointer, Seq, TaskId, ThreadId, Timestamp};
 use tokio::time::Instant;
 
-/// A checkpointer, and how long it is waited for.
+/// A checkpointer, and how long to retry its calls.
 #[derive(Clone)]
-pub(crate) struct Patient {
+pub(crate) struct RetryingCheckpointer {
     pub(crate) store: Arc<dyn Checkpointer>,
-    pub(crate) patience: Duration,
+    pub(crate) retry_deadline: Duration,
 }
 
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-impl Patient {
+impl RetryingCheckpointer {
     pub(crate) async fn save(&self, commit: &Commit) -> CheckpointResult<Saved> {
         self.ask("save", || self.store.save(commit)).await
     }
@@ -123,7 +123,7 @@ impl Patient {
                 Err(error)
                     if error.is_transient()
                         && refused.get_or_insert_with(Instant::now).elapsed() + wait
-                            < self.patience =>
+                            < self.retry_deadline =>
                 {
                     tracing::warn!(what, %error, wait_ms = wait.as_millis(), "the store did not answer, asking again");
                     tokio::time::sleep(wait).await;

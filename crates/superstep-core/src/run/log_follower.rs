@@ -1,7 +1,7 @@
-//! Watching: every stream mode is a view of the one log.
+//! Follows the log of a thread for streaming: every stream mode is a view of the one log.
 //!
-//! A [`Watch`] stands at an entry and is told the entries after it, stored or just made; it gives what
-//! there is to see in each. A client that rejoins at any point sees what one that never left saw.
+//! A [`LogFollower`] starts at an entry and takes the entries after it, stored or new; it returns the items to show for each. A
+//! client that rejoins at any point sees what one that never left saw.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,113 +16,113 @@ use crate::ids::{FramePath, NodeName, Seq, TaskId, ThreadId};
 use crate::run::position::{Frame, Position};
 use crate::value::Value;
 
-/// What one can ask to see.
+/// What a watcher can ask to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StreamMode {
     /// The whole state after each superstep.
     Values,
     /// What each task wrote.
     Updates,
-    /// What nodes emitted.
+    /// Events that nodes emitted.
     Custom,
-    /// Tasks as they begin and end.
+    /// Tasks as they start, fail and end.
     Tasks,
     /// Each entry, with the state and what runs next.
     Checkpoints,
 }
 
-/// One thing to see. Its number in the log is the entry's, and its place among what the entry shows.
+/// One item of the log, numbered by its entry and its position among the items of that entry.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
-    /// The entry.
+pub struct StreamEvent {
+    /// Sequence number of the entry.
     pub seq: Seq,
-    /// Its place in the entry, from 0, whatever is filtered out.
+    /// Position within the entry, from 0. It does not depend on which modes are filtered out.
     pub index: u32,
-    /// The graph, empty for the root.
+    /// Path of the graph; empty for the root.
     pub frame: FramePath,
-    /// What.
-    pub what: Sight,
+    /// What the item shows.
+    pub what: StreamEventBody,
 }
 
-/// What there is to see.
+/// What an item of the log shows.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Sight {
-    /// The state after a superstep.
+pub enum StreamEventBody {
+    /// The state after a superstep, as a JSON object.
     Values(Value),
     /// What a task wrote.
     Update {
-        /// Its node.
+        /// Name of the task's node.
         node: NodeName,
-        /// Its updates, in order.
+        /// Updates of the task, in order.
         updates: Vec<Value>,
         /// Whether the result came from the node cache.
         cached: bool,
     },
-    /// What a node emitted.
+    /// An event that a node emitted.
     Custom {
-        /// The node.
+        /// Name of the node.
         node: NodeName,
-        /// What.
+        /// The emitted event, as plain JSON.
         payload: Value,
     },
     /// A task is about to run.
     TaskStarts {
-        /// Its id.
+        /// Id of the task.
         task: TaskId,
-        /// Its node.
+        /// Name of the task's node.
         node: NodeName,
-        /// What was sent to it.
+        /// Payload that was sent to the task; `None` for a node that reads the state.
         payload: Option<Value>,
     },
     /// A task has ended.
     TaskEnded {
-        /// Its id.
+        /// Id of the task.
         task: TaskId,
-        /// Its node.
+        /// Name of the task's node.
         node: NodeName,
     },
     /// An attempt of a task failed.
     AttemptFailed(AttemptFailed),
-    /// An entry.
+    /// An entry of the log.
     Checkpoint {
-        /// What made it.
+        /// What wrote the entry.
         kind: EntryKind,
-        /// The entry it follows.
+        /// The entry that it follows.
         parent: Seq,
-        /// The state of the root graph.
+        /// State of the root graph, as a JSON object.
         values: Value,
-        /// The nodes of the root graph that run next.
+        /// Nodes of the root graph that run next.
         next: Vec<NodeName>,
     },
-    /// The run stopped.
+    /// The run stopped. Every mode shows this.
     Stopped(Stop),
 }
 
-impl Sight {
-    /// The mode that shows it; none for what every mode shows.
+impl StreamEventBody {
+    /// Returns the mode that shows this; `None` for what every mode shows.
     pub fn mode(&self) -> Option<StreamMode> {
         match self {
-            Sight::Values(_) => Some(StreamMode::Values),
-            Sight::Update { .. } => Some(StreamMode::Updates),
-            Sight::Custom { .. } => Some(StreamMode::Custom),
-            Sight::TaskStarts { .. } | Sight::TaskEnded { .. } | Sight::AttemptFailed(_) => {
-                Some(StreamMode::Tasks)
-            }
-            Sight::Checkpoint { .. } => Some(StreamMode::Checkpoints),
-            Sight::Stopped(_) => None,
+            StreamEventBody::Values(_) => Some(StreamMode::Values),
+            StreamEventBody::Update { .. } => Some(StreamMode::Updates),
+            StreamEventBody::Custom { .. } => Some(StreamMode::Custom),
+            StreamEventBody::TaskStarts { .. }
+            | StreamEventBody::TaskEnded { .. }
+            | StreamEventBody::AttemptFailed(_) => Some(StreamMode::Tasks),
+            StreamEventBody::Checkpoint { .. } => Some(StreamMode::Checkpoints),
+            StreamEventBody::Stopped(_) => None,
         }
     }
 }
 
 /// Follows the log of one thread.
-pub struct Watch {
+pub struct LogFollower {
     graph: Arc<Definition>,
     thread: ThreadId,
     position: Option<Position>,
 }
 
-impl Watch {
-    /// Begins where a stretch of history ends; an empty one is the beginning of the thread.
+impl LogFollower {
+    /// Starts at the end of a history; an empty one is the beginning of the thread.
     pub fn after(
         graph: &Arc<Definition>,
         thread: &ThreadId,
@@ -136,10 +136,10 @@ impl Watch {
         })
     }
 
-    /// What there is to see in the next entry.
+    /// Returns the items of the next entry.
     ///
-    /// A fork says where the thread goes on from, not how it looks there: begin a new watch after it.
-    pub fn see(&mut self, seq: Seq, entry: &Entry) -> Result<Vec<Seen>, OpenError> {
+    /// A fork names the entry from which the thread continues, not the state there: start a new watch after it.
+    pub fn see(&mut self, seq: Seq, entry: &Entry) -> Result<Vec<StreamEvent>, OpenError> {
         let mut sights = Vec::new();
         for change in &entry.changes {
             self.look(change, &mut sights)?;
@@ -159,11 +159,11 @@ impl Watch {
             sights.push((FramePath::root(), checkpoint));
         }
         if let Some(stop) = &entry.stop {
-            sights.push((FramePath::root(), Sight::Stopped(stop.clone())));
+            sights.push((FramePath::root(), StreamEventBody::Stopped(stop.clone())));
         }
         Ok((0..)
             .zip(sights)
-            .map(|(index, (frame, what))| Seen {
+            .map(|(index, (frame, what))| StreamEvent {
                 seq,
                 index,
                 frame,
@@ -172,7 +172,7 @@ impl Watch {
             .collect())
     }
 
-    /// The tasks whose superstep has begun and not ended, as far as the log tells.
+    /// Returns the tasks whose superstep has started and not ended, according to the log.
     pub fn under_way(&self) -> BTreeSet<TaskId> {
         let Some(position) = &self.position else {
             return BTreeSet::new();
@@ -186,22 +186,27 @@ impl Watch {
         position.frames.iter().flat_map(of_frame).collect()
     }
 
-    /// What can only be seen before a change: which tasks it ends.
-    fn look(&self, change: &Change, sights: &mut Vec<(FramePath, Sight)>) -> Result<(), OpenError> {
+    /// Collects what is visible only before a change: the tasks that it ends.
+    fn look(
+        &self,
+        change: &Change,
+        sights: &mut Vec<(FramePath, StreamEventBody)>,
+    ) -> Result<(), OpenError> {
         match (change, &self.position) {
             (Change::FrameAdvanced(advanced), Some(position)) => {
                 ended_tasks(position, advanced, sights)
             }
-            (Change::AttemptFailed(failed), _) => {
-                sights.push((failed.frame.clone(), Sight::AttemptFailed(failed.clone())))
-            }
+            (Change::AttemptFailed(failed), _) => sights.push((
+                failed.frame.clone(),
+                StreamEventBody::AttemptFailed(failed.clone()),
+            )),
             _ => {}
         }
         Ok(())
     }
 
-    /// What can only be seen after it: the new state, and what runs next.
-    fn look_again(&self, change: &Change, sights: &mut Vec<(FramePath, Sight)>) {
+    /// Collects what is visible only after a change: the new state, and what runs next.
+    fn look_again(&self, change: &Change, sights: &mut Vec<(FramePath, StreamEventBody)>) {
         let (path, next) = match change {
             Change::FrameAdvanced(advanced) => (&advanced.frame, &advanced.next),
             Change::FrameOpened(opened) => (&opened.frame, &opened.next),
@@ -217,12 +222,12 @@ impl Watch {
             return;
         };
         if let Ok(values) = frame.graph.ops.encode_state(&frame.state) {
-            sights.push((path.clone(), Sight::Values(values)));
+            sights.push((path.clone(), StreamEventBody::Values(values)));
         }
         starting_tasks(position, path, next, sights);
     }
 
-    fn checkpoint(&self, entry: &Entry) -> Option<Sight> {
+    fn checkpoint(&self, entry: &Entry) -> Option<StreamEventBody> {
         let root = self.position.as_ref()?.root()?;
         let next = root
             .next
@@ -231,7 +236,7 @@ impl Watch {
             .map(|task| task.node.clone())
             .collect();
         let values = root.graph.ops.encode_state(&root.state).ok()?;
-        Some(Sight::Checkpoint {
+        Some(StreamEventBody::Checkpoint {
             kind: entry.kind,
             parent: entry.parent,
             values,
@@ -240,7 +245,7 @@ impl Watch {
     }
 }
 
-impl std::fmt::Debug for Watch {
+impl std::fmt::Debug for LogFollower {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Watch")
             .field("thread", &self.thread)
@@ -251,7 +256,7 @@ impl std::fmt::Debug for Watch {
 fn ended_tasks(
     position: &Position,
     advanced: &FrameAdvanced,
-    sights: &mut Vec<(FramePath, Sight)>,
+    sights: &mut Vec<(FramePath, StreamEventBody)>,
 ) {
     if !position.frames.contains_key(&advanced.frame) {
         return;
@@ -262,7 +267,7 @@ fn ended_tasks(
         for payload in &write.events {
             sights.push((
                 path(),
-                Sight::Custom {
+                StreamEventBody::Custom {
                     node: write.node.clone(),
                     payload: payload.clone(),
                 },
@@ -270,12 +275,12 @@ fn ended_tasks(
         }
         sights.push((
             path(),
-            Sight::TaskEnded {
+            StreamEventBody::TaskEnded {
                 task,
                 node: write.node.clone(),
             },
         ));
-        let update = Sight::Update {
+        let update = StreamEventBody::Update {
             node: write.node.clone(),
             updates: write.updates.clone(),
             cached: write.cached,
@@ -288,11 +293,11 @@ fn starting_tasks(
     position: &Position,
     path: &FramePath,
     next: &Next,
-    sights: &mut Vec<(FramePath, Sight)>,
+    sights: &mut Vec<(FramePath, StreamEventBody)>,
 ) {
     for (index, task) in (0..).zip(&next.tasks) {
         let id = position.task_id(path, &task.node, index);
-        let starts = Sight::TaskStarts {
+        let starts = StreamEventBody::TaskStarts {
             task: id,
             node: task.node.clone(),
             payload: task.payload.clone(),

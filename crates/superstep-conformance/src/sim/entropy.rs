@@ -3,9 +3,9 @@
 use crate::prng::Prng;
 
 /// A die that always falls the same way for the same seed.
-pub(super) struct Dice(Prng);
+pub(super) struct Entropy(Prng);
 
-impl Dice {
+impl Entropy {
     /// Streams of one seed are independent: a program does not change because a fault was added.
     pub(super) fn new(seed: u64, stream: u64) -> Self {
         Self(Prng::new(
