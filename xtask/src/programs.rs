@@ -1,13 +1,14 @@
 //! Programs that checks need, each of one version, installed into the cache folder: neither the clone nor what is installed on
 //! the machine changes.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
 
+use harness::folder::replace_folder;
 use harness::workspace::{cache, cargo, in_words};
+use services::make_python;
 
 /// Returns where a program of crates.io is, after building it if it is missing. It is quick to build rather than quick: it
 /// runs for seconds.
@@ -42,10 +43,8 @@ pub(crate) fn install_wheel(name: &str, version: &str) -> anyhow::Result<PathBuf
     let path = folder.join("bin").join(name);
     install_whole(&folder, |unfinished| {
         eprintln!("installing {name} {version} from PyPI into the cache folder, once");
-        let mut venv = Command::new("python3");
-        succeed(venv.args(["-m", "venv"]).arg(unfinished))
-            .context("install Python 3 with its module venv (Debian: python3-venv)")?;
-        let mut pip = Command::new(unfinished.join("bin/python"));
+        let python = make_python(name, "python3", unfinished)?;
+        let mut pip = Command::new(python);
         pip.args(["-m", "pip", "install", "--quiet", "--no-deps"]);
         succeed(pip.arg(format!("{name}=={version}")))
     })?;
@@ -60,40 +59,22 @@ pub(crate) fn install_npm(
     files: &[(&str, &str)],
 ) -> anyhow::Result<PathBuf> {
     let folder = folder(name, version)?;
-    let is_same = |(file, text): &(&str, &str)| {
-        fs::read_to_string(folder.join(file)).is_ok_and(|found| found == *text)
-    };
-    if !files.iter().all(is_same) && folder.exists() {
-        fs::remove_dir_all(&folder)?;
-    }
-    install_whole(&folder, |unfinished| {
+    if !services::is_installed(&folder, files) {
         eprintln!("installing {name} {version} from npm into the cache folder, once");
-        for (file, text) in files {
-            fs::write(unfinished.join(file), text)?;
-        }
-        let mut npm = Command::new("npm");
-        npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
-        succeed(npm.current_dir(unfinished)).context("install Node.js 20 or newer with npm")
-    })?;
+        services::install_npm(name, &folder, files)?;
+    }
     Ok(folder)
 }
 
-/// Installs into a folder that gets its name when it is whole, so that an interrupted installation is never used.
+/// Installs into a folder, unless it is there: it gets its name when it is whole.
 fn install_whole(
     folder: &Path,
     install: impl FnOnce(&Path) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
+    match folder.is_dir() {
+        true => Ok(()),
+        false => replace_folder(folder, install),
     }
-    let unfinished = folder.with_extension("unfinished");
-    if unfinished.exists() {
-        fs::remove_dir_all(&unfinished)?;
-    }
-    fs::create_dir_all(&unfinished)?;
-    install(&unfinished)?;
-    fs::rename(&unfinished, folder)?;
-    Ok(())
 }
 
 fn folder(name: &str, version: &str) -> anyhow::Result<PathBuf> {
@@ -114,12 +95,12 @@ fn an_interrupted_installation_is_not_used() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("program");
     let interrupted = install_whole(&place, |unfinished| {
-        fs::write(unfinished.join("half"), "")?;
+        std::fs::write(unfinished.join("half"), "")?;
         bail!("interrupted")
     });
     assert!(interrupted.is_err() && !place.exists());
     install_whole(&place, |unfinished| {
-        Ok(fs::write(unfinished.join("whole"), "")?)
+        Ok(std::fs::write(unfinished.join("whole"), "")?)
     })
     .unwrap();
     assert!(place.join("whole").exists() && !place.join("half").exists());

@@ -18,7 +18,7 @@ use serde_json::{Value as Json, json};
 
 use crate::markdown;
 use crate::programs::{install_npm, install_wheel};
-use harness::workspace::{in_words, output_of, program, root};
+use harness::workspace::{self, in_words, program, root};
 
 /// Fails with every fault at once. With `files`, given by their paths from the root, checks only those.
 pub(crate) fn run(files: &[String]) -> anyhow::Result<()> {
@@ -183,22 +183,16 @@ fn descriptions(help: &str) -> String {
 }
 
 fn texts(files: &[String]) -> anyhow::Result<Vec<Text>> {
-    let listing = output_of(program("git").args([
-        "ls-files",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-        "--deduplicate",
-        "-z",
-    ]))?;
-    let paths = listing.split('\0').filter(|path| !path.is_empty());
     let mut texts = Vec::new();
-    for path in paths.filter(|path| files.is_empty() || files.iter().any(|file| file == path)) {
+    for path in workspace::files()? {
+        if !files.is_empty() && !files.contains(&path) {
+            continue;
+        }
         // Deleted and not yet committed as such, or not text.
-        let Ok(text) = fs::read_to_string(root().join(path)) else {
+        let Ok(text) = fs::read_to_string(root().join(&path)) else {
             continue;
         };
-        texts.extend(Text::of(path, &text));
+        texts.extend(Text::of(&path, &text));
     }
     Ok(texts)
 }

@@ -2,8 +2,6 @@
 
 use archie_agent::{InterruptRequest, markdown};
 use archie_docs::scan::{Package, SourceFile, manifest};
-use archie_docs::viewer;
-use archie_email_assistant::calendar::{Event, ics};
 use serde_json::Value as Json;
 use superstep::InterruptId;
 
@@ -14,16 +12,6 @@ pub fn read_settings(text: &str) -> anyhow::Result<Settings> {
     Settings::from_text(text)
 }
 
-/// Parses the events of an `iCalendar` file.
-pub fn read_events(text: &str) -> Vec<Event> {
-    ics::read_events(text)
-}
-
-/// Writes an event as an `iCalendar` file.
-pub fn write_event(event: &Event) -> String {
-    ics::write(event)
-}
-
 /// Parses a manifest such as `Cargo.toml` or `pom.xml`, chosen by its file name.
 pub fn read_package(name: &str, text: &str) -> Option<Package> {
     let file = SourceFile {
@@ -31,11 +19,6 @@ pub fn read_package(name: &str, text: &str) -> Option<Package> {
         ..SourceFile::default()
     };
     manifest::package(&file, text, &[])
-}
-
-/// Returns a model's Markdown without raw HTML, links and images.
-pub fn sanitize_markdown(markdown: &str) -> String {
-    markdown::sanitize(markdown)
 }
 
 /// Returns a page with untrusted text in a heading, a list, a table, a quotation and as code.
@@ -48,11 +31,6 @@ pub fn write_page(words: &str) -> String {
     format!(
         "# {text}: end\n\n- {text}\n  - checked: {code}\n\n| a | b |\n| --- | --- |\n| {text} | {code} |\n\n{quoted}\n{fenced}\nEnd.\n"
     )
-}
-
-/// Renders a page for the viewer of `archie docs`.
-pub fn view_page(markdown: &str) -> String {
-    viewer::html("project", markdown, &[])
 }
 
 /// Parses a typed line as the answer to an interrupt of this kind.

@@ -39,8 +39,8 @@ fn obey(args: &Args, makers: &[AgentFactory]) -> anyhow::Result<Exit> {
             commands::without_home(command, &settings, makers)
         }
         Some(command) => runtime.block_on(async {
-            let mut app = App::open(settings, makers).await?;
-            commands::run(command, &mut app, &Console::new()).await
+            let app = App::open(settings, makers).await?;
+            commands::run(command, &app, &Console::new()).await
         }),
         None => {
             let app = runtime.block_on(App::open(settings, makers))?;

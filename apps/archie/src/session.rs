@@ -4,7 +4,7 @@
 //! What differs between agents is their [`AgentUi`](archie_agent::AgentUi). All output goes through [`Terminal`]; nothing here
 //! depends on a graph.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use archie_agent::{Agent, Exit, InterruptRequest, Output, Terminal, UsageTotal, each_entry};
@@ -32,7 +32,7 @@ pub struct Session<'a> {
 impl std::fmt::Debug for Session<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Session")
-            .field("home", &self.app)
+            .field("app", &self.app)
             .field("json", &self.json)
             .finish_non_exhaustive()
     }
@@ -129,18 +129,15 @@ impl Session<'_> {
     ) -> anyhow::Result<Exit> {
         let mut driven = first;
         loop {
-            let streamed = Mutex::default();
-            let interrupt = match self.run_graph(agent, thread, driven, &streamed).await? {
+            let mut streamed = String::new();
+            let interrupts = match self.run_graph(agent, thread, driven, &mut streamed).await? {
                 Ran::Finished => return agent.ui().finish(&self.output(), thread).await,
                 Ran::Interrupted(interrupts) => interrupts,
             };
-            let interrupt = interrupt
+            let interrupt = interrupts
                 .first()
                 .context("the thread is paused and asks nothing")?;
-            let Some(answer) = self
-                .ask(agent, thread, interrupt, &text_of(&streamed))
-                .await?
-            else {
+            let Some(answer) = self.ask(agent, thread, interrupt, &streamed).await? else {
                 return Ok(Exit::Paused);
             };
             driven = self.answered(thread, interrupt, answer);
@@ -194,7 +191,7 @@ impl Session<'_> {
         agent: &Agent,
         thread: &dyn AnyThread,
         mut driven: Driven<'_>,
-        streamed: &Mutex<String>,
+        streamed: &mut String,
     ) -> anyhow::Result<Ran> {
         let before = thread.state(None).await?.map_or(Seq(0), |state| state.seq);
         let _running = RunningMark::set(self.app, thread.id());
@@ -245,8 +242,8 @@ impl Session<'_> {
         loop {
             let open = thread.questions().await?;
             if !open.is_empty() {
-                let interrupt = open.iter().map(|open| InterruptRequest::of(&open.question));
-                return Ok(Ran::Interrupted(interrupt.collect::<anyhow::Result<_>>()?));
+                let interrupts = open.iter().map(|open| InterruptRequest::of(&open.question));
+                return Ok(Ran::Interrupted(interrupts.collect::<anyhow::Result<_>>()?));
             }
             if self.app.is_idle(thread.id()).await? {
                 return Ok(Ran::Finished);
@@ -256,13 +253,7 @@ impl Session<'_> {
     }
 
     /// Shows live events until the run stops. Best effort: the log is authoritative.
-    async fn show(
-        &self,
-        agent: &Agent,
-        thread: &dyn AnyThread,
-        after: Seq,
-        streamed: &Mutex<String>,
-    ) {
+    async fn show(&self, agent: &Agent, thread: &dyn AnyThread, after: Seq, streamed: &mut String) {
         let terminal = self.terminal;
         let mut waiting = Some(terminal.waiting("thinking"));
         let mut events = thread.events(after).only([StreamMode::Custom]);
@@ -275,14 +266,14 @@ impl Session<'_> {
                         if waiting.take().is_some() {
                             terminal.piece("Agent: ");
                         }
-                        lock(streamed).push_str(&text);
+                        streamed.push_str(&text);
                         terminal.piece(&text);
                     }
                     // The next tokens start the answer from the beginning, on a new line.
                     Ok(AgentEvent::Again { why }) => {
                         drop(waiting.take());
                         terminal.aside(&format!("({why}; asking again)"));
-                        lock(streamed).clear();
+                        streamed.clear();
                         waiting = Some(terminal.waiting("thinking again"));
                     }
                     Ok(AgentEvent::Progress { text }) => {
@@ -296,7 +287,7 @@ impl Session<'_> {
                 },
                 Ok(Event::Replaced { .. }) => {
                     terminal.pieces_end();
-                    lock(streamed).clear();
+                    streamed.clear();
                     waiting.get_or_insert_with(|| terminal.waiting("thinking again"));
                 }
                 Ok(Event::Logged(seen)) if matches!(seen.what, StreamEventBody::Stopped(_)) => {
@@ -307,15 +298,6 @@ impl Session<'_> {
             }
         }
     }
-}
-
-/// Returns what was streamed of an answer.
-fn text_of(streamed: &Mutex<String>) -> String {
-    lock(streamed).clone()
-}
-
-fn lock(streamed: &Mutex<String>) -> MutexGuard<'_, String> {
-    streamed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A run in progress. Yields `None` if another process runs the thread.
@@ -329,8 +311,8 @@ fn ran(id: &ThreadId, rest: RunResult) -> anyhow::Result<Ran> {
     match rest.outcome {
         Outcome::Finished => Ok(Ran::Finished),
         Outcome::Paused(questions) => {
-            let interrupt = questions.iter().map(InterruptRequest::of);
-            Ok(Ran::Interrupted(interrupt.collect::<anyhow::Result<_>>()?))
+            let interrupts = questions.iter().map(InterruptRequest::of);
+            Ok(Ran::Interrupted(interrupts.collect::<anyhow::Result<_>>()?))
         }
         Outcome::Failed(failures) => {
             let why = failures.first().map(|failure| failure.message.clone());
@@ -373,8 +355,8 @@ async fn first_answer(
         thread: Some(thread.id().clone()),
         ..InterruptQuery::default()
     };
-    let interrupt = app.runtime.questions(&query).await?;
-    let interrupt = interrupt
+    let interrupts = app.runtime.questions(&query).await?;
+    let interrupt = interrupts
         .into_iter()
         .find(|interrupt| interrupt.question.id == question);
     let Some((row, body)) =

@@ -75,7 +75,7 @@ pub fn start_shell(
             Typed::Command(command) => command,
         };
         let done = match command.needs_home() {
-            true => runtime.block_on(commands::run(&command, &mut app, &*terminal)),
+            true => runtime.block_on(commands::run(&command, &app, &*terminal)),
             false => commands::without_home(&command, &app.settings, makers),
         };
         match done {

@@ -68,6 +68,23 @@ pub fn in_words(command: &Command) -> String {
         .join(" ")
 }
 
+/// Returns the paths, from the root, of the files that git tracks or would track, each once and in order. One that was deleted
+/// and not yet committed as such is among them.
+pub fn files() -> anyhow::Result<Vec<String>> {
+    let listing = output_of(program("git").args([
+        "ls-files",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+        "-z",
+    ]))?;
+    let paths = listing.split('\0').filter(|path| !path.is_empty());
+    let mut paths: Vec<String> = paths.map(str::to_owned).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    Ok(paths)
+}
+
 /// Returns the commit that is checked out; none outside a repository.
 pub fn commit() -> Option<String> {
     let text = output_of(program("git").args(["rev-parse", "--verify", "--quiet", "HEAD"])).ok()?;

@@ -33,6 +33,8 @@ mod single;
 mod status;
 
 pub use cluster::{Cluster, PrivateCluster, Stop};
+pub use npm::{install_npm, is_installed};
+pub use python::make_python;
 
 use std::fs::{File, TryLockError};
 use std::path::PathBuf;

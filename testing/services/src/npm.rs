@@ -9,6 +9,7 @@ use anyhow::Context;
 
 use super::daemon::Daemon;
 use super::packages::{find_program, install};
+use harness::folder::replace_folder;
 use harness::workspace::{cache, output_of};
 
 /// A server from npm, with everything it is made of pinned.
@@ -50,26 +51,12 @@ impl Package {
     /// to its place when it is whole.
     pub(super) fn prepare(&self, daemon: &Daemon) -> anyhow::Result<()> {
         let folder = self.folder()?;
-        let is_there = |(name, text): &(&str, &str)| {
-            fs::read_to_string(folder.join(name)).is_ok_and(|there| there == *text)
-        };
-        if self.files().iter().all(is_there) {
+        if is_installed(&folder, &self.files()) {
             return Ok(());
         }
         daemon.stop()?;
-        let unfinished = folder.with_extension("unfinished");
-        remove_folder(&unfinished)?;
-        fs::create_dir_all(&unfinished)?;
-        for (name, text) in self.files() {
-            fs::write(unfinished.join(name), text)?;
-        }
-        let mut npm = npm(self.name, "ci")?;
         eprintln!("{}: installing {} with npm", self.name, self.about);
-        output_of(npm.current_dir(&unfinished))
-            .context("it cannot be installed; npm has to reach a registry")?;
-        remove_folder(&folder)?;
-        fs::rename(&unfinished, &folder)?;
-        Ok(())
+        install_npm(self.name, &folder, &self.files())
     }
 
     /// Node.js with the program, on loopback, without our environment. From its first moment it goes by the name that the
@@ -93,6 +80,27 @@ impl Package {
     }
 }
 
+/// Returns whether a folder was installed with these files.
+pub fn is_installed(folder: &Path, files: &[(&str, &str)]) -> bool {
+    let is_there = |(name, text): &(&str, &str)| {
+        fs::read_to_string(folder.join(name)).is_ok_and(|there| there == *text)
+    };
+    files.iter().all(is_there)
+}
+
+/// Installs what a lock file among `files` pins, next to the files.
+pub fn install_npm(name: &str, folder: &Path, files: &[(&str, &str)]) -> anyhow::Result<()> {
+    let mut npm = npm(name, "ci")?;
+    replace_folder(folder, |unfinished| {
+        for (name, text) in files {
+            fs::write(unfinished.join(name), text)?;
+        }
+        output_of(npm.current_dir(unfinished))
+            .context("it cannot be installed; npm has to reach a registry")?;
+        Ok(())
+    })
+}
+
 /// `npm` with this word, without scripts of packages and without reports to anybody. Installed if it is missing.
 pub(super) fn npm(service: &str, word: &str) -> anyhow::Result<Command> {
     if find_program("npm").is_none() {
@@ -102,16 +110,6 @@ pub(super) fn npm(service: &str, word: &str) -> anyhow::Result<Command> {
     let mut npm = Command::new("npm");
     npm.args([word, "--ignore-scripts", "--no-audit", "--no-fund"]);
     Ok(npm)
-}
-
-/// Removes a folder if it is there.
-pub(super) fn remove_folder(folder: &Path) -> anyhow::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("{} cannot be removed", folder.display()))
-        }
-        _ => Ok(()),
-    }
 }
 
 const LOOPBACK: (&str, &str) = ("loopback.mjs", include_str!("npm/loopback.mjs"));

@@ -7,7 +7,7 @@ use super::packages::{find_program, install};
 use harness::workspace::output_of;
 
 /// A Python of its own in this folder, made by another one. What is half installed there is made again.
-pub(super) fn make_python(name: &str, python: &str, folder: &Path) -> anyhow::Result<PathBuf> {
+pub fn make_python(name: &str, python: &str, folder: &Path) -> anyhow::Result<PathBuf> {
     let is_there = match python.contains('/') {
         true => Path::new(python).is_file(),
         false => find_program(python).is_some(),

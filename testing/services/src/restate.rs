@@ -24,10 +24,11 @@ use serde_json::Value as Json;
 use super::daemon::{Daemon, Life};
 use super::{Member, Places, Service, Status, http};
 use config::{NodePorts, node_name, read_ports, render, write_ports};
+use harness::folder::remove_folder;
 use harness::workspace::output_of;
 pub use health::{Health, Partition};
 use health::{NODES, PARTITIONS, View};
-use programs::{Programs, SERVER, remove_folder};
+use programs::{Programs, SERVER};
 
 /// How many nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

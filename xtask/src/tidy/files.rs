@@ -1,6 +1,6 @@
 //! The files of the repository: what git tracks, and what it would if it were asked to.
 
-use harness::workspace::{output_of, program, root};
+use harness::workspace::{self, root};
 
 /// A file, by its path from the root of the workspace.
 #[derive(Debug, Clone)]
@@ -41,24 +41,11 @@ impl File {
 
 /// All of them. A file that is deleted but not yet committed as such is left out.
 pub(super) fn all() -> Vec<File> {
-    let listing = output_of(program("git").args([
-        "ls-files",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-        "-z",
-    ]))
-    .expect("the tidy rules read the list of files from git");
-    let mut paths: Vec<&str> = listing
-        .split('\0')
-        .filter(|path| !path.is_empty())
-        .collect();
-    paths.sort_unstable();
-    paths.dedup();
+    let paths = workspace::files().expect("the tidy rules read the list of files from git");
     let read = |path: &str| std::fs::read(root().join(path)).ok();
     paths
         .into_iter()
-        .filter_map(|path| Some(File::new(path, &String::from_utf8_lossy(&read(path)?))))
+        .filter_map(|path| Some(File::new(&path, &String::from_utf8_lossy(&read(&path)?))))
         .collect()
 }
 

@@ -37,62 +37,34 @@ use mail::handle_mail_command;
 use sheet::handle_sheet_command;
 
 /// Runs a command that needs an open store.
-pub async fn run(
-    command: &Command,
-    app: &mut App,
-    terminal: &dyn Terminal,
-) -> anyhow::Result<Exit> {
+pub async fn run(command: &Command, app: &App, terminal: &dyn Terminal) -> anyhow::Result<Exit> {
+    let session = |json| Session {
+        app,
+        terminal,
+        json,
+    };
     match command {
         Command::Analyze(args) => {
             let model = match &args.recheck {
                 Some(_) => String::new(),
                 None => app.settings.model()?.to_owned(),
             };
-            let session = Session {
-                app,
-                terminal,
-                json: args.json,
-            };
-            handle_analyze_command(args, &model, &session).await
+            handle_analyze_command(args, &model, &session(args.json)).await
         }
         Command::Docs(args) => {
             let model = match args.check {
                 true => String::new(),
                 false => app.settings.model()?.to_owned(),
             };
-            let session = Session {
-                app,
-                terminal,
-                json: args.json,
-            };
-            handle_docs_command(args, &model, &session).await
+            handle_docs_command(args, &model, &session(args.json)).await
         }
-        Command::Sheet(args) => {
-            let json = args.json();
-            handle_sheet_command(
-                args,
-                &Session {
-                    app,
-                    terminal,
-                    json,
-                },
-            )
-            .await
-        }
+        Command::Sheet(args) => handle_sheet_command(args, &session(args.json())).await,
         Command::Atris(args) => {
             let json = match &args.command {
                 Some(AtrisCommand::Watch(watch)) => watch.json,
                 None => args.json,
             };
-            handle_atris_command(
-                args,
-                &Session {
-                    app,
-                    terminal,
-                    json,
-                },
-            )
-            .await
+            handle_atris_command(args, &session(json)).await
         }
         Command::Api(args) => handle_api_command(args, app, terminal).await,
         Command::Mail(args) => handle_mail_command(args, app, terminal).await,

@@ -10,12 +10,14 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use archie::cli::settings;
-use archie::fuzzing::{sanitize_markdown, view_page, write_page};
+use archie::fuzzing::write_page;
+use archie_agent::markdown::sanitize;
 use archie_agent::user_folder::UserFolder;
 use archie_atris::openapi;
 use archie_docs::manifest::Manifest;
 use archie_docs::mermaid;
 use archie_docs::scan::{Progress, ScanOptions, scan};
+use archie_docs::viewer;
 use archie_email_assistant::calendar::read_events;
 use archie_email_assistant::email::{Email, addresses, parse_gmail};
 use archie_email_assistant::policy::Envelope;
@@ -239,11 +241,11 @@ fn html_of_mails_is_linear() {
 
 #[test]
 fn markdown_of_models_is_linear() {
-    let clean = |text: &String| drop(sanitize_markdown(text));
+    let clean = |text: &String| drop(sanitize(text));
     let all = |text: &String| {
-        drop(sanitize_markdown(text));
+        drop(sanitize(text));
         drop(write_page(text));
-        drop(view_page(text));
+        drop(viewer::html("project", text, &[]));
     };
     for unit in [
         "word ",

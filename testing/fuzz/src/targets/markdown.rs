@@ -3,22 +3,24 @@
 //! What the sanitizer gives back is parsed again, in dialects that it does not know of, and rendered as the viewer renders it:
 //! nothing in it acts.
 
-use archie::fuzzing::{sanitize_markdown, view_page, write_page};
+use archie::fuzzing::write_page;
+use archie_agent::markdown::sanitize;
 use archie_agent::printable::{is_hidden, printable};
+use archie_docs::viewer;
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
 pub(super) fn run(bytes: &[u8]) {
     let Some(text) = super::text(bytes) else {
         return;
     };
-    let once = sanitize_markdown(text);
+    let once = sanitize(text);
     check_page(&once);
-    check_page(&sanitize_markdown(&once));
+    check_page(&sanitize(&once));
     // In front of and behind words of ours.
     check_page(&format!("# Title\n\n- ours\n\n{once}\n\nEnd.\n"));
     check_page(&write_page(text));
     for page in [text, &once] {
-        check_view(&view_page(page));
+        check_view(&viewer::html("project", page, &[]));
     }
 }
 
@@ -40,7 +42,7 @@ fn check_page(page: &str) {
 
 /// Every element is one that pages are made of, without handlers, and every link leads to the web, a mail address or the page.
 fn check_view(html: &str) {
-    let empty = view_page("");
+    let empty = viewer::html("project", "", &[]);
     for element in ACTIVE {
         let (found, ours) = (count(html, element), count(&empty, element));
         assert_eq!(found, ours, "`{element}` is in the view");

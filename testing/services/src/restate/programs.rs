@@ -7,9 +7,8 @@ use std::process::Command;
 use anyhow::{Context, bail};
 
 use super::super::npm::npm;
+use harness::folder::replace_folder;
 use harness::workspace::{cache, output_of};
-
-pub(super) use super::super::npm::remove_folder;
 
 #[derive(Debug, Clone)]
 pub(super) struct Programs {
@@ -29,10 +28,7 @@ impl Programs {
         let lock = File::create(parent.join("lock"))?;
         lock.lock()?;
         if !programs.are_there() {
-            let unfinished = parent.join("unfinished");
-            install_into(&unfinished)?;
-            remove_folder(&programs.folder)?;
-            fs::rename(&unfinished, &programs.folder)?;
+            replace_folder(&programs.folder, install_into)?;
         }
         if !programs.are_there() {
             bail!(
@@ -78,8 +74,6 @@ impl Programs {
 fn install_into(folder: &Path) -> anyhow::Result<()> {
     let mut npm = npm("restate", "install")?;
     eprintln!("restate: installing {SERVER} and {CONTROL} {VERSION} with npm (about 20 s)");
-    remove_folder(folder)?;
-    fs::create_dir_all(folder)?;
     npm.arg("--prefix").arg(folder);
     npm.args([SERVER, CONTROL].map(|name| format!("@restatedev/{name}@{VERSION}")));
     output_of(npm.current_dir(folder))
