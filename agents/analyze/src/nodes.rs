@@ -95,11 +95,9 @@ impl AnalysisPrepareNode {
             .models
             .get(&state.model_name)
             .map_err(NodeError::fatal)?;
-        let size = model.context_size().await.map_err(failure)?;
-        let mut request = self
+        let request = self
             .request(state, &said, PromptType::Final, &*model, cx)
             .await?;
-        request.tokens_max = Some(result_tokens(size));
         let answer = within(self.spending.as_ref(), cx, async |asker| {
             asker.ask_for(&*model, request, Claims::default).await
         });
@@ -162,8 +160,10 @@ impl AnalysisPrepareNode {
             Role::Agent => Message::assistant(&turn.content),
         }));
         messages.push(Message::user(self.prompts.turn(prompt, &said.content)));
+        let context_size = model.context_size().await.map_err(failure)?;
         let mut request = Request::new(prompt.word(), messages);
-        if let Some(size) = model.context_size().await.map_err(failure)? {
+        request.tokens_max = Some(answer_tokens(context_size));
+        if let Some(size) = context_size {
             let cuts = fit::fit(&mut request, size);
             if !cuts.is_empty() {
                 let cuts: Vec<_> = cuts.iter().map(ToString::to_string).collect();
@@ -270,12 +270,16 @@ struct EmptyAnswer {
     model: String,
 }
 
-/// Returns the token limit of a result. A small context means a small model, and those tend to write until they are stopped.
-fn result_tokens(context_size: Option<u64>) -> u32 {
-    let room = context_size.map_or(RESULT_TOKENS, |size| {
-        u32::try_from(size / 16).unwrap_or(RESULT_TOKENS)
-    });
-    room.clamp(512, RESULT_TOKENS)
+/// Returns the token limit of an answer. A small context means a small model, and those tend to write until they are stopped.
+fn answer_tokens(context_size: Option<u64>) -> u32 {
+    let room = context_size.and_then(|size| u32::try_from(size / 16).ok());
+    room.map_or(ANSWER_TOKENS, |room| room.clamp(512, ANSWER_TOKENS))
 }
 
-const RESULT_TOKENS: u32 = 4_000;
+const ANSWER_TOKENS: u32 = 4_000;
+
+#[test]
+fn every_answer_has_a_limit_that_follows_from_the_context() {
+    let limits = [None, Some(2_048), Some(16_384), Some(1 << 20)].map(answer_tokens);
+    assert_eq!(limits, [4_000, 512, 1_024, 4_000]);
+}

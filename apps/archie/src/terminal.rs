@@ -153,9 +153,19 @@ impl Write for LogWriter {
     }
 }
 
-/// Returns the terminal's width in columns.
+/// Returns the number of columns and rows of the terminal at stdout, or 80 by 24 if it does not tell them. It asks the kernel
+/// only: the function of the same name in `crossterm` starts two programs each time if stdout is no terminal.
+fn terminal_size() -> (usize, usize) {
+    match rustix::termios::tcgetwinsize(std::io::stdout()) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
+            (usize::from(size.ws_col), usize::from(size.ws_row))
+        }
+        _ => (80, 24),
+    }
+}
+
 fn width() -> usize {
-    usize::from(termimad::terminal_size().0)
+    terminal_size().0
 }
 
 impl Default for Console {
@@ -219,7 +229,7 @@ impl Terminal for Console {
 
     fn ask_secret(&self, prompt: &str) -> anyhow::Result<Option<String>> {
         self.close();
-        self.print(prompt);
+        self.print(&printable(prompt));
         let secret = match std::io::stdin().is_terminal() {
             true => secret::read_hidden()?,
             false => secret::read_line()?,
@@ -230,8 +240,7 @@ impl Terminal for Console {
 
     fn page_size(&self) -> Option<(usize, usize)> {
         let is_read = self.is_terminal && std::io::stdin().is_terminal();
-        let (columns, rows) = termimad::terminal_size();
-        is_read.then_some((usize::from(columns), usize::from(rows)))
+        is_read.then(terminal_size)
     }
 
     fn waiting(&self, what: &str) -> Waiting {
