@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 use superstep::InterruptId;
-use superstep::checkpoint::format::Question;
+use superstep::checkpoint::format::InterruptRecord;
 
 /// An open interrupt, decoded from its stored form.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub struct InterruptRequest {
 
 impl InterruptRequest {
     /// Decodes a stored interrupt. Fails if its request or its schema cannot be decoded.
-    pub fn of(question: &Question) -> anyhow::Result<Self> {
+    pub fn of(question: &InterruptRecord) -> anyhow::Result<Self> {
         Ok(Self {
             id: question.id,
             node: question.node.to_string(),

@@ -126,7 +126,7 @@ pub async fn run_analysis(
     thread: &Thread<GraphState>,
     order: &AnalysisRequest,
     opened: &OpenedWorkbook,
-) -> Result<superstep::Stopped<GraphState>, DriveError> {
+) -> Result<superstep::RunResult<GraphState>, DriveError> {
     let state = initial_state(order, opened, thread.id());
     thread.start_or_recover(state).await
 }

@@ -11,7 +11,7 @@ use archie_agent::{Agent, Exit, InterruptRequest, Output, Terminal, UsageTotal, 
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::{AnswerBody, BoxFuture, InterruptQuery, Metadata};
 use superstep::run::{OpenInterrupt, StreamEventBody, StreamMode};
-use superstep::{AnyThread, DriveError, Event, InterruptId, Outcome, RunResult, Seq, ThreadId};
+use superstep::{AnyRunResult, AnyThread, DriveError, Event, InterruptId, Outcome, Seq, ThreadId};
 use superstep_agent::AgentEvent;
 
 use crate::app::App;
@@ -39,7 +39,7 @@ impl std::fmt::Debug for Session<'_> {
 }
 
 /// Why a run stopped.
-enum Ran {
+enum RunEnd {
     Interrupted(Vec<InterruptRequest>),
     Finished,
 }
@@ -78,10 +78,10 @@ impl Session<'_> {
     }
 
     /// Resumes a thread from where it stopped, and stays with it until it ends or the person leaves.
-    pub async fn go_on(&self, agent: &Agent, thread: &dyn AnyThread) -> anyhow::Result<Exit> {
-        let open = thread.questions().await?;
+    pub async fn resume(&self, agent: &Agent, thread: &dyn AnyThread) -> anyhow::Result<Exit> {
+        let open = thread.interrupts().await?;
         if let Some(first) = open.first() {
-            let interrupt = InterruptRequest::of(&first.question)?;
+            let interrupt = InterruptRequest::of(&first.interrupt)?;
             return match self.ask(agent, thread, &interrupt, "").await? {
                 Some(answer) => {
                     self.converse(agent, thread, self.answered(thread, &interrupt, answer))
@@ -131,8 +131,8 @@ impl Session<'_> {
         loop {
             let mut streamed = String::new();
             let interrupts = match self.run_graph(agent, thread, driven, &mut streamed).await? {
-                Ran::Finished => return agent.ui().finish(&self.output(), thread).await,
-                Ran::Interrupted(interrupts) => interrupts,
+                RunEnd::Finished => return agent.ui().finish(&self.output(), thread).await,
+                RunEnd::Interrupted(interrupts) => interrupts,
             };
             let interrupt = interrupts
                 .first()
@@ -192,7 +192,7 @@ impl Session<'_> {
         thread: &dyn AnyThread,
         mut driven: Driven<'_>,
         streamed: &mut String,
-    ) -> anyhow::Result<Ran> {
+    ) -> anyhow::Result<RunEnd> {
         let before = thread.state(None).await?.map_or(Seq(0), |state| state.seq);
         let _running = RunningMark::set(self.app, thread.id());
         let mut showing = std::pin::pin!(self.show(agent, thread, before, streamed));
@@ -216,7 +216,7 @@ impl Session<'_> {
         let rest = rest?;
         self.tell_spent(thread, before).await?;
         match rest {
-            Some(rest) => ran(thread.id(), rest),
+            Some(rest) => run_end(thread.id(), rest),
             // Another process runs the thread, for instance a worker of the cluster.
             None => self.wait(thread).await,
         }
@@ -237,16 +237,20 @@ impl Session<'_> {
     }
 
     /// Waits until a thread that another process runs is interrupted or idle.
-    async fn wait(&self, thread: &dyn AnyThread) -> anyhow::Result<Ran> {
+    async fn wait(&self, thread: &dyn AnyThread) -> anyhow::Result<RunEnd> {
         let _waiting = self.terminal.waiting("another process runs it");
         loop {
-            let open = thread.questions().await?;
+            let open = thread.interrupts().await?;
             if !open.is_empty() {
-                let interrupts = open.iter().map(|open| InterruptRequest::of(&open.question));
-                return Ok(Ran::Interrupted(interrupts.collect::<anyhow::Result<_>>()?));
+                let interrupts = open
+                    .iter()
+                    .map(|open| InterruptRequest::of(&open.interrupt));
+                return Ok(RunEnd::Interrupted(
+                    interrupts.collect::<anyhow::Result<_>>()?,
+                ));
             }
             if self.app.is_idle(thread.id()).await? {
-                return Ok(Ran::Finished);
+                return Ok(RunEnd::Finished);
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
@@ -301,18 +305,20 @@ impl Session<'_> {
 }
 
 /// A run in progress. Yields `None` if another process runs the thread.
-type Driven<'a> = BoxFuture<'a, anyhow::Result<Option<RunResult>>>;
+type Driven<'a> = BoxFuture<'a, anyhow::Result<Option<AnyRunResult>>>;
 
 fn resumed(thread: &dyn AnyThread) -> Driven<'_> {
     Box::pin(async move { Ok(Some(thread.recover_or_resume().await?)) })
 }
 
-fn ran(id: &ThreadId, rest: RunResult) -> anyhow::Result<Ran> {
-    match rest.outcome {
-        Outcome::Finished => Ok(Ran::Finished),
+fn run_end(id: &ThreadId, result: AnyRunResult) -> anyhow::Result<RunEnd> {
+    match result.outcome {
+        Outcome::Finished => Ok(RunEnd::Finished),
         Outcome::Paused(questions) => {
             let interrupts = questions.iter().map(InterruptRequest::of);
-            Ok(Ran::Interrupted(interrupts.collect::<anyhow::Result<_>>()?))
+            Ok(RunEnd::Interrupted(
+                interrupts.collect::<anyhow::Result<_>>()?,
+            ))
         }
         Outcome::Failed(failures) => {
             let why = failures.first().map(|failure| failure.message.clone());
@@ -355,10 +361,10 @@ async fn first_answer(
         thread: Some(thread.id().clone()),
         ..InterruptQuery::default()
     };
-    let interrupts = app.runtime.questions(&query).await?;
+    let interrupts = app.runtime.interrupts(&query).await?;
     let interrupt = interrupts
         .into_iter()
-        .find(|interrupt| interrupt.question.id == question);
+        .find(|interrupt| interrupt.interrupt.id == question);
     let Some((row, body)) =
         interrupt.and_then(|interrupt| Some((interrupt.row.clone(), interrupt.row.answer?)))
     else {
@@ -376,7 +382,7 @@ async fn first_answer(
 
 /// Parses a typed line as the answer to an open interrupt, as its agent defines it.
 pub fn read_answer(agent: &Agent, open: &OpenInterrupt, line: &str) -> anyhow::Result<Json> {
-    let interrupt = InterruptRequest::of(&open.question)?;
+    let interrupt = InterruptRequest::of(&open.interrupt)?;
     agent
         .ui()
         .read_answer(&interrupt, line)

@@ -33,7 +33,7 @@ pub fn all_codes() -> impl Iterator<Item = &'static str> {
         ValueError::CODES,
         InvalidUpdate::CODES,
         MigrationError::CODES,
-        BuildFault::CODES,
+        BuildProblem::CODES,
         CheckpointError::CODES,
         FormatError::CODES,
         OpenError::CODES,
@@ -222,10 +222,10 @@ pub struct BuildError {
     /// Name of the graph.
     pub graph: String,
     /// Every problem, each with its fix.
-    pub faults: Vec<BuildFault>,
+    pub faults: Vec<BuildProblem>,
 }
 
-fn list(faults: &[BuildFault]) -> String {
+fn list(faults: &[BuildProblem]) -> String {
     faults
         .iter()
         .map(|fault| format!("\n  - {fault} [{}]", fault.code()))
@@ -235,7 +235,7 @@ fn list(faults: &[BuildFault]) -> String {
 /// One problem of a graph.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum BuildFault {
+pub enum BuildProblem {
     /// Not a valid node name.
     #[error(
         "`{name}` is not a node name: use 1 to 64 of `A-Z a-z 0-9 _ -`, and do not begin with `__`"
@@ -381,7 +381,7 @@ pub enum BuildFault {
     },
 }
 
-error_codes!(BuildFault {
+error_codes!(BuildProblem {
     BadName => "build-bad-name",
     DuplicateNode => "build-duplicate-node",
     UnknownSource => "build-unknown-source",

@@ -70,7 +70,7 @@ fn graph() -> Result<Graph<Relay>, Box<dyn Error>> {
     Ok(Graph::builder("relay")
         .node("leg", leg)
         .node("together", together)
-        .worker(&RUNNER, runner)
+        .map_node(&RUNNER, runner)
         .node("finish", finish)
         .edge(START, "leg")
         .route("leg", &["leg", "together"], next)

@@ -512,14 +512,14 @@ impl Desk {
                 offset: 0,
             },
         };
-        let open = self.runtime.questions(&query).await?;
-        let Some(open) = open.iter().find(|open| open.question.id == due.question) else {
+        let open = self.runtime.interrupts(&query).await?;
+        let Some(open) = open.iter().find(|open| open.interrupt.id == due.question) else {
             return Ok(Due::Nothing);
         };
-        let Some(body) = open.question.answer_at_deadline() else {
+        let Some(body) = open.interrupt.answer_at_deadline() else {
             return Ok(Due::Nothing);
         };
-        let Some(deadline) = open.question.deadline else {
+        let Some(deadline) = open.interrupt.deadline else {
             return Ok(Due::Nothing);
         };
         let now = self.authority_now().await?;

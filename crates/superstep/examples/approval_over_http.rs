@@ -130,9 +130,9 @@ impl Refunds {
         let state = thread.state().await?;
         let state = state.ok_or(Failure::not_found("no such refund"))?;
         let mut open = Vec::new();
-        for asked in thread.questions().await? {
-            let question: Json = asked.question.request.decode().map_err(DriveError::from)?;
-            open.push(json!({ "id": asked.question.id.to_string(), "question": question }));
+        for asked in thread.interrupts().await? {
+            let question: Json = asked.interrupt.request.decode().map_err(DriveError::from)?;
+            open.push(json!({ "id": asked.interrupt.id.to_string(), "question": question }));
         }
         let state: Json = state.values.decode().map_err(DriveError::from)?;
         Ok(json!({ "state": state, "open": open }))

@@ -55,7 +55,7 @@ async fn count(chapter: Chapter, _cx: NodeCx) -> Result<ReportUpdate, NodeError>
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let graph = Graph::builder("report")
         .node("split", split)
-        .worker(&COUNT, count)
+        .map_node(&COUNT, count)
         .edge(START, "split")
         .commands("split", &["count"])
         .edge("count", END)

@@ -18,7 +18,7 @@ use superstep_core::{
 use crate::drive::DriveError;
 use crate::events::Events;
 use crate::runtime::Runtime;
-use crate::thread::{Past, Stopped, Thread};
+use crate::thread::{Past, RunResult, Thread};
 
 /// A graph whose state type is erased.
 pub trait AnyGraph: Send + Sync {
@@ -50,13 +50,13 @@ pub trait AnyThread: Send + Sync {
     fn id(&self) -> &ThreadId;
 
     /// Starts a run with an input.
-    fn start(&self, input: Json) -> BoxFuture<'_, Result<RunResult, DriveError>>;
+    fn start(&self, input: Json) -> BoxFuture<'_, Result<AnyRunResult, DriveError>>;
 
     /// Recovers or resumes the thread's run, or starts one with this input if there is nothing to resume.
-    fn start_or_recover(&self, input: Json) -> BoxFuture<'_, Result<RunResult, DriveError>>;
+    fn start_or_recover(&self, input: Json) -> BoxFuture<'_, Result<AnyRunResult, DriveError>>;
 
     /// Recovers the thread if its run did not stop, and resumes it otherwise.
-    fn recover_or_resume(&self) -> BoxFuture<'_, Result<RunResult, DriveError>>;
+    fn recover_or_resume(&self) -> BoxFuture<'_, Result<AnyRunResult, DriveError>>;
 
     /// Answers open interrupts, all or none, and resumes the thread. Returns `None` if the thread is running: its owner
     /// continues with the answers.
@@ -64,7 +64,7 @@ pub trait AnyThread: Send + Sync {
         &'a self,
         by: &'a str,
         answers: Vec<(InterruptId, Json)>,
-    ) -> BoxFuture<'a, Result<Option<RunResult>, DriveError>>;
+    ) -> BoxFuture<'a, Result<Option<AnyRunResult>, DriveError>>;
 
     /// Changes the state as if `node` had just written this update.
     fn update_as<'a>(
@@ -74,7 +74,7 @@ pub trait AnyThread: Send + Sync {
     ) -> BoxFuture<'a, Result<Seq, DriveError>>;
 
     /// Returns the interrupts that wait for an answer.
-    fn questions(&self) -> BoxFuture<'_, Result<Vec<OpenInterrupt>, DriveError>>;
+    fn interrupts(&self) -> BoxFuture<'_, Result<Vec<OpenInterrupt>, DriveError>>;
 
     /// Returns the state now, or at an entry; `None` if there is no such thread.
     fn state(&self, at: Option<Seq>) -> BoxFuture<'_, Result<Option<ThreadState>, DriveError>>;
@@ -105,7 +105,7 @@ pub trait AnyThread: Send + Sync {
 
 /// How a run ended. The state is in the store: [`AnyThread::state`].
 #[derive(Debug, Clone)]
-pub struct RunResult {
+pub struct AnyRunResult {
     /// Why the run stopped: finished, paused, failed or any other outcome.
     pub outcome: Outcome,
     /// Id of the run that stopped.
@@ -114,8 +114,8 @@ pub struct RunResult {
     pub seq: Seq,
 }
 
-impl<S> From<Stopped<S>> for RunResult {
-    fn from(stopped: Stopped<S>) -> Self {
+impl<S> From<RunResult<S>> for AnyRunResult {
+    fn from(stopped: RunResult<S>) -> Self {
         Self {
             outcome: stopped.outcome,
             run: stopped.run,
@@ -150,18 +150,18 @@ impl<S: State> AnyThread for Thread<S> {
         Thread::id(self)
     }
 
-    fn start(&self, input: Json) -> BoxFuture<'_, Result<RunResult, DriveError>> {
+    fn start(&self, input: Json) -> BoxFuture<'_, Result<AnyRunResult, DriveError>> {
         Box::pin(async move { Ok(Thread::start(self, read_update(&input)?).await?.into()) })
     }
 
-    fn start_or_recover(&self, input: Json) -> BoxFuture<'_, Result<RunResult, DriveError>> {
+    fn start_or_recover(&self, input: Json) -> BoxFuture<'_, Result<AnyRunResult, DriveError>> {
         Box::pin(async move {
             let stopped = Thread::start_or_recover(self, read_update(&input)?).await?;
             Ok(stopped.into())
         })
     }
 
-    fn recover_or_resume(&self) -> BoxFuture<'_, Result<RunResult, DriveError>> {
+    fn recover_or_resume(&self) -> BoxFuture<'_, Result<AnyRunResult, DriveError>> {
         Box::pin(async move { Ok(Thread::recover_or_resume(self).await?.into()) })
     }
 
@@ -169,10 +169,10 @@ impl<S: State> AnyThread for Thread<S> {
         &'a self,
         by: &'a str,
         answers: Vec<(InterruptId, Json)>,
-    ) -> BoxFuture<'a, Result<Option<RunResult>, DriveError>> {
+    ) -> BoxFuture<'a, Result<Option<AnyRunResult>, DriveError>> {
         Box::pin(async move {
             let stopped = Thread::answer_as(self, by, answers).await?;
-            Ok(stopped.map(RunResult::from))
+            Ok(stopped.map(AnyRunResult::from))
         })
     }
 
@@ -187,8 +187,8 @@ impl<S: State> AnyThread for Thread<S> {
         })
     }
 
-    fn questions(&self) -> BoxFuture<'_, Result<Vec<OpenInterrupt>, DriveError>> {
-        Box::pin(Thread::questions(self))
+    fn interrupts(&self) -> BoxFuture<'_, Result<Vec<OpenInterrupt>, DriveError>> {
+        Box::pin(Thread::interrupts(self))
     }
 
     fn state(&self, at: Option<Seq>) -> BoxFuture<'_, Result<Option<ThreadState>, DriveError>> {

@@ -65,11 +65,11 @@ pub use cache::MemoryCache;
 pub use clock::Clock;
 pub use drive::{DriveError, Driver, LocalDriver, RemoteDriver, RequestEnd};
 pub use engine::Engine;
-pub use erased::{AnyGraph, AnyThread, RunResult};
+pub use erased::{AnyGraph, AnyRunResult, AnyThread};
 pub use events::{Event, Events};
 pub use live_bus::{LiveBus, LiveDelivery, LiveMessage, Subscription};
 pub use runtime::{Runtime, RuntimeBuilder};
-pub use thread::{Past, Stopped, Thread};
+pub use thread::{Past, RunResult, Thread};
 
 #[doc(hidden)]
 pub use superstep_core::__private;

@@ -92,9 +92,9 @@ impl Running {
                     self.ended.push_back((id, end));
                     continue;
                 }
-                Begun::Waits(attempt) => self
-                    .tasks
-                    .spawn(async move { (id, around.go_on(attempt).instrument(span).await) }),
+                Begun::Waits(attempt) => self.tasks.spawn(async move {
+                    (id, around.await_attempt(attempt).instrument(span).await)
+                }),
                 Begun::Later(task) => self
                     .tasks
                     .spawn(async move { (id, around.run(task).instrument(span).await) }),
@@ -239,7 +239,7 @@ impl Surroundings {
                 return TaskEnd::Cached(bytes);
             }
         }
-        let end = self.go_on(self.attempt(task, permit)).await;
+        let end = self.await_attempt(self.attempt(task, permit)).await;
         if let (Some(key), TaskEnd::Done(output)) = (&key, &end) {
             self.keep(key, output.to_cache()).await;
         }
@@ -254,7 +254,7 @@ impl Surroundings {
         }
     }
 
-    async fn go_on(&self, attempt: Attempt) -> TaskEnd {
+    async fn await_attempt(&self, attempt: Attempt) -> TaskEnd {
         let Attempt {
             execution, limit, ..
         } = attempt;

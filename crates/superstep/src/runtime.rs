@@ -10,7 +10,7 @@ use superstep_core::checkpoint::{
 use superstep_core::driver::{NodeCache, ThreadRequest};
 use superstep_core::error::CheckpointError;
 use superstep_core::graph::Definition;
-use superstep_core::run::{OpenInterrupt, RunOptions, graph_name, open_questions};
+use superstep_core::run::{OpenInterrupt, RunOptions, graph_name, open_interrupts};
 use superstep_core::{Checkpointer, Graph, Outcome, State, ThreadId, Timestamp};
 
 use crate::cache::MemoryCache;
@@ -184,12 +184,12 @@ impl Runtime {
     }
 
     /// Lists the interrupts that match a query, oldest first.
-    pub async fn questions(
+    pub async fn interrupts(
         &self,
         query: &InterruptQuery,
     ) -> Result<Vec<OpenInterrupt>, DriveError> {
         let rows = self.local.store().interrupts(query).await?;
-        read_questions(rows)
+        read_interrupts(rows)
     }
 
     /// Recovers every unfinished thread, one after another: those whose process died or was drained during a run, and paused
@@ -244,16 +244,16 @@ impl Runtime {
 
     /// Answers every interrupt whose deadline has passed with the answer it specifies, and resumes the threads. Returns how
     /// many it answered.
-    pub async fn expire_questions(&self) -> Result<usize, DriveError> {
+    pub async fn expire_interrupts(&self) -> Result<usize, DriveError> {
         let now = self.now();
-        let due = read_questions(self.local.store().overdue(now, BATCH).await?)?;
+        let due = read_interrupts(self.local.store().overdue(now, BATCH).await?)?;
         let mut expired = 0;
-        for OpenInterrupt { question, row } in due {
-            let Some(body) = question.answer_at_deadline() else {
+        for OpenInterrupt { interrupt, row } in due {
+            let Some(body) = interrupt.answer_at_deadline() else {
                 continue;
             };
             let answer = Answer {
-                interrupt: question.id,
+                interrupt: interrupt.id,
                 body,
                 by: "deadline".to_owned(),
                 at: now,
@@ -306,9 +306,9 @@ impl fmt::Debug for Runtime {
     }
 }
 
-fn read_questions(rows: Vec<InterruptRow>) -> Result<Vec<OpenInterrupt>, DriveError> {
-    Ok(open_questions(rows).map_err(CheckpointError::from)?)
+fn read_interrupts(rows: Vec<InterruptRow>) -> Result<Vec<OpenInterrupt>, DriveError> {
+    Ok(open_interrupts(rows).map_err(CheckpointError::from)?)
 }
 
-/// Number of threads or interrupts that one call of [`Runtime::recover`] or [`Runtime::expire_questions`] handles at most.
+/// Number of threads or interrupts that one call of [`Runtime::recover`] or [`Runtime::expire_interrupts`] handles at most.
 const BATCH: u32 = 10_000;

@@ -31,7 +31,7 @@ pub struct Thread<S: State> {
 
 /// How a run stopped, and the state it left.
 #[derive(Debug, Clone)]
-pub struct Stopped<S> {
+pub struct RunResult<S> {
     /// Why the run stopped. A failed node is an outcome too, not an error.
     pub outcome: Outcome,
     /// State of the root graph at the end of the run.
@@ -92,7 +92,7 @@ impl<S: State> Thread<S> {
     /// Starts a run with an input and returns when it stops: finished, waiting for a person, or any other [`Outcome`].
     ///
     /// Dropping the future stops everything the run was doing; the thread then waits for [`Thread::recover`].
-    pub async fn start(&self, input: S::Update) -> Result<Stopped<S>, DriveError> {
+    pub async fn start(&self, input: S::Update) -> Result<RunResult<S>, DriveError> {
         self.run(ThreadRequest::Start {
             input: Value::encode(&input)?,
             context: self.context.clone(),
@@ -102,18 +102,18 @@ impl<S: State> Thread<S> {
     }
 
     /// Resumes the thread where it stopped.
-    pub async fn resume(&self) -> Result<Stopped<S>, DriveError> {
+    pub async fn resume(&self) -> Result<RunResult<S>, DriveError> {
         self.run(ThreadRequest::Resume).await
     }
 
     /// Recovers a run whose process died or was drained. If that process is still alive, it loses the thread.
-    pub async fn recover(&self) -> Result<Stopped<S>, DriveError> {
+    pub async fn recover(&self) -> Result<RunResult<S>, DriveError> {
         self.run(ThreadRequest::Recover).await
     }
 
     /// Recovers, resumes or starts the thread, depending on its status. Programs call this when they come up. A run that was
     /// paused, failed, was cancelled or reached its step limit is resumed; `input` is used only if there is nothing to resume.
-    pub async fn start_or_recover(&self, input: S::Update) -> Result<Stopped<S>, DriveError> {
+    pub async fn start_or_recover(&self, input: S::Update) -> Result<RunResult<S>, DriveError> {
         let loaded = self.runtime.local.store().load(&self.id).await?;
         match loaded.map_or(Status::Idle, |loaded| loaded.head.status) {
             Status::Running => self.recover().await,
@@ -125,7 +125,7 @@ impl<S: State> Thread<S> {
     }
 
     /// Recovers the thread if its run did not stop, and resumes it otherwise.
-    pub async fn recover_or_resume(&self) -> Result<Stopped<S>, DriveError> {
+    pub async fn recover_or_resume(&self) -> Result<RunResult<S>, DriveError> {
         match self.recover().await {
             // There is no run to recover.
             Err(DriveError::Open(_)) => self.resume().await,
@@ -148,13 +148,13 @@ impl<S: State> Thread<S> {
         Ok(self.execute(request).await?.ok_or_else(busy)?)
     }
 
-    async fn run(&self, request: ThreadRequest) -> Result<Stopped<S>, DriveError> {
+    async fn run(&self, request: ThreadRequest) -> Result<RunResult<S>, DriveError> {
         let end = self.completed(request).await?;
         self.stopped(end).await
     }
 
     /// Returns how a run stopped and the state it left: from the run itself if this process drove it, otherwise from the store.
-    async fn stopped(&self, end: RequestEnd) -> Result<Stopped<S>, DriveError> {
+    async fn stopped(&self, end: RequestEnd) -> Result<RunResult<S>, DriveError> {
         let RequestEnd { run, seq, driven } = end;
         let (outcome, state) = match driven.map(|driven| *driven) {
             Some((outcome, driven)) => {
@@ -167,7 +167,7 @@ impl<S: State> Thread<S> {
             }
             None => self.stored_end(seq).await?,
         };
-        Ok(Stopped {
+        Ok(RunResult {
             outcome,
             state,
             run,
@@ -193,7 +193,7 @@ impl<S: State> Thread<S> {
     }
 
     /// Returns the interrupts that wait for an answer.
-    pub async fn questions(&self) -> Result<Vec<OpenInterrupt>, DriveError> {
+    pub async fn interrupts(&self) -> Result<Vec<OpenInterrupt>, DriveError> {
         let query = InterruptQuery {
             tenant: self.id.tenant().to_owned(),
             thread: Some(self.id.clone()),
@@ -204,7 +204,7 @@ impl<S: State> Thread<S> {
                 offset: 0,
             },
         };
-        self.runtime.questions(&query).await
+        self.runtime.interrupts(&query).await
     }
 
     /// Answers one interrupt and resumes the thread. Exactly one answer to an interrupt wins; every other caller gets
@@ -213,7 +213,7 @@ impl<S: State> Thread<S> {
         &self,
         interrupt: InterruptId,
         answer: impl Serialize,
-    ) -> Result<Option<Stopped<S>>, DriveError> {
+    ) -> Result<Option<RunResult<S>>, DriveError> {
         self.answer_as("", [(interrupt, answer)]).await
     }
 
@@ -221,10 +221,10 @@ impl<S: State> Thread<S> {
     pub async fn answer_only(
         &self,
         answer: impl Serialize,
-    ) -> Result<Option<Stopped<S>>, DriveError> {
-        let open = self.questions().await?;
+    ) -> Result<Option<RunResult<S>>, DriveError> {
+        let open = self.interrupts().await?;
         match open.as_slice() {
-            [only] => self.answer(only.question.id, answer).await,
+            [only] => self.answer(only.interrupt.id, answer).await,
             _ => Err(DriveError::AmbiguousAnswer {
                 thread: self.id.clone(),
                 open: open.len(),
@@ -238,7 +238,7 @@ impl<S: State> Thread<S> {
         &self,
         by: &str,
         answers: impl IntoIterator<Item = (InterruptId, A)>,
-    ) -> Result<Option<Stopped<S>>, DriveError> {
+    ) -> Result<Option<RunResult<S>>, DriveError> {
         let answers = self.checked_answers(by, answers).await?;
         match self.execute(ThreadRequest::Answer(answers)).await? {
             Some(end) => Ok(Some(self.stopped(end).await?)),
@@ -251,13 +251,13 @@ impl<S: State> Thread<S> {
         by: &str,
         answers: impl IntoIterator<Item = (InterruptId, A)>,
     ) -> Result<Vec<Answer>, DriveError> {
-        let open = self.questions().await?;
+        let open = self.interrupts().await?;
         let at = self.runtime.now();
         let mut stored = Vec::new();
         for (interrupt, answer) in answers {
             let stored_answer = Value::plain(&answer)?;
-            if let Some(asked) = open.iter().find(|open| open.question.id == interrupt) {
-                run::check_answer(&asked.question, &stored_answer.decode()?)
+            if let Some(asked) = open.iter().find(|open| open.interrupt.id == interrupt) {
+                run::check_answer(&asked.interrupt, &stored_answer.decode()?)
                     .map_err(|why| DriveError::AnswerRefused { interrupt, why })?;
             }
             let body = AnswerBody::Value(stored_answer);
@@ -407,7 +407,7 @@ impl<S: State> Thread<S> {
     }
 
     /// Goes back to an entry and runs everything after it again, on a new branch.
-    pub async fn replay(&self, at: Seq) -> Result<Stopped<S>, DriveError> {
+    pub async fn replay(&self, at: Seq) -> Result<RunResult<S>, DriveError> {
         self.fork(at).await?;
         self.resume().await
     }

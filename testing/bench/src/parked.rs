@@ -166,7 +166,7 @@ impl Found<'_> {
             ..InterruptQuery::default()
         };
         let took = median_of(TIMES, || {
-            let found = self.fixture.wait(self.runtime.questions(&query))?;
+            let found = self.fixture.wait(self.runtime.interrupts(&query))?;
             anyhow::ensure!(found.len() == 10, "{} rows", found.len());
             Ok(())
         })?;

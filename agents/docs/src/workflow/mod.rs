@@ -106,7 +106,7 @@ pub fn graph(deps: &Arc<DocsDeps>) -> Result<Graph<AgentWorkflowState>, BuildErr
         .node(EVALUATE_CLARITY, EvaluateClarity { deps: deps() })
         .node(GENERATE_QUESTIONS, GenerateQuestions { deps: deps() })
         .node(APPROVE_ITERATION, ApproveIteration)
-        .worker(&ANSWER_QUESTION, AnswerQuestion { deps: deps() })
+        .map_node(&ANSWER_QUESTION, AnswerQuestion { deps: deps() })
         .node(REFINE_ANALYSIS, RefineAnalysis { deps: deps() })
         .node(FINALIZE_OUTPUT, FinalizeOutput { deps: deps() })
         // A run that starts with a text was sent questions of other agents, so it skips the draft.

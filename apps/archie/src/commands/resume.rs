@@ -20,7 +20,7 @@ pub(super) async fn resume(
         terminal,
         json: args.json,
     };
-    session.go_on(agent, &*thread).await
+    session.resume(agent, &*thread).await
 }
 
 pub(super) async fn run(

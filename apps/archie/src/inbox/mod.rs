@@ -12,7 +12,7 @@ use archie_agent::printable::summary_line;
 use archie_agent::{Exit, InterruptRequest, Terminal};
 use serde_json::Value as Json;
 use superstep::checkpoint::{InterruptQuery, InterruptRow, Page};
-use superstep::run::{OpenInterrupt, open_questions};
+use superstep::run::{OpenInterrupt, open_interrupts};
 use superstep::{Outcome, ThreadId};
 
 use crate::app::App;
@@ -33,7 +33,7 @@ pub struct InboxItem {
 
 impl InboxItem {
     fn new(open: OpenInterrupt, ids: &ShortIds) -> anyhow::Result<Self> {
-        let asked = InterruptRequest::of(&open.question)?;
+        let asked = InterruptRequest::of(&open.interrupt)?;
         let short_id = ids.shorten(&asked.id.to_string());
         Ok(Self {
             open,
@@ -64,7 +64,7 @@ impl ShortIds {
         query.page.limit = COMPARED;
         let rows = app.store().interrupts(&query).await?;
         let ids = rows.iter().map(|row| row.id);
-        let ids = ids.chain(items.iter().map(|item| item.question.id));
+        let ids = ids.chain(items.iter().map(|item| item.interrupt.id));
         Ok(Self::of(ids.map(|id| id.to_string())))
     }
 
@@ -102,7 +102,7 @@ pub async fn items(app: &App, open_only: bool, limit: u32) -> anyhow::Result<Vec
         page: Page { limit, offset: 0 },
         ..InterruptQuery::default()
     };
-    let open = app.runtime.questions(&query).await?;
+    let open = app.runtime.interrupts(&query).await?;
     let ids = ShortIds::load_with(app, &open).await?;
     open.into_iter()
         .map(|open| InboxItem::new(open, &ids))
@@ -115,7 +115,7 @@ pub async fn items_of(app: &App, thread: &ThreadId) -> anyhow::Result<Vec<InboxI
         thread: Some(thread.clone()),
         ..open_page(0)
     };
-    let open = app.runtime.questions(&query).await?;
+    let open = app.runtime.interrupts(&query).await?;
     if open.is_empty() {
         return Ok(Vec::new());
     }
@@ -140,7 +140,7 @@ pub async fn find(app: &App, wanted: &str) -> anyhow::Result<(InboxItem, Naming)
     let found = match rows.is_empty() {
         true => items_of_exact_thread(app, wanted).await?,
         false => {
-            let open = open_questions(rows)?;
+            let open = open_interrupts(rows)?;
             let ids = ShortIds::load_with(app, &open).await?;
             let found = open.into_iter().map(|open| InboxItem::new(open, &ids));
             found.collect::<anyhow::Result<Vec<_>>>()?

@@ -92,7 +92,7 @@ pub(crate) async fn live(
             Some(row) => {
                 let thread = home.thread_of(row).unwrap();
                 let agent = home.agent(&row.graph).unwrap();
-                session.go_on(agent, &*thread).await
+                session.resume(agent, &*thread).await
             }
         }
     };

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value as Json, json};
-use superstep::{Memory, Outcome, Runtime, Stopped};
+use superstep::{Memory, Outcome, RunResult, Runtime};
 use superstep_llm::Script;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 
@@ -109,7 +109,7 @@ async fn a_changed_list_is_refused_until_it_is_accepted() {
 }
 
 /// Runs an agent over calls of these tools: returns the results, or the interrupts it stops with.
-async fn agent(server: Server, names: &[&str]) -> Stopped<AgentState> {
+async fn agent(server: Server, names: &[&str]) -> RunResult<AgentState> {
     let calls: Vec<_> = names
         .iter()
         .map(|name| json!({ "name": format!("print_er__{name}"), "args": { "page": 1 } }))

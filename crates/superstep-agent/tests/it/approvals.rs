@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use superstep::{
-    Clock, DriveError, Memory, NodeError, Outcome, Runtime, Stopped, Thread, Timestamp,
+    Clock, DriveError, Memory, NodeError, Outcome, RunResult, Runtime, Thread, Timestamp,
 };
 use superstep_agent::{
     Agent, AgentState, Approval, ChatMessage, Go, HookCx, Hooks, Tool, digest, tool,
@@ -67,10 +67,10 @@ fn mail_and_look(done: &Done, approval: Approval) -> Vec<Tool> {
 
 async fn answer(
     thread: &Thread<AgentState>,
-    stopped: &Stopped<AgentState>,
+    stopped: &RunResult<AgentState>,
     call: &str,
     answer: Json,
-) -> Stopped<AgentState> {
+) -> RunResult<AgentState> {
     let open = questions(stopped);
     let question = open
         .iter()
@@ -265,9 +265,9 @@ async fn what_nobody_approves_in_time_is_not_done() {
     let thread = thread(&runtime, calls, mail_and_look(&done, approval));
     let paused = thread.start(AgentState::ask("go")).await.unwrap();
     assert_eq!(questions(&paused)[0].deadline, Some(Timestamp(61_000)));
-    assert_eq!(runtime.expire_questions().await.unwrap(), 0);
+    assert_eq!(runtime.expire_interrupts().await.unwrap(), 0);
     now.store(61_001, Ordering::SeqCst);
-    assert_eq!(runtime.expire_questions().await.unwrap(), 1);
+    assert_eq!(runtime.expire_interrupts().await.unwrap(), 1);
     let state: AgentState = thread
         .state()
         .await

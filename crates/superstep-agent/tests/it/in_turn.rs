@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value as Json, json};
-use superstep::Stopped;
+use superstep::RunResult;
 use superstep::prelude::*;
 use superstep_agent::{
     AgentState, AgentStateUpdate, Approval, Calls, ChatMessage, Decision, Tools, tool,
@@ -100,7 +100,7 @@ async fn answered(thread: &Thread<AgentState>, answer: Json) -> Vec<String> {
     results(&stopped)
 }
 
-fn results(stopped: &Stopped<AgentState>) -> Vec<String> {
+fn results(stopped: &RunResult<AgentState>) -> Vec<String> {
     stopped.state.messages[1..]
         .iter()
         .map(ChatMessage::text)

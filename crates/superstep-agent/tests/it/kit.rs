@@ -5,8 +5,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
-use superstep::checkpoint::format::Question;
-use superstep::{Outcome, Stopped};
+use superstep::checkpoint::format::InterruptRecord;
+use superstep::{Outcome, RunResult};
 use superstep_llm::Script;
 
 /// Arguments of most tools here.
@@ -23,13 +23,13 @@ pub(crate) fn script(replies: Json) -> Arc<Script> {
     Arc::new(Script::parse("test", &text).unwrap())
 }
 
-pub(crate) fn questions<S>(stopped: &Stopped<S>) -> Vec<Question> {
+pub(crate) fn questions<S>(stopped: &RunResult<S>) -> Vec<InterruptRecord> {
     match &stopped.outcome {
         Outcome::Paused(questions) => questions.clone(),
         other => panic!("not paused: {other:?}"),
     }
 }
 
-pub(crate) fn request(question: &Question) -> Json {
+pub(crate) fn request(question: &InterruptRecord) -> Json {
     question.request.decode().unwrap()
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use superstep::{Memory, Outcome, Runtime, Stopped};
+use superstep::{Memory, Outcome, RunResult, Runtime};
 use superstep_agent::mcp::{Accepted, FINGERPRINT, IDEMPOTENCY_KEY, McpError, Server};
 use superstep_agent::{Agent, AgentState, Class, Tool};
 use superstep_conformance::services;
@@ -40,7 +40,7 @@ fn tools(server: &Server) -> Vec<Tool> {
 }
 
 /// What an agent makes of these tools when its model wants these calls.
-async fn agent(tools: Vec<Tool>, calls: Json) -> Stopped<AgentState> {
+async fn agent(tools: Vec<Tool>, calls: Json) -> RunResult<AgentState> {
     let model = script(json!([
         { "at": "model", "tool_calls": calls },
         { "at": "model", "text": "Done." }
@@ -51,7 +51,7 @@ async fn agent(tools: Vec<Tool>, calls: Json) -> Stopped<AgentState> {
 }
 
 /// What the calls gave, after the question and the answer that wants them.
-fn results(stopped: &Stopped<AgentState>) -> Vec<String> {
+fn results(stopped: &RunResult<AgentState>) -> Vec<String> {
     assert_eq!(stopped.outcome, Outcome::Finished);
     let messages = &stopped.state.messages;
     let results = &messages[2..messages.len() - 1];

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
-use superstep::{Memory, Runtime, Stopped};
+use superstep::{Memory, RunResult, Runtime};
 use superstep_agent::mcp::{Accepted, McpError, Server, ServerLimits};
 use superstep_agent::{Agent, AgentState};
 
@@ -232,7 +232,7 @@ async fn the_limit_is_that_of_the_whole_answer() {
 }
 
 /// What an agent makes of a server's tools when its model calls one of them.
-async fn call(server: &Server, tool: &str) -> Stopped<AgentState> {
+async fn call(server: &Server, tool: &str) -> RunResult<AgentState> {
     let model = script(json!([
         { "at": "model", "tool_calls": [{ "name": tool, "args": {} }] },
         { "at": "model", "text": "Done." }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 use superstep::checkpoint::{Checkpointer, Status};
-use superstep::{Outcome, Runtime, Stopped, Thread};
+use superstep::{Outcome, RunResult, Runtime, Thread};
 use superstep_agent::{Agent, AgentState, Tool, ToolCx, ToolError, tool};
 use superstep_llm::{
     Answer, BoxFuture, Chunk, Cost, Finish, Message, Model, ModelError, ModelName, Provider, Reply,
@@ -329,7 +329,7 @@ pub(crate) async fn finish(world: &World, thread: &Thread<AgentState>) -> (Agent
         let state = thread.state().await.unwrap().unwrap();
         return (state.values.decode().unwrap(), asked);
     }
-    let mut stopped: Stopped<AgentState> = thread
+    let mut stopped: RunResult<AgentState> = thread
         .start_or_recover(AgentState::ask("go"))
         .await
         .unwrap();

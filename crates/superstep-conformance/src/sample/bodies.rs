@@ -2,8 +2,8 @@
 
 use serde_json::{Value as Json, json};
 use superstep_core::checkpoint::format::{
-    Body, Change, Entry, EntryKind, Extensions, FrameAdvanced, FrameSnapshot, Next, OnDeadline,
-    Question, Record, RecordContent, RunRecord, Snapshot, StepRecord, TaskWrite,
+    Body, Change, Entry, EntryKind, Extensions, FrameAdvanced, FrameSnapshot, InterruptRecord,
+    Next, OnDeadline, Record, RecordContent, RunRecord, Snapshot, StepRecord, TaskWrite,
 };
 use superstep_core::checkpoint::{Answer, AnswerBody, AskedRow, Commit, Listing};
 use superstep_core::{
@@ -96,7 +96,7 @@ pub(crate) fn snapshot(thread: &ThreadId, seq: Seq) -> Vec<u8> {
 }
 
 pub(crate) fn asked(thread: &ThreadId, seq: Seq, n: u8) -> AskedRow {
-    let question = Question {
+    let question = InterruptRecord {
         id: interrupt_id(n),
         frame: FramePath::root(),
         node: node(),

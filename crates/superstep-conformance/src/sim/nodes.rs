@@ -40,7 +40,7 @@ pub(super) fn build(spec: &GraphSpec, lab: &Arc<Lab>) -> Result<Graph<World>, Bu
                     names: spec.nodes.iter().map(|node| node.name).collect(),
                 };
                 if node.takes_job {
-                    builder.worker(&SendTo::<Job>::new(node.name), move |job: Job, cx| {
+                    builder.map_node(&SendTo::<Job>::new(node.name), move |job: Job, cx| {
                         around.clone().run(Input::of_job(&job), cx)
                     })
                 } else {

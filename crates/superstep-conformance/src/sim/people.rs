@@ -1,6 +1,6 @@
 //! The people who are asked: they answer late, in part, twice, and against each other.
 
-use superstep_core::checkpoint::format::{Body, Question};
+use superstep_core::checkpoint::format::{Body, InterruptRecord};
 use superstep_core::checkpoint::{Answer, AnswerBody};
 use superstep_core::error::CheckpointError;
 use superstep_core::{InterruptId, Value};
@@ -25,7 +25,7 @@ fn open(lab: &Inner) -> Vec<Open> {
     rows.iter()
         .filter(|row| row.is_open())
         .filter_map(|row| {
-            let question = Question::unseal(&row.body, &row.thread, row.seq).ok()?;
+            let question = InterruptRecord::unseal(&row.body, &row.thread, row.seq).ok()?;
             let asked: String = question.request.decode().ok()?;
             Some(Open { id: row.id, asked })
         })

@@ -81,7 +81,7 @@ pub struct ArchivedInterrupt {
     pub asked_at: Timestamp,
     /// When the interrupt is overdue; `None` if it never is.
     pub deadline: Option<Timestamp>,
-    /// The interrupt itself: a sealed [`Question`](crate::checkpoint::format::Question).
+    /// The interrupt itself: a sealed [`InterruptRecord`](crate::checkpoint::format::Question).
     pub body: Vec<u8>,
     /// The answer, if there is one.
     pub answer: Option<ArchivedAnswer>,
@@ -219,7 +219,7 @@ impl Archive {
         let questions = self
             .interrupts
             .iter()
-            .map(|row| (BodyKind::Question, row.seq, &row.body));
+            .map(|row| (BodyKind::Interrupt, row.seq, &row.body));
         for (kind, seq, body) in entries.chain(snapshots).chain(records).chain(questions) {
             Seal::of_row(kind, &self.thread, seq).open(body)?;
         }

@@ -30,8 +30,8 @@ pub enum BodyKind {
     Entry = 1,
     /// A whole thread at one entry: a [`Snapshot`].
     Snapshot = 2,
-    /// An interrupt: a [`Question`].
-    Question = 3,
+    /// An interrupt: a [`InterruptRecord`].
+    Interrupt = 3,
     /// The result of a task or a step: a [`Record`].
     Record = 4,
     /// A whole thread: a [`checkpoint::Archive`](crate::checkpoint::Archive).
@@ -347,7 +347,7 @@ pub struct FrameSnapshot {
 
 /// An interrupt, in its stored form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Question {
+pub struct InterruptRecord {
     /// Id of the interrupt, derived from its task and key.
     pub id: InterruptId,
     /// Path of the graph of the node that interrupts; empty for the root.
@@ -372,7 +372,7 @@ pub struct Question {
     pub extensions: Extensions,
 }
 
-impl Question {
+impl InterruptRecord {
     /// Returns the answer that takes effect when the deadline passes; `None` if the interrupt stays open.
     pub fn answer_at_deadline(&self) -> Option<AnswerBody> {
         match &self.on_deadline {
@@ -525,4 +525,4 @@ macro_rules! body {
     };
 }
 
-body!(Entry => Entry [], Snapshot => Snapshot [], Question => Question [], Record => Record [LABELS]);
+body!(Entry => Entry [], Snapshot => Snapshot [], InterruptRecord => Interrupt [], Record => Record [LABELS]);

@@ -197,12 +197,12 @@ impl Checkpointer for Memory {
     ) -> BoxFuture<'_, CheckpointResult<Vec<InterruptRow>>> {
         Box::pin(async move {
             let threads = self.lock();
-            let is_due = |question: &&Question| {
+            let is_due = |question: &&StoredInterrupt| {
                 let is_open = question.row.closed.is_none() && question.row.answer.is_none();
                 is_open && question.deadline.is_some_and(|deadline| deadline <= now)
             };
-            let mut due: Vec<&Question> = (threads.values())
-                .flat_map(Thread::questions)
+            let mut due: Vec<&StoredInterrupt> = (threads.values())
+                .flat_map(Thread::interrupts)
                 .filter(is_due)
                 .collect();
             due.sort_by_key(|question| (question.deadline, &question.row.thread, question.row.id));
@@ -219,7 +219,7 @@ impl Checkpointer for Memory {
             let threads = self.lock();
             let mut found: Vec<&InterruptRow> = threads
                 .values()
-                .flat_map(Thread::questions)
+                .flat_map(Thread::interrupts)
                 .filter(|question| question.is_wanted(query))
                 .map(|question| &question.row)
                 .collect();
@@ -402,9 +402,9 @@ struct Thread {
     log: BTreeMap<Seq, LogEntry>,
     snapshots: BTreeMap<Seq, Vec<u8>>,
     records: BTreeMap<(TaskId, String), Vec<u8>>,
-    open: BTreeMap<InterruptId, Question>,
+    open: BTreeMap<InterruptId, StoredInterrupt>,
     /// Kept apart from the open ones, so that a long history of interrupts does not slow down opening the thread.
-    closed: BTreeMap<InterruptId, Question>,
+    closed: BTreeMap<InterruptId, StoredInterrupt>,
     listing: Listed,
     created: Timestamp,
     updated: Timestamp,
@@ -418,7 +418,7 @@ struct LogEntry {
 }
 
 #[derive(Clone)]
-struct Question {
+struct StoredInterrupt {
     row: InterruptRow,
     deadline: Option<Timestamp>,
 }
@@ -511,20 +511,22 @@ impl Thread {
         if self.closed.contains_key(&asked.id) {
             return;
         }
-        self.open.entry(asked.id).or_insert_with(|| Question {
-            row: InterruptRow {
-                thread: commit.thread.clone(),
-                id: asked.id,
-                seq: commit.head.seq,
-                asked_at: commit.at,
-                body: asked.body.clone(),
-                answer: None,
-                answered_by: String::new(),
-                answered_at: None,
-                closed: None,
-            },
-            deadline: asked.deadline,
-        });
+        self.open
+            .entry(asked.id)
+            .or_insert_with(|| StoredInterrupt {
+                row: InterruptRow {
+                    thread: commit.thread.clone(),
+                    id: asked.id,
+                    seq: commit.head.seq,
+                    asked_at: commit.at,
+                    body: asked.body.clone(),
+                    answer: None,
+                    answered_by: String::new(),
+                    answered_at: None,
+                    closed: None,
+                },
+                deadline: asked.deadline,
+            });
     }
 
     fn close(&mut self, id: InterruptId, seq: Seq) {
@@ -600,7 +602,7 @@ impl Thread {
     /// Whether all of these answers are stored exactly as given.
     fn holds_all(&self, answers: &[Answer]) -> bool {
         answers.iter().all(|answer| {
-            let of = |questions: &BTreeMap<InterruptId, Question>| {
+            let of = |questions: &BTreeMap<InterruptId, StoredInterrupt>| {
                 let question = questions.get(&answer.interrupt);
                 question.is_some_and(|question| question.row.holds(answer))
             };
@@ -689,7 +691,7 @@ impl Thread {
         })
     }
 
-    fn questions(&self) -> impl Iterator<Item = &Question> {
+    fn interrupts(&self) -> impl Iterator<Item = &StoredInterrupt> {
         self.open.values().chain(self.closed.values())
     }
 
@@ -747,7 +749,7 @@ impl Thread {
     }
 }
 
-impl Question {
+impl StoredInterrupt {
     fn is_wanted(&self, query: &InterruptQuery) -> bool {
         let is_open = self.row.closed.is_none() && self.row.answer.is_none();
         self.row.thread.tenant() == query.tenant

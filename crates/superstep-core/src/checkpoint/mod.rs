@@ -294,7 +294,7 @@ pub struct AskedRow {
     pub task: TaskId,
     /// When the interrupt is overdue; indexed. `None` if it never is.
     pub deadline: Option<Timestamp>,
-    /// The interrupt itself: a sealed [`format::Question`].
+    /// The interrupt itself: a sealed [`format::InterruptRecord`].
     pub body: Vec<u8>,
 }
 
@@ -449,7 +449,7 @@ pub struct InterruptRow {
     pub seq: Seq,
     /// When the interrupt was first raised.
     pub asked_at: Timestamp,
-    /// The interrupt itself: a sealed [`format::Question`].
+    /// The interrupt itself: a sealed [`format::InterruptRecord`].
     pub body: Vec<u8>,
     /// The answer; `None` if there is none yet.
     pub answer: Option<AnswerBody>,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::command::{Gotos, Payload, SendTo, Target};
-use crate::error::{BuildError, BuildFault};
+use crate::error::{BuildError, BuildProblem};
 use crate::graph::erased::{self, Failed, Ops};
 use crate::graph::{
     Cache, Definition, Graph, Handler, Join, Mapping, NodeBody, NodeDef, RetryPolicy, Route,
@@ -29,7 +29,7 @@ pub struct GraphBuilder<S> {
     pub(super) siblings: Siblings,
     /// Settings and edges, which may name nodes that are added later.
     pub(super) mentions: Vec<Mention>,
-    pub(super) faults: Vec<BuildFault>,
+    pub(super) faults: Vec<BuildProblem>,
     over: PhantomData<fn(S)>,
 }
 
@@ -94,9 +94,9 @@ impl<S: State> GraphBuilder<S> {
         self.add(name.target_name().to_owned(), body, false)
     }
 
-    /// Adds a node that is reached by sending it a payload. Each send starts one task of it.
+    /// Adds a node that runs once for each payload that is sent to it: the map step of a map-reduce.
     #[must_use]
-    pub fn worker<P: Payload>(self, to: &SendTo<P>, node: impl Node<S, P>) -> Self {
+    pub fn map_node<P: Payload>(self, to: &SendTo<P>, node: impl Node<S, P>) -> Self {
         let body = NodeBody::Call(erased::worker::<S, P>(node));
         self.add(to.name().to_owned(), body, true)
     }
@@ -305,9 +305,9 @@ impl<S: State> GraphBuilder<S> {
 
     fn add(mut self, name: String, body: NodeBody, takes_payload: bool) -> Self {
         match NodeName::new(&name) {
-            Err(_) => self.faults.push(BuildFault::BadName { name }),
+            Err(_) => self.faults.push(BuildProblem::BadName { name }),
             Ok(name) if self.nodes.contains_key(&name) => {
-                self.faults.push(BuildFault::DuplicateNode { node: name })
+                self.faults.push(BuildProblem::DuplicateNode { node: name })
             }
             Ok(name) => {
                 let node = NodeDef {

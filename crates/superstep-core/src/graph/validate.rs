@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::channel::{Channel, ChannelSet};
-use crate::error::BuildFault;
+use crate::error::BuildProblem;
 use crate::graph::builder::{GraphBuilder, Mention, Said, place};
 use crate::graph::{Join, NodeBody, Route, SubgraphLife};
 use crate::ids::{NodeName, START};
@@ -59,7 +59,7 @@ fn edge<S>(builder: &mut GraphBuilder<S>, from: &str, to: &str) {
     };
     if routing.edges.contains(&to) {
         let to = to.map_or_else(|| "END".to_owned(), |name| name.to_string());
-        builder.faults.push(BuildFault::DuplicateEdge {
+        builder.faults.push(BuildProblem::DuplicateEdge {
             from: from.to_owned(),
             to,
         });
@@ -78,7 +78,7 @@ fn join<S>(builder: &mut GraphBuilder<S>, to: &str, sources: &[String]) {
             Ok(name) if builder.nodes.contains_key(&name) => {
                 known_sources.insert(name);
             }
-            _ => builder.faults.push(BuildFault::UnknownSource {
+            _ => builder.faults.push(BuildProblem::UnknownSource {
                 what: "a join",
                 from: source.clone(),
             }),
@@ -86,7 +86,7 @@ fn join<S>(builder: &mut GraphBuilder<S>, to: &str, sources: &[String]) {
     }
     let distinct: BTreeSet<_> = sources.iter().collect();
     if distinct.len() < 2 {
-        builder.faults.push(BuildFault::SmallJoin {
+        builder.faults.push(BuildProblem::SmallJoin {
             target: to.to_string(),
         });
     }
@@ -103,7 +103,7 @@ fn targets_of<S>(
     targets: &[String],
 ) -> BTreeSet<Option<NodeName>> {
     if targets.is_empty() {
-        builder.faults.push(BuildFault::NoTargets {
+        builder.faults.push(BuildProblem::NoTargets {
             what,
             node: from.to_owned(),
         });
@@ -123,7 +123,7 @@ fn target<S>(
     sends: bool,
 ) -> Option<Option<NodeName>> {
     if to == START {
-        builder.faults.push(BuildFault::IntoStart {
+        builder.faults.push(BuildProblem::IntoStart {
             what,
             from: from.to_owned(),
         });
@@ -133,7 +133,7 @@ fn target<S>(
     if let Some(Some(name)) = &found {
         if let Some(node) = builder.nodes.get(name) {
             if node.takes_payload && !sends {
-                builder.faults.push(BuildFault::WorkerWithoutPayload {
+                builder.faults.push(BuildProblem::WorkerWithoutPayload {
                     what,
                     node: name.clone(),
                 });
@@ -143,7 +143,7 @@ fn target<S>(
     } else if found.is_some() {
         return found;
     }
-    builder.faults.push(BuildFault::UnknownTarget {
+    builder.faults.push(BuildProblem::UnknownTarget {
         what,
         from: from.to_owned(),
         to: to.to_owned(),
@@ -160,7 +160,7 @@ fn routing<'a, S>(
         return Some(&mut builder.start);
     }
     if !builder.nodes.contains_key(from) {
-        builder.faults.push(BuildFault::UnknownSource {
+        builder.faults.push(BuildProblem::UnknownSource {
             what,
             from: from.to_owned(),
         });
@@ -182,7 +182,7 @@ fn attach<S>(
         }
         said => match builder.nodes.get_mut(from) {
             Some(node) => GraphBuilder::<S>::attach(node, said, targets),
-            None => builder.faults.push(BuildFault::UnknownSource {
+            None => builder.faults.push(BuildProblem::UnknownSource {
                 what,
                 from: from.to_owned(),
             }),
@@ -209,11 +209,11 @@ fn attach_setting<S>(
     };
     match (fits, is_subgraph) {
         (true, _) => GraphBuilder::<S>::attach(def, said, targets),
-        (false, true) => builder.faults.push(BuildFault::SubgraphSetting {
+        (false, true) => builder.faults.push(BuildProblem::SubgraphSetting {
             node: name,
             setting,
         }),
-        (false, false) => builder.faults.push(BuildFault::UnknownNode {
+        (false, false) => builder.faults.push(BuildProblem::UnknownNode {
             setting,
             node: format!("{name} (not a subgraph)"),
         }),
@@ -225,7 +225,7 @@ fn known<S>(builder: &mut GraphBuilder<S>, setting: &'static str, node: &str) ->
         .ok()
         .filter(|name| builder.nodes.contains_key(name));
     if name.is_none() {
-        builder.faults.push(BuildFault::UnknownNode {
+        builder.faults.push(BuildProblem::UnknownNode {
             setting,
             node: node.to_owned(),
         });
@@ -237,28 +237,28 @@ fn known<S>(builder: &mut GraphBuilder<S>, setting: &'static str, node: &str) ->
 pub(super) fn check<S>(builder: &mut GraphBuilder<S>, channels: &[Channel]) {
     let mut faults = Vec::new();
     if NodeName::new(&builder.name).is_err() {
-        faults.push(BuildFault::BadGraphName {
+        faults.push(BuildProblem::BadGraphName {
             name: builder.name.clone(),
         });
     }
     check_channels(channels, &mut faults);
     let leaves_start = !builder.start.edges.is_empty() || !builder.start.routes.is_empty();
     if !leaves_start {
-        faults.push(BuildFault::NoStart);
+        faults.push(BuildProblem::NoStart);
     }
     for (name, node) in &builder.nodes {
         let joins = builder.joins.iter().any(|join| join.sources.contains(name));
         let by_edges = joins || !node.routing.edges.is_empty() || !node.routing.routes.is_empty();
         match (by_edges, node.routing.commands.is_some()) {
-            (true, true) => faults.push(BuildFault::EdgesAndCommands { node: name.clone() }),
-            (false, false) => faults.push(BuildFault::DeadEnd { node: name.clone() }),
+            (true, true) => faults.push(BuildProblem::EdgesAndCommands { node: name.clone() }),
+            (false, false) => faults.push(BuildProblem::DeadEnd { node: name.clone() }),
             (true, false) | (false, true) => {}
         }
         if let NodeBody::Subgraph(subgraph) = &node.body {
             let pauses =
                 !subgraph.graph.pause_before.is_empty() || !subgraph.graph.pause_after.is_empty();
             if subgraph.life == SubgraphLife::Stateless && pauses {
-                faults.push(BuildFault::StatelessPause { node: name.clone() });
+                faults.push(BuildProblem::StatelessPause { node: name.clone() });
             }
         }
     }
@@ -266,21 +266,21 @@ pub(super) fn check<S>(builder: &mut GraphBuilder<S>, channels: &[Channel]) {
     if leaves_start {
         let reached = reachable(builder);
         let unreachable = builder.nodes.keys().filter(|name| !reached.contains(*name));
-        faults.extend(unreachable.map(|node| BuildFault::Unreachable { node: node.clone() }));
+        faults.extend(unreachable.map(|node| BuildProblem::Unreachable { node: node.clone() }));
     }
     builder.faults.extend(faults);
 }
 
-fn check_channels(channels: &[Channel], faults: &mut Vec<BuildFault>) {
+fn check_channels(channels: &[Channel], faults: &mut Vec<BuildProblem>) {
     if channels.len() > ChannelSet::CHANNELS_MAX {
-        faults.push(BuildFault::TooManyChannels {
+        faults.push(BuildProblem::TooManyChannels {
             channels: channels.len(),
         });
     }
     let mut seen = BTreeSet::new();
     for channel in channels {
         if !seen.insert(channel.name) {
-            faults.push(BuildFault::DuplicateChannel {
+            faults.push(BuildProblem::DuplicateChannel {
                 channel: channel.name.to_owned(),
             });
         }

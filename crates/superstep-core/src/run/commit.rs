@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::checkpoint::format::{
-    Body, Change, Entry, EntryKind, Extensions, FrameOpened, Question, Snapshot, Stop,
+    Body, Change, Entry, EntryKind, Extensions, FrameOpened, InterruptRecord, Snapshot, Stop,
 };
 use crate::checkpoint::{
     AskedRow, Commit, Head, History, Listing, Released, Status, UnseenAnswers,
@@ -257,8 +257,8 @@ impl Run {
         ) {
             return Vec::new();
         }
-        let open: Vec<Question> = self
-            .open_questions()
+        let open: Vec<InterruptRecord> = self
+            .open_interrupts()
             .filter(|question| !self.interrupts.asked.contains_key(&question.id))
             .collect();
         let thread = &self.position.thread;
@@ -267,7 +267,7 @@ impl Run {
                 .asked
                 .insert(question.id, (question.task, question.key.clone()));
         }
-        let row = |question: Question| AskedRow {
+        let row = |question: InterruptRecord| AskedRow {
             id: question.id,
             task: question.task,
             deadline: question.deadline,
@@ -277,7 +277,7 @@ impl Run {
     }
 
     /// Returns every open interrupt, in task order.
-    pub(super) fn open_questions(&self) -> impl Iterator<Item = Question> {
+    pub(super) fn open_interrupts(&self) -> impl Iterator<Item = InterruptRecord> {
         self.slots_in_order()
             .into_iter()
             .flat_map(|slot| match &slot.doing {
@@ -297,7 +297,7 @@ impl Run {
 
     fn outcome(&self, stop: &Stop) -> Outcome {
         match stop {
-            Stop::Paused { .. } => Outcome::Paused(self.open_questions().collect()),
+            Stop::Paused { .. } => Outcome::Paused(self.open_interrupts().collect()),
             stop => Outcome::of(stop),
         }
     }

@@ -1,7 +1,7 @@
 //! Processes what tasks report: results, interrupts, failures.
 
 use crate::checkpoint::format::{
-    AfterFailure, AttemptFailed, Change, Draft, EntryKind, Extensions, Question, Stop,
+    AfterFailure, AttemptFailed, Change, Draft, EntryKind, Extensions, InterruptRecord, Stop,
 };
 use crate::error::{Failure, FailureKind, NodeError, ProtocolError};
 use crate::graph::Siblings;
@@ -86,9 +86,9 @@ impl Run {
         Ok(())
     }
 
-    fn question(&self, path: &FramePath, index: u32, draft: Draft) -> Question {
+    fn question(&self, path: &FramePath, index: u32, draft: Draft) -> InterruptRecord {
         let slot = &self.live[path].slots[index as usize];
-        Question {
+        InterruptRecord {
             id: InterruptId::derive(slot.task, &draft.key),
             frame: path.clone(),
             node: slot.node.clone(),
@@ -270,7 +270,7 @@ impl Run {
             (false, _, _) => Stop::Failed(failures),
             (true, _, false) => Stop::Drained,
             (true, true, true) => Stop::Paused {
-                asked: self.open_questions().map(|question| question.id).collect(),
+                asked: self.open_interrupts().map(|question| question.id).collect(),
             },
             // Without an interrupt or a failure, only a drained or finished graph has nothing in progress.
             (true, false, true) => {

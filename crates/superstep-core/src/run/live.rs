@@ -1,6 +1,6 @@
 //! Supersteps that have started: one slot per task.
 
-use crate::checkpoint::format::{GotoRecord, ParentRecord, Question};
+use crate::checkpoint::format::{GotoRecord, InterruptRecord, ParentRecord};
 use crate::error::Failure;
 use crate::graph::AnyUpdate;
 use crate::ids::{NodeName, TaskId, Timestamp};
@@ -47,7 +47,7 @@ pub(super) enum Doing {
     /// The task has a result.
     Ended(Ending),
     /// The task waits for answers to its interrupts.
-    Asking(Vec<Question>),
+    Asking(Vec<InterruptRecord>),
     /// The task failed permanently.
     Failed(Failure),
     /// The task was dropped before it ended.

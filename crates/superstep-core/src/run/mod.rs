@@ -39,7 +39,7 @@ pub use live_filter::{LiveFilter, LiveVerdict};
 pub use log_follower::{LogFollower, StreamEvent, StreamEventBody, StreamMode};
 pub use open::{Durability, RunOptions};
 pub use read::{
-    NextTask, OpenInterrupt, ThreadState, check, graph_name, open_questions, read_state,
+    NextTask, OpenInterrupt, ThreadState, check, graph_name, open_interrupts, read_state,
 };
 pub use segment::{RunReport, Segment, SegmentEnd, SegmentLimits, Suspension};
 pub use suspend::{ResumeToken, read_outcome};
@@ -48,7 +48,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
 use crate::channel::{Channel, ChannelKind};
-use crate::checkpoint::format::{Breakpoint, Question, Stop};
+use crate::checkpoint::format::{Breakpoint, InterruptRecord, Stop};
 use crate::checkpoint::{Commit, Head, Metadata, RecordWrite, Saved};
 use crate::error::{Failure, ProtocolError};
 use crate::ids::{FramePath, InterruptId, RunId, Seq, TaskId, ThreadId, Timestamp};
@@ -90,7 +90,7 @@ pub enum Outcome {
     /// Nothing is left to run.
     Finished,
     /// The run waits for answers to these interrupts.
-    Paused(Vec<Question>),
+    Paused(Vec<InterruptRecord>),
     /// The run stopped at a breakpoint.
     Breakpoint(Breakpoint),
     /// The run reached its step limit. Resuming allows as many supersteps again.
@@ -177,7 +177,7 @@ struct Recorded {
 struct Interrupts {
     answers: BTreeMap<TaskId, Answers>,
     /// Interrupts from before this run that have no answer, by task.
-    unanswered: BTreeMap<TaskId, Vec<Question>>,
+    unanswered: BTreeMap<TaskId, Vec<InterruptRecord>>,
     /// Interrupts that the store has and that are not closed.
     asked: BTreeMap<InterruptId, (TaskId, String)>,
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::format::{
-    Body, Change, EntryKind, FrameOpened, Next, Question, Record, RecordContent, RunRecord, Stop,
+    Body, Change, EntryKind, FrameOpened, InterruptRecord, Next, Record, RecordContent, RunRecord,
+    Stop,
 };
 use crate::checkpoint::{
     Head, InterruptRow, Loaded, Metadata, RESULT_KEY, RecordRow, Released, ReleasedRecords, Status,
@@ -150,7 +151,7 @@ impl Run {
                 run.progress.passed = frames
                     .map(|(path, frame)| (path.clone(), frame.step))
                     .collect();
-                run.go_on(&loaded, Reopened::AfterCrash)?;
+                run.restore_tasks(&loaded, Reopened::AfterCrash)?;
                 if let Some(id) = run.options.run {
                     run.position.run.run = id;
                     run.pending.push(EntryKind::Resume, Change::RunResumed(id));
@@ -202,7 +203,7 @@ impl Run {
         reopened: Reopened,
     ) -> Result<Self, OpenError> {
         let mut run = Self::at(position, loaded, options, moment);
-        run.go_on(loaded, reopened)?;
+        run.restore_tasks(loaded, reopened)?;
         Ok(run)
     }
 
@@ -240,7 +241,11 @@ impl Run {
     }
 
     /// Takes in what the thread recorded and which answers it received before.
-    pub(super) fn go_on(&mut self, loaded: &Loaded, reopened: Reopened) -> Result<(), OpenError> {
+    pub(super) fn restore_tasks(
+        &mut self,
+        loaded: &Loaded,
+        reopened: Reopened,
+    ) -> Result<(), OpenError> {
         self.position.check()?;
         self.take_records(&loaded.records)?;
         self.take_interrupts(&loaded.interrupts)?;
@@ -314,7 +319,7 @@ impl Run {
 
     fn take_interrupts(&mut self, rows: &[InterruptRow]) -> Result<(), OpenError> {
         for row in rows {
-            let question = Question::unseal(&row.body, &row.thread, row.seq)?;
+            let question = InterruptRecord::unseal(&row.body, &row.thread, row.seq)?;
             self.interrupts
                 .asked
                 .insert(row.id, (question.task, question.key.clone()));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::checkpoint::format::{Body, Change, Entry, Question, RunRecord, Snapshot};
+use crate::checkpoint::format::{Body, Change, Entry, InterruptRecord, RunRecord, Snapshot};
 use crate::checkpoint::{History, InterruptRow, Loaded};
 use crate::error::{FormatError, OpenError};
 use crate::graph::Definition;
@@ -115,16 +115,16 @@ pub fn graph_name(thread: &ThreadId, history: &History) -> Result<Option<String>
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenInterrupt {
     /// What the node asks.
-    pub question: Question,
+    pub interrupt: InterruptRecord,
     /// The stored row: when the interrupt was raised, and who answered what.
     pub row: InterruptRow,
 }
 
 /// Decodes stored interrupts, answered ones included.
-pub fn open_questions(rows: Vec<InterruptRow>) -> Result<Vec<OpenInterrupt>, FormatError> {
+pub fn open_interrupts(rows: Vec<InterruptRow>) -> Result<Vec<OpenInterrupt>, FormatError> {
     let read = |row: InterruptRow| {
-        let question = Question::unseal(&row.body, &row.thread, row.seq)?;
-        Ok(OpenInterrupt { question, row })
+        let interrupt = InterruptRecord::unseal(&row.body, &row.thread, row.seq)?;
+        Ok(OpenInterrupt { interrupt, row })
     };
     rows.into_iter().map(read).collect()
 }

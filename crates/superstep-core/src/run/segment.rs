@@ -114,7 +114,7 @@ impl RunReport {
             Outcome::Paused(questions) => questions.as_slice(),
             _ => &[],
         };
-        let due = |question: &crate::checkpoint::format::Question| {
+        let due = |question: &crate::checkpoint::format::InterruptRecord| {
             question.answer_at_deadline()?;
             Some((question.id, question.deadline?))
         };

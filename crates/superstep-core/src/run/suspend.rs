@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::channel::{Channel, ChannelKind};
 use crate::checkpoint::format::{
-    AfterFailure, Breakpoint, EndRecord, EndedHow, Entry, Question, Stop,
+    AfterFailure, Breakpoint, EndRecord, EndedHow, Entry, InterruptRecord, Stop,
 };
 use crate::checkpoint::{Glance, Loaded, RESULT_KEY, Released, ReleasedRecords, Status};
 use crate::error::{FormatError, OpenError};
@@ -23,7 +23,7 @@ use crate::node::Task;
 use crate::run::live::Doing;
 use crate::run::phase::Phase;
 use crate::run::position::{Frame, Position};
-use crate::run::{Outcome, Run, RunOptions, Step, open_questions};
+use crate::run::{Outcome, Run, RunOptions, Step, open_interrupts};
 
 /// What a suspended run needs to resume besides the store. Holds no user data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,7 +154,7 @@ impl Run {
         }
         let position = Position::read(graph, thread, &loaded.history)?.ok_or_else(nothing)?;
         let mut run = Self::at(position, loaded, options, moment);
-        run.go_on(loaded, Reopened::Suspended)?;
+        run.restore_tasks(loaded, Reopened::Suspended)?;
         run.restore_token(token);
         run.pending.claim = None;
         // Starts nothing that had not started.
@@ -246,10 +246,11 @@ pub fn read_outcome(entry: &Entry, loaded: &Loaded) -> Result<Option<Outcome>, F
     };
     Ok(Some(match stop {
         Stop::Paused { asked } => {
-            let mut open: BTreeMap<_, Question> = open_questions(loaded.interrupts.clone())?
-                .into_iter()
-                .map(|open| (open.question.id, open.question))
-                .collect();
+            let mut open: BTreeMap<_, InterruptRecord> =
+                open_interrupts(loaded.interrupts.clone())?
+                    .into_iter()
+                    .map(|open| (open.interrupt.id, open.interrupt))
+                    .collect();
             Outcome::Paused(asked.iter().filter_map(|id| open.remove(id)).collect())
         }
         stop => Outcome::of(stop),

@@ -6,8 +6,9 @@ use serde_json::json;
 use superstep_core::checkpoint::format::{
     AfterFailure, AttemptFailed, Body, Breakpoint, BreakpointSide, Change, Draft, EndRecord,
     EndedHow, Entry, EntryKind, Extensions, FORMAT, Forked, FrameAdvanced, FrameOpened,
-    FrameSnapshot, GotoRecord, JoinSeen, Next, OnDeadline, ParentRecord, PlannedTask, Question,
-    Record, RecordContent, RunRecord, Snapshot, StepRecord, Stop, TaskRecord, TaskWrite,
+    FrameSnapshot, GotoRecord, InterruptRecord, JoinSeen, Next, OnDeadline, ParentRecord,
+    PlannedTask, Record, RecordContent, RunRecord, Snapshot, StepRecord, Stop, TaskRecord,
+    TaskWrite,
 };
 use superstep_core::checkpoint::{Answer, AnswerBody};
 use superstep_core::driver::{QueuedRequest, ThreadRequest};
@@ -208,8 +209,8 @@ pub(crate) fn snapshot() -> Snapshot {
     }
 }
 
-pub(crate) fn question(on_deadline: OnDeadline) -> Question {
-    Question {
+pub(crate) fn question(on_deadline: OnDeadline) -> InterruptRecord {
+    InterruptRecord {
         id: InterruptId::from_bytes([8; 16]),
         frame: path(),
         node: node("ask"),
@@ -412,7 +413,7 @@ fn bodies() -> Vec<(Vec<u8>, Unseal)> {
         (snapshot().seal(&thread(), SEQ), unseal::<Snapshot>),
         (
             question(OnDeadline::Fail).seal(&thread(), SEQ),
-            unseal::<Question>,
+            unseal::<InterruptRecord>,
         ),
         (step_record().seal(&thread(), SEQ), unseal::<Record>),
         (task_record().seal(&thread(), SEQ), unseal::<Record>),

@@ -318,7 +318,7 @@ fn program(items: &MemoryStore) -> Graph<Flow> {
         .node("mix", mix)
         .node("read", read)
         .commands("read", &["work", "part"])
-        .worker(&WORK, work)
+        .map_node(&WORK, work)
         .subgraph_worker(&PART, inner(), into_inner, out_of_inner)
         .subgraph(
             "child",

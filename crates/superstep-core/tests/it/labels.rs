@@ -41,7 +41,7 @@ fn graph<Fut: Future<Output = Told> + Send + 'static>(
     Graph::builder("mail")
         .node("node", node)
         .commands("node", &["worker", END])
-        .worker(&WORKER, |_: Labeled<String>, _: NodeCx| async {
+        .map_node(&WORKER, |_: Labeled<String>, _: NodeCx| async {
             Ok::<_, NodeError>(MailUpdate::default())
         })
         .edge(START, "node")

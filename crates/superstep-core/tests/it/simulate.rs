@@ -222,12 +222,12 @@ impl<'a> World<'a> {
 
     fn answer(&mut self, key: &str) {
         let loaded = block_on(self.store.load(&self.thread)).unwrap().unwrap();
-        let asked = superstep_core::run::open_questions(loaded.interrupts).unwrap();
+        let asked = superstep_core::run::open_interrupts(loaded.interrupts).unwrap();
         let interrupt = asked
             .iter()
-            .find(|open| open.question.key == key)
+            .find(|open| open.interrupt.key == key)
             .unwrap()
-            .question
+            .interrupt
             .id;
         let answer = Answer {
             interrupt,
@@ -343,7 +343,7 @@ impl Script {
         }
         for name in workers {
             let to = SendTo::<u32>::new(leak(name));
-            builder = builder.worker(&to, worker(name));
+            builder = builder.map_node(&to, worker(name));
             if !self.leaves(name) {
                 builder = builder.edge(name.as_str(), END);
             }

@@ -213,7 +213,7 @@ impl Bench {
         }
     }
 
-    fn answer(&self, key: &str, questions: &[superstep_core::checkpoint::format::Question]) {
+    fn answer(&self, key: &str, questions: &[superstep_core::checkpoint::format::InterruptRecord]) {
         let question = questions.iter().find(|asked| asked.key == key).unwrap();
         let answer = Answer {
             interrupt: question.id,

@@ -406,7 +406,7 @@ async fn tasks_that_a_worker_runs_for_others_are_shown_too() {
             let command = Command::update(says("planned"));
             Ok::<_, NodeError>((0..4).fold(command, |command, part| command.send(&WRITE, part)))
         })
-        .worker(&WRITE, move |part: u32, cx: NodeCx| {
+        .map_node(&WRITE, move |part: u32, cx: NodeCx| {
             let gate = waits.clone();
             async move {
                 cx.emit_live(format!("part {part}"))?;

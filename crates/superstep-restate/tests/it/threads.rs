@@ -30,7 +30,7 @@ fn graph() -> Graph<Story> {
             }
             Ok::<_, NodeError>(command)
         })
-        .worker(&WRITE, async |part: u32, cx: NodeCx| {
+        .map_node(&WRITE, async |part: u32, cx: NodeCx| {
             let written: u32 = cx
                 .step("write", async || Ok::<_, NodeError>(part * part))
                 .await?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use superstep::driver::ThreadRequest;
-use superstep::error::BuildFault;
+use superstep::error::BuildProblem;
 use superstep::prelude::*;
 use superstep::{DriveError, NodeName, Value};
 use superstep_core::{Moment, Run, ThreadId, Timestamp};
@@ -19,10 +19,9 @@ async fn differs_an_unknown_target_is_an_error() {
         .build()
         .unwrap_err();
     assert!(
-        fault
-            .faults
-            .iter()
-            .any(|fault| matches!(fault, BuildFault::UnknownTarget { to, .. } if to == "nowhere")),
+        fault.faults.iter().any(
+            |fault| matches!(fault, BuildProblem::UnknownTarget { to, .. } if to == "nowhere")
+        ),
         "{fault}"
     );
     async fn strays(_: View<Log>, _: NodeCx) -> Result<Command<Log>, NodeError> {
@@ -50,7 +49,7 @@ fn a_join_of_one_node_named_twice_is_an_error() {
         .build()
         .unwrap_err();
     let target = "b".to_owned();
-    assert_eq!(small.faults, [BuildFault::SmallJoin { target }]);
+    assert_eq!(small.faults, [BuildProblem::SmallJoin { target }]);
 }
 
 #[tokio::test]
@@ -68,7 +67,7 @@ async fn differs_goto_and_edges_exclude_each_other() {
         .build()
         .unwrap_err();
     let a = NodeName::new("a").unwrap();
-    assert_eq!(both.faults, [BuildFault::EdgesAndCommands { node: a }]);
+    assert_eq!(both.faults, [BuildProblem::EdgesAndCommands { node: a }]);
 
     let edges = Graph::builder("g")
         .node("a", goes)
@@ -140,7 +139,7 @@ async fn differs_a_route_sees_the_state_after_the_barrier_and_is_asked_once_per_
     let calls = Count::default();
     let asked = calls.clone();
     let graph = Graph::builder("g")
-        .worker(&PART, |n: i64, _: NodeCx| async move {
+        .map_node(&PART, |n: i64, _: NodeCx| async move {
             Ok::<_, NodeError>(LogUpdate::default().total(n))
         })
         .node("next", says("next"))

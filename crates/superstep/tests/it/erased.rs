@@ -63,11 +63,11 @@ async fn threads_of_two_graphs_are_driven_with_json_alone() {
         .unwrap();
     let paused = order.start(json!({ "item": "tea" })).await.unwrap();
     assert!(matches!(paused.outcome, Outcome::Paused(_)));
-    let open = order.questions().await.unwrap();
+    let open = order.interrupts().await.unwrap();
     let copy = order.copy_to("copy", None, Some(json!({ "item": "coffee" })));
     let copy = copy.await.unwrap();
 
-    let answer = vec![(open[0].question.id, json!(true))];
+    let answer = vec![(open[0].interrupt.id, json!(true))];
     let ended = order.answer_as("ada", answer).await.unwrap().unwrap();
     assert_eq!(ended.outcome, Outcome::Finished);
     assert_eq!(

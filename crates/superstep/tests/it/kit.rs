@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use superstep::checkpoint::BoxFuture;
 use superstep::error::FailureKind;
 use superstep::prelude::*;
-use superstep::{InterruptId, RunOptions, Stopped};
+use superstep::{InterruptId, RunOptions, RunResult};
 
 /// Who wrote, in order, and one channel of every other kind.
 #[derive(Clone, Debug, Default, PartialEq, State)]
@@ -96,18 +96,18 @@ pub(crate) fn row(nodes: &[&'static str]) -> Graph<Log> {
 }
 
 /// The keys and ids of the questions that a run stopped with.
-pub(crate) fn asked<S>(stopped: &Stopped<S>) -> Vec<(String, InterruptId)> {
+pub(crate) fn asked<S>(stopped: &RunResult<S>) -> Vec<(String, InterruptId)> {
     match &stopped.outcome {
         Outcome::Paused(questions) => questions.iter().map(|q| (q.key.clone(), q.id)).collect(),
         other => panic!("not paused: {other:?}"),
     }
 }
 
-pub(crate) fn keys<S>(stopped: &Stopped<S>) -> Vec<String> {
+pub(crate) fn keys<S>(stopped: &RunResult<S>) -> Vec<String> {
     asked(stopped).into_iter().map(|(key, _)| key).collect()
 }
 
-pub(crate) fn id_of<S>(stopped: &Stopped<S>, key: &str) -> InterruptId {
+pub(crate) fn id_of<S>(stopped: &RunResult<S>, key: &str) -> InterruptId {
     let asked = asked(stopped);
     let found = asked.iter().find(|(asked, _)| asked == key);
     found
@@ -116,7 +116,7 @@ pub(crate) fn id_of<S>(stopped: &Stopped<S>, key: &str) -> InterruptId {
 }
 
 /// Which nodes failed, and how.
-pub(crate) fn failures<S>(stopped: &Stopped<S>) -> Vec<(String, FailureKind)> {
+pub(crate) fn failures<S>(stopped: &RunResult<S>) -> Vec<(String, FailureKind)> {
     match &stopped.outcome {
         Outcome::Failed(failures) => failures
             .iter()
@@ -135,7 +135,7 @@ pub(crate) fn options(change: impl FnOnce(&mut RunOptions)) -> RunOptions {
 /// Runs until a node says that it is there, then drops everything: what a crash leaves behind.
 pub(crate) async fn crash_at<S: std::fmt::Debug>(
     there: &tokio::sync::Notify,
-    run: impl Future<Output = Result<Stopped<S>, superstep::DriveError>>,
+    run: impl Future<Output = Result<RunResult<S>, superstep::DriveError>>,
 ) {
     tokio::select! {
         stopped = run => panic!("stopped before the crash: {stopped:?}"),

@@ -130,7 +130,7 @@ async fn updates_and_forks_are_written_once() {
 async fn everything_can_be_read() {
     let thread = thread(&Count::default());
     let paused = thread.start(LogUpdate::default()).await.unwrap();
-    assert_eq!(thread.questions().await.unwrap().len(), 1);
+    assert_eq!(thread.interrupts().await.unwrap().len(), 1);
     assert_eq!(thread.state().await.unwrap().unwrap().seq, paused.seq);
     assert!(thread.state_at(Seq(1)).await.unwrap().is_some());
     let seen = thread.events(Seq(0)).stored().await.unwrap();
@@ -182,7 +182,7 @@ async fn what_a_restarted_process_does_goes_through() {
     second.register(&graph(&effects));
     let recovered = second.recover().await.unwrap();
     assert!(matches!(&recovered[..], [(of, Ok(Outcome::Finished))] if *of == id));
-    assert_eq!(second.expire_questions().await.unwrap(), 0);
+    assert_eq!(second.expire_interrupts().await.unwrap(), 0);
     let rows = second.threads(&ThreadQuery::default()).await.unwrap();
     assert_eq!(rows[0].head.status, Status::Idle);
     assert_eq!(effects.get(), 1);

@@ -39,7 +39,7 @@ async fn parity_01_write_order_is_by_name_then_by_send() {
         .node("zeta", says("zeta"))
         .node("alpha", says("alpha"))
         .node("beta", says("beta"))
-        .worker(&WORK, work)
+        .map_node(&WORK, work)
         .edge(START, "split")
         .edge(START, "zeta")
         .commands("split", &["work"])

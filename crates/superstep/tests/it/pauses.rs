@@ -120,7 +120,7 @@ async fn several_answers_are_stored_together_or_not_at_all() {
     let (a, b) = (id_of(&paused, "a"), id_of(&paused, "b"));
     let doubled = thread.answer_as("", [(a, 1), (b, 2), (a, 3)]).await;
     assert_eq!(doubled.unwrap_err().code(), "checkpoint-not-open");
-    assert_eq!(thread.questions().await.unwrap().len(), 2);
+    assert_eq!(thread.interrupts().await.unwrap().len(), 2);
     // One of two in the same node: it asks on for the other.
     let partly = thread.answer(b, 2).await.unwrap().unwrap();
     assert_eq!(asked(&partly), [("a".to_owned(), a)]);
@@ -211,9 +211,13 @@ async fn a_deadline_passes_as_the_question_says() {
         let thread = runtime.thread(&graph, name).unwrap();
         thread.start(LogUpdate::default()).await.unwrap();
         now.store(59_999, Ordering::SeqCst);
-        assert_eq!(runtime.expire_questions().await.unwrap(), 0, "{name}");
+        assert_eq!(runtime.expire_interrupts().await.unwrap(), 0, "{name}");
         now.store(60_000, Ordering::SeqCst);
-        assert_eq!(runtime.expire_questions().await.unwrap(), expired, "{name}");
+        assert_eq!(
+            runtime.expire_interrupts().await.unwrap(),
+            expired,
+            "{name}"
+        );
         match name {
             "waits" => {
                 let done = thread.answer_only("late").await.unwrap().unwrap();

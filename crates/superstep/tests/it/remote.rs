@@ -85,9 +85,9 @@ async fn deadlines_and_recoveries_are_left_to_the_engine() {
         .build();
     remote.register(&asking);
     remote.register(&hanging);
-    remote.expire_questions().await.unwrap_err();
+    remote.expire_interrupts().await.unwrap_err();
     assert!(matches!(&engine.asked()[..], [ThreadRequest::Answer(answers)] if answers.len() == 1));
-    assert_eq!(asked.questions().await.unwrap().len(), 1, "answered here");
+    assert_eq!(asked.interrupts().await.unwrap().len(), 1, "answered here");
     let recovered = remote.recover().await.unwrap();
     assert!(matches!(&recovered[..], [(thread, Err(DriveError::Draining))] if thread == lost.id()));
     assert_eq!(engine.asked(), [ThreadRequest::Recover]);
@@ -111,6 +111,6 @@ async fn a_host_of_many_graphs_holds_drivers_as_objects() {
         let end = driver.execute(&thread, graph.definition(), start, &options);
         assert!(end.await.unwrap().is_some());
         let open = runtime.thread(&graph, thread.name()).unwrap();
-        assert_eq!(open.questions().await.unwrap().len(), 1);
+        assert_eq!(open.interrupts().await.unwrap().len(), 1);
     }
 }

@@ -235,7 +235,7 @@ async fn an_answer_that_no_node_is_there_for_is_refused_and_not_kept() {
         matches!(refused, DriveError::Open(OpenError::NodeGone { .. })),
         "{refused:?}"
     );
-    assert_eq!(thread.questions().await.unwrap().len(), 1);
+    assert_eq!(thread.interrupts().await.unwrap().len(), 1);
 }
 
 #[tokio::test]

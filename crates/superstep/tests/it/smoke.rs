@@ -32,7 +32,7 @@ async fn ask(_: View<Sum>, cx: NodeCx) -> Result<SumUpdate, NodeError> {
 fn graph() -> Graph<Sum> {
     Graph::builder("sum")
         .node("split", split)
-        .worker(&PART, part)
+        .map_node(&PART, part)
         .node("ask", ask)
         .edge(START, "split")
         .commands("split", &["part"])

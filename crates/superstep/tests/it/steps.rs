@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use superstep::prelude::*;
-use superstep::{DriveError, RetryPolicy, Stopped};
+use superstep::{DriveError, RetryPolicy, RunResult};
 use tokio::sync::Notify;
 
 use crate::kit::{Count, Log, LogUpdate, crash_at, failures, memory, wrote};
@@ -148,7 +148,7 @@ async fn a_record_whose_type_changed_parks_the_thread() {
     assert_eq!(failures(&parked)[0].1.code(), "node-record-unreadable");
 }
 
-async fn only_node(graph: Graph<Log>) -> Result<Stopped<Log>, DriveError> {
+async fn only_node(graph: Graph<Log>) -> Result<RunResult<Log>, DriveError> {
     let thread = memory().thread(&graph, "t")?;
     thread.start(LogUpdate::default()).await
 }

@@ -135,7 +135,7 @@ async fn a_runtime_that_drains_stores_no_answer() {
     runtime.drain().await;
     let refused = thread.answer_only("yes").await.unwrap_err();
     assert_eq!(refused.code(), "drive-draining");
-    assert_eq!(thread.questions().await.unwrap().len(), 1);
+    assert_eq!(thread.interrupts().await.unwrap().len(), 1);
 
     let next = Runtime::new(store).thread(&graph, "t").unwrap();
     let done = next.answer_only("yes").await.unwrap().unwrap();

@@ -301,7 +301,7 @@ async fn a_command_to_the_parent_may_send_and_must_go_where_the_node_declared() 
     let graph = |targets: &[&str]| {
         Graph::builder("parent")
             .subgraph("child", one("leave", leave), nothing, everything)
-            .worker(&WORK, |n: u32, _: NodeCx| async move {
+            .map_node(&WORK, |n: u32, _: NodeCx| async move {
                 Ok::<_, NodeError>(wrote(format!("work{n}")))
             })
             .node("other", says("other"))

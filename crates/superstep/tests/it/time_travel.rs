@@ -43,7 +43,7 @@ async fn a_fork_inside_a_subgraph_pause_asks_again_and_does_effects_of_its_own()
     let paused = thread.start(LogUpdate::default()).await.unwrap();
     thread.answer_only("one").await.unwrap();
     thread.fork(paused.seq).await.unwrap();
-    assert!(thread.questions().await.unwrap().is_empty());
+    assert!(thread.interrupts().await.unwrap().is_empty());
     let again = thread.resume().await.unwrap();
     assert_ne!(id_of(&paused, "q"), id_of(&again, "q"));
     assert_eq!(effects.get(), 2, "a branch has effects of its own");
@@ -201,7 +201,7 @@ async fn an_update_follows_routes_and_commands_as_the_node_would() {
         .node("command", |_: View<Log>, _: NodeCx| async {
             Ok::<_, NodeError>(Command::<Log>::to(END))
         })
-        .worker(&WORK, |n: u32, _: NodeCx| async move {
+        .map_node(&WORK, |n: u32, _: NodeCx| async move {
             Ok::<_, NodeError>(wrote(format!("work{n}")))
         })
         .edge(START, "route")

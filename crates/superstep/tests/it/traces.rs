@@ -142,7 +142,7 @@ async fn a_run_with_a_pause_and_a_crash_is_one_span_with_the_wait_in_it() {
     ");
     time.passes(3_600_000);
     // It dies while it pays, and lies there for a minute.
-    let id = thread.questions().await.unwrap()[0].question.id;
+    let id = thread.interrupts().await.unwrap()[0].interrupt.id;
     tokio::select! {
         () = there.notified() => {}
         _ = thread.answer(id, "yes") => panic!("it did not die"),

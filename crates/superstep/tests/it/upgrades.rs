@@ -210,7 +210,7 @@ async fn a_payload_whose_type_changed_parks_the_thread() {
     const NUMBER: SendTo<u32> = SendTo::new("work");
     const TEXT: SendTo<String> = SendTo::new("work");
     let old = Graph::builder("payload")
-        .worker(&NUMBER, |_: u32, _: NodeCx| async {
+        .map_node(&NUMBER, |_: u32, _: NodeCx| async {
             Err::<LogUpdate, _>(NodeError::fatal("broken"))
         })
         .route(START, &["work"], |_: &Log| Goto::send(&NUMBER, 7))
@@ -218,7 +218,7 @@ async fn a_payload_whose_type_changed_parks_the_thread() {
         .build()
         .unwrap();
     let new = Graph::builder("payload")
-        .worker(&TEXT, |text: String, _: NodeCx| async move {
+        .map_node(&TEXT, |text: String, _: NodeCx| async move {
             Ok::<_, NodeError>(wrote(text))
         })
         .route(START, &["work"], |_: &Log| {

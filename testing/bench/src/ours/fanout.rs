@@ -38,7 +38,7 @@ pub(super) fn graph() -> anyhow::Result<Graph<Fan>> {
     };
     Ok(Graph::builder("fanout")
         .node("split", split)
-        .worker(&BRANCH, branch)
+        .map_node(&BRANCH, branch)
         .node("join", join)
         .edge(START, "split")
         .commands("split", &["branch"])

@@ -70,7 +70,7 @@ fn seal_bodies(archive: &mut Archive) {
         sealed(BodyKind::Record, Seq(0), &mut row.body);
     }
     for row in &mut archive.interrupts {
-        sealed(BodyKind::Question, row.seq, &mut row.body);
+        sealed(BodyKind::Interrupt, row.seq, &mut row.body);
     }
 }
 

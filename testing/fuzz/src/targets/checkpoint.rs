@@ -7,7 +7,7 @@ use std::fmt::Debug;
 
 use serde_json::Value as Json;
 use superstep_core::checkpoint::format::{
-    Body, BodyKind, Entry, FORMAT, Question, Record, Snapshot,
+    Body, BodyKind, Entry, FORMAT, InterruptRecord, Record, Snapshot,
 };
 use superstep_core::driver::QueuedRequest;
 use superstep_core::{RunId, Seq, ThreadId, Value};
@@ -17,7 +17,7 @@ pub(super) fn run(bytes: &[u8]) {
     match kind % 5 {
         0 => check::<Entry>(bytes),
         1 => check::<Snapshot>(bytes),
-        2 => check::<Question>(bytes),
+        2 => check::<InterruptRecord>(bytes),
         3 => check::<Record>(bytes),
         _ => check_order(bytes),
     }

@@ -11,7 +11,9 @@ use harness::prng::mix;
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::{RESULT_KEY, Status};
 use superstep::prelude::*;
-use superstep::{Checkpointer, InterruptId, RunId, RunOptions, Runtime, Stopped, Thread, ThreadId};
+use superstep::{
+    Checkpointer, InterruptId, RunId, RunOptions, RunResult, Runtime, Thread, ThreadId,
+};
 use superstep_postgres::Postgres;
 use superstep_restate::Restate;
 use tokio::sync::{Barrier, mpsc};
@@ -179,12 +181,12 @@ impl Desk {
                 }
                 other => return Err(format!("it is {other:?}").into()),
             }
-            let open = thread.questions().await?;
+            let open = thread.interrupts().await?;
             let Some(open) = open.first() else {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             };
-            let (id, key) = (open.question.id, &open.question.key);
+            let (id, key) = (open.interrupt.id, &open.interrupt.key);
             let order = format!("answer {id}");
             report("ordered", &order).await;
             let answer = answer_to(program.seed, key);
@@ -279,10 +281,10 @@ impl Desk {
         let head = loaded.ok_or("the thread is not there")?.head;
         let state = thread.state().await?.ok_or("the thread has no state")?;
         let open: Vec<String> = thread
-            .questions()
+            .interrupts()
             .await?
             .iter()
-            .map(|open| open.question.id.to_string())
+            .map(|open| open.interrupt.id.to_string())
             .collect();
         Ok(json!({
             "seq": head.seq.0,
@@ -303,7 +305,7 @@ impl Desk {
     }
 }
 
-fn told<S>(stopped: &Stopped<S>) -> Json {
+fn told<S>(stopped: &RunResult<S>) -> Json {
     let open: Vec<String> = match &stopped.outcome {
         Outcome::Paused(questions) => questions.iter().map(|asked| asked.id.to_string()).collect(),
         _ => Vec::new(),
@@ -311,7 +313,7 @@ fn told<S>(stopped: &Stopped<S>) -> Json {
     json!({ "outcome": name_of(&stopped.outcome), "open": open })
 }
 
-fn answered<S>(answered: Result<Option<Stopped<S>>, superstep::DriveError>) -> Json {
+fn answered<S>(answered: Result<Option<RunResult<S>>, superstep::DriveError>) -> Json {
     match answered {
         Ok(Some(stopped)) => told(&stopped),
         Ok(None) => json!({ "outcome": "elsewhere" }),

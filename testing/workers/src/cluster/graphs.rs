@@ -75,7 +75,7 @@ pub(crate) fn wide(ledger: &Arc<Ledger>) -> Result<Graph<Wide>, BuildError> {
             let command = Command::update(WideUpdate::default());
             Ok::<_, NodeError>((0..wide.tasks).fold(command, |command, n| command.send(&PART, n)))
         })
-        .worker(&PART, move |n, cx| square(part.clone(), n, cx))
+        .map_node(&PART, move |n, cx| square(part.clone(), n, cx))
         .node("join", move |wide, cx| join_all(join.clone(), wide, cx))
         .edge(START, "plan")
         .commands("plan", &["part"])

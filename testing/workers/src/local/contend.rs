@@ -86,7 +86,7 @@ impl Contender<'_> {
 
     async fn answer(&self, name: &str) -> Result<(), AnyError> {
         let mark = format!("answer:{name}");
-        let open = match self.thread.questions().await {
+        let open = match self.thread.interrupts().await {
             Ok(open) => open,
             Err(error) => return self.taken_away(error).await,
         };
@@ -94,7 +94,7 @@ impl Contender<'_> {
             tokio::time::sleep(NOTHING_TO_DO).await;
             return Ok(());
         };
-        match self.thread.answer(open.question.id, &mark).await {
+        match self.thread.answer(open.interrupt.id, &mark).await {
             Ok(_) => self.tell("applied", &mark).await,
             Err(DriveError::Checkpoint(CheckpointError::NotOpen { .. })) => {
                 self.tell("refused", &mark).await

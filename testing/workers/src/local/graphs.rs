@@ -27,7 +27,7 @@ pub(crate) fn effects(ledger: &Arc<Ledger>, seed: u64) -> Result<Graph<Work>, Bu
     Graph::builder("crash-effects")
         .node("first", node("first"))
         .node("second", Spread(node("second")))
-        .worker(&PART, node("part"))
+        .map_node(&PART, node("part"))
         .node("third", node("third"))
         .node("fourth", node("fourth"))
         .edge(START, "first")

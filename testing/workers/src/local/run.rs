@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use superstep::checkpoint::Status;
-use superstep::{Outcome, RunOptions, Runtime};
+use superstep::error::OpenError;
+use superstep::{DriveError, Outcome, RunId, RunOptions, Runtime};
 
 use super::graphs::{WorkUpdate, effects};
 use crate::AnyError;
@@ -19,22 +19,22 @@ pub(crate) async fn run(
     let mut options = RunOptions::default();
     // A trial may kill often within one superstep; that is no poison.
     options.recoveries_max = 1_000;
+    // Whoever comes later continues this run, and never starts another: between a look at the thread's status and a start, a
+    // process that was thought dead may finish it.
+    options.run = Some(RunId::from_bytes([7; 16]));
     let thread = runtime
         .thread(&effects(ledger, seed)?, thread)?
         .with_options(options);
-    let head = runtime.checkpointer().load(thread.id()).await?;
-    let status = head.map(|loaded| loaded.head.status);
-    if status == Some(Status::Idle) {
-        // The last process was killed between its last commit and saying so.
-        let state = thread.state().await?.ok_or("an idle thread has a state")?;
-        println!("finished {}", state.values.decode::<serde_json::Value>()?);
-        return Ok(());
-    }
-    match thread.start_or_recover(WorkUpdate::default()).await {
+    match thread.start(WorkUpdate::default()).await {
         Ok(stopped) if stopped.outcome == Outcome::Finished => {
             println!("finished {}", serde_json::to_string(&stopped.state)?);
         }
         Ok(stopped) => println!("stopped {:?}", stopped.outcome),
+        // The last process was killed between its last commit and saying so.
+        Err(DriveError::Open(OpenError::Taken { .. })) => {
+            let state = thread.state().await?.ok_or("an idle thread has a state")?;
+            println!("finished {}", state.values.decode::<serde_json::Value>()?);
+        }
         Err(error) => println!("stopped {} {error}", error.code()),
     }
     Ok(())

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use superstep::{Outcome, Runtime, Seq, Stopped};
+use superstep::{Outcome, RunResult, Runtime, Seq};
 use tokio::task::JoinSet;
 
 use super::graphs::{VerdictUpdate, WorkUpdate, effects, question};
@@ -97,7 +97,7 @@ impl One {
     }
 }
 
-fn finished<S>(stopped: &Stopped<S>) -> Result<(), AnyError> {
+fn finished<S>(stopped: &RunResult<S>) -> Result<(), AnyError> {
     match &stopped.outcome {
         Outcome::Finished => Ok(()),
         other => Err(format!("it did not finish: {other:?}").into()),

@@ -88,7 +88,7 @@ impl Server<'_> {
     }
 }
 
-fn told(answered: Result<Option<superstep::Stopped<Verdict>>, DriveError>) -> String {
+fn told(answered: Result<Option<superstep::RunResult<Verdict>>, DriveError>) -> String {
     match answered {
         Ok(Some(stopped)) => format!("won {:?}", stopped.outcome),
         Ok(None) => "won elsewhere".to_owned(),

@@ -70,7 +70,7 @@ pub async fn watch_with(
                 &row.thread.to_string(),
                 Default::default(),
             )?;
-            if thread.questions().await?.is_empty() {
+            if thread.interrupts().await?.is_empty() {
                 thread.recover_or_resume().await?;
             }
             thread
@@ -132,22 +132,22 @@ async fn watch(
         if args.looks.is_some_and(|looks| looked as u64 >= looks) || state.stopped {
             return Ok(Exit::Done);
         }
-        let open = thread.questions().await?;
-        let timer = open.iter().find(|open| open.question.kind == TIMER);
+        let open = thread.interrupts().await?;
+        let timer = open.iter().find(|open| open.interrupt.kind == TIMER);
         let Some(timer) = timer else {
             let asked = open
                 .first()
-                .map(|open| InterruptRequest::of(&open.question))
+                .map(|open| InterruptRequest::of(&open.interrupt))
                 .transpose()?;
             let asked = asked.context("the watch has stopped; `archie resume` resumes it")?;
             display::display(session, agent, &asked).await?;
             display::announce(session.app, session.terminal, thread.id()).await?;
             return Ok(Exit::Paused);
         };
-        let deadline = timer.question.deadline.map_or(0, |deadline| deadline.0);
+        let deadline = timer.interrupt.deadline.map_or(0, |deadline| deadline.0);
         let left = u64::try_from(deadline.saturating_sub(now().0)).unwrap_or(0);
         tokio::time::sleep(Duration::from_millis(left)).await;
-        session.app.runtime.expire_questions().await?;
+        session.app.runtime.expire_interrupts().await?;
     }
 }
 

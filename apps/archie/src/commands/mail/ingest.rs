@@ -10,7 +10,7 @@ use archie_email_assistant::mailbox::{MailQuery, Mailbox, Mailboxes};
 use archie_email_assistant::state::{Classification, MailState, MailStateUpdate};
 use serde_json::json;
 use superstep::checkpoint::{Metadata, Status, ThreadQuery, ThreadRow};
-use superstep::{AnyThread, RunResult};
+use superstep::{AnyRunResult, AnyThread};
 use superstep::{DriveError, Outcome, ThreadId};
 
 use crate::app::App;
@@ -175,7 +175,7 @@ impl Ingest {
         let running = RunningMark::set(app, thread.id());
         let stands = match known {
             Some(Status::Idle) => IngestStatus::Known,
-            Some(Status::Paused) if !thread.questions().await?.is_empty() => IngestStatus::Known,
+            Some(Status::Paused) if !thread.interrupts().await?.is_empty() => IngestStatus::Known,
             Some(_) if is_elsewhere => IngestStatus::Elsewhere,
             // Its process died, perhaps right after an answer, or the run failed and may succeed now.
             Some(_) => rest_of(thread.recover_or_resume().await),
@@ -259,7 +259,7 @@ pub(super) async fn is_known_by_message_id(app: &App, email: &Email) -> anyhow::
     Ok(stored.is_none_or(|state| email.is_same(&parse_gmail(&state.email_input))))
 }
 
-fn rest_of(rest: Result<RunResult, DriveError>) -> IngestStatus {
+fn rest_of(rest: Result<AnyRunResult, DriveError>) -> IngestStatus {
     match rest.map(|rest| rest.outcome) {
         Ok(Outcome::Finished | Outcome::Paused(_)) => IngestStatus::Worked,
         Ok(Outcome::Failed(failures)) => {

@@ -104,9 +104,9 @@ async fn tones(args: &TonesArgs, app: &App, terminal: &dyn Terminal) -> anyhow::
 
 /// Returns the text that an interrupt proposes to send; `None` if it is about something else.
 fn proposed(question: &OpenInterrupt) -> Option<String> {
-    let request: Json = question.question.request.decode().ok()?;
+    let request: Json = question.interrupt.request.decode().ok()?;
     let call = request.get("action_request")?;
-    let is_draft = call["action"] == SEND_EMAIL && question.question.kind == "approval";
+    let is_draft = call["action"] == SEND_EMAIL && question.interrupt.kind == "approval";
     let reply: Reply = serde_json::from_value(call["args"].clone()).ok()?;
     is_draft.then_some(reply.response_text)
 }
@@ -118,7 +118,7 @@ async fn drafted(
     question: &OpenInterrupt,
     tone: &str,
 ) -> anyhow::Result<Draft> {
-    let id = thread_id("", &format!("{}:{tone}", question.question.id), 0);
+    let id = thread_id("", &format!("{}:{tone}", question.interrupt.id), 0);
     let copy = app
         .agent(NAME)?
         .thread(&app.runtime, &id, Metadata::new())?;

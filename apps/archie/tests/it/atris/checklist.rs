@@ -480,11 +480,11 @@ async fn a_missing_parameter_is_asked_for_and_nothing_else_is() {
         Outcome::Paused(_)
     ));
     let open = lab.question("t").await;
-    let request: Json = open.question.request.decode().unwrap();
+    let request: Json = open.interrupt.request.decode().unwrap();
     assert_eq!(
         (
-            open.question.kind.as_str(),
-            open.question.node.to_string().as_str()
+            open.interrupt.kind.as_str(),
+            open.interrupt.node.to_string().as_str()
         ),
         ("missing_value", "extract_params_node")
     );
@@ -508,7 +508,7 @@ async fn a_value_that_does_not_fit_is_asked_for_again() {
         lab.reply("t", json!("..")).await,
         Outcome::Paused(_)
     ));
-    let request: Json = lab.question("t").await.question.request.decode().unwrap();
+    let request: Json = lab.question("t").await.interrupt.request.decode().unwrap();
     assert!(
         request["question"]
             .as_str()
@@ -529,7 +529,7 @@ async fn an_answer_never_pays_for_the_model_again_and_a_value_it_made_up_is_not_
     let lab = Lab::new(&[&server]).await.with_model(script.clone());
     lab.ask("t", "please show me that one track I liked so much")
         .await;
-    assert_eq!(lab.question("t").await.question.kind, "missing_value");
+    assert_eq!(lab.question("t").await.interrupt.kind, "missing_value");
     lab.reply("t", json!("D7KyD")).await;
     assert_eq!(server.lines(), ["GET /v1/tracks/D7KyD"]);
     script.finish().unwrap();

@@ -95,7 +95,7 @@ impl World {
                         )
                         .await
                 }
-                Some(_) => session.go_on(&agent, &*thread).await,
+                Some(_) => session.resume(&agent, &*thread).await,
             }
         };
         Box::pin(fate.lives(life)).await.map(Result::unwrap)

@@ -101,7 +101,7 @@ impl Lab {
     }
 
     pub(crate) async fn question(&self, thread: &str) -> OpenInterrupt {
-        let mut open = self.thread(thread).questions().await.unwrap();
+        let mut open = self.thread(thread).interrupts().await.unwrap();
         assert_eq!(open.len(), 1, "one question at a time");
         open.remove(0)
     }
@@ -110,7 +110,7 @@ impl Lab {
         let open = self.question(thread).await;
         let rest = self
             .thread(thread)
-            .answer_as("ada", vec![(open.question.id, answer)])
+            .answer_as("ada", vec![(open.interrupt.id, answer)])
             .await;
         rest.unwrap().unwrap().outcome
     }

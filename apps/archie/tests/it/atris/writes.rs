@@ -27,12 +27,12 @@ async fn a_write_waits_in_the_inbox_with_the_exact_call_and_is_made_once() {
     let open = lab.question("t").await;
     assert_eq!(
         (
-            open.question.kind.as_str(),
-            open.question.node.to_string().as_str()
+            open.interrupt.kind.as_str(),
+            open.interrupt.node.to_string().as_str()
         ),
         ("approval", "execute_request_node")
     );
-    let request: Json = open.question.request.decode().unwrap();
+    let request: Json = open.interrupt.request.decode().unwrap();
     let url = format!("{}/v1/tracks/D7KyD/favorites?user_id=nlGNe", server.url());
     assert_eq!(
         request["action_request"],
@@ -65,7 +65,10 @@ async fn a_write_waits_in_the_inbox_with_the_exact_call_and_is_made_once() {
     // A second answer finds nothing to answer.
     let again = lab
         .thread("t")
-        .answer_as("eve", vec![(open.question.id, json!({ "type": "accept" }))])
+        .answer_as(
+            "eve",
+            vec![(open.interrupt.id, json!({ "type": "accept" }))],
+        )
         .await;
     assert!(again.is_err());
     assert_eq!(server.writes(), 1);
@@ -167,7 +170,10 @@ async fn what_is_changed_after_the_approval_was_asked_for_is_not_made() {
             .await
             .unwrap();
         let old = thread
-            .answer_as("ada", vec![(open.question.id, json!({ "type": "accept" }))])
+            .answer_as(
+                "ada",
+                vec![(open.interrupt.id, json!({ "type": "accept" }))],
+            )
             .await;
         tried += 1;
         // Either the old question is gone, or the answer to it is not one to the changed call.
@@ -215,7 +221,10 @@ async fn an_approval_of_one_thread_is_none_of_another() {
     lab.ask("other", FAVORITE).await;
     let stolen = lab
         .thread("other")
-        .answer_as("ada", vec![(open.question.id, json!({ "type": "accept" }))])
+        .answer_as(
+            "ada",
+            vec![(open.interrupt.id, json!({ "type": "accept" }))],
+        )
         .await;
     assert!(stolen.is_err());
     assert_eq!(server.writes(), 0);
@@ -224,7 +233,7 @@ async fn an_approval_of_one_thread_is_none_of_another() {
 #[tokio::test]
 async fn what_would_not_be_seen_is_shown_in_the_approval() {
     let (lab, _) = paused("favorite track D7KyD user_id=a\u{202e}b\u{200b}c").await;
-    let request: Json = lab.question("t").await.question.request.decode().unwrap();
+    let request: Json = lab.question("t").await.interrupt.request.decode().unwrap();
     let told = request["description"].as_str().unwrap();
     assert!(
         told.contains("%E2%80%AE") && !told.contains('\u{202e}') && !told.contains('\u{200b}'),
@@ -241,7 +250,7 @@ async fn a_write_whose_outcome_nobody_knows_is_asked_about_and_not_made_again() 
     let lab = Lab::new(&[&server]).await;
     lab.ask("t", FAVORITE).await;
     lab.reply("t", json!({ "type": "accept" })).await;
-    assert_eq!(lab.question("t").await.question.kind, "outcome_unknown");
+    assert_eq!(lab.question("t").await.interrupt.kind, "outcome_unknown");
     assert_eq!(server.writes(), 1);
     assert_eq!(
         lab.reply("t", json!({ "type": "happened" })).await,

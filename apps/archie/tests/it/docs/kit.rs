@@ -179,12 +179,12 @@ impl Bench {
         let graph = workflow::graph(&self.deps).unwrap();
         let thread = self.runtime.thread(&graph, "t").unwrap();
         thread.start(input).await.unwrap();
-        let open = thread.questions().await.unwrap();
+        let open = thread.interrupts().await.unwrap();
         assert_eq!(open.len(), 1);
-        assert_eq!(open[0].question.kind, "gate");
+        assert_eq!(open[0].interrupt.kind, "gate");
         (
-            open[0].question.id,
-            open[0].question.request.decode().unwrap(),
+            open[0].interrupt.id,
+            open[0].interrupt.request.decode().unwrap(),
         )
     }
 

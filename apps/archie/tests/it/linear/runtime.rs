@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use rustix::time::ClockId;
 use serde_json::json;
 use superstep::checkpoint::format::{
-    Body, Change, Entry, EntryKind, Extensions, FrameAdvanced, FrameSnapshot, Next, OnDeadline,
-    PlannedTask, Question, Record, RecordContent, RunRecord, Snapshot, StepRecord, TaskWrite,
+    Body, Change, Entry, EntryKind, Extensions, FrameAdvanced, FrameSnapshot, InterruptRecord,
+    Next, OnDeadline, PlannedTask, Record, RecordContent, RunRecord, Snapshot, StepRecord,
+    TaskWrite,
 };
 use superstep::checkpoint::{
     Archive, ArchivedEntry, ArchivedInterrupt, ArchivedListing, Head, Memory, Metadata, RecordRow,
@@ -83,8 +84,8 @@ fn snapshot(frames: Vec<FrameSnapshot>) -> Snapshot {
     }
 }
 
-fn question(number: usize) -> Question {
-    Question {
+fn question(number: usize) -> InterruptRecord {
+    InterruptRecord {
         id: InterruptId::from_bytes(id(number)),
         frame: FramePath::root(),
         node: node(),
@@ -152,7 +153,7 @@ fn stored_bodies_are_linear() {
         snapshot(vec![frame(value("x")); count])
     });
     linear_body("question with a large request", 16 << 20, |bytes| {
-        Question {
+        InterruptRecord {
             request: value(&"\"\\".repeat(bytes / 2)),
             ..question(1)
         }

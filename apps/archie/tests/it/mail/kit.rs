@@ -201,9 +201,9 @@ pub(crate) async fn state(home: &App, id: &str) -> MailState {
 
 /// What a thread asks.
 pub(crate) async fn asked(home: &App, id: &str) -> Vec<(InterruptId, Json)> {
-    let open: Vec<OpenInterrupt> = thread(home, id).questions().await.unwrap();
+    let open: Vec<OpenInterrupt> = thread(home, id).interrupts().await.unwrap();
     open.iter()
-        .map(|open| (open.question.id, open.question.request.decode().unwrap()))
+        .map(|open| (open.interrupt.id, open.interrupt.request.decode().unwrap()))
         .collect()
 }
 

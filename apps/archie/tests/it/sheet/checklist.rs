@@ -16,12 +16,12 @@ fn told(state: &GraphState) -> Vec<String> {
     state.messages.iter().map(|kept| kept.text()).collect()
 }
 
-async fn accept(play: &Play) -> superstep::Stopped<GraphState> {
+async fn accept(play: &Play) -> superstep::RunResult<GraphState> {
     let thread = play.thread();
-    let open = thread.questions().await.unwrap();
+    let open = thread.interrupts().await.unwrap();
     assert_eq!(open.len(), 1, "it asks once");
     thread
-        .answer_as("ada", [(open[0].question.id, Verdict::accept())])
+        .answer_as("ada", [(open[0].interrupt.id, Verdict::accept())])
         .await
         .unwrap()
         .unwrap()
@@ -332,8 +332,8 @@ async fn b5_the_change_set_names_cells_steps_and_lines() {
         says("Done")
     ]));
     play.run(&order()).await;
-    let open = play.thread().questions().await.unwrap();
-    let request: Json = open[0].question.request.decode().unwrap();
+    let open = play.thread().interrupts().await.unwrap();
+    let request: Json = open[0].interrupt.request.decode().unwrap();
     assert_eq!(
         request["summary"],
         "Changes: Counts!A1:B5 added (10 cells); other sheets unchanged."
@@ -342,7 +342,7 @@ async fn b5_the_change_set_names_cells_steps_and_lines() {
         request["ranges"][0]["shown"][3],
         "Counts!B2: empty → 1 (step 2, line 4)"
     );
-    assert_eq!(open[0].question.kind, "approval");
+    assert_eq!(open[0].interrupt.kind, "approval");
 }
 
 #[tokio::test]
@@ -358,8 +358,8 @@ async fn a_failed_check_reopens_the_loop_once_and_then_the_person_decides() {
         "{:?}",
         stopped.outcome
     );
-    let open = play.thread().questions().await.unwrap();
-    let request: Json = open[0].question.request.decode().unwrap();
+    let open = play.thread().interrupts().await.unwrap();
+    let request: Json = open[0].interrupt.request.decode().unwrap();
     let failed: Vec<_> = request["checks"]
         .as_array()
         .unwrap()
@@ -375,16 +375,16 @@ async fn an_answer_that_cannot_be_carried_out_is_asked_again_with_the_reason() {
     let play = Play::with(json!([code(COUNT), says("Done")]));
     play.run(&order()).await;
     let thread = play.thread();
-    let open = thread.questions().await.unwrap();
+    let open = thread.interrupts().await.unwrap();
     let wrong = Verdict::from_line("e reject Sales!A1").unwrap();
     let stopped = thread
-        .answer_as("ada", [(open[0].question.id, wrong)])
+        .answer_as("ada", [(open[0].interrupt.id, wrong)])
         .await
         .unwrap()
         .unwrap();
     assert!(matches!(stopped.outcome, Outcome::Paused(_)));
-    let open = thread.questions().await.unwrap();
-    let request: Json = open[0].question.request.decode().unwrap();
+    let open = thread.interrupts().await.unwrap();
+    let request: Json = open[0].interrupt.request.decode().unwrap();
     assert!(
         request["problem"]
             .as_str()
@@ -394,7 +394,7 @@ async fn an_answer_that_cannot_be_carried_out_is_asked_again_with_the_reason() {
     );
     let edit = Verdict::from_line("e reject Counts!A5:B5; set Counts!B4=22").unwrap();
     let stopped = thread
-        .answer_as("ada", [(open[0].question.id, edit)])
+        .answer_as("ada", [(open[0].interrupt.id, edit)])
         .await
         .unwrap()
         .unwrap();

@@ -90,11 +90,11 @@ impl World {
                 let values: GraphState = state.values.decode().unwrap();
                 values.verdict.is_some()
             });
-            let open = thread.questions().await.unwrap();
+            let open = thread.interrupts().await.unwrap();
             let mut stopped = match (is_over, open.first()) {
                 (true, _) => None,
                 (false, Some(open)) => {
-                    let answer = [(open.question.id, Verdict::accept())];
+                    let answer = [(open.interrupt.id, Verdict::accept())];
                     thread.answer_as("ada", answer).await.unwrap()
                 }
                 (false, None) => {

@@ -18,7 +18,7 @@ use archie_sheet::tools::{Sandboxes, ToolDeps};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::BoxFuture;
 use superstep::checkpoint::Memory;
-use superstep::{Graph, Runtime, Stopped, Thread, ThreadId};
+use superstep::{Graph, RunResult, Runtime, Thread, ThreadId};
 use superstep_conformance::mortal::Fate;
 use superstep_conformance::services;
 use superstep_llm::Script;
@@ -275,7 +275,7 @@ impl Play {
     }
 
     /// Runs the analysis until it asks or ends.
-    pub(crate) async fn run(&self, order: &AnalysisRequest) -> Stopped<GraphState> {
+    pub(crate) async fn run(&self, order: &AnalysisRequest) -> RunResult<GraphState> {
         let opened = self.open(&sales());
         service::run_analysis(&self.thread(), order, &opened)
             .await

@@ -141,7 +141,7 @@ impl Broken {
         Ok(None)
     }
 
-    async fn open_questions(&self, thread: &ThreadId) -> CheckpointResult<Vec<InterruptRow>> {
+    async fn open_interrupts(&self, thread: &ThreadId) -> CheckpointResult<Vec<InterruptRow>> {
         Ok(self
             .inner
             .load(thread)
@@ -151,7 +151,7 @@ impl Broken {
     }
 
     async fn refuse_answered(&self, thread: &ThreadId, answers: &[Answer]) -> CheckpointResult<()> {
-        let rows = self.open_questions(thread).await?;
+        let rows = self.open_interrupts(thread).await?;
         let is_named =
             |row: &&InterruptRow| answers.iter().any(|answer| answer.interrupt == row.id);
         match rows
@@ -168,7 +168,7 @@ impl Broken {
     }
 
     async fn has_equal(&self, thread: &ThreadId, answers: &[Answer]) -> CheckpointResult<bool> {
-        let rows = self.open_questions(thread).await?;
+        let rows = self.open_interrupts(thread).await?;
         Ok(answers.iter().all(|answer| {
             let row = rows.iter().find(|row| row.id == answer.interrupt);
             row.is_some_and(|row| row.answer.as_ref() == Some(&answer.body))

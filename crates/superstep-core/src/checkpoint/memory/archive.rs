@@ -7,7 +7,7 @@ use crate::checkpoint::{
 use crate::error::CheckpointError;
 use crate::ids::{Epoch, ThreadId};
 
-use super::{Listed, LogEntry, Question, Thread, Threads, living};
+use super::{Listed, LogEntry, StoredInterrupt, Thread, Threads, living};
 
 pub(super) fn export(threads: &Threads, id: &ThreadId) -> CheckpointResult<Archive> {
     Ok(archived(living(threads, id)?, id).checked()?)
@@ -30,7 +30,7 @@ pub(super) fn import(
 }
 
 fn archived(thread: &Thread, id: &ThreadId) -> Archive {
-    let mut interrupts: Vec<_> = (thread.questions())
+    let mut interrupts: Vec<_> = (thread.interrupts())
         .map(|question| ArchivedInterrupt::new(question.row.clone(), question.deadline))
         .collect();
     interrupts.sort_by_key(|question| question.id);
@@ -93,9 +93,9 @@ fn restored(archive: &Archive, epoch: Epoch) -> Thread {
     thread
 }
 
-fn asked(question: &ArchivedInterrupt, thread: &ThreadId) -> Question {
+fn asked(question: &ArchivedInterrupt, thread: &ThreadId) -> StoredInterrupt {
     let answer = question.answer.as_ref();
-    Question {
+    StoredInterrupt {
         row: InterruptRow {
             thread: thread.clone(),
             id: question.id,

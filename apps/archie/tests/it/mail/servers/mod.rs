@@ -49,7 +49,7 @@ async fn live(
         let mut doubts = 0;
         match known {
             None => drop(thread.start_or_recover(input).await.unwrap()),
-            Some(_) if thread.questions().await.unwrap().is_empty() => {
+            Some(_) if thread.interrupts().await.unwrap().is_empty() => {
                 drop(thread.recover_or_resume().await)
             }
             Some(_) => {}

@@ -12,5 +12,5 @@ async fn grade(_: String, _: NodeCx) -> Result<ReviewUpdate, NodeError> {
 }
 
 fn main() {
-    let _ = Graph::<Review>::builder("review").worker(&GRADE, grade);
+    let _ = Graph::<Review>::builder("review").map_node(&GRADE, grade);
 }
