@@ -3,6 +3,7 @@
 //!
 //! For your own nodes; [`ModelNode`](crate::ModelNode) uses the same functions.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -261,12 +262,19 @@ async fn shown(model: &dyn Model, request: &Request, cx: &NodeCx) -> Result<Repl
             Chunk::Reasoning(text) => {
                 cx.emit_live(AgentEvent::Reasoning { text: text.into() })?;
             }
-            Chunk::ToolCall { id, name } => cx.emit_live(AgentEvent::ToolCall {
-                id: id.into(),
-                name: name.into(),
-            })?,
+            // Comes with every fragment of the arguments. Clients get each call once, when it is complete.
+            Chunk::ToolCall { .. } => {}
             Chunk::Again { why } => cx.emit_live(AgentEvent::Again { why: why.into() })?,
-            Chunk::End(reply) => return Ok(*reply),
+            Chunk::End(reply) => {
+                for call in &reply.answer.tool_calls {
+                    cx.emit_live(AgentEvent::ToolCall {
+                        id: call.id.as_str().into(),
+                        name: call.name.as_str().into(),
+                        args: Cow::Borrowed(&call.args),
+                    })?;
+                }
+                return Ok(*reply);
+            }
         }
     }
     Err(failure(ModelError::Cut))

@@ -8,9 +8,9 @@ use serde::de::DeserializeOwned;
 
 use crate::checkpoint::format::{GotoRecord, ParentRecord};
 use crate::error::{FailureKind, NodeError};
-use crate::ids::{END, NodeName, is_node_name};
+use crate::ids::{END, NodeName, TaskId, is_node_name};
 use crate::label::Floor;
-use crate::state::{State, StateUpdate};
+use crate::state::{MessageIds, State, StateUpdate};
 use crate::value::Value;
 
 /// A value that one node sends to another: anything that can be stored.
@@ -264,9 +264,13 @@ pub(crate) fn floor<S>(gotos: &[Goto<S>]) -> Floor {
 pub struct Command<S: State> {
     pub(crate) update: S::Update,
     pub(crate) goto: Vec<Goto<S>>,
-    /// The command to the parent graph, with the labels of what it writes and sends.
-    pub(crate) parent: Option<Result<(ParentRecord, Floor), NodeError>>,
+    pub(crate) parent: Option<ParentCommand>,
 }
+
+/// A command to the parent graph. It is encoded when the task that returned it is known, because messages get their ids from it;
+/// the result is the stored form, and the labels of what it writes and sends.
+pub(crate) type ParentCommand =
+    Box<dyn FnOnce(TaskId) -> Result<(ParentRecord, Floor), NodeError> + Send>;
 
 impl<S: State> Command<S> {
     /// Writes an update, and leaves the routing to edges and routes.
@@ -302,16 +306,21 @@ impl<S: State> Command<S> {
         Self {
             update: S::Update::default(),
             goto: Vec::new(),
-            parent: Some(parent_record(command)),
+            parent: Some(Box::new(|task| parent_record(command, task))),
         }
     }
 }
 
-fn parent_record<P: State>(mut command: Command<P>) -> Result<(ParentRecord, Floor), NodeError> {
+fn parent_record<P: State>(
+    mut command: Command<P>,
+    task: TaskId,
+) -> Result<(ParentRecord, Floor), NodeError> {
+    if command.parent.is_some() {
+        let why = "a command goes up one graph; `Command::parent` is inside `Command::parent`";
+        return Err(NodeError::of_kind(FailureKind::UndeclaredTarget, why));
+    }
     // Messages get their ids in the child, because the parent sees only the stored form.
-    command
-        .update
-        .name_messages(&mut crate::state::MessageIds::of("parent"));
+    command.update.name_messages(&mut MessageIds::of(task));
     let encoded = Value::encode_and_read_back(&command.update).map_err(|error| {
         NodeError::of_kind(FailureKind::InvalidUpdate, crate::error::chain(&error))
     })?;

@@ -79,7 +79,7 @@ pub enum NameError {
         name: String,
     },
     /// Not a valid id.
-    #[error("`{text}` is not a {kind}: it has 32 lower-case hexadecimal digits")]
+    #[error("`{text}` is not a valid `{kind}`: it has 32 lower-case hexadecimal digits")]
     Id {
         /// Kind of id that was expected.
         kind: &'static str,
@@ -632,7 +632,8 @@ pub enum OpenError {
     },
     /// The graph no longer has a node that the thread waits at.
     #[error(
-        "thread `{thread}` waits at `{node}` in `{frame}`, which this graph no longer has; bring the node back, or move the thread with a state update"
+        "thread `{thread}` waits at `{node}`{}, which this graph no longer has; bring the node back, or move the thread with a state update",
+        in_subgraph(.frame)
     )]
     NodeGone {
         /// Thread that was opened.
@@ -685,6 +686,13 @@ pub enum OpenError {
     /// Stored bytes are not as they should be.
     #[error(transparent)]
     Format(#[from] FormatError),
+}
+
+fn in_subgraph(frame: &FramePath) -> String {
+    match frame.parent() {
+        Some(_) => format!(" in subgraph `{frame}`"),
+        None => String::new(),
+    }
 }
 
 error_codes!(OpenError {

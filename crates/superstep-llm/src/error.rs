@@ -48,7 +48,7 @@ pub enum ModelError {
     #[error("the answer broke off before its end")]
     Cut,
     /// The API key is missing or invalid.
-    #[error("`{model}` refused our key (status {status}); set {key} to one that is valid for it")]
+    #[error("`{model}` refused our key{}; set {key} to one that is valid for it", in_status(*.status))]
     Unauthorized {
         /// Model that was called.
         model: ModelName,
@@ -66,13 +66,23 @@ pub enum ModelError {
         why: String,
     },
     /// The server rejected the request, and will reject it again.
-    #[error("`{model}` refused the request (status {status}): {why}")]
+    #[error("`{model}` refused the request{}: {why}", in_status(*.status))]
     Refused {
         /// Model that was called.
         model: ModelName,
         /// HTTP status of the response; 0 if the request was never sent.
         status: u16,
         /// Error text of the server, or what is wrong with the request.
+        why: String,
+    },
+    /// A type cannot be asked for, because its schema has alternatives. The request was not sent.
+    #[error(
+        "no model can be asked for `{name}`: {why}; use structs of plain values, lists and enums without data"
+    )]
+    UnsupportedSchema {
+        /// Name of the type.
+        name: String,
+        /// The part of its schema that is not supported.
         why: String,
     },
     /// The reply exceeds one of the [`ReplyLimits`](crate::ReplyLimits).
@@ -124,6 +134,7 @@ impl ModelError {
         "model-unauthorized",
         "model-too-long",
         "model-refused",
+        "model-unsupported-schema",
         "model-reply-too-large",
         "model-unreadable",
         "model-unexpected",
@@ -141,6 +152,7 @@ impl ModelError {
             Self::Unauthorized { .. } => "model-unauthorized",
             Self::TooLong { .. } => "model-too-long",
             Self::Refused { .. } => "model-refused",
+            Self::UnsupportedSchema { .. } => "model-unsupported-schema",
             Self::ReplyTooLarge { .. } => "model-reply-too-large",
             Self::Unreadable { .. } => "model-unreadable",
             Self::Unexpected { .. } => "model-unexpected",
@@ -160,6 +172,7 @@ impl ModelError {
             Self::Unauthorized { .. }
             | Self::TooLong { .. }
             | Self::Refused { .. }
+            | Self::UnsupportedSchema { .. }
             | Self::ReplyTooLarge { .. }
             | Self::Unexpected { .. }
             | Self::BadFile { .. } => false,
@@ -174,6 +187,13 @@ impl ModelError {
             }
             _ => None,
         }
+    }
+}
+
+fn in_status(status: u16) -> String {
+    match status {
+        0 => String::new(),
+        status => format!(" (status {status})"),
     }
 }
 

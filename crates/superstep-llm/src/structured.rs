@@ -61,9 +61,8 @@ pub struct Form<T, F> {
 impl<T: JsonSchema + DeserializeOwned, F: FnOnce() -> T> Form<T, F> {
     /// Prepares a request. Fails if the schema of `T` is not flat.
     pub fn new(model: &ModelName, mut request: Request, otherwise: F) -> Result<Self, ModelError> {
-        let output = output_schema::<T>().map_err(|why| ModelError::Refused {
-            model: model.clone(),
-            status: 0,
+        let output = output_schema::<T>().map_err(|why| ModelError::UnsupportedSchema {
+            name: T::schema_name().into_owned(),
             why: why.to_string(),
         })?;
         request.output = Some(output);

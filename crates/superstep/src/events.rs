@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use superstep_core::checkpoint::format::{Change, Entry};
@@ -51,9 +52,20 @@ pub struct Events {
     ready: VecDeque<Event>,
     /// Live events from before this watcher subscribed, held back until the log is read.
     before: Option<Vec<LiveEvent>>,
+    /// What the bus had for this watcher when it was first asked for an event; see [`Events::take_waiting`].
+    waiting: Waiting,
     live_filter: LiveFilter,
     live_messages: Box<dyn Subscription>,
     driver: LocalDriver,
+}
+
+/// Messages that arrived before the first call of [`Events::next`].
+enum Waiting {
+    /// That call has yet to come.
+    Unread,
+    /// Live events, to show when the log before the entry is read, and the entry that was stored after them.
+    Held(Vec<LiveEvent>, Seq),
+    Shown,
 }
 
 /// Number of entries read at once.
@@ -81,6 +93,7 @@ impl Events {
             modes: None,
             ready: VecDeque::new(),
             before: None,
+            waiting: Waiting::Unread,
             live_filter: LiveFilter::default(),
             live_messages,
         }
@@ -99,11 +112,20 @@ impl Events {
 
     /// Returns the next event, waiting for it if necessary.
     pub async fn next(&mut self) -> Result<Event, DriveError> {
+        if matches!(self.waiting, Waiting::Unread) {
+            self.take_waiting();
+        }
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(event);
             }
             if self.read().await? {
+                continue;
+            }
+            if let Waiting::Held(events, seq) = std::mem::replace(&mut self.waiting, Waiting::Shown)
+            {
+                events.into_iter().for_each(|event| self.show(event));
+                self.upto = Some(seq);
                 continue;
             }
             if self.before.is_some() {
@@ -126,6 +148,36 @@ impl Events {
                 // The bus lost messages, or was silent for a while: the store has everything.
                 Ok(LiveDelivery::Missed) | Err(_) => self.upto = None,
             }
+        }
+    }
+
+    /// Takes what the bus already has, up to the first entry that it announces.
+    ///
+    /// A node that never waits may have ended before the watcher is first polled. Reading the log to its end would then void
+    /// what the node showed, so the log is read up to the entry before the announced one, then comes what was shown.
+    fn take_waiting(&mut self) {
+        self.waiting = Waiting::Shown;
+        let mut shown = Vec::new();
+        let mut cx = Context::from_waker(Waker::noop());
+        while let Poll::Ready(delivery) = self.live_messages.next().as_mut().poll(&mut cx) {
+            match delivery {
+                LiveDelivery::Now(LiveMessage::Live(event)) => shown.push(event),
+                LiveDelivery::Now(LiveMessage::Entry(seq)) => {
+                    self.upto = Some(Seq(seq.0.saturating_sub(1)));
+                    self.waiting = Waiting::Held(shown, seq);
+                    return;
+                }
+                LiveDelivery::Before(mut events) => {
+                    events.append(&mut shown);
+                    self.before = Some(events);
+                    return;
+                }
+                LiveDelivery::Missed => return,
+            }
+        }
+        if !shown.is_empty() {
+            // Nothing was stored since: the log decides whether their tasks still run.
+            self.before = Some(shown);
         }
     }
 

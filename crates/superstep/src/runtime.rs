@@ -195,6 +195,10 @@ impl Runtime {
     /// Recovers every unfinished thread, one after another: those whose process died or was drained during a run, and paused
     /// ones with answers that no owner has seen. Their graphs must be registered. Returns each thread with its outcome; threads
     /// that this process already drives are left out.
+    ///
+    /// Without an engine the store cannot tell a dead process from a busy one: a thread that another process still runs is taken
+    /// from it, and the node that it was in runs again here. Call this when no other process runs threads on the same store, for
+    /// example at the start of a single server.
     pub async fn recover(
         &self,
     ) -> Result<Vec<(ThreadId, Result<Outcome, DriveError>)>, DriveError> {

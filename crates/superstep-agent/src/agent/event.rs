@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 use superstep_llm::ToolStatus;
 
 /// Live event of an agent, for clients that stream the thread. Not stored.
@@ -24,12 +25,14 @@ pub enum AgentEvent<'a> {
         /// Text to append to the reasoning.
         text: Cow<'a, str>,
     },
-    /// The model requests a tool call, whose arguments may still be streaming. May repeat for the same id.
+    /// The model requests a tool call. Emitted once per call, when its arguments are complete.
     ToolCall {
         /// Id of the call, as the provider sent it.
         id: Cow<'a, str>,
         /// Name of the tool.
         name: Cow<'a, str>,
+        /// Arguments, as the model wrote them: not yet checked against the tool's schema.
+        args: Cow<'a, Json>,
     },
     /// The stream of the answer broke, and the model is called again. Discard the tokens of this answer: the next ones start
     /// it from the beginning.
@@ -76,6 +79,7 @@ fn events_are_read_back_as_they_were_emitted() {
         AgentEvent::ToolCall {
             id: id.clone(),
             name: name.clone(),
+            args: Cow::Owned(serde_json::json!({ "words": "bolts" })),
         },
         AgentEvent::Again { why: "cut".into() },
         AgentEvent::ToolEnded {

@@ -22,7 +22,7 @@ pub use model_node::ModelNode;
 pub use spending::Spending;
 pub use state::{
     AgentState, AgentStateUpdate, Conversation, Ended, Spent, Turn, labels_of_last_answer,
-    unanswered_calls,
+    unanswered_calls, with_all_results,
 };
 pub use tool_node::ToolNode;
 pub(crate) use tool_node::steps_in_any_order;

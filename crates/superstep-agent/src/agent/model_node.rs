@@ -8,7 +8,7 @@ use superstep_core::{Command, Labels, Node, NodeCx, NodeError, View};
 use superstep_llm::{Message, Model, Request, ToolCall, ToolChoice};
 
 use crate::agent::spending::Spending;
-use crate::agent::state::answers_since_person;
+use crate::agent::state::{answers_since_person, with_all_results};
 use crate::agent::{Conversation, Ended, Go, HookCx, Hooks, Spent, Turn};
 use crate::asking::Asker;
 use crate::call::Asking;
@@ -57,7 +57,7 @@ impl ModelNode {
 
     fn request(&self, messages: &[ChatMessage], last: bool) -> Request {
         let system = self.system.as_ref().map(Message::system);
-        let said = messages.iter().map(|kept| kept.message.clone());
+        let said = with_all_results(messages);
         let mut request = Request::new(&self.label, system.into_iter().chain(said).collect());
         request.tools = self.tools.specs();
         request.tokens_max = self.tokens_max;

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use superstep_core::{Labels, State};
+#[cfg(test)]
+use superstep_llm::Answer;
 use superstep_llm::{Cost, Message, Reply, ToolCall, Usage};
 
 use crate::chat::ChatMessage;
@@ -174,6 +176,32 @@ pub fn unanswered_calls(messages: &[ChatMessage]) -> Vec<&ToolCall> {
     Vec::new()
 }
 
+/// Returns the conversation as a model takes it: a call without a result, because a person went on while it waited for approval,
+/// gets one that says so. Providers refuse a conversation with a call and no result.
+pub fn with_all_results(messages: &[ChatMessage]) -> Vec<Message> {
+    let mut complete = Vec::with_capacity(messages.len());
+    let mut open: Vec<&ToolCall> = Vec::new();
+    for kept in messages {
+        match &kept.message {
+            Message::Tool(result) => open.retain(|call| call.id != result.tool_call_id),
+            // A result belongs between the message with its call and the next message.
+            _ => complete.extend(open.drain(..).map(without_result)),
+        }
+        open.extend(kept.message.tool_calls());
+        complete.push(kept.message.clone());
+    }
+    complete.extend(open.drain(..).map(without_result));
+    complete
+}
+
+/// Whether the call was made is not known here: a call that needed no approval may have been, and its result was dropped with
+/// the tool node that waited for the others.
+fn without_result(call: &ToolCall) -> Message {
+    let why =
+        "no result: the person went on before this call ended; it may or may not have been made";
+    Message::tool_error(call, why)
+}
+
 /// Returns the labels of the model's last message; `None` if the model has not answered yet.
 pub fn labels_of_last_answer(messages: &[ChatMessage]) -> Option<&Labels> {
     let mut latest_first = messages.iter().rev();
@@ -190,4 +218,35 @@ pub(super) fn answers_since_person(messages: &[ChatMessage]) -> usize {
     since
         .filter(|kept| matches!(kept.message, Message::Assistant(_)))
         .count()
+}
+
+#[test]
+fn a_call_without_a_result_gets_one_in_its_place() {
+    let call = |id: &str| ToolCall {
+        id: id.to_owned(),
+        name: "pay".to_owned(),
+        args: serde_json::json!({}),
+    };
+    let calls = Answer {
+        tool_calls: vec![call("1"), call("2")],
+        ..Answer::default()
+    };
+    let said = |message| ChatMessage::new(message, Labels::NONE);
+    let history = [
+        said(Message::user("pay both")),
+        said(Message::Assistant(calls)),
+        said(Message::tool(&call("2"), "paid")),
+        said(Message::user("forget it")),
+    ];
+    let complete = with_all_results(&history);
+    let roles = complete.iter().map(|message| match message {
+        Message::Tool(result) => result.tool_call_id.as_str(),
+        Message::Assistant(_) => "assistant",
+        _ => "user",
+    });
+    assert_eq!(
+        roles.collect::<Vec<_>>(),
+        ["user", "assistant", "2", "1", "user"]
+    );
+    assert_eq!(with_all_results(&history[..1]).len(), 1);
 }

@@ -373,3 +373,30 @@ async fn what_needs_nobody_is_done_before_the_pause_also_if_it_takes_its_time() 
     assert_eq!(questions(&paused).len(), 2);
     assert_eq!(done.all(), ["look around"]);
 }
+
+#[tokio::test]
+async fn a_new_message_at_an_open_approval_leaves_a_conversation_that_providers_accept() {
+    let done = Done::default();
+    let runtime = Runtime::new(Memory::default());
+    let model = script(two_mails_and_a_look());
+    let graph = Agent::builder(model.clone())
+        .tools(mail_and_look(&done, Approval::always()))
+        .build()
+        .unwrap();
+    let thread = runtime.thread(&graph, "t").unwrap();
+    thread.start(AgentState::ask("go")).await.unwrap();
+    let went_on = thread.start(AgentState::ask("never mind")).await.unwrap();
+    assert_eq!(went_on.state.answer(), "That was all.");
+    assert_eq!(done.all(), ["look around"], "nothing was approved");
+
+    let asked = model.prompts().pop().unwrap().messages;
+    let at = |index: usize| serde_json::to_value(&asked[index]).unwrap();
+    let results = [2, 3, 4].map(|index| at(index)["tool_call_id"].clone());
+    assert_eq!(results, [json!("one"), json!("two"), json!("see")]);
+    assert!(at(2).to_string().contains("no result"), "{}", at(2));
+    assert_eq!(
+        asked.len(),
+        6,
+        "the question, the calls, three results, what was said then"
+    );
+}

@@ -11,6 +11,7 @@ mod accounts;
 mod approvals;
 mod budget;
 mod budget_suite;
+mod events;
 mod in_turn;
 mod keys;
 mod kills;

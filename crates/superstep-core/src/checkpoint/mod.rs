@@ -34,13 +34,14 @@ pub type CheckpointResult<T> = Result<T, CheckpointError>;
 ///
 /// 1. **One statement.** A [`Commit`] is applied as a whole or not at all, and only if the thread's epoch and sequence are the
 ///    expected ones, compared inside the write itself.
-/// 2. **Idempotent.** The same commit twice is applied once: if the entry at its sequence was written under its epoch, it was
-///    saved before, and the result is the same. The same answers twice are stored once: if all of them are stored as they are
+/// 2. **Idempotent.** The same commit twice is applied once: if the entry at its sequence was written under its epoch and has
+///    the same bytes, it was saved before, and the result is the same. With other bytes it is another commit, and is refused
+///    with [`CheckpointError::Fenced`]: two processes that start a thread at once use the same epoch. The same answers twice are stored once: if all of them are stored as they are
 ///    given ([`InterruptRow::holds`]), the call succeeds, even if their interrupts were closed since.
 /// 3. **First write wins.** A stored record or answer is never replaced. The writer of another record gets the stored one back;
 ///    the writer of another answer gets an error.
 /// 4. **Durable first.** Nothing is acknowledged that a power cut could take back.
-/// 5. **Deleted stays deleted.** The store remembers a deleted thread with an epoch above its last owner's, so no former owner
+/// 5. **Deleted stays deleted.** Deleting twice is no error. The store remembers a deleted thread with an epoch above its last owner's, so no former owner
 ///    can write it again. Only a claim that expects that epoch creates it again.
 /// 6. **No answer is overlooked.** A thread counts the answers it received ([`Checkpointer::answer`] adds to the count) and
 ///    remembers how many its owner has seen (`head.answers` of the last commit). A commit that would set the status to

@@ -264,9 +264,10 @@ fn payload_of<P: Payload>(payload: Option<&Value>) -> Result<P, NodeError> {
     })
 }
 
-fn finish<S: State>(command: Command<S>) -> Result<RawOutput, NodeError> {
+fn finish<S: State>(command: Command<S>, task: TaskId) -> Result<RawOutput, NodeError> {
     let mut floor = command::floor(&command.goto);
-    let parent = command.parent.transpose()?.map(|(record, of_parent)| {
+    let parent = command.parent.map(|encode| encode(task)).transpose()?;
+    let parent = parent.map(|(record, of_parent)| {
         floor.lower_by(&of_parent);
         record
     });
@@ -284,7 +285,8 @@ pub(crate) fn node<S: State>(node: impl Node<S>) -> NodeFn {
     Arc::new(move |input, cx| {
         let node = node.clone();
         let view = View::new(input.state.downcast::<S>().expect(OWN_TYPE));
-        Box::pin(async move { finish(node.run(view, cx).await?) })
+        let task = cx.task();
+        Box::pin(async move { finish(node.run(view, cx).await?, task) })
     })
 }
 
@@ -292,11 +294,11 @@ pub(crate) fn node<S: State>(node: impl Node<S>) -> NodeFn {
 pub(crate) fn worker<S: State, P: Payload>(node: impl Node<S, P>) -> NodeFn {
     let node = Arc::new(node);
     Arc::new(move |input, cx| {
-        let node = node.clone();
+        let (node, task) = (node.clone(), cx.task());
         Box::pin(async move {
             let payload = payload_of(input.payload.as_ref())?;
             drop(input);
-            finish(node.run(payload, cx).await?)
+            finish(node.run(payload, cx).await?, task)
         })
     })
 }
@@ -312,7 +314,8 @@ pub(crate) fn handler<S: State>(node: impl Node<S, Failed<S>>) -> NodeFn {
                 .failure
                 .expect("a handler is only started for a failure"),
         };
-        Box::pin(async move { finish(node.run(failed, cx).await?) })
+        let task = cx.task();
+        Box::pin(async move { finish(node.run(failed, cx).await?, task) })
     })
 }
 

@@ -10,6 +10,13 @@ use crate::ids::{NodeName, START};
 
 /// Applies settings and edges, now that all nodes are known.
 pub(super) fn connect<S>(builder: &mut GraphBuilder<S>) {
+    let leaves_start = |mention: &Mention| {
+        mention.from == START && matches!(mention.said, Said::Edge { .. } | Said::Route { .. })
+    };
+    // Also if it leads to a node that does not exist, which is a problem of its own.
+    if !builder.mentions.iter().any(leaves_start) {
+        builder.faults.push(BuildProblem::NoStart);
+    }
     for Mention { from, said } in std::mem::take(&mut builder.mentions) {
         match said {
             Said::Join { sources } => join(builder, &from, &sources),
@@ -243,9 +250,6 @@ pub(super) fn check<S>(builder: &mut GraphBuilder<S>, channels: &[Channel]) {
     }
     check_channels(channels, &mut faults);
     let leaves_start = !builder.start.edges.is_empty() || !builder.start.routes.is_empty();
-    if !leaves_start {
-        faults.push(BuildProblem::NoStart);
-    }
     for (name, node) in &builder.nodes {
         let joins = builder.joins.iter().any(|join| join.sources.contains(name));
         let by_edges = joins || !node.routing.edges.is_empty() || !node.routing.routes.is_empty();

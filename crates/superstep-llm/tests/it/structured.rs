@@ -101,3 +101,23 @@ async fn an_answer_that_cannot_be_repaired_is_marked() {
     assert!(why.contains("cut off"), "{why}");
     model.finish().unwrap();
 }
+
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+#[expect(dead_code, reason = "only its schema counts")]
+enum Act {
+    Respond(String),
+    Plan(Vec<String>),
+}
+
+#[tokio::test]
+async fn a_type_with_alternatives_is_named_and_no_model_is_blamed() {
+    let model = script("");
+    let asked = ask_for(&model, ask("act", "act"), || Act::Plan(Vec::new())).await;
+    let error = asked.unwrap_err();
+    assert_eq!(error.code(), "model-unsupported-schema");
+    let text = error.to_string();
+    assert!(
+        text.contains("`Act`") && !text.contains("status") && !text.contains("refused"),
+        "{text}"
+    );
+}

@@ -216,9 +216,14 @@ impl LocalDriver {
         if self.inner.draining.load(Ordering::SeqCst) {
             return Err(DriveError::Draining);
         }
+        let mut options = options.clone();
+        if self.check_resumable(thread, graph, &options).await? {
+            // The id is that of the run that asks, which the answer continues. The store already accepts an answer only once.
+            options.run = None;
+        }
         self.store().answer(thread, answers).await?;
         match self
-            .run(thread, graph, ThreadRequest::Resume, options)
+            .run(thread, graph, ThreadRequest::Resume, &options)
             .await
         {
             // The thread's owner has seen the answers or will, or the thread has finished and needs none.

@@ -110,21 +110,19 @@ impl LocalDriver {
     }
 
     /// Refuses an answer that this version of the program could not resume with, before it is stored. The interrupt then stays
-    /// open for a version that can.
-    async fn check_resumable(
+    /// open for a version that can. Returns whether `options` name the run that stopped.
+    pub(crate) async fn check_resumable(
         &self,
         thread: &ThreadId,
         graph: &Arc<Definition>,
         options: &RunOptions,
-    ) -> Result<(), DriveError> {
+    ) -> Result<bool, DriveError> {
         let loaded = self.store().load(thread).await?;
         let (resume, options) = (ThreadRequest::Resume, options.clone());
         match Run::open(graph, thread, loaded, resume, options, self.moment()) {
             // The store decides whether another process runs the thread or already ran it, because it knows the interrupt.
-            Ok(_)
-            | Err(
-                OpenError::Busy { .. } | OpenError::NothingToRun { .. } | OpenError::Taken { .. },
-            ) => Ok(()),
+            Ok(_) | Err(OpenError::Busy { .. } | OpenError::NothingToRun { .. }) => Ok(false),
+            Err(OpenError::Taken { .. }) => Ok(true),
             Err(error) => Err(error.into()),
         }
     }

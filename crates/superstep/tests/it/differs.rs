@@ -323,3 +323,21 @@ async fn a_thread_is_busy_while_it_runs() {
         } => {}
     }
 }
+
+#[test]
+fn a_misspelt_first_node_is_one_problem_and_not_two() {
+    let built = Graph::builder("typo")
+        .node("write", says("write"))
+        .edge(START, "wrote")
+        .edge("write", END)
+        .build();
+    let problems = built.unwrap_err().faults;
+    let codes: Vec<_> = problems.iter().map(|problem| problem.code()).collect();
+    assert_eq!(codes, ["build-unknown-target"], "{problems:?}");
+    let none = Graph::builder("no_start")
+        .node("write", says("write"))
+        .edge("write", END)
+        .build();
+    let problems = none.unwrap_err().faults;
+    assert_eq!(problems[0].code(), "build-no-start", "{problems:?}");
+}

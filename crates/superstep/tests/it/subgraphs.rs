@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use superstep::SubgraphLife;
 use superstep::prelude::*;
+use superstep::{Message, SubgraphLife};
 use tokio::sync::Notify;
 
 use crate::kit::{
@@ -521,4 +521,90 @@ async fn a_shared_child_that_paused_goes_on_with_what_it_had_written() {
             "{life:?}"
         );
     }
+}
+
+/// A message as agents have them: the id comes from the runtime unless it is set.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+struct Line {
+    id: Option<String>,
+    text: String,
+}
+
+impl Message for Line {
+    fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    fn set_id(&mut self, id: String) {
+        self.id = Some(id);
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, State)]
+struct Team {
+    #[state(messages)]
+    lines: Vec<Line>,
+}
+
+fn line(text: String) -> TeamUpdate {
+    TeamUpdate::default().lines(Line { id: None, text })
+}
+
+fn hands_over(to: &'static str) -> Graph<Team> {
+    let hand_over = move |team: View<Team>, _: NodeCx| async move {
+        let to = if team.lines.len() < 5 { to } else { END };
+        let said = line(format!("{} to {to}", team.lines.len()));
+        Ok::<_, NodeError>(Command::parent(Command::<Team>::update(said).goto(to)))
+    };
+    Graph::builder("agent")
+        .node("handover", hand_over)
+        .edge(START, "handover")
+        .edge("handover", END)
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn every_handoff_keeps_its_message() {
+    let graph = Graph::builder("team")
+        .shared_subgraph("ada", hands_over("bob"))
+        .shared_subgraph("bob", hands_over("ada"))
+        .edge(START, "ada")
+        .commands("ada", &["bob", END])
+        .commands("bob", &["ada", END])
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    let done = thread.start(line("start".to_owned())).await.unwrap();
+    let texts: Vec<_> = done.state.lines.iter().map(|line| &line.text).collect();
+    assert_eq!(
+        texts,
+        [
+            "start",
+            "1 to bob",
+            "2 to ada",
+            "3 to bob",
+            "4 to ada",
+            "5 to __end__"
+        ]
+    );
+    let ids: BTreeSet<_> = done.state.lines.iter().map(|line| &line.id).collect();
+    assert_eq!(ids.len(), 6, "{ids:?}");
+}
+
+#[tokio::test]
+async fn a_command_does_not_go_up_two_graphs() {
+    let leave = |_: View<Log>, _: NodeCx| async {
+        let root = Command::<Log>::update(wrote("up two"));
+        Ok::<_, NodeError>(Command::parent(Command::<Log>::parent(root)))
+    };
+    let graph = Graph::builder("outer")
+        .shared_subgraph("child", one("leave", leave))
+        .edge(START, "child")
+        .commands("child", &[END])
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    let failed = thread.start(LogUpdate::default()).await.unwrap();
+    assert_eq!(failures(&failed)[0].1.code(), "node-undeclared-target");
 }

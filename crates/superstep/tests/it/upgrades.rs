@@ -4,7 +4,7 @@ use superstep::error::{MigrationError, OpenError};
 use superstep::prelude::*;
 use superstep::run::check;
 use superstep::state::Fields;
-use superstep::{DriveError, Seq, ThreadId};
+use superstep::{DriveError, RunId, RunOptions, Seq, ThreadId};
 
 use crate::kit::{Count, Log, LogUpdate, asks, fails, failures, id_of, memory, says, wrote};
 
@@ -364,4 +364,64 @@ async fn a_damaged_row_is_told_and_nothing_runs() {
     let told = check(graph.definition(), &id, &loaded).unwrap_err();
     assert!(matches!(told, OpenError::Format(_)), "{told}");
     assert_eq!(calls.get(), 1);
+}
+
+/// Code that cannot resume the thread refuses the answer, and the interrupt stays open for code that can.
+#[tokio::test]
+async fn an_answer_that_cannot_be_used_is_not_stored() {
+    let runtime = memory();
+    let unreadable = runtime.thread(&new::graph(), "unreadable").unwrap();
+    unreadable.start(new::DocUpdate::default()).await.unwrap();
+    let older = runtime.thread(&old::graph(), "unreadable").unwrap();
+    let refused = older.answer_only("from old code").await.unwrap_err();
+    assert_eq!(
+        (refused.code(), refused.is_refusal()),
+        ("open-unreadable", true)
+    );
+    assert_eq!(unreadable.interrupts().await.unwrap().len(), 1);
+    let done = unreadable
+        .answer_only("from new code")
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(done.state.remarks, ["from new code"]);
+
+    let one = |name: &'static str| {
+        Graph::builder("asks")
+            .node(name, asks(name))
+            .edge(START, name)
+            .edge(name, END)
+            .build()
+            .unwrap()
+    };
+    let before = runtime.thread(&one("before"), "gone").unwrap();
+    before.start(LogUpdate::default()).await.unwrap();
+    let after = runtime.thread(&one("after"), "gone").unwrap();
+    let refused = after.answer_only("yes").await.unwrap_err();
+    assert_eq!(
+        (refused.code(), refused.is_refusal()),
+        ("open-node-gone", true)
+    );
+    assert_eq!(before.interrupts().await.unwrap().len(), 1);
+    let done = before.answer_only("yes").await.unwrap().unwrap();
+    assert_eq!(done.state.ran, ["before=yes"]);
+}
+
+/// The handle that started a run under an id also answers it: the answer continues that run.
+#[tokio::test]
+async fn an_answer_through_the_handle_with_the_id_of_the_run_continues_the_run() {
+    let graph = Graph::builder("asks")
+        .node("ask", asks("ask"))
+        .edge(START, "ask")
+        .edge("ask", END)
+        .build()
+        .unwrap();
+    let mut with_id = RunOptions::default();
+    with_id.run = Some(RunId::from_bytes([9; 16]));
+    let thread = memory().thread(&graph, "t").unwrap().with_options(with_id);
+    let paused = thread.start(LogUpdate::default()).await.unwrap();
+    let done = thread.answer(id_of(&paused, "ask"), "yes").await.unwrap();
+    assert_eq!(done.unwrap().state.ran, ["ask=yes"]);
+    let again = thread.answer(id_of(&paused, "ask"), "no").await;
+    assert_eq!(again.unwrap_err().code(), "checkpoint-not-open");
 }

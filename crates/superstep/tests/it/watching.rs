@@ -242,3 +242,46 @@ async fn a_fork_is_watched_from_where_the_thread_goes_on() {
         .collect();
     assert_eq!(seen, ["", "a", "ab", "ab"]);
 }
+
+/// The whole run is over before its watcher is polled for the first time.
+#[tokio::test]
+async fn live_events_of_a_node_that_never_waits_are_not_lost() {
+    let node = |name: &'static str| {
+        move |_: View<Log>, cx: NodeCx| async move {
+            for token in ["one", "two", "three"] {
+                cx.emit_live(format!("{name} {token}"))?;
+            }
+            Ok::<_, NodeError>(wrote(name))
+        }
+    };
+    let graph = Graph::builder("quick")
+        .node("a", node("a"))
+        .node("b", node("b"))
+        .edge(START, "a")
+        .edge("a", "b")
+        .edge("b", END)
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    let mut after = Seq(0);
+    for run in 1..=2 {
+        let mut watcher = thread.events(after);
+        after = thread.start(LogUpdate::default()).await.unwrap().seq;
+        let mut seen = Vec::new();
+        loop {
+            match watcher.next().await.unwrap() {
+                Event::Live(event) => seen.push(event.payload.decode::<String>().unwrap()),
+                Event::Logged(logged) => match logged.what {
+                    StreamEventBody::Update { node, .. } => seen.push(format!("{node} ended")),
+                    StreamEventBody::Stopped(_) => break,
+                    _ => {}
+                },
+                Event::Replaced { task } => panic!("{task} was not run twice"),
+            }
+        }
+        let all = [
+            "a one", "a two", "a three", "a ended", "b one", "b two", "b three", "b ended",
+        ];
+        assert_eq!(seen, all, "run {run}");
+    }
+}
