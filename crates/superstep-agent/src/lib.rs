@@ -83,3 +83,8 @@ struct Traces;
 #[cfg(all(doctest, feature = "mcp"))]
 #[doc = include_str!("../../../docs/agents.md")]
 struct Agents;
+
+/// Compiles the examples of the page on streaming as doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/streaming.md")]
+struct Streaming;

@@ -216,19 +216,27 @@ error_codes!(MigrationError {
 });
 
 /// Everything that is wrong with a graph, found when it is built.
-#[derive(Debug, thiserror::Error)]
-#[error("the graph `{graph}` has {} fault(s):{}", faults.len(), list(faults))]
+///
+/// `Debug` prints the same as `Display`, because that is what `main` prints of an error that it returns.
+#[derive(thiserror::Error)]
+#[error("the graph `{graph}` cannot be built:{}", list(problems))]
 pub struct BuildError {
     /// Name of the graph.
     pub graph: String,
     /// Every problem, each with its fix.
-    pub faults: Vec<BuildProblem>,
+    pub problems: Vec<BuildProblem>,
 }
 
-fn list(faults: &[BuildProblem]) -> String {
-    faults
+impl std::fmt::Debug for BuildError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+fn list(problems: &[BuildProblem]) -> String {
+    problems
         .iter()
-        .map(|fault| format!("\n  - {fault} [{}]", fault.code()))
+        .map(|problem| format!("\n  - {problem} [{}]", problem.code()))
         .collect()
 }
 

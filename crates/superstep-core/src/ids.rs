@@ -252,6 +252,12 @@ hex_id! {
 }
 
 impl RunId {
+    /// Returns the id of the run that this key names on a thread. The same key on another thread is another run.
+    pub fn of_key(thread: &ThreadId, key: &str) -> Self {
+        let parts = [&thread.tenant, &thread.name, key].map(|part: &str| part.as_bytes());
+        Self(derive("run key", &parts))
+    }
+
     pub(crate) fn derive(thread: &ThreadId, seq: Seq, epoch: Epoch) -> Self {
         Self(derive(
             "run",

@@ -6,9 +6,8 @@
 
 use std::time::Duration;
 
+use superstep::Event;
 use superstep::prelude::*;
-use superstep::run::StreamEventBody;
-use superstep::{Event, Seq};
 
 #[derive(Clone, Debug, Default, State)]
 struct Poem {
@@ -40,24 +39,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = Runtime::new(Memory::default());
     let thread = runtime.thread(&graph, "first")?;
 
-    let mut events = thread.events(Seq(0));
-    let watching = async {
-        loop {
-            match events.next().await? {
-                Event::Live(event) => print!("{} ", event.payload.decode::<String>()?),
-                Event::Replaced { .. } => println!("\n(the node runs again; discard its tokens)"),
-                Event::Logged(seen) => {
-                    println!("entry {}: {:?}", seen.seq, seen.what);
-                    if let StreamEventBody::Stopped(_) = seen.what {
-                        return Ok::<_, Box<dyn std::error::Error>>(());
-                    }
-                }
-            }
+    let mut run = thread.stream(PoemUpdate::default().lines(3u32));
+    while let Some(event) = run.next().await {
+        match event? {
+            Event::Live(event) => print!("{} ", event.payload.decode::<String>()?),
+            Event::Replaced { .. } => println!("\n(the node runs again; discard its tokens)"),
+            Event::Logged(event) => println!("entry {}: {:?}", event.seq, event.what),
         }
-    };
-    let running = thread.start(PoemUpdate::default().lines(3u32));
-    let (watched, stopped) = tokio::join!(watching, running);
-    watched?;
-    println!("{:?}", stopped?.outcome);
+    }
+    println!("{:?}", run.finish().await?.outcome);
     Ok(())
 }

@@ -56,6 +56,7 @@ mod live_bus;
 mod live_messages;
 mod moving;
 mod retrying_checkpointer;
+mod run_stream;
 mod running;
 mod runtime;
 mod spans;
@@ -68,6 +69,7 @@ pub use engine::Engine;
 pub use erased::{AnyGraph, AnyRunResult, AnyThread};
 pub use events::{Event, Events};
 pub use live_bus::{LiveBus, LiveDelivery, LiveMessage, Subscription};
+pub use run_stream::RunStream;
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use thread::{Past, RunResult, Thread};
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
+use serde_json::Value as Json;
 use superstep_core::checkpoint::format::Entry;
 use superstep_core::checkpoint::{
     Answer, AnswerBody, InterruptQuery, InterruptRow, Metadata, Page, Status, StoredBody,
@@ -17,6 +18,7 @@ use superstep_core::{
 
 use crate::drive::{DriveError, RequestEnd};
 use crate::events::Events;
+use crate::run_stream::RunStream;
 use crate::runtime::Runtime;
 
 /// A thread of a graph over `S`. Only a handle: it holds no state of the thread, and several handles to one thread may exist.
@@ -99,6 +101,86 @@ impl<S: State> Thread<S> {
             metadata: self.metadata.as_ref().map(Value::plain).transpose()?,
         })
         .await
+    }
+
+    /// Starts a run once: called again with the same key, it continues the run that it started, or returns how that run stopped.
+    /// For a job that must not run twice, whatever happened to the process or the reply.
+    ///
+    /// The key is compared with that of the thread's last run; use a thread of its own for each job. A run that has not stopped
+    /// is [recovered](Thread::recover): if the process that runs it is alive, it loses the thread.
+    pub async fn start_once(
+        &self,
+        key: &str,
+        input: S::Update,
+    ) -> Result<RunResult<S>, DriveError> {
+        let mut keyed = self.clone();
+        keyed.options.run = Some(RunId::of_key(&self.id, key));
+        match keyed.start(input).await {
+            Err(DriveError::Open(taken @ OpenError::Taken { .. })) => {
+                Ok(self.result().await?.ok_or(taken)?)
+            }
+            started => started,
+        }
+    }
+
+    /// Returns how the thread's last run stopped, and the state it left. `None` if no run has stopped, if one is in progress, or
+    /// if the thread was changed since.
+    pub async fn result(&self) -> Result<Option<RunResult<S>>, DriveError> {
+        let Some(loaded) = self.runtime.local.store().load(&self.id).await? else {
+            return Ok(None);
+        };
+        let graph = self.graph.definition();
+        let state = run::read_state(graph, &self.id, &loaded.history)?;
+        let (Some(state), false) = (state, loaded.head.status == Status::Running) else {
+            return Ok(None);
+        };
+        let stop = self.runtime.local.stop_at(&self.id, state.seq, &loaded);
+        let Some(outcome) = stop.await? else {
+            return Ok(None);
+        };
+        Ok(Some(RunResult {
+            outcome,
+            state: state.values.decode()?,
+            run: state.run.run,
+            seq: state.seq,
+        }))
+    }
+
+    /// Starts a run and streams its events: what is stored, and what nodes show live. The stream ends with the run, and
+    /// [`RunStream::finish`] returns how it stopped. Dropping the stream stops the run, as for [`Thread::start`].
+    ///
+    /// ```
+    /// # use superstep::prelude::*;
+    /// # use superstep::Event;
+    /// # #[derive(Clone, Debug, Default, State)]
+    /// # struct Poem { text: String }
+    /// # async fn example(thread: superstep::Thread<Poem>) -> Result<(), superstep::DriveError> {
+    /// let mut run = thread.stream(PoemUpdate::default());
+    /// while let Some(event) = run.next().await {
+    ///     if let Event::Live(live) = event? {
+    ///         print!("{}", live.payload.decode::<String>()?);
+    ///     }
+    /// }
+    /// println!("{:?}", run.finish().await?.outcome);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn stream(&self, input: S::Update) -> RunStream<S> {
+        let thread = self.clone();
+        RunStream::new(self, async move { thread.start(input).await })
+    }
+
+    /// Answers one interrupt and streams the run that it resumes, as [`Thread::stream`] does.
+    pub fn stream_answer(&self, interrupt: InterruptId, answer: impl Serialize) -> RunStream<S> {
+        let thread = self.clone();
+        let answer = Value::plain(&answer).and_then(|answer| answer.decode::<Json>());
+        RunStream::new(self, async move {
+            match thread.answer(interrupt, answer?).await? {
+                Some(result) => Ok(result),
+                // Another process runs the thread, and continues with the answer.
+                None => Err(OpenError::Busy { thread: thread.id }.into()),
+            }
+        })
     }
 
     /// Resumes the thread where it stopped.
@@ -293,6 +375,12 @@ impl<S: State> Thread<S> {
         )?)
     }
 
+    /// Returns the sequence number of the newest entry; 0 if there is none.
+    pub(crate) async fn head(&self) -> Result<Seq, DriveError> {
+        let loaded = self.runtime.local.store().load(&self.id).await?;
+        Ok(loaded.map_or(Seq(0), |loaded| loaded.head.seq))
+    }
+
     /// Returns at most `limit` entries after a sequence number, oldest first.
     pub async fn history(&self, after: Seq, limit: u32) -> Result<Vec<Past>, DriveError> {
         let stored = self
@@ -458,6 +546,19 @@ impl<S: State> Thread<S> {
     /// Cancels the thread's run and returns when it has stopped.
     pub async fn cancel(&self) -> Result<(), DriveError> {
         self.runtime.cancel(&self.id).await
+    }
+}
+
+impl<S: State> Clone for Thread<S> {
+    fn clone(&self) -> Self {
+        Self {
+            runtime: self.runtime.clone(),
+            graph: self.graph.clone(),
+            id: self.id.clone(),
+            options: self.options.clone(),
+            context: self.context.clone(),
+            metadata: self.metadata.clone(),
+        }
     }
 }
 

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use superstep_core::driver::LiveEvent;
 use superstep_llm::ToolStatus;
 
 /// Live event of an agent, for clients that stream the thread. Not stored.
 ///
-/// Serialized as `{"event": "token", "text": "…"}` and so on. Clients decode
-/// [`LiveEvent::payload`](superstep_core::driver::LiveEvent) into this and match on it; a payload that does not decode
-/// belongs to some other node.
+/// Serialized as `{"event": "token", "text": "…"}` and so on. Clients decode a live event with
+/// [`AgentEvent::of`] and match on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -61,6 +61,13 @@ pub enum AgentEvent<'a> {
         /// Text of the line.
         text: Cow<'a, str>,
     },
+}
+
+impl AgentEvent<'static> {
+    /// Decodes a live event. `None` if it is not of an agent: other nodes and traces show events, too.
+    pub fn of(live: &LiveEvent) -> Option<Self> {
+        live.payload.decode().ok()
+    }
 }
 
 impl<'a> AgentEvent<'a> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::stream;
 use serde_json::json;
-use superstep::{Event, Memory, Runtime, Seq};
+use superstep::{Event, Memory, Runtime};
 use superstep_agent::{Agent, AgentEvent, AgentState, tool};
 use superstep_llm::{
     Answer, BoxFuture, Chunk, Cost, Finish, Model, ModelError, ModelName, Reply, ReplyStream,
@@ -71,19 +71,13 @@ async fn a_call_is_announced_once_with_its_arguments() {
     let graph = Agent::builder(model).tools([look]).build().unwrap();
     let runtime = Runtime::new(Memory::default());
     let thread = runtime.thread(&graph, "t").unwrap();
-    let mut events = thread.events(Seq(0));
-    let done = thread.start(AgentState::ask("look")).await.unwrap();
+    let mut run = thread.stream(AgentState::ask("look"));
     let mut calls = Vec::new();
-    loop {
-        match events.next().await.unwrap() {
-            Event::Live(live) => match live.payload.decode::<AgentEvent<'_>>() {
-                Ok(AgentEvent::ToolCall { id, name, args }) => {
-                    calls.push(json!([id, name, args]));
-                }
-                _ => continue,
-            },
-            Event::Logged(logged) if logged.seq == done.seq => break,
-            _ => {}
+    while let Some(event) = run.next().await {
+        if let Event::Live(live) = event.unwrap()
+            && let Some(AgentEvent::ToolCall { id, name, args }) = AgentEvent::of(&live)
+        {
+            calls.push(json!([id, name, args]));
         }
     }
     assert_eq!(calls, [json!(["call_1", "look", { "note": "around" }])]);

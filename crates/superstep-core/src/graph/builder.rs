@@ -29,7 +29,7 @@ pub struct GraphBuilder<S> {
     pub(super) siblings: Siblings,
     /// Settings and edges, which may name nodes that are added later.
     pub(super) mentions: Vec<Mention>,
-    pub(super) faults: Vec<BuildProblem>,
+    pub(super) problems: Vec<BuildProblem>,
     over: PhantomData<fn(S)>,
 }
 
@@ -82,7 +82,7 @@ impl<S: State> GraphBuilder<S> {
             pause_after: BTreeSet::new(),
             siblings: Siblings::default(),
             mentions: Vec::new(),
-            faults: Vec::new(),
+            problems: Vec::new(),
             over: PhantomData,
         }
     }
@@ -280,10 +280,10 @@ impl<S: State> GraphBuilder<S> {
     pub fn build(mut self) -> Result<Graph<S>, BuildError> {
         validate::connect(&mut self);
         validate::check(&mut self, S::CHANNELS);
-        if !self.faults.is_empty() {
+        if !self.problems.is_empty() {
             return Err(BuildError {
                 graph: self.name,
-                faults: self.faults,
+                problems: self.problems,
             });
         }
         let definition = Definition {
@@ -305,10 +305,10 @@ impl<S: State> GraphBuilder<S> {
 
     fn add(mut self, name: String, body: NodeBody, takes_payload: bool) -> Self {
         match NodeName::new(&name) {
-            Err(_) => self.faults.push(BuildProblem::BadName { name }),
-            Ok(name) if self.nodes.contains_key(&name) => {
-                self.faults.push(BuildProblem::DuplicateNode { node: name })
-            }
+            Err(_) => self.problems.push(BuildProblem::BadName { name }),
+            Ok(name) if self.nodes.contains_key(&name) => self
+                .problems
+                .push(BuildProblem::DuplicateNode { node: name }),
             Ok(name) => {
                 let node = NodeDef {
                     body,

@@ -15,7 +15,7 @@ pub(super) fn connect<S>(builder: &mut GraphBuilder<S>) {
     };
     // Also if it leads to a node that does not exist, which is a problem of its own.
     if !builder.mentions.iter().any(leaves_start) {
-        builder.faults.push(BuildProblem::NoStart);
+        builder.problems.push(BuildProblem::NoStart);
     }
     for Mention { from, said } in std::mem::take(&mut builder.mentions) {
         match said {
@@ -66,7 +66,7 @@ fn edge<S>(builder: &mut GraphBuilder<S>, from: &str, to: &str) {
     };
     if routing.edges.contains(&to) {
         let to = to.map_or_else(|| "END".to_owned(), |name| name.to_string());
-        builder.faults.push(BuildProblem::DuplicateEdge {
+        builder.problems.push(BuildProblem::DuplicateEdge {
             from: from.to_owned(),
             to,
         });
@@ -85,7 +85,7 @@ fn join<S>(builder: &mut GraphBuilder<S>, to: &str, sources: &[String]) {
             Ok(name) if builder.nodes.contains_key(&name) => {
                 known_sources.insert(name);
             }
-            _ => builder.faults.push(BuildProblem::UnknownSource {
+            _ => builder.problems.push(BuildProblem::UnknownSource {
                 what: "a join",
                 from: source.clone(),
             }),
@@ -93,7 +93,7 @@ fn join<S>(builder: &mut GraphBuilder<S>, to: &str, sources: &[String]) {
     }
     let distinct: BTreeSet<_> = sources.iter().collect();
     if distinct.len() < 2 {
-        builder.faults.push(BuildProblem::SmallJoin {
+        builder.problems.push(BuildProblem::SmallJoin {
             target: to.to_string(),
         });
     }
@@ -110,7 +110,7 @@ fn targets_of<S>(
     targets: &[String],
 ) -> BTreeSet<Option<NodeName>> {
     if targets.is_empty() {
-        builder.faults.push(BuildProblem::NoTargets {
+        builder.problems.push(BuildProblem::NoTargets {
             what,
             node: from.to_owned(),
         });
@@ -130,7 +130,7 @@ fn target<S>(
     sends: bool,
 ) -> Option<Option<NodeName>> {
     if to == START {
-        builder.faults.push(BuildProblem::IntoStart {
+        builder.problems.push(BuildProblem::IntoStart {
             what,
             from: from.to_owned(),
         });
@@ -140,7 +140,7 @@ fn target<S>(
     if let Some(Some(name)) = &found {
         if let Some(node) = builder.nodes.get(name) {
             if node.takes_payload && !sends {
-                builder.faults.push(BuildProblem::WorkerWithoutPayload {
+                builder.problems.push(BuildProblem::WorkerWithoutPayload {
                     what,
                     node: name.clone(),
                 });
@@ -150,7 +150,7 @@ fn target<S>(
     } else if found.is_some() {
         return found;
     }
-    builder.faults.push(BuildProblem::UnknownTarget {
+    builder.problems.push(BuildProblem::UnknownTarget {
         what,
         from: from.to_owned(),
         to: to.to_owned(),
@@ -167,7 +167,7 @@ fn routing<'a, S>(
         return Some(&mut builder.start);
     }
     if !builder.nodes.contains_key(from) {
-        builder.faults.push(BuildProblem::UnknownSource {
+        builder.problems.push(BuildProblem::UnknownSource {
             what,
             from: from.to_owned(),
         });
@@ -189,7 +189,7 @@ fn attach<S>(
         }
         said => match builder.nodes.get_mut(from) {
             Some(node) => GraphBuilder::<S>::attach(node, said, targets),
-            None => builder.faults.push(BuildProblem::UnknownSource {
+            None => builder.problems.push(BuildProblem::UnknownSource {
                 what,
                 from: from.to_owned(),
             }),
@@ -216,11 +216,11 @@ fn attach_setting<S>(
     };
     match (fits, is_subgraph) {
         (true, _) => GraphBuilder::<S>::attach(def, said, targets),
-        (false, true) => builder.faults.push(BuildProblem::SubgraphSetting {
+        (false, true) => builder.problems.push(BuildProblem::SubgraphSetting {
             node: name,
             setting,
         }),
-        (false, false) => builder.faults.push(BuildProblem::UnknownNode {
+        (false, false) => builder.problems.push(BuildProblem::UnknownNode {
             setting,
             node: format!("{name} (not a subgraph)"),
         }),
@@ -232,7 +232,7 @@ fn known<S>(builder: &mut GraphBuilder<S>, setting: &'static str, node: &str) ->
         .ok()
         .filter(|name| builder.nodes.contains_key(name));
     if name.is_none() {
-        builder.faults.push(BuildProblem::UnknownNode {
+        builder.problems.push(BuildProblem::UnknownNode {
             setting,
             node: node.to_owned(),
         });
@@ -242,27 +242,27 @@ fn known<S>(builder: &mut GraphBuilder<S>, setting: &'static str, node: &str) ->
 
 /// Checks everything that depends on how the nodes are connected.
 pub(super) fn check<S>(builder: &mut GraphBuilder<S>, channels: &[Channel]) {
-    let mut faults = Vec::new();
+    let mut problems = Vec::new();
     if NodeName::new(&builder.name).is_err() {
-        faults.push(BuildProblem::BadGraphName {
+        problems.push(BuildProblem::BadGraphName {
             name: builder.name.clone(),
         });
     }
-    check_channels(channels, &mut faults);
+    check_channels(channels, &mut problems);
     let leaves_start = !builder.start.edges.is_empty() || !builder.start.routes.is_empty();
     for (name, node) in &builder.nodes {
         let joins = builder.joins.iter().any(|join| join.sources.contains(name));
         let by_edges = joins || !node.routing.edges.is_empty() || !node.routing.routes.is_empty();
         match (by_edges, node.routing.commands.is_some()) {
-            (true, true) => faults.push(BuildProblem::EdgesAndCommands { node: name.clone() }),
-            (false, false) => faults.push(BuildProblem::DeadEnd { node: name.clone() }),
+            (true, true) => problems.push(BuildProblem::EdgesAndCommands { node: name.clone() }),
+            (false, false) => problems.push(BuildProblem::DeadEnd { node: name.clone() }),
             (true, false) | (false, true) => {}
         }
         if let NodeBody::Subgraph(subgraph) = &node.body {
             let pauses =
                 !subgraph.graph.pause_before.is_empty() || !subgraph.graph.pause_after.is_empty();
             if subgraph.life == SubgraphLife::Stateless && pauses {
-                faults.push(BuildProblem::StatelessPause { node: name.clone() });
+                problems.push(BuildProblem::StatelessPause { node: name.clone() });
             }
         }
     }
@@ -270,21 +270,21 @@ pub(super) fn check<S>(builder: &mut GraphBuilder<S>, channels: &[Channel]) {
     if leaves_start {
         let reached = reachable(builder);
         let unreachable = builder.nodes.keys().filter(|name| !reached.contains(*name));
-        faults.extend(unreachable.map(|node| BuildProblem::Unreachable { node: node.clone() }));
+        problems.extend(unreachable.map(|node| BuildProblem::Unreachable { node: node.clone() }));
     }
-    builder.faults.extend(faults);
+    builder.problems.extend(problems);
 }
 
-fn check_channels(channels: &[Channel], faults: &mut Vec<BuildProblem>) {
+fn check_channels(channels: &[Channel], problems: &mut Vec<BuildProblem>) {
     if channels.len() > ChannelSet::CHANNELS_MAX {
-        faults.push(BuildProblem::TooManyChannels {
+        problems.push(BuildProblem::TooManyChannels {
             channels: channels.len(),
         });
     }
     let mut seen = BTreeSet::new();
     for channel in channels {
         if !seen.insert(channel.name) {
-            faults.push(BuildProblem::DuplicateChannel {
+            problems.push(BuildProblem::DuplicateChannel {
                 channel: channel.name.to_owned(),
             });
         }

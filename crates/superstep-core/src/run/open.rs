@@ -72,6 +72,57 @@ impl Default for RunOptions {
     }
 }
 
+impl RunOptions {
+    /// Sets the id of the run: a start or resume with an id is executed once.
+    #[must_use]
+    pub fn run(mut self, id: RunId) -> Self {
+        self.run = Some(id);
+        self
+    }
+
+    /// Sets when supersteps are made durable.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Sets how many supersteps each graph may execute before the run stops.
+    #[must_use]
+    pub fn step_limit(mut self, supersteps: u64) -> Self {
+        self.step_limit = supersteps;
+        self
+    }
+
+    /// Sets the highest number of tasks in a superstep.
+    #[must_use]
+    pub fn tasks_max(mut self, tasks: usize) -> Self {
+        self.tasks_max = tasks;
+        self
+    }
+
+    /// Sets how often a run may be recovered without progress before it ends as failed.
+    #[must_use]
+    pub fn recoveries_max(mut self, recoveries: u32) -> Self {
+        self.recoveries_max = recoveries;
+        self
+    }
+
+    /// Adds a node before which the run stops.
+    #[must_use]
+    pub fn pause_before(mut self, node: NodeName) -> Self {
+        self.pause_before.insert(node);
+        self
+    }
+
+    /// Adds a node after which the run stops.
+    #[must_use]
+    pub fn pause_after(mut self, node: NodeName) -> Self {
+        self.pause_after.insert(node);
+        self
+    }
+}
+
 impl Run {
     /// Opens a thread for a request. Nothing runs and nothing is written before the first [`Run::next_step`].
     ///

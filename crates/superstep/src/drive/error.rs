@@ -4,7 +4,10 @@ use superstep_core::error::{CheckpointError, NameError, OpenError, ProtocolError
 use superstep_core::{InterruptId, RunId, ThreadId};
 
 /// Why a run could not start or continue. A failed node is not an error here but an outcome.
-#[derive(Debug, thiserror::Error)]
+///
+/// `Debug` prints the sentence, its causes and the [code](DriveError::code), because that is what `main` prints of an error that
+/// it returns.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum DriveError {
     /// A name or id is not valid.
@@ -79,6 +82,18 @@ pub enum DriveError {
     },
 }
 
+impl std::fmt::Debug for DriveError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self}")?;
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        write!(f, " [{}]", self.code())
+    }
+}
+
 impl DriveError {
     /// Codes that this crate defines. Wrapped errors keep their own codes.
     pub const CODES: &'static [&'static str] = &[
@@ -137,4 +152,15 @@ impl DriveError {
             | DriveError::Stuck(_) => false,
         }
     }
+}
+
+#[test]
+fn what_main_prints_is_a_sentence_with_its_causes_and_its_code() {
+    let thread: ThreadId = "order-17".parse().expect("a name");
+    let interrupt = InterruptId::from_bytes([10; 16]);
+    let error = DriveError::from(CheckpointError::NotOpen { thread, interrupt });
+    let printed = format!("{error:?}");
+    assert!(printed.starts_with(&error.to_string()), "{printed}");
+    assert!(printed.ends_with(" [checkpoint-not-open]"), "{printed}");
+    assert!(!printed.contains("NotOpen"), "{printed}");
 }

@@ -207,6 +207,17 @@ impl LocalDriver {
         seq: Seq,
         loaded: &Loaded,
     ) -> Result<Outcome, DriveError> {
+        let stop = self.stop_at(thread, seq, loaded).await?;
+        Ok(stop.unwrap_or(Outcome::Drained))
+    }
+
+    /// Returns how the run stopped with the entry `seq`; `None` if that entry is not the stop of a run.
+    pub(crate) async fn stop_at(
+        &self,
+        thread: &ThreadId,
+        seq: Seq,
+        loaded: &Loaded,
+    ) -> Result<Option<Outcome>, DriveError> {
         let newest = loaded
             .history
             .entries
@@ -228,8 +239,7 @@ impl LocalDriver {
         };
         let entry = superstep_core::checkpoint::format::Entry::read(&stored, thread)
             .map_err(CheckpointError::from)?;
-        let outcome = run::read_outcome(&entry, loaded).map_err(CheckpointError::from)?;
-        Ok(outcome.unwrap_or(Outcome::Drained))
+        Ok(run::read_outcome(&entry, loaded).map_err(CheckpointError::from)?)
     }
 
     /// Runs one task that a segment dispatched, and persists how it ended. Returns once that is stored, at once if it already

@@ -19,7 +19,7 @@ async fn differs_an_unknown_target_is_an_error() {
         .build()
         .unwrap_err();
     assert!(
-        fault.faults.iter().any(
+        fault.problems.iter().any(
             |fault| matches!(fault, BuildProblem::UnknownTarget { to, .. } if to == "nowhere")
         ),
         "{fault}"
@@ -49,7 +49,7 @@ fn a_join_of_one_node_named_twice_is_an_error() {
         .build()
         .unwrap_err();
     let target = "b".to_owned();
-    assert_eq!(small.faults, [BuildProblem::SmallJoin { target }]);
+    assert_eq!(small.problems, [BuildProblem::SmallJoin { target }]);
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn differs_goto_and_edges_exclude_each_other() {
         .build()
         .unwrap_err();
     let a = NodeName::new("a").unwrap();
-    assert_eq!(both.faults, [BuildProblem::EdgesAndCommands { node: a }]);
+    assert_eq!(both.problems, [BuildProblem::EdgesAndCommands { node: a }]);
 
     let edges = Graph::builder("g")
         .node("a", goes)
@@ -331,13 +331,13 @@ fn a_misspelt_first_node_is_one_problem_and_not_two() {
         .edge(START, "wrote")
         .edge("write", END)
         .build();
-    let problems = built.unwrap_err().faults;
+    let problems = built.unwrap_err().problems;
     let codes: Vec<_> = problems.iter().map(|problem| problem.code()).collect();
     assert_eq!(codes, ["build-unknown-target"], "{problems:?}");
     let none = Graph::builder("no_start")
         .node("write", says("write"))
         .edge("write", END)
         .build();
-    let problems = none.unwrap_err().faults;
+    let problems = none.unwrap_err().problems;
     assert_eq!(problems[0].code(), "build-no-start", "{problems:?}");
 }

@@ -10,7 +10,7 @@ use superstep::error::CheckpointError;
 use superstep::prelude::*;
 use superstep::{Seq, TaskId, ThreadId, Timestamp, Value};
 
-use crate::kit::{Count, Log, LogUpdate, NodeFuture, asks, id_of, says, wrote};
+use crate::kit::{Count, Log, LogUpdate, NodeFuture, asks, id_of, memory, says, wrote};
 
 /// Does everything twice: the reply to every other call is lost.
 #[derive(Clone, Default)]
@@ -200,4 +200,48 @@ async fn a_move_goes_through() {
     let archive = from.export(thread.id()).await.unwrap();
     to.import(thread.id(), &archive).await.unwrap();
     assert_eq!(to.export(thread.id()).await.unwrap(), archive);
+}
+
+#[tokio::test]
+async fn what_is_started_once_is_not_started_again() {
+    let calls = Count::default();
+    let counted = calls.clone();
+    let graph = Graph::builder("job")
+        .node("work", move |_: View<Log>, _: NodeCx| {
+            let call = counted.up();
+            async move { Ok::<_, NodeError>(wrote(format!("call {call}"))) }
+        })
+        .node("ask", asks("ask"))
+        .edge(START, "work")
+        .edge("work", "ask")
+        .edge("ask", END)
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "job").unwrap();
+    assert!(thread.result().await.unwrap().is_none());
+    let first = thread
+        .start_once("import-7", LogUpdate::default())
+        .await
+        .unwrap();
+    let again = thread
+        .start_once("import-7", LogUpdate::default())
+        .await
+        .unwrap();
+    assert_eq!((again.run, again.seq), (first.run, first.seq));
+    assert_eq!(
+        again.outcome, first.outcome,
+        "it still waits for the answer"
+    );
+    thread.answer_only("yes").await.unwrap();
+    let done = thread
+        .start_once("import-7", LogUpdate::default())
+        .await
+        .unwrap();
+    assert_eq!((done.outcome, calls.get()), (Outcome::Finished, 1));
+    assert_eq!(done.state.ran, ["call 1", "ask=yes"]);
+    thread
+        .start_once("import-8", LogUpdate::default())
+        .await
+        .unwrap();
+    assert_eq!(calls.get(), 2, "another key is another run");
 }

@@ -442,7 +442,7 @@ async fn a_stateless_child_with_breakpoints_is_refused_when_it_is_built() {
         .edge("child", END)
         .build()
         .unwrap_err();
-    assert_eq!(refused.faults[0].code(), "build-stateless-pause");
+    assert_eq!(refused.problems[0].code(), "build-stateless-pause");
 }
 
 #[tokio::test]

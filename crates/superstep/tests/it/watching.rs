@@ -285,3 +285,94 @@ async fn live_events_of_a_node_that_never_waits_are_not_lost() {
         assert_eq!(seen, all, "run {run}");
     }
 }
+
+/// Reads a stream to its end: live events as text, log items by their mode.
+async fn texts(run: &mut superstep::RunStream<Log>) -> Vec<String> {
+    let mut texts = Vec::new();
+    while let Some(event) = run.next().await {
+        match event.unwrap() {
+            Event::Live(live) => texts.push(live.payload.decode().unwrap()),
+            Event::Logged(logged) => match logged.what {
+                StreamEventBody::Update { node, .. } => texts.push(format!("{node} ended")),
+                StreamEventBody::Stopped(_) => texts.push("stopped".to_owned()),
+                _ => {}
+            },
+            Event::Replaced { task } => panic!("{task} was not run twice"),
+        }
+    }
+    texts
+}
+
+fn shows_and_asks() -> Graph<Log> {
+    Graph::builder("streamed")
+        .node("shows", |_: View<Log>, cx: NodeCx| async move {
+            cx.emit_live("one")?;
+            tokio::task::yield_now().await;
+            cx.emit_live("two")?;
+            Ok::<_, NodeError>(wrote("shows"))
+        })
+        .node("ask", asks("ask"))
+        .edge(START, "shows")
+        .edge("shows", "ask")
+        .edge("ask", END)
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_stream_has_the_events_of_its_run_and_ends_with_it() {
+    let thread = memory().thread(&shows_and_asks(), "t").unwrap();
+    for run in 1..=2 {
+        let mut started = thread.stream(LogUpdate::default());
+        assert_eq!(
+            texts(&mut started).await,
+            ["one", "two", "shows ended", "stopped"],
+            "run {run}"
+        );
+        let paused = started.finish().await.unwrap();
+        let question = crate::kit::id_of(&paused, "ask");
+        let mut answered = thread.stream_answer(question, "yes");
+        assert_eq!(
+            texts(&mut answered).await,
+            ["ask ended", "stopped"],
+            "run {run}"
+        );
+        assert_eq!(answered.finish().await.unwrap().outcome, Outcome::Finished);
+    }
+    // Without looking at events.
+    let paused = thread.stream(LogUpdate::default()).finish().await.unwrap();
+    assert!(matches!(paused.outcome, Outcome::Paused(_)));
+}
+
+#[tokio::test]
+async fn a_stream_of_a_run_that_cannot_start_is_one_error() {
+    let runtime = memory();
+    let thread = runtime.thread(&shows_and_asks(), "t").unwrap();
+    let paused = thread.start(LogUpdate::default()).await.unwrap();
+    let question = crate::kit::id_of(&paused, "ask");
+    thread.answer(question, "first").await.unwrap();
+    let mut late = thread.stream_answer(question, "second");
+    let error = late.next().await.unwrap().unwrap_err();
+    assert_eq!(error.code(), "checkpoint-not-open");
+    assert!(late.next().await.is_none());
+    let stored = late.finish().await.unwrap();
+    assert_eq!(
+        stored.outcome,
+        Outcome::Finished,
+        "how the thread's last run stopped"
+    );
+}
+
+#[tokio::test]
+async fn dropping_a_stream_stops_its_run() {
+    let thread = memory().thread(&shows_and_asks(), "t").unwrap();
+    let mut run = thread.stream(LogUpdate::default());
+    loop {
+        if let Event::Live(_) = run.next().await.unwrap().unwrap() {
+            break;
+        }
+    }
+    drop(run);
+    let stopped = thread.recover().await.unwrap();
+    assert!(matches!(stopped.outcome, Outcome::Paused(_)));
+}
