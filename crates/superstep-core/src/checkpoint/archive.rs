@@ -81,7 +81,7 @@ pub struct ArchivedInterrupt {
     pub asked_at: Timestamp,
     /// When the interrupt is overdue; `None` if it never is.
     pub deadline: Option<Timestamp>,
-    /// The interrupt itself: a sealed [`InterruptRecord`](crate::checkpoint::format::Question).
+    /// The interrupt itself: a sealed [`InterruptRecord`](crate::checkpoint::format::InterruptRecord).
     pub body: Vec<u8>,
     /// The answer, if there is one.
     pub answer: Option<ArchivedAnswer>,

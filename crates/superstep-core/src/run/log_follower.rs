@@ -247,7 +247,7 @@ impl LogFollower {
 
 impl std::fmt::Debug for LogFollower {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Watch")
+        f.debug_struct("LogFollower")
             .field("thread", &self.thread)
             .finish_non_exhaustive()
     }
