@@ -47,6 +47,7 @@
 extern crate self as superstep;
 
 mod cache;
+mod checkpoints;
 mod clock;
 mod drive;
 mod engine;
@@ -63,6 +64,7 @@ mod spans;
 mod thread;
 
 pub use cache::MemoryCache;
+pub use checkpoints::Checkpoint;
 pub use clock::Clock;
 pub use drive::{DriveError, Driver, LocalDriver, RemoteDriver, RequestEnd};
 pub use engine::Engine;

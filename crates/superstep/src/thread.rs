@@ -1,6 +1,7 @@
 //! The handle that users hold on a thread: start it, answer its interrupts, read it, rewind it.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -10,6 +11,7 @@ use superstep_core::checkpoint::{
 };
 use superstep_core::driver::ThreadRequest;
 use superstep_core::error::{CheckpointError, OpenError};
+use superstep_core::graph::Definition;
 use superstep_core::run::{self, Edit, EditNode, ForkFrom, OpenInterrupt, RunOptions, ThreadState};
 use superstep_core::trace::Trace;
 use superstep_core::{
@@ -18,6 +20,7 @@ use superstep_core::{
 
 use crate::drive::{DriveError, RequestEnd};
 use crate::events::Events;
+use crate::retrying_checkpointer::RetryingCheckpointer;
 use crate::run_stream::RunStream;
 use crate::runtime::Runtime;
 
@@ -373,6 +376,14 @@ impl<S: State> Thread<S> {
             &self.id,
             &history,
         )?)
+    }
+
+    pub(crate) fn store(&self) -> &RetryingCheckpointer {
+        self.runtime.local.store()
+    }
+
+    pub(crate) fn definition(&self) -> &Arc<Definition> {
+        self.graph.definition()
     }
 
     /// Returns the sequence number of the newest entry; 0 if there is none.

@@ -320,3 +320,35 @@ async fn there_is_no_fork_of_what_is_not_there() {
         "checkpoint-no-checkpoint"
     );
 }
+
+#[tokio::test]
+async fn checkpoints_are_the_states_that_were_and_a_fork_begins_where_one_is() {
+    let thread = memory().thread(&row(&["a", "b", "c"]), "t").unwrap();
+    let done = thread.start(LogUpdate::default()).await.unwrap();
+    let checkpoints = thread.checkpoints(Seq(0), 100).await.unwrap();
+    for checkpoint in &checkpoints {
+        let stored = thread.state_at(checkpoint.seq).await.unwrap().unwrap();
+        assert_eq!(checkpoint.state, stored.values.decode().unwrap());
+        let next: Vec<_> = stored.next.into_iter().map(|task| task.node).collect();
+        assert_eq!(checkpoint.next, next);
+    }
+    let last = checkpoints.last().unwrap();
+    assert_eq!((last.seq, last.stop.is_some()), (done.seq, true));
+
+    let before_c = checkpoints
+        .iter()
+        .find(|checkpoint| checkpoint.next == ["c"]);
+    let before_c = before_c.unwrap();
+    assert_eq!(before_c.state.ran, ["a", "b"]);
+    thread.fork(before_c.seq).await.unwrap();
+    thread.resume().await.unwrap();
+    let all = thread.checkpoints(Seq(0), 100).await.unwrap();
+    assert_eq!(
+        all[..checkpoints.len()],
+        checkpoints,
+        "the past does not change"
+    );
+    assert_eq!(all.last().unwrap().state.ran, ["a", "b", "c"]);
+    let rest = thread.checkpoints(done.seq, 100).await.unwrap();
+    assert_eq!(rest, all[checkpoints.len()..], "read from the middle");
+}
