@@ -10,12 +10,12 @@
 
 pub mod evidence;
 pub mod inputs;
+mod interview_end;
 mod nodes;
 pub mod prompts;
 pub mod result;
 pub mod state;
 mod ui;
-mod words;
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ use nodes::{AnalysisInterruptNode, AnalysisPrepareNode};
 use prompts::Prompts;
 use state::AppState;
 
+pub use interview_end::user_is_done;
 pub use ui::get_final_output;
-pub use words::user_is_done;
 
 /// Name of the graph and of the agent.
 pub const NAME: &str = "analyze";

@@ -12,12 +12,12 @@ use superstep_llm::structured::Structured;
 use superstep_llm::{Message, Reply, Request, fit};
 
 use super::evidence;
+use super::interview_end::user_is_done;
 use super::prompts::Prompts;
 use super::result;
 use super::state::{
     AppState, AppStateUpdate, Call, Finding, PromptType, Role, Section, Source, Support, Turn,
 };
-use super::words::user_is_done;
 
 /// Adds the person's input to the history, and calls the model for the next question or for the result.
 pub(super) struct AnalysisPrepareNode {

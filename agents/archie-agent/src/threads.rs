@@ -1,7 +1,7 @@
 //! Helpers for reading the threads of any agent.
 
 use anyhow::Context;
-use superstep::{AnyThread, Past, Seq, State};
+use superstep::{AnyThread, HistoryEntry, Seq, State};
 
 /// Returns the latest state of a thread, decoded as `S`. Fails if the thread has no state yet.
 pub async fn state_of<S: State>(thread: &dyn AnyThread) -> anyhow::Result<S> {
@@ -14,7 +14,7 @@ pub async fn state_of<S: State>(thread: &dyn AnyThread) -> anyhow::Result<S> {
 pub async fn each_entry(
     thread: &dyn AnyThread,
     mut after: Seq,
-    mut each: impl FnMut(&Past) -> anyhow::Result<()>,
+    mut each: impl FnMut(&HistoryEntry) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     loop {
         let page = thread.history(after, ENTRIES_PER_PAGE).await?;

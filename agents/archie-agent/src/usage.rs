@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use superstep::Past;
+use superstep::HistoryEntry;
 use superstep::checkpoint::format::Change;
 use superstep::trace::CallSpan;
 use superstep_agent::trace::{MODEL, fields};
@@ -47,7 +47,7 @@ impl UsageTotal {
     }
 
     /// Adds the model calls recorded in a log entry.
-    pub fn add_entry(&mut self, past: &Past) {
+    pub fn add_entry(&mut self, past: &HistoryEntry) {
         for change in &past.entry.changes {
             let Change::FrameAdvanced(advanced) = change else {
                 continue;

@@ -149,7 +149,7 @@ fn listed(query_type: &str, api: &Api, list: &[Json]) -> WordedAnswer {
 /// `detail` has.
 pub(super) fn counted(query: &str, entity_name: &str, detail: &Json) -> Option<String> {
     let detail = detail.get("data").unwrap_or(detail);
-    let words = super::words::tokens(query);
+    let words = super::ranking::tokens(query);
     let (what, _, value) = COUNTED.iter().find_map(|(word, fields)| {
         let field = fields.iter().find(|field| detail[**field].is_number())?;
         words

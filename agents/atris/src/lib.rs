@@ -14,18 +14,18 @@ mod api_client;
 mod call;
 pub mod catalogue;
 pub mod catalogue_store;
-mod choose;
 pub mod connector;
 mod headers;
+mod model_chooser;
 mod nodes;
 pub mod openapi;
 mod params;
+mod ranking;
 mod rules;
 mod run_log;
 pub mod state;
 mod ui;
 pub mod watch;
-mod words;
 mod write;
 
 use std::sync::Arc;
@@ -36,15 +36,15 @@ use superstep::{END, Graph, START};
 
 use api_client::ApiClient;
 use catalogue_store::CatalogueStore;
-use choose::ModelChooser;
 use connector::Connector;
+use model_chooser::ModelChooser;
 use nodes::{
     Atris, ExecuteRequest, ExtractCategory, ExtractParams, GetApis, ResetState, SelectApi,
 };
 use state::AtrisState;
 
 pub use api_client::record_answer;
-pub use choose::NO_MODEL;
+pub use model_chooser::NO_MODEL;
 
 /// Name of the graph.
 pub const NAME: &str = "atris";

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value as Json, json};
 
 use super::catalogue::{Api, Parameter, Place};
-use super::words::tokens;
+use super::ranking::tokens;
 use finder::Finder;
 
 /// Name of the parameter that limits how many items are shown. Applied to the answer here, even if the call has no such

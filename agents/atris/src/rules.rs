@@ -1,6 +1,6 @@
 //! Rules for questions to Audius whose intent is clear from their words, without a model.
 
-use super::words::tokens;
+use super::ranking::tokens;
 
 /// Intent of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,7 +115,7 @@ fn between(query: &str, lower: &str, before: &[&str], behind: &[&str]) -> Option
 
 /// Returns the text that a person searches for, without the words around it.
 pub(super) fn searched(query: &str) -> Option<String> {
-    if let Some(quoted) = super::words::quoted(query).into_iter().next() {
+    if let Some(quoted) = super::ranking::quoted(query).into_iter().next() {
         return Some(quoted);
     }
     let query = query.trim().trim_end_matches(['?', '.', '!']);

@@ -77,7 +77,7 @@ impl InterruptHandler {
         labels: &Labels,
     ) -> Command<MailState> {
         let update = MailStateUpdate::default();
-        let Redraft::Wanted(tone) = redraft else {
+        let Redraft::RequestedCall(tone) = redraft else {
             return Command::update(update.ended(Some(Ended::Drafted))).goto(END);
         };
         let told = filled(&self.0.prompts.tone, &[("tone", tone)]);

@@ -85,7 +85,7 @@ pub enum Ended {
 #[serde(rename_all = "lowercase")]
 pub enum Redraft {
     /// The interrupt handler has yet to pass this tone to the model.
-    Wanted(String),
+    RequestedCall(String),
     /// The interrupt handler passed the tone to the model; the next draft ends the fork.
     Told,
 }

@@ -6,7 +6,7 @@ use futures_util::future::{join, join_all};
 use serde_json::{Value as Json, json};
 use superstep::label::Labels;
 use superstep::{Interrupt, NodeCx, NodeError};
-use superstep_agent::{AgentEvent, Agreed, Calls, ChatMessage, Decision, digest};
+use superstep_agent::{AgentEvent, Calls, ChatMessage, DecidedCall, Decision, digest};
 use superstep_llm::{Message, ToolCall, ToolStatus};
 
 use super::email::{Email, format_gmail_markdown};
@@ -36,7 +36,7 @@ impl CallResult {
 
 /// A call that needs no further answer from the person.
 pub(super) enum AnsweredCall {
-    Tool(Agreed),
+    Tool(DecidedCall),
     /// A question of the model, with the person's answer.
     Question(ToolCall, Answer),
 }
@@ -93,7 +93,7 @@ impl ToolRound<'_> {
     }
 
     /// Asks for a second confirmation if the call leaves the conversation, even if the person has approved the call.
-    async fn confirmed(&self, agreed: Agreed) -> Result<Agreed, NodeError> {
+    async fn confirmed(&self, agreed: DecidedCall) -> Result<DecidedCall, NodeError> {
         let beyond = self.beyond(&agreed);
         if !agreed.is_made() || beyond.is_empty() {
             return Ok(agreed);
@@ -124,7 +124,7 @@ impl ToolRound<'_> {
         })
     }
 
-    fn beyond(&self, agreed: &Agreed) -> Vec<String> {
+    fn beyond(&self, agreed: &DecidedCall) -> Vec<String> {
         let call = agreed.call();
         let email = &self.mail_tools.email;
         let mut beyond = match call.name.as_str() {

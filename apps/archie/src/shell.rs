@@ -17,7 +17,7 @@ use rustyline::{Config, Editor, Helper};
 use superstep::checkpoint::{Page, ThreadQuery};
 
 use crate::app::App;
-use crate::cli::args::{Command, Line};
+use crate::cli::args::{Command, ShellLine};
 use crate::commands;
 use crate::terminal::{self, Console};
 
@@ -122,7 +122,7 @@ pub fn parse_command(line: &str) -> Typed {
         ["help"] => Typed::Help,
         ["model"] => Typed::Model(None),
         ["model", name] => Typed::Model(Some((*name).to_owned())),
-        words => match Line::try_parse_from(words) {
+        words => match ShellLine::try_parse_from(words) {
             Ok(line) => Typed::Command(Box::new(line.command)),
             Err(error) => Typed::Wrong(error.to_string()),
         },
@@ -154,7 +154,7 @@ fn choose_model(app: &mut App, name: &str, terminal: &dyn Terminal) {
 
 fn help(terminal: &dyn Terminal) {
     terminal.line("Commands (each takes --help):");
-    for command in Line::command().get_subcommands() {
+    for command in ShellLine::command().get_subcommands() {
         let about = command
             .get_about()
             .map(ToString::to_string)
@@ -340,7 +340,7 @@ impl Completer for Typing {
             replacement: text,
         };
         if start == 0 {
-            let commands = Line::command();
+            let commands = ShellLine::command();
             let names = commands
                 .get_subcommands()
                 .map(|command| command.get_name().to_owned());
@@ -368,7 +368,7 @@ impl Completer for Typing {
 
 fn flags(typed: &str, word: &str) -> Vec<String> {
     let name = typed.split(' ').next().unwrap_or_default();
-    let commands = Line::command();
+    let commands = ShellLine::command();
     let Some(command) = commands.find_subcommand(name) else {
         return Vec::new();
     };

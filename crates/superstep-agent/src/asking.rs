@@ -18,7 +18,7 @@ use superstep_llm::{Chunk, Model, ModelError, Reply, Request};
 use crate::agent::AgentEvent;
 use crate::agent::spending::{Over, Spending, Stop};
 use crate::call::Asking;
-use crate::spans::{Took, live_model_call, model_call};
+use crate::spans::{CallTimes, live_model_call, model_call};
 
 /// Calls models from a node, within the limits of a [`Spending`].
 ///
@@ -35,7 +35,7 @@ pub struct Asker<'a> {
 /// Recorded outcome of an attempt to call a model.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Asked {
+enum ModelCallRecord {
     Answered(Box<Answered>),
     /// Not called: the estimate does not fit into a budget.
     Over(Over),
@@ -45,7 +45,7 @@ enum Asked {
 #[derive(Debug, Serialize, Deserialize)]
 struct Answered {
     reply: Reply,
-    took: Took,
+    took: CallTimes,
 }
 
 /// Whether the chunks of a reply are emitted live.
@@ -113,7 +113,7 @@ impl<'a> Asker<'a> {
         loop {
             let asked = self.attempt(model, request, pieces, &call).await?;
             match (asked, self.spending) {
-                (Asked::Answered(answered), spending) => {
+                (ModelCallRecord::Answered(answered), spending) => {
                     let Answered { reply, took } = *answered;
                     cx.emit(model_call(model.name(), &reply, took))?;
                     if let Some(spending) = spending {
@@ -121,12 +121,12 @@ impl<'a> Asker<'a> {
                     }
                     return Ok(Some(reply));
                 }
-                (Asked::Over(over), Some(spending)) => {
+                (ModelCallRecord::Over(over), Some(spending)) => {
                     if let Stop::Yes = spending.ask_for_more(&over, self.asking).await? {
                         return Ok(None);
                     }
                 }
-                (Asked::Over(over), None) => {
+                (ModelCallRecord::Over(over), None) => {
                     return Err(NodeError::fatal(format!(
                         "a budget was reached and there is none now: {}",
                         over.why
@@ -142,19 +142,22 @@ impl<'a> Asker<'a> {
         request: &Request,
         pieces: Pieces,
         call: &str,
-    ) -> Result<Asked, NodeError> {
+    ) -> Result<ModelCallRecord, NodeError> {
         let cx = self.asking.cx;
         let work = || async {
             if let Some(spending) = self.spending
                 && let Some(over) = spending.reserve(cx, call, (model, request)).await?
             {
-                return Ok(Asked::Over(over));
+                return Ok(ModelCallRecord::Over(over));
             }
             let (reply, took) = match pieces {
                 Pieces::Shown => timed(model, shown(model, request, cx)).await?,
                 Pieces::Kept => timed(model, whole(model, request)).await?,
             };
-            Ok(Asked::Answered(Box::new(Answered { reply, took })))
+            Ok(ModelCallRecord::Answered(Box::new(Answered {
+                reply,
+                took,
+            })))
         };
         match self.is_recorded {
             true => cx.step("reply", work).await,
@@ -248,8 +251,8 @@ async fn whole(model: &dyn Model, request: &Request) -> Result<Reply, NodeError>
 async fn timed(
     model: &dyn Model,
     call: impl Future<Output = Result<Reply, NodeError>>,
-) -> Result<(Reply, Took), NodeError> {
-    let (reply, took) = Took::by(live_model_call(model.name(), call)).await;
+) -> Result<(Reply, CallTimes), NodeError> {
+    let (reply, took) = CallTimes::by(live_model_call(model.name(), call)).await;
     Ok((reply?, took))
 }
 

@@ -61,17 +61,17 @@ mod tool;
 pub mod trace;
 
 pub use agent::{
-    Agent, AgentBuilder, AgentError, AgentEvent, AgentState, AgentStateUpdate, Conversation, Ended,
-    Go, HookCx, Hooks, MODEL, ModelNode, Spending, Spent, TOOLS, ToolNode, Turn,
+    Agent, AgentBuilder, AgentError, AgentEvent, AgentState, AgentStateUpdate, Conversation,
+    EndReason, Go, HookCx, Hooks, MODEL, ModelNode, Spending, Spent, TOOLS, ToolNode, Turn,
     labels_of_last_answer, unanswered_calls, with_all_results,
 };
 pub use approval::Approval;
 pub use asking::{Asker, ask_model, ask_model_for, failure, within, within_recorded};
-pub use call::{Agreed, Calls, Decision};
+pub use call::{Calls, DecidedCall, Decision};
 pub use calling::call_tool;
 pub use chat::ChatMessage;
 pub use digest::digest;
-pub use spans::{Took, tool_span};
+pub use spans::{CallTimes, tool_span};
 pub use tool::{Class, Tool, ToolCx, ToolError, ToolFault, ToolOutput, Tools, tool};
 
 /// Compiles the examples of the page on traces as doctests.

@@ -14,7 +14,7 @@ use superstep_core::checkpoint::Page;
 use superstep_core::label::{Labeled, Labels};
 use superstep_core::store::{Namespace, PutItem, Search, Store, StoreError};
 use superstep_core::{NodeCx, Timestamp};
-use superstep_llm::{Embedder, ModelError, likeness};
+use superstep_llm::{Embedder, ModelError, cosine_similarity};
 
 use crate::spans::now;
 
@@ -72,11 +72,11 @@ pub struct Revision {
 
 /// A search result.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct MemoryMatch {
     /// The memory that was found.
     pub memory: Memory,
     /// Similarity to the query; 1 means identical.
-    pub likeness: f32,
+    pub score: f32,
 }
 
 /// Error from reading, writing or searching memories.
@@ -236,7 +236,7 @@ impl Memories {
     }
 
     /// Returns the memories most similar in meaning to a text, most similar first.
-    pub async fn search(&self, text: &str, limit: usize) -> Result<Vec<Found>, MemoryError> {
+    pub async fn search(&self, text: &str, limit: usize) -> Result<Vec<MemoryMatch>, MemoryError> {
         let embedder = self.embedder.as_ref().ok_or(MemoryError::NoEmbedder)?;
         let wanted = embedder.embed(&[text.to_owned()]).await?;
         let wanted = wanted.points.into_iter().next().unwrap_or_default();
@@ -248,13 +248,13 @@ impl Memories {
             let Some(point) = point else {
                 continue;
             };
-            found.push(Found {
-                likeness: likeness(&wanted, &point.at),
+            found.push(MemoryMatch {
+                score: cosine_similarity(&wanted, &point.at),
                 memory: stored.into_memory(&key),
             });
         }
         found.sort_by(|one, other| {
-            let nearer = other.likeness.total_cmp(&one.likeness);
+            let nearer = other.score.total_cmp(&one.score);
             nearer.then_with(|| one.memory.key.cmp(&other.memory.key))
         });
         found.truncate(limit);

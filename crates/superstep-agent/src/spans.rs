@@ -20,12 +20,12 @@ use crate::trace::{MODEL, TOOL, fields, spans};
 
 /// Start and end time of a call. Recorded with its result, so a node that runs again reports the original times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Took {
+pub struct CallTimes {
     start: Timestamp,
     end: Timestamp,
 }
 
-impl Took {
+impl CallTimes {
     /// Awaits the work, and returns its output with the time it took.
     pub async fn by<T>(work: impl Future<Output = T>) -> (T, Self) {
         let start = now();
@@ -42,7 +42,7 @@ impl Took {
 }
 
 /// Creates the log span of a model call.
-pub(crate) fn model_call(asked: &ModelName, reply: &Reply, took: Took) -> CallSpan {
+pub(crate) fn model_call(asked: &ModelName, reply: &Reply, took: CallTimes) -> CallSpan {
     let mut known = Map::new();
     let mut add = |name: &str, value: Json| drop(known.insert(name.to_owned(), value));
     add(fields::OPERATION, spans::MODEL.into());
@@ -69,7 +69,7 @@ pub(crate) fn model_call(asked: &ModelName, reply: &Reply, took: Took) -> CallSp
 }
 
 /// Creates the log span of a tool call, with the tool's class.
-pub(crate) fn tool_call(tool: &Tool, id: &str, took: Took, error: Option<String>) -> CallSpan {
+pub(crate) fn tool_call(tool: &Tool, id: &str, took: CallTimes, error: Option<String>) -> CallSpan {
     let mut span = tool_span(tool.name(), id, took, error);
     let class = class(tool.class());
     span.fields
@@ -79,7 +79,7 @@ pub(crate) fn tool_call(tool: &Tool, id: &str, took: Took, error: Option<String>
 
 /// Creates the log span of something that a model knows as a tool and a node runs itself. Pass it to
 /// [`NodeCx::emit`](superstep_core::NodeCx::emit).
-pub fn tool_span(name: &str, id: &str, took: Took, error: Option<String>) -> CallSpan {
+pub fn tool_span(name: &str, id: &str, took: CallTimes, error: Option<String>) -> CallSpan {
     let known = [
         (fields::OPERATION, spans::TOOL),
         (fields::TOOL_NAME, name),

@@ -94,12 +94,12 @@ impl RemoteEmbedder {
         let told = bounded(response, BYTES_MAX)
             .await
             .map_err(|error| unreadable(error.without_url().to_string()))?;
-        let told: Told =
+        let told: EmbeddingResponse =
             serde_json::from_slice(&told).map_err(|error| unreadable(error.to_string()))?;
         self.read(told, texts.len())
     }
 
-    fn read(&self, mut told: Told, wanted: usize) -> Result<Embedded, ModelError> {
+    fn read(&self, mut told: EmbeddingResponse, wanted: usize) -> Result<Embedded, ModelError> {
         told.data.sort_by_key(|point| point.index);
         if told.data.len() != wanted {
             return Err(ModelError::Unreadable {
@@ -119,9 +119,9 @@ impl RemoteEmbedder {
 }
 
 #[derive(serde::Deserialize)]
-struct Told {
+struct EmbeddingResponse {
     data: Vec<Point>,
-    usage: Option<ToldUsage>,
+    usage: Option<EmbeddingUsage>,
 }
 
 #[derive(serde::Deserialize)]
@@ -131,7 +131,7 @@ struct Point {
 }
 
 #[derive(serde::Deserialize)]
-struct ToldUsage {
+struct EmbeddingUsage {
     #[serde(default)]
     prompt_tokens: u64,
 }
@@ -157,7 +157,7 @@ impl fmt::Debug for RemoteEmbedder {
 
 /// Returns the cosine similarity of two vectors: 1 for the same direction, 0 for unrelated ones. Also 0 if the lengths differ
 /// or a vector is zero.
-pub fn likeness(one: &[f32], other: &[f32]) -> f32 {
+pub fn cosine_similarity(one: &[f32], other: &[f32]) -> f32 {
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
     let lengths = (dot(one, one) * dot(other, other)).sqrt();
     match lengths > 0.0 && one.len() == other.len() {

@@ -43,16 +43,16 @@ use crate::usage::Usage;
 #[derive(Debug)]
 pub struct Script {
     name: ModelName,
-    replies: Vec<Line>,
+    replies: Vec<ScriptedReply>,
     context_size: Option<u64>,
     price: Option<Price>,
-    told: Mutex<Told>,
+    progress: Mutex<ScriptProgress>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
-    replies: Vec<Line>,
+    replies: Vec<ScriptedReply>,
     #[serde(default)]
     context_size: Option<u64>,
     /// Lets a demo show what calls cost.
@@ -71,7 +71,7 @@ struct WrittenPrice {
 /// A scripted reply.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct ScriptedReply {
     at: String,
     #[serde(default)]
     expect: Expect,
@@ -143,7 +143,7 @@ impl Expect {
 
 /// Which replies were used so far.
 #[derive(Debug, Default)]
-struct Told {
+struct ScriptProgress {
     used: Vec<bool>,
     /// Reply that each request got, by the request's digest. Only filled with a ledger.
     before: BTreeMap<String, usize>,
@@ -182,9 +182,9 @@ impl Script {
             model: name.clone(),
             why: format!("this is not a script: {error}"),
         })?;
-        let told = Told {
+        let progress = ScriptProgress {
             used: vec![false; written.replies.len()],
-            ..Told::default()
+            ..ScriptProgress::default()
         };
         Ok(Self {
             name,
@@ -195,7 +195,7 @@ impl Script {
                 cached: price.input,
                 output: price.output,
             }),
-            told: Mutex::new(told),
+            progress: Mutex::new(progress),
         })
     }
 
@@ -212,9 +212,9 @@ impl Script {
             .create(true)
             .open(&path);
         let file = file.map_err(|error| bad(error.to_string()))?;
-        let mut told = Told {
+        let mut progress = ScriptProgress {
             used: vec![false; self.replies.len()],
-            ..Told::default()
+            ..ScriptProgress::default()
         };
         for line in BufReader::new(&file).lines() {
             let line = line.map_err(|error| bad(error.to_string()))?;
@@ -222,34 +222,34 @@ impl Script {
             let Ok(noted) = serde_json::from_str::<Noted>(&line) else {
                 continue;
             };
-            if let Some(used) = told.used.get_mut(noted.reply) {
+            if let Some(used) = progress.used.get_mut(noted.reply) {
                 *used = true;
             }
             if noted.again {
-                told.before.insert(digest(&noted.request), noted.reply);
+                progress.before.insert(digest(&noted.request), noted.reply);
             }
-            told.prompts.push(noted.request);
+            progress.prompts.push(noted.request);
         }
-        told.ledger = Some(file);
+        progress.ledger = Some(file);
         Ok(Self {
-            told: Mutex::new(told),
+            progress: Mutex::new(progress),
             ..self
         })
     }
 
     /// Returns every request so far, including those in the ledger.
     pub fn prompts(&self) -> Vec<Request> {
-        self.told().prompts.clone()
+        self.progress().prompts.clone()
     }
 
     /// Returns an error if a reply was never requested.
     pub fn finish(&self) -> Result<(), ModelError> {
-        let told = self.told();
-        let unused = told.used.iter().position(|used| !used);
+        let progress = self.progress();
+        let unused = progress.used.iter().position(|used| !used);
         let Some(at) = unused else {
             return Ok(());
         };
-        let left = told.used.iter().filter(|used| !**used).count();
+        let left = progress.used.iter().filter(|used| !**used).count();
         Err(ModelError::Unexpected {
             model: self.name.clone(),
             label: self.replies[at].at.clone(),
@@ -257,66 +257,66 @@ impl Script {
         })
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
-        lock(&self.told)
+    fn progress(&self) -> MutexGuard<'_, ScriptProgress> {
+        lock(&self.progress)
     }
 
     /// Picks the reply for a request and records it.
-    fn pick(&self, request: &Request) -> Result<(usize, &Line), ModelError> {
-        let mut told = self.told();
+    fn pick(&self, request: &Request) -> Result<(usize, &ScriptedReply), ModelError> {
+        let mut progress = self.progress();
         let said = said(request);
         let mut before = None;
-        if told.ledger.is_some() {
-            before = told.before.get(&digest(request)).copied();
+        if progress.ledger.is_some() {
+            before = progress.before.get(&digest(request)).copied();
         }
-        let fits = |(at, line): &(usize, &Line)| {
-            !told.used[*at] && line.at == request.label && line.expect.is_met(&said)
+        let fits = |(at, line): &(usize, &ScriptedReply)| {
+            !progress.used[*at] && line.at == request.label && line.expect.is_met(&said)
         };
         let picked = match before {
             Some(at) => Some((at, &self.replies[at])),
             None => self.replies.iter().enumerate().find(fits),
         };
         let Some((at, line)) = picked else {
-            return Err(self.unexpected(request, &told));
+            return Err(self.unexpected(request, &progress));
         };
-        told.used[at] = true;
-        told.prompts.push(request.clone());
+        progress.used[at] = true;
+        progress.prompts.push(request.clone());
         let again = line.error.is_none() && !line.timeout && !line.kill && line.cut_after.is_none();
-        if told.ledger.is_some() {
+        if progress.ledger.is_some() {
             let noted = Noted {
                 reply: at,
                 request: request.clone(),
                 again,
             };
-            self.note(&mut told, &noted)?;
+            self.note(&mut progress, &noted)?;
         }
         Ok((at, line))
     }
 
-    fn note(&self, told: &mut Told, noted: &Noted) -> Result<(), ModelError> {
+    fn note(&self, progress: &mut ScriptProgress, noted: &Noted) -> Result<(), ModelError> {
         let bad = |why: String| ModelError::BadFile {
             model: self.name.clone(),
             why: format!("its ledger: {why}"),
         };
         let mut line = serde_json::to_string(noted).map_err(|error| bad(error.to_string()))?;
         line.push('\n');
-        if let Some(ledger) = &mut told.ledger {
+        if let Some(ledger) = &mut progress.ledger {
             ledger
                 .write_all(line.as_bytes())
                 .map_err(|error| bad(error.to_string()))?;
         }
         if noted.again {
-            told.before.insert(digest(&noted.request), noted.reply);
+            progress.before.insert(digest(&noted.request), noted.reply);
         }
         Ok(())
     }
 
-    fn unexpected(&self, request: &Request, told: &Told) -> ModelError {
+    fn unexpected(&self, request: &Request, progress: &ScriptProgress) -> ModelError {
         let mut left = self
             .replies
             .iter()
             .enumerate()
-            .filter(|(at, _)| !told.used[*at]);
+            .filter(|(at, _)| !progress.used[*at]);
         let why = match left.find(|(_, line)| line.at == request.label) {
             Some((at, line)) => format!(
                 "reply {at} expects {:?}, which is not in what was asked",
@@ -334,7 +334,7 @@ impl Script {
         }
     }
 
-    fn reply(&self, at: usize, line: &Line) -> Reply {
+    fn reply(&self, at: usize, line: &ScriptedReply) -> Reply {
         let text = match &line.json {
             Some(json) => json.to_string(),
             None => line.text.clone(),

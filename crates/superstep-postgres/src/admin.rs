@@ -151,7 +151,7 @@ impl Copy<'_> {
             created: Timestamp(row.get(3)),
             updated: Timestamp(row.get(4)),
         };
-        let line = terms::Line::stored(self.to.tenant(), &row)?;
+        let line = terms::ListRow::stored(self.to.tenant(), &row)?;
         line.insert(self.transaction, &owner).await
     }
 }

@@ -275,7 +275,7 @@ impl Import<'_> {
             created: archived.created,
             updated: archived.updated,
         };
-        let line = terms::Line::of(thread.tenant(), &listing);
+        let line = terms::ListRow::of(thread.tenant(), &listing);
         line.insert(self.transaction, &owner).await
     }
 }

@@ -160,14 +160,14 @@ fn unseen(rows: &[Row]) -> UnseenAnswers {
 }
 
 /// Current head of a thread that was not where the commit expected it.
-struct Stand {
+struct HeadConflict {
     head: superstep_core::checkpoint::Head,
     cancel: bool,
     /// Whether the log entry at the commit's sequence number is the commit's own.
     has_entry: bool,
 }
 
-impl Stand {
+impl HeadConflict {
     fn is_living(&self) -> bool {
         self.head.status != Status::Deleted
     }
@@ -188,7 +188,11 @@ impl Stand {
     }
 }
 
-async fn stand(places: &Places, place: Place, commit: &Commit) -> Result<Option<Stand>, Fault> {
+async fn stand(
+    places: &Places,
+    place: Place,
+    commit: &Commit,
+) -> Result<Option<HeadConflict>, Fault> {
     let sql = "SELECT t.epoch, t.seq, t.status::int8, t.recoveries, t.answers, t.cancel,
             coalesce(l.epoch = $5::int8 AND l.body = $6::bytea, false)
         FROM thread t LEFT JOIN @log l ON l.thread = $3 AND l.seq = $4::int8
@@ -198,7 +202,7 @@ async fn stand(places: &Places, place: Place, commit: &Commit) -> Result<Option<
     let params: Params<'_> = &[&tenant, &name, &place.id, &seq, &epoch, &commit.entry];
     let rows = places.pool.read(&place.address(sql), params).await?;
     let stand = |row: &Row| {
-        Ok(Stand {
+        Ok(HeadConflict {
             head: read::head(row, 0)?,
             cancel: row.get(5),
             has_entry: row.get(6),
@@ -213,7 +217,7 @@ async fn told_again(
     places: &Places,
     place: Place,
     commit: &Commit,
-    stand: &Stand,
+    stand: &HeadConflict,
 ) -> Result<Saved, Fault> {
     let is_held = commit.head.status == Status::Paused
         && stand.stands_at(commit)

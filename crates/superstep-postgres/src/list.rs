@@ -27,7 +27,7 @@ pub(crate) async fn threads(pool: &Pool, query: &ThreadQuery) -> Result<Vec<Thre
     if terms.is_empty() && query.graph.is_none() {
         return page(pool, query).await;
     }
-    let mut found = Found::new(query);
+    let mut found = PageCollector::new(query);
     match rarest(pool, query, &terms).await? {
         Some(term) => {
             let terms = [term, terms::overfull(&query.tenant)];
@@ -84,13 +84,13 @@ async fn rarest(pool: &Pool, query: &ThreadQuery, terms: &[i64]) -> Result<Optio
 }
 
 /// Collects the page of a query from sorted rows.
-struct Found<'a> {
+struct PageCollector<'a> {
     query: &'a ThreadQuery,
     rows: Vec<ThreadRow>,
     passed_over: u32,
 }
 
-impl<'a> Found<'a> {
+impl<'a> PageCollector<'a> {
     fn new(query: &'a ThreadQuery) -> Self {
         Self {
             query,

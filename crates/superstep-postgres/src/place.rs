@@ -74,7 +74,7 @@ impl Place {
 /// Cache of the places of threads that this process has used, and the lookup of others.
 pub(crate) struct Places {
     pub(crate) pool: Arc<Pool>,
-    known: Mutex<Known>,
+    known: Mutex<PlaceCache>,
     columns: String,
     are_named: bool,
 }
@@ -141,12 +141,12 @@ impl Places {
 
 /// A bounded cache in two generations. An entry that is not used while a generation fills up is dropped.
 #[derive(Default)]
-struct Known {
+struct PlaceCache {
     recent: HashMap<ThreadId, Place>,
     older: HashMap<ThreadId, Place>,
 }
 
-impl Known {
+impl PlaceCache {
     fn get(&mut self, thread: &ThreadId) -> Option<Place> {
         if let Some(place) = self.recent.get(thread) {
             return Some(*place);
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_kept_and_there_is_a_bound() {
-        let mut known = Known::default();
+        let mut known = PlaceCache::default();
         let thread = |n: usize| ThreadId::new(&format!("t{n}")).unwrap();
         for n in 0..KNOWN_MAX * 2 {
             known.put(thread(n), place(None));

@@ -44,22 +44,22 @@ use crate::read::{count, number};
 
 /// Records waiting to be written to a database.
 pub(crate) struct Records {
-    desk: Arc<Desk>,
+    desk: Arc<RecordQueue>,
     /// The writing tasks. They are aborted with the store, when no caller is left.
     writers: Mutex<JoinSet<()>>,
 }
 
-struct Desk {
+struct RecordQueue {
     places: Arc<Places>,
     /// Waiting records. A lane exists exactly as long as its writer, so it may be empty.
-    lanes: Mutex<HashMap<Lane, VecDeque<Asked>>>,
+    lanes: Mutex<HashMap<Lane, VecDeque<QueuedRecord>>>,
 }
 
 /// Records that can share a statement.
 type Lane = (ThreadId, Epoch);
 
 /// A record, and the channel to its caller.
-struct Asked {
+struct QueuedRecord {
     task: Id,
     key: String,
     body: Vec<u8>,
@@ -70,7 +70,7 @@ impl Records {
     pub(crate) fn new(places: Arc<Places>) -> Self {
         let lanes = Mutex::default();
         Self {
-            desk: Arc::new(Desk { places, lanes }),
+            desk: Arc::new(RecordQueue { places, lanes }),
             writers: Mutex::default(),
         }
     }
@@ -78,7 +78,7 @@ impl Records {
     /// Stores a record unless there is one, and returns the stored one.
     pub(crate) async fn record(&self, record: &RecordWrite) -> Result<Vec<u8>, Fault> {
         let (answer, answered) = oneshot::channel();
-        let asked = Asked {
+        let asked = QueuedRecord {
             task: Id(record.task.to_bytes()),
             key: record.key.clone(),
             body: record.body.clone(),
@@ -99,9 +99,9 @@ impl Records {
     }
 }
 
-impl Desk {
+impl RecordQueue {
     /// Enqueues a record. Returns a writer to start if its lane has none yet.
-    fn put(self: &Arc<Self>, lane: Lane, asked: Asked) -> Option<Writer> {
+    fn put(self: &Arc<Self>, lane: Lane, asked: QueuedRecord) -> Option<Writer> {
         let mut lanes = lock(&self.lanes);
         if let Some(waiting) = lanes.get_mut(&lane) {
             waiting.push_back(asked);
@@ -118,7 +118,7 @@ impl Desk {
 
 /// Writes the records of one lane.
 struct Writer {
-    desk: Arc<Desk>,
+    desk: Arc<RecordQueue>,
     lane: Lane,
     /// Whether its lane is closed. From then on, a lane with this key belongs to another writer.
     is_done: bool,
@@ -133,7 +133,7 @@ impl Writer {
     }
 
     /// Takes the next batch. If there is none it closes the lane, under the same lock, so no request can wait in it forever.
-    fn next_batch(&mut self) -> Option<Vec<Asked>> {
+    fn next_batch(&mut self) -> Option<Vec<QueuedRecord>> {
         let mut lanes = lock(&self.desk.lanes);
         let batch = lanes.get_mut(&self.lane).map(batch_of).unwrap_or_default();
         if batch.is_empty() {
@@ -145,7 +145,7 @@ impl Writer {
     }
 
     /// Stores the records that do not exist, and returns the stored body of each; `None` if the thread has another owner now.
-    async fn write(&self, batch: &mut [Asked]) -> Result<Vec<Option<Vec<u8>>>, Fault> {
+    async fn write(&self, batch: &mut [QueuedRecord]) -> Result<Vec<Option<Vec<u8>>>, Fault> {
         let (places, (thread, epoch)) = (&self.desk.places, &self.lane);
         let Some(place) = places.find(thread).await? else {
             return Ok(vec![None; batch.len()]);
@@ -161,7 +161,7 @@ impl Writer {
             return Ok(vec![None; batch.len()]);
         };
         if count(row, 0) == batch.len() as u64 {
-            let own = |asked: &mut Asked| Some(mem::take(&mut asked.body));
+            let own = |asked: &mut QueuedRecord| Some(mem::take(&mut asked.body));
             return Ok(batch.iter_mut().map(own).collect());
         }
         // Some records existed, perhaps only since this statement started: it does not see those, but the next one does.
@@ -170,7 +170,7 @@ impl Writer {
         Ok(rows.iter().map(|row| row.get(0)).collect())
     }
 
-    fn tell(&self, batch: Vec<Asked>, stored: Result<Vec<Option<Vec<u8>>>, Fault>) {
+    fn tell(&self, batch: Vec<QueuedRecord>, stored: Result<Vec<Option<Vec<u8>>>, Fault>) {
         let (thread, epoch) = &self.lane;
         let answers: Vec<Result<Vec<u8>, Fault>> = match stored {
             Ok(stored) => stored
@@ -200,7 +200,7 @@ impl Drop for Writer {
 }
 
 /// Takes the first record, and as many after it as fit.
-fn batch_of(waiting: &mut VecDeque<Asked>) -> Vec<Asked> {
+fn batch_of(waiting: &mut VecDeque<QueuedRecord>) -> Vec<QueuedRecord> {
     let mut batch = Vec::new();
     let mut bytes = 0;
     while let Some(next) = waiting.pop_front_if(|next| {
@@ -213,7 +213,7 @@ fn batch_of(waiting: &mut VecDeque<Asked>) -> Vec<Asked> {
     batch
 }
 
-impl Asked {
+impl QueuedRecord {
     fn bytes(&self) -> usize {
         self.task.0.len() + self.key.len() + self.body.len()
     }

@@ -14,7 +14,7 @@ use crate::fault::Fault;
 use crate::read::text;
 
 /// A row of the list of threads, to be written.
-pub(crate) struct Line {
+pub(crate) struct ListRow {
     pub(crate) graph: Vec<u8>,
     pub(crate) metadata: Option<Vec<u8>>,
     pub(crate) state: Option<Vec<u8>>,
@@ -23,7 +23,7 @@ pub(crate) struct Line {
     pub(crate) state_terms: Vec<i64>,
 }
 
-impl Line {
+impl ListRow {
     pub(crate) fn of(tenant: &str, listing: &Listing) -> Self {
         let metadata = listing.metadata.as_ref();
         let state: Map<String, Json> = (listing.values.as_ref())
@@ -57,7 +57,7 @@ pub(crate) struct Owner<'a> {
     pub(crate) updated: Timestamp,
 }
 
-impl Line {
+impl ListRow {
     /// Reads a row from three columns: graph, metadata, state. Computes its terms for this tenant.
     pub(crate) fn stored(tenant: &str, row: &Row) -> Result<Self, Fault> {
         let metadata: Option<&[u8]> = row.get(1);

@@ -14,7 +14,7 @@ use superstep::driver::QueuedRequest;
 use superstep::{DriveError, RunId, ThreadId, Timestamp};
 
 use crate::client::Restate;
-use crate::handlers::{Desk, ThreadClient, derived, now};
+use crate::handlers::{HandlerState, ThreadClient, derived, now};
 
 /// Schedule of a repeated request, and its thread.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -123,7 +123,7 @@ impl Restate {
 }
 
 /// The virtual object of a cron.
-pub(crate) struct CronObject(pub(crate) Arc<Desk>);
+pub(crate) struct CronObject(pub(crate) Arc<HandlerState>);
 
 #[object(name = "SuperstepCron", client_visibility = "pub(crate)")]
 impl CronObject {
@@ -159,7 +159,7 @@ impl CronObject {
     }
 }
 
-impl Desk {
+impl HandlerState {
     /// Stores this tick's request, and returns its id with the time of the next tick; `None` if the cron was stopped.
     async fn queue_request(
         &self,

@@ -29,7 +29,7 @@ use crate::refusal::{Refusal, chain};
 pub(crate) mod tests;
 
 /// State shared by all handlers of a worker.
-pub(crate) struct Desk {
+pub(crate) struct HandlerState {
     pub(crate) runtime: Runtime,
     pub(crate) queue: Arc<dyn RequestQueue>,
     pub(crate) limits: SegmentLimits,
@@ -70,7 +70,7 @@ pub(crate) enum Reply {
 
 /// Result of a segment, as journaled.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-enum Told {
+enum SegmentReport {
     Boundary(SegmentEnd),
     Refused,
 }
@@ -118,7 +118,7 @@ pub(crate) struct ClockSkew {
 }
 
 /// The virtual object of a thread.
-pub(crate) struct Thread(pub(crate) Arc<Desk>);
+pub(crate) struct Thread(pub(crate) Arc<HandlerState>);
 
 #[object(
     name = "SuperstepThread",
@@ -205,17 +205,25 @@ impl Thread {
                 .name("segment")
                 .await?;
             carried = Some(match told {
-                Told::Refused => return Ok(Json(Reply::Refused)),
-                Told::Boundary(SegmentEnd::Stopped(report)) => {
+                SegmentReport::Refused => return Ok(Json(Reply::Refused)),
+                SegmentReport::Boundary(SegmentEnd::Stopped(report)) => {
                     self.watch_deadlines(ctx, id, &report).await?;
                     return Ok(Json(Reply::Done(report)));
                 }
-                Told::Boundary(SegmentEnd::Suspended(Suspension::Continue(token))) => token,
-                Told::Boundary(SegmentEnd::Suspended(Suspension::Sleep { until, token })) => {
+                SegmentReport::Boundary(SegmentEnd::Suspended(Suspension::Continue(token))) => {
+                    token
+                }
+                SegmentReport::Boundary(SegmentEnd::Suspended(Suspension::Sleep {
+                    until,
+                    token,
+                })) => {
                     self.sleep(ctx, &thread, until).await?;
                     token
                 }
-                Told::Boundary(SegmentEnd::Suspended(Suspension::Dispatch { tasks, token })) => {
+                SegmentReport::Boundary(SegmentEnd::Suspended(Suspension::Dispatch {
+                    tasks,
+                    token,
+                })) => {
                     let call = |task: &TaskId| {
                         let task = TaskRef {
                             thread: ctx.key().to_owned(),
@@ -304,7 +312,7 @@ impl Thread {
 }
 
 /// The service that runs tasks for other workers.
-pub(crate) struct Node(pub(crate) Arc<Desk>);
+pub(crate) struct Node(pub(crate) Arc<HandlerState>);
 
 #[service(
     name = "SuperstepNode",
@@ -321,7 +329,7 @@ impl Node {
     }
 }
 
-impl Desk {
+impl HandlerState {
     pub(crate) fn new(
         runtime: Runtime,
         queue: Arc<dyn RequestQueue>,
@@ -345,7 +353,7 @@ impl Desk {
         thread: &ThreadId,
         id: RunId,
         carried: Option<ResumeToken>,
-    ) -> HandlerResult<Json<Told>> {
+    ) -> HandlerResult<Json<SegmentReport>> {
         self.refuse_unfit()?;
         let _under_way = self.counts.enter();
         let request = self.request(thread, id).await?;
@@ -362,9 +370,9 @@ impl Desk {
                 if matches!(boundary, SegmentEnd::Stopped(_)) {
                     self.counts.stopped.fetch_add(1, Ordering::Relaxed);
                 }
-                Ok(Json(Told::Boundary(boundary)))
+                Ok(Json(SegmentReport::Boundary(boundary)))
             }
-            Ok(None) => Ok(Json(Told::Refused)),
+            Ok(None) => Ok(Json(SegmentReport::Refused)),
             Err(error) => {
                 self.counts.segments_failed.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!(%thread, run = %id, error = chain(&error), "a segment is tried again");

@@ -19,16 +19,16 @@ use superstep::ThreadId;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::handlers::Desk;
+use crate::handlers::HandlerState;
 
 /// Health and metrics of a worker.
 #[derive(Clone)]
 pub struct Health {
-    desk: Arc<Desk>,
+    desk: Arc<HandlerState>,
 }
 
 impl Health {
-    pub(crate) fn new(desk: Arc<Desk>) -> Self {
+    pub(crate) fn new(desk: Arc<HandlerState>) -> Self {
         Self { desk }
     }
 

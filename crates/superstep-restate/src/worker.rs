@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use crate::cron::CronObject;
 #[cfg(test)]
 use crate::handlers::tests::Mutant;
-use crate::handlers::{CheckClockError, Desk, Node, Thread};
+use crate::handlers::{CheckClockError, HandlerState, Node, Thread};
 use crate::operations::{self, Health};
 
 /// A process that runs graphs for a cluster.
@@ -177,7 +177,7 @@ impl Worker {
         if this.identity_key.is_none() && !this.takes_unsigned && !address.ip().is_loopback() {
             return Err(WorkerError::NoIdentityKey { address });
         }
-        let desk = Desk::new(this.runtime, this.queue, this.limits);
+        let desk = HandlerState::new(this.runtime, this.queue, this.limits);
         #[cfg(test)]
         let desk = desk.broken(this.mutant);
         let desk = Arc::new(desk);
@@ -273,7 +273,7 @@ async fn accept(
 
 /// Checks the clock periodically, because it may change while the worker runs. Until it is right, segments are refused and
 /// the worker is not ready.
-async fn watch_clock(desk: Arc<Desk>) {
+async fn watch_clock(desk: Arc<HandlerState>) {
     loop {
         tokio::time::sleep(CLOCK_LOOK).await;
         match desk.check_clock().await {
@@ -288,7 +288,7 @@ async fn watch_clock(desk: Arc<Desk>) {
 }
 
 /// Builds the endpoint that Restate discovers: its services, and their retry policy.
-fn endpoint(desk: &Arc<Desk>, identity_key: Option<&str>) -> Result<Endpoint, WorkerError> {
+fn endpoint(desk: &Arc<HandlerState>, identity_key: Option<&str>) -> Result<Endpoint, WorkerError> {
     let options = || {
         ServiceOptions::new()
             .retry_policy_initial_interval(FIRST_RETRY)

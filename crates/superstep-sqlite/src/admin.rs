@@ -12,7 +12,7 @@ use superstep_core::{Epoch, Seq, ThreadId, Timestamp};
 use crate::Sqlite;
 use crate::fault::{Fault, SqliteError};
 use crate::list;
-use crate::read::{self, Stand, stored_body};
+use crate::read::{self, StoredThread, stored_body};
 use crate::row;
 use crate::schema::{self, place};
 use crate::work::Setting;
@@ -151,7 +151,7 @@ pub(crate) fn copy(
 }
 
 /// Creates the row of a copy: a new one, or that of a deleted thread with the next epoch.
-fn make_target(connection: &Connection, to: &ThreadId, upto: Seq) -> Result<Stand, Fault> {
+fn make_target(connection: &Connection, to: &ThreadId, upto: Seq) -> Result<StoredThread, Fault> {
     let former = read::stand(connection, to)?;
     if former.is_some_and(|former| former.is_living()) {
         return Err(CheckpointError::ThreadExists { thread: to.clone() }.into());
@@ -208,7 +208,7 @@ pub(crate) fn delete(connection: &Connection, thread: &ThreadId) -> Result<(), F
 }
 
 /// Deletes every row of a thread except the one that remembers its epoch.
-fn erase(connection: &Connection, stand: &Stand) -> Result<(), Fault> {
+fn erase(connection: &Connection, stand: &StoredThread) -> Result<(), Fault> {
     list::remove(connection, stand)?;
     let places = [place(stand.id, Seq(0)), place(stand.id, Seq(u64::MAX))];
     for sql in [
@@ -259,7 +259,11 @@ pub(crate) fn expire(connection: &Connection, before: Timestamp, limit: u32) -> 
     Ok(old.len() as u64)
 }
 
-fn expired(connection: &Connection, before: Timestamp, limit: u32) -> Result<Vec<Stand>, Fault> {
+fn expired(
+    connection: &Connection,
+    before: Timestamp,
+    limit: u32,
+) -> Result<Vec<StoredThread>, Fault> {
     // Tenant by tenant, because the index is ordered by age only within one tenant.
     let mut select = connection.prepare_cached(
         "SELECT t.epoch, t.seq, t.status, t.recoveries, t.answers, t.id, t.tenant
@@ -271,7 +275,7 @@ fn expired(connection: &Connection, before: Timestamp, limit: u32) -> Result<Vec
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let (id, tenant) = (row.get(5)?, row.get(6)?);
-        found.push(Stand {
+        found.push(StoredThread {
             id,
             tenant,
             head: read::head(row)?,

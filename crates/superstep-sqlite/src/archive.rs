@@ -11,7 +11,7 @@ use superstep_core::{Epoch, Seq, ThreadId, Timestamp};
 
 use crate::fault::Fault;
 use crate::list;
-use crate::read::{self, Stand, answer_column, number, stored_body};
+use crate::read::{self, StoredThread, answer_column, number, stored_body};
 use crate::row;
 use crate::schema::{check_place, place, seq_at};
 
@@ -51,7 +51,11 @@ pub(crate) fn import(
     list::restore(connection, &stand, &archive.listing)
 }
 
-fn archived(connection: &Connection, thread: &ThreadId, stand: &Stand) -> Result<Archive, Fault> {
+fn archived(
+    connection: &Connection,
+    thread: &ThreadId,
+    stand: &StoredThread,
+) -> Result<Archive, Fault> {
     Ok(Archive {
         thread: thread.clone(),
         head: stand.head,
@@ -66,7 +70,7 @@ fn archived(connection: &Connection, thread: &ThreadId, stand: &Stand) -> Result
     })
 }
 
-fn entries(connection: &Connection, stand: &Stand) -> rusqlite::Result<Vec<ArchivedEntry>> {
+fn entries(connection: &Connection, stand: &StoredThread) -> rusqlite::Result<Vec<ArchivedEntry>> {
     connection
         .prepare_cached(
             "SELECT place, epoch, body FROM log WHERE place BETWEEN ?1 AND ?2 ORDER BY place",
@@ -81,7 +85,7 @@ fn entries(connection: &Connection, stand: &Stand) -> rusqlite::Result<Vec<Archi
         .collect()
 }
 
-fn snapshots(connection: &Connection, stand: &Stand) -> rusqlite::Result<Vec<StoredBody>> {
+fn snapshots(connection: &Connection, stand: &StoredThread) -> rusqlite::Result<Vec<StoredBody>> {
     connection
         .prepare_cached(
             "SELECT place, body FROM snapshot WHERE place BETWEEN ?1 AND ?2 ORDER BY place",
@@ -90,14 +94,14 @@ fn snapshots(connection: &Connection, stand: &Stand) -> rusqlite::Result<Vec<Sto
         .collect()
 }
 
-fn places(stand: &Stand) -> [i64; 2] {
+fn places(stand: &StoredThread) -> [i64; 2] {
     [Seq(0), Seq(u64::MAX)].map(|seq| place(stand.id, seq))
 }
 
 fn interrupts(
     connection: &Connection,
     thread: &ThreadId,
-    stand: &Stand,
+    stand: &StoredThread,
 ) -> rusqlite::Result<Vec<ArchivedInterrupt>> {
     connection
         .prepare_cached(
@@ -114,7 +118,11 @@ fn interrupts(
         .collect()
 }
 
-fn put_history(connection: &Connection, archive: &Archive, stand: &Stand) -> rusqlite::Result<()> {
+fn put_history(
+    connection: &Connection,
+    archive: &Archive,
+    stand: &StoredThread,
+) -> rusqlite::Result<()> {
     let mut insert =
         connection.prepare_cached("INSERT INTO log (place, epoch, body) VALUES (?1, ?2, ?3)")?;
     for ArchivedEntry { seq, epoch, body } in &archive.entries {
@@ -128,7 +136,11 @@ fn put_history(connection: &Connection, archive: &Archive, stand: &Stand) -> rus
     Ok(())
 }
 
-fn put_records(connection: &Connection, archive: &Archive, stand: &Stand) -> rusqlite::Result<()> {
+fn put_records(
+    connection: &Connection,
+    archive: &Archive,
+    stand: &StoredThread,
+) -> rusqlite::Result<()> {
     let mut insert = connection
         .prepare_cached("INSERT INTO record (thread, task, key, body) VALUES (?1, ?2, ?3, ?4)")?;
     for record in &archive.records {
@@ -141,7 +153,7 @@ fn put_records(connection: &Connection, archive: &Archive, stand: &Stand) -> rus
 fn put_interrupts(
     connection: &Connection,
     archive: &Archive,
-    stand: &Stand,
+    stand: &StoredThread,
 ) -> rusqlite::Result<()> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO interrupt (tenant, thread, id, seq, asked_at, deadline, closed, answer,

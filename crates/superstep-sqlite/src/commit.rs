@@ -14,7 +14,7 @@ use superstep_core::{Epoch, InterruptId, Seq, TaskId, ThreadId};
 
 use crate::fault::Fault;
 use crate::list::{self, Change};
-use crate::read::{self, Stand, answer_column, answer_of, number};
+use crate::read::{self, StoredThread, answer_column, answer_of, number};
 use crate::row;
 use crate::schema::{check_place, place};
 
@@ -30,7 +30,7 @@ pub(crate) fn save(connection: &Connection, commit: &Commit) -> Result<Saved, Fa
             ask(connection, commit, &after, asked)?;
         }
         clear(connection, commit, after.id)?;
-        let was_living = before.as_ref().is_some_and(Stand::is_living);
+        let was_living = before.as_ref().is_some_and(StoredThread::is_living);
         let status_before = before
             .as_ref()
             .filter(|_| was_living)
@@ -102,8 +102,8 @@ fn step(connection: &Connection, commit: &Commit) -> Result<bool, Fault> {
 fn advance(
     connection: &Connection,
     commit: &Commit,
-    before: Option<&Stand>,
-) -> Result<Option<Stand>, Fault> {
+    before: Option<&StoredThread>,
+) -> Result<Option<StoredThread>, Fault> {
     let Some(before) = before else {
         let is_new = (commit.expect.epoch, commit.expect.seq) == (Epoch(0), Seq(0));
         if !is_new || !commit.is_claim() {
@@ -123,7 +123,7 @@ fn advance(
         Status::Paused if answers > commit.head.answers => Status::Running,
         status => status,
     };
-    let after = Stand {
+    let after = StoredThread {
         head: Head {
             status,
             answers,
@@ -139,8 +139,8 @@ fn advance(
 /// The fence: changes the row only if the thread is at the expected epoch and sequence number.
 fn update(
     connection: &Connection,
-    before: &Stand,
-    after: &Stand,
+    before: &StoredThread,
+    after: &StoredThread,
     expect: Head,
 ) -> rusqlite::Result<bool> {
     let changed = connection
@@ -189,7 +189,7 @@ fn clear(connection: &Connection, commit: &Commit, thread: i64) -> rusqlite::Res
 fn ask(
     connection: &Connection,
     commit: &Commit,
-    after: &Stand,
+    after: &StoredThread,
     asked: &AskedRow,
 ) -> rusqlite::Result<()> {
     let mut insert = connection.prepare_cached(
@@ -274,7 +274,11 @@ const MANY: usize = 16;
 ///
 /// Comparing epochs is not enough: two claims that race for the same epoch are different commits, and the loser must not
 /// mistake the winner's entry for its own.
-fn was_saved(connection: &Connection, commit: &Commit, stand: &Stand) -> rusqlite::Result<bool> {
+fn was_saved(
+    connection: &Connection,
+    commit: &Commit,
+    stand: &StoredThread,
+) -> rusqlite::Result<bool> {
     let Some(body) = &commit.entry else {
         let stands = (stand.head.epoch, stand.head.seq);
         return Ok(stand.is_living() && stands == (commit.head.epoch, commit.head.seq));
@@ -290,7 +294,7 @@ fn was_saved(connection: &Connection, commit: &Commit, stand: &Stand) -> rusqlit
 
 /// Returns what the owner learns from the commit. If the thread should be paused at this entry but is running, answers
 /// arrived.
-fn saved(connection: &Connection, commit: &Commit, stand: &Stand) -> Result<Saved, Fault> {
+fn saved(connection: &Connection, commit: &Commit, stand: &StoredThread) -> Result<Saved, Fault> {
     let was_to_pause = commit.head.status == Status::Paused;
     let stands_here = (stand.head.epoch, stand.head.seq) == (commit.head.epoch, commit.head.seq);
     let runs_on = was_to_pause && stands_here && stand.head.status == Status::Running;

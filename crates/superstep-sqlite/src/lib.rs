@@ -35,9 +35,9 @@ mod archive;
 mod cache;
 mod commit;
 mod fault;
-mod lane;
 mod list;
 mod read;
+mod reader_pool;
 mod row;
 mod schema;
 mod store;
@@ -63,7 +63,7 @@ use superstep_core::store::Store;
 use superstep_core::{Seq, TaskId, ThreadId, Timestamp};
 
 use crate::fault::Fault;
-use crate::lane::Lane;
+use crate::reader_pool::ReaderPool;
 use crate::work::Setting;
 use crate::writer::Writer;
 
@@ -72,7 +72,7 @@ use crate::writer::Writer;
 #[derive(Clone)]
 pub struct Sqlite {
     // Declared before the writer, so the last connection to close is one that can checkpoint the write-ahead log.
-    readers: Option<Arc<Lane>>,
+    readers: Option<Arc<ReaderPool>>,
     writer: Arc<Writer>,
     path: Option<PathBuf>,
     /// Whether the file was checked for damage since it was opened.
@@ -137,7 +137,7 @@ impl Sqlite {
             .map(|_| schema::open_reader(path, options))
             .collect::<Result<_, _>>()?;
         Ok(Self {
-            readers: Some(Arc::new(Lane::new(readers)?)),
+            readers: Some(Arc::new(ReaderPool::new(readers)?)),
             writer: Arc::new(Writer::new(writer, options.busy_timeout)?),
             path: Some(path.to_owned()),
             is_checked: Arc::default(),

@@ -18,7 +18,7 @@ use superstep_core::{ThreadId, Timestamp, Value};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::fault::{Fault, SqliteError};
-use crate::read::{self, Stand};
+use crate::read::{self, StoredThread};
 
 /// What a commit changes in a thread's row of the list.
 pub(crate) struct Change<'a> {
@@ -30,7 +30,7 @@ pub(crate) struct Change<'a> {
 
 /// A thread's row of the list as stored, without its timestamps.
 #[derive(Debug, Clone, Default)]
-struct Line {
+struct ListRow {
     graph: String,
     metadata: Metadata,
     state: Option<Value>,
@@ -39,7 +39,7 @@ struct Line {
 /// Writes the row of a thread whose status changed or whose commit carries a new listing.
 pub(crate) fn write(
     connection: &Connection,
-    after: &Stand,
+    after: &StoredThread,
     change: &Change<'_>,
 ) -> Result<(), Fault> {
     let status = after.head.status;
@@ -62,7 +62,11 @@ pub(crate) fn write(
 }
 
 /// Copies the row of the source, including its timestamps.
-pub(crate) fn copy(connection: &Connection, from: &Stand, to: &Stand) -> Result<(), Fault> {
+pub(crate) fn copy(
+    connection: &Connection,
+    from: &StoredThread,
+    to: &StoredThread,
+) -> Result<(), Fault> {
     let Some(line) = line(connection, from.id)? else {
         return Ok(());
     };
@@ -77,7 +81,10 @@ pub(crate) fn copy(connection: &Connection, from: &Stand, to: &Stand) -> Result<
 }
 
 /// Reads the row of a thread for its archive.
-pub(crate) fn archived(connection: &Connection, stand: &Stand) -> Result<ArchivedListing, Fault> {
+pub(crate) fn archived(
+    connection: &Connection,
+    stand: &StoredThread,
+) -> Result<ArchivedListing, Fault> {
     let mut select = connection.prepare_cached(
         "SELECT graph, metadata, state, created, updated FROM line WHERE thread = ?1",
     )?;
@@ -85,7 +92,7 @@ pub(crate) fn archived(connection: &Connection, stand: &Stand) -> Result<Archive
     let Some(row) = rows.next()? else {
         return Ok(ArchivedListing::default());
     };
-    let line = Line::read(row, 0)?;
+    let line = ListRow::read(row, 0)?;
     Ok(ArchivedListing {
         graph: line.graph,
         metadata: line.metadata,
@@ -98,10 +105,10 @@ pub(crate) fn archived(connection: &Connection, stand: &Stand) -> Result<Archive
 /// Writes the row of an imported thread, and creates its terms.
 pub(crate) fn restore(
     connection: &Connection,
-    stand: &Stand,
+    stand: &StoredThread,
     listing: &ArchivedListing,
 ) -> Result<(), Fault> {
-    let line = Line {
+    let line = ListRow {
         graph: listing.graph.clone(),
         metadata: listing.metadata.clone(),
         state: listing.values.clone(),
@@ -112,7 +119,7 @@ pub(crate) fn restore(
 }
 
 /// Removes a thread from the list.
-pub(crate) fn remove(connection: &Connection, stand: &Stand) -> Result<(), Fault> {
+pub(crate) fn remove(connection: &Connection, stand: &StoredThread) -> Result<(), Fault> {
     let Some(line) = line(connection, stand.id)? else {
         return Ok(());
     };
@@ -124,18 +131,18 @@ pub(crate) fn remove(connection: &Connection, stand: &Stand) -> Result<(), Fault
     Ok(())
 }
 
-fn line(connection: &Connection, thread: i64) -> Result<Option<Line>, Fault> {
+fn line(connection: &Connection, thread: i64) -> Result<Option<ListRow>, Fault> {
     let mut select =
         connection.prepare_cached("SELECT graph, metadata, state FROM line WHERE thread = ?1")?;
     let mut rows = select.query([thread])?;
-    rows.next()?.map(|row| Line::read(row, 0)).transpose()
+    rows.next()?.map(|row| ListRow::read(row, 0)).transpose()
 }
 
 /// Writes a row. Keeps the creation time if the row exists.
 fn put(
     connection: &Connection,
-    stand: &Stand,
-    line: &Line,
+    stand: &StoredThread,
+    line: &ListRow,
     [created, updated]: [Timestamp; 2],
 ) -> Result<(), Fault> {
     let metadata = match line.metadata.is_empty() {
@@ -181,7 +188,7 @@ fn replace_terms(
     Ok(())
 }
 
-impl Line {
+impl ListRow {
     /// Reads three columns, starting at `first`: graph, metadata, state.
     fn read(row: &Row<'_>, first: usize) -> Result<Self, Fault> {
         let metadata: Option<Vec<u8>> = row.get(first + 1)?;
@@ -381,7 +388,7 @@ fn wanted(row: &Row<'_>, query: &ThreadQuery) -> Result<Option<ThreadRow>, Fault
         return Err(SqliteError::RowMissing { what }.into());
     }
     let head = read::head(row)?;
-    let line = Line::read(row, 8)?;
+    let line = ListRow::read(row, 8)?;
     if !line.is_wanted(head.status, query) {
         return Ok(None);
     }

@@ -13,7 +13,7 @@ use crate::schema::{place, seq_at};
 
 /// A thread's row, with the sequence number of its newest entry.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stand {
+pub(crate) struct StoredThread {
     pub(crate) id: i64,
     pub(crate) tenant: i64,
     pub(crate) head: Head,
@@ -22,14 +22,17 @@ pub(crate) struct Stand {
     pub(crate) seen: u64,
 }
 
-impl Stand {
+impl StoredThread {
     pub(crate) fn is_living(&self) -> bool {
         self.head.status != Status::Deleted
     }
 }
 
 /// Reads a thread's row, whether the thread is deleted or not.
-pub(crate) fn stand(connection: &Connection, thread: &ThreadId) -> Result<Option<Stand>, Fault> {
+pub(crate) fn stand(
+    connection: &Connection,
+    thread: &ThreadId,
+) -> Result<Option<StoredThread>, Fault> {
     let mut select = connection.prepare_cached(
         "SELECT epoch, seq, status, recoveries, answers, id, tenant, cancel, seen FROM head
          WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2",
@@ -38,7 +41,7 @@ pub(crate) fn stand(connection: &Connection, thread: &ThreadId) -> Result<Option
     let Some(row) = rows.next()? else {
         return Ok(None);
     };
-    Ok(Some(Stand {
+    Ok(Some(StoredThread {
         head: head(row)?,
         id: row.get(5)?,
         tenant: row.get(6)?,
@@ -48,9 +51,9 @@ pub(crate) fn stand(connection: &Connection, thread: &ThreadId) -> Result<Option
 }
 
 /// Reads the row of a thread that exists; an error if it does not or is deleted.
-pub(crate) fn living(connection: &Connection, thread: &ThreadId) -> Result<Stand, Fault> {
+pub(crate) fn living(connection: &Connection, thread: &ThreadId) -> Result<StoredThread, Fault> {
     stand(connection, thread)?
-        .filter(Stand::is_living)
+        .filter(StoredThread::is_living)
         .ok_or_else(|| {
             CheckpointError::NoThread {
                 thread: thread.clone(),
@@ -122,7 +125,7 @@ pub(crate) fn load_at(
 pub(crate) fn check_entry(
     connection: &Connection,
     thread: &ThreadId,
-    stand: &Stand,
+    stand: &StoredThread,
     seq: Seq,
 ) -> Result<(), Fault> {
     let mut select = connection.prepare_cached("SELECT 1 FROM log WHERE place = ?1")?;

@@ -5,7 +5,7 @@ use superstep_core::ThreadId;
 use superstep_core::checkpoint::Head;
 
 use crate::fault::Fault;
-use crate::read::{self, Stand, number};
+use crate::read::{self, StoredThread, number};
 
 /// Creates the row of a thread, or reuses the row of a deleted one.
 pub(crate) fn make(
@@ -14,7 +14,7 @@ pub(crate) fn make(
     head: Head,
     cancel: bool,
     seen: u64,
-) -> Result<Stand, Fault> {
+) -> Result<StoredThread, Fault> {
     let tenant = tenant(connection, thread.tenant())?;
     let id = connection
         .prepare_cached(
@@ -39,7 +39,7 @@ pub(crate) fn make(
             ],
             |row| row.get(0),
         )?;
-    Ok(Stand {
+    Ok(StoredThread {
         id,
         tenant,
         head,

@@ -30,7 +30,7 @@ impl Store for Sqlite {
                 .read(move |connection| find(connection, &namespace, &key, now))
                 .await?;
             match found {
-                Some(Found {
+                Some(FoundItem {
                     refreshes: true, ..
                 }) => {
                     let (namespace, key) = address;
@@ -124,7 +124,7 @@ impl Store for Sqlite {
     }
 }
 
-struct Found {
+struct FoundItem {
     item: Item,
     /// Whether reading the item extends its lifetime.
     refreshes: bool,
@@ -135,7 +135,7 @@ fn find(
     namespace: &Namespace,
     key: &str,
     now: Timestamp,
-) -> Result<Option<Found>, Fault> {
+) -> Result<Option<FoundItem>, Fault> {
     let mut select = connection.prepare_cached(
         "SELECT namespace, key, value, created, updated, expires, checksum, refresh FROM item
          WHERE namespace = ?1 AND key = ?2 AND (expires IS NULL OR expires > ?3)",
@@ -144,7 +144,7 @@ fn find(
     let Some(row) = rows.next()? else {
         return Ok(None);
     };
-    Ok(Some(Found {
+    Ok(Some(FoundItem {
         item: item(row)?,
         refreshes: row.get(7)?,
     }))

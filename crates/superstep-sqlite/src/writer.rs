@@ -31,12 +31,12 @@ use crate::work::{Request, Setting, Work};
 
 /// The writing connection. Dropping it serves the pending requests, and closes the connection.
 pub(crate) struct Writer {
-    desk: Arc<Desk>,
+    desk: Arc<WriterState>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// The request queue, and the connection that serves it.
-struct Desk {
+struct WriterState {
     connection: Mutex<Connection>,
     busy_timeout: Duration,
     queue: Mutex<Queue>,
@@ -75,7 +75,7 @@ const QUICK: Duration = Duration::from_micros(500);
 
 impl Writer {
     pub(crate) fn new(connection: Connection, busy_timeout: Duration) -> Result<Self, Fault> {
-        let desk = Arc::new(Desk {
+        let desk = Arc::new(WriterState {
             connection: Mutex::new(connection),
             busy_timeout,
             queue: Mutex::default(),
@@ -130,7 +130,7 @@ impl Drop for Writer {
 
 /// Makes sure that the queue is served even if the caller is dropped before it could serve it.
 struct Asker<'a> {
-    desk: &'a Desk,
+    desk: &'a WriterState,
 }
 
 impl Drop for Asker<'_> {
@@ -154,7 +154,7 @@ async fn yield_once() {
     .await;
 }
 
-impl Desk {
+impl WriterState {
     /// Enqueues a request, and estimates how many other callers are active.
     fn push(&self, who: Who, request: Request) -> Company {
         let mut queue = lock(&self.queue);
@@ -250,7 +250,11 @@ impl Desk {
     }
 
     /// Begins a transaction, waiting up to `patience` for another process that holds one.
-    fn begin(&self, connection: &Connection, patience: Duration) -> rusqlite::Result<Begun> {
+    fn begin(
+        &self,
+        connection: &Connection,
+        patience: Duration,
+    ) -> rusqlite::Result<OpenTransaction> {
         let at = Instant::now();
         if !connection.is_autocommit() {
             // The work of an earlier request panicked.
@@ -259,14 +263,14 @@ impl Desk {
         connection.busy_timeout(patience)?;
         let begun = execute(connection, "BEGIN IMMEDIATE");
         connection.busy_timeout(self.busy_timeout)?;
-        begun.map(|()| Begun { at })
+        begun.map(|()| OpenTransaction { at })
     }
 
     /// Runs the work of a group in its transaction, commits, and sends the results.
     fn finish(
         &self,
         connection: &Connection,
-        begun: rusqlite::Result<Begun>,
+        begun: rusqlite::Result<OpenTransaction>,
         mut group: Vec<Request>,
     ) {
         let outcome = begun.and_then(|begun| {
@@ -287,7 +291,7 @@ impl Desk {
 }
 
 /// An open transaction, and when it began.
-struct Begun {
+struct OpenTransaction {
     at: Instant,
 }
 

@@ -10,13 +10,13 @@ use superstep_core::driver::NodeCache;
 
 /// Cache of node results that lives as long as the process.
 #[derive(Debug, Default)]
-pub struct MemoryCache(Mutex<Kept>);
+pub struct MemoryCache(Mutex<CachedResults>);
 
 /// Result bytes and their expiry time, by key.
-type Kept = BTreeMap<String, (Vec<u8>, Option<Timestamp>)>;
+type CachedResults = BTreeMap<String, (Vec<u8>, Option<Timestamp>)>;
 
 impl MemoryCache {
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, CachedResults> {
         // Every change is a single call, so a panic cannot leave the map half changed.
         lock(&self.0)
     }

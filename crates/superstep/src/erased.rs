@@ -18,7 +18,7 @@ use superstep_core::{
 use crate::drive::DriveError;
 use crate::events::Events;
 use crate::runtime::Runtime;
-use crate::thread::{Past, RunResult, Thread};
+use crate::thread::{HistoryEntry, RunResult, Thread};
 
 /// A graph whose state type is erased.
 pub trait AnyGraph: Send + Sync {
@@ -80,7 +80,11 @@ pub trait AnyThread: Send + Sync {
     fn state(&self, at: Option<Seq>) -> BoxFuture<'_, Result<Option<ThreadState>, DriveError>>;
 
     /// Returns at most `limit` entries after a sequence number, oldest first.
-    fn history(&self, after: Seq, limit: u32) -> BoxFuture<'_, Result<Vec<Past>, DriveError>>;
+    fn history(
+        &self,
+        after: Seq,
+        limit: u32,
+    ) -> BoxFuture<'_, Result<Vec<HistoryEntry>, DriveError>>;
 
     /// Copies the thread up to an entry, and writes `update` into the copy's state if one is given.
     fn copy_to<'a>(
@@ -200,7 +204,11 @@ impl<S: State> AnyThread for Thread<S> {
         })
     }
 
-    fn history(&self, after: Seq, limit: u32) -> BoxFuture<'_, Result<Vec<Past>, DriveError>> {
+    fn history(
+        &self,
+        after: Seq,
+        limit: u32,
+    ) -> BoxFuture<'_, Result<Vec<HistoryEntry>, DriveError>> {
         Box::pin(Thread::history(self, after, limit))
     }
 

@@ -73,7 +73,7 @@ pub use events::{Event, Events};
 pub use live_bus::{LiveBus, LiveDelivery, LiveMessage, Subscription};
 pub use run_stream::RunStream;
 pub use runtime::{Runtime, RuntimeBuilder};
-pub use thread::{Past, RunResult, Thread};
+pub use thread::{HistoryEntry, RunResult, Thread};
 
 #[doc(hidden)]
 pub use superstep_core::__private;

@@ -85,17 +85,17 @@ impl Running {
             let begun = if alone {
                 span.in_scope(|| around.begin(task))
             } else {
-                Begun::Later(task)
+                TaskStart::Later(task)
             };
             let handle = match begun {
-                Begun::Ended(end) => {
+                TaskStart::Ended(end) => {
                     self.ended.push_back((id, end));
                     continue;
                 }
-                Begun::Waits(attempt) => self.tasks.spawn(async move {
+                TaskStart::Waits(attempt) => self.tasks.spawn(async move {
                     (id, around.await_attempt(attempt).instrument(span).await)
                 }),
-                Begun::Later(task) => self
+                TaskStart::Later(task) => self
                     .tasks
                     .spawn(async move { (id, around.run(task).instrument(span).await) }),
             };
@@ -206,7 +206,7 @@ struct Attempt {
 }
 
 /// What became of a task that was to start on the spot.
-enum Begun {
+enum TaskStart {
     Ended(TaskEnd),
     /// The task waits for something.
     Waits(Attempt),
@@ -216,17 +216,17 @@ enum Begun {
 
 impl Surroundings {
     /// Starts a task on the spot, if it need not wait for a permit or for the cache.
-    fn begin(self: &Arc<Self>, task: Task) -> Begun {
+    fn begin(self: &Arc<Self>, task: Task) -> TaskStart {
         let permit = self.permits.clone().try_acquire_owned();
         let (Ok(permit), None) = (permit, task.cache()) else {
-            return Begun::Later(task);
+            return TaskStart::Later(task);
         };
         let mut attempt = self.attempt(task, Some(permit));
         // If the task waits, its new owner polls it again, so no wake-up is lost.
         let mut nobody = Context::from_waker(Waker::noop());
         match Pin::new(&mut attempt.execution).poll(&mut nobody) {
-            Poll::Ready(end) => Begun::Ended(end),
-            Poll::Pending => Begun::Waits(attempt),
+            Poll::Ready(end) => TaskStart::Ended(end),
+            Poll::Pending => TaskStart::Waits(attempt),
         }
     }
 

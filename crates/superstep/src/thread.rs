@@ -49,7 +49,7 @@ pub struct RunResult<S> {
 
 /// One entry of a thread's history.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Past {
+pub struct HistoryEntry {
     /// Sequence number of the entry: where the thread can be read, replayed and forked.
     pub seq: Seq,
     /// What changed with this entry.
@@ -393,7 +393,7 @@ impl<S: State> Thread<S> {
     }
 
     /// Returns at most `limit` entries after a sequence number, oldest first.
-    pub async fn history(&self, after: Seq, limit: u32) -> Result<Vec<Past>, DriveError> {
+    pub async fn history(&self, after: Seq, limit: u32) -> Result<Vec<HistoryEntry>, DriveError> {
         let stored = self
             .runtime
             .local
@@ -402,7 +402,7 @@ impl<S: State> Thread<S> {
             .await?;
         let read = |stored: StoredBody| {
             let entry = Entry::read(&stored, &self.id)?;
-            Ok(Past {
+            Ok(HistoryEntry {
                 seq: stored.seq,
                 entry,
             })

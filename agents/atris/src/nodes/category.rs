@@ -7,7 +7,7 @@ use superstep::{Node, NodeCx, NodeError, View};
 use super::{APIS_MAX, Atris, GENERAL, Next, OPTIONS_MAX, failed, noted};
 use crate::catalogue::{Api, Catalogue, Dialect};
 use crate::state::{AtrisState, AtrisStateUpdate};
-use crate::{EXTRACT_CATEGORY, GET_APIS, rules, words};
+use crate::{EXTRACT_CATEGORY, GET_APIS, ranking, rules};
 
 /// Finds the categories of a question.
 pub(crate) struct ExtractCategory(pub(crate) Arc<Atris>);
@@ -82,7 +82,7 @@ impl ExtractCategory {
         cx: &NodeCx,
     ) -> Result<(Vec<String>, Option<String>), NodeError> {
         let all: Vec<&Api> = catalogue.apis.iter().collect();
-        let ranked = words::rank(query, &all);
+        let ranked = ranking::rank(query, &all);
         let mut by_words: Vec<&str> = Vec::new();
         for ranked in &ranked {
             if !by_words.contains(&ranked.api.category_name.as_str()) {
@@ -96,7 +96,7 @@ impl ExtractCategory {
                 .map(|name| (*name).to_owned())
                 .collect::<Vec<_>>()
         };
-        if words::is_clear(&ranked) || catalogue.categories().len() == 1 {
+        if ranking::is_clear(&ranked) || catalogue.categories().len() == 1 {
             return Ok((
                 if by_words.is_empty() {
                     vec![catalogue.categories()[0].to_owned()]
@@ -147,7 +147,7 @@ impl Node<AtrisState> for GetApis {
         let named = catalogue.named(categories);
         let mut apis: Vec<Api> = named.iter().map(|api| (*api).clone()).collect();
         if apis.len() > APIS_MAX {
-            apis = words::rank(query, &named)
+            apis = ranking::rank(query, &named)
                 .into_iter()
                 .take(APIS_MAX)
                 .map(|ranked| ranked.api.clone())

@@ -11,7 +11,7 @@ use super::answer;
 use super::api_client::ApiClient;
 use super::catalogue::Catalogue;
 use super::catalogue_store::CatalogueStore;
-use super::choose::ModelChooser;
+use super::model_chooser::ModelChooser;
 use super::state::{AtrisState, AtrisStateUpdate, ChatLine, ErrorEntry, OFTEN};
 
 pub(super) use category::{ExtractCategory, GetApis};

@@ -9,7 +9,7 @@ use superstep::{Interrupt, Node, NodeCx, View};
 use super::{Atris, Next, OPTIONS_MAX, failed, noted};
 use crate::catalogue::{Api, Parameter};
 use crate::state::{AtrisState, AtrisStateUpdate};
-use crate::{EXTRACT_PARAMS, answer, params, words};
+use crate::{EXTRACT_PARAMS, answer, params, ranking};
 
 /// Finds the parameters of the call. When it runs again, it only asks for one missing value.
 pub(crate) struct ExtractParams(pub(crate) Arc<Atris>);
@@ -44,7 +44,7 @@ impl ExtractParams {
             .collect();
         let mut degraded = None;
         // A question that only names a call has no values to copy.
-        if !missing.is_empty() && words::tokens(query).len() > missing.len() + 2 {
+        if !missing.is_empty() && ranking::tokens(query).len() > missing.len() + 2 {
             let llm = state.llm.as_deref().unwrap_or_default();
             let thought = self
                 .0
@@ -78,7 +78,7 @@ fn copied<'a>(
     query: &str,
 ) -> Vec<(&'a Parameter, String)> {
     let own: BTreeSet<String> =
-        words::tokens(&format!("{} {} {}", api.tool_name, api.id, api.api_url))
+        ranking::tokens(&format!("{} {} {}", api.tool_name, api.id, api.api_url))
             .into_iter()
             .collect();
     let mut used = BTreeSet::new();
@@ -91,7 +91,7 @@ fn copied<'a>(
         else {
             continue;
         };
-        let is_own = words::tokens(text).iter().all(|word| own.contains(word));
+        let is_own = ranking::tokens(text).iter().all(|word| own.contains(word));
         if params::stands_in(query, text) && !is_own && used.insert(text.to_owned()) {
             taken.push((*parameter, text.to_owned()));
         }

@@ -7,7 +7,7 @@ use superstep::{Node, NodeCx, NodeError, View};
 use super::{Atris, GENERAL, Next, OPTIONS_MAX, failed, noted};
 use crate::catalogue::Api;
 use crate::state::{AtrisState, AtrisStateUpdate};
-use crate::{SELECT_API, words};
+use crate::{SELECT_API, ranking};
 
 /// Chooses one of the calls.
 pub(crate) struct SelectApi(pub(crate) Arc<Atris>);
@@ -55,12 +55,12 @@ impl SelectApi {
         cx: &NodeCx,
     ) -> Result<(Option<&'a Api>, Option<String>), NodeError> {
         let all: Vec<&Api> = apis.iter().collect();
-        let ranked = words::rank(query, &all);
+        let ranked = ranking::rank(query, &all);
         if let [only] = apis {
             return Ok((Some(only), None));
         }
         let by_words = ranked.first().map(|ranked| ranked.api);
-        if words::is_clear(&ranked) {
+        if ranking::is_clear(&ranked) {
             return Ok((by_words, None));
         }
         let offered: Vec<&Api> = match ranked.is_empty() {
@@ -68,7 +68,7 @@ impl SelectApi {
             false => ranked.iter().map(|ranked| ranked.api).collect(),
         };
         // Offers a call that changes something only if the question asks for a change.
-        let may = |api: &&&Api| api.is_read() || words::wants_change(query);
+        let may = |api: &&&Api| api.is_read() || ranking::wants_change(query);
         let offered: Vec<&Api> = offered
             .iter()
             .filter(may)

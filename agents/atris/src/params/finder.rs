@@ -6,8 +6,8 @@ use serde_json::{Value as Json, json};
 
 use super::{is_choice, value_of};
 use crate::catalogue::{Api, Parameter, Place};
+use crate::ranking::{ids, quoted, tokens};
 use crate::rules;
-use crate::words::{ids, quoted, tokens};
 
 /// A question, searched for the parameters of one call.
 pub(super) struct Finder<'a> {

@@ -4,7 +4,7 @@ use archie_agent::printable::summary_line;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use superstep::{Command, Node, NodeCx, NodeError, View};
-use superstep_agent::{ChatMessage, Took, tool_span, within};
+use superstep_agent::{CallTimes, ChatMessage, tool_span, within};
 use superstep_llm::structured::Structured;
 use superstep_llm::{Message, Request, ToolCall};
 
@@ -81,7 +81,7 @@ impl Node<GraphState> for InformerNode {
             ),
         )?;
         let looked_up = async { self.look_up(&state, informer, &lookup.value, cx.thread()) };
-        let (found, took) = Took::by(looked_up).await;
+        let (found, took) = CallTimes::by(looked_up).await;
         let found = found?;
         if lookup.value.selects() {
             let id = asked.as_ref().map_or(INFORMER, |call| &call.id);

@@ -3,7 +3,7 @@
 use archie_agent::printable::summary_line;
 use serde_json::Value as Json;
 use superstep::{Command, Node, NodeCx, NodeError, View};
-use superstep_agent::{ChatMessage, Took, tool_span};
+use superstep_agent::{CallTimes, ChatMessage, tool_span};
 use superstep_llm::{Message, ToolCall};
 
 use super::super::plan::{self, Plan};
@@ -39,7 +39,7 @@ impl Node<GraphState> for ToolNode {
         for (at, call) in calls.iter().enumerate() {
             let ran: ToolResult = cx
                 .step(format!("{}-{at}", call.name_for_step()), async || {
-                    let (ran, took) = Took::by(self.tool_deps.run(call, &tool_context)).await;
+                    let (ran, took) = CallTimes::by(self.tool_deps.run(call, &tool_context)).await;
                     Ok(ToolResult {
                         took: Some(took),
                         ..ran?

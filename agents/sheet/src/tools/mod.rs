@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use superstep::{NodeError, ThreadId};
-use superstep_agent::Took;
+use superstep_agent::CallTimes;
 use superstep_llm::{ToolCall, ToolSpec};
 
 use super::book::layout::Layout;
@@ -129,7 +129,7 @@ pub struct ToolResult {
     pub answer: Option<String>,
     /// When the call started and how long it took. `None` in threads of older versions.
     #[serde(default)]
-    pub took: Option<Took>,
+    pub took: Option<CallTimes>,
 }
 
 impl ToolResult {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::cli::settings::Given;
+use crate::cli::settings::SettingOptions;
 use crate::commands::analyze::AnalyzeArgs;
 use crate::commands::api::ApiArgs;
 use crate::commands::atris::AtrisArgs;
@@ -37,8 +37,8 @@ pub struct Args {
 
 impl Args {
     /// Returns the settings that the command line sets.
-    pub fn given(&self) -> Given {
-        Given {
+    pub fn given(&self) -> SettingOptions {
+        SettingOptions {
             model: self.model.clone(),
             store: self.store.clone(),
             engine: self.engine.clone(),
@@ -50,7 +50,7 @@ impl Args {
 /// A line of the shell.
 #[derive(Debug, Parser)]
 #[command(name = "archie", no_binary_name = true, disable_help_flag = true)]
-pub struct Line {
+pub struct ShellLine {
     /// Command to run
     #[command(subcommand)]
     pub command: Command,

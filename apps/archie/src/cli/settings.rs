@@ -50,7 +50,7 @@ pub enum Engine {
 
 /// Settings from the command line; `None` where the option was not given.
 #[derive(Debug, Clone, Default)]
-pub struct Given {
+pub struct SettingOptions {
     /// Value of `--model`.
     pub model: Option<String>,
     /// Value of `--store`.
@@ -185,12 +185,15 @@ pub const VARIABLES: &[Variable] = &[
 
 impl Settings {
     /// Resolves the settings from `given`, the environment and the settings file.
-    pub fn read(given: &Given) -> anyhow::Result<Self> {
+    pub fn read(given: &SettingOptions) -> anyhow::Result<Self> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         Self::from(given, variable)
     }
 
-    fn from(given: &Given, variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Self> {
+    fn from(
+        given: &SettingOptions,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> anyhow::Result<Self> {
         let home = match variable("ARCHIE_HOME") {
             Some(home) => PathBuf::from(home),
             None => usual_home(&variable)?,
@@ -202,11 +205,16 @@ impl Settings {
     /// Resolves the settings from the text of a settings file alone.
     pub(crate) fn from_text(text: &str) -> anyhow::Result<Self> {
         let written = serde_json::from_str(text)?;
-        Self::resolve(&Given::default(), |_| None, PathBuf::new(), written)
+        Self::resolve(
+            &SettingOptions::default(),
+            |_| None,
+            PathBuf::new(),
+            written,
+        )
     }
 
     fn resolve(
-        given: &Given,
+        given: &SettingOptions,
         variable: impl Fn(&str) -> Option<String>,
         home: PathBuf,
         written: Written,
@@ -360,15 +368,15 @@ mod tests {
             "ARCHIE_STORE" => Some("postgres://x/y".to_owned()),
             _ => None,
         };
-        let given = Given {
+        let given = SettingOptions {
             model: Some("openai:given".to_owned()),
-            ..Given::default()
+            ..SettingOptions::default()
         };
         let settings = Settings::from(&given, variable).unwrap();
         assert_eq!(settings.model().unwrap(), "openai:given");
         assert_eq!(settings.store, Store::Postgres("postgres://x/y".to_owned()));
         assert_eq!(settings.person, "ada");
-        let settings = Settings::from(&Given::default(), variable).unwrap();
+        let settings = Settings::from(&SettingOptions::default(), variable).unwrap();
         assert_eq!(settings.model().unwrap(), "ollama:file");
     }
 
@@ -410,7 +418,7 @@ mod tests {
             |name: &str| (name == "ARCHIE_HOME").then(|| home.path().display().to_string());
         let error = format!(
             "{:#}",
-            Settings::from(&Given::default(), variable).unwrap_err()
+            Settings::from(&SettingOptions::default(), variable).unwrap_err()
         );
         assert!(
             error.contains("settings.json") && error.contains("modle"),

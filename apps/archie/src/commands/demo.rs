@@ -16,7 +16,7 @@ use archie_agent::{Exit, Terminal, Waiting};
 use serde_json::json;
 
 use crate::cli::args::JsonArgs;
-use crate::cli::settings::{Engine, Given, Settings, Store};
+use crate::cli::settings::{Engine, SettingOptions, Settings, Store};
 use crate::terminal::Console;
 
 pub(super) fn run(args: &JsonArgs) -> anyhow::Result<Exit> {
@@ -74,9 +74,9 @@ pub(super) fn run(args: &JsonArgs) -> anyhow::Result<Exit> {
 }
 
 fn settings(folder: &Path, model: &str) -> anyhow::Result<Settings> {
-    let given = Given {
+    let given = SettingOptions {
         model: Some(model.to_owned()),
-        ..Given::default()
+        ..SettingOptions::default()
     };
     Ok(Settings {
         store: Store::Sqlite(folder.join("threads.db")),

@@ -38,7 +38,7 @@ const ONE_GROWTH_MAX: f64 = 3.0;
 /// Shorter times say more about the machine than about the parser.
 const MEASURABLE: Duration = Duration::from_millis(25);
 const TRIES: usize = 2;
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 12;
 
 fn processor_time(clock: ClockId) -> Duration {
     let now = clock_gettime(clock);

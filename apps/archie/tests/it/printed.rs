@@ -2,6 +2,8 @@
 //! and every byte that it wrote is read back.
 
 use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use archie_agent::printable::{json_text, printable};
 use serde_json::{Value as Json, json};
@@ -375,6 +377,23 @@ fn mail_prints_subjects_senders_bodies_and_drafts_visibly() {
     }
 }
 
+/// A file that another process writes, once this is in it.
+fn written(path: &Path, awaited: &str) -> String {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let bytes = fs::read(path).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if text.contains(awaited) {
+            return text;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "`{awaited}` never came: {text:?}"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn the_shell_completes_no_name_that_steers_the_terminal() {
     let workdir = Workdir::scripted(&json!([]));
@@ -402,8 +421,7 @@ fn the_shell_completes_no_name_that_steers_the_terminal() {
         .unwrap();
     terminal.presses("Tab");
     terminal.shows("archie> sheet bad/xplain");
-    let bytes = fs::read(&raw).unwrap();
-    let text = String::from_utf8_lossy(&bytes);
+    let text = written(&raw, "plain");
     for payload in payloads() {
         assert!(!text.contains(&payload), "{payload:?}");
     }

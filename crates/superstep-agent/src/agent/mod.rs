@@ -21,7 +21,7 @@ pub use hooks::{Go, HookCx, Hooks};
 pub use model_node::ModelNode;
 pub use spending::Spending;
 pub use state::{
-    AgentState, AgentStateUpdate, Conversation, Ended, Spent, Turn, labels_of_last_answer,
+    AgentState, AgentStateUpdate, Conversation, EndReason, Spent, Turn, labels_of_last_answer,
     unanswered_calls, with_all_results,
 };
 pub use tool_node::ToolNode;
@@ -113,7 +113,7 @@ impl AgentBuilder {
     }
 
     /// Limits the model calls per message of a person. Default: 25. The last call forbids tools, so the model must answer
-    /// with what it has; the state then has [`Ended::StepLimit`].
+    /// with what it has; the state then has [`EndReason::StepLimit`].
     #[must_use]
     pub fn step_limit(mut self, model_calls: u32) -> Self {
         self.step_limit = model_calls.max(1);

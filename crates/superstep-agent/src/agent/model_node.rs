@@ -9,7 +9,7 @@ use superstep_llm::{Message, Model, Request, ToolCall, ToolChoice};
 
 use crate::agent::spending::Spending;
 use crate::agent::state::{answers_since_person, with_all_results};
-use crate::agent::{Conversation, Ended, Go, HookCx, Hooks, Spent, Turn};
+use crate::agent::{Conversation, EndReason, Go, HookCx, Hooks, Spent, Turn};
 use crate::asking::Asker;
 use crate::call::Asking;
 use crate::chat::ChatMessage;
@@ -90,7 +90,7 @@ impl ModelNode {
         let asker = Asker::new(&asking, self.spending.as_ref()).recorded(!self.hooks.is_empty());
         let Some(mut reply) = asker.ask(&*self.model, &request).await? else {
             return Ok(Turn {
-                ended: Some(Ended::Budget),
+                ended: Some(EndReason::Budget),
                 ..Turn::default()
             });
         };
@@ -114,7 +114,7 @@ impl ModelNode {
         Ok(Turn {
             messages: said,
             spent,
-            ended: (last && !self.tools.is_empty()).then_some(Ended::StepLimit),
+            ended: (last && !self.tools.is_empty()).then_some(EndReason::StepLimit),
         })
     }
 }
@@ -135,7 +135,7 @@ fn refused(why: String, labels: Labels, spent: Spent) -> Turn {
     Turn {
         messages: vec![ChatMessage::new(Message::assistant(why), labels)],
         spent,
-        ended: Some(Ended::Refused),
+        ended: Some(EndReason::Refused),
     }
 }
 

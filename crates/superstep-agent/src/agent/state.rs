@@ -21,7 +21,7 @@ pub struct AgentState {
     #[state(reduce = Spent::plus)]
     pub spent: Spent,
     /// Why the last turn ended the loop early; `None` if the model finished its answer.
-    pub ended: Option<Ended>,
+    pub ended: Option<EndReason>,
 }
 
 impl AgentState {
@@ -84,7 +84,7 @@ pub struct Turn {
     /// What the turn cost.
     pub spent: Spent,
     /// Why the agent ends here; `None` if it continues or the model finished its answer.
-    pub ended: Option<Ended>,
+    pub ended: Option<EndReason>,
 }
 
 impl Conversation for AgentState {
@@ -104,7 +104,7 @@ impl Conversation for AgentState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Ended {
+pub enum EndReason {
     /// The limit of model calls was reached; see [`AgentBuilder::step_limit`](crate::AgentBuilder::step_limit).
     StepLimit,
     /// A person chose to stop at a spending limit.

@@ -6,7 +6,7 @@ use superstep_core::label::Verdict;
 use superstep_core::{Interrupt, NodeError, schema};
 
 use crate::approval::{Approval, When};
-use crate::call::{Asking, Came, Decision, Wanted};
+use crate::call::{Asking, Decision, RequestedCall, ToolCallResult};
 use crate::digest::digest;
 
 /// Outcome of the approval.
@@ -14,7 +14,7 @@ pub(super) enum Consent {
     /// Call the tool, with exactly these arguments.
     Given { args: Json, decision: Decision },
     /// Do not call the tool; use this result instead.
-    Withheld(Came, Decision),
+    Withheld(ToolCallResult, Decision),
 }
 
 /// Answer to an approval interrupt, in the form that inboxes send.
@@ -51,7 +51,7 @@ enum Need {
 
 /// Asks a person if needed, until there is an answer that can be acted on.
 pub(super) async fn of(
-    wanted: &Wanted<'_>,
+    wanted: &RequestedCall<'_>,
     args: Json,
     asking: &Asking<'_>,
 ) -> Result<Consent, NodeError> {
@@ -61,7 +61,10 @@ pub(super) async fn of(
             return Ok(Consent::Given { args, decision });
         }
         Need::Never { why } => {
-            return Ok(Consent::Withheld(Came::error(why), Decision::Refused));
+            return Ok(Consent::Withheld(
+                ToolCallResult::error(why),
+                Decision::Refused,
+            ));
         }
         Need::Yes { why } => why,
     };
@@ -85,7 +88,7 @@ pub(super) async fn of(
                 Err(wrong) => problem = Some(wrong),
             },
             Kind::Response => {
-                let said = Came::said(words(&answer.args));
+                let said = ToolCallResult::said(words(&answer.args));
                 return Ok(Consent::Withheld(said, Decision::Answered));
             }
             Kind::Ignore => {
@@ -93,20 +96,30 @@ pub(super) async fn of(
                     "`{}` was not called: a person said no. Do not call it again for this.",
                     wanted.tool.name()
                 );
-                return Ok(Consent::Withheld(Came::error(why), Decision::Ignored));
+                return Ok(Consent::Withheld(
+                    ToolCallResult::error(why),
+                    Decision::Ignored,
+                ));
             }
             Kind::Expired => {
                 let why = format!(
                     "`{}` was not called: nobody approved it in time, and the request expired.",
                     wanted.tool.name()
                 );
-                return Ok(Consent::Withheld(Came::error(why), Decision::Expired));
+                return Ok(Consent::Withheld(
+                    ToolCallResult::error(why),
+                    Decision::Expired,
+                ));
             }
         }
     }
 }
 
-async fn need(wanted: &Wanted<'_>, args: &Json, asking: &Asking<'_>) -> Result<Need, NodeError> {
+async fn need(
+    wanted: &RequestedCall<'_>,
+    args: &Json,
+    asking: &Asking<'_>,
+) -> Result<Need, NodeError> {
     let by_labels = match wanted.tool.policy().check(wanted.labels) {
         Verdict::Accepted => None,
         Verdict::NeedsApproval(labels) => Some(format!(
@@ -138,7 +151,7 @@ async fn need(wanted: &Wanted<'_>, args: &Json, asking: &Asking<'_>) -> Result<N
 }
 
 fn question(
-    wanted: &Wanted<'_>,
+    wanted: &RequestedCall<'_>,
     approval: &Approval,
     args: &Json,
     asked: u32,
@@ -176,7 +189,7 @@ fn question(
 /// Returns the edited arguments, if they fit the tool's schema.
 ///
 /// Inboxes send the whole action back, other clients only its arguments.
-fn edited(wanted: &Wanted<'_>, given: Json) -> Result<Json, String> {
+fn edited(wanted: &RequestedCall<'_>, given: Json) -> Result<Json, String> {
     let is_action = given.as_object().is_some_and(|fields| {
         fields.len() == 2 && fields.contains_key("action") && fields.contains_key("args")
     });

@@ -4,12 +4,12 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use superstep_core::{Interrupt, NodeError};
 
-use crate::call::{Asking, Came, Wanted};
+use crate::call::{Asking, RequestedCall, ToolCallResult};
 
 /// A person's decision on a call whose outcome is unknown.
 pub(super) enum Resolved {
     /// Use this result.
-    Result(Came),
+    Result(ToolCallResult),
     /// It did not happen, or repeating it does no harm: call the tool.
     Call,
 }
@@ -34,7 +34,7 @@ enum Kind {
 
 /// Asks a person what became of the call. `asked` numbers the interrupts of one call.
 pub(super) async fn ask(
-    wanted: &Wanted<'_>,
+    wanted: &RequestedCall<'_>,
     args: &Json,
     why: &str,
     asked: u32,
@@ -77,11 +77,11 @@ pub(super) async fn ask(
     };
     Ok(match answer.kind {
         Kind::Call => Resolved::Call,
-        Kind::Happened => Resolved::Result(Came::said(told.unwrap_or_else(|| {
+        Kind::Happened => Resolved::Result(ToolCallResult::said(told.unwrap_or_else(|| {
             format!(
                 "`{name}` was called. A person confirmed that it happened; its answer was lost."
             )
         }))),
-        Kind::Result => Resolved::Result(Came::said(told.unwrap_or_default())),
+        Kind::Result => Resolved::Result(ToolCallResult::said(told.unwrap_or_default())),
     })
 }

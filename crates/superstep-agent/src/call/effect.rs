@@ -12,14 +12,14 @@ use superstep_core::{Labels, NodeError, Timestamp};
 use superstep_llm::{Content, ToolStatus};
 
 use crate::call::doubt::{self, Resolved};
-use crate::call::{Asking, Came, Wanted};
+use crate::call::{Asking, RequestedCall, ToolCallResult};
 use crate::digest::{digest, hash};
-use crate::spans::{Took, live_tool_call, now, tool_call};
-use crate::tool::{Class, Handed, ToolCx, ToolError, ToolOutput};
+use crate::spans::{CallTimes, live_tool_call, now, tool_call};
+use crate::tool::{CallInfo, Class, ToolCx, ToolError, ToolOutput};
 
 /// A call to be made, with its final arguments.
 pub(super) struct Effect<'a> {
-    wanted: &'a Wanted<'a>,
+    wanted: &'a RequestedCall<'a>,
     args: Json,
     fingerprint: String,
     asking: &'a Asking<'a>,
@@ -37,10 +37,10 @@ struct Started {
 
 /// Recorded after a call.
 #[derive(Debug, Serialize, Deserialize)]
-struct Ended {
+struct CallEnd {
     fingerprint: String,
     how: How,
-    took: Took,
+    took: CallTimes,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ enum Before {
 }
 
 impl<'a> Effect<'a> {
-    pub(super) fn new(wanted: &'a Wanted<'a>, args: Json, asking: &'a Asking<'a>) -> Self {
+    pub(super) fn new(wanted: &'a RequestedCall<'a>, args: Json, asking: &'a Asking<'a>) -> Self {
         let fingerprint = digest(wanted.tool.name(), &args);
         Self {
             wanted,
@@ -81,7 +81,7 @@ impl<'a> Effect<'a> {
     }
 
     /// Makes the call, or asks a person until its outcome is known.
-    pub(super) async fn happen(self) -> Result<Came, NodeError> {
+    pub(super) async fn happen(self) -> Result<ToolCallResult, NodeError> {
         let mut asked = 0;
         loop {
             let before = self.start().await?;
@@ -89,16 +89,16 @@ impl<'a> Effect<'a> {
             self.tell(&ended)?;
             let why = match ended.how {
                 How::Gave { content, labels } => {
-                    return Ok(Came {
+                    return Ok(ToolCallResult {
                         content,
                         status: ToolStatus::Success,
                         labels,
                     });
                 }
                 How::Failed { why, labels } => {
-                    return Ok(Came {
+                    return Ok(ToolCallResult {
                         labels,
-                        ..Came::error(why)
+                        ..ToolCallResult::error(why)
                     });
                 }
                 How::Unknown { why } => why,
@@ -139,19 +139,19 @@ impl<'a> Effect<'a> {
         }
     }
 
-    async fn end(&self, before: Before) -> Result<Ended, NodeError> {
+    async fn end(&self, before: Before) -> Result<CallEnd, NodeError> {
         let name = format!("{}:ended", self.wanted.id);
         let act = || async {
             let since = self.begins(&before);
             let act = self.act(before);
             let how = live_tool_call(self.wanted.tool, self.wanted.id, act).await;
-            Ok(Ended {
+            Ok(CallEnd {
                 fingerprint: self.fingerprint.clone(),
                 how,
-                took: Took::since(since),
+                took: CallTimes::since(since),
             })
         };
-        let ended: Ended = self.asking.cx.step(name, act).await?;
+        let ended: CallEnd = self.asking.cx.step(name, act).await?;
         self.check(&ended.fingerprint)?;
         Ok(ended)
     }
@@ -165,7 +165,7 @@ impl<'a> Effect<'a> {
     }
 
     /// Emits the call into the log. Includes the error text only if it carries no labels.
-    fn tell(&self, ended: &Ended) -> Result<(), NodeError> {
+    fn tell(&self, ended: &CallEnd) -> Result<(), NodeError> {
         let (why, labels) = match &ended.how {
             How::Gave { .. } => (None, &Labels::NONE),
             How::Failed { why, labels } => (Some(why), labels),
@@ -307,7 +307,7 @@ impl<'a> Effect<'a> {
 
     fn tool_cx(&self, attempt: u32) -> ToolCx {
         let limit = self.wanted.tool.timeout;
-        ToolCx::new(Handed {
+        ToolCx::new(CallInfo {
             node: self.asking.cx.clone(),
             call_id: self.wanted.id.to_owned(),
             // The id comes from a model or a provider. Hashing it first makes sure that no id can produce the key of another

@@ -10,7 +10,7 @@ use superstep_core::{Labels, NodeCx, NodeError};
 use superstep_llm::ToolCall;
 
 use crate::agent::steps_in_any_order;
-use crate::call::{Asking, Caller, Came};
+use crate::call::{Asking, Caller, ToolCallResult};
 use crate::chat::ChatMessage;
 use crate::tool::Tools;
 
@@ -35,19 +35,19 @@ pub enum Decision {
 }
 
 /// A call whose approval has been decided.
-pub struct Agreed {
+pub struct DecidedCall {
     pub(super) call: ToolCall,
     pub(super) decision: Decision,
     /// Result to use instead, if the call is not made.
-    pub(super) withheld: Option<Came>,
+    pub(super) withheld: Option<ToolCallResult>,
 }
 
-impl Agreed {
+impl DecidedCall {
     pub(super) fn refused(call: ToolCall, why: impl Into<String>) -> Self {
         Self {
             call,
             decision: Decision::Refused,
-            withheld: Some(Came::error(why)),
+            withheld: Some(ToolCallResult::error(why)),
         }
     }
 
@@ -71,13 +71,13 @@ impl Agreed {
     pub fn withdrawn(self, why: impl Into<String>) -> Self {
         Self {
             decision: Decision::Ignored,
-            withheld: Some(Came::error(why)),
+            withheld: Some(ToolCallResult::error(why)),
             ..self
         }
     }
 }
 
-impl fmt::Debug for Agreed {
+impl fmt::Debug for DecidedCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Agreed")
             .field("call", &self.call.id)
@@ -107,19 +107,19 @@ impl<'a> Calls<'a> {
     pub async fn agree(
         &self,
         calls: impl IntoIterator<Item = &ToolCall>,
-    ) -> Result<Vec<Agreed>, NodeError> {
+    ) -> Result<Vec<DecidedCall>, NodeError> {
         let asked = join_all(calls.into_iter().map(|call| self.agree_on(call))).await;
         asked.into_iter().collect()
     }
 
-    async fn agree_on(&self, call: &ToolCall) -> Result<Agreed, NodeError> {
+    async fn agree_on(&self, call: &ToolCall) -> Result<DecidedCall, NodeError> {
         let asking = Asking::holding(self.cx);
         self.caller().agree(call.clone(), &asking).await
     }
 
     /// Makes an approved call, once per id, and returns its result as a message. A call that was not approved returns the
     /// reason as its result.
-    pub async fn make(&self, agreed: Agreed) -> Result<ChatMessage, NodeError> {
+    pub async fn make(&self, agreed: DecidedCall) -> Result<ChatMessage, NodeError> {
         let asking = Asking::holding(self.cx);
         let caller = self.caller();
         let (result, labels) = caller.make(agreed, &asking).await?;

@@ -18,18 +18,18 @@ use crate::chat::ChatMessage;
 use crate::tool::{Tool, Tools};
 
 pub(crate) use ask::Asking;
-pub use in_turn::{Agreed, Calls, Decision};
+pub use in_turn::{Calls, DecidedCall, Decision};
 
 /// Outcome of a call.
 #[derive(Debug)]
-pub(crate) struct Came {
+pub(crate) struct ToolCallResult {
     pub(crate) content: Content,
     pub(crate) status: ToolStatus,
     /// Labels that the tool added to its result, besides those of the arguments and of the tool's declaration.
     pub(crate) labels: Labels,
 }
 
-impl Came {
+impl ToolCallResult {
     fn said(text: impl Into<String>) -> Self {
         Self {
             content: text.into().into(),
@@ -72,7 +72,7 @@ impl Caller<'_> {
         // A hook may change the arguments but not the tool: the result must match its call.
         changed.name.clone_from(&call.name);
         let agreed = match refused {
-            Some(why) => Agreed::refused(changed.clone(), why),
+            Some(why) => DecidedCall::refused(changed.clone(), why),
             None => self.agree(changed.clone(), &asking).await?,
         };
         let (mut result, labels) = self.make(agreed, &asking).await?;
@@ -84,31 +84,31 @@ impl Caller<'_> {
     }
 
     /// Decides whether a call may be made: validates it, and asks a person where needed.
-    async fn agree(&self, call: ToolCall, asking: &Asking<'_>) -> Result<Agreed, NodeError> {
+    async fn agree(&self, call: ToolCall, asking: &Asking<'_>) -> Result<DecidedCall, NodeError> {
         let Some(tool) = self.tools.get(&call.name) else {
             let why = format!(
                 "there is no tool `{}`; there are {}",
                 call.name,
                 self.tools.names()
             );
-            return Ok(Agreed::refused(call, why));
+            return Ok(DecidedCall::refused(call, why));
         };
         if let Err(why) = schema::check(&tool.spec.schema, &call.args, "the call") {
             let why = format!(
                 "`{}` was not called: {why}. Call it again with arguments that fit its schema.",
                 tool.name()
             );
-            return Ok(Agreed::refused(call, why));
+            return Ok(DecidedCall::refused(call, why));
         }
         let wanted = self.wanted(tool, &call);
         Ok(
             match consent::of(&wanted, call.args.clone(), asking).await? {
-                consent::Consent::Given { args, decision } => Agreed {
+                consent::Consent::Given { args, decision } => DecidedCall {
                     call: ToolCall { args, ..call },
                     decision,
                     withheld: None,
                 },
-                consent::Consent::Withheld(result, decision) => Agreed {
+                consent::Consent::Withheld(result, decision) => DecidedCall {
                     call,
                     decision,
                     withheld: Some(result),
@@ -120,10 +120,10 @@ impl Caller<'_> {
     /// Makes an approved call, once per id. A call that was not approved returns the reason as its result.
     async fn make(
         &self,
-        agreed: Agreed,
+        agreed: DecidedCall,
         asking: &Asking<'_>,
     ) -> Result<(ToolResult, Labels), NodeError> {
-        let Agreed { call, withheld, .. } = agreed;
+        let DecidedCall { call, withheld, .. } = agreed;
         let tool = self.tools.get(&call.name);
         let came = match (withheld, tool) {
             (Some(came), _) => came,
@@ -166,8 +166,8 @@ impl Caller<'_> {
         Ok(ChatMessage::new(Message::Tool(result), labels))
     }
 
-    fn wanted<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall) -> Wanted<'a> {
-        Wanted {
+    fn wanted<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall) -> RequestedCall<'a> {
+        RequestedCall {
             tool,
             id: &call.id,
             labels: self.labels,
@@ -176,13 +176,13 @@ impl Caller<'_> {
 }
 
 /// A requested call without its arguments, which a person may change.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct RequestedCall<'a> {
     pub(crate) tool: &'a Tool,
     pub(crate) id: &'a str,
     pub(crate) labels: &'a Labels,
 }
 
-impl Wanted<'_> {
+impl RequestedCall<'_> {
     fn action_request(&self, args: &Json) -> Json {
         serde_json::json!({ "action": self.tool.name(), "args": args })
     }

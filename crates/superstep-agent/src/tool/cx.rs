@@ -14,12 +14,12 @@ use superstep_core::{Labels, NodeCx, NodeError, ThreadId, Timestamp};
 pub struct ToolCx(Arc<Inner>);
 
 struct Inner {
-    handed: Handed,
+    handed: CallInfo,
     gives: Mutex<Labels>,
 }
 
 /// What the runtime knows about a call.
-pub(crate) struct Handed {
+pub(crate) struct CallInfo {
     pub(crate) node: NodeCx,
     pub(crate) call_id: String,
     pub(crate) idempotency_key: String,
@@ -30,7 +30,7 @@ pub(crate) struct Handed {
 }
 
 impl ToolCx {
-    pub(crate) fn new(handed: Handed) -> Self {
+    pub(crate) fn new(handed: CallInfo) -> Self {
         Self(Arc::new(Inner {
             handed,
             gives: Mutex::default(),

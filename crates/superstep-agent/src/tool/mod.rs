@@ -29,7 +29,7 @@ pub use registry::{ToolFault, Tools};
 
 use crate::approval::Approval;
 
-pub(crate) use cx::Handed;
+pub(crate) use cx::CallInfo;
 
 /// Result of a tool, as the model sees it.
 #[derive(Debug, Clone, Default, PartialEq)]

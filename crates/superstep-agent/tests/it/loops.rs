@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use superstep::{Event, Memory, NodeError, Outcome, Runtime, Seq, State};
 use superstep_agent::{
-    Agent, AgentError, AgentState, ChatMessage, Conversation, Ended, Go, HookCx, Hooks, Tool,
+    Agent, AgentError, AgentState, ChatMessage, Conversation, EndReason, Go, HookCx, Hooks, Tool,
     ToolError, ToolFault, Turn, tool,
 };
 use superstep_llm::{
@@ -204,7 +204,7 @@ async fn at_the_step_limit_it_answers_with_what_there_is() {
     let thread = Runtime::new(Memory::default()).thread(&graph, "t").unwrap();
     let stopped = thread.start(AgentState::ask("go")).await.unwrap();
     assert_eq!(stopped.outcome, Outcome::Finished);
-    assert_eq!(stopped.state.ended, Some(Ended::StepLimit));
+    assert_eq!(stopped.state.ended, Some(EndReason::StepLimit));
     assert_eq!(stopped.state.spent.model_calls, 3);
     assert_eq!(stopped.state.spent.tool_calls, 2);
     assert!(stopped.state.answer().contains("limit of steps"));
@@ -311,7 +311,7 @@ async fn hooks_change_and_refuse() {
         texts[2..],
         ["[41]", "[3, and no HEY]", "I would rather not say."]
     );
-    assert_eq!(state.ended, Some(Ended::Refused));
+    assert_eq!(state.ended, Some(EndReason::Refused));
     assert_eq!(model.prompts()[0].temperature, Some(0.5));
 }
 

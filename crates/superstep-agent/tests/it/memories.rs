@@ -178,7 +178,7 @@ async fn the_nearest_in_meaning_are_found_with_real_embeddings() {
         ] {
             let nearest = memories.search(question, 2).await.unwrap();
             assert_eq!(nearest.len(), 2, "{name}");
-            assert!(nearest[0].likeness >= nearest[1].likeness, "{name}");
+            assert!(nearest[0].score >= nearest[1].score, "{name}");
             found.push(nearest[0].memory.key.clone());
         }
         assert_eq!(found, ["allergy", "database", "bill"], "{name}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use superstep::prelude::*;
 use superstep_agent::budget::{Limits, Meter};
-use superstep_agent::{Agent, AgentState, Ended, Spending, tool};
+use superstep_agent::{Agent, AgentState, EndReason, Spending, tool};
 use superstep_core::store::MemoryStore;
 use superstep_llm::Script;
 
@@ -64,7 +64,7 @@ async fn a_person_may_stop_it() {
         .unwrap()
         .unwrap();
     assert_eq!(finished.outcome, Outcome::Finished);
-    assert_eq!(finished.state.ended, Some(Ended::Budget));
+    assert_eq!(finished.state.ended, Some(EndReason::Budget));
     assert_eq!(model.prompts().len(), 1);
 }
 

@@ -36,10 +36,10 @@ pub struct GraphBuilder<S> {
 /// A setting or an edge, applied once all nodes are known.
 pub(super) struct Mention {
     pub(super) from: String,
-    pub(super) said: Said,
+    pub(super) said: Declaration,
 }
 
-pub(super) enum Said {
+pub(super) enum Declaration {
     Edge {
         to: String,
     },
@@ -152,14 +152,14 @@ impl<S: State> GraphBuilder<S> {
     /// Sets how long the state of a subgraph lives. Default: one invocation.
     #[must_use]
     pub fn life(self, subgraph: impl Target<S>, life: SubgraphLife) -> Self {
-        self.say(subgraph, Said::Life(life))
+        self.say(subgraph, Declaration::Life(life))
     }
 
     /// Runs `to` after `from`. If several edges leave a node, all their targets run.
     #[must_use]
     pub fn edge(self, from: impl Target<S>, to: impl Target<S>) -> Self {
         let to = to.target_name().to_owned();
-        self.say(from, Said::Edge { to })
+        self.say(from, Declaration::Edge { to })
     }
 
     /// Runs what `choose` returns after `from`; it must be among `targets`. `choose` reads the state after the superstep, is
@@ -174,7 +174,7 @@ impl<S: State> GraphBuilder<S> {
         let targets = names(targets);
         self.say(
             from,
-            Said::Route {
+            Declaration::Route {
                 targets,
                 choose: erased::route::<S, G>(choose),
             },
@@ -185,14 +185,14 @@ impl<S: State> GraphBuilder<S> {
     #[must_use]
     pub fn commands(self, from: impl Target<S>, targets: &[impl Target<S>]) -> Self {
         let targets = names(targets);
-        self.say(from, Said::Commands { targets })
+        self.say(from, Declaration::Commands { targets })
     }
 
     /// Runs the node `target` once after all of `sources` have run, in whichever supersteps that was.
     #[must_use]
     pub fn join(self, sources: &[impl Target<S>], target: impl Target<S>) -> Self {
         let sources = names(sources);
-        self.say(target, Said::Join { sources })
+        self.say(target, Declaration::Join { sources })
     }
 
     /// Runs `handler` in place of `node` when that has failed permanently, in the same superstep. The handler goes where the
@@ -207,7 +207,7 @@ impl<S: State> GraphBuilder<S> {
         let targets = names(targets);
         self.say(
             node,
-            Said::OnError {
+            Declaration::OnError {
                 targets,
                 call: erased::handler(handler),
             },
@@ -217,19 +217,19 @@ impl<S: State> GraphBuilder<S> {
     /// Sets when and how often `node` is retried. Default: one attempt.
     #[must_use]
     pub fn retry(self, node: impl Target<S>, policy: RetryPolicy) -> Self {
-        self.say(node, Said::Retry(policy))
+        self.say(node, Declaration::Retry(policy))
     }
 
     /// Sets how long one attempt of `node` may take. Default: no limit.
     #[must_use]
     pub fn timeout(self, node: impl Target<S>, timeout: Timeout) -> Self {
-        self.say(node, Said::Timeout(timeout))
+        self.say(node, Declaration::Timeout(timeout))
     }
 
     /// Defers a node until nothing else is left to run.
     #[must_use]
     pub fn defer(self, node: impl Target<S>) -> Self {
-        self.say(node, Said::Defer)
+        self.say(node, Declaration::Defer)
     }
 
     /// Caches the result of `node` under the key that `key` returns, together with its payload if it takes one, and reuses it
@@ -244,7 +244,7 @@ impl<S: State> GraphBuilder<S> {
         let ttl_ms = ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
         self.say(
             node,
-            Said::Cache {
+            Declaration::Cache {
                 ttl_ms,
                 key: erased::cache(key),
             },
@@ -254,19 +254,19 @@ impl<S: State> GraphBuilder<S> {
     /// Runs this node last when the step limit is reached, instead of stopping the run there.
     #[must_use]
     pub fn at_step_limit(self, node: impl Target<S>) -> Self {
-        self.say(node, Said::AtLimit)
+        self.say(node, Declaration::AtLimit)
     }
 
     /// Stops the run before this node; it continues when it is resumed.
     #[must_use]
     pub fn pause_before(self, node: impl Target<S>) -> Self {
-        self.say(node, Said::PauseBefore)
+        self.say(node, Declaration::PauseBefore)
     }
 
     /// Stops the run after the superstep of this node; it continues when it is resumed.
     #[must_use]
     pub fn pause_after(self, node: impl Target<S>) -> Self {
-        self.say(node, Said::PauseAfter)
+        self.say(node, Declaration::PauseAfter)
     }
 
     /// Sets what happens to the other tasks of a superstep when one has failed permanently. Default: they finish.
@@ -326,7 +326,7 @@ impl<S: State> GraphBuilder<S> {
         self
     }
 
-    fn say(mut self, from: impl Target<S>, said: Said) -> Self {
+    fn say(mut self, from: impl Target<S>, said: Declaration) -> Self {
         self.mentions.push(Mention {
             from: from.target_name().to_owned(),
             said,
@@ -336,29 +336,35 @@ impl<S: State> GraphBuilder<S> {
 }
 
 impl<S> GraphBuilder<S> {
-    pub(super) fn attach(node: &mut NodeDef, said: Said, targets: BTreeSet<Option<NodeName>>) {
+    pub(super) fn attach(
+        node: &mut NodeDef,
+        said: Declaration,
+        targets: BTreeSet<Option<NodeName>>,
+    ) {
         match said {
-            Said::Route { choose, .. } => node.routing.routes.push(Route { targets, choose }),
-            Said::Commands { .. } => node
+            Declaration::Route { choose, .. } => {
+                node.routing.routes.push(Route { targets, choose })
+            }
+            Declaration::Commands { .. } => node
                 .routing
                 .commands
                 .get_or_insert_default()
                 .extend(targets),
-            Said::OnError { call, .. } => node.handler = Some(Handler { call, targets }),
-            Said::Retry(policy) => node.retry = Some(policy),
-            Said::Timeout(timeout) => node.timeout = timeout,
-            Said::Defer => node.deferred = true,
-            Said::Cache { ttl_ms, key } => node.cache = Some(Cache { key, ttl_ms }),
-            Said::Life(life) => {
+            Declaration::OnError { call, .. } => node.handler = Some(Handler { call, targets }),
+            Declaration::Retry(policy) => node.retry = Some(policy),
+            Declaration::Timeout(timeout) => node.timeout = timeout,
+            Declaration::Defer => node.deferred = true,
+            Declaration::Cache { ttl_ms, key } => node.cache = Some(Cache { key, ttl_ms }),
+            Declaration::Life(life) => {
                 if let NodeBody::Subgraph(subgraph) = &mut node.body {
                     subgraph.life = life;
                 }
             }
-            Said::Edge { .. }
-            | Said::Join { .. }
-            | Said::AtLimit
-            | Said::PauseBefore
-            | Said::PauseAfter => {
+            Declaration::Edge { .. }
+            | Declaration::Join { .. }
+            | Declaration::AtLimit
+            | Declaration::PauseBefore
+            | Declaration::PauseAfter => {
                 unreachable!("these are not kept with a node")
             }
         }

@@ -4,14 +4,18 @@ use std::collections::BTreeSet;
 
 use crate::channel::{Channel, ChannelSet};
 use crate::error::BuildProblem;
-use crate::graph::builder::{GraphBuilder, Mention, Said, place};
+use crate::graph::builder::{Declaration, GraphBuilder, Mention, place};
 use crate::graph::{Join, NodeBody, Route, SubgraphLife};
 use crate::ids::{NodeName, START};
 
 /// Applies settings and edges, now that all nodes are known.
 pub(super) fn connect<S>(builder: &mut GraphBuilder<S>) {
     let leaves_start = |mention: &Mention| {
-        mention.from == START && matches!(mention.said, Said::Edge { .. } | Said::Route { .. })
+        mention.from == START
+            && matches!(
+                mention.said,
+                Declaration::Edge { .. } | Declaration::Route { .. }
+            )
     };
     // Also if it leads to a node that does not exist, which is a problem of its own.
     if !builder.mentions.iter().any(leaves_start) {
@@ -19,40 +23,44 @@ pub(super) fn connect<S>(builder: &mut GraphBuilder<S>) {
     }
     for Mention { from, said } in std::mem::take(&mut builder.mentions) {
         match said {
-            Said::Join { sources } => join(builder, &from, &sources),
-            Said::AtLimit => {
+            Declaration::Join { sources } => join(builder, &from, &sources),
+            Declaration::AtLimit => {
                 builder.at_limit =
                     known(builder, "at_step_limit", &from).or(builder.at_limit.take())
             }
-            Said::PauseBefore => {
+            Declaration::PauseBefore => {
                 let node = known(builder, "pause_before", &from);
                 builder.pause_before.extend(node);
             }
-            Said::PauseAfter => {
+            Declaration::PauseAfter => {
                 let node = known(builder, "pause_after", &from);
                 builder.pause_after.extend(node);
             }
-            Said::Edge { to } => edge(builder, &from, &to),
-            Said::Route { ref targets, .. } => {
+            Declaration::Edge { to } => edge(builder, &from, &to),
+            Declaration::Route { ref targets, .. } => {
                 let found = targets_of(builder, "a route", &from, targets);
                 attach(builder, "a route", &from, said, found);
             }
-            Said::Commands { ref targets } => {
+            Declaration::Commands { ref targets } => {
                 let found = targets_of(builder, "a command", &from, targets);
                 attach(builder, "a command", &from, said, found);
             }
-            Said::OnError { ref targets, .. } => {
+            Declaration::OnError { ref targets, .. } => {
                 let found = targets
                     .iter()
                     .filter_map(|to| target(builder, "an error handler", &from, to, true))
                     .collect();
                 attach_setting(builder, "on_error", &from, said, found);
             }
-            Said::Retry(_) => attach_setting(builder, "retry", &from, said, BTreeSet::new()),
-            Said::Timeout(_) => attach_setting(builder, "timeout", &from, said, BTreeSet::new()),
-            Said::Defer => attach_setting(builder, "defer", &from, said, BTreeSet::new()),
-            Said::Cache { .. } => attach_setting(builder, "cache", &from, said, BTreeSet::new()),
-            Said::Life(_) => attach_setting(builder, "life", &from, said, BTreeSet::new()),
+            Declaration::Retry(_) => attach_setting(builder, "retry", &from, said, BTreeSet::new()),
+            Declaration::Timeout(_) => {
+                attach_setting(builder, "timeout", &from, said, BTreeSet::new())
+            }
+            Declaration::Defer => attach_setting(builder, "defer", &from, said, BTreeSet::new()),
+            Declaration::Cache { .. } => {
+                attach_setting(builder, "cache", &from, said, BTreeSet::new())
+            }
+            Declaration::Life(_) => attach_setting(builder, "life", &from, said, BTreeSet::new()),
         }
     }
 }
@@ -180,11 +188,11 @@ fn attach<S>(
     builder: &mut GraphBuilder<S>,
     what: &'static str,
     from: &str,
-    said: Said,
+    said: Declaration,
     targets: BTreeSet<Option<NodeName>>,
 ) {
     match said {
-        Said::Route { choose, .. } if from == START => {
+        Declaration::Route { choose, .. } if from == START => {
             builder.start.routes.push(Route { targets, choose })
         }
         said => match builder.nodes.get_mut(from) {
@@ -201,7 +209,7 @@ fn attach_setting<S>(
     builder: &mut GraphBuilder<S>,
     setting: &'static str,
     node: &str,
-    said: Said,
+    said: Declaration,
     targets: BTreeSet<Option<NodeName>>,
 ) {
     let Some(name) = known(builder, setting, node) else {
@@ -210,8 +218,8 @@ fn attach_setting<S>(
     let def = builder.nodes.get_mut(&name).expect("known");
     let is_subgraph = matches!(def.body, NodeBody::Subgraph(_));
     let fits = match &said {
-        Said::Retry(_) | Said::Timeout(_) | Said::Cache { .. } => !is_subgraph,
-        Said::Life(_) => is_subgraph,
+        Declaration::Retry(_) | Declaration::Timeout(_) | Declaration::Cache { .. } => !is_subgraph,
+        Declaration::Life(_) => is_subgraph,
         _ => true,
     };
     match (fits, is_subgraph) {

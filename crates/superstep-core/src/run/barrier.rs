@@ -8,7 +8,7 @@ use crate::checkpoint::{Released, ReleasedRecords};
 use crate::error::{FailureKind, NodeError};
 use crate::graph::{Mapping, ReadError, RefusedUpdate};
 use crate::ids::{FramePath, NodeName, TaskId};
-use crate::run::live::{Doing, Ending, LiveFrame, Updates};
+use crate::run::live::{Ending, LiveFrame, TaskActivity, Updates};
 use crate::run::phase::Phase;
 use crate::run::position::{Conflict, TaskUpdate, conflict, try_writes};
 use crate::run::{Run, plan};
@@ -46,7 +46,7 @@ impl Run {
         let mut updates = Vec::with_capacity(live.slots.len());
         let mut leave = None;
         for (index, slot) in (0..).zip(live.slots) {
-            let Doing::Ended(ending) = slot.doing else {
+            let TaskActivity::Ended(ending) = slot.doing else {
                 unreachable!("every task of it has ended")
             };
             tasks.push(EndedTask {
@@ -286,7 +286,9 @@ impl Run {
             return;
         };
         match self.ending_of_child(&parent, index, path) {
-            Ok(ending) => self.live_frame(&parent).set(index, Doing::Ended(ending)),
+            Ok(ending) => self
+                .live_frame(&parent)
+                .set(index, TaskActivity::Ended(ending)),
             Err(error) => self.fail(&parent, index, error),
         }
     }

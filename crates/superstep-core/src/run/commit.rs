@@ -9,7 +9,7 @@ use crate::checkpoint::{
     AskedRow, Commit, Head, History, Listing, Released, Status, UnseenAnswers,
 };
 use crate::ids::{Epoch, FramePath, InterruptId};
-use crate::run::live::Doing;
+use crate::run::live::TaskActivity;
 use crate::run::phase::Phase;
 use crate::run::{Durability, Outcome, Run};
 
@@ -281,7 +281,7 @@ impl Run {
         self.slots_in_order()
             .into_iter()
             .flat_map(|slot| match &slot.doing {
-                Doing::Asking(questions) => questions.clone(),
+                TaskActivity::Asking(questions) => questions.clone(),
                 _ => Vec::new(),
             })
     }

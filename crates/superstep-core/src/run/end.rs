@@ -7,7 +7,7 @@ use crate::error::{Failure, FailureKind, NodeError, ProtocolError};
 use crate::graph::Siblings;
 use crate::ids::{FramePath, InterruptId, NodeName, TaskId, Timestamp};
 use crate::node::{Output, Stored, TaskEnd};
-use crate::run::live::{Doing, Ending, LiveFrame, Slot};
+use crate::run::live::{Ending, LiveFrame, Slot, TaskActivity};
 use crate::run::phase::Phase;
 use crate::run::{Run, Step};
 
@@ -32,9 +32,9 @@ impl Run {
             .filter(|slot| slot.task == task)
             .map(|slot| &slot.doing);
         let handling = match doing {
-            Some(Doing::Running { handling }) => *handling,
+            Some(TaskActivity::Running { handling }) => *handling,
             // The task was dropped and had not noticed; its superstep may be over.
-            Some(Doing::Dropped) | None => return Ok(()),
+            Some(TaskActivity::Dropped) | None => return Ok(()),
             Some(_) => return Err(ProtocolError::EndedTwice { task }),
         };
         let graph = self.position.frame(&path).graph.clone();
@@ -58,7 +58,8 @@ impl Run {
                     .into_iter()
                     .map(|draft| self.question(&path, index, draft))
                     .collect();
-                self.live_frame(&path).set(index, Doing::Asking(questions));
+                self.live_frame(&path)
+                    .set(index, TaskActivity::Asking(questions));
                 self.recorded.unpersisted_ends.insert(task);
                 return Ok(());
             }
@@ -74,7 +75,7 @@ impl Run {
                 let by_command = graph.node(node).routing.commands.is_some();
                 self.live_frame(&path).set(
                     index,
-                    Doing::Ended(Ending::of_output(output, by_command, cached)),
+                    TaskActivity::Ended(Ending::of_output(output, by_command, cached)),
                 );
             }
             Err(error) if handling => self.give_up(&path, index, &error),
@@ -120,11 +121,11 @@ impl Run {
             None => return self.give_up(path, index, &error),
         };
         let doing = match &then {
-            AfterFailure::Retry { at } => Doing::Waiting {
+            AfterFailure::Retry { at } => TaskActivity::Waiting {
                 until: *at,
                 handle: None,
             },
-            AfterFailure::Handle => Doing::Waiting {
+            AfterFailure::Handle => TaskActivity::Waiting {
                 until: self.now,
                 handle: Some(failure.clone()),
             },
@@ -147,7 +148,8 @@ impl Run {
 
     fn give_up(&mut self, path: &FramePath, index: u32, error: &NodeError) {
         let failure = self.task_failure(path, index, error);
-        self.live_frame(path).set(index, Doing::Failed(failure));
+        self.live_frame(path)
+            .set(index, TaskActivity::Failed(failure));
         if self.position.frame(path).graph.siblings == Siblings::Cancel {
             self.drop_tasks(|other| other == path || other.is_below(path));
         }
@@ -176,13 +178,13 @@ impl Run {
         let Some(live) = self.live.get_mut(&path) else {
             return;
         };
-        if matches!(live.slots[index as usize].doing, Doing::Asking(_)) {
+        if matches!(live.slots[index as usize].doing, TaskActivity::Asking(_)) {
             // Not a new attempt: nothing failed.
             live.slots[index as usize].attempt -= 1;
             self.recorded.unpersisted_ends.remove(&task);
             live.set(
                 index,
-                Doing::Waiting {
+                TaskActivity::Waiting {
                     until: self.now,
                     handle,
                 },
@@ -231,7 +233,7 @@ impl Run {
     fn add_slots<'a>(&'a self, path: &FramePath, slots: &mut Vec<&'a Slot>) {
         for slot in self.live.get(path).iter().flat_map(|live| &live.slots) {
             slots.push(slot);
-            if let Doing::Inside = slot.doing {
+            if let TaskActivity::Inside = slot.doing {
                 // The path of a subgraph that lives as long as its thread has no task.
                 self.add_slots(&path.child(slot.node.clone(), Some(slot.task)), slots);
                 self.add_slots(&path.child(slot.node.clone(), None), slots);
@@ -248,7 +250,7 @@ impl Run {
         let mut failures: Vec<_> = slots
             .iter()
             .filter_map(|slot| {
-                if let Doing::Failed(failure) = &slot.doing {
+                if let TaskActivity::Failed(failure) = &slot.doing {
                     Some(failure.clone())
                 } else {
                     None
@@ -257,7 +259,7 @@ impl Run {
             .collect();
         let asks = slots
             .iter()
-            .any(|slot| matches!(slot.doing, Doing::Asking(_)));
+            .any(|slot| matches!(slot.doing, TaskActivity::Asking(_)));
         match self.phase.take_halting() {
             Some(Stop::Failed(more)) => failures.extend(more),
             Some(stop) if failures.is_empty() => {
@@ -287,7 +289,7 @@ impl Run {
     fn handle_failed_subgraph(&mut self) -> bool {
         let failed = self.live.iter().find_map(|(path, live)| {
             let failure = live.slots.iter().find_map(|slot| {
-                if let Doing::Failed(failure) = &slot.doing {
+                if let TaskActivity::Failed(failure) = &slot.doing {
                     Some(failure.clone())
                 } else {
                     None

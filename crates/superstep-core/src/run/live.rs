@@ -30,11 +30,11 @@ pub(super) struct Slot {
     pub(super) attempt: u32,
     /// Steps that its attempts recorded, those before this run included.
     pub(super) records: TaskRecords,
-    pub(super) doing: Doing,
+    pub(super) doing: TaskActivity,
 }
 
 /// What a task is doing.
-pub(super) enum Doing {
+pub(super) enum TaskActivity {
     /// The node or its error handler runs.
     Running { handling: bool },
     /// The task is retried, or its handler runs, not before this time.
@@ -101,7 +101,7 @@ impl LiveFrame {
     }
 
     /// Changes what a task is doing, and updates the counts.
-    pub(super) fn set(&mut self, index: u32, doing: Doing) {
+    pub(super) fn set(&mut self, index: u32, doing: TaskActivity) {
         let slot = &mut self.slots[index as usize];
         self.counts.remove(&slot.doing);
         self.counts.add(&doing);
@@ -114,7 +114,7 @@ impl LiveFrame {
         for slot in &mut self.slots {
             if slot.doing.is_under_way() {
                 self.counts.remove(&slot.doing);
-                slot.doing = Doing::Dropped;
+                slot.doing = TaskActivity::Dropped;
                 dropped.push(slot.task);
             }
         }
@@ -141,29 +141,32 @@ impl LiveFrame {
         (0..)
             .zip(slots)
             .filter_map(|(index, slot)| match &slot.doing {
-                Doing::Waiting { until, handle } => Some((index, *until, handle.as_ref())),
+                TaskActivity::Waiting { until, handle } => Some((index, *until, handle.as_ref())),
                 _ => None,
             })
     }
 }
 
 impl Counts {
-    fn add(&mut self, doing: &Doing) {
-        self.ended += usize::from(matches!(doing, Doing::Ended(_)));
+    fn add(&mut self, doing: &TaskActivity) {
+        self.ended += usize::from(matches!(doing, TaskActivity::Ended(_)));
         self.under_way += usize::from(doing.is_under_way());
-        self.waiting += usize::from(matches!(doing, Doing::Waiting { .. }));
+        self.waiting += usize::from(matches!(doing, TaskActivity::Waiting { .. }));
     }
 
-    fn remove(&mut self, doing: &Doing) {
-        self.ended -= usize::from(matches!(doing, Doing::Ended(_)));
+    fn remove(&mut self, doing: &TaskActivity) {
+        self.ended -= usize::from(matches!(doing, TaskActivity::Ended(_)));
         self.under_way -= usize::from(doing.is_under_way());
-        self.waiting -= usize::from(matches!(doing, Doing::Waiting { .. }));
+        self.waiting -= usize::from(matches!(doing, TaskActivity::Waiting { .. }));
     }
 }
 
-impl Doing {
+impl TaskActivity {
     /// Whether the driver will report something about it.
     fn is_under_way(&self) -> bool {
-        matches!(self, Doing::Running { .. } | Doing::Waiting { .. })
+        matches!(
+            self,
+            TaskActivity::Running { .. } | TaskActivity::Waiting { .. }
+        )
     }
 }

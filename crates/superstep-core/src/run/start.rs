@@ -12,7 +12,7 @@ use crate::graph::{
 };
 use crate::ids::{FramePath, NodeName, TaskId, Timestamp};
 use crate::node::{Output, Stored, Task, TaskInfo, TaskParts};
-use crate::run::live::{Doing, Ending, LiveFrame, Slot};
+use crate::run::live::{Ending, LiveFrame, Slot, TaskActivity};
 use crate::run::phase::Phase;
 use crate::run::{Run, Step, plan};
 use crate::value::Value;
@@ -86,7 +86,7 @@ impl Run {
                 node: planned.node.clone(),
                 attempt,
                 records: self.recorded.steps.remove(&id).unwrap_or_default(),
-                doing: Doing::Dropped,
+                doing: TaskActivity::Dropped,
             };
             self.live_frame(path).push(slot);
             self.start_task(path, index, &planned, several, tasks);
@@ -166,8 +166,8 @@ impl Run {
                     let checked = def.check_goto(&graph, &planned.node, &output.record.goto, true);
                     let by_command = def.routing.commands.is_some();
                     let doing = match checked {
-                        Ok(()) => Doing::Ended(Ending::of_output(output, by_command, false)),
-                        Err(error) => Doing::Failed(self.task_failure(path, index, &error)),
+                        Ok(()) => TaskActivity::Ended(Ending::of_output(output, by_command, false)),
+                        Err(error) => TaskActivity::Failed(self.task_failure(path, index, &error)),
                     };
                     return self.live_frame(path).set(index, doing);
                 }
@@ -182,7 +182,7 @@ impl Run {
                     waits_for_store = true;
                 }
                 Err(error) => {
-                    let failed = Doing::Failed(self.task_failure(path, index, &error));
+                    let failed = TaskActivity::Failed(self.task_failure(path, index, &error));
                     return self.live_frame(path).set(index, failed);
                 }
             }
@@ -197,14 +197,14 @@ impl Run {
             // counts, because it is taken back when the answer arrives.
             let live = self.live_frame(path);
             live.slots[index as usize].attempt += 1;
-            return live.set(index, Doing::Asking(questions));
+            return live.set(index, TaskActivity::Asking(questions));
         }
         let failed = self.position.frame(path).failed.get(&index).cloned();
         match failed.map(|failed| (failed.then, failed.failure)) {
             Some((AfterFailure::Retry { at }, _)) => {
                 self.live_frame(path).set(
                     index,
-                    Doing::Waiting {
+                    TaskActivity::Waiting {
                         until: at,
                         handle: None,
                     },
@@ -213,7 +213,7 @@ impl Run {
             Some((AfterFailure::Handle, failure)) => {
                 self.live_frame(path).set(
                     index,
-                    Doing::Waiting {
+                    TaskActivity::Waiting {
                         until: Timestamp(i64::MIN),
                         handle: Some(failure),
                     },
@@ -223,7 +223,7 @@ impl Run {
                 NodeBody::Subgraph(subgraph) => self.enter(path, index, subgraph, planned),
                 NodeBody::Call(_) if waits_for_store => self.live_frame(path).set(
                     index,
-                    Doing::Waiting {
+                    TaskActivity::Waiting {
                         until: Timestamp(i64::MIN),
                         handle: None,
                     },
@@ -266,7 +266,7 @@ impl Run {
         let go = self.last_execution;
         let live = self.live_frame(path);
         let handling = handle.is_some();
-        live.set(index, Doing::Running { handling });
+        live.set(index, TaskActivity::Running { handling });
         let slot = &mut live.slots[index as usize];
         slot.attempt += 1;
         let (id, node, attempt) = (slot.task, slot.node.clone(), slot.attempt);
@@ -349,7 +349,9 @@ impl Run {
                 );
                 let error = NodeError::of_kind(FailureKind::SubgraphBusy, why);
                 let failure = self.task_failure(path, index, &error);
-                return self.live_frame(path).set(index, Doing::Failed(failure));
+                return self
+                    .live_frame(path)
+                    .set(index, TaskActivity::Failed(failure));
             }
             Some(_) => {}
             None => {
@@ -360,7 +362,7 @@ impl Run {
                 }
             }
         }
-        self.live_frame(path).set(index, Doing::Inside);
+        self.live_frame(path).set(index, TaskActivity::Inside);
         if self.position.frame(&child).next.is_done() {
             self.finish_frame(&child);
         } else {

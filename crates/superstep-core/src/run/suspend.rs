@@ -20,7 +20,7 @@ use crate::error::{FormatError, OpenError};
 use crate::graph::Definition;
 use crate::ids::{Epoch, FramePath, Moment, TaskId, ThreadId, Timestamp};
 use crate::node::Task;
-use crate::run::live::Doing;
+use crate::run::live::TaskActivity;
 use crate::run::phase::Phase;
 use crate::run::position::{Frame, Position};
 use crate::run::{Outcome, Run, RunOptions, Step, open_interrupts};
@@ -183,7 +183,7 @@ impl Run {
         let slot = &mut live.slots[index as usize];
         slot.attempt += 1;
         let task = slot.task;
-        live.set(index, Doing::Running { handling });
+        live.set(index, TaskActivity::Running { handling });
         let told = self.task_ended(task, end.how.into(), self.now);
         debug_assert!(told.is_ok(), "the task was just set to run");
         self.recorded.unpersisted_ends.remove(&task);
@@ -198,8 +198,12 @@ impl Run {
     pub(super) fn is_down(&self, task: TaskId) -> bool {
         let place = self.places.get(&task);
         let slot = place.and_then(|(path, index)| self.live.get(path)?.slots.get(*index as usize));
-        slot.filter(|slot| slot.task == task)
-            .is_some_and(|slot| matches!(slot.doing, Doing::Failed(_) | Doing::Asking(_)))
+        slot.filter(|slot| slot.task == task).is_some_and(|slot| {
+            matches!(
+                slot.doing,
+                TaskActivity::Failed(_) | TaskActivity::Asking(_)
+            )
+        })
     }
 
     /// Whether a task ended with an interrupt that has been answered since.

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use superstep_conformance::services;
 use superstep_llm::structured::ask as ask_for;
 use superstep_llm::{
-    Chunk, Cost, Embedder, Finish, Message, Model, Remote, RemoteEmbedder, Request, likeness,
+    Chunk, Cost, Embedder, Finish, Message, Model, Remote, RemoteEmbedder, Request,
+    cosine_similarity,
 };
 
 use crate::kit::{SMALL, ask, real, remote};
@@ -158,8 +159,8 @@ async fn texts_that_mean_alike_are_near() {
     let found = embedder.embed(&texts.map(str::to_owned)).await.unwrap();
     assert_eq!(found.points.len(), 3);
     assert!(found.usage.unwrap().input_tokens > 10);
-    let near = likeness(&found.points[2], &found.points[0]);
-    let far = likeness(&found.points[2], &found.points[1]);
+    let near = cosine_similarity(&found.points[2], &found.points[0]);
+    let far = cosine_similarity(&found.points[2], &found.points[1]);
     assert!(near > far, "{near} {far}");
 }
 

@@ -17,11 +17,11 @@ struct Slot {
     wire: String,
     /// Type on the wire.
     ty: TokenStream,
-    held: Held,
+    held: FieldForm,
 }
 
 /// How the field holds what is on the wire.
-enum Held {
+enum FieldForm {
     /// As it is; always written.
     Plain,
     /// As `Some`; `None` is not written.
@@ -36,7 +36,7 @@ pub(super) fn of_state(model: &Model) -> TokenStream {
             place: field.ident.clone(),
             wire: field.wire.clone(),
             ty: field.ty.to_token_stream(),
-            held: Held::Plain,
+            held: FieldForm::Plain,
         })
         .collect();
     let removed: Vec<String> = model.removed.iter().map(LitStr::value).collect();
@@ -83,11 +83,11 @@ fn write(krate: &Path, field: &Field) -> Slot {
     let (ty, held) = match &field.kind {
         Kind::Messages(item) => (
             quote!(::std::vec::Vec<#krate::MessageWrite<#item>>),
-            Held::List,
+            FieldForm::List,
         ),
-        Kind::Append(_) | Kind::Topic(_) => (quote!(#ty), Held::List),
+        Kind::Append(_) | Kind::Topic(_) => (quote!(#ty), FieldForm::List),
         Kind::Last | Kind::Reduce(_) | Kind::Ephemeral | Kind::Untracked => {
-            (quote!(#ty), Held::Option)
+            (quote!(#ty), FieldForm::Option)
         }
     };
     Slot {
@@ -105,7 +105,7 @@ fn overwrite(field: &Field) -> Option<Slot> {
         place,
         wire: field.overwrite_wire(),
         ty: field.ty.to_token_stream(),
-        held: Held::Option,
+        held: FieldForm::Option,
     })
 }
 
@@ -168,9 +168,9 @@ impl Slot {
     fn is_there(&self) -> TokenStream {
         let place = &self.place;
         match self.held {
-            Held::Plain => quote!(true),
-            Held::Option => quote!(self.#place.is_some()),
-            Held::List => quote!(!self.#place.is_empty()),
+            FieldForm::Plain => quote!(true),
+            FieldForm::Option => quote!(self.#place.is_some()),
+            FieldForm::List => quote!(!self.#place.is_empty()),
         }
     }
 
@@ -185,12 +185,12 @@ impl Slot {
             )
         };
         match self.held {
-            Held::Plain => field(quote!(&self.#place)),
-            Held::Option => {
+            FieldForm::Plain => field(quote!(&self.#place)),
+            FieldForm::Option => {
                 let field = field(quote!(value));
                 quote!(if let ::core::option::Option::Some(value) = &self.#place { #field })
             }
-            Held::List => {
+            FieldForm::List => {
                 let field = field(quote!(&self.#place));
                 quote!(if !self.#place.is_empty() { #field })
             }
@@ -212,8 +212,8 @@ impl Slot {
     fn fill_in(&self) -> TokenStream {
         let place = &self.place;
         let value = match self.held {
-            Held::Plain | Held::List => quote!(value),
-            Held::Option => quote!(::core::option::Option::Some(value)),
+            FieldForm::Plain | FieldForm::List => quote!(value),
+            FieldForm::Option => quote!(::core::option::Option::Some(value)),
         };
         quote! {
             if let ::core::option::Option::Some(value) = stored.#place {

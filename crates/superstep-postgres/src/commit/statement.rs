@@ -9,7 +9,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::id::Id;
 use crate::read::number;
-use crate::terms::{self, Line};
+use crate::terms::{self, ListRow};
 
 /// How the thread's row changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,16 +62,16 @@ pub(super) struct Values<'a> {
     expect_seq: i64,
     id: i64,
     at: i64,
-    asked: Asked<'a>,
+    asked: InterruptColumns<'a>,
     closed: Vec<Id>,
     released: Vec<Id>,
     released_results: Vec<Id>,
     status_terms: Vec<i64>,
-    line: Option<Line>,
+    line: Option<ListRow>,
 }
 
 #[derive(Default)]
-struct Asked<'a> {
+struct InterruptColumns<'a> {
     ids: Vec<Id>,
     deadlines: Vec<Option<i64>>,
     closed: Vec<Option<i64>>,
@@ -98,7 +98,7 @@ impl<'a> Values<'a> {
             expect_seq: number(commit.expect.seq.0),
             id,
             at: commit.at.0,
-            asked: Asked::of(&commit.asked, &commit.closed, seq),
+            asked: InterruptColumns::of(&commit.asked, &commit.closed, seq),
             closed: commit.closed.iter().map(|id| Id(id.to_bytes())).collect(),
             released: tasks(ReleasedRecords::All),
             released_results: tasks(ReleasedRecords::Result),
@@ -109,12 +109,12 @@ impl<'a> Values<'a> {
             line: commit
                 .listing
                 .as_ref()
-                .map(|listing| Line::of(tenant, listing)),
+                .map(|listing| ListRow::of(tenant, listing)),
         }
     }
 }
 
-impl<'a> Asked<'a> {
+impl<'a> InterruptColumns<'a> {
     /// An interrupt that is opened and closed by the same commit is inserted as closed, because parts do not see each other's
     /// rows.
     fn of(asked: &'a [AskedRow], closed: &[InterruptId], seq: i64) -> Self {
@@ -222,7 +222,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Writes the row in the list, and its terms. A new thread has no old row to compare with.
-    fn line(&mut self, values: &'a Values<'a>, line: &'a Line, kind: Kind) {
+    fn line(&mut self, values: &'a Values<'a>, line: &'a ListRow, kind: Kind) {
         let old_line = match kind {
             Kind::Make => NO_OLD_LINE,
             _ => OLD_LINE,

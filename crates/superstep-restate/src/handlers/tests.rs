@@ -15,7 +15,7 @@ use superstep::prelude::*;
 use superstep::{Clock, RunId, RunOptions, Runtime, SegmentLimits, ThreadId, Timestamp};
 use tokio::task::JoinSet;
 
-use super::{Desk, Due, DueRef};
+use super::{Due, DueRef, HandlerState};
 use crate::worker::{Worker, WorkerError};
 
 /// A fault injected into a worker.
@@ -35,7 +35,7 @@ pub(crate) enum Mutant {
     ServesAnywhere,
 }
 
-impl Desk {
+impl HandlerState {
     pub(crate) fn broken(mut self, mutant: Option<Mutant>) -> Self {
         self.mutant = mutant;
         self
@@ -111,7 +111,7 @@ fn graph() -> Graph<Notes> {
 
 /// A worker with a clock that the test sets, and a database with another one.
 struct Bench {
-    desk: Desk,
+    desk: HandlerState,
     kept: Kept,
     worker_clock: Arc<AtomicI64>,
 }
@@ -124,7 +124,7 @@ impl Bench {
         let kept = Kept::default();
         kept.now.store(ASKED_AT, Ordering::SeqCst);
         let runtime = Runtime::builder(Memory::new()).clock(clock).build();
-        let desk = Desk::new(runtime, Arc::new(kept.clone()), SegmentLimits::default());
+        let desk = HandlerState::new(runtime, Arc::new(kept.clone()), SegmentLimits::default());
         Self {
             desk: desk.broken(mutant),
             kept,

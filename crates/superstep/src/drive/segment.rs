@@ -356,11 +356,11 @@ type Tasks = std::sync::Mutex<BTreeMap<TaskId, Task>>;
 /// Tasks that other processes dispatched to this one. The tasks of a wide superstep are read once, not once for each.
 #[derive(Default)]
 pub(crate) struct DispatchedTasks {
-    handed: std::sync::Mutex<BTreeMap<ThreadId, Handed>>,
+    handed: std::sync::Mutex<BTreeMap<ThreadId, SuspendedTasks>>,
 }
 
 /// The tasks of a run suspended at this epoch, read when the first of them is requested.
-type Handed = (Epoch, Arc<OnceCell<Tasks>>);
+type SuspendedTasks = (Epoch, Arc<OnceCell<Tasks>>);
 
 impl DispatchedTasks {
     fn tasks_of(&self, thread: &ThreadId, epoch: Epoch) -> Arc<OnceCell<Tasks>> {

@@ -12,7 +12,7 @@ use superstep_llm::Script;
 use super::{Person, settings};
 use crate::agents::{AGENTS, sheet};
 use crate::app::App;
-use crate::cli::args::{Command, Line};
+use crate::cli::args::{Command, ShellLine};
 use crate::commands::sheet::handle_sheet_command;
 use crate::session::Session;
 use crate::terminal::Console;
@@ -45,7 +45,7 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
     ];
     let args = args.iter().map(std::ffi::OsString::from);
     let args = args.chain([out.clone().into_os_string(), file.clone().into_os_string()]);
-    let Command::Sheet(args) = Line::try_parse_from(args)?.command else {
+    let Command::Sheet(args) = ShellLine::try_parse_from(args)?.command else {
         anyhow::bail!("`sheet` is another command");
     };
     let exit = handle_sheet_command(&args, &session).await?;

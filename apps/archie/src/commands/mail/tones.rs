@@ -129,7 +129,7 @@ async fn drafted(
         app.store().delete(&its_own).await?;
     }
     if app.store().glance(&its_own, None).await?.is_none() {
-        let wanted = json!({ "redraft": Redraft::Wanted(tone.to_owned()) });
+        let wanted = json!({ "redraft": Redraft::RequestedCall(tone.to_owned()) });
         thread.copy_to(&id, None, Some(wanted)).await?;
     }
     let mut spent = UsageTotal::default();

@@ -122,7 +122,7 @@ async fn a_copy_for_a_tone_does_nothing_whatever_the_model_wants() {
         let home = world.home();
         let came = world.ingest(&home).await;
         let original = thread(&home, &came[0].thread);
-        let wanted = json!({ "redraft": Redraft::Wanted("brief".to_owned()) });
+        let wanted = json!({ "redraft": Redraft::RequestedCall("brief".to_owned()) });
         let copied = original.copy_to("copy", None, Some(wanted));
         copied.await.unwrap();
         let rest = thread(&home, "copy").recover_or_resume().await.unwrap();

@@ -16,12 +16,12 @@ use crate::fault::{Fault, SqliteError};
 use crate::work::{Request, Setting, Work};
 
 /// Handle to the reader threads.
-pub(crate) struct Lane {
+pub(crate) struct ReaderPool {
     sender: Option<mpsc::Sender<Request>>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Lane {
+impl ReaderPool {
     /// Creates a lane with one thread per connection; the next idle thread takes the next request.
     pub(crate) fn new(connections: Vec<Connection>) -> io::Result<Self> {
         let (sender, requests) = mpsc::channel(WAITING_MAX);
@@ -58,7 +58,7 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for ReaderPool {
     fn drop(&mut self) {
         self.sender = None;
         for thread in self.threads.drain(..) {
