@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -173,15 +174,21 @@ impl<S: State> Thread<S> {
         RunStream::new(self, async move { thread.start(input).await })
     }
 
-    /// Answers one interrupt and streams the run that it resumes, as [`Thread::stream`] does.
+    /// Answers one interrupt and streams the run that it resumes, as [`Thread::stream`] does. If the thread is running, the
+    /// stream is that of the run in progress, which continues with the answer.
     pub fn stream_answer(&self, interrupt: InterruptId, answer: impl Serialize) -> RunStream<S> {
         let thread = self.clone();
         let answer = Value::plain(&answer).and_then(|answer| answer.decode::<Json>());
         RunStream::new(self, async move {
-            match thread.answer(interrupt, answer?).await? {
-                Some(result) => Ok(result),
-                // Another process runs the thread, and continues with the answer.
-                None => Err(OpenError::Busy { thread: thread.id }.into()),
+            if let Some(result) = thread.answer(interrupt, answer?).await? {
+                return Ok(result);
+            }
+            // The thread is running, and its run continues with the answer.
+            loop {
+                if let Some(result) = thread.result().await? {
+                    return Ok(result);
+                }
+                tokio::time::sleep(RESULT_POLL).await;
             }
         })
     }
@@ -584,3 +591,5 @@ impl<S: State> fmt::Debug for Thread<S> {
 
 /// Number of entries that a trace reads at once.
 const TRACE_PAGE: u32 = 1_000;
+/// How often the store is asked whether a run that another task or process drives has stopped.
+const RESULT_POLL: Duration = Duration::from_millis(100);

@@ -1,11 +1,13 @@
 //! Events: one numbered log, every mode a view of it, rejoined from anywhere.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use superstep::prelude::*;
 use superstep::run::{StreamEvent, StreamEventBody, StreamMode};
 use superstep::{Event, RetryPolicy, Seq};
+use tokio::sync::Notify;
 
 use crate::kit::{Count, Log, LogUpdate, asks, memory, says, wrote};
 
@@ -375,4 +377,59 @@ async fn dropping_a_stream_stops_its_run() {
     drop(run);
     let stopped = thread.recover().await.unwrap();
     assert!(matches!(stopped.outcome, Outcome::Paused(_)));
+}
+
+/// Two questions are open. While the node of the first works on its answer, the second is answered and watched.
+#[tokio::test]
+async fn an_answer_to_a_running_thread_streams_the_run_in_progress() {
+    let (begun, may_end) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (begins, waits) = (begun.clone(), may_end.clone());
+    let slow = move |_: View<Log>, cx: NodeCx| {
+        let (begins, waits) = (begins.clone(), waits.clone());
+        async move {
+            let answer: String = cx.interrupt(Interrupt::new("slow", "?")).await?;
+            begins.notify_one();
+            waits.notified().await;
+            Ok::<_, NodeError>(wrote(answer))
+        }
+    };
+    let graph = Graph::builder("both")
+        .node("slow", slow)
+        .node("quick", asks("quick"))
+        .edge(START, "slow")
+        .edge(START, "quick")
+        .edge("slow", END)
+        .edge("quick", END)
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    let paused = thread.start(LogUpdate::default()).await.unwrap();
+    let (slow, quick) = (
+        crate::kit::id_of(&paused, "slow"),
+        crate::kit::id_of(&paused, "quick"),
+    );
+    let first = async { thread.answer(slow, "first").await.unwrap() };
+    let second = async {
+        begun.notified().await;
+        let mut run = thread.stream_answer(quick, "second");
+        let waits = async {
+            // Until the answer is stored.
+            while thread
+                .interrupts()
+                .await
+                .unwrap()
+                .iter()
+                .any(|open| open.interrupt.id == quick)
+            {
+                tokio::task::yield_now().await;
+            }
+            may_end.notify_one();
+        };
+        let (texts, ()) = tokio::join!(texts(&mut run), waits);
+        (texts, run.finish().await.unwrap())
+    };
+    let (_, (seen, result)) = tokio::join!(first, second);
+    assert_eq!(result.outcome, Outcome::Finished);
+    assert_eq!(result.state.ran.len(), 2, "{result:?}");
+    assert_eq!(seen.last().unwrap(), "stopped");
 }
