@@ -697,9 +697,9 @@ pub enum OpenError {
 }
 
 fn in_subgraph(frame: &FramePath) -> String {
-    match frame.parent() {
-        Some(_) => format!(" in subgraph `{frame}`"),
-        None => String::new(),
+    match frame.is_root() {
+        true => String::new(),
+        false => format!(" in subgraph `{frame}`"),
     }
 }
 

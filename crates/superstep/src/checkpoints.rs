@@ -3,8 +3,8 @@
 use superstep_core::checkpoint::History;
 use superstep_core::checkpoint::format::{Change, Entry, EntryKind, Stop};
 use superstep_core::error::CheckpointError;
-use superstep_core::run::{LogFollower, StreamEventBody};
-use superstep_core::{NodeName, Seq, State};
+use superstep_core::run::{LogFollower, StreamEvent, StreamEventBody};
+use superstep_core::{NodeName, Seq, State, Value};
 
 use crate::drive::DriveError;
 use crate::thread::Thread;
@@ -54,13 +54,16 @@ impl<S: State> Thread<S> {
         let mut checkpoints = Vec::with_capacity(entries.len());
         for stored in entries {
             let entry = Entry::read(&stored, self.id()).map_err(CheckpointError::from)?;
-            let events = follower.see(stored.seq, &entry)?;
-            let bodies = events.into_iter().map(|event| event.what);
-            let checkpoint = bodies.filter_map(|body| match body {
-                StreamEventBody::Checkpoint { values, next, .. } => Some((values, next)),
-                _ => None,
-            });
-            if let Some((values, next)) = checkpoint.last() {
+            let is_fork = (entry.changes.iter()).any(|change| matches!(change, Change::Forked(_)));
+            let found = match is_fork {
+                // A fork names the entry from which the thread continues, not the state there.
+                true => {
+                    follower = self.follower_at(stored.seq).await?;
+                    self.root_at(stored.seq).await?
+                }
+                false => root_of(follower.see(stored.seq, &entry)?),
+            };
+            if let Some((values, next)) = found {
                 checkpoints.push(Checkpoint {
                     seq: stored.seq,
                     parent: entry.parent,
@@ -70,12 +73,16 @@ impl<S: State> Thread<S> {
                     stop: entry.stop,
                 });
             }
-            // A fork names the entry from which the thread continues, not the state there.
-            if (entry.changes.iter()).any(|change| matches!(change, Change::Forked(_))) {
-                follower = self.follower_at(stored.seq).await?;
-            }
         }
         Ok(checkpoints)
+    }
+
+    async fn root_at(&self, seq: Seq) -> Result<Option<(Value, Vec<NodeName>)>, DriveError> {
+        let root = self.state_at(seq).await?.map(|state| {
+            let tasks = state.next.into_iter().filter(|task| task.frame.is_root());
+            (state.values, tasks.map(|task| task.node).collect())
+        });
+        Ok(root)
     }
 
     async fn follower_at(&self, seq: Seq) -> Result<LogFollower, DriveError> {
@@ -85,4 +92,14 @@ impl<S: State> Thread<S> {
         };
         Ok(LogFollower::after(self.definition(), self.id(), &history)?)
     }
+}
+
+/// Returns the state of the root graph and the nodes that run next in it, of an entry's events.
+fn root_of(events: Vec<StreamEvent>) -> Option<(Value, Vec<NodeName>)> {
+    let bodies = events.into_iter().map(|event| event.what);
+    let checkpoints = bodies.filter_map(|body| match body {
+        StreamEventBody::Checkpoint { values, next, .. } => Some((values, next)),
+        _ => None,
+    });
+    checkpoints.last()
 }

@@ -159,7 +159,12 @@ impl Events {
         self.waiting = Waiting::Shown;
         let mut shown = Vec::new();
         let mut cx = Context::from_waker(Waker::noop());
-        while let Poll::Ready(delivery) = self.live_messages.next().as_mut().poll(&mut cx) {
+        loop {
+            // Unconstrained: a task's budget would make the poll pending while messages are there.
+            let mut next = std::pin::pin!(tokio::task::unconstrained(self.live_messages.next()));
+            let Poll::Ready(delivery) = next.as_mut().poll(&mut cx) else {
+                break;
+            };
             match delivery {
                 LiveDelivery::Now(LiveMessage::Live(event)) => shown.push(event),
                 LiveDelivery::Now(LiveMessage::Entry(seq)) => {
@@ -172,7 +177,7 @@ impl Events {
                     self.before = Some(events);
                     return;
                 }
-                LiveDelivery::Missed => return,
+                LiveDelivery::Missed => break,
             }
         }
         if !shown.is_empty() {

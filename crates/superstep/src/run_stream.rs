@@ -17,12 +17,15 @@ use crate::thread::{RunResult, Thread};
 /// Events of one run, from its start to its stop. Also a [`Stream`].
 ///
 /// The stream drives the run: nothing happens unless it is polled, and dropping it stops the run, which then waits for
-/// [`Thread::recover`].
+/// [`Thread::recover`]. A run that an engine executes goes on. If the log cannot be read, the stream ends with that error, and
+/// the run stops with it.
 pub struct RunStream<S: State> {
     thread: Thread<S>,
     run: Option<BoxFuture<'static, Result<RunResult<S>, DriveError>>>,
     watching: Watching,
     result: Option<RunResult<S>>,
+    /// Newest entry of the thread when the stream began.
+    began: Seq,
     /// Sequence number of the last stop of a run that was delivered.
     stopped: Option<Seq>,
 }
@@ -30,7 +33,7 @@ pub struct RunStream<S: State> {
 /// Both hold the events in a future that owns them, so that the stream need not borrow from itself.
 enum Watching {
     /// Looks up where the log ends, so that events of earlier runs are not delivered.
-    Begins(BoxFuture<'static, Result<Events, DriveError>>),
+    Begins(BoxFuture<'static, Result<(Seq, Events), DriveError>>),
     Waits(BoxFuture<'static, (Result<Event, DriveError>, Events)>),
     Ended,
 }
@@ -49,13 +52,14 @@ impl<S: State> RunStream<S> {
         let (thread, watched) = (thread.clone(), thread.clone());
         let begin = async move {
             let head = watched.head().await?;
-            Ok(watched.events(head))
+            Ok((head, watched.events(head)))
         };
         Self {
             thread,
             run: Some(Box::pin(run)),
             watching: Watching::Begins(Box::pin(begin)),
             result: None,
+            began: Seq(0),
             stopped: None,
         }
     }
@@ -72,11 +76,13 @@ impl<S: State> RunStream<S> {
         }
         match self.result {
             Some(result) => Ok(result),
-            // The error that ended the stream was returned before. The run may have stopped all the same.
+            // The error that ended the stream was returned before. The run may have stopped all the same, but one that stopped
+            // before this stream began is another.
             None => {
                 let thread = self.thread.id().clone();
                 let stored = self.thread.result().await?;
-                Ok(stored.ok_or(OpenError::NothingToRun { thread })?)
+                let own = stored.filter(|result| result.seq > self.began);
+                Ok(own.ok_or(OpenError::NothingToRun { thread })?)
             }
         }
     }
@@ -86,7 +92,10 @@ impl<S: State> RunStream<S> {
             match &mut self.watching {
                 Watching::Ended => return Poll::Ready(None),
                 Watching::Begins(begin) => match ready!(begin.as_mut().poll(cx)) {
-                    Ok(events) => self.watching = Watching::wait(events),
+                    Ok((head, events)) => {
+                        self.began = head;
+                        self.watching = Watching::wait(events);
+                    }
                     Err(error) => return self.fail(error),
                 },
                 // Events first: they are what was seen before the run stopped.
@@ -110,7 +119,8 @@ impl<S: State> RunStream<S> {
 
     fn take_result(&mut self, result: RunResult<S>) {
         self.run = None;
-        if self.stopped == Some(result.seq) {
+        // A repeated request with a run id may have been executed before this stream began.
+        if result.seq <= self.began || self.stopped == Some(result.seq) {
             self.watching = Watching::Ended;
         }
         self.result = Some(result);

@@ -111,7 +111,8 @@ impl<S: State> Thread<S> {
     /// For a job that must not run twice, whatever happened to the process or the reply.
     ///
     /// The key is compared with that of the thread's last run; use a thread of its own for each job. A run that has not stopped
-    /// is [recovered](Thread::recover): if the process that runs it is alive, it loses the thread.
+    /// is [recovered](Thread::recover): if the process that runs it is alive, it loses the thread. With an engine, an answer or
+    /// a resume gives the run another id, and from then on the key no longer names it.
     pub async fn start_once(
         &self,
         key: &str,
@@ -151,7 +152,8 @@ impl<S: State> Thread<S> {
     }
 
     /// Starts a run and streams its events: what is stored, and what nodes show live. The stream ends with the run, and
-    /// [`RunStream::finish`] returns how it stopped. Dropping the stream stops the run, as for [`Thread::start`].
+    /// [`RunStream::finish`] returns how it stopped. Dropping the stream stops the run, as for [`Thread::start`], unless an engine
+    /// executes it.
     ///
     /// ```
     /// # use superstep::prelude::*;
@@ -175,7 +177,8 @@ impl<S: State> Thread<S> {
     }
 
     /// Answers one interrupt and streams the run that it resumes, as [`Thread::stream`] does. If the thread is running, the
-    /// stream is that of the run in progress, which continues with the answer.
+    /// stream is that of the run in progress, which continues with the answer; it goes on until that run stops, and waits while
+    /// the thread waits to be recovered.
     pub fn stream_answer(&self, interrupt: InterruptId, answer: impl Serialize) -> RunStream<S> {
         let thread = self.clone();
         let answer = Value::plain(&answer).and_then(|answer| answer.decode::<Json>());
@@ -185,8 +188,13 @@ impl<S: State> Thread<S> {
             }
             // The thread is running, and its run continues with the answer.
             loop {
+                let status = thread.status().await?;
                 if let Some(result) = thread.result().await? {
                     return Ok(result);
+                }
+                if status != Some(Status::Running) {
+                    // It was changed or deleted since the run stopped.
+                    return Err(OpenError::NothingToRun { thread: thread.id }.into());
                 }
                 tokio::time::sleep(RESULT_POLL).await;
             }
@@ -391,6 +399,11 @@ impl<S: State> Thread<S> {
 
     pub(crate) fn definition(&self) -> &Arc<Definition> {
         self.graph.definition()
+    }
+
+    async fn status(&self) -> Result<Option<Status>, DriveError> {
+        let glance = self.store().glance(&self.id, None).await?;
+        Ok(glance.map(|glance| glance.status))
     }
 
     /// Returns the sequence number of the newest entry; 0 if there is none.

@@ -154,10 +154,14 @@ impl LocalDriver {
                 let due = Vec::new();
                 Ok(Some(RunReport { run, seq, due }.into()))
             }
-            ThreadRequest::Start { .. } | ThreadRequest::Resume => {
+            // With an id, the request may be a repeated one, whose run is in progress.
+            ThreadRequest::Start { .. } | ThreadRequest::Resume if options.run.is_none() => {
                 self.run(thread, graph, request, options).await.map(Some)
             }
-            ThreadRequest::Recover => self.take_over(thread, graph, options).await.map(Some),
+            ThreadRequest::Start { .. } | ThreadRequest::Resume | ThreadRequest::Recover => {
+                let end = self.take_over(thread, graph, request, options);
+                end.await.map(Some)
+            }
         }
     }
 
@@ -184,13 +188,14 @@ impl LocalDriver {
         &self,
         thread: &ThreadId,
         graph: &Arc<Definition>,
+        request: ThreadRequest,
         options: &RunOptions,
     ) -> Result<RequestEnd, DriveError> {
         let mut attempts = 1;
         loop {
             let loaded = self.store().load(thread).await?;
             let owner = loaded.as_ref().map(|loaded| loaded.head.epoch);
-            let (request, moment) = (ThreadRequest::Recover, self.moment());
+            let (request, moment) = (request.clone(), self.moment());
             let run = Run::open(graph, thread, loaded, request, options.clone(), moment)?;
             let busy = match self.drive(run).await {
                 Err(error @ DriveError::Open(OpenError::Busy { .. })) => error,
@@ -218,7 +223,7 @@ impl LocalDriver {
         }
         let mut options = options.clone();
         if self.check_resumable(thread, graph, &options).await? {
-            // The id is that of the run that asks, which the answer continues. The store already accepts an answer only once.
+            // The answer continues the run that asks, under its id; it is no new request under an id that was used.
             options.run = None;
         }
         self.store().answer(thread, answers).await?;

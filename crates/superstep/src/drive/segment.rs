@@ -110,7 +110,7 @@ impl LocalDriver {
     }
 
     /// Refuses an answer that this version of the program could not resume with, before it is stored. The interrupt then stays
-    /// open for a version that can. Returns whether `options` name the run that stopped.
+    /// open for a version that can. Returns whether `options` name the run that the thread is in.
     pub(crate) async fn check_resumable(
         &self,
         thread: &ThreadId,
@@ -118,11 +118,20 @@ impl LocalDriver {
         options: &RunOptions,
     ) -> Result<bool, DriveError> {
         let loaded = self.store().load(thread).await?;
-        let (resume, options) = (ThreadRequest::Resume, options.clone());
+        let mut names_run = false;
+        if let (Some(id), Some(loaded)) = (options.run, &loaded) {
+            let state = run::read_state(graph, thread, &loaded.history)?;
+            names_run = state.is_some_and(|state| state.run.run == id);
+        }
+        let mut options = options.clone();
+        options.run = options.run.filter(|_| !names_run);
+        let resume = ThreadRequest::Resume;
         match Run::open(graph, thread, loaded, resume, options, self.moment()) {
             // The store decides whether another process runs the thread or already ran it, because it knows the interrupt.
-            Ok(_) | Err(OpenError::Busy { .. } | OpenError::NothingToRun { .. }) => Ok(false),
-            Err(OpenError::Taken { .. }) => Ok(true),
+            Ok(_)
+            | Err(
+                OpenError::Busy { .. } | OpenError::NothingToRun { .. } | OpenError::Taken { .. },
+            ) => Ok(names_run),
             Err(error) => Err(error.into()),
         }
     }

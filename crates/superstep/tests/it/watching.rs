@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use superstep::prelude::*;
 use superstep::run::{StreamEvent, StreamEventBody, StreamMode};
-use superstep::{Event, RetryPolicy, Seq};
+use superstep::{Event, RetryPolicy, RunId, RunOptions, Seq};
 use tokio::sync::Notify;
 
 use crate::kit::{Count, Log, LogUpdate, asks, memory, says, wrote};
@@ -245,12 +245,15 @@ async fn a_fork_is_watched_from_where_the_thread_goes_on() {
     assert_eq!(seen, ["", "a", "ab", "ab"]);
 }
 
+/// More than a task may take from a channel without yielding.
+const TOKENS: u32 = 300;
+
 /// The whole run is over before its watcher is polled for the first time.
 #[tokio::test]
 async fn live_events_of_a_node_that_never_waits_are_not_lost() {
     let node = |name: &'static str| {
         move |_: View<Log>, cx: NodeCx| async move {
-            for token in ["one", "two", "three"] {
+            for token in 0..TOKENS {
                 cx.emit_live(format!("{name} {token}"))?;
             }
             Ok::<_, NodeError>(wrote(name))
@@ -281,9 +284,13 @@ async fn live_events_of_a_node_that_never_waits_are_not_lost() {
                 Event::Replaced { task } => panic!("{task} was not run twice"),
             }
         }
-        let all = [
-            "a one", "a two", "a three", "a ended", "b one", "b two", "b three", "b ended",
-        ];
+        let tokens = |name: &'static str| (0..TOKENS).map(move |token| format!("{name} {token}"));
+        let ended = |name: &str| [format!("{name} ended")];
+        let all: Vec<_> = tokens("a")
+            .chain(ended("a"))
+            .chain(tokens("b"))
+            .chain(ended("b"))
+            .collect();
         assert_eq!(seen, all, "run {run}");
     }
 }
@@ -357,11 +364,11 @@ async fn a_stream_of_a_run_that_cannot_start_is_one_error() {
     let error = late.next().await.unwrap().unwrap_err();
     assert_eq!(error.code(), "checkpoint-not-open");
     assert!(late.next().await.is_none());
-    let stored = late.finish().await.unwrap();
+    let error = late.finish().await.unwrap_err();
     assert_eq!(
-        stored.outcome,
-        Outcome::Finished,
-        "how the thread's last run stopped"
+        error.code(),
+        "open-nothing-to-run",
+        "the run before is another"
     );
 }
 
@@ -379,9 +386,17 @@ async fn dropping_a_stream_stops_its_run() {
     assert!(matches!(stopped.outcome, Outcome::Paused(_)));
 }
 
-/// Two questions are open. While the node of the first works on its answer, the second is answered and watched.
 #[tokio::test]
 async fn an_answer_to_a_running_thread_streams_the_run_in_progress() {
+    // Also if the handle names the run: the answer does not take the thread from whoever runs it.
+    let with_id = RunOptions::default().run(RunId::from_bytes([3; 16]));
+    for options in [RunOptions::default(), with_id] {
+        answer_while_running(options).await;
+    }
+}
+
+/// Two questions are open. While the node of the first works on its answer, the second is answered and watched.
+async fn answer_while_running(options: RunOptions) {
     let (begun, may_end) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (begins, waits) = (begun.clone(), may_end.clone());
     let slow = move |_: View<Log>, cx: NodeCx| {
@@ -402,7 +417,7 @@ async fn an_answer_to_a_running_thread_streams_the_run_in_progress() {
         .edge("quick", END)
         .build()
         .unwrap();
-    let thread = memory().thread(&graph, "t").unwrap();
+    let thread = memory().thread(&graph, "t").unwrap().with_options(options);
     let paused = thread.start(LogUpdate::default()).await.unwrap();
     let (slow, quick) = (
         crate::kit::id_of(&paused, "slow"),

@@ -32,8 +32,11 @@ pub(crate) async fn run(
         Ok(stopped) => println!("stopped {:?}", stopped.outcome),
         // The last process was killed between its last commit and saying so.
         Err(DriveError::Open(OpenError::Taken { .. })) => {
-            let state = thread.state().await?.ok_or("an idle thread has a state")?;
-            println!("finished {}", state.values.decode::<serde_json::Value>()?);
+            let result = thread.result().await?.ok_or("its last run stopped")?;
+            match result.outcome {
+                Outcome::Finished => println!("finished {}", serde_json::to_string(&result.state)?),
+                other => println!("stopped {other:?}"),
+            }
         }
         Err(error) => println!("stopped {} {error}", error.code()),
     }
