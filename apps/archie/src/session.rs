@@ -364,7 +364,7 @@ async fn first_answer(
     let interrupts = app.runtime.interrupts(&query).await?;
     let interrupt = interrupts
         .into_iter()
-        .find(|interrupt| interrupt.interrupt.id == question);
+        .find(|open| open.interrupt.id == question);
     let Some((row, body)) =
         interrupt.and_then(|interrupt| Some((interrupt.row.clone(), interrupt.row.answer?)))
     else {

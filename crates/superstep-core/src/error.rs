@@ -2,7 +2,7 @@
 //!
 //! A pause, a limit and a cancellation are outcomes, not errors: see [`crate::Outcome`].
 
-mod node;
+pub(crate) mod node;
 
 pub(crate) use node::chain;
 pub use node::{Failure, FailureKind, NodeError};

@@ -118,6 +118,7 @@ pub use value::Value;
 /// Internals for the code that `derive(State)` writes, and for our other crates.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::error::node::chain;
     pub use crate::lock::lock;
     pub use serde;
 }

@@ -1,12 +1,12 @@
 //! The checkpoints of a thread, for time travel: what the state was after each entry, and what would run next.
 
-use superstep_core::checkpoint::History;
 use superstep_core::checkpoint::format::{Change, Entry, EntryKind, Stop};
 use superstep_core::error::CheckpointError;
 use superstep_core::run::{LogFollower, StreamEvent, StreamEventBody};
 use superstep_core::{NodeName, Seq, State, Value};
 
 use crate::drive::DriveError;
+use crate::events::follower_at;
 use crate::thread::Thread;
 
 /// A thread as of one entry of its log.
@@ -86,11 +86,7 @@ impl<S: State> Thread<S> {
     }
 
     async fn follower_at(&self, seq: Seq) -> Result<LogFollower, DriveError> {
-        let history = match seq {
-            Seq(0) => History::default(),
-            seq => self.store().load_at(self.id(), seq).await?,
-        };
-        Ok(LogFollower::after(self.definition(), self.id(), &history)?)
+        follower_at(self.store(), self.definition(), self.id(), seq).await
     }
 }
 

@@ -275,12 +275,22 @@ impl Events {
     }
 
     async fn begin(&self) -> Result<LogFollower, DriveError> {
-        let history = match self.after {
-            Seq(0) => History::default(),
-            seq => self.store().load_at(&self.thread, seq).await?,
-        };
-        Ok(LogFollower::after(&self.graph, &self.thread, &history)?)
+        follower_at(self.store(), &self.graph, &self.thread, self.after).await
     }
+}
+
+/// Starts to follow the log of a thread after an entry.
+pub(crate) async fn follower_at(
+    store: &RetryingCheckpointer,
+    graph: &Arc<Definition>,
+    thread: &ThreadId,
+    seq: Seq,
+) -> Result<LogFollower, DriveError> {
+    let history = match seq {
+        Seq(0) => History::default(),
+        seq => store.load_at(thread, seq).await?,
+    };
+    Ok(LogFollower::after(graph, thread, &history)?)
 }
 
 impl std::fmt::Debug for Events {

@@ -61,7 +61,7 @@ impl<E: std::error::Error> From<E> for NodeError {
 }
 
 /// Returns the text of an error and of all its sources, because the sources usually have the reason.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {

@@ -1,5 +1,6 @@
 //! Errors of driving a thread, as callers see them.
 
+use superstep_core::__private::chain;
 use superstep_core::error::{CheckpointError, NameError, OpenError, ProtocolError, ValueError};
 use superstep_core::{InterruptId, RunId, ThreadId};
 
@@ -84,13 +85,7 @@ pub enum DriveError {
 
 impl std::fmt::Debug for DriveError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{self}")?;
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        write!(f, " [{}]", self.code())
+        write!(f, "{} [{}]", chain(self), self.code())
     }
 }
 
