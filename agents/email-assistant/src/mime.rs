@@ -1,5 +1,7 @@
 //! Parses emails from bytes and writes them as bytes.
 
+use std::panic::catch_unwind;
+
 use anyhow::Context;
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::message::{Attachment as Attached, Mailbox, MultiPart, SinglePart};
@@ -12,11 +14,20 @@ use super::email::{Email, addresses, bare_id};
 use super::html;
 use super::mailbox::Outgoing;
 
+/// mail-parser panics at some boundaries that are nested where they cannot be. A sender of such an email must not stop the
+/// assistant, so it counts as bytes that are not an email.
+fn parse(bytes: &[u8]) -> Option<Message<'_>> {
+    catch_unwind(|| MessageParser::default().parse(bytes)).unwrap_or_else(|_| {
+        tracing::warn!("an email was skipped: its parts are nested in a way that cannot be read");
+        None
+    })
+}
+
 /// Parses an email, up to [`MAIL_BYTES_MAX`]. Returns `None` if the bytes are not an email.
 pub fn read(bytes: &[u8]) -> Option<Email> {
     let is_cut = bytes.len() > MAIL_BYTES_MAX;
     let bytes = &bytes[..bytes.len().min(MAIL_BYTES_MAX)];
-    let message = MessageParser::default().parse(bytes)?;
+    let message = parse(bytes)?;
     // Prefer HTML, because mail programs show it. mail-parser's own conversion to text is not used: it includes hidden text.
     let seen = match html_text(&message) {
         Some(html) => html::visible_html(&html),

@@ -62,6 +62,14 @@ impl Cron {
             pattern: self.pattern.clone(),
             why,
         };
+        // croner takes an empty part for a set without members, and searches every second of three thousand years for one.
+        let mut parts = self
+            .pattern
+            .split_whitespace()
+            .flat_map(|field| field.split(','));
+        if parts.any(|part| part.is_empty() || part.starts_with('/')) {
+            return Err(bad("a field has an empty part".to_owned()));
+        }
         let pattern: Pattern = croner::parser::CronParser::builder()
             .seconds(croner::parser::Seconds::Optional)
             .build()

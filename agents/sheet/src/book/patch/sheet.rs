@@ -123,7 +123,14 @@ impl Patching<'_, '_, '_> {
     /// Writes new rows that come before this one.
     fn rows_before(&mut self, element: &BytesStart<'_>) -> Result<(), BookError> {
         let row = attribute(element, "r").and_then(|row| row.parse().ok());
-        self.row = row.unwrap_or(self.row + 1);
+        let row = row.unwrap_or(self.row + 1);
+        if row <= self.row {
+            return Err(out_of_order(format!(
+                "row {row} comes after row {}",
+                self.row
+            )));
+        }
+        self.row = row;
         self.column = 0;
         let later = self.rows.split_off(&self.row);
         let before = std::mem::replace(&mut self.rows, later);
@@ -134,7 +141,14 @@ impl Patching<'_, '_, '_> {
 
     fn cell(&mut self, raw: &str, rest: &str, element: &BytesStart<'_>) -> Result<(), BookError> {
         let place = attribute(element, "r").and_then(|at| Place::parse(&at));
-        self.column = place.map_or(self.column + 1, |place| place.column);
+        let place = place.unwrap_or(Place {
+            row: self.row,
+            column: self.column + 1,
+        });
+        if place.row != self.row || place.column <= self.column {
+            return Err(out_of_order(format!("{place} is not where it belongs")));
+        }
+        self.column = place.column;
         self.cells_before(self.column)?;
         let new = self
             .rows
@@ -147,10 +161,6 @@ impl Patching<'_, '_, '_> {
         };
         self.touched_formula |= rest.contains("<f") || rest.contains(":f>");
         let base = attribute(element, "s").and_then(|style| style.parse().ok());
-        let place = Place {
-            row: self.row,
-            column: self.column,
-        };
         let text = self.dresser.cell(place, new, base)?;
         self.out.push_str(&text);
         Ok(())
@@ -182,6 +192,14 @@ impl Patching<'_, '_, '_> {
         self.out.push_str(&text);
         Ok(())
     }
+}
+
+/// The copy writes each new cell before the first one that comes after it, so an order that is wrong would put a second
+/// cell beside the old one, and readers differ in which of the two they believe.
+fn out_of_order(what: String) -> BookError {
+    BookError::unwritable(format!(
+        "its cells are not in order ({what}); open it in a spreadsheet program and save it again"
+    ))
 }
 
 /// Handles shared formulas, which are stored in one cell and used by others: if that cell is replaced, the other cells get
