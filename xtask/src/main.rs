@@ -47,6 +47,7 @@ commands:
         chain [--seconds N]     five that do whatever can be done to one thread, some killed
         restarts [--runs N] [--every MIN-MAX]
                                 a PostgreSQL server of its own that goes away every MIN to MAX seconds
+        recover [--runs N]      processes that recover N threads at once, some killed, while others are alive
         cluster                 random programs on three Restate nodes and two workers, all of them killed
         leaders                 questions that are answered while leaders move
         upgrade                 workers that are replaced by another version and back

@@ -93,17 +93,10 @@ pub(crate) const STEPS: &[Step] = &[
     short("deny", cargo(&["xtask", "deny", "--json"])),
     short("tests", Action::Tests),
     short("doctests", cargo(&["test", "--workspace", "--doc"])),
+    // The seed stays the same, so that a change is judged by what it changed. New seeds are for the long profile.
     short(
         "fuzz",
-        cargo(&[
-            "xtask",
-            "fuzz",
-            "--seconds",
-            "2",
-            "--seed",
-            "{seed}",
-            "--json",
-        ]),
+        cargo(&["xtask", "fuzz", "--seconds", "2", "--seed", "1", "--json"]),
     ),
     // Each crash test notices its mutants among the tests above; here are the trials.
     short("crash sim", cargo(&crash("sim", "2000"))),
@@ -125,6 +118,11 @@ pub(crate) const STEPS: &[Step] = &[
     short("crash chain", cargo(&chain_on("sqlite", "3"))),
     short("crash chain, postgres", cargo(&chain_on("postgres", "3"))),
     short("crash restarts", cargo(&restarts("60", "1-3"))),
+    short("crash recover", cargo(&recover_on("sqlite", "200"))),
+    short(
+        "crash recover, postgres",
+        cargo(&recover_on("postgres", "200")),
+    ),
     short("crash cluster", cargo(&crash("cluster", "50"))),
     short(
         "crash race, cluster",
@@ -140,6 +138,18 @@ pub(crate) const STEPS: &[Step] = &[
     short(
         "bench parked",
         cargo(&["xtask", "bench", "parked", "--quick", "--json"]),
+    ),
+    long(
+        "fuzz, a new seed",
+        cargo(&[
+            "xtask",
+            "fuzz",
+            "--seconds",
+            "30",
+            "--seed",
+            "{seed}",
+            "--json",
+        ]),
     ),
     long(
         "fuzz, guided",
@@ -206,6 +216,11 @@ pub(crate) const STEPS: &[Step] = &[
         cargo(&chain_on("postgres", "60")),
     ),
     long("crash restarts, all", cargo(&restarts("5000", "5-40"))),
+    long("crash recover, all", cargo(&recover_on("sqlite", "1000"))),
+    long(
+        "crash recover, postgres, all",
+        cargo(&recover_on("postgres", "1000")),
+    ),
     long("crash cluster, all", cargo(&crash("cluster", "1000"))),
     long(
         "crash race, cluster, all",
@@ -241,6 +256,10 @@ const fn chain_on(backend: &'static str, seconds: &'static str) -> [&'static str
 
 const fn restarts(runs: &'static str, every: &'static str) -> [&'static str; 10] {
     crash_with("restarts", ["--runs", runs, "--every", every])
+}
+
+const fn recover_on(backend: &'static str, threads: &'static str) -> [&'static str; 10] {
+    crash_with("recover", ["--backend", backend, "--runs", threads])
 }
 
 const fn crash_with(test: &'static str, options: [&'static str; 4]) -> [&'static str; 10] {

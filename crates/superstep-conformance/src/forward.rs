@@ -2,9 +2,9 @@
 
 pub use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Commit, Glance, History, InterruptQuery,
-    InterruptRow, Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
+    InterruptRow, Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow, UnfinishedThread,
 };
-pub use superstep_core::{Seq, TaskId, ThreadId, Timestamp};
+pub use superstep_core::{Epoch, Seq, TaskId, ThreadId, Timestamp};
 
 /// Writes operations of a [`Checkpointer`](superstep_core::checkpoint::Checkpointer) that do what the one in the field
 /// `inner` does. With `through`, each goes through a method of that name, which is given the work and may do something
@@ -37,7 +37,7 @@ pub use superstep_core::{Seq, TaskId, ThreadId, Timestamp};
 ///         Box::pin(async { Ok(()) })
 ///     }
 ///
-///     forward! { through counted: save record answer request_cancel copy prune expire import }
+///     forward! { through counted: save record answer request_cancel renew copy prune expire import }
 ///     forward! { load load_at entries glance unfinished threads interrupts overdue export }
 /// }
 ///
@@ -94,7 +94,16 @@ macro_rules! forward {
         $crate::forward! { @method $($hook)?, request_cancel(thread: &'a $crate::forward::ThreadId) -> () }
     };
     (@unfinished $($hook:ident)?) => {
-        $crate::forward! { @method $($hook)?, unfinished(limit: u32) -> Vec<$crate::forward::ThreadId> }
+        $crate::forward! { @method $($hook)?, unfinished(limit: u32) -> Vec<$crate::forward::UnfinishedThread> }
+    };
+    (@renew $($hook:ident)?) => {
+        $crate::forward! {
+            @method $($hook)?,
+            renew(
+                owned: &'a [($crate::forward::ThreadId, $crate::forward::Epoch)],
+                lease: $crate::forward::Timestamp
+            ) -> ()
+        }
     };
     (@threads $($hook:ident)?) => {
         $crate::forward! {

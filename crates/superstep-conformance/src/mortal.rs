@@ -155,4 +155,6 @@ impl Checkpointer for Mortal {
         save answer load load_at entries glance request_cancel unfinished threads interrupts overdue
         copy delete prune expire export import
     }
+    // Renewals follow the clock, so they are no points at which every execution of a program can be killed.
+    crate::forward! { renew }
 }

@@ -242,6 +242,7 @@ impl Owner {
             closed: Vec::new(),
             released: Vec::new(),
             listing: None,
+            lease: None,
         }
     }
 }
@@ -278,4 +279,10 @@ pub(crate) async fn dump(db: &dyn Checkpointer, thread: &ThreadId) -> Result<Str
     };
     lines.push(format!("{:?}", db.interrupts(&query).await?));
     Ok(lines.join("\n"))
+}
+
+/// Names of the threads that a restarted driver must resume.
+pub async fn unfinished(db: &dyn Checkpointer, limit: u32) -> CheckpointResult<Vec<ThreadId>> {
+    let found = db.unfinished(limit).await?;
+    Ok(found.into_iter().map(|found| found.thread).collect())
 }

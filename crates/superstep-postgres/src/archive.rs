@@ -156,7 +156,7 @@ async fn make_head(transaction: &Transaction<'_>, archive: &Archive) -> Result<O
              (tenant, name, epoch, seq, recoveries, answers, seen, status, was, cancel)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 6, $9)
          ON CONFLICT (tenant, name) DO UPDATE SET epoch = greatest($3, thread.epoch + 1), seq = $4,
-             recoveries = $5, answers = $6, seen = $7, status = $8, was = 6, cancel = $9
+             recoveries = $5, answers = $6, seen = $7, status = $8, was = 6, cancel = $9, lease = NULL
          WHERE thread.status = 6
          RETURNING id";
     let (thread, head) = (&archive.thread, archive.head);

@@ -62,12 +62,13 @@ use std::time::Duration;
 use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, Glance, History,
     InterruptQuery, InterruptRow, Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
+    UnfinishedThread,
 };
 use superstep_core::driver::{NodeCache, RequestQueue, RequestRow};
 use superstep_core::error::CheckpointError;
 #[cfg(doc)]
 use superstep_core::store::Store;
-use superstep_core::{RunId, Seq, TaskId, ThreadId, Timestamp};
+use superstep_core::{Epoch, RunId, Seq, TaskId, ThreadId, Timestamp};
 use tokio_postgres::Config;
 
 use crate::fault::Fault;
@@ -265,8 +266,16 @@ impl Checkpointer for Postgres {
         Box::pin(async move { Ok(owner::request_cancel(&self.pool, thread).await?) })
     }
 
-    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<ThreadId>>> {
+    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<UnfinishedThread>>> {
         Box::pin(async move { Ok(list::unfinished(&self.pool, limit).await?) })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        owned: &'a [(ThreadId, Epoch)],
+        lease: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(async move { Ok(owner::renew(&self.pool, owned, lease).await?) })
     }
 
     fn threads<'a>(

@@ -6,9 +6,9 @@
 
 use serde_json::{Map, Value as Json};
 use superstep_core::checkpoint::{
-    Filter, InterruptQuery, InterruptRow, Metadata, Page, ThreadQuery, ThreadRow,
+    Filter, InterruptQuery, InterruptRow, Metadata, Page, ThreadQuery, ThreadRow, UnfinishedThread,
 };
-use superstep_core::{ThreadId, Timestamp, Value};
+use superstep_core::{Epoch, ThreadId, Timestamp, Value};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -228,15 +228,22 @@ fn rows(rows: &[Row]) -> Result<Vec<InterruptRow>, Fault> {
 
 /// Returns threads that are running, or were when their process died, and paused ones with answers that their owner has not
 /// seen.
-pub(crate) async fn unfinished(pool: &Pool, limit: u32) -> Result<Vec<ThreadId>, Fault> {
-    let sql = "(SELECT tenant, name FROM thread WHERE status = 1 ORDER BY tenant, name LIMIT $1)
+pub(crate) async fn unfinished(pool: &Pool, limit: u32) -> Result<Vec<UnfinishedThread>, Fault> {
+    let sql = "(SELECT tenant, name, epoch, lease FROM thread WHERE status = 1
+          ORDER BY tenant, name LIMIT $1)
          UNION ALL
-         (SELECT tenant, name FROM thread WHERE status = 2 AND answers > seen
+         (SELECT tenant, name, epoch, NULL FROM thread WHERE status = 2 AND answers > seen
           ORDER BY tenant, name LIMIT $1)
          ORDER BY tenant, name LIMIT $1";
     let rows = pool.read(sql, &[&i64::from(limit)]).await?;
-    let id = |row: &Row| Ok(ThreadId::of_tenant(row.get(0), row.get(1))?);
-    rows.iter().map(id).collect()
+    let unfinished = |row: &Row| {
+        Ok(UnfinishedThread {
+            thread: ThreadId::of_tenant(row.get(0), row.get(1))?,
+            epoch: Epoch(read::count(row, 2)),
+            lease: row.get::<_, Option<i64>>(3).map(Timestamp),
+        })
+    };
+    rows.iter().map(unfinished).collect()
 }
 
 /// A query may contain any text; only valid tenant names are sent to the database.

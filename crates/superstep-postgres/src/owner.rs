@@ -1,4 +1,5 @@
-//! Writes to a thread from processes that do not own it: answers and cancel requests.
+//! Writes to threads that are not commits: answers and cancel requests of processes that do not own them, and leases of their
+//! owners.
 //!
 //! An answer updates the thread's row first, as a commit does, so the two are serialized. An answer that is retried after a
 //! broken connection waits there for the first attempt, if that is still running.
@@ -7,7 +8,7 @@ use std::collections::BTreeMap;
 
 use superstep_core::checkpoint::{Answer, AnswerBody, InterruptRow};
 use superstep_core::error::CheckpointError;
-use superstep_core::{InterruptId, ThreadId};
+use superstep_core::{Epoch, InterruptId, ThreadId, Timestamp};
 
 use crate::fault::Fault;
 use crate::id::Id;
@@ -129,6 +130,23 @@ pub(crate) async fn request_cancel(pool: &Pool, thread: &ThreadId) -> Result<(),
         true => Err(no_thread(thread).into()),
         false => Ok(()),
     }
+}
+
+/// Sets the leases of those threads that are running at their owner's epoch.
+pub(crate) async fn renew(
+    pool: &Pool,
+    owned: &[(ThreadId, Epoch)],
+    lease: Timestamp,
+) -> Result<(), Fault> {
+    let sql = "UPDATE thread t SET lease = $4
+        FROM unnest($1::text[], $2::text[], $3::int8[]) AS o (tenant, name, epoch)
+        WHERE t.tenant = o.tenant AND t.name = o.name AND t.epoch = o.epoch AND t.status = 1";
+    let tenants: Vec<&str> = owned.iter().map(|(thread, _)| thread.tenant()).collect();
+    let names: Vec<&str> = owned.iter().map(|(thread, _)| thread.name()).collect();
+    let epochs: Vec<i64> = owned.iter().map(|(_, epoch)| number(epoch.0)).collect();
+    pool.write(sql, &[&tenants, &names, &epochs, &lease.0])
+        .await?;
+    Ok(())
 }
 
 const REFUSED: &str = "SS001";

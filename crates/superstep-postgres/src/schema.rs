@@ -20,7 +20,7 @@ use crate::pool::Pool;
 use crate::store;
 
 /// Each migration takes the schema from its index to the next number, given the number of partitions.
-const MIGRATIONS: &[fn(u32) -> String] = &[checkpoints, items, cache, inbox, checksums];
+const MIGRATIONS: &[fn(u32) -> String] = &[checkpoints, items, cache, inbox, checksums, leases];
 
 const TABLES: &str = "
     CREATE SEQUENCE thread_id;
@@ -198,6 +198,12 @@ fn checksums(_: u32) -> String {
         WHEN (NEW.value IS DISTINCT FROM OLD.value AND NEW.checksum IS NOT DISTINCT FROM OLD.checksum)
         EXECUTE FUNCTION item_unsealed();"
         .to_owned()
+}
+
+/// Until when the owner of a running thread holds it, in milliseconds; null if the owner did not say. Not indexed, because it
+/// changes while a run goes on.
+fn leases(_: u32) -> String {
+    "ALTER TABLE thread ADD COLUMN lease bigint;".to_owned()
 }
 
 /// Number of the first schema whose items have checksums.

@@ -164,7 +164,7 @@ fn make_target(connection: &Connection, to: &ThreadId, upto: Seq) -> Result<Stor
         recoveries: 0,
         answers: 0,
     };
-    row::make(connection, to, head, false, 0)
+    row::make(connection, to, head, false, 0, None)
 }
 
 /// Visits bodies in order, in small batches, because the visitor writes to the table they are read from.

@@ -43,7 +43,7 @@ pub(crate) fn import(
         epoch,
         ..archive.head
     };
-    let stand = row::make(connection, thread, head, archive.cancel, archive.seen)?;
+    let stand = row::make(connection, thread, head, archive.cancel, archive.seen, None)?;
     check_place(stand.id, stand.head.seq)?;
     put_history(connection, archive, &stand)?;
     put_records(connection, archive, &stand)?;

@@ -10,7 +10,7 @@ use superstep_core::checkpoint::{
     Saved, Status, UnseenAnswers,
 };
 use superstep_core::error::CheckpointError;
-use superstep_core::{Epoch, InterruptId, Seq, TaskId, ThreadId};
+use superstep_core::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
 
 use crate::fault::Fault;
 use crate::list::{self, Change};
@@ -113,7 +113,7 @@ fn advance(
             answers: 0,
             ..commit.head
         };
-        return row::make(connection, &commit.thread, head, false, 0).map(Some);
+        return row::make(connection, &commit.thread, head, false, 0, commit.lease).map(Some);
     };
     if !before.is_living() && !commit.is_claim() {
         return Ok(None);
@@ -133,24 +133,25 @@ fn advance(
         seen: commit.head.answers,
         ..*before
     };
-    Ok(update(connection, before, &after, commit.expect)?.then_some(after))
+    Ok(update(connection, commit, &after)?.then_some(after))
 }
 
 /// The fence: changes the row only if the thread is at the expected epoch and sequence number.
 fn update(
     connection: &Connection,
-    before: &StoredThread,
+    commit: &Commit,
     after: &StoredThread,
-    expect: Head,
 ) -> rusqlite::Result<bool> {
+    let (expect, lease) = (commit.expect, commit.lease.map(|lease| lease.0));
     let changed = connection
         .prepare_cached(
             "UPDATE thread
-             SET epoch = ?4, seq = ?5, cancel = ?6, recoveries = ?7, status = ?8, seen = ?9
+             SET epoch = ?4, seq = ?5, cancel = ?6, recoveries = ?7, status = ?8, seen = ?9,
+                 lease = iif(?10, ?11, lease)
              WHERE id = ?1 AND epoch = ?2 AND ?3 = (SELECT seq FROM head WHERE id = ?1)",
         )?
         .execute(params![
-            before.id,
+            after.id,
             number(expect.epoch.0),
             number(expect.seq.0),
             number(after.head.epoch.0),
@@ -159,6 +160,8 @@ fn update(
             after.head.recoveries,
             after.head.status as u8,
             number(after.seen),
+            commit.is_claim(),
+            lease,
         ])?;
     Ok(changed > 0)
 }
@@ -438,6 +441,29 @@ pub(crate) fn request_cancel(connection: &Connection, thread: &ThreadId) -> Resu
     connection
         .prepare_cached("UPDATE thread SET cancel = 1 WHERE id = ?1")?
         .execute([stand.id])?;
+    Ok(())
+}
+
+/// Sets the leases of those threads that are running at their owner's epoch.
+pub(crate) fn renew(
+    connection: &Connection,
+    owned: &[(ThreadId, Epoch)],
+    lease: Timestamp,
+) -> Result<(), Fault> {
+    let mut update = connection.prepare_cached(
+        "UPDATE thread SET lease = ?4
+         WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2
+           AND epoch = ?3 AND status = ?5",
+    )?;
+    for (thread, epoch) in owned {
+        update.execute(params![
+            thread.tenant(),
+            thread.name(),
+            number(epoch.0),
+            lease.0,
+            Status::Running as u8,
+        ])?;
+    }
     Ok(())
 }
 

@@ -56,11 +56,12 @@ use rusqlite::Connection;
 use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, Glance, History,
     InterruptQuery, InterruptRow, Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
+    UnfinishedThread,
 };
 use superstep_core::driver::NodeCache;
 #[cfg(doc)]
 use superstep_core::store::Store;
-use superstep_core::{Seq, TaskId, ThreadId, Timestamp};
+use superstep_core::{Epoch, Seq, TaskId, ThreadId, Timestamp};
 
 use crate::fault::Fault;
 use crate::reader_pool::ReaderPool;
@@ -314,8 +315,21 @@ impl Checkpointer for Sqlite {
         })
     }
 
-    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<ThreadId>>> {
+    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<UnfinishedThread>>> {
         Box::pin(async move { Ok(self.list(move |db| list::unfinished(db, limit)).await?) })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        owned: &'a [(ThreadId, Epoch)],
+        lease: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        let owned = owned.to_owned();
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| commit::renew(db, &owned, lease))
+                .await?)
+        })
     }
 
     fn threads<'a>(

@@ -12,9 +12,9 @@ use rusqlite::{Connection, Params, Row, ToSql, params};
 use serde_json::{Map, Value as Json};
 use superstep_core::checkpoint::{
     ArchivedListing, Filter, FilterValue, InterruptQuery, InterruptRow, Listing, Metadata, Page,
-    Status, ThreadQuery, ThreadRow,
+    Status, ThreadQuery, ThreadRow, UnfinishedThread,
 };
-use superstep_core::{ThreadId, Timestamp, Value};
+use superstep_core::{Epoch, ThreadId, Timestamp, Value};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::fault::{Fault, SqliteError};
@@ -481,9 +481,13 @@ pub(crate) fn overdue(
 
 /// Returns threads that are running, or were when their process died, and paused ones with answers that their owner has not
 /// seen.
-pub(crate) fn unfinished(connection: &Connection, limit: u32) -> Result<Vec<ThreadId>, Fault> {
+pub(crate) fn unfinished(
+    connection: &Connection,
+    limit: u32,
+) -> Result<Vec<UnfinishedThread>, Fault> {
     let mut select = connection.prepare_cached(
-        "SELECT n.name, t.name FROM thread t LEFT JOIN tenant n ON n.id = t.tenant
+        "SELECT n.name, t.name, t.epoch, iif(t.status = 1, t.lease, NULL)
+         FROM thread t LEFT JOIN tenant n ON n.id = t.tenant
          WHERE t.id IN (
              SELECT id FROM thread WHERE status = 1
              UNION ALL
@@ -494,10 +498,12 @@ pub(crate) fn unfinished(connection: &Connection, limit: u32) -> Result<Vec<Thre
     let mut rows = select.query([limit])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(ThreadId::of_tenant(
-            row.get_ref(0)?.as_str()?,
-            row.get_ref(1)?.as_str()?,
-        )?);
+        let (tenant, name) = (row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
+        found.push(UnfinishedThread {
+            thread: ThreadId::of_tenant(tenant, name)?,
+            epoch: Epoch(read::count(row, 2)?),
+            lease: row.get::<_, Option<i64>>(3)?.map(Timestamp),
+        });
     }
     Ok(found)
 }

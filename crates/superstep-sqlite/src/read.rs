@@ -87,7 +87,7 @@ pub(crate) fn head(row: &Row<'_>) -> Result<Head, Fault> {
     })
 }
 
-fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+pub(crate) fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get(column).map(i64::unsigned_abs)
 }
 

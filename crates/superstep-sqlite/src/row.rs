@@ -1,8 +1,8 @@
 //! Creation of a thread's row: by a first commit, a copy or an import.
 
 use rusqlite::{Connection, params};
-use superstep_core::ThreadId;
 use superstep_core::checkpoint::Head;
+use superstep_core::{ThreadId, Timestamp};
 
 use crate::fault::Fault;
 use crate::read::{self, StoredThread, number};
@@ -14,15 +14,16 @@ pub(crate) fn make(
     head: Head,
     cancel: bool,
     seen: u64,
+    lease: Option<Timestamp>,
 ) -> Result<StoredThread, Fault> {
     let tenant = tenant(connection, thread.tenant())?;
     let id = connection
         .prepare_cached(
             "INSERT INTO thread
-                 (tenant, name, epoch, seq, status, cancel, recoveries, answers, seen)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+                 (tenant, name, epoch, seq, status, cancel, recoveries, answers, seen, lease)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
              ON CONFLICT (tenant, name) DO UPDATE SET epoch = ?3, seq = ?4, status = ?5, cancel = ?6,
-                 recoveries = ?7, answers = ?8, seen = ?9
+                 recoveries = ?7, answers = ?8, seen = ?9, lease = ?10
              RETURNING id",
         )?
         .query_row(
@@ -36,6 +37,7 @@ pub(crate) fn make(
                 head.recoveries,
                 number(head.answers),
                 number(seen),
+                lease.map(|lease| lease.0),
             ],
             |row| row.get(0),
         )?;

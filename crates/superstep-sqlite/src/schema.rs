@@ -35,6 +35,7 @@ const MIGRATIONS: &[Migration] = &[
         sql: CHECKSUMS,
         fill: Some(store::fill_checksums),
     },
+    Migration::sql(LEASES),
 ];
 
 /// SQL statements, and a function that computes new columns of existing rows.
@@ -171,6 +172,9 @@ const CHECKSUMS: &str = "
         WHEN new.value IS NOT old.value AND new.checksum IS old.checksum
         BEGIN UPDATE item SET checksum = NULL WHERE row = new.row; END;
 ";
+
+/// Until when the owner of a running thread holds it, in milliseconds; null if the owner did not say.
+const LEASES: &str = "ALTER TABLE thread ADD COLUMN lease INTEGER;";
 
 /// Opens the writing connection, and migrates the file to the newest schema.
 pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Connection, Fault> {

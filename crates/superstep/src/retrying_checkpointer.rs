@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use superstep_core::checkpoint::{
     Answer, Archive, CheckpointResult, Commit, Glance, History, InterruptQuery, InterruptRow,
-    Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
+    Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow, UnfinishedThread,
 };
-use superstep_core::{Checkpointer, Seq, TaskId, ThreadId, Timestamp};
+use superstep_core::{Checkpointer, Epoch, Seq, TaskId, ThreadId, Timestamp};
 use tokio::time::Instant;
 
 /// A checkpointer, and how long to retry its calls.
@@ -73,9 +73,17 @@ impl RetryingCheckpointer {
             .await
     }
 
-    pub(crate) async fn unfinished(&self, limit: u32) -> CheckpointResult<Vec<ThreadId>> {
+    pub(crate) async fn unfinished(&self, limit: u32) -> CheckpointResult<Vec<UnfinishedThread>> {
         self.ask("unfinished", || self.store.unfinished(limit))
             .await
+    }
+
+    pub(crate) async fn renew(
+        &self,
+        owned: &[(ThreadId, Epoch)],
+        lease: Timestamp,
+    ) -> CheckpointResult<()> {
+        self.ask("renew", || self.store.renew(owned, lease)).await
     }
 
     pub(crate) async fn threads(&self, query: &ThreadQuery) -> CheckpointResult<Vec<ThreadRow>> {

@@ -1,17 +1,20 @@
 //! The runtime: a checkpointer, a driver, and the graphs whose threads they run.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use superstep_core::checkpoint::{
-    Answer, InterruptQuery, InterruptRow, Loaded, ThreadQuery, ThreadRow,
+    Answer, InterruptQuery, InterruptRow, Loaded, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::driver::{NodeCache, ThreadRequest};
-use superstep_core::error::CheckpointError;
+use superstep_core::error::{CheckpointError, OpenError};
 use superstep_core::graph::Definition;
 use superstep_core::run::{OpenInterrupt, RunOptions, graph_name, open_interrupts};
-use superstep_core::{Checkpointer, Graph, Outcome, State, ThreadId, Timestamp};
+use superstep_core::{Checkpointer, Epoch, Graph, Outcome, State, ThreadId, Timestamp};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::cache::MemoryCache;
 use crate::clock::Clock;
@@ -30,6 +33,8 @@ pub struct Runtime {
     pub(crate) local: LocalDriver,
     /// What executes requests: the local driver itself, or one that sends them to a cluster.
     driver: Arc<dyn Driver>,
+    /// Options of runs that are not given their own.
+    pub(crate) options: Arc<RunOptions>,
 }
 
 /// Configures a [`Runtime`] over a checkpointer. See [`Runtime::builder`].
@@ -41,6 +46,8 @@ pub struct RuntimeBuilder {
     retry_deadline: Duration,
     engine: Option<Arc<dyn Engine>>,
     live_bus: Arc<dyn LiveBus>,
+    lease: Duration,
+    options: RunOptions,
 }
 
 impl RuntimeBuilder {
@@ -55,6 +62,24 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn retry_deadline(mut self, retry_deadline: Duration) -> Self {
         self.retry_deadline = retry_deadline;
+        self
+    }
+
+    /// Sets how long this process holds a thread that it runs before it must renew its hold. A process that dies stops renewing,
+    /// and [`Runtime::recover`] of another one resumes its threads when this time is over. Runtimes on the same store need
+    /// the same setting, and clocks that differ by less than a third of it. With zero, this runtime neither holds threads nor
+    /// waits for those that others hold. Default: 15 seconds.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Sets the options of runs that are not given their own with [`Thread::with_options`], those of [`Runtime::recover`] and
+    /// [`Runtime::expire_interrupts`] included. Default: [`RunOptions::default`].
+    #[must_use]
+    pub fn run_options(mut self, options: RunOptions) -> Self {
+        self.options = options;
         self
     }
 
@@ -94,12 +119,23 @@ impl RuntimeBuilder {
             store: self.store,
             retry_deadline: self.retry_deadline,
         };
-        let local = LocalDriver::new(store, self.clock, self.cache, self.tasks_max, self.live_bus);
+        let local = LocalDriver::new(
+            store,
+            self.clock,
+            self.cache,
+            self.tasks_max,
+            self.live_bus,
+            self.lease,
+        );
         let driver: Arc<dyn Driver> = match self.engine {
             Some(engine) => Arc::new(RemoteDriver::new(engine, local.clone())),
             None => Arc::new(local.clone()),
         };
-        Runtime { local, driver }
+        Runtime {
+            local,
+            driver,
+            options: Arc::new(self.options),
+        }
     }
 }
 
@@ -127,6 +163,8 @@ impl Runtime {
             retry_deadline: Duration::from_secs(30),
             engine: None,
             live_bus: Arc::new(LocalBus::default()),
+            lease: Duration::from_secs(15),
+            options: RunOptions::default(),
         }
     }
 
@@ -192,32 +230,89 @@ impl Runtime {
         read_interrupts(rows)
     }
 
-    /// Recovers every unfinished thread, one after another: those whose process died or was drained during a run, and paused
-    /// ones with answers that no owner has seen. Their graphs must be registered. Returns each thread with its outcome; threads
-    /// that this process already drives are left out.
+    /// Recovers every unfinished thread: those whose process died or was drained during a run, and paused ones with answers
+    /// that no owner has seen. Their graphs must be registered. Returns when all of them have stopped, each with its outcome.
     ///
-    /// Without an engine the store cannot tell a dead process from a busy one: a thread that another process still runs is taken
-    /// from it, and the node that it was in runs again here. Call this when no other process runs threads on the same store, for
-    /// example at the start of a single server.
+    /// Threads of living processes are left alone. A process that runs a thread renews its [lease](RuntimeBuilder::lease); this
+    /// method waits until the leases that it finds are renewed or over, so it resumes the threads of a process that died
+    /// just now after at most the length of a lease. Any number of processes can call it at once: each thread is recovered by
+    /// one of them, and left out of the results of the others.
     pub async fn recover(
         &self,
     ) -> Result<Vec<(ThreadId, Result<Outcome, DriveError>)>, DriveError> {
+        let leases = self.local.leases();
+        leases.end_given_up().await?;
         let mut done = Vec::new();
-        for thread in self.local.store().unfinished(BATCH).await? {
-            if self.local.is_driving(&thread) {
-                continue;
+        let (free, mut held) = self.unfinished().await?;
+        let now = self.now();
+        let ends = held.iter().filter_map(|held| held.lease).max();
+        let left = ends.map_or(0, |ends| ends.0.saturating_sub(now.0).unsigned_abs());
+        // Not longer than a whole lease: a clock that is ahead must not keep a dead process alive.
+        let over = Instant::now() + Duration::from_millis(left).min(leases.length());
+        done.extend(self.recover_all(free).await);
+        while !held.is_empty() {
+            tokio::time::sleep_until(over.min(Instant::now() + leases.length() / 3)).await;
+            let is_over = Instant::now() >= over;
+            let (mut ready, still_held) = self.unfinished().await?;
+            // A living owner renews its lease, which is another one then.
+            held.retain(|held| still_held.contains(held));
+            if is_over {
+                ready.append(&mut held);
             }
-            let outcome = self.recover_thread(&thread).await;
-            done.push((thread, outcome));
+            // What could not be recovered is still unfinished.
+            ready.retain(|ready| done.iter().all(|(thread, _)| *thread != ready.thread));
+            done.extend(self.recover_all(ready).await);
         }
+        done.sort_by(|(a, _), (b, _)| a.cmp(b));
         Ok(done)
     }
 
-    async fn recover_thread(&self, thread: &ThreadId) -> Result<Outcome, DriveError> {
+    /// Returns the unfinished threads that this process does not drive: those that may be recovered, and those with a lease.
+    async fn unfinished(
+        &self,
+    ) -> Result<(BTreeSet<UnfinishedThread>, BTreeSet<UnfinishedThread>), DriveError> {
+        let found = self.local.store().unfinished(BATCH).await?.into_iter();
+        let others = found.filter(|found| !self.local.is_driving(&found.thread));
+        let now = self.now();
+        Ok(others.partition(|found| found.lease.is_none_or(|lease| lease <= now)))
+    }
+
+    async fn recover_all(
+        &self,
+        threads: BTreeSet<UnfinishedThread>,
+    ) -> Vec<(ThreadId, Result<Outcome, DriveError>)> {
+        let mut threads = threads.into_iter();
+        let mut recovering = JoinSet::new();
+        let mut done = Vec::new();
+        loop {
+            let room = RECOVERIES_MAX - recovering.len();
+            for UnfinishedThread { thread, epoch, .. } in threads.by_ref().take(room) {
+                let runtime = self.clone();
+                recovering.spawn(async move {
+                    let outcome = runtime.recover_thread(&thread, epoch).await;
+                    (thread, outcome)
+                });
+            }
+            match recovering.join_next().await {
+                None => return done,
+                Some(Ok((
+                    _,
+                    Err(DriveError::Open(OpenError::Busy { .. } | OpenError::NothingToRun { .. })),
+                ))) => tracing::debug!("another process recovered a thread first"),
+                Some(Ok(recovered)) => done.push(recovered),
+                Some(Err(error)) if error.is_panic() => {
+                    std::panic::resume_unwind(error.into_panic())
+                }
+                // Only this future aborts the tasks, when it is dropped.
+                Some(Err(_)) => {}
+            }
+        }
+    }
+
+    async fn recover_thread(&self, thread: &ThreadId, owner: Epoch) -> Result<Outcome, DriveError> {
         let graph = self.graph_of(thread).await?;
-        let (request, options) = (ThreadRequest::Recover, RunOptions::default());
-        let end = self.driver.execute(thread, &graph, request, &options).await;
-        match end? {
+        let end = self.driver.recover(thread, &graph, owner, &self.options);
+        match end.await? {
             Some(RequestEnd {
                 driven: Some(driven),
                 ..
@@ -263,10 +358,10 @@ impl Runtime {
                 at: now,
             };
             let graph = self.graph_of(&row.thread).await?;
-            let (request, options) = (ThreadRequest::Answer(vec![answer]), RunOptions::default());
+            let request = ThreadRequest::Answer(vec![answer]);
             match self
                 .driver
-                .execute(&row.thread, &graph, request, &options)
+                .execute(&row.thread, &graph, request, &self.options)
                 .await
             {
                 Ok(_) => expired += 1,
@@ -314,5 +409,7 @@ fn read_interrupts(rows: Vec<InterruptRow>) -> Result<Vec<OpenInterrupt>, DriveE
     Ok(open_interrupts(rows).map_err(CheckpointError::from)?)
 }
 
+/// Number of threads that one call of [`Runtime::recover`] drives at once.
+const RECOVERIES_MAX: usize = 64;
 /// Number of threads or interrupts that one call of [`Runtime::recover`] or [`Runtime::expire_interrupts`] handles at most.
 const BATCH: u32 = 10_000;

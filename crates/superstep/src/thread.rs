@@ -60,10 +60,10 @@ pub struct HistoryEntry {
 impl<S: State> Thread<S> {
     pub(crate) fn new(runtime: Runtime, graph: Graph<S>, id: ThreadId) -> Self {
         Self {
+            options: (*runtime.options).clone(),
             runtime,
             graph,
             id,
-            options: RunOptions::default(),
             context: None,
             metadata: None,
         }

@@ -16,7 +16,7 @@ use serde_json::json;
 
 /// The tests there are, for whoever asks for another.
 pub const NAMES: &str =
-    "sim, kill, race, zombie, chain, restarts, cluster, leaders, upgrade or fanout";
+    "sim, kill, race, zombie, chain, restarts, recover, cluster, leaders, upgrade or fanout";
 
 /// What was asked for, as typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -62,8 +62,8 @@ pub(crate) struct CrashReport {
 pub fn run(args: &CrashArgs) -> anyhow::Result<()> {
     let report = match args.name.as_str() {
         "sim" => sim::run(args)?,
-        "kill" | "race" | "zombie" | "chain" | "restarts" | "cluster" | "leaders" | "upgrade"
-        | "fanout" => process::run(args)?,
+        "kill" | "race" | "zombie" | "chain" | "restarts" | "recover" | "cluster" | "leaders"
+        | "upgrade" | "fanout" => process::run(args)?,
         unknown => bail!("there is no crash test `{unknown}`: use {NAMES}"),
     };
     publish(&report, args.json);

@@ -1,4 +1,4 @@
-//! `crash kill|race|zombie|chain|restarts`: real processes that are killed, raced, frozen, and left without a database;
+//! `crash kill|race|zombie|chain|restarts|recover`: real processes that are killed, raced, frozen, and left without a database;
 //! and those on a cluster, which are in `cluster.rs`.
 //!
 //! The processes are the program of `testing/workers`, each in one of its modes; what they do in the world is counted by a
@@ -13,6 +13,7 @@ mod kill;
 mod lab;
 mod ledger;
 mod race;
+mod recover;
 mod restarts;
 mod tally;
 #[cfg(test)]
@@ -33,6 +34,8 @@ struct Plan {
     test: Test,
     backend: Backend,
     trials: u64,
+    /// How many threads a trial has, for those that go by them.
+    threads: u64,
     /// How long a trial lasts, for those that go by time.
     seconds: u64,
     /// How many seconds lie between two restarts.
@@ -51,6 +54,7 @@ enum Test {
     Zombie,
     Chain,
     Restarts,
+    Recover,
     Programs,
     Leaders,
     Upgrade,
@@ -94,6 +98,7 @@ impl Plan {
             "zombie" => (Test::Zombie, 300),
             "chain" => (Test::Chain, 1),
             "restarts" => (Test::Restarts, args.runs.unwrap_or(5_000)),
+            "recover" => (Test::Recover, 2),
             "cluster" => (Test::Programs, 1_000),
             "leaders" => (Test::Leaders, 20),
             "upgrade" => (Test::Upgrade, 10),
@@ -117,6 +122,7 @@ impl Plan {
             test,
             backend,
             trials: args.trials.unwrap_or(trials),
+            threads: args.runs.unwrap_or(1_000),
             seconds: args.seconds.unwrap_or(60),
             every: args.every.clone().unwrap_or(5..40),
             seed: args.seed.unwrap_or(SEED),
@@ -135,6 +141,7 @@ impl Plan {
             Test::Zombie => zombie::run(self),
             Test::Chain => chain::run(self),
             Test::Restarts => restarts::run(self),
+            Test::Recover => recover::run(self),
             Test::Programs | Test::Leaders | Test::Upgrade | Test::Fanout => cluster::run(self),
         }
     }

@@ -7,6 +7,8 @@
 //! - `serve`: takes commands on stdin: starts threads that ask, answers them, inspects them.
 //! - `contend --thread T --seed N`: does to one thread whatever can be done, against others, until it is killed.
 //! - `runs --thread T --runs N --pace-us N [--seed N]`: many runs at an even pace; prints how each ended.
+//! - `hold --thread T --runs N [--seed N]`: many threads that stay in their first node until the line `go`.
+//! - `recover [--seed N]`: recovers what nobody runs, until it is killed.
 //!
 //! Modes on a cluster, with `--store postgres:SCHEMA:URL --ledger ADDRESS` where they need them:
 //!
@@ -47,7 +49,7 @@ fn main() -> Result<(), AnyError> {
             ledger::serve()
         }
         // One thread each: many of these processes share a machine, and start often.
-        "run" | "serve" | "contend" | "runs" => Builder::new_current_thread()
+        "run" | "serve" | "contend" | "runs" | "hold" | "recover" => Builder::new_current_thread()
             .enable_all()
             .build()?
             .block_on(local::perform(&args)),
@@ -56,7 +58,7 @@ fn main() -> Result<(), AnyError> {
             .build()?
             .block_on(cluster::perform(&args)),
         unknown => Err(format!(
-            "there is no mode `{unknown}`: use ledger, run, serve, contend, runs, prepare, worker, clients, judge or register"
+            "there is no mode `{unknown}`: use ledger, run, serve, contend, runs, hold, recover, prepare, worker, clients, judge or register"
         )
         .into()),
     }

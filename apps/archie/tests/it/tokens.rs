@@ -39,7 +39,7 @@ impl SlowLog {
 impl Checkpointer for SlowLog {
     forward! { through slowly: entries }
     forward! { save record answer request_cancel copy prune expire import delete }
-    forward! { load load_at glance unfinished threads interrupts overdue export }
+    forward! { load load_at glance unfinished renew threads interrupts overdue export }
 }
 
 /// A terminal that somebody watches, and that keeps what was printed, in order.

@@ -12,7 +12,9 @@ use superstep_core::{Epoch, Seq, ThreadId, Timestamp};
 
 use crate::poll::join;
 use crate::report::{Fault, Verdict, ensure, ensure_eq, ensure_refused};
-use crate::sample::{ALL, Owner, answer, dump, interrupt_id, listing, thread, thread_of};
+use crate::sample::{
+    ALL, Owner, answer, dump, interrupt_id, listing, thread, thread_of, unfinished,
+};
 
 pub(super) async fn copy_is_idle_and_has_the_same_history(db: &dyn Checkpointer) -> Verdict {
     let mut owner = Owner::started(db, "from").await?;
@@ -86,7 +88,7 @@ pub(super) async fn copy_takes_the_listing_only(db: &dyn Checkpointer) -> Verdic
     ensure_eq!(copy.metadata, from.metadata, "the metadata of a copy");
     ensure_eq!(copy.values, from.values, "the values of a copy");
     ensure!(
-        !db.unfinished(100).await?.contains(&to),
+        !unfinished(db, 100).await?.contains(&to),
         "a copy is unfinished"
     );
     owner.save(db, owner.step()).await?;
@@ -717,7 +719,7 @@ async fn is_gone(db: &dyn Checkpointer, thread: &ThreadId, epoch: Epoch) -> Verd
         "its questions are listed"
     );
     ensure!(
-        !db.unfinished(10_000).await?.contains(thread),
+        !unfinished(db, 10_000).await?.contains(thread),
         "a deleted thread is unfinished"
     );
     Ok(())

@@ -10,7 +10,7 @@ use superstep_core::{Seq, ThreadId, Timestamp};
 
 use crate::poll::{join, join_all};
 use crate::report::{Fault, Verdict, ensure, ensure_eq, ensure_refused};
-use crate::sample::{ALL, Owner, answer, asked, dump, interrupt_id, thread, value};
+use crate::sample::{ALL, Owner, answer, asked, dump, interrupt_id, thread, unfinished, value};
 
 pub(super) async fn answer_is_stored_as_given(db: &dyn Checkpointer) -> Verdict {
     let mut owner = Owner::started(db, "t").await?;
@@ -356,7 +356,7 @@ pub(super) async fn falsy_answers_are_answers(db: &dyn Checkpointer) -> Verdict 
         .collect();
     ensure_eq!(stored, wanted, "the answers that are stored");
     ensure_eq!(
-        db.unfinished(10).await?,
+        unfinished(db, 10).await?,
         vec![owner.thread.clone()],
         "the unfinished threads"
     );
@@ -529,12 +529,12 @@ pub(super) async fn pause_that_has_seen_every_answer_is_one(db: &dyn Checkpointe
     );
     let head = db.load(&owner.thread).await?.unwrap_or_default().head;
     ensure_eq!(head, owner.head, "the head after the pause");
-    ensure_eq!(db.unfinished(10).await?, vec![], "the unfinished threads");
+    ensure_eq!(unfinished(db, 10).await?, vec![], "the unfinished threads");
     db.answer(&owner.thread, &[answer(2, json!(2))]).await?;
     let head = db.load(&owner.thread).await?.unwrap_or_default().head;
     ensure_eq!(head.status, Status::Paused, "the status after an answer");
     ensure_eq!(
-        db.unfinished(10).await?,
+        unfinished(db, 10).await?,
         vec![owner.thread.clone()],
         "the unfinished threads"
     );
@@ -552,7 +552,7 @@ pub(super) async fn run_that_ends_is_told_no_answers(db: &dyn Checkpointer) -> V
         let head = db.load(&owner.thread).await?.unwrap_or_default().head;
         ensure_eq!(head.status, status, "the status of a run that ended");
     }
-    ensure_eq!(db.unfinished(10).await?, vec![], "the unfinished threads");
+    ensure_eq!(unfinished(db, 10).await?, vec![], "the unfinished threads");
     Ok(())
 }
 
@@ -571,7 +571,7 @@ pub(super) async fn retry_of_a_pause_is_told_as_before(db: &dyn Checkpointer) ->
     let head = db.load(&owner.thread).await?.unwrap_or_default().head;
     ensure_eq!(head.status, Status::Paused, "the status after the retry");
     ensure_eq!(
-        db.unfinished(10).await?,
+        unfinished(db, 10).await?,
         vec![owner.thread.clone()],
         "the unfinished threads"
     );
@@ -637,7 +637,7 @@ pub(super) async fn answer_that_races_a_pause_is_not_lost(db: &dyn Checkpointer)
             Some(_) => ensure_eq!(status, Status::Running, "the status after a pause was held"),
             None => ensure_eq!(status, Status::Paused, "the status after a pause"),
         }
-        let found = db.unfinished(100).await?.contains(&owner.thread);
+        let found = unfinished(db, 100).await?.contains(&owner.thread);
         ensure!(found, "a thread has an answer that no driver resumes");
     }
     Ok(())

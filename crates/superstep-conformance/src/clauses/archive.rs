@@ -20,7 +20,7 @@ use crate::errand::{Errand, Pen, drive, errand};
 use crate::poll::join;
 use crate::report::{Fault, Verdict, ensure, ensure_eq, ensure_refused};
 use crate::sample::{
-    ALL, Owner, answer, dump, entry, interrupt_id, listing, thread, thread_of, value,
+    ALL, Owner, answer, dump, entry, interrupt_id, listing, thread, thread_of, unfinished, value,
 };
 
 pub(super) async fn archive_is_the_same_in_every_store(db: &dyn Checkpointer) -> Verdict {
@@ -238,7 +238,7 @@ pub(super) async fn imported_thread_is_unfinished_as_before(db: &dyn Checkpointe
     waits.save(&from, waits.pause(&[1])).await?;
     moved(&from, db, &waits.thread).await?;
     let wanted = vec![thread("answered"), thread("running")];
-    ensure_eq!(db.unfinished(10).await?, wanted, "what must be resumed");
+    ensure_eq!(unfinished(db, 10).await?, wanted, "what must be resumed");
     Ok(())
 }
 

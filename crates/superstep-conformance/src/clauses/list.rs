@@ -10,7 +10,7 @@ use superstep_core::checkpoint::{
 use superstep_core::{InterruptId, ThreadId, Timestamp};
 
 use crate::report::{Fault, Verdict, ensure, ensure_eq};
-use crate::sample::{ALL, Owner, answer, asked, interrupt_id, listing, thread, value};
+use crate::sample::{ALL, Owner, answer, asked, interrupt_id, listing, thread, unfinished, value};
 
 pub(super) async fn thread_row_shows_the_thread(db: &dyn Checkpointer) -> Verdict {
     let metadata = json!({ "user": "ann", "tags": ["a", { "b": null }], "": 0 });
@@ -604,7 +604,7 @@ pub(super) async fn unfinished_is_what_must_be_taken_up(db: &dyn Checkpointer) -
     db.delete(&deleted.thread).await?;
 
     let wanted: BTreeSet<ThreadId> = [running.thread, answered.thread].into();
-    let found = db.unfinished(100).await?;
+    let found = unfinished(db, 100).await?;
     ensure_eq!(found.len(), wanted.len(), "threads to take up");
     ensure_eq!(
         found.into_iter().collect::<BTreeSet<_>>(),
@@ -619,12 +619,12 @@ pub(super) async fn unfinished_stops_at_the_limit(db: &dyn Checkpointer) -> Verd
         Owner::started(db, &format!("t{n}")).await?;
     }
     ensure_eq!(
-        db.unfinished(3).await?.len(),
+        unfinished(db, 3).await?.len(),
         3,
         "threads to take up, three at most"
     );
     ensure_eq!(
-        db.unfinished(5).await?.len(),
+        unfinished(db, 5).await?.len(),
         5,
         "threads to take up, five at most"
     );

@@ -9,6 +9,7 @@ mod archive;
 mod cache;
 mod commit;
 mod glance;
+mod lease;
 mod list;
 mod load;
 mod record;
@@ -136,6 +137,12 @@ const CHECKPOINTER: &[Clause<dyn Checkpointer>] = clauses! {
         cancel_is_cleared_by_a_claim,
         cancel_of_no_thread_is_refused,
         cancel_reaches_one_thread_only;
+    lease:
+        claim_sets_the_lease,
+        superstep_keeps_the_lease,
+        owner_renews_its_leases,
+        former_owner_renews_nothing,
+        thread_that_rests_has_no_lease;
     record:
         first_record_is_given_back,
         first_record_wins,

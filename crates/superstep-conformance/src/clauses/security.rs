@@ -11,7 +11,7 @@ use superstep_core::{Seq, ThreadId};
 use super::list::{by_metadata, by_values, names, started_with};
 use crate::prng::Prng;
 use crate::report::{Fault, Verdict, ensure, ensure_eq, ensure_refused};
-use crate::sample::{ALL, Owner, answer, dump, listing, thread, thread_of};
+use crate::sample::{ALL, Owner, answer, dump, listing, thread, thread_of, unfinished};
 
 pub(super) async fn tenants_are_apart_in_loads(db: &dyn Checkpointer) -> Verdict {
     let owner = furnished(db, &thread_of("acme", "x")).await?;
@@ -88,11 +88,11 @@ pub(super) async fn tenants_are_apart_in_lists(db: &dyn Checkpointer) -> Verdict
             .await?;
         ensure_eq!(rows, vec![], "questions of a foreign thread that was named");
     }
-    let mut unfinished = db.unfinished(100).await?;
-    unfinished.sort();
+    let mut found = unfinished(db, 100).await?;
+    found.sort();
     all.sort();
     ensure_eq!(
-        unfinished,
+        found,
         all,
         "the threads of all tenants that a driver resumes"
     );

@@ -224,6 +224,7 @@ impl Kept {
             closed: Vec::new(),
             released: Vec::new(),
             listing: None,
+            lease: None,
         };
         drop(now(self.memory.save(&lie)));
         let back = Commit {

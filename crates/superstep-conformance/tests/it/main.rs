@@ -42,6 +42,7 @@ fn a_clone_of_memory_is_the_same_and_a_deep_copy_is_not() {
         closed: Vec::new(),
         released: Vec::new(),
         listing: None,
+        lease: None,
     };
     block_on(source.save(&start)).unwrap();
     assert!(block_on(same.load(&thread)).unwrap().is_some());

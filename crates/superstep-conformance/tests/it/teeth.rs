@@ -322,6 +322,23 @@ fn every_defect_of_a_checkpointer_is_caught() {
                 "admin::prune_is_repeatable",
             ],
         ),
+        (Defect::LeaseForgotten, &["lease::claim_sets_the_lease"]),
+        (
+            Defect::LeaseMovedBySteps,
+            &["lease::superstep_keeps_the_lease"],
+        ),
+        (
+            Defect::LeaseRenewedByAnyone,
+            &["lease::former_owner_renews_nothing"],
+        ),
+        (
+            Defect::LeaseNeverRenewed,
+            &["lease::owner_renews_its_leases"],
+        ),
+        (
+            Defect::LeaseOfThreadsThatRest,
+            &["lease::thread_that_rests_has_no_lease"],
+        ),
     ] {
         let report = block_on(checkpointer(async || Broken::new(defect)));
         assert_caught(&format!("{defect:?}"), clauses, &report);

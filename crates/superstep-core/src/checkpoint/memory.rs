@@ -17,7 +17,7 @@ use crate::checkpoint::{
     Answer, AnswerBody, Archive, AskedRow, BoxFuture, CheckpointResult, Checkpointer, Commit,
     Filter, Glance, Head, History, InterruptQuery, InterruptRow, Listing, Loaded, Metadata, Page,
     RESULT_KEY, RecordRow, RecordWrite, Released, ReleasedRecords, Saved, Status, StoredBody,
-    ThreadQuery, ThreadRow, UnseenAnswers,
+    ThreadQuery, ThreadRow, UnfinishedThread, UnseenAnswers,
 };
 use crate::error::CheckpointError;
 use crate::ids::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
@@ -158,14 +158,35 @@ impl Checkpointer for Memory {
         })
     }
 
-    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<ThreadId>>> {
+    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<UnfinishedThread>>> {
         Box::pin(async move {
             let threads = self.lock();
             let unfinished = threads.iter().filter(|(_, thread)| thread.is_unfinished());
-            Ok(unfinished
-                .map(|(id, _)| id.clone())
-                .take(limit as usize)
-                .collect())
+            let rows = unfinished.map(|(id, thread)| UnfinishedThread {
+                thread: id.clone(),
+                epoch: thread.head.epoch,
+                lease: thread.lease.filter(|_| thread.is_running()),
+            });
+            Ok(rows.take(limit as usize).collect())
+        })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        owned: &'a [(ThreadId, Epoch)],
+        lease: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(async move {
+            let mut threads = self.lock();
+            for (id, epoch) in owned {
+                if let Some(thread) = threads.get_mut(id)
+                    && thread.head.epoch == *epoch
+                    && thread.is_running()
+                {
+                    thread.lease = Some(lease);
+                }
+            }
+            Ok(())
         })
     }
 
@@ -397,6 +418,7 @@ fn reseal<B: Body>(
 struct Thread {
     head: Head,
     cancel: bool,
+    lease: Option<Timestamp>,
     /// Number of answers that the last owner had seen; `head.answers` is how many there are.
     answers_seen: u64,
     log: BTreeMap<Seq, LogEntry>,
@@ -435,6 +457,7 @@ impl Thread {
         Self {
             head: Head::default(),
             cancel: false,
+            lease: None,
             answers_seen: 0,
             log: BTreeMap::new(),
             snapshots: BTreeMap::new(),
@@ -451,6 +474,10 @@ impl Thread {
         self.head.status != Status::Deleted
     }
 
+    fn is_running(&self) -> bool {
+        self.head.status == Status::Running
+    }
+
     fn apply(&mut self, commit: &Commit) {
         if !self.is_living() {
             self.created = commit.at;
@@ -461,6 +488,7 @@ impl Thread {
         }
         if commit.is_claim() {
             self.cancel = false;
+            self.lease = commit.lease;
         }
         self.head = head;
         self.answers_seen = commit.head.answers;

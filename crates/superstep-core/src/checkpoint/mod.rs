@@ -49,6 +49,9 @@ pub type CheckpointResult<T> = Result<T, CheckpointError>;
 ///    same write, and reports it in [`Saved::unseen`].
 /// 7. **No record is overlooked.** A claim returns all records of the thread in [`Saved::records`], read in the same write:
 ///    from then on the former owner's are refused, so none can be missing.
+/// 8. **A lease fences nobody.** A claim sets the thread's lease ([`Commit::lease`]), its owner renews it
+///    ([`Checkpointer::renew`]), and [`Checkpointer::unfinished`] returns it, so that a recovering process leaves the threads of
+///    living ones alone. No write is refused because of a lease.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not keep checkpoints",
     label = "not a `Checkpointer`",
@@ -102,8 +105,16 @@ pub trait Checkpointer: Send + Sync + 'static {
     fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>>;
 
     /// Lists threads that a restarted driver must resume: those whose run did not stop, and paused ones with more answers than
-    /// their last owner had seen.
-    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<ThreadId>>>;
+    /// their last owner had seen. Ordered by thread.
+    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<UnfinishedThread>>>;
+
+    /// Sets the leases of running threads, each only if the thread is still at its owner's epoch; skips the others. A time that
+    /// has passed ends a lease.
+    fn renew<'a>(
+        &'a self,
+        owned: &'a [(ThreadId, Epoch)],
+        lease: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<()>>;
 
     /// Lists the threads that match a query, most recently changed first.
     fn threads<'a>(
@@ -255,6 +266,9 @@ pub struct Commit {
     pub released: Vec<Released>,
     /// The thread's row in the list of threads; set by every claim, and when a run stops.
     pub listing: Option<Listing>,
+    /// Of a claim: until when its owner holds the thread, by the driver's clock. `None`: the owner does not say whether it is
+    /// alive, and the thread may be recovered at any time. Other commits leave the lease as it is.
+    pub lease: Option<Timestamp>,
 }
 
 impl Commit {
@@ -408,6 +422,17 @@ pub struct Glance {
     pub unseen: bool,
     /// Records of the requested task, ordered by key.
     pub records: Vec<RecordRow>,
+}
+
+/// A thread that a restarted driver must resume, unless its owner is alive.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnfinishedThread {
+    /// Id of the thread.
+    pub thread: ThreadId,
+    /// Epoch of its last owner.
+    pub epoch: Epoch,
+    /// Until when its owner holds the thread; `None` if the owner did not say, or the thread is paused.
+    pub lease: Option<Timestamp>,
 }
 
 /// A part of a thread's history.

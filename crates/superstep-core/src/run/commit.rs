@@ -170,6 +170,7 @@ impl Run {
             closed: Vec::new(),
             released: Vec::new(),
             listing: Some(self.listing()),
+            lease: None,
         }
     }
 
@@ -205,6 +206,7 @@ impl Run {
             closed: std::mem::take(&mut self.pending.closed),
             released: std::mem::take(&mut self.pending.released),
             listing: boundary.then(|| self.listing()),
+            lease: None,
         }
     }
 

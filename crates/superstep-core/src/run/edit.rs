@@ -362,6 +362,7 @@ impl Editing {
                 metadata: None,
                 values: values.filter(|values| values.len() <= Listing::VALUES_BYTES_MAX),
             }),
+            lease: None,
             thread,
         }
     }

@@ -61,6 +61,7 @@ pub(super) struct Values<'a> {
     expect_epoch: i64,
     expect_seq: i64,
     id: i64,
+    lease: Option<i64>,
     at: i64,
     asked: InterruptColumns<'a>,
     closed: Vec<Id>,
@@ -97,6 +98,7 @@ impl<'a> Values<'a> {
             expect_epoch: number(commit.expect.epoch.0),
             expect_seq: number(commit.expect.seq.0),
             id,
+            lease: commit.lease.map(|lease| lease.0),
             at: commit.at.0,
             asked: InterruptColumns::of(&commit.asked, &commit.closed, seq),
             closed: commit.closed.iter().map(|id| Id(id.to_bytes())).collect(),
@@ -203,6 +205,9 @@ impl<'a> Builder<'a> {
             // The number of a new thread is not known yet.
             params.pop();
         }
+        if matches!(kind, Kind::Make | Kind::Claim) {
+            params.push(&values.lease);
+        }
         Self { sql, params }
     }
 
@@ -269,11 +274,12 @@ impl<'a> Builder<'a> {
 }
 
 // 1 tenant, 2 name, 3 epoch, 4 seq, 5 recoveries, 6 seen, 7 status, 8 expected epoch, 9 expected seq, 10 the thread's number
-// (absent in a statement that creates the thread).
+// (absent in a statement that creates the thread). The statement of a claim has the lease after them: 10 if it creates the
+// thread, else 11.
 
 const MAKE: &str = "
-    INSERT INTO thread (tenant, name, epoch, seq, recoveries, answers, seen, status, was, cancel)
-    SELECT $1, $2, $3::int8, $4::int8, $5::int8, 0, $6::int8, $7::int2, 6, false
+    INSERT INTO thread (tenant, name, epoch, seq, recoveries, answers, seen, status, was, cancel, lease)
+    SELECT $1, $2, $3::int8, $4::int8, $5::int8, 0, $6::int8, $7::int2, 6, false, $10::int8
     WHERE $8::int8 = 0 AND $9::int8 = 0
     ON CONFLICT DO NOTHING
     RETURNING id, was, status, cancel, tableoid";
@@ -286,10 +292,12 @@ const STEP: &str = "
     RETURNING id, was, status, cancel";
 
 macro_rules! move_head {
-    ($condition:literal) => {
+    ($lease:literal, $condition:literal) => {
         concat!(
             "
-    UPDATE thread SET epoch = $3::int8, seq = $4::int8, recoveries = $5::int8, seen = $6::int8, was = status,
+    UPDATE thread SET ",
+            $lease,
+            "epoch = $3::int8, seq = $4::int8, recoveries = $5::int8, seen = $6::int8, was = status,
         status = CASE WHEN $7::int2 = 2 AND answers > $6::int8 THEN 1::int2 ELSE $7::int2 END,
         cancel = cancel AND $3::int8 = $8::int8
     WHERE tenant = $1 AND name = $2 AND id = $10 AND epoch = $8::int8 AND seq = $9::int8 AND ",
@@ -300,10 +308,12 @@ macro_rules! move_head {
     };
 }
 
-const MOVE: &str = move_head!("status <> 6");
+const MOVE: &str = move_head!("", "status <> 6");
 /// Only a claim can recreate a deleted thread.
-const CLAIM: &str =
-    move_head!("name = (SELECT name FROM thread WHERE tenant = $1 AND name = $2 FOR UPDATE)");
+const CLAIM: &str = move_head!(
+    "lease = $11::int8, ",
+    "name = (SELECT name FROM thread WHERE tenant = $1 AND name = $2 FOR UPDATE)"
+);
 
 const ENTRY: &str = ",
 entry AS (

@@ -8,6 +8,7 @@ use superstep::checkpoint::{InterruptQuery, Status, ThreadQuery};
 use superstep::error::CheckpointError;
 use superstep::prelude::*;
 use superstep::{Archive, Checkpointer, DriveError, ThreadId};
+use superstep_conformance::sample::unfinished;
 use superstep_sqlite::Sqlite;
 use tokio::sync::Notify;
 
@@ -166,9 +167,10 @@ async fn threads_are_the_same_bytes_in_every_store() {
             assert_eq!(store.interrupts(&query).await.unwrap(), wanted);
         }
     }
-    let wanted = stores.memory.unfinished(10).await.unwrap();
+    // Leases do not move along, so only names are compared.
+    let wanted = unfinished(&stores.memory, 10).await.unwrap();
     for store in all {
-        assert_eq!(store.unfinished(10).await.unwrap(), wanted);
+        assert_eq!(unfinished(store, 10).await.unwrap(), wanted);
     }
 }
 

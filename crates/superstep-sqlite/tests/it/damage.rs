@@ -186,7 +186,8 @@ async fn items_of_an_older_schema_get_checksums_and_stay_readable() {
     let file = Connection::open(&path).unwrap();
     file.execute_batch(
         "DROP TRIGGER item_unsealed; ALTER TABLE item DROP COLUMN checksum;
-         ALTER TABLE cache DROP COLUMN checksum; PRAGMA user_version = 4;",
+         ALTER TABLE cache DROP COLUMN checksum;
+         ALTER TABLE thread DROP COLUMN lease; PRAGMA user_version = 4;",
     )
     .unwrap();
     drop(file);

@@ -86,10 +86,7 @@ async fn an_older_schema_is_migrated_and_keeps_its_threads() {
         .await
         .unwrap();
     // Schema 1 had neither items nor a cache, and every commit wrote the row of its thread.
-    alter(
-        &path,
-        "DROP VIEW head; DROP TABLE item; DROP TABLE cache; PRAGMA user_version = 1;",
-    );
+    alter(&path, TO_THE_FIRST_SCHEMA);
 
     let db = Sqlite::open(&path).unwrap();
     assert_eq!(
@@ -131,10 +128,7 @@ async fn a_migration_that_was_cut_short_is_made_again() {
     let owner = Owner::started(&Sqlite::open(&path).unwrap(), "a")
         .await
         .unwrap();
-    alter(
-        &path,
-        "DROP VIEW head; DROP TABLE item; DROP TABLE cache; PRAGMA user_version = 1;",
-    );
+    alter(&path, TO_THE_FIRST_SCHEMA);
 
     let dying = Connection::open(&path).unwrap();
     dying.pragma_update(None, "cache_size", 1).unwrap();
@@ -233,3 +227,7 @@ async fn a_database_in_memory_keeps_the_same_rules() {
     assert!(db.integrity_check().await.unwrap().is_empty());
     assert!(db.bytes().await.unwrap() > 0);
 }
+
+const TO_THE_FIRST_SCHEMA: &str = "
+    DROP VIEW head; DROP TABLE item; DROP TABLE cache; ALTER TABLE thread DROP COLUMN lease;
+    PRAGMA user_version = 1;";

@@ -13,12 +13,13 @@ use superstep_core::driver::{NodeCache, ThreadRequest};
 use superstep_core::error::{CheckpointError, OpenError};
 use superstep_core::graph::Definition;
 use superstep_core::run::{RunOptions, RunReport, Segment, Suspension};
-use superstep_core::{Moment, Outcome, Run, RunId, Seq, Step, ThreadId, Timestamp};
+use superstep_core::{Epoch, Moment, Outcome, Run, RunId, Seq, Step, ThreadId, Timestamp};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::clock::Clock;
+use crate::drive::leases::Leases;
 use crate::drive::segment::DispatchedTasks;
 use crate::drive::{DriveError, Driver, RequestEnd};
 use crate::live_bus::{LiveBus, LiveMessage};
@@ -44,6 +45,16 @@ struct Inner {
     live_bus: Arc<dyn LiveBus>,
     dispatched: DispatchedTasks,
     draining: AtomicBool,
+    leases: Arc<Leases>,
+}
+
+/// Who makes sure that a run in progress is not forgotten.
+#[derive(Clone, Copy)]
+pub(crate) enum Keeper {
+    /// This process: it holds a lease of the thread.
+    Process,
+    /// A cluster, whose other processes may request a cancel. The driver checks for that at this interval.
+    Cluster { cancel_poll: Duration },
 }
 
 /// What the outside asks of a run. A later signal replaces earlier ones.
@@ -61,8 +72,10 @@ impl LocalDriver {
         cache: Arc<dyn NodeCache>,
         tasks_max: usize,
         live_bus: Arc<dyn LiveBus>,
+        lease: Duration,
     ) -> Self {
         let inner = Inner {
+            leases: Leases::new(lease, store.clone(), clock.clone()),
             store,
             clock,
             cache,
@@ -125,6 +138,11 @@ impl LocalDriver {
             });
             signal.closed().await;
         }
+        self.inner.leases.end_given_up_or_warn().await;
+    }
+
+    pub(crate) fn leases(&self) -> &Leases {
+        &self.inner.leases
     }
 
     pub(crate) fn moment(&self) -> Moment {
@@ -159,7 +177,7 @@ impl LocalDriver {
                 self.run(thread, graph, request, options).await.map(Some)
             }
             ThreadRequest::Start { .. } | ThreadRequest::Resume | ThreadRequest::Recover => {
-                let end = self.take_over(thread, graph, request, options);
+                let end = self.take_over(thread, graph, request, options, None);
                 end.await.map(Some)
             }
         }
@@ -183,18 +201,25 @@ impl LocalDriver {
     ///
     /// Between the load and the claim, the owner may commit once more: it is alive, or it died with a commit in flight to the
     /// database. That commit fences the claim but does not change the owner, so the claim is retried from a new load. If
-    /// another process claims the thread first, the epoch has changed, and the thread is busy.
+    /// another process claims the thread first, the epoch has changed, and the thread is busy. The same if `owner` is given,
+    /// and the thread has another one already.
     async fn take_over(
         &self,
         thread: &ThreadId,
         graph: &Arc<Definition>,
         request: ThreadRequest,
         options: &RunOptions,
+        mut owner: Option<Epoch>,
     ) -> Result<RequestEnd, DriveError> {
         let mut attempts = 1;
         loop {
             let loaded = self.store().load(thread).await?;
-            let owner = loaded.as_ref().map(|loaded| loaded.head.epoch);
+            let epoch = loaded.as_ref().map(|loaded| loaded.head.epoch);
+            if owner.is_some() && owner != epoch {
+                let thread = thread.clone();
+                return Err(OpenError::Busy { thread }.into());
+            }
+            owner = epoch;
             let (request, moment) = (request.clone(), self.moment());
             let run = Run::open(graph, thread, loaded, request, options.clone(), moment)?;
             let busy = match self.drive(run).await {
@@ -254,7 +279,10 @@ impl LocalDriver {
 
     /// Drives a run until it stops.
     pub(crate) async fn drive(&self, run: Run) -> Result<(Outcome, Run), DriveError> {
-        match self.drive_segment(Segment::whole(run), None).await? {
+        match self
+            .drive_segment(Segment::whole(run), Keeper::Process)
+            .await?
+        {
             (SegmentOutcome::Stopped(outcome), run) => Ok((outcome, run)),
             (SegmentOutcome::Suspended(_), _) => {
                 unreachable!("a segment without limits never suspends")
@@ -262,18 +290,17 @@ impl LocalDriver {
         }
     }
 
-    /// Drives a segment until its run stops or suspends. With a `cancel_poll`, it checks at that interval whether another
-    /// process requested a cancel.
+    /// Drives a segment until its run stops or suspends.
     pub(crate) async fn drive_segment(
         &self,
         segment: Segment,
-        cancel_poll: Option<Duration>,
+        keeper: Keeper,
     ) -> Result<(SegmentOutcome, Run), DriveError> {
         if !spans::are_wanted() {
-            return self.drive_untraced(segment, cancel_poll).await;
+            return self.drive_untraced(segment, keeper).await;
         }
         let span = spans::of_run(segment.run());
-        Box::pin(self.drive_untraced(segment, cancel_poll))
+        Box::pin(self.drive_untraced(segment, keeper))
             .instrument(span)
             .await
     }
@@ -282,7 +309,7 @@ impl LocalDriver {
     async fn drive_untraced(
         &self,
         mut segment: Segment,
-        cancel_poll: Option<Duration>,
+        keeper: Keeper,
     ) -> Result<(SegmentOutcome, Run), DriveError> {
         let (registration, mut signals) = RunRegistration::new(&self.inner, segment.run().thread());
         // Checked after the run is registered, so that no run slips past a drain.
@@ -292,12 +319,16 @@ impl LocalDriver {
         let surroundings = Arc::new(self.surroundings(segment.run().thread()));
         let mut is_lost = surroundings.lost.subscribe();
         let mut running = Running::new(surroundings);
-        let mut cancel_checks = CancelChecks::every(cancel_poll);
+        let mut cancel_checks = CancelChecks::for_run(keeper);
+        let mut lease = None;
         let outcome = loop {
             match segment.next_step() {
                 Step::Start(tasks) => running.start(tasks),
                 Step::Drop(tasks) => running.drop_tasks(&tasks),
-                Step::Save(commit) => {
+                Step::Save(mut commit) => {
+                    if let (Keeper::Process, true) = (keeper, commit.is_claim()) {
+                        commit.lease = self.inner.leases.until();
+                    }
                     let saved = match self.inner.store.save(&commit).await {
                         // Another process claimed the thread first, and nothing of this run has started.
                         Err(CheckpointError::Fenced { thread, .. }) if commit.is_claim() => {
@@ -305,6 +336,10 @@ impl LocalDriver {
                         }
                         saved => saved?,
                     };
+                    if let Some(until) = commit.lease {
+                        let epoch = commit.head.epoch;
+                        lease = Some(self.inner.leases.hold(&commit.thread, epoch, until));
+                    }
                     registration.notify(commit.head.seq);
                     segment.saved(saved, self.now())?;
                     if self.inner.draining.load(Ordering::SeqCst) {
@@ -350,6 +385,10 @@ impl LocalDriver {
             }
         };
         running.stop().await;
+        // The lease of a drained run is given up instead, so that another process can resume it at once.
+        if let (Some(lease), false) = (lease, outcome.is_drained()) {
+            lease.stopped();
+        }
         Ok((outcome, segment.into_run()))
     }
 
@@ -389,6 +428,19 @@ impl Driver for LocalDriver {
         Box::pin(self.execute(thread, graph, request, options))
     }
 
+    fn recover<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        graph: &'a Arc<Definition>,
+        owner: Epoch,
+        options: &'a RunOptions,
+    ) -> BoxFuture<'a, Result<Option<RequestEnd>, DriveError>> {
+        Box::pin(async move {
+            let end = self.take_over(thread, graph, ThreadRequest::Recover, options, Some(owner));
+            end.await.map(Some)
+        })
+    }
+
     fn cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<(), DriveError>> {
         Box::pin(self.cancel(thread))
     }
@@ -422,6 +474,12 @@ pub(crate) enum SegmentOutcome {
     Suspended(Suspension),
 }
 
+impl SegmentOutcome {
+    fn is_drained(&self) -> bool {
+        matches!(self, SegmentOutcome::Stopped(Outcome::Drained))
+    }
+}
+
 /// Decides when to check for cancel requests of other processes.
 struct CancelChecks {
     interval: Option<Duration>,
@@ -429,7 +487,11 @@ struct CancelChecks {
 }
 
 impl CancelChecks {
-    fn every(interval: Option<Duration>) -> Self {
+    fn for_run(keeper: Keeper) -> Self {
+        let interval = match keeper {
+            Keeper::Process => None,
+            Keeper::Cluster { cancel_poll } => Some(cancel_poll),
+        };
         let next = Instant::now() + interval.unwrap_or_default();
         Self { interval, next }
     }

@@ -1,6 +1,7 @@
 //! Drivers: they execute the requests to a runtime's threads.
 
 mod error;
+mod leases;
 mod local;
 mod remote;
 mod segment;
@@ -12,7 +13,7 @@ use superstep_core::checkpoint::BoxFuture;
 use superstep_core::driver::ThreadRequest;
 use superstep_core::graph::Definition;
 use superstep_core::run::{RunOptions, RunReport};
-use superstep_core::{Outcome, Run, RunId, Seq, ThreadId};
+use superstep_core::{Epoch, Outcome, Run, RunId, Seq, ThreadId};
 
 pub use error::DriveError;
 pub use local::LocalDriver;
@@ -35,6 +36,18 @@ pub trait Driver: Send + Sync + 'static {
         thread: &'a ThreadId,
         graph: &'a Arc<Definition>,
         request: ThreadRequest,
+        options: &'a RunOptions,
+    ) -> BoxFuture<'a, Result<Option<RequestEnd>, DriveError>>;
+
+    /// Recovers a run whose owner had this epoch, as [`ThreadRequest::Recover`] does. [`OpenError::Busy`] if another process
+    /// claimed the thread since.
+    ///
+    /// [`OpenError::Busy`]: superstep_core::error::OpenError::Busy
+    fn recover<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        graph: &'a Arc<Definition>,
+        owner: Epoch,
         options: &'a RunOptions,
     ) -> BoxFuture<'a, Result<Option<RequestEnd>, DriveError>>;
 

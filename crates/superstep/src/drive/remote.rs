@@ -8,7 +8,7 @@ use superstep_core::checkpoint::{Answer, BoxFuture, Status};
 use superstep_core::driver::{QueuedRequest, ThreadRequest};
 use superstep_core::graph::Definition;
 use superstep_core::run::RunOptions;
-use superstep_core::{RunId, ThreadId};
+use superstep_core::{Epoch, RunId, ThreadId};
 
 use crate::drive::local::{LocalDriver, new_run_id};
 use crate::drive::{DriveError, Driver, RequestEnd};
@@ -100,6 +100,17 @@ impl Driver for RemoteDriver {
         options: &'a RunOptions,
     ) -> BoxFuture<'a, Result<Option<RequestEnd>, DriveError>> {
         Box::pin(self.execute(thread, graph, request, options))
+    }
+
+    /// The workers of a cluster take turns with a thread, so the epoch makes no difference.
+    fn recover<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        graph: &'a Arc<Definition>,
+        _owner: Epoch,
+        options: &'a RunOptions,
+    ) -> BoxFuture<'a, Result<Option<RequestEnd>, DriveError>> {
+        Box::pin(self.execute(thread, graph, ThreadRequest::Recover, options))
     }
 
     fn cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<(), DriveError>> {

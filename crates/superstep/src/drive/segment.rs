@@ -21,7 +21,7 @@ use tokio::sync::OnceCell;
 use tracing::{Instrument, Span};
 
 use crate::drive::DriveError;
-use crate::drive::local::{LocalDriver, SegmentOutcome};
+use crate::drive::local::{Keeper, LocalDriver, SegmentOutcome};
 use crate::spans;
 
 impl LocalDriver {
@@ -94,7 +94,10 @@ impl LocalDriver {
             Err(error) => return Err(error.into()),
         };
         let segment = Segment::limited(run, limits.clone());
-        match self.drive_segment(segment, Some(limits.cancel_poll)).await {
+        let keeper = Keeper::Cluster {
+            cancel_poll: limits.cancel_poll,
+        };
+        match self.drive_segment(segment, keeper).await {
             Ok((SegmentOutcome::Stopped(outcome), run)) => {
                 Ok(stopped(run.id(), run.seq(), &outcome))
             }

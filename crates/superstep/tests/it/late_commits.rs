@@ -48,7 +48,7 @@ impl Checkpointer for Late {
     }
 
     superstep_conformance::forward! {
-        record answer load load_at entries glance request_cancel unfinished threads interrupts overdue
+        record answer load load_at entries glance request_cancel unfinished renew threads interrupts overdue
         copy delete prune expire export import
     }
 }

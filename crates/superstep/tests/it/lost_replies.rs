@@ -62,7 +62,8 @@ impl Checkpointer for Forgetful {
 
     superstep_conformance::forward! {
         through reply:
-        save record answer load load_at entries request_cancel unfinished threads interrupts overdue export import
+        save record answer load load_at entries request_cancel unfinished renew threads interrupts overdue export
+        import
     }
     superstep_conformance::forward! { copy delete prune expire }
 }

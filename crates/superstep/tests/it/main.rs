@@ -11,6 +11,7 @@ mod erased;
 mod failures;
 mod kit;
 mod late_commits;
+mod leases;
 mod lost_replies;
 mod moving;
 mod parity;

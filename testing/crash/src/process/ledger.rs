@@ -93,6 +93,13 @@ impl Line {
     }
 }
 
+impl Line {
+    /// Whether a node of the thread reported it, which only an owner of the thread runs.
+    pub(super) fn is_of_a_node(&self) -> bool {
+        ["held", "body", "start", "start-after-told", "acked"].contains(&self.phase.as_str())
+    }
+}
+
 /// Effects that were started although they had been acknowledged before.
 pub(super) fn acknowledged_again(lines: &[Line]) -> Vec<String> {
     let mut acked = BTreeSet::new();

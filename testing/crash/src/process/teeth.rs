@@ -8,6 +8,7 @@ fn violations(backend: Backend, test: Test, trials: u64, mutant: Option<&str>) -
         test,
         backend,
         trials,
+        threads: 60,
         seconds: 2,
         every: 1..2,
         seed: 7,
@@ -60,6 +61,14 @@ fn a_skipped_fence_is_noticed_by_chain() {
 fn a_store_that_is_not_asked_again_is_noticed_by_restarts() {
     let impatient = Some("impatient");
     assert!(violations(Backend::Postgres, Test::Restarts, 60, impatient) > 0);
+}
+
+#[test]
+fn recoveries_that_ignore_leases_are_noticed_by_recover() {
+    for backend in BOTH {
+        assert_eq!(violations(backend, Test::Recover, 1, None), 0);
+        assert!(violations(backend, Test::Recover, 1, Some("no-lease")) > 0);
+    }
 }
 
 #[test]

@@ -19,11 +19,7 @@ pub(crate) struct Work {
 
 /// Two nodes, then four at once, then two more; every node has two effects.
 pub(crate) fn effects(ledger: &Arc<Ledger>, seed: u64) -> Result<Graph<Work>, BuildError> {
-    let node = |name: &'static str| Body {
-        name,
-        seed,
-        ledger: ledger.clone(),
-    };
+    let node = |name| Body::new(name, seed, ledger);
     Graph::builder("crash-effects")
         .node("first", node("first"))
         .node("second", Spread(node("second")))
@@ -43,14 +39,19 @@ const PART: SendTo<u32> = SendTo::new("part");
 const PARTS: u32 = 4;
 
 /// A node whose body reports itself and its effects.
-struct Body {
+pub(super) struct Body {
     name: &'static str,
     seed: u64,
     ledger: Arc<Ledger>,
 }
 
 impl Body {
-    async fn perform(&self, name: &str, cx: &NodeCx) -> Result<WorkUpdate, NodeError> {
+    pub(super) fn new(name: &'static str, seed: u64, ledger: &Arc<Ledger>) -> Self {
+        let ledger = ledger.clone();
+        Self { name, seed, ledger }
+    }
+
+    pub(super) async fn perform(&self, name: &str, cx: &NodeCx) -> Result<WorkUpdate, NodeError> {
         let task = cx.task().to_string();
         self.report(cx, "body", &format!("{name}={task}"), 0).await;
         let one = self.effect(name, "one", cx).await?;
@@ -79,7 +80,7 @@ impl Body {
         Ok(stored)
     }
 
-    async fn report(&self, cx: &NodeCx, phase: &str, key: &str, detail: u64) {
+    pub(super) async fn report(&self, cx: &NodeCx, phase: &str, key: &str, detail: u64) {
         let thread = cx.thread().name();
         self.ledger
             .report(Report {

@@ -3,7 +3,9 @@
 mod contend;
 mod contested;
 mod graphs;
+mod hold;
 mod inspect;
+mod recover;
 mod run;
 mod runs;
 mod serve;
@@ -13,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use superstep::{Checkpointer, Runtime};
+use superstep::{Checkpointer, RunOptions, Runtime};
 use superstep_postgres::Postgres;
 use superstep_sqlite::Sqlite;
 
@@ -22,14 +24,16 @@ use crate::ledger::Ledger;
 use crate::{AnyError, Args, end_with_parent};
 
 pub(crate) async fn perform(args: &Args) -> Result<(), AnyError> {
-    // `serve` reads stdin itself.
-    if args.mode != "serve" {
+    // These read stdin themselves.
+    if !["serve", "hold"].contains(&args.mode.as_str()) {
         end_with_parent();
     }
     let (runtime, ledger) = open(args).await?;
     match args.mode.as_str() {
         "run" => run::run(&runtime, &ledger, &args.thread, args.seed).await,
         "serve" => serve::serve(&runtime, &ledger).await,
+        "hold" => hold::hold(&runtime, &ledger, args).await,
+        "recover" => recover::recover(&runtime, &ledger, args).await,
         "contend" => contend::contend(&runtime, &ledger, &args.thread, args.seed).await,
         _ => runs::runs(&runtime, &ledger, args).await,
     }
@@ -40,7 +44,11 @@ async fn open(args: &Args) -> Result<(Runtime, Arc<Ledger>), AnyError> {
     let mutant: Mutant = args.mutant.parse()?;
     let store = open_store(&args.store, mutant).await?;
     let watched = Watched::new(store, ledger.clone(), mutant);
-    let runtime = Runtime::builder(watched).retry_deadline(mutant.patience());
+    let runtime = Runtime::builder(watched)
+        .retry_deadline(mutant.patience())
+        .lease(mutant.lease())
+        // A trial may kill often within one superstep; that is no poison.
+        .run_options(RunOptions::default().recoveries_max(1_000));
     Ok((runtime.build(), ledger))
 }
 

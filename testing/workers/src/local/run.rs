@@ -17,7 +17,6 @@ pub(crate) async fn run(
     seed: u64,
 ) -> Result<(), AnyError> {
     let mut options = RunOptions::default();
-    // A trial may kill often within one superstep; that is no poison.
     options.recoveries_max = 1_000;
     // Whoever comes later continues this run, and never starts another: between a look at the thread's status and a start, a
     // process that was thought dead may finish it.

@@ -9,9 +9,11 @@ use std::io::{BufRead, Lines, StdinLock};
 use std::sync::Arc;
 
 use superstep::{DriveError, Graph, Outcome, Runtime};
+use superstep_conformance::sample::unfinished;
 
 use super::contested::{Marks, contested, patient_with_takeovers};
 use super::graphs::{Verdict, VerdictUpdate, Work, effects, question};
+use super::hold::{Gate, held};
 use super::inspect::inspect;
 use crate::AnyError;
 use crate::ledger::Ledger;
@@ -22,6 +24,7 @@ pub(crate) async fn serve(runtime: &Runtime, ledger: &Arc<Ledger>) -> Result<(),
         question: question(ledger)?,
         effects: effects(ledger, 0)?,
         contested: contested(ledger)?,
+        held: held(ledger, 0, Gate::new(true))?,
     };
     let mut lines = std::io::stdin().lock().lines();
     while let Some(line) = lines.next() {
@@ -35,6 +38,7 @@ struct Server<'a> {
     question: Graph<Verdict>,
     effects: Graph<Work>,
     contested: Graph<Marks>,
+    held: Graph<Work>,
 }
 
 impl Server<'_> {
@@ -59,6 +63,7 @@ impl Server<'_> {
         let seen = match graph {
             "question" => inspect(self.runtime, &self.question, thread).await,
             "effects" => inspect(self.runtime, &self.effects, thread).await,
+            "held" => inspect(self.runtime, &self.held, thread).await,
             "contested" => inspect(self.runtime, &self.contested, thread).await,
             unknown => Err(format!("there is no graph `{unknown}`").into()),
         };
@@ -71,7 +76,7 @@ impl Server<'_> {
             .thread(&self.contested, thread)?
             .with_options(patient_with_takeovers());
         let store = self.runtime.checkpointer();
-        while store.unfinished(u32::MAX).await?.contains(thread.id()) {
+        while unfinished(&**store, u32::MAX).await?.contains(thread.id()) {
             if let Err(error) = thread.recover().await {
                 return Ok(error.code().to_owned());
             }

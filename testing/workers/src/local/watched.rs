@@ -27,6 +27,8 @@ pub(crate) enum Mutant {
     AnswerTwice,
     /// A store that does not answer is not asked again.
     Impatient,
+    /// Threads that others run are recovered as well.
+    NoLease,
 }
 
 impl Mutant {
@@ -35,6 +37,16 @@ impl Mutant {
         match self {
             Self::Impatient => Duration::ZERO,
             _ => PATIENCE,
+        }
+    }
+}
+
+impl Mutant {
+    /// Short, so that trials need not wait long for the threads of a killed process; long enough for a busy machine.
+    pub(crate) fn lease(self) -> Duration {
+        match self {
+            Self::NoLease => Duration::ZERO,
+            _ => Duration::from_secs(3),
         }
     }
 }
@@ -49,8 +61,9 @@ impl FromStr for Mutant {
             "record-lost" => Ok(Self::RecordLost),
             "answer-twice" => Ok(Self::AnswerTwice),
             "impatient" => Ok(Self::Impatient),
+            "no-lease" => Ok(Self::NoLease),
             unknown => Err(format!(
-                "there is no mutant `{unknown}`: use fence-skipped, record-lost, answer-twice or impatient"
+                "there is no mutant `{unknown}`: use fence-skipped, record-lost, answer-twice, impatient or no-lease"
             )),
         }
     }
@@ -240,7 +253,7 @@ impl Checkpointer for Watched {
     }
 
     superstep_conformance::forward! {
-        load load_at entries glance request_cancel unfinished threads interrupts overdue
+        load load_at entries glance request_cancel unfinished renew threads interrupts overdue
         copy delete prune expire export import
     }
 }

@@ -9,7 +9,7 @@ use superstep_core::checkpoint::format::{Body, Entry};
 use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, Glance, Head, History,
     InterruptQuery, InterruptRow, Loaded, Memory, RecordWrite, Released, ReleasedRecords, Saved,
-    Status, StoredBody, ThreadQuery, ThreadRow,
+    Status, StoredBody, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::error::CheckpointError;
 use superstep_core::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
@@ -91,6 +91,13 @@ impl Broken {
                     task: row.task,
                     which: ReleasedRecords::All,
                 }));
+        }
+        if self.is(Defect::LeaseForgotten) {
+            bent.lease = None;
+        }
+        if let (true, Some(lease)) = (self.is(Defect::LeaseMovedBySteps), commit.lease) {
+            let owned = [(commit.thread.clone(), commit.expect.epoch)];
+            self.inner.renew(&owned, lease).await?;
         }
         Ok(bent)
     }
@@ -446,5 +453,37 @@ impl Checkpointer for Broken {
         Box::pin(self.import_bent(thread, archive))
     }
 
-    forward! { unfinished overdue }
+    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<UnfinishedThread>>> {
+        Box::pin(async move {
+            let mut found = self.inner.unfinished(limit).await?;
+            if self.is(Defect::LeaseOfThreadsThatRest) {
+                for thread in &mut found {
+                    thread.lease = thread.lease.or(Some(Timestamp(5_000)));
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        owned: &'a [(ThreadId, Epoch)],
+        lease: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(async move {
+            match self.defect {
+                Defect::LeaseNeverRenewed => Ok(()),
+                Defect::LeaseRenewedByAnyone => {
+                    let mut owned = owned.to_vec();
+                    for (thread, epoch) in &mut owned {
+                        *epoch = self.head(thread).await?.epoch;
+                    }
+                    self.inner.renew(&owned, lease).await
+                }
+                _ => self.inner.renew(owned, lease).await,
+            }
+        })
+    }
+
+    forward! { overdue }
 }

@@ -209,7 +209,7 @@ impl Checkpointer for Tables {
     }
 
     forward! {
-        record load load_at entries glance request_cancel unfinished interrupts overdue
+        record load load_at entries glance request_cancel unfinished renew interrupts overdue
         copy delete prune expire export import
     }
 }

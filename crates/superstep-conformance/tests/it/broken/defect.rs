@@ -84,4 +84,9 @@ pub(crate) enum Defect {
     CopyLosesListing,
     DeletedEpochNotRaised,
     PruneMiscounts,
+    LeaseForgotten,
+    LeaseMovedBySteps,
+    LeaseRenewedByAnyone,
+    LeaseNeverRenewed,
+    LeaseOfThreadsThatRest,
 }

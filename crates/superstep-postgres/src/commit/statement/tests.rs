@@ -24,6 +24,7 @@ fn step() -> Commit {
         closed: Vec::new(),
         released: Vec::new(),
         listing: None,
+        lease: None,
     }
 }
 

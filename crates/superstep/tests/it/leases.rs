@@ -1,0 +1,164 @@
+//! Leases: `Runtime::recover` leaves the threads of living processes alone.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use superstep::checkpoint::{Checkpointer, Memory};
+use superstep::prelude::*;
+use superstep::{Outcome, Runtime, ThreadId};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use crate::kit::{Count, Log, LogUpdate, wrote};
+
+const LEASE: Duration = Duration::from_millis(300);
+
+fn runtime(store: &Memory) -> Runtime {
+    Runtime::builder(store.clone()).lease(LEASE).build()
+}
+
+/// A node that counts its calls and waits until it may go on.
+fn patient(calls: &Count, go: &Arc<Notify>) -> Graph<Log> {
+    let (calls, go) = (calls.clone(), go.clone());
+    Graph::builder("patient")
+        .node("a", move |_: View<Log>, _: NodeCx| {
+            calls.up();
+            let go = go.clone();
+            async move {
+                go.notified().await;
+                Ok::<_, NodeError>(wrote("a"))
+            }
+        })
+        .edge(START, "a")
+        .edge("a", END)
+        .build()
+        .unwrap()
+}
+
+/// A process that died: its leases are neither renewed nor ended.
+async fn die(store: &Memory, runtime: &Runtime, graph: &Graph<Log>, name: &str, calls: &Count) {
+    let before = calls.get();
+    let thread = runtime.thread(graph, name).unwrap();
+    let mut running = JoinSet::new();
+    running.spawn(async move { thread.start(LogUpdate::default()).await });
+    while calls.get() == before {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let mut unfinished = store.unfinished(100).await.unwrap().into_iter();
+    let id = ThreadId::new(name).unwrap();
+    let held = unfinished.find(|found| found.thread == id).unwrap();
+    drop(running);
+    // The abort ended the lease, as a death would not have.
+    while store.unfinished(100).await.unwrap().contains(&held) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let owned = [(held.thread, held.epoch)];
+    store.renew(&owned, held.lease.unwrap()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_thread_that_another_process_runs_is_left_alone_for_longer_than_a_lease() {
+    let (calls, go) = (Count::default(), Arc::new(Notify::new()));
+    let (store, graph) = (Memory::new(), patient(&calls, &go));
+    let (here, there) = (runtime(&store), runtime(&store));
+    there.register(&graph);
+    let thread = here.thread(&graph, "t").unwrap();
+    let mut running = JoinSet::new();
+    running.spawn(async move { thread.start(LogUpdate::default()).await });
+    while calls.get() == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    for _ in 0..3 {
+        let began = Instant::now();
+        assert!(there.recover().await.unwrap().is_empty());
+        assert!(began.elapsed() <= LEASE * 2, "{:?}", began.elapsed());
+    }
+    tokio::time::sleep(LEASE * 2).await;
+    assert!(there.recover().await.unwrap().is_empty());
+    go.notify_one();
+    let stopped = running.join_next().await.unwrap().unwrap().unwrap();
+    assert_eq!(stopped.outcome, Outcome::Finished);
+    assert_eq!(calls.get(), 1, "the node ran once");
+}
+
+#[tokio::test]
+async fn a_thread_whose_process_died_is_recovered_when_its_lease_is_over() {
+    let (calls, go) = (Count::default(), Arc::new(Notify::new()));
+    let (store, graph) = (Memory::new(), patient(&calls, &go));
+    let began = Instant::now();
+    die(&store, &runtime(&store), &graph, "t", &calls).await;
+
+    let next = runtime(&store);
+    next.register(&graph);
+    go.notify_one();
+    let recovered = next.recover().await.unwrap();
+    assert!(
+        matches!(&recovered[..], [(_, Ok(Outcome::Finished))]),
+        "{recovered:?}"
+    );
+    assert!(began.elapsed() >= LEASE, "{:?}", began.elapsed());
+    assert_eq!(calls.get(), 2, "the node that was interrupted ran again");
+}
+
+#[tokio::test]
+async fn a_run_whose_future_was_dropped_is_recovered_at_once() {
+    let (calls, go) = (Count::default(), Arc::new(Notify::new()));
+    let (store, graph) = (Memory::new(), patient(&calls, &go));
+    let here = Runtime::new(store.clone());
+    let thread = here.thread(&graph, "t").unwrap();
+    let run = thread.start(LogUpdate::default());
+    let dropped = tokio::time::timeout(Duration::from_millis(50), run).await;
+    assert!(dropped.is_err());
+    assert_eq!(calls.get(), 1);
+
+    go.notify_one();
+    let began = Instant::now();
+    let recovered = here.recover().await.unwrap();
+    assert!(matches!(&recovered[..], [(_, Ok(Outcome::Finished))]));
+    assert!(began.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn many_processes_that_recover_at_once_run_each_thread_once() {
+    let (calls, go) = (Count::default(), Arc::new(Notify::new()));
+    let (store, graph) = (Memory::new(), patient(&calls, &go));
+    let dead = runtime(&store);
+    for n in 0..20 {
+        die(&store, &dead, &graph, &format!("t{n}"), &calls).await;
+    }
+    let deaths = calls.get();
+    let mut opener = JoinSet::new();
+    opener.spawn(async move {
+        loop {
+            go.notify_waiters();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    let mut recovering = JoinSet::new();
+    for _ in 0..4 {
+        let next = runtime(&store);
+        next.register(&graph);
+        recovering.spawn(async move { next.recover().await.unwrap() });
+    }
+    let mut recovered = Vec::new();
+    while let Some(done) = recovering.join_next().await {
+        recovered.extend(done.unwrap());
+    }
+    drop(opener);
+    assert_eq!(recovered.len(), 20, "{recovered:?}");
+    assert!((recovered.iter()).all(|(_, outcome)| matches!(outcome, Ok(Outcome::Finished))));
+    assert_eq!(calls.get() - deaths, 20, "each node ran once more");
+}
+
+#[tokio::test]
+async fn without_a_lease_a_thread_is_recovered_at_once() {
+    let (calls, go) = (Count::default(), Arc::new(Notify::new()));
+    let (store, graph) = (Memory::new(), patient(&calls, &go));
+    die(&store, &Runtime::new(store.clone()), &graph, "t", &calls).await;
+    let next = Runtime::builder(store).lease(Duration::ZERO).build();
+    next.register(&graph);
+    go.notify_one();
+    let began = Instant::now();
+    assert_eq!(next.recover().await.unwrap().len(), 1);
+    assert!(began.elapsed() < Duration::from_secs(5));
+}
