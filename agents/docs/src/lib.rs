@@ -82,7 +82,7 @@ pub fn graph(deps: &Arc<DocsDeps>) -> Result<Graph<DocsState>, BuildError> {
             EXECUTE_AGENTS,
             execution(deps)?,
             |state: &DocsState| ExecutionStateUpdate::default().tasks(state.tasks.clone()),
-            |done: &ExecutionState| {
+            |_, done: &ExecutionState| {
                 DocsStateUpdate::default().results(shared_questions::results(done))
             },
         )
@@ -150,7 +150,7 @@ fn begin(task: AgentTask) -> AgentWorkflowStateUpdate {
         .warnings_all(before.warnings)
 }
 
-fn finish(done: &AgentWorkflowState) -> ExecutionStateUpdate {
+fn finish(_: &ExecutionState, done: &AgentWorkflowState) -> ExecutionStateUpdate {
     ExecutionStateUpdate::default().finished(Finished {
         agent: done.agent.clone(),
         best: done.best.clone(),

@@ -102,7 +102,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             &INVESTIGATE,
             agent,
             |question| AgentState::ask(question.0),
-            |agent| ResearchUpdate::default().findings(agent.answer()),
+            |_, agent| ResearchUpdate::default().findings(agent.answer()),
         )
         .node("write", Writer(model))
         .edge(START, "plan")

@@ -26,7 +26,7 @@ pub async fn call_tool(
         hooks: &[],
         labels,
     };
-    match caller.call(call).await?.message {
+    match caller.call(call).await?.only_message()?.message {
         Message::Tool(result) => Ok(result),
         other => Err(NodeError::fatal(format!(
             "a call gave something else than a result: {}",

@@ -57,6 +57,7 @@ pub mod memory;
 #[cfg(feature = "otlp")]
 pub mod otlp;
 mod spans;
+mod team;
 mod tool;
 pub mod trace;
 
@@ -72,7 +73,13 @@ pub use calling::call_tool;
 pub use chat::ChatMessage;
 pub use digest::digest;
 pub use spans::{CallTimes, tool_span};
-pub use tool::{Class, Tool, ToolCx, ToolError, ToolFault, ToolOutput, Tools, tool};
+pub use team::{
+    SUPERVISOR, Supervisor, SupervisorBuilder, Swarm, SwarmBuilder, active_agent, handed_over,
+    handoff_tool,
+};
+pub use tool::{
+    Class, IntoToolOutput, Tool, ToolCx, ToolError, ToolFault, ToolOutput, Tools, tool,
+};
 
 /// Compiles the examples of the page on traces as doctests.
 #[cfg(all(doctest, feature = "otlp"))]

@@ -321,11 +321,11 @@ pub enum BuildProblem {
         /// Name of the node where the edge leads.
         to: String,
     },
-    /// A node routes by edges and by commands.
+    /// A source of a join chooses where it goes.
     #[error(
-        "`{node}` routes by edges and by commands; keep one, for the two would contradict each other"
+        "`{node}` is a source of a join and routes by commands; the join would not know whether to count it"
     )]
-    EdgesAndCommands {
+    JoinAndCommands {
         /// Name of the node.
         node: NodeName,
     },
@@ -400,7 +400,7 @@ error_codes!(BuildProblem {
     NoStart => "build-no-start",
     NoTargets => "build-no-targets",
     DuplicateEdge => "build-duplicate-edge",
-    EdgesAndCommands => "build-edges-and-commands",
+    JoinAndCommands => "build-join-and-commands",
     WorkerWithoutPayload => "build-worker-without-payload",
     IntoStart => "build-into-start",
     SmallJoin => "build-small-join",

@@ -50,7 +50,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             "research",
             research,
             |article: &Article| ResearchUpdate::default().question(article.topic.clone()),
-            |research: &Research| ArticleUpdate::default().text(research.notes.join("; ")),
+            |_, research: &Research| ArticleUpdate::default().text(research.notes.join("; ")),
         )
         .node("publish", publish)
         .edge(START, "research")

@@ -27,6 +27,7 @@ pub use state::{
 pub use tool_node::ToolNode;
 pub(crate) use tool_node::steps_in_any_order;
 
+use crate::team::{handed_over, handoff_tool};
 use crate::tool::{Tool, ToolFault, Tools};
 
 /// Name of the node that calls the model.
@@ -43,8 +44,10 @@ impl Agent {
     pub fn builder(model: Arc<dyn Model>) -> AgentBuilder {
         AgentBuilder {
             name: "agent".to_owned(),
+            label: MODEL.to_owned(),
             model,
             tools: Vec::new(),
+            handoffs: Vec::new(),
             system: None,
             step_limit: STEP_LIMIT,
             tokens_max: None,
@@ -58,8 +61,11 @@ impl Agent {
 /// Builder of an agent's graph.
 pub struct AgentBuilder {
     name: String,
+    label: String,
     model: Arc<dyn Model>,
     tools: Vec<Tool>,
+    /// Names of the agents that this one may hand over to.
+    handoffs: Vec<String>,
     system: Option<String>,
     step_limit: u32,
     tokens_max: Option<u32>,
@@ -102,6 +108,27 @@ impl AgentBuilder {
     #[must_use]
     pub fn tools(mut self, tools: impl IntoIterator<Item = Tool>) -> Self {
         self.tools.extend(tools);
+        self
+    }
+
+    /// Lets the model hand the conversation over to another agent, by a tool `transfer_to_AGENT` with this description. The graph
+    /// ends after a handoff; [`handed_over`] tells the graph around it where to go on. [`Swarm`](crate::Swarm) does that for
+    /// you.
+    #[must_use]
+    pub fn handoff(mut self, agent: &str, description: &str) -> Self {
+        self.tools.push(handoff_tool(agent, description));
+        self.handoffs.push(agent.to_owned());
+        self
+    }
+
+    pub(crate) fn handoff_targets(&self) -> &[String] {
+        &self.handoffs
+    }
+
+    /// Sets the name of the model's node in requests, scripts and traces. Default: `model`.
+    #[must_use]
+    pub(crate) fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = label.into();
         self
     }
 
@@ -156,25 +183,10 @@ impl AgentBuilder {
 
     /// Builds the graph over your own state.
     pub fn build_over<S: Conversation>(self) -> Result<Graph<S>, AgentError> {
-        let tools = Tools::new(self.tools).map_err(|faults| AgentError::Tools {
-            agent: self.name.clone(),
-            faults,
-        })?;
-        let model = ModelNode {
-            label: MODEL.to_owned(),
-            model: self.model,
-            tools: tools.clone(),
-            system: self.system,
-            step_limit: self.step_limit,
-            tokens_max: self.tokens_max,
-            hooks: self.hooks.clone(),
-            spending: self.spending,
-        };
-        let calls = ToolNode {
-            tools,
-            hooks: self.hooks,
-        };
-        let mut graph = Graph::builder(self.name)
+        let (name, retry) = (self.name.clone(), self.retry.clone());
+        let hands_over = !self.handoffs.is_empty();
+        let (model, calls) = self.nodes()?;
+        let mut graph = Graph::builder(name)
             .node(MODEL, model)
             .node(TOOLS, calls)
             .edge(START, MODEL)
@@ -183,12 +195,41 @@ impl AgentBuilder {
                     true => END,
                     false => TOOLS,
                 }
-            })
-            .edge(TOOLS, MODEL);
-        if let Some(policy) = self.retry {
+            });
+        graph = match hands_over {
+            false => graph.edge(TOOLS, MODEL),
+            true => graph.route(TOOLS, &[MODEL, END], |state: &S| {
+                match handed_over(state.messages()).is_some() {
+                    true => END,
+                    false => MODEL,
+                }
+            }),
+        };
+        if let Some(policy) = retry {
             graph = graph.retry(MODEL, policy);
         }
         Ok(graph.build()?)
+    }
+
+    /// Builds the node that calls the model and the node that calls the tools.
+    pub(crate) fn nodes(self) -> Result<(ModelNode, ToolNode), AgentError> {
+        let tools = Tools::new(self.tools).map_err(|faults| AgentError::Tools {
+            agent: self.name,
+            faults,
+        })?;
+        let mut calls = ToolNode::new(tools.clone());
+        calls.hooks.clone_from(&self.hooks);
+        let model = ModelNode {
+            label: self.label,
+            model: self.model,
+            tools,
+            system: self.system,
+            step_limit: self.step_limit,
+            tokens_max: self.tokens_max,
+            hooks: self.hooks,
+            spending: self.spending,
+        };
+        Ok((model, calls))
     }
 }
 

@@ -21,7 +21,13 @@ pub struct AgentState {
     #[state(reduce = Spent::plus)]
     pub spent: Spent,
     /// Why the last turn ended the loop early; `None` if the model finished its answer.
+    #[state(reduce = last)]
     pub ended: Option<EndReason>,
+}
+
+/// Several nodes may write in one superstep: tools, and agents that a supervisor asked. None of them ends the loop.
+fn last(_: Option<EndReason>, written: Option<EndReason>) -> Option<EndReason> {
+    written
 }
 
 impl AgentState {
@@ -71,7 +77,8 @@ pub trait Conversation: State {
     /// Returns the conversation so far, oldest first.
     fn messages(&self) -> &[ChatMessage];
 
-    /// Converts a turn into an update. Must write the turn's messages; the other fields are optional.
+    /// Converts a turn into an update. Must write the turn's messages; the other fields are optional. The agents of a
+    /// [`Supervisor`](crate::Supervisor) write in one superstep, so what is written needs a reducer.
     fn said(turn: Turn) -> Self::Update;
 }
 

@@ -1,24 +1,34 @@
 //! The node that calls the tools of the model's last message.
 
+use std::collections::BTreeSet;
+use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::future::{join_all, poll_immediate};
 use superstep_core::{Command, Node, NodeCx, NodeError, View};
+use superstep_llm::ToolCall;
 
 use crate::agent::{Conversation, Hooks, Spent, Turn, labels_of_last_answer, unanswered_calls};
-use crate::call::Caller;
-use crate::tool::Tools;
+use crate::call::{CallOutcome, Caller};
+use crate::tool::{Tools, with_updates};
 
 /// Node that runs all tool calls of the model's last message concurrently, and writes their results in the order of the
 /// calls.
 ///
 /// Must not be the node that calls the model: the model's decision is committed before this node starts.
-#[derive(Debug, Clone)]
+///
+/// If a tool returns a [command](crate::ToolOutput), the node writes its update and goes to its targets, which `.commands(..)`
+/// must declare; otherwise it leaves by its edges.
+#[derive(Clone)]
 pub struct ToolNode {
     pub(super) tools: Tools,
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
+    /// Calls that other nodes make.
+    except: Option<CallFilter>,
 }
+
+type CallFilter = Arc<dyn Fn(&ToolCall) -> bool + Send + Sync>;
 
 impl ToolNode {
     /// Creates a node that calls these tools.
@@ -26,7 +36,18 @@ impl ToolNode {
         Self {
             tools,
             hooks: Vec::new(),
+            except: None,
         }
+    }
+
+    /// Leaves out the calls for which this is true: other nodes make them.
+    #[must_use]
+    pub fn except(
+        mut self,
+        is_made_elsewhere: impl Fn(&ToolCall) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.except = Some(Arc::new(is_made_elsewhere));
+        self
     }
 
     /// Adds hooks. Several run in the order they were added.
@@ -34,6 +55,15 @@ impl ToolNode {
     pub fn hooks(mut self, hooks: impl Hooks) -> Self {
         self.hooks.push(Arc::new(hooks));
         self
+    }
+}
+
+impl fmt::Debug for ToolNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolNode")
+            .field("tools", &self.tools)
+            .field("hooks", &self.hooks)
+            .finish_non_exhaustive()
     }
 }
 
@@ -51,9 +81,17 @@ impl<S: Conversation> Node<S> for ToolNode {
             hooks: &self.hooks,
             labels: &labels,
         };
-        let calls = unanswered_calls(messages);
-        let results = join_all(calls.into_iter().map(|call| caller.call(call))).await;
-        let messages = results.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let mut calls = unanswered_calls(messages);
+        if let Some(is_made_elsewhere) = &self.except {
+            calls.retain(|call| !is_made_elsewhere(call));
+        }
+        let results = join_all(calls.iter().map(|call| caller.call(call))).await;
+        let (mut messages, mut commands) = (Vec::new(), Vec::new());
+        for (call, result) in calls.iter().zip(results) {
+            let CallOutcome { message, command } = result?;
+            messages.push(message);
+            commands.push((call.name.clone(), command));
+        }
         let turn = Turn {
             spent: Spent {
                 tool_calls: messages.len() as u64,
@@ -62,7 +100,14 @@ impl<S: Conversation> Node<S> for ToolNode {
             messages,
             ended: None,
         };
-        Ok(Command::update(S::said(turn)))
+        let update = with_updates(S::said(turn), &commands)?;
+        let targets = commands
+            .into_iter()
+            .flat_map(|(_, command)| command.goto)
+            .collect::<BTreeSet<_>>();
+        Ok(targets
+            .into_iter()
+            .fold(Command::update(update), Command::goto))
     }
 }
 

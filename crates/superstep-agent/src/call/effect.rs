@@ -15,7 +15,7 @@ use crate::call::doubt::{self, Resolved};
 use crate::call::{Asking, RequestedCall, ToolCallResult};
 use crate::digest::{digest, hash};
 use crate::spans::{CallTimes, live_tool_call, now, tool_call};
-use crate::tool::{CallInfo, Class, ToolCx, ToolError, ToolOutput};
+use crate::tool::{CallInfo, Class, ToolCommand, ToolCx, ToolError, ToolOutput};
 
 /// A call to be made, with its final arguments.
 pub(super) struct Effect<'a> {
@@ -49,16 +49,13 @@ enum How {
     Gave {
         content: Content,
         labels: Labels,
+        #[serde(default, skip_serializing_if = "ToolCommand::is_empty")]
+        command: ToolCommand,
     },
     /// The call certainly had no effect.
-    Failed {
-        why: String,
-        labels: Labels,
-    },
+    Failed { why: String, labels: Labels },
     /// It is unknown whether the call had its effect.
-    Unknown {
-        why: String,
-    },
+    Unknown { why: String },
 }
 
 /// What is recorded of earlier executions of this call.
@@ -88,11 +85,16 @@ impl<'a> Effect<'a> {
             let ended = self.end(before).await?;
             self.tell(&ended)?;
             let why = match ended.how {
-                How::Gave { content, labels } => {
+                How::Gave {
+                    content,
+                    labels,
+                    command,
+                } => {
                     return Ok(ToolCallResult {
                         content,
                         status: ToolStatus::Success,
                         labels,
+                        command,
                     });
                 }
                 How::Failed { why, labels } => {
@@ -323,8 +325,9 @@ impl<'a> Effect<'a> {
 
 fn gave(output: ToolOutput, cx: &ToolCx) -> How {
     How::Gave {
-        content: output.0,
+        content: output.content,
         labels: cx.given(),
+        command: output.command,
     }
 }
 

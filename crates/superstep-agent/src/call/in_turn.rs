@@ -10,7 +10,7 @@ use superstep_core::{Labels, NodeCx, NodeError};
 use superstep_llm::ToolCall;
 
 use crate::agent::steps_in_any_order;
-use crate::call::{Asking, Caller, ToolCallResult};
+use crate::call::{Asking, CallOutcome, Caller, ToolCallResult};
 use crate::chat::ChatMessage;
 use crate::tool::Tools;
 
@@ -122,8 +122,9 @@ impl<'a> Calls<'a> {
     pub async fn make(&self, agreed: DecidedCall) -> Result<ChatMessage, NodeError> {
         let asking = Asking::holding(self.cx);
         let caller = self.caller();
-        let (result, labels) = caller.make(agreed, &asking).await?;
-        caller.told(result, labels)
+        let (result, labels, command) = caller.make(agreed, &asking).await?;
+        let message = caller.told(result, labels)?;
+        CallOutcome { message, command }.only_message()
     }
 
     fn caller(&self) -> Caller<'_> {

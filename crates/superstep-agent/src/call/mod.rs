@@ -15,7 +15,7 @@ use superstep_llm::{Content, Message, ToolCall, ToolResult, ToolStatus};
 
 use crate::agent::{AgentEvent, Go, HookCx, Hooks};
 use crate::chat::ChatMessage;
-use crate::tool::{Tool, Tools};
+use crate::tool::{Tool, ToolCommand, Tools};
 
 pub(crate) use ask::Asking;
 pub use in_turn::{Calls, DecidedCall, Decision};
@@ -27,6 +27,26 @@ pub(crate) struct ToolCallResult {
     pub(crate) status: ToolStatus,
     /// Labels that the tool added to its result, besides those of the arguments and of the tool's declaration.
     pub(crate) labels: Labels,
+    /// What the tool asks of the graph.
+    pub(crate) command: ToolCommand,
+}
+
+/// What a call leaves: its result as a message, and what the tool asks of the graph.
+pub(crate) struct CallOutcome {
+    pub(crate) message: ChatMessage,
+    pub(crate) command: ToolCommand,
+}
+
+impl CallOutcome {
+    /// Returns the message. For callers that have no graph to act on: fails if the tool returned a command.
+    pub(crate) fn only_message(self) -> Result<ChatMessage, NodeError> {
+        match self.command.is_empty() {
+            true => Ok(self.message),
+            false => Err(NodeError::fatal(
+                "the tool returned a command to the graph, which only a `ToolNode` acts on",
+            )),
+        }
+    }
 }
 
 impl ToolCallResult {
@@ -35,6 +55,7 @@ impl ToolCallResult {
             content: text.into().into(),
             status: ToolStatus::Success,
             labels: Labels::NONE,
+            command: ToolCommand::default(),
         }
     }
 
@@ -56,8 +77,8 @@ pub(crate) struct Caller<'a> {
 }
 
 impl Caller<'_> {
-    /// Makes a call and returns its result as a message.
-    pub(crate) async fn call(&self, call: &ToolCall) -> Result<ChatMessage, NodeError> {
+    /// Makes a call and returns what it leaves.
+    pub(crate) async fn call(&self, call: &ToolCall) -> Result<CallOutcome, NodeError> {
         // Held until the call is done or waits for a person, so a sibling's interrupt does not cut it off.
         let asking = Asking::holding(self.cx);
         let hook_cx = HookCx::new(&asking);
@@ -75,12 +96,13 @@ impl Caller<'_> {
             Some(why) => DecidedCall::refused(changed.clone(), why),
             None => self.agree(changed.clone(), &asking).await?,
         };
-        let (mut result, labels) = self.make(agreed, &asking).await?;
+        let (mut result, labels, command) = self.make(agreed, &asking).await?;
         for hooks in self.hooks {
             hooks.after_tool(&changed, &mut result, &hook_cx).await?;
         }
         result.tool_call_id.clone_from(&changed.id);
-        self.told(result, labels)
+        let message = self.told(result, labels)?;
+        Ok(CallOutcome { message, command })
     }
 
     /// Decides whether a call may be made: validates it, and asks a person where needed.
@@ -122,7 +144,7 @@ impl Caller<'_> {
         &self,
         agreed: DecidedCall,
         asking: &Asking<'_>,
-    ) -> Result<(ToolResult, Labels), NodeError> {
+    ) -> Result<(ToolResult, Labels, ToolCommand), NodeError> {
         let DecidedCall { call, withheld, .. } = agreed;
         let tool = self.tools.get(&call.name);
         let came = match (withheld, tool) {
@@ -153,7 +175,7 @@ impl Caller<'_> {
             content: came.content,
             status: came.status,
         };
-        Ok((result, labels))
+        Ok((result, labels, came.command))
     }
 
     /// Converts the result into a message, and emits that the call has ended.

@@ -13,7 +13,7 @@ pub(super) fn read(
         Ok(CallToolResponse::Complete(result)) if result.is_error == Some(true) => {
             Err(ToolError::failed(content(&result).text()))
         }
-        Ok(CallToolResponse::Complete(result)) => Ok(ToolOutput(content(&result))),
+        Ok(CallToolResponse::Complete(result)) => Ok(ToolOutput::new(content(&result))),
         Ok(CallToolResponse::InputRequired(_)) => Err(ToolError::failed(
             "the server wants to ask something in the middle of the call, which is not supported",
         )),

@@ -7,6 +7,7 @@
 mod class;
 mod cx;
 mod error;
+mod output;
 mod registry;
 
 use std::fmt;
@@ -14,38 +15,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use superstep_core::label::{Label, Policy};
 use superstep_core::{Labels, schema};
 use superstep_llm::structured::schema_of;
-use superstep_llm::{BoxFuture, Content, ToolSpec};
+use superstep_llm::{BoxFuture, ToolSpec};
 
 pub use class::Class;
 pub use cx::ToolCx;
 pub use error::ToolError;
+pub use output::{IntoToolOutput, ToolOutput};
 pub use registry::{ToolFault, Tools};
 
 use crate::approval::Approval;
 
 pub(crate) use cx::CallInfo;
-
-/// Result of a tool, as the model sees it.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ToolOutput(pub Content);
-
-impl ToolOutput {
-    /// Converts a value: a string as it is, `null` as "done", anything else as JSON.
-    pub fn of(value: &impl Serialize) -> Result<Self, serde_json::Error> {
-        let text = match serde_json::to_value(value)? {
-            Json::String(text) => text,
-            Json::Null => "done".to_owned(),
-            other => other.to_string(),
-        };
-        Ok(Self(text.into()))
-    }
-}
+pub(crate) use output::{ToolCommand, with_updates};
 
 /// Type-erased function of a tool.
 pub(crate) type Call =
@@ -96,7 +82,7 @@ pub struct Tool {
 pub fn tool<A, O, F, Fut>(name: &str, description: &str, call: F) -> Tool
 where
     A: JsonSchema + DeserializeOwned,
-    O: Serialize,
+    O: IntoToolOutput,
     F: Fn(A, ToolCx) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<O, ToolError>> + Send + 'static,
 {
@@ -107,7 +93,7 @@ where
     };
     let call = move |args: Json, cx: ToolCx| -> BoxFuture<'static, _> {
         let running = read(args).map(|args| call(args, cx));
-        Box::pin(async move { shown(&running?.await?) })
+        Box::pin(async move { running?.await?.into_output() })
     };
     Tool::raw(spec, call)
 }
@@ -117,12 +103,6 @@ fn read<A: DeserializeOwned>(args: Json) -> Result<A, ToolError> {
     serde::Deserialize::deserialize(&args)
         .or_else(|error| serde_json::from_value(schema::with_integers(args)).map_err(|_| error))
         .map_err(|error| ToolError::failed(format!("the arguments do not fit: {error}")))
-}
-
-/// Converts the result. A failure here is `unknown`, not `failed`: the tool has already run.
-fn shown(value: &impl Serialize) -> Result<ToolOutput, ToolError> {
-    ToolOutput::of(value)
-        .map_err(|error| ToolError::unknown(format!("its result is not JSON: {error}")))
 }
 
 impl Tool {
@@ -174,13 +154,13 @@ impl Tool {
     pub fn reconcilable<A, O, F, Fut>(mut self, lookup: F) -> Self
     where
         A: DeserializeOwned,
-        O: Serialize,
+        O: IntoToolOutput,
         F: Fn(A, ToolCx) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Option<O>, ToolError>> + Send + 'static,
     {
         let lookup = move |args: Json, cx: ToolCx| -> BoxFuture<'static, _> {
             let running = read(args).map(|args| lookup(args, cx));
-            Box::pin(async move { running?.await?.as_ref().map(shown).transpose() })
+            Box::pin(async move { running?.await?.map(O::into_output).transpose() })
         };
         self.lookup = Some(Arc::new(lookup));
         self.of_class(Class::Reconcilable)

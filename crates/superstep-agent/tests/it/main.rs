@@ -29,5 +29,6 @@ mod phoenix;
 mod secrets;
 mod shop;
 mod spending;
+mod teams;
 mod traces;
 mod world;

@@ -58,7 +58,7 @@ pub(super) fn build(spec: &GraphSpec, lab: &Arc<Lab>) -> Result<Graph<World>, Bu
             } => {
                 let child = build(graph, lab)?;
                 let who = node.who.clone();
-                let up = move |child: &World| come_back(&who, child);
+                let up = move |_: &World, child: &World| come_back(&who, child);
                 let builder = match (shared, node.takes_job) {
                     (true, _) => builder.shared_subgraph(node.name, child),
                     (false, true) => builder.subgraph_worker(

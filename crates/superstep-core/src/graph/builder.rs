@@ -102,14 +102,14 @@ impl<S: State> GraphBuilder<S> {
     }
 
     /// Adds a graph as a node, with its own state: `down` makes its input from the parent's state, `up` makes the parent's
-    /// update from its final state. Both must be pure.
+    /// update from the parent's state, as of the start of the superstep, and its final state. Both must be pure.
     #[must_use]
     pub fn subgraph<C: State>(
         self,
         name: impl Target<S>,
         child: Graph<C>,
         down: impl Fn(&S) -> C::Update + Send + Sync + 'static,
-        up: impl Fn(&C) -> S::Update + Send + Sync + 'static,
+        up: impl Fn(&S, &C) -> S::Update + Send + Sync + 'static,
     ) -> Self {
         let mapping = Mapping::Mapped {
             down: erased::down::<S, C>(down),
@@ -129,7 +129,7 @@ impl<S: State> GraphBuilder<S> {
         to: &SendTo<P>,
         child: Graph<C>,
         down: impl Fn(P) -> C::Update + Send + Sync + 'static,
-        up: impl Fn(&C) -> S::Update + Send + Sync + 'static,
+        up: impl Fn(&S, &C) -> S::Update + Send + Sync + 'static,
     ) -> Self {
         let mapping = Mapping::Mapped {
             down: erased::down_payload::<P, C>(down),
@@ -181,7 +181,8 @@ impl<S: State> GraphBuilder<S> {
         )
     }
 
-    /// Lets the node `from` choose among `targets` with the `Command` it returns.
+    /// Lets the node `from` choose among `targets` with the `Command` it returns. If it also has edges or routes, they apply when
+    /// its command names no target: when a subgraph ends without [`Command::parent`](crate::Command::parent), for example.
     #[must_use]
     pub fn commands(self, from: impl Target<S>, targets: &[impl Target<S>]) -> Self {
         let targets = names(targets);

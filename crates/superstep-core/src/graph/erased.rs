@@ -251,7 +251,7 @@ pub(crate) type CacheFn = Arc<dyn Fn(&Live) -> Result<String, NodeError> + Send 
 pub(crate) type DownFn =
     Arc<dyn Fn(&Live, Option<&Value>) -> Result<AnyUpdate, NodeError> + Send + Sync>;
 /// From the child's final state to the parent's update.
-pub(crate) type UpFn = Arc<dyn Fn(&Live) -> Result<AnyUpdate, NodeError> + Send + Sync>;
+pub(crate) type UpFn = Arc<dyn Fn(&Live, &Live) -> Result<AnyUpdate, NodeError> + Send + Sync>;
 
 fn state_of<S: State>(live: &Live) -> &S {
     live.downcast_ref().expect(OWN_TYPE)
@@ -364,10 +364,12 @@ pub(crate) fn down_payload<P: Payload, C: State>(
     })
 }
 
-pub(crate) fn up<S: State, C: State>(up: impl Fn(&C) -> S::Update + Send + Sync + 'static) -> UpFn {
-    Arc::new(move |state| {
+pub(crate) fn up<S: State, C: State>(
+    up: impl Fn(&S, &C) -> S::Update + Send + Sync + 'static,
+) -> UpFn {
+    Arc::new(move |parent, state| {
         guarded("a subgraph's output", || {
-            Box::new(up(state_of(state))) as AnyUpdate
+            Box::new(up(state_of(parent), state_of(state))) as AnyUpdate
         })
     })
 }

@@ -144,6 +144,14 @@ impl NodeDef {
         }
     }
 
+    /// Whether a task of this node that returned these targets leaves by them: edges and routes are the default of a node that
+    /// may choose and did not.
+    pub(crate) fn leaves_by_command(&self, goto: &[GotoRecord]) -> bool {
+        let routing = &self.routing;
+        let has_default = !routing.edges.is_empty() || !routing.routes.is_empty();
+        !goto.is_empty() || (routing.commands.is_some() && !has_default)
+    }
+
     /// Refuses targets that were not declared, payloads to nodes that take none, and missing payloads.
     pub(crate) fn check_goto(
         &self,

@@ -261,10 +261,12 @@ pub(super) fn check<S>(builder: &mut GraphBuilder<S>, channels: &[Channel]) {
     for (name, node) in &builder.nodes {
         let joins = builder.joins.iter().any(|join| join.sources.contains(name));
         let by_edges = joins || !node.routing.edges.is_empty() || !node.routing.routes.is_empty();
-        match (by_edges, node.routing.commands.is_some()) {
-            (true, true) => problems.push(BuildProblem::EdgesAndCommands { node: name.clone() }),
-            (false, false) => problems.push(BuildProblem::DeadEnd { node: name.clone() }),
-            (true, false) | (false, true) => {}
+        let by_commands = node.routing.commands.is_some();
+        if joins && by_commands {
+            problems.push(BuildProblem::JoinAndCommands { node: name.clone() });
+        }
+        if !by_edges && !by_commands {
+            problems.push(BuildProblem::DeadEnd { node: name.clone() });
         }
         if let NodeBody::Subgraph(subgraph) = &node.body {
             let pauses =

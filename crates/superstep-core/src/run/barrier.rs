@@ -316,7 +316,7 @@ impl Run {
         if let Some(command) = &inside.next.leave {
             return self.ending_of_leave(parent, index, command);
         }
-        let by_command = def.routing.commands.is_some();
+        let by_command = def.leaves_by_command(&[]);
         let subgraph = def.subgraph().expect("only a subgraph is entered");
         let updates = match &subgraph.mapping {
             Mapping::Shared => {
@@ -331,7 +331,7 @@ impl Run {
                 Updates::Forwarded(forwarded.map_err(ReadError::of_record)?)
             }
             Mapping::Mapped { up, .. } => {
-                let update = up(&inside.state)?;
+                let update = up(&around.state, &inside.state)?;
                 let ops = &around.graph.ops;
                 let prepared = ops
                     .prepare(&around.state, update, slot.task)
@@ -375,8 +375,7 @@ impl Run {
             .check_goto(graph, &slot.node, &command.goto, false)?;
         Ok(Ending {
             updates: Updates::One(command.update.clone(), update),
-            by_command: !command.goto.is_empty()
-                || graph.node(&slot.node).routing.commands.is_some(),
+            by_command: graph.node(&slot.node).leaves_by_command(&command.goto),
             goto: command.goto.clone(),
             parent: None,
             events: Vec::new(),

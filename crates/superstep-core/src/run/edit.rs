@@ -254,9 +254,7 @@ impl Editing {
         try_writes(&*graph.ops, &mut root.state, vec![TaskUpdate::only(update)])
             .map_err(|error| bad_input(&graph, error))?;
         let goto = def
-            .routing
-            .commands
-            .is_some()
+            .leaves_by_command(&edit.goto)
             .then_some(edit.goto.as_slice());
         let planned = plan::after(
             &graph,

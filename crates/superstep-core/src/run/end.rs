@@ -72,11 +72,9 @@ impl Run {
         match read {
             Ok((output, cached)) => {
                 let node = &self.live_frame(&path).slots[index as usize].node;
-                let by_command = graph.node(node).routing.commands.is_some();
-                self.live_frame(&path).set(
-                    index,
-                    TaskActivity::Ended(Ending::of_output(output, by_command, cached)),
-                );
+                let ending = Ending::of_output(output, graph.node(node), cached);
+                self.live_frame(&path)
+                    .set(index, TaskActivity::Ended(ending));
             }
             Err(error) if handling => self.give_up(&path, index, &error),
             Err(error) => self.fail(&path, index, error),

@@ -2,7 +2,7 @@
 
 use crate::checkpoint::format::{GotoRecord, InterruptRecord, ParentRecord};
 use crate::error::Failure;
-use crate::graph::AnyUpdate;
+use crate::graph::{AnyUpdate, NodeDef};
 use crate::ids::{NodeName, TaskId, Timestamp};
 use crate::node::{Output, TaskRecords};
 use crate::value::Value;
@@ -73,10 +73,10 @@ pub(super) enum Updates {
 }
 
 impl Ending {
-    pub(super) fn of_output(output: Output, by_command: bool, cached: bool) -> Self {
+    pub(super) fn of_output(output: Output, def: &NodeDef, cached: bool) -> Self {
         let Output { record, update } = output;
         Self {
-            by_command: by_command || !record.goto.is_empty(),
+            by_command: def.leaves_by_command(&record.goto),
             updates: Updates::One(record.update, update),
             goto: record.goto,
             parent: record.parent,

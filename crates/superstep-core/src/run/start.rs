@@ -164,9 +164,8 @@ impl Run {
                 Ok(Stored::Output(output)) => {
                     // The graph may have changed since: a missing target is a failure of the task.
                     let checked = def.check_goto(&graph, &planned.node, &output.record.goto, true);
-                    let by_command = def.routing.commands.is_some();
                     let doing = match checked {
-                        Ok(()) => TaskActivity::Ended(Ending::of_output(output, by_command, false)),
+                        Ok(()) => TaskActivity::Ended(Ending::of_output(output, def, false)),
                         Err(error) => TaskActivity::Failed(self.task_failure(path, index, &error)),
                     };
                     return self.live_frame(path).set(index, doing);

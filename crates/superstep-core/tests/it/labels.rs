@@ -159,7 +159,7 @@ fn a_command_to_the_parent_must_carry_what_was_read() {
             "child",
             child,
             |mail: &Mail| MailUpdate::default().body(mail.body.clone()),
-            |_| MailUpdate::default(),
+            |_, _| MailUpdate::default(),
         )
         .edge(START, "child")
         .edge("child", END)

@@ -53,21 +53,46 @@ fn a_join_of_one_node_named_twice_is_an_error() {
 }
 
 #[tokio::test]
-async fn differs_goto_and_edges_exclude_each_other() {
-    async fn goes(_: View<Log>, _: NodeCx) -> Result<Command<Log>, NodeError> {
-        Ok(Command::to("b"))
+async fn differs_edges_are_the_default_of_a_node_that_commands() {
+    async fn goes(state: View<Log>, _: NodeCx) -> Result<Command<Log>, NodeError> {
+        match state.hint.as_deref() {
+            Some(to) => Ok(Command::to(to)),
+            None => Ok(Command::update(wrote("a"))),
+        }
     }
     let both = Graph::builder("g")
         .node("a", goes)
         .node("b", says("b"))
+        .node("c", says("c"))
         .edge(START, "a")
         .edge("a", "b")
-        .commands("a", &["b"])
+        .commands("a", &["c", END])
         .edge("b", END)
+        .edge("c", END)
+        .build()
+        .unwrap();
+    for (hint, ran) in [
+        (None, vec!["a", "b"]),
+        (Some("c"), vec!["c"]),
+        (Some(END), vec![]),
+    ] {
+        let thread = memory().thread(&both, "t").unwrap();
+        let input = LogUpdate::default().hint(hint.map(str::to_owned));
+        assert_eq!(thread.start(input).await.unwrap().state.ran, ran);
+    }
+    let joined = Graph::builder("g")
+        .node("a", goes)
+        .node("b", says("b"))
+        .node("c", says("c"))
+        .edge(START, "a")
+        .edge(START, "b")
+        .commands("a", &[END])
+        .join(&["a", "b"], "c")
+        .edge("c", END)
         .build()
         .unwrap_err();
     let a = NodeName::new("a").unwrap();
-    assert_eq!(both.problems, [BuildProblem::EdgesAndCommands { node: a }]);
+    assert_eq!(joined.problems, [BuildProblem::JoinAndCommands { node: a }]);
 
     let edges = Graph::builder("g")
         .node("a", goes)

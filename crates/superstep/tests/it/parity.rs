@@ -395,7 +395,7 @@ fn with_child(life: SubgraphLife, asks: bool) -> Graph<Log> {
             "child",
             counting_child(asks),
             |_| LogUpdate::default(),
-            |child| wrote(child.total.to_string()),
+            |_, child| wrote(child.total.to_string()),
         )
         .life("child", life)
         .edge(START, "child")

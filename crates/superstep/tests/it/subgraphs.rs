@@ -81,7 +81,7 @@ async fn a_mapped_child_has_a_state_of_its_own() {
             "child",
             child,
             |log: &Log| LettersUpdate::default().word(log.ran.concat()),
-            |letters| LogUpdate::default().total(letters.letters.len() as i64),
+            |_, letters| LogUpdate::default().total(letters.letters.len() as i64),
         )
         .edge(START, "child")
         .edge("child", END)
@@ -178,7 +178,7 @@ async fn a_child_of_a_child_that_lives_with_the_thread_is_remembered_too() {
         Ok::<_, NodeError>(LogUpdate::default().total(1).last(log.total.to_string()))
     };
     let inner = Graph::builder("inner")
-        .subgraph("core", one("count", count), nothing, |core| {
+        .subgraph("core", one("count", count), nothing, |_, core| {
             wrote(core.total.to_string())
         })
         .life("core", SubgraphLife::Thread)
@@ -187,7 +187,7 @@ async fn a_child_of_a_child_that_lives_with_the_thread_is_remembered_too() {
         .build()
         .unwrap();
     let graph = Graph::builder("outer")
-        .subgraph("inner", inner, nothing, |inner| {
+        .subgraph("inner", inner, nothing, |_, inner| {
             LogUpdate::default().overwrite_ran(inner.ran.clone())
         })
         .life("inner", SubgraphLife::Thread)

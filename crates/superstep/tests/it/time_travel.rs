@@ -291,7 +291,7 @@ async fn a_fork_takes_the_memory_of_a_child_back_too() {
             "child",
             child,
             |_: &Log| LogUpdate::default(),
-            |child: &Log| LogUpdate::default().last(child.ran.len().to_string()),
+            |_, child: &Log| LogUpdate::default().last(child.ran.len().to_string()),
         )
         .life("child", SubgraphLife::Thread)
         .edge(START, "child")

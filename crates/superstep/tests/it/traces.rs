@@ -364,7 +364,7 @@ async fn spans_have_the_names_that_nodes_give_them_and_keep_those_of_the_graph()
             })?;
             Ok::<_, NodeError>(wrote("begin"))
         })
-        .subgraph_worker(&PART, child, wrote, |_: &Log| LogUpdate::default())
+        .subgraph_worker(&PART, child, wrote, |_, _: &Log| LogUpdate::default())
         .edge(START, "begin")
         .route("begin", &["part"], |_: &Log| {
             ["one", "two"].map(|name| Goto::send(&PART, name.to_owned()))

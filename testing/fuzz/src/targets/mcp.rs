@@ -6,7 +6,7 @@ use superstep_agent::mcp::fuzzing::{read_answer, read_tools};
 
 pub(super) fn run(bytes: &[u8]) {
     if let Some(Ok(output)) = read_answer(bytes) {
-        let text = output.0.text();
+        let text = output.content.text();
         // Each block is in the answer, as it is or as JSON.
         assert!(text.len() <= bytes.len() * 8 + 64, "it grew");
     }
