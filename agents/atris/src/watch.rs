@@ -90,7 +90,7 @@ pub fn graph(deps: &AgentDeps, options: &Options) -> anyhow::Result<Graph<WatchS
 
 fn wired(look: Graph<AtrisState>) -> Result<Graph<WatchState>, BuildError> {
     let down = |state: &WatchState| AtrisState::ask(&state.llm, &state.query);
-    let up = |state: &AtrisState| {
+    let up = |_: &WatchState, state: &AtrisState| {
         WatchStateUpdate::default().answer(state.message_history.last().cloned())
     };
     Graph::builder(NAME)

@@ -94,7 +94,11 @@ macro_rules! forward {
         $crate::forward! { @method $($hook)?, request_cancel(thread: &'a $crate::forward::ThreadId) -> () }
     };
     (@unfinished $($hook:ident)?) => {
-        $crate::forward! { @method $($hook)?, unfinished(limit: u32) -> Vec<$crate::forward::UnfinishedThread> }
+        $crate::forward! {
+            @method $($hook)?,
+            unfinished(after: Option<&'a $crate::forward::ThreadId>, limit: u32)
+                -> Vec<$crate::forward::UnfinishedThread>
+        }
     };
     (@renew $($hook:ident)?) => {
         $crate::forward! {

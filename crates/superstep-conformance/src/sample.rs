@@ -283,6 +283,6 @@ pub(crate) async fn dump(db: &dyn Checkpointer, thread: &ThreadId) -> Result<Str
 
 /// Names of the threads that a restarted driver must resume.
 pub async fn unfinished(db: &dyn Checkpointer, limit: u32) -> CheckpointResult<Vec<ThreadId>> {
-    let found = db.unfinished(limit).await?;
+    let found = db.unfinished(None, limit).await?;
     Ok(found.into_iter().map(|found| found.thread).collect())
 }

@@ -266,8 +266,12 @@ impl Checkpointer for Postgres {
         Box::pin(async move { Ok(owner::request_cancel(&self.pool, thread).await?) })
     }
 
-    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<UnfinishedThread>>> {
-        Box::pin(async move { Ok(list::unfinished(&self.pool, limit).await?) })
+    fn unfinished<'a>(
+        &'a self,
+        after: Option<&'a ThreadId>,
+        limit: u32,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<UnfinishedThread>>> {
+        Box::pin(async move { Ok(list::unfinished(&self.pool, after, limit).await?) })
     }
 
     fn renew<'a>(

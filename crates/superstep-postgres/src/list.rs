@@ -228,14 +228,21 @@ fn rows(rows: &[Row]) -> Result<Vec<InterruptRow>, Fault> {
 
 /// Returns threads that are running, or were when their process died, and paused ones with answers that their owner has not
 /// seen.
-pub(crate) async fn unfinished(pool: &Pool, limit: u32) -> Result<Vec<UnfinishedThread>, Fault> {
-    let sql = "(SELECT tenant, name, epoch, lease FROM thread WHERE status = 1
+pub(crate) async fn unfinished(
+    pool: &Pool,
+    after: Option<&ThreadId>,
+    limit: u32,
+) -> Result<Vec<UnfinishedThread>, Fault> {
+    let sql = "(SELECT tenant, name, epoch, lease FROM thread
+          WHERE status = 1 AND (tenant, name) > ($2, $3)
           ORDER BY tenant, name LIMIT $1)
          UNION ALL
-         (SELECT tenant, name, epoch, NULL FROM thread WHERE status = 2 AND answers > seen
+         (SELECT tenant, name, epoch, NULL FROM thread
+          WHERE status = 2 AND answers > seen AND (tenant, name) > ($2, $3)
           ORDER BY tenant, name LIMIT $1)
          ORDER BY tenant, name LIMIT $1";
-    let rows = pool.read(sql, &[&i64::from(limit)]).await?;
+    let (tenant, name) = after.map_or(("", ""), |after| (after.tenant(), after.name()));
+    let rows = pool.read(sql, &[&i64::from(limit), &tenant, &name]).await?;
     let unfinished = |row: &Row| {
         Ok(UnfinishedThread {
             thread: ThreadId::of_tenant(row.get(0), row.get(1))?,

@@ -138,9 +138,14 @@ pub(crate) async fn renew(
     owned: &[(ThreadId, Epoch)],
     lease: Timestamp,
 ) -> Result<(), Fault> {
-    let sql = "UPDATE thread t SET lease = $4
-        FROM unnest($1::text[], $2::text[], $3::int8[]) AS o (tenant, name, epoch)
-        WHERE t.tenant = o.tenant AND t.name = o.name AND t.epoch = o.epoch AND t.status = 1";
+    // Rows are locked in one order, so that two of these calls never wait for each other.
+    let sql = "WITH owned AS (
+            SELECT t.tenant, t.name FROM thread t
+            JOIN unnest($1::text[], $2::text[], $3::int8[]) AS o (tenant, name, epoch)
+              ON t.tenant = o.tenant AND t.name = o.name AND t.epoch = o.epoch
+            WHERE t.status = 1 ORDER BY t.tenant, t.name FOR NO KEY UPDATE OF t)
+        UPDATE thread t SET lease = $4 FROM owned o
+        WHERE t.tenant = o.tenant AND t.name = o.name";
     let tenants: Vec<&str> = owned.iter().map(|(thread, _)| thread.tenant()).collect();
     let names: Vec<&str> = owned.iter().map(|(thread, _)| thread.name()).collect();
     let epochs: Vec<i64> = owned.iter().map(|(_, epoch)| number(epoch.0)).collect();

@@ -150,12 +150,15 @@ async fn glance_from(
         status: status(row.get(1))?,
         cancel: row.get(2),
         unseen: row.get(3),
+        lease: row.get::<_, Option<i64>>(6).map(Timestamp),
         records,
     }))
 }
 
 const GLANCE: &str = "
-    SELECT t.epoch, t.status::int8, t.cancel, t.answers > t.seen, r.key, r.body FROM thread t
+    SELECT t.epoch, t.status::int8, t.cancel, t.answers > t.seen, r.key, r.body,
+        CASE WHEN t.status = 1 THEN t.lease END
+    FROM thread t
     LEFT JOIN @record r ON r.thread = $3 AND r.task = $4
     WHERE t.tenant = $1 AND t.name = $2 AND t.id = $3 ORDER BY r.key";
 

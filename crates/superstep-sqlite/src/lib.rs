@@ -315,8 +315,14 @@ impl Checkpointer for Sqlite {
         })
     }
 
-    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<UnfinishedThread>>> {
-        Box::pin(async move { Ok(self.list(move |db| list::unfinished(db, limit)).await?) })
+    fn unfinished<'a>(
+        &'a self,
+        after: Option<&'a ThreadId>,
+        limit: u32,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<UnfinishedThread>>> {
+        let after = after.cloned();
+        let list = move |db: &_| list::unfinished(db, after.as_ref(), limit);
+        Box::pin(async move { Ok(self.list(list).await?) })
     }
 
     fn renew<'a>(

@@ -483,6 +483,7 @@ pub(crate) fn overdue(
 /// seen.
 pub(crate) fn unfinished(
     connection: &Connection,
+    after: Option<&ThreadId>,
     limit: u32,
 ) -> Result<Vec<UnfinishedThread>, Fault> {
     let mut select = connection.prepare_cached(
@@ -492,10 +493,11 @@ pub(crate) fn unfinished(
              SELECT id FROM thread WHERE status = 1
              UNION ALL
              SELECT id FROM thread WHERE status = 2 AND answers > seen
-         )
-         ORDER BY n.name, t.name LIMIT ?1",
+         ) AND (n.name, t.name) > (?1, ?2)
+         ORDER BY n.name, t.name LIMIT ?3",
     )?;
-    let mut rows = select.query([limit])?;
+    let (tenant, name) = after.map_or(("", ""), |after| (after.tenant(), after.name()));
+    let mut rows = select.query(params![tenant, name, limit])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let (tenant, name) = (row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);

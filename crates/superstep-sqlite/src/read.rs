@@ -233,8 +233,17 @@ pub(crate) fn glance(
         status: stand.head.status,
         cancel: stand.cancel,
         unseen: stand.head.answers > stand.seen,
+        lease: lease(connection, stand.id)?,
         records,
     }))
+}
+
+/// Returns until when the owner of a running thread holds it.
+fn lease(connection: &Connection, thread: i64) -> rusqlite::Result<Option<Timestamp>> {
+    let lease: Option<i64> = connection
+        .prepare_cached("SELECT iif(status = 1, lease, NULL) FROM thread WHERE id = ?1")?
+        .query_row([thread], |row| row.get(0))?;
+    Ok(lease.map(Timestamp))
 }
 
 fn open_interrupts(

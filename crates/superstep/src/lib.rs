@@ -56,6 +56,7 @@ mod events;
 mod live_bus;
 mod live_messages;
 mod moving;
+mod recovery;
 mod retrying_checkpointer;
 mod run_stream;
 mod running;

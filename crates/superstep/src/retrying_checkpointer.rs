@@ -73,17 +73,21 @@ impl RetryingCheckpointer {
             .await
     }
 
-    pub(crate) async fn unfinished(&self, limit: u32) -> CheckpointResult<Vec<UnfinishedThread>> {
-        self.ask("unfinished", || self.store.unfinished(limit))
+    pub(crate) async fn unfinished(
+        &self,
+        after: Option<&ThreadId>,
+        limit: u32,
+    ) -> CheckpointResult<Vec<UnfinishedThread>> {
+        self.ask("unfinished", || self.store.unfinished(after, limit))
             .await
     }
 
     pub(crate) async fn renew(
         &self,
         owned: &[(ThreadId, Epoch)],
-        lease: Timestamp,
+        lease: impl Fn() -> Timestamp,
     ) -> CheckpointResult<()> {
-        self.ask("renew", || self.store.renew(owned, lease)).await
+        self.ask("renew", || self.store.renew(owned, lease())).await
     }
 
     pub(crate) async fn threads(&self, query: &ThreadQuery) -> CheckpointResult<Vec<ThreadRow>> {

@@ -1,26 +1,23 @@
 //! The runtime: a checkpointer, a driver, and the graphs whose threads they run.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use superstep_core::checkpoint::{
-    Answer, InterruptQuery, InterruptRow, Loaded, ThreadQuery, ThreadRow, UnfinishedThread,
+    Answer, InterruptQuery, InterruptRow, Loaded, ThreadQuery, ThreadRow,
 };
 use superstep_core::driver::{NodeCache, ThreadRequest};
-use superstep_core::error::{CheckpointError, OpenError};
+use superstep_core::error::CheckpointError;
 use superstep_core::graph::Definition;
 use superstep_core::run::{OpenInterrupt, RunOptions, graph_name, open_interrupts};
-use superstep_core::{Checkpointer, Epoch, Graph, Outcome, State, ThreadId, Timestamp};
-use tokio::task::JoinSet;
-use tokio::time::Instant;
+use superstep_core::{Checkpointer, Graph, State, ThreadId, Timestamp};
 
 use crate::cache::MemoryCache;
 use crate::clock::Clock;
 use crate::drive::LocalDriver;
 use crate::drive::RemoteDriver;
-use crate::drive::{DriveError, Driver, RequestEnd};
+use crate::drive::{DriveError, Driver};
 use crate::engine::Engine;
 use crate::live_bus::LiveBus;
 use crate::live_messages::LocalBus;
@@ -67,19 +64,22 @@ impl RuntimeBuilder {
 
     /// Sets how long this process holds a thread that it runs before it must renew its hold. A process that dies stops renewing,
     /// and [`Runtime::recover`] of another one resumes its threads when this time is over. Runtimes on the same store need
-    /// the same setting, and clocks that differ by less than a third of it. With zero, this runtime neither holds threads nor
+    /// the same setting, or one with a shorter time takes living threads, and clocks that differ by less than a third of it.
+    /// At most a day. With zero, this runtime neither holds threads nor
     /// waits for those that others hold. Default: 15 seconds.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
-        self.lease = lease;
+        self.lease = lease.min(LEASE_MAX);
         self
     }
 
     /// Sets the options of runs that are not given their own with [`Thread::with_options`], those of [`Runtime::recover`] and
-    /// [`Runtime::expire_interrupts`] included. Default: [`RunOptions::default`].
+    /// [`Runtime::expire_interrupts`] included. An id of a run is left out, because it names one run. Default:
+    /// [`RunOptions::default`].
     #[must_use]
     pub fn run_options(mut self, options: RunOptions) -> Self {
         self.options = options;
+        self.options.run = None;
         self
     }
 
@@ -230,102 +230,7 @@ impl Runtime {
         read_interrupts(rows)
     }
 
-    /// Recovers every unfinished thread: those whose process died or was drained during a run, and paused ones with answers
-    /// that no owner has seen. Their graphs must be registered. Returns when all of them have stopped, each with its outcome.
-    ///
-    /// Threads of living processes are left alone. A process that runs a thread renews its [lease](RuntimeBuilder::lease); this
-    /// method waits until the leases that it finds are renewed or over, so it resumes the threads of a process that died
-    /// just now after at most the length of a lease. Any number of processes can call it at once: each thread is recovered by
-    /// one of them, and left out of the results of the others.
-    pub async fn recover(
-        &self,
-    ) -> Result<Vec<(ThreadId, Result<Outcome, DriveError>)>, DriveError> {
-        let leases = self.local.leases();
-        leases.end_given_up().await?;
-        let mut done = Vec::new();
-        let (free, mut held) = self.unfinished().await?;
-        let now = self.now();
-        let ends = held.iter().filter_map(|held| held.lease).max();
-        let left = ends.map_or(0, |ends| ends.0.saturating_sub(now.0).unsigned_abs());
-        // Not longer than a whole lease: a clock that is ahead must not keep a dead process alive.
-        let over = Instant::now() + Duration::from_millis(left).min(leases.length());
-        done.extend(self.recover_all(free).await);
-        while !held.is_empty() {
-            tokio::time::sleep_until(over.min(Instant::now() + leases.length() / 3)).await;
-            let is_over = Instant::now() >= over;
-            let (mut ready, still_held) = self.unfinished().await?;
-            // A living owner renews its lease, which is another one then.
-            held.retain(|held| still_held.contains(held));
-            if is_over {
-                ready.append(&mut held);
-            }
-            // What could not be recovered is still unfinished.
-            ready.retain(|ready| done.iter().all(|(thread, _)| *thread != ready.thread));
-            done.extend(self.recover_all(ready).await);
-        }
-        done.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Ok(done)
-    }
-
-    /// Returns the unfinished threads that this process does not drive: those that may be recovered, and those with a lease.
-    async fn unfinished(
-        &self,
-    ) -> Result<(BTreeSet<UnfinishedThread>, BTreeSet<UnfinishedThread>), DriveError> {
-        let found = self.local.store().unfinished(BATCH).await?.into_iter();
-        let others = found.filter(|found| !self.local.is_driving(&found.thread));
-        let now = self.now();
-        Ok(others.partition(|found| found.lease.is_none_or(|lease| lease <= now)))
-    }
-
-    async fn recover_all(
-        &self,
-        threads: BTreeSet<UnfinishedThread>,
-    ) -> Vec<(ThreadId, Result<Outcome, DriveError>)> {
-        let mut threads = threads.into_iter();
-        let mut recovering = JoinSet::new();
-        let mut done = Vec::new();
-        loop {
-            let room = RECOVERIES_MAX - recovering.len();
-            for UnfinishedThread { thread, epoch, .. } in threads.by_ref().take(room) {
-                let runtime = self.clone();
-                recovering.spawn(async move {
-                    let outcome = runtime.recover_thread(&thread, epoch).await;
-                    (thread, outcome)
-                });
-            }
-            match recovering.join_next().await {
-                None => return done,
-                Some(Ok((
-                    _,
-                    Err(DriveError::Open(OpenError::Busy { .. } | OpenError::NothingToRun { .. })),
-                ))) => tracing::debug!("another process recovered a thread first"),
-                Some(Ok(recovered)) => done.push(recovered),
-                Some(Err(error)) if error.is_panic() => {
-                    std::panic::resume_unwind(error.into_panic())
-                }
-                // Only this future aborts the tasks, when it is dropped.
-                Some(Err(_)) => {}
-            }
-        }
-    }
-
-    async fn recover_thread(&self, thread: &ThreadId, owner: Epoch) -> Result<Outcome, DriveError> {
-        let graph = self.graph_of(thread).await?;
-        let end = self.driver.recover(thread, &graph, owner, &self.options);
-        match end.await? {
-            Some(RequestEnd {
-                driven: Some(driven),
-                ..
-            }) => Ok(driven.0),
-            end => {
-                let loaded = self.loaded(thread).await?;
-                let seq = end.map_or(loaded.head.seq, |end| end.seq);
-                self.local.outcome_at(thread, seq, &loaded).await
-            }
-        }
-    }
-
-    async fn graph_of(&self, thread: &ThreadId) -> Result<Arc<Definition>, DriveError> {
+    pub(crate) async fn graph_of(&self, thread: &ThreadId) -> Result<Arc<Definition>, DriveError> {
         let loaded = self.loaded(thread).await?;
         let name = graph_name(thread, &loaded.history).map_err(CheckpointError::from)?;
         self.local.graph(&name.unwrap_or_default(), thread)
@@ -409,7 +314,7 @@ fn read_interrupts(rows: Vec<InterruptRow>) -> Result<Vec<OpenInterrupt>, DriveE
     Ok(open_interrupts(rows).map_err(CheckpointError::from)?)
 }
 
-/// Number of threads that one call of [`Runtime::recover`] drives at once.
-const RECOVERIES_MAX: usize = 64;
-/// Number of threads or interrupts that one call of [`Runtime::recover`] or [`Runtime::expire_interrupts`] handles at most.
+/// Longest lease: sums with it do not overflow.
+const LEASE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// Number of interrupts that one call of [`Runtime::expire_interrupts`] handles at most.
 const BATCH: u32 = 10_000;

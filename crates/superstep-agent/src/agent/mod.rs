@@ -183,7 +183,7 @@ impl AgentBuilder {
 
     /// Builds the graph over your own state.
     pub fn build_over<S: Conversation>(self) -> Result<Graph<S>, AgentError> {
-        let (name, retry) = (self.name.clone(), self.retry.clone());
+        let (name, retry) = (self.name.clone(), self.retry);
         let hands_over = !self.handoffs.is_empty();
         let (model, calls) = self.nodes()?;
         let mut graph = Graph::builder(name)

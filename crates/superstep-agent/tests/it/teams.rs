@@ -202,7 +202,7 @@ fn desk(replies: Json) -> Graph<Desk> {
         .idempotent()
     };
     let wrong = tool("wrong", "Writes to another state.", |_: Note, _| async {
-        Ok(ToolOutput::text("?").update(WrongUpdate::default().nothing_of_it(1_u8))?)
+        ToolOutput::text("?").update(WrongUpdate::default().nothing_of_it(1_u8))
     });
     let tools = [open("open", 7), open("open_another", 8), wrong.read()];
     let model = ModelNode::new(MODEL, script(replies));

@@ -12,9 +12,17 @@ async fn listed(
     db: &dyn Checkpointer,
     owner: &Owner,
 ) -> Result<Option<(Epoch, Option<Timestamp>)>, Fault> {
-    let found = db.unfinished(100).await?.into_iter();
+    let found = db.unfinished(None, 100).await?.into_iter();
     let mut own = found.filter(|found| found.thread == owner.thread);
-    Ok(own.next().map(|found| (found.epoch, found.lease)))
+    let listed = own.next().map(|found| (found.epoch, found.lease));
+    let glance = db.glance(&owner.thread, None).await?;
+    let seen = glance.map(|glance| glance.lease);
+    ensure_eq!(
+        seen.flatten(),
+        listed.and_then(|(_, lease)| lease),
+        "the lease at a glance"
+    );
+    Ok(listed)
 }
 
 fn leased(commit: Commit, lease: i64) -> Commit {

@@ -10,7 +10,9 @@ use superstep_core::checkpoint::{
 use superstep_core::{InterruptId, ThreadId, Timestamp};
 
 use crate::report::{Fault, Verdict, ensure, ensure_eq};
-use crate::sample::{ALL, Owner, answer, asked, interrupt_id, listing, thread, unfinished, value};
+use crate::sample::{
+    ALL, Owner, answer, asked, interrupt_id, listing, thread, thread_of, unfinished, value,
+};
 
 pub(super) async fn thread_row_shows_the_thread(db: &dyn Checkpointer) -> Verdict {
     let metadata = json!({ "user": "ann", "tags": ["a", { "b": null }], "": 0 });
@@ -614,20 +616,37 @@ pub(super) async fn unfinished_is_what_must_be_taken_up(db: &dyn Checkpointer) -
     Ok(())
 }
 
-pub(super) async fn unfinished_stops_at_the_limit(db: &dyn Checkpointer) -> Verdict {
-    for n in 0..5 {
-        Owner::started(db, &format!("t{n}")).await?;
+pub(super) async fn unfinished_by_page(db: &dyn Checkpointer) -> Verdict {
+    let mut all = Vec::new();
+    for (tenant, name) in [
+        ("", "b"),
+        ("acme", "a"),
+        ("", "a"),
+        ("acme", "c"),
+        ("", "c"),
+    ] {
+        let thread = thread_of(tenant, name);
+        Owner::started_at(db, &thread).await?;
+        all.push(thread);
     }
-    ensure_eq!(
-        unfinished(db, 3).await?.len(),
-        3,
-        "threads to take up, three at most"
-    );
-    ensure_eq!(
-        unfinished(db, 5).await?.len(),
-        5,
-        "threads to take up, five at most"
-    );
+    all.sort();
+    ensure_eq!(unfinished(db, 10).await?, all, "all threads, in order");
+    for limit in 1..=3 {
+        let mut paged: Vec<ThreadId> = Vec::new();
+        loop {
+            let page = db.unfinished(paged.last(), limit).await?;
+            ensure!(
+                page.len() <= limit as usize,
+                "a page is longer than {limit}"
+            );
+            // More than there are: it would never end.
+            if page.is_empty() || paged.len() > all.len() {
+                break;
+            }
+            paged.extend(page.into_iter().map(|found| found.thread));
+        }
+        ensure_eq!(paged, all, "all threads, page by page");
+    }
     Ok(())
 }
 

@@ -222,7 +222,7 @@ const CHECKPOINTER: &[Clause<dyn Checkpointer>] = clauses! {
         questions_open_only,
         questions_that_are_due,
         unfinished_is_what_must_be_taken_up,
-        unfinished_stops_at_the_limit;
+        unfinished_by_page;
     search:
         search_follows_the_values,
         search_follows_a_status_without_a_listing,

@@ -323,6 +323,11 @@ fn every_defect_of_a_checkpointer_is_caught() {
             ],
         ),
         (Defect::LeaseForgotten, &["lease::claim_sets_the_lease"]),
+        (Defect::LeaseNotAtAGlance, &["lease::claim_sets_the_lease"]),
+        (
+            Defect::UnfinishedFromTheStart,
+            &["list::unfinished_by_page"],
+        ),
         (
             Defect::LeaseMovedBySteps,
             &["lease::superstep_keeps_the_lease"],

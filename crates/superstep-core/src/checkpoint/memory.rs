@@ -144,6 +144,7 @@ impl Checkpointer for Memory {
                 status: found.head.status,
                 cancel: found.cancel,
                 unseen: found.head.answers > found.answers_seen,
+                lease: found.held_until(),
                 records: task.map_or_else(Vec::new, |task| found.records_of(task)),
             }))
         })
@@ -158,14 +159,20 @@ impl Checkpointer for Memory {
         })
     }
 
-    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<UnfinishedThread>>> {
+    fn unfinished<'a>(
+        &'a self,
+        after: Option<&'a ThreadId>,
+        limit: u32,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<UnfinishedThread>>> {
         Box::pin(async move {
             let threads = self.lock();
-            let unfinished = threads.iter().filter(|(_, thread)| thread.is_unfinished());
+            let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+            let behind = threads.range::<ThreadId, _>((from, Bound::Unbounded));
+            let unfinished = behind.filter(|(_, thread)| thread.is_unfinished());
             let rows = unfinished.map(|(id, thread)| UnfinishedThread {
                 thread: id.clone(),
                 epoch: thread.head.epoch,
-                lease: thread.lease.filter(|_| thread.is_running()),
+                lease: thread.held_until(),
             });
             Ok(rows.take(limit as usize).collect())
         })
@@ -472,6 +479,10 @@ impl Thread {
 
     fn is_living(&self) -> bool {
         self.head.status != Status::Deleted
+    }
+
+    fn held_until(&self) -> Option<Timestamp> {
+        self.lease.filter(|_| self.is_running())
     }
 
     fn is_running(&self) -> bool {

@@ -105,8 +105,12 @@ pub trait Checkpointer: Send + Sync + 'static {
     fn request_cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>>;
 
     /// Lists threads that a restarted driver must resume: those whose run did not stop, and paused ones with more answers than
-    /// their last owner had seen. Ordered by thread.
-    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<UnfinishedThread>>>;
+    /// their last owner had seen. At most `limit` of them, ordered by tenant and name, those behind `after` if it is given.
+    fn unfinished<'a>(
+        &'a self,
+        after: Option<&'a ThreadId>,
+        limit: u32,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<UnfinishedThread>>>;
 
     /// Sets the leases of running threads, each only if the thread is still at its owner's epoch; skips the others. A time that
     /// has passed ends a lease.
@@ -420,6 +424,8 @@ pub struct Glance {
     pub cancel: bool,
     /// Whether answers arrived that its last owner had not seen.
     pub unseen: bool,
+    /// Until when the owner of a running thread holds it; `None` if the owner did not say, or the thread does not run.
+    pub lease: Option<Timestamp>,
     /// Records of the requested task, ordered by key.
     pub records: Vec<RecordRow>,
 }

@@ -267,7 +267,7 @@ fn into_inner(note: Labeled<Note>) -> InnerUpdate {
     InnerUpdate::default().given(passes(Mutant::IntoSubgraph, note))
 }
 
-fn out_of_inner(inner: &Inner) -> FlowUpdate {
+fn out_of_inner(_: &Flow, inner: &Inner) -> FlowUpdate {
     let made = inner.made.iter().cloned();
     let made = made.map(|note| passes(Mutant::OutOfSubgraph, note));
     let update = FlowUpdate::default().notes_all(made.collect::<Vec<_>>());

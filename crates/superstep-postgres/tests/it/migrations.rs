@@ -26,7 +26,7 @@ async fn five_may_start_at_once() {
         while let Some(ended) = starts.join_next().await {
             ended.unwrap();
         }
-        let found = schema.connect().await.unfinished(10).await.unwrap();
+        let found = schema.connect().await.unfinished(None, 10).await.unwrap();
         assert_eq!(found.len(), 5);
     }
 }

@@ -3,6 +3,9 @@
 //! A claim sets the thread's lease in the same write, so a short run costs nothing more. While runs are in progress, one task
 //! renews all leases of which a third has passed, in one call. The leases of runs that this process gave up, because their
 //! futures were dropped or they were drained, are ended, so that nobody waits for them.
+//!
+//! Which leases are due is measured by a clock that only goes forward. The wall clock, which others compare a lease with, may
+//! be set back or stand still: a renewed lease is always another value, and that is what they look for.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -13,6 +16,7 @@ use superstep_core::checkpoint::CheckpointResult;
 use superstep_core::{Epoch, ThreadId, Timestamp};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::retrying_checkpointer::RetryingCheckpointer;
@@ -40,6 +44,15 @@ struct HeldLeases {
 struct ActiveLease {
     epoch: Epoch,
     until: Timestamp,
+    /// When `until` was chosen. What takes long to be stored is soon due again.
+    since: Instant,
+}
+
+/// The end of a lease, and the moment at which it was chosen.
+#[derive(Clone, Copy)]
+pub(crate) struct LeaseEnd {
+    pub(crate) until: Timestamp,
+    since: Instant,
 }
 
 impl Leases {
@@ -58,26 +71,34 @@ impl Leases {
     }
 
     /// Returns the end of a lease that begins now; `None` if there are no leases.
-    pub(crate) fn until(&self) -> Option<Timestamp> {
+    pub(crate) fn starting_now(&self) -> Option<LeaseEnd> {
         let ms = u64::try_from(self.length.as_millis()).unwrap_or(u64::MAX);
-        (ms > 0).then(|| self.clock.now().plus_ms(ms))
+        (ms > 0).then(|| LeaseEnd {
+            until: self.clock.now().plus_ms(ms),
+            since: Instant::now(),
+        })
     }
 
-    /// Keeps a lease that a claim has set, until the guard is dropped.
+    /// Keeps a lease that a claim sets, until the guard is dropped.
     pub(crate) fn hold(
         self: &Arc<Self>,
         thread: &ThreadId,
         epoch: Epoch,
-        until: Timestamp,
+        end: LeaseEnd,
     ) -> LeaseGuard {
         let mut held = lock(&self.held);
-        let lease = ActiveLease { epoch, until };
+        let LeaseEnd { until, since } = end;
+        let lease = ActiveLease {
+            epoch,
+            until,
+            since,
+        };
         held.active.insert(thread.clone(), lease);
         // The task may be gone although leases are held: the tokio runtime that it was on was shut down.
         while held.renewal.try_join_next().is_some() {}
         if !held.is_renewing || held.renewal.is_empty() {
             held.is_renewing = true;
-            let interval = self.length / 3;
+            let interval = self.length / 6;
             held.renewal
                 .spawn(renew_while_held(Arc::downgrade(self), interval));
         }
@@ -89,28 +110,44 @@ impl Leases {
         }
     }
 
+    /// Renews what is due.
     async fn renew(&self) -> CheckpointResult<()> {
-        self.end_given_up().await?;
-        let Some(until) = self.until() else {
-            return Ok(());
-        };
-        let third = i64::try_from(self.length.as_millis() / 3).unwrap_or(i64::MAX);
-        let due: Vec<(ThreadId, Epoch)> = {
+        let third = self.length / 3;
+        let due: BTreeMap<ThreadId, ActiveLease> = {
             let held = lock(&self.held);
             let active = held.active.iter();
-            let due = active.filter(|(_, lease)| until.0.saturating_sub(lease.until.0) >= third);
-            due.map(|(thread, lease)| (thread.clone(), lease.epoch))
+            let due = active.filter(|(_, lease)| lease.since.elapsed() >= third);
+            due.map(|(thread, lease)| (thread.clone(), *lease))
                 .collect()
         };
         if due.is_empty() {
             return Ok(());
         }
-        self.store.renew(&due, until).await?;
+        let owned: Vec<(ThreadId, Epoch)> = due
+            .iter()
+            .map(|(thread, lease)| (thread.clone(), lease.epoch))
+            .collect();
+        let stored = Mutex::new(None);
+        // Chosen for each attempt: what was chosen before a store was out of reach may be over when it answers.
+        let choose = || {
+            let mut end = self.starting_now()?;
+            if due.values().any(|lease| lease.until == end.until) {
+                end.until = end.until.plus_ms(1);
+            }
+            *lock(&stored) = Some(end);
+            Some(end.until)
+        };
+        self.store
+            .renew(&owned, || choose().unwrap_or_default())
+            .await?;
+        let Some(LeaseEnd { until, since }) = *lock(&stored) else {
+            return Ok(());
+        };
         let mut held = lock(&self.held);
-        for (thread, epoch) in &due {
+        for (thread, epoch) in &owned {
             let lease = held.active.get_mut(thread);
             if let Some(lease) = lease.filter(|lease| lease.epoch == *epoch) {
-                lease.until = until;
+                (lease.until, lease.since) = (until, since);
             }
         }
         Ok(())
@@ -118,15 +155,17 @@ impl Leases {
 
     /// Ends the leases of runs that this process gave up.
     pub(crate) async fn end_given_up(&self) -> CheckpointResult<()> {
-        let given_up = std::mem::take(&mut lock(&self.held).given_up);
+        let mut given_up = lock(&self.held).given_up.clone();
         if given_up.is_empty() {
             return Ok(());
         }
-        let ended = self.store.renew(&given_up, Timestamp(0)).await;
-        if ended.is_err() {
-            lock(&self.held).given_up.extend(given_up);
-        }
-        ended
+        given_up.sort();
+        self.store.renew(&given_up, Timestamp::default).await?;
+        // Removed only now: a caller that drops this future in the middle must not lose them. To end a lease twice does no harm.
+        let mut held = lock(&self.held);
+        held.given_up
+            .retain(|given_up_since| given_up.binary_search(given_up_since).is_err());
+        Ok(())
     }
 
     pub(crate) async fn end_given_up_or_warn(&self) {
@@ -144,14 +183,18 @@ impl Leases {
 }
 
 async fn renew_while_held(leases: Weak<Leases>, interval: Duration) {
+    let mut next = Instant::now() + interval;
     loop {
-        tokio::time::sleep(interval).await;
+        tokio::time::sleep_until(next).await;
+        // Not after the calls: if they take long, what they renewed is due soon.
+        next = Instant::now() + interval;
         let Some(leases) = leases.upgrade() else {
             return;
         };
         if let Err(error) = leases.renew().await {
             tracing::warn!(%error, "leases were not renewed; other processes may recover the threads of this one");
         }
+        leases.end_given_up_or_warn().await;
         if leases.is_renewal_over() {
             return;
         }
@@ -167,7 +210,8 @@ pub(crate) struct LeaseGuard {
 }
 
 impl LeaseGuard {
-    /// Lets go of the lease of a run that stopped: the store knows that nobody runs the thread.
+    /// Lets go of the lease of a run that stopped, or whose claim was refused: the store knows that nobody runs the thread, or
+    /// who does.
     pub(crate) fn stopped(mut self) {
         self.is_over = true;
     }

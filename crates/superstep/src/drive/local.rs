@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::clock::Clock;
-use crate::drive::leases::Leases;
+use crate::drive::leases::{LeaseGuard, Leases};
 use crate::drive::segment::DispatchedTasks;
 use crate::drive::{DriveError, Driver, RequestEnd};
 use crate::live_bus::{LiveBus, LiveMessage};
@@ -326,20 +326,22 @@ impl LocalDriver {
                 Step::Start(tasks) => running.start(tasks),
                 Step::Drop(tasks) => running.drop_tasks(&tasks),
                 Step::Save(mut commit) => {
-                    if let (Keeper::Process, true) = (keeper, commit.is_claim()) {
-                        commit.lease = self.inner.leases.until();
+                    if let (Keeper::Process, true) = (keeper, commit.is_claim())
+                        && let Some(end) = self.inner.leases.starting_now()
+                    {
+                        commit.lease = Some(end.until);
+                        // Held before it is stored, so that it is ended whatever becomes of the reply.
+                        let leases = &self.inner.leases;
+                        lease = Some(leases.hold(&commit.thread, commit.head.epoch, end));
                     }
                     let saved = match self.inner.store.save(&commit).await {
                         // Another process claimed the thread first, and nothing of this run has started.
                         Err(CheckpointError::Fenced { thread, .. }) if commit.is_claim() => {
+                            lease.into_iter().for_each(LeaseGuard::stopped);
                             return Err(OpenError::Busy { thread }.into());
                         }
                         saved => saved?,
                     };
-                    if let Some(until) = commit.lease {
-                        let epoch = commit.head.epoch;
-                        lease = Some(self.inner.leases.hold(&commit.thread, epoch, until));
-                    }
                     registration.notify(commit.head.seq);
                     segment.saved(saved, self.now())?;
                     if self.inner.draining.load(Ordering::SeqCst) {

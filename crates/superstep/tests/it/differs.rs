@@ -103,7 +103,8 @@ async fn differs_edges_are_the_default_of_a_node_that_commands() {
         .build()
         .unwrap();
     let thread = memory().thread(&edges, "t").unwrap();
-    let failed = thread.start(LogUpdate::default()).await.unwrap();
+    let input = LogUpdate::default().hint(Some("b".to_owned()));
+    let failed = thread.start(input).await.unwrap();
     assert_eq!(failures(&failed)[0].1.code(), "node-undeclared-target");
 }
 

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use superstep::checkpoint::{Checkpointer, Memory};
+use superstep::checkpoint::{BoxFuture, CheckpointResult, Checkpointer, Memory};
+use superstep::error::CheckpointError;
 use superstep::prelude::*;
-use superstep::{Outcome, Runtime, ThreadId};
+use superstep::{Clock, Outcome, Runtime, ThreadId, Timestamp};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
@@ -44,12 +45,17 @@ async fn die(store: &Memory, runtime: &Runtime, graph: &Graph<Log>, name: &str, 
     while calls.get() == before {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let mut unfinished = store.unfinished(100).await.unwrap().into_iter();
+    let mut unfinished = store.unfinished(None, 10_000).await.unwrap().into_iter();
     let id = ThreadId::new(name).unwrap();
     let held = unfinished.find(|found| found.thread == id).unwrap();
     drop(running);
     // The abort ended the lease, as a death would not have.
-    while store.unfinished(100).await.unwrap().contains(&held) {
+    while store
+        .unfinished(None, 10_000)
+        .await
+        .unwrap()
+        .contains(&held)
+    {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let owned = [(held.thread, held.epoch)];
@@ -161,4 +167,111 @@ async fn without_a_lease_a_thread_is_recovered_at_once() {
     let began = Instant::now();
     assert_eq!(next.recover().await.unwrap().len(), 1);
     assert!(began.elapsed() < Duration::from_secs(5));
+}
+
+/// A store that is out of reach for a while.
+#[derive(Clone)]
+struct Cut {
+    inner: Memory,
+    until: Arc<std::sync::Mutex<Option<Instant>>>,
+}
+
+impl Cut {
+    fn reached<'a, T>(
+        &self,
+        work: BoxFuture<'a, CheckpointResult<T>>,
+    ) -> BoxFuture<'a, CheckpointResult<T>> {
+        let until = *self.until.lock().unwrap();
+        match until.is_some_and(|until| Instant::now() < until) {
+            true => Box::pin(async { Err(CheckpointError::store("out of reach")) }),
+            false => work,
+        }
+    }
+}
+
+impl Checkpointer for Cut {
+    superstep_conformance::forward! {
+        through reached:
+        save record answer load load_at entries glance request_cancel unfinished renew threads interrupts overdue
+        copy delete prune expire export import
+    }
+}
+
+#[tokio::test]
+async fn a_process_that_was_cut_off_renews_as_soon_as_it_can() {
+    let (calls, go) = (Count::default(), Arc::new(Notify::new()));
+    let (store, graph) = (Memory::new(), patient(&calls, &go));
+    let cut = Cut {
+        inner: store.clone(),
+        until: Arc::default(),
+    };
+    let here = Runtime::builder(cut.clone()).lease(LEASE).build();
+    let thread = here.thread(&graph, "t").unwrap();
+    let mut running = JoinSet::new();
+    running.spawn(async move { thread.start(LogUpdate::default()).await });
+    while calls.get() == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let before = store.unfinished(None, 10).await.unwrap();
+    *cut.until.lock().unwrap() = Some(Instant::now() + LEASE * 3);
+    let renewed = loop {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let found = store.unfinished(None, 10).await.unwrap();
+        if found != before {
+            break found[0].lease.unwrap();
+        }
+    };
+    // What it had chosen before the store came back would be over.
+    let now = Runtime::new(store.clone()).now();
+    assert!(renewed > now, "{renewed:?} at {now:?}");
+    go.notify_one();
+    let stopped = running.join_next().await.unwrap().unwrap().unwrap();
+    assert_eq!(stopped.outcome, Outcome::Finished);
+}
+
+#[tokio::test]
+async fn a_clock_that_stands_still_does_not_make_a_process_look_dead() {
+    let (calls, go) = (Count::default(), Arc::new(Notify::new()));
+    let (store, graph) = (Memory::new(), patient(&calls, &go));
+    let stopped_clock = || Clock::new(|| Timestamp(1_000_000));
+    let runtime = || {
+        Runtime::builder(store.clone())
+            .lease(LEASE)
+            .clock(stopped_clock())
+            .build()
+    };
+    let (here, there) = (runtime(), runtime());
+    there.register(&graph);
+    let thread = here.thread(&graph, "t").unwrap();
+    let mut running = JoinSet::new();
+    running.spawn(async move { thread.start(LogUpdate::default()).await });
+    while calls.get() == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    tokio::time::sleep(LEASE).await;
+    assert!(there.recover().await.unwrap().is_empty());
+    go.notify_one();
+    assert!(running.join_next().await.unwrap().unwrap().is_ok());
+    assert_eq!(calls.get(), 1);
+}
+
+#[tokio::test]
+async fn orphans_are_found_behind_a_thousand_other_threads() {
+    let (calls, go) = (Count::default(), Arc::new(Notify::new()));
+    let (store, graph) = (Memory::new(), patient(&calls, &go));
+    let far = Timestamp(Runtime::new(store.clone()).now().0 + 3_600_000);
+    for n in 0..1_500 {
+        let id = ThreadId::new(&format!("a{n}")).unwrap();
+        let owner = superstep_conformance::sample::Owner::started_at(&store, &id);
+        let owned = [(id.clone(), owner.await.unwrap().head.epoch)];
+        store.renew(&owned, far).await.unwrap();
+    }
+    die(&store, &runtime(&store), &graph, "z", &calls).await;
+    let next = runtime(&store);
+    next.register(&graph);
+    go.notify_one();
+    let recovered = next.recover().await.unwrap();
+    // Nobody renews the others either; their graph is unknown here.
+    assert_eq!(recovered.len(), 1_501);
+    assert!(matches!(&recovered[1_500], (thread, Ok(Outcome::Finished)) if thread.name() == "z"));
 }

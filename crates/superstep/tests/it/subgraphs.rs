@@ -26,7 +26,7 @@ fn nothing(_: &Log) -> LogUpdate {
     LogUpdate::default()
 }
 
-fn everything(child: &Log) -> LogUpdate {
+fn everything(_: &Log, child: &Log) -> LogUpdate {
     LogUpdate::default()
         .ran_all(child.ran.clone())
         .total(child.total)

@@ -22,6 +22,7 @@ pub(super) fn run(plan: &Plan) -> anyhow::Result<Found> {
         plan,
         tally: Tally::new("recover", plan.trials, KINDS),
         kills: 0,
+        kills_of_owners: 0,
         takeovers: 0,
         recovered_ms: Vec::new(),
     };
@@ -35,6 +36,7 @@ pub(super) fn run(plan: &Plan) -> anyhow::Result<Found> {
         "orphans": plan.threads,
         "living": living_of(plan),
         "kills": recover.kills,
+        "kills_of_owners": recover.kills_of_owners,
         "takeovers": recover.takeovers,
         "all_recovered_ms_p50": percentile(&mut recover.recovered_ms, 50),
         "all_recovered_ms_max": percentile(&mut recover.recovered_ms, 100),
@@ -50,6 +52,8 @@ struct Recover<'a> {
     plan: &'a Plan,
     tally: Tally,
     kills: u64,
+    /// Kills of processes that had run a thread.
+    kills_of_owners: u64,
     /// How often a thread went from one process to another.
     takeovers: u64,
     /// From the death of the process that had the orphans until all of them were finished.
@@ -80,6 +84,7 @@ impl Recover<'_> {
         for _ in 0..processes {
             recovering.push(self.recoverer(&place, seed)?);
         }
+        self.await_a_takeover(&mut past, begun)?;
         for _ in 0..processes * KILLS_EACH {
             std::thread::sleep(Duration::from_millis(prng.below(KILL_EVERY_MS)));
             let victim = usize::try_from(prng.below(processes))?;
@@ -126,7 +131,25 @@ impl Recover<'_> {
         past.killed.insert(process.id(), past.lines.len());
         process.kill()?;
         self.kills += 1;
+        let is_its = |line: &&Line| line.is_of_a_node() && line.pid == process.id();
+        self.kills_of_owners += u64::from(past.lines.iter().any(|line| is_its(&line)));
         Ok(())
+    }
+
+    /// Waits until the first thread is recovered: a process that still waits for leases has nothing to lose.
+    fn await_a_takeover(&mut self, past: &mut Trial, begun: Instant) -> anyhow::Result<()> {
+        let before: BTreeSet<u32> = past.lines.iter().map(|line| line.pid).collect();
+        while begun.elapsed() < RECOVERED_MAX {
+            let news = self.lab.ledger.news()?;
+            let is_taken = |line: &Line| line.is_of_a_node() && !before.contains(&line.pid);
+            let is_begun = news.iter().any(is_taken);
+            past.lines.extend(news);
+            if is_begun {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        bail!("nothing was recovered within {RECOVERED_MAX:?}")
     }
 
     /// Waits until nothing is unfinished but the threads of the process that is alive.
@@ -234,7 +257,7 @@ fn expected_state(seed: u64) -> serde_json::Value {
 /// Processes that recover at once, by trial.
 const PROCESSES: [u64; 2] = [2, 8];
 const KILLS_EACH: u64 = 3;
-const KILL_EVERY_MS: u64 = 700;
+const KILL_EVERY_MS: u64 = 300;
 const RECOVERED_MAX: Duration = Duration::from_secs(120);
 const KINDS: &[&str] = &[
     "living_thread_taken",

@@ -25,7 +25,11 @@ pub(super) async fn recover(
                 Err(error) => println!("lost {thread} {}", error.code()),
             }
         }
-        let left = runtime.checkpointer().unfinished(u32::MAX).await?.len();
+        let left = runtime
+            .checkpointer()
+            .unfinished(None, u32::MAX)
+            .await?
+            .len();
         println!("left {left}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -46,7 +46,7 @@ impl Mutant {
     pub(crate) fn lease(self) -> Duration {
         match self {
             Self::NoLease => Duration::ZERO,
-            _ => Duration::from_secs(3),
+            _ => Duration::from_secs(4),
         }
     }
 }

@@ -331,6 +331,7 @@ impl Checkpointer for Broken {
                     glance.records = loaded.records;
                 }
                 Defect::GlanceOverlooksCancel => glance.cancel = false,
+                Defect::LeaseNotAtAGlance => glance.lease = None,
                 Defect::GlanceOverlooksAnswers => glance.unseen = false,
                 Defect::GlanceOfLastEpoch => glance.epoch = Epoch(glance.epoch.0 - 1),
                 _ => {}
@@ -453,9 +454,14 @@ impl Checkpointer for Broken {
         Box::pin(self.import_bent(thread, archive))
     }
 
-    fn unfinished(&self, limit: u32) -> BoxFuture<'_, CheckpointResult<Vec<UnfinishedThread>>> {
+    fn unfinished<'a>(
+        &'a self,
+        after: Option<&'a ThreadId>,
+        limit: u32,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<UnfinishedThread>>> {
         Box::pin(async move {
-            let mut found = self.inner.unfinished(limit).await?;
+            let after = after.filter(|_| !self.is(Defect::UnfinishedFromTheStart));
+            let mut found = self.inner.unfinished(after, limit).await?;
             if self.is(Defect::LeaseOfThreadsThatRest) {
                 for thread in &mut found {
                     thread.lease = thread.lease.or(Some(Timestamp(5_000)));

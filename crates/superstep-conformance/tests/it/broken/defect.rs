@@ -85,6 +85,8 @@ pub(crate) enum Defect {
     DeletedEpochNotRaised,
     PruneMiscounts,
     LeaseForgotten,
+    LeaseNotAtAGlance,
+    UnfinishedFromTheStart,
     LeaseMovedBySteps,
     LeaseRenewedByAnyone,
     LeaseNeverRenewed,

@@ -1,0 +1,161 @@
+//! Recovery: resuming the threads of processes that died, many at once, and none of a process that is alive.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use superstep_core::checkpoint::UnfinishedThread;
+use superstep_core::error::OpenError;
+use superstep_core::{Outcome, ThreadId, Timestamp};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
+
+use crate::drive::{DriveError, RequestEnd};
+use crate::runtime::Runtime;
+
+/// A thread that was recovered, and how its run stopped.
+type Recovered = (ThreadId, Result<Outcome, DriveError>);
+
+/// One call of [`Runtime::recover`].
+struct Recovery<'a> {
+    runtime: &'a Runtime,
+    ready: VecDeque<UnfinishedThread>,
+    running: JoinSet<Recovered>,
+    done: Vec<Recovered>,
+    /// Threads that this call has taken on. What could not be recovered is still unfinished, and is not tried again.
+    seen: BTreeSet<ThreadId>,
+}
+
+impl Runtime {
+    /// Recovers every unfinished thread: those whose process died or was drained during a run, and paused ones with answers
+    /// that no owner has seen. Their graphs must be registered. Returns when all of them have stopped, each with its outcome.
+    ///
+    /// Threads of living processes are left alone. A process that runs a thread renews its
+    /// [lease](crate::RuntimeBuilder::lease); this method waits until the leases that it finds are renewed or over, so it
+    /// resumes the threads of a process that died just now after at most the length of a lease. Any number of processes can
+    /// call it at once: each thread is recovered by one of them, and left out of the results of the others.
+    pub async fn recover(&self) -> Result<Vec<Recovered>, DriveError> {
+        let leases = self.local.leases();
+        leases.end_given_up().await?;
+        let mut recovery = Recovery {
+            runtime: self,
+            ready: VecDeque::new(),
+            running: JoinSet::new(),
+            done: Vec::new(),
+            seen: BTreeSet::new(),
+        };
+        let (free, mut held) = self.unfinished().await?;
+        recovery.take_on(free);
+        let now = self.now();
+        let ends = held.iter().filter_map(|held| held.lease).max();
+        let left = ends.map_or(0, |ends| ends.0.saturating_sub(now.0).unsigned_abs());
+        // Not longer than a whole lease: a clock that is ahead must not keep a dead process alive.
+        let over = Instant::now() + Duration::from_millis(left).min(leases.length());
+        loop {
+            recovery.start();
+            let look = over.min(Instant::now() + leases.length() / 3);
+            tokio::select! {
+                Some(ended) = recovery.running.join_next() => recovery.note(ended),
+                () = tokio::time::sleep_until(look), if !held.is_empty() => {
+                    let is_over = Instant::now() >= over;
+                    let (free, still_held) = self.unfinished().await?;
+                    // A living owner renews its lease, which is another one then.
+                    held.retain(|held| still_held.contains(held));
+                    recovery.take_on(free);
+                    if is_over {
+                        recovery.take_on(std::mem::take(&mut held));
+                    }
+                }
+                else => break,
+            }
+        }
+        recovery.done.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(recovery.done)
+    }
+
+    /// Returns the unfinished threads that this process does not drive: those that may be recovered, and those with a lease.
+    async fn unfinished(
+        &self,
+    ) -> Result<(BTreeSet<UnfinishedThread>, BTreeSet<UnfinishedThread>), DriveError> {
+        let mut all: Vec<UnfinishedThread> = Vec::new();
+        loop {
+            let after = all.last().map(|last| &last.thread);
+            let page = self.local.store().unfinished(after, PAGE).await?;
+            let is_last = page.len() < PAGE as usize;
+            all.extend(page);
+            if is_last {
+                break;
+            }
+        }
+        let others = (all.into_iter()).filter(|found| !self.local.is_driving(&found.thread));
+        let now = self.now();
+        Ok(others.partition(|found| found.lease.is_none_or(|lease| lease <= now)))
+    }
+
+    async fn recover_thread(&self, found: &UnfinishedThread) -> Result<Outcome, DriveError> {
+        let thread = &found.thread;
+        // The list may be old: an owner that was cut off from the store for a while has renewed its lease since.
+        let (glance, now) = (self.local.store().glance(thread, None).await?, self.now());
+        let is_held = |lease: Option<Timestamp>| {
+            lease != found.lease && lease.is_some_and(|lease| lease > now)
+        };
+        if glance.is_none_or(|glance| glance.epoch != found.epoch || is_held(glance.lease)) {
+            let thread = thread.clone();
+            return Err(OpenError::Busy { thread }.into());
+        }
+        let graph = self.graph_of(thread).await?;
+        let end = (self.driver()).recover(thread, &graph, found.epoch, &self.options);
+        match end.await? {
+            Some(RequestEnd {
+                driven: Some(driven),
+                ..
+            }) => Ok(driven.0),
+            end => {
+                let loaded = self.loaded(thread).await?;
+                let seq = end.map_or(loaded.head.seq, |end| end.seq);
+                self.local.outcome_at(thread, seq, &loaded).await
+            }
+        }
+    }
+}
+
+impl Recovery<'_> {
+    fn take_on(&mut self, threads: BTreeSet<UnfinishedThread>) {
+        for found in threads {
+            if self.seen.insert(found.thread.clone()) {
+                self.ready.push_back(found);
+            }
+        }
+    }
+
+    fn start(&mut self) {
+        while self.running.len() < RECOVERIES_MAX
+            && let Some(found) = self.ready.pop_front()
+        {
+            let runtime = self.runtime.clone();
+            self.running.spawn(async move {
+                let outcome = runtime.recover_thread(&found).await;
+                (found.thread, outcome)
+            });
+        }
+    }
+
+    fn note(&mut self, ended: Result<Recovered, JoinError>) {
+        match ended {
+            Ok((
+                thread,
+                Err(DriveError::Open(OpenError::Busy { .. } | OpenError::NothingToRun { .. })),
+            )) => {
+                tracing::debug!(%thread, "another process recovered the thread first, or still runs it");
+            }
+            Ok(recovered) => self.done.push(recovered),
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            // Only dropping the recovery aborts its tasks.
+            Err(_) => {}
+        }
+    }
+}
+
+/// Number of threads that one call of [`Runtime::recover`] drives at once.
+const RECOVERIES_MAX: usize = 256;
+/// Number of threads that are listed with one call to the store.
+const PAGE: u32 = 1_000;
