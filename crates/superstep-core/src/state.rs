@@ -118,6 +118,11 @@ impl<S> View<S> {
     pub(crate) fn new(state: std::sync::Arc<S>) -> Self {
         Self(state)
     }
+
+    /// Makes a view of a state, for a unit test that calls a node. See [`TestCx`](crate::TestCx).
+    pub fn of(state: S) -> Self {
+        Self(std::sync::Arc::new(state))
+    }
 }
 
 impl<S> Clone for View<S> {

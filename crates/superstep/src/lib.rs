@@ -86,8 +86,8 @@ pub use superstep_core::{
     Channel, ChannelKind, ChannelSet, Checkpointer, Command, END, Epoch, Failed, FramePath, Goto,
     Gotos, Graph, GraphBuilder, Interrupt, InterruptId, Message, MessageWrite, Node, NodeCx,
     NodeError, NodeName, NodeRef, Outcome, Payload, RetryPolicy, RunId, START, SendTo, Seq,
-    Siblings, State, StateUpdate, SubgraphLife, Target, TaskId, ThreadId, Timeout, Timestamp,
-    Value, View,
+    Siblings, State, StateUpdate, SubgraphLife, Target, TaskId, TestCx, ThreadId, Timeout,
+    Timestamp, Value, View,
 };
 pub use superstep_core::{
     channel, checkpoint, driver, error, graph, label, node, run, schema, state, store, trace,

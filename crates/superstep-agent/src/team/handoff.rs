@@ -25,7 +25,7 @@ struct Handoff {
 /// Creates the tool `transfer_to_AGENT`, with which a model hands the conversation to another agent. [`handed_over`] tells
 /// whether it was called.
 pub fn handoff_tool(agent: &str, description: &str) -> Tool {
-    let told = format!("The conversation was handed over to {agent}.");
+    let told = format!("The conversation was transferred to {agent}.");
     tool(
         &format!("{PREFIX}{agent}"),
         description,

@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use superstep_core::label::{Label, Policy};
-use superstep_core::{Labels, schema};
+use superstep_core::{Labels, TestCx, schema};
 use superstep_llm::structured::schema_of;
 use superstep_llm::{BoxFuture, ToolSpec};
 
@@ -29,6 +29,7 @@ pub use output::{IntoToolOutput, ToolOutput};
 pub use registry::{ToolFault, Tools};
 
 use crate::approval::Approval;
+use crate::digest::digest;
 
 pub(crate) use cx::CallInfo;
 pub(crate) use output::{ToolCommand, with_updates};
@@ -215,6 +216,39 @@ impl Tool {
     pub fn key_lifetime(mut self, lifetime: Option<Duration>) -> Self {
         self.key_lifetime = lifetime;
         self
+    }
+
+    /// Calls the function once with these arguments, for a unit test: they must fit the schema, and there is no approval, no
+    /// record, no timeout and no second attempt.
+    ///
+    /// ```
+    /// # use superstep_agent::{ToolError, tool};
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # struct City { name: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ToolError> {
+    /// let weather = tool("weather", "The weather of a city.", |city: City, _cx| async move {
+    ///     Ok(format!("Rain in {}.", city.name))
+    /// });
+    /// let told = weather.test_call(serde_json::json!({ "name": "Bergen" })).await?;
+    /// assert_eq!(told.content.text(), "Rain in Bergen.");
+    /// assert!(weather.test_call(serde_json::json!({ "town": "Bergen" })).await.is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn test_call(&self, args: Json) -> Result<ToolOutput, ToolError> {
+        schema::check(&self.spec.schema, &args, "the call").map_err(ToolError::failed)?;
+        let node = TestCx::new().cx();
+        let cx = ToolCx::new(CallInfo {
+            call_id: "test".to_owned(),
+            idempotency_key: node.effect_key("test"),
+            fingerprint: digest(self.name(), &args),
+            attempt: 1,
+            deadline: None,
+            labels: Labels::NONE,
+            node,
+        });
+        (self.call)(args, cx).await
     }
 
     /// Returns the name that the model calls the tool by.

@@ -36,9 +36,9 @@ async fn agents_of_a_swarm_hand_the_conversation_on_and_nothing_is_lost() {
     let to = |agent: &str| json!([{ "name": format!("transfer_to_{agent}"), "args": {} }]);
     let graph = shop(json!([
         { "at": "sales", "expect": "a flat tyre", "text": "Not mine.", "tool_calls": to("repairs") },
-        { "at": "repairs", "expect": "handed over to repairs", "text": "Bring it in." },
+        { "at": "repairs", "expect": "transferred to repairs", "text": "Bring it in." },
         { "at": "repairs", "expect": "a new bell", "tool_calls": to("sales") },
-        { "at": "sales", "expect": "handed over to sales", "tool_calls": to("repairs") },
+        { "at": "sales", "expect": "transferred to sales", "tool_calls": to("repairs") },
         { "at": "repairs", "text": "I fit one." },
     ]));
     let runtime = Runtime::new(Memory::new());

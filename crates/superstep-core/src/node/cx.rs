@@ -52,6 +52,8 @@ struct Attempt {
     host: Arc<dyn NodeHost>,
     scope: Mutex<Scope>,
     heartbeats: AtomicU64,
+    /// Whether a unit test called the node: then nobody will ever answer.
+    is_test: bool,
 }
 
 /// What one attempt of a node has done so far.
@@ -96,8 +98,8 @@ impl Scope {
     }
 }
 
-impl NodeCx {
-    pub(super) fn new(
+impl Attempt {
+    fn new(
         info: TaskInfo,
         host: Arc<dyn NodeHost>,
         records: TaskRecords,
@@ -110,11 +112,36 @@ impl NodeCx {
             overlapped,
             ..Scope::default()
         };
-        Self(Arc::new(Attempt {
+        Self {
             info,
             host,
             scope: Mutex::new(scope),
             heartbeats: AtomicU64::new(0),
+            is_test: false,
+        }
+    }
+}
+
+impl NodeCx {
+    pub(super) fn new(
+        info: TaskInfo,
+        host: Arc<dyn NodeHost>,
+        records: TaskRecords,
+        answers: Answers,
+    ) -> Self {
+        Self(Arc::new(Attempt::new(info, host, records, answers)))
+    }
+
+    pub(super) fn of_test(
+        info: TaskInfo,
+        host: Arc<dyn NodeHost>,
+        records: TaskRecords,
+        answers: Answers,
+    ) -> Self {
+        let attempt = Attempt::new(info, host, records, answers);
+        Self(Arc::new(Attempt {
+            is_test: true,
+            ..attempt
         }))
     }
 
@@ -303,6 +330,9 @@ impl NodeCx {
                 FailureKind::Expired,
                 format!("nobody answered `{key}` in time"),
             )),
+            None if self.0.is_test => Err(NodeError::fatal(format!(
+                "the test has no answer to `{key}`; add `.answer({key:?}, ..)` to its `TestCx`"
+            ))),
             None => pending().await,
         }
     }

@@ -5,10 +5,12 @@ mod execute;
 mod interrupt;
 mod labels;
 mod records;
+mod test_cx;
 
 pub use cx::{Hold, NodeCx};
 pub use execute::{Execution, Output, Pulse, Receipt, Task, TaskEnd};
 pub use interrupt::Interrupt;
+pub use test_cx::TestCx;
 
 pub(crate) use cx::{Answers, RECORD_SEQ, TaskInfo};
 pub(crate) use execute::{Stored, TaskParts};
