@@ -4,10 +4,14 @@
 //! process, loses, repeats and reorders nothing, even if the [bus](crate::LiveBus) that carries the messages fails.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use serde::{Serialize, Serializer};
+use serde_json::{Value as Json, json};
 use superstep_core::checkpoint::format::{Change, Entry};
 use superstep_core::checkpoint::{History, StoredBody};
 use superstep_core::driver::LiveEvent;
@@ -39,12 +43,80 @@ pub enum Event {
     },
 }
 
+/// The place of an item of the log: the entry, and the position in it. Written `12.3`, as the id of a server-sent event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventId {
+    /// Sequence number of the entry.
+    pub seq: Seq,
+    /// Position within the entry, from 0.
+    pub index: u32,
+}
+
+impl Event {
+    /// Returns the place of a log item; `None` for live events, which have none.
+    pub fn id(&self) -> Option<EventId> {
+        match self {
+            Event::Logged(StreamEvent { seq, index, .. }) => Some(EventId {
+                seq: *seq,
+                index: *index,
+            }),
+            Event::Live(_) | Event::Replaced { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.seq.0, self.index)
+    }
+}
+
+impl FromStr for EventId {
+    type Err = EventIdError;
+
+    fn from_str(text: &str) -> Result<Self, EventIdError> {
+        let (seq, index) = text.split_once('.').ok_or(EventIdError)?;
+        Ok(Self {
+            seq: Seq(seq.parse().map_err(|_| EventIdError)?),
+            index: index.parse().map_err(|_| EventIdError)?,
+        })
+    }
+}
+
+/// A text that is not the id of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not the id of an event; write two numbers, like `12.0`")]
+pub struct EventIdError;
+
+/// In the JSON form of `docs/streaming.md`.
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Event::Logged(logged) => logged.serialize(serializer),
+            Event::Live(live) => json!({
+                "type": "live",
+                "node": live.node,
+                "task": live.task.to_string(),
+                "attempt": live.attempt,
+                "index": live.index,
+                "payload": live.payload.decode::<Json>().unwrap_or_default(),
+            })
+            .serialize(serializer),
+            Event::Replaced { task } => {
+                json!({ "type": "replaced", "task": task.to_string() }).serialize(serializer)
+            }
+        }
+    }
+}
+
 /// Stream of a thread's events. It never ends by itself: [`StreamEventBody::Stopped`](superstep_core::run::StreamEventBody) reports that a run
 /// stopped.
 pub struct Events {
     graph: Arc<Definition>,
     thread: ThreadId,
     after: Seq,
+    /// Item up to which the watcher has seen everything.
+    seen: Option<EventId>,
     /// Entry up to which to read the log now; `None` to read to its end.
     upto: Option<Seq>,
     watch: Option<LogFollower>,
@@ -88,6 +160,7 @@ impl Events {
             graph,
             thread,
             after,
+            seen: None,
             upto: None,
             watch: None,
             modes: None,
@@ -97,6 +170,12 @@ impl Events {
             live_filter: LiveFilter::default(),
             live_messages,
         }
+    }
+
+    /// Skips the items up to this one.
+    pub(crate) fn seen(mut self, id: EventId) -> Self {
+        self.seen = Some(id);
+        self
     }
 
     fn store(&self) -> &RetryingCheckpointer {
@@ -260,8 +339,9 @@ impl Events {
             if let Some(task) = self.live_filter.told(&seen.what) {
                 self.ready.push_back(Event::Replaced { task });
             }
-            if wanted(&seen) {
-                self.ready.push_back(Event::Logged(seen));
+            let (is_wanted, event) = (wanted(&seen), Event::Logged(seen));
+            if is_wanted && event.id() > self.seen {
+                self.ready.push_back(event);
             }
         }
         self.after = stored.seq;

@@ -46,6 +46,7 @@
 // The code that `derive(State)` writes refers to this crate as `superstep`, inside this crate too.
 extern crate self as superstep;
 
+mod background;
 mod cache;
 mod checkpoints;
 mod clock;
@@ -64,13 +65,14 @@ mod runtime;
 mod spans;
 mod thread;
 
+pub use background::RunHandle;
 pub use cache::MemoryCache;
 pub use checkpoints::Checkpoint;
 pub use clock::Clock;
 pub use drive::{DriveError, Driver, LocalDriver, RemoteDriver, RequestEnd};
 pub use engine::Engine;
 pub use erased::{AnyGraph, AnyRunResult, AnyThread};
-pub use events::{Event, Events};
+pub use events::{Event, EventId, Events};
 pub use live_bus::{LiveBus, LiveDelivery, LiveMessage, Subscription};
 pub use run_stream::RunStream;
 pub use runtime::{Runtime, RuntimeBuilder};

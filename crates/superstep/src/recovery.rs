@@ -50,14 +50,24 @@ impl Runtime {
         let left = ends.map_or(0, |ends| ends.0.saturating_sub(now.0).unsigned_abs());
         // Not longer than a whole lease: a clock that is ahead must not keep a dead process alive.
         let over = Instant::now() + Duration::from_millis(left).min(leases.length());
+        let mut look = over.min(Instant::now() + leases.length() / 3);
+        let mut failed = None;
         loop {
             recovery.start();
-            let look = over.min(Instant::now() + leases.length() / 3);
             tokio::select! {
                 Some(ended) = recovery.running.join_next() => recovery.note(ended),
                 () = tokio::time::sleep_until(look), if !held.is_empty() => {
                     let is_over = Instant::now() >= over;
-                    let (free, still_held) = self.unfinished().await?;
+                    look = over.min(Instant::now() + leases.length() / 3);
+                    let (free, still_held) = match self.unfinished().await {
+                        Ok(found) => found,
+                        // The runs in progress are not cut off.
+                        Err(error) => {
+                            failed = Some(error);
+                            held.clear();
+                            continue;
+                        }
+                    };
                     // A living owner renews its lease, which is another one then.
                     held.retain(|held| still_held.contains(held));
                     recovery.take_on(free);
@@ -69,7 +79,10 @@ impl Runtime {
             }
         }
         recovery.done.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Ok(recovery.done)
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(recovery.done),
+        }
     }
 
     /// Returns the unfinished threads that this process does not drive: those that may be recovered, and those with a lease.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 use superstep_core::checkpoint::format::Entry;
 use superstep_core::checkpoint::{
@@ -16,11 +16,11 @@ use superstep_core::graph::Definition;
 use superstep_core::run::{self, Edit, EditNode, ForkFrom, OpenInterrupt, RunOptions, ThreadState};
 use superstep_core::trace::Trace;
 use superstep_core::{
-    Command, Graph, InterruptId, NodeName, Outcome, RunId, Seq, State, ThreadId, Value,
+    Command, Epoch, Graph, InterruptId, NodeName, Outcome, RunId, Seq, State, ThreadId, Value,
 };
 
 use crate::drive::{DriveError, RequestEnd};
-use crate::events::Events;
+use crate::events::{EventId, Events};
 use crate::retrying_checkpointer::RetryingCheckpointer;
 use crate::run_stream::RunStream;
 use crate::runtime::Runtime;
@@ -35,17 +35,23 @@ pub struct Thread<S: State> {
     metadata: Option<Metadata>,
 }
 
-/// How a run stopped, and the state it left.
-#[derive(Debug, Clone)]
+/// How a run stopped, and the state it left. Serializes to the JSON form of `docs/streaming.md`.
+#[derive(Debug, Clone, Serialize)]
 pub struct RunResult<S> {
     /// Why the run stopped. A failed node is an outcome too, not an error.
+    #[serde(flatten)]
     pub outcome: Outcome,
     /// State of the root graph at the end of the run.
     pub state: S,
     /// Id of the run that stopped.
+    #[serde(serialize_with = "as_text")]
     pub run: RunId,
     /// Newest entry of the thread when the run stopped.
     pub seq: Seq,
+}
+
+fn as_text<T: fmt::Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
 }
 
 /// One entry of a thread's history.
@@ -183,22 +189,41 @@ impl<S: State> Thread<S> {
         let thread = self.clone();
         let answer = Value::plain(&answer).and_then(|answer| answer.decode::<Json>());
         RunStream::new(self, async move {
-            if let Some(result) = thread.answer(interrupt, answer?).await? {
+            thread.answer_to_the_end(interrupt, answer?).await
+        })
+    }
+
+    /// Answers an interrupt, and returns how the run stops that continues with the answer, also if another process drives it.
+    pub(crate) async fn answer_to_the_end(
+        &self,
+        interrupt: InterruptId,
+        answer: impl Serialize,
+    ) -> Result<RunResult<S>, DriveError> {
+        if let Some(result) = self.answer(interrupt, answer).await? {
+            return Ok(result);
+        }
+        // The thread is running, and its run continues with the answer.
+        loop {
+            let status = self.status().await?;
+            if let Some(result) = self.result().await? {
                 return Ok(result);
             }
-            // The thread is running, and its run continues with the answer.
-            loop {
-                let status = thread.status().await?;
-                if let Some(result) = thread.result().await? {
-                    return Ok(result);
-                }
-                if status != Some(Status::Running) {
-                    // It was changed or deleted since the run stopped.
-                    return Err(OpenError::NothingToRun { thread: thread.id }.into());
-                }
-                tokio::time::sleep(RESULT_POLL).await;
+            if status != Some(Status::Running) {
+                // It was changed or deleted since the run stopped.
+                let thread = self.id.clone();
+                return Err(OpenError::NothingToRun { thread }.into());
             }
-        })
+            tokio::time::sleep(RESULT_POLL).await;
+        }
+    }
+
+    pub(crate) fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// Returns the epoch of the thread's owner; 0 if there is no such thread.
+    pub(crate) async fn epoch(&self) -> Result<Epoch, DriveError> {
+        self.runtime.local.epoch_of(&self.id).await
     }
 
     /// Resumes the thread where it stopped.
@@ -480,6 +505,13 @@ impl<S: State> Thread<S> {
             self.id.clone(),
             after,
         )
+    }
+
+    /// Streams what happens on the thread after an item of the log, as [`Thread::events`] does: for a client that returns with
+    /// the id of the last event that it saw (`Last-Event-ID`), also if that lies in the middle of an entry.
+    pub fn events_after(&self, id: EventId) -> Events {
+        let before = Seq(id.seq.0.saturating_sub(1));
+        self.events(before).seen(id)
     }
 
     /// Changes the state as if `node` had just returned this command. The node's routing decides what runs next; earlier plans

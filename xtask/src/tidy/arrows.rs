@@ -33,6 +33,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("archie-docs", AGENT),
     ("archie-atris", AGENT),
     ("archie-email-assistant", AGENT),
+    // As a user's program would.
+    ("example-service", &["superstep", "superstep-sqlite"]),
     ("harness", &[]),
     ("services", &["free-ports", "harness"]),
     ("crash-trials", &["free-ports", "harness", "services"]),

@@ -86,6 +86,14 @@ pub enum AgentError {
         /// Every problem found, not only the first.
         faults: Vec<ToolFault>,
     },
+    /// An agent has a handoff, and nothing in its graph leads there.
+    #[error(
+        "`{agent}` has a handoff, and a supervisor and its agents have nowhere to hand over to; build a `Swarm` instead"
+    )]
+    HandoffToNobody {
+        /// Name of the agent.
+        agent: String,
+    },
     /// The graph is invalid.
     #[error(transparent)]
     Graph(#[from] BuildError),
@@ -119,6 +127,10 @@ impl AgentBuilder {
         self.tools.push(handoff_tool(agent, description));
         self.handoffs.push(agent.to_owned());
         self
+    }
+
+    pub(crate) fn retry_policy(&self) -> Option<RetryPolicy> {
+        self.retry
     }
 
     pub(crate) fn handoff_targets(&self) -> &[String] {

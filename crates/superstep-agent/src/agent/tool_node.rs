@@ -6,11 +6,12 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::future::{join_all, poll_immediate};
-use superstep_core::{Command, Node, NodeCx, NodeError, View};
+use superstep_core::{Command, Labels, Node, NodeCx, NodeError, View};
 use superstep_llm::ToolCall;
 
 use crate::agent::{Conversation, Hooks, Spent, Turn, labels_of_last_answer, unanswered_calls};
 use crate::call::{CallOutcome, Caller};
+use crate::chat::ChatMessage;
 use crate::tool::{Tools, with_updates};
 
 /// Node that runs all tool calls of the model's last message concurrently, and writes their results in the order of the
@@ -92,6 +93,13 @@ impl<S: Conversation> Node<S> for ToolNode {
             messages.push(message);
             commands.push((call.name.clone(), command));
         }
+        if commands.iter().any(|(_, command)| !command.is_empty()) {
+            // What tools write was made from what they gave, and core sees one node: everything it writes has all of the labels.
+            let all = messages.iter().map(|kept: &ChatMessage| &kept.labels);
+            let all = all.fold(Labels::NONE, |sum, labels| sum.join(labels));
+            cx.note_read(&all);
+            messages.iter_mut().for_each(|kept| kept.labels.add(&all));
+        }
         let turn = Turn {
             spent: Spent {
                 tool_calls: messages.len() as u64,
@@ -100,7 +108,7 @@ impl<S: Conversation> Node<S> for ToolNode {
             messages,
             ended: None,
         };
-        let update = with_updates(S::said(turn), &commands)?;
+        let update = with_updates::<S>(S::said(turn), &commands)?;
         let targets = commands
             .into_iter()
             .flat_map(|(_, command)| command.goto)

@@ -120,7 +120,11 @@ async fn need(
     args: &Json,
     asking: &Asking<'_>,
 ) -> Result<Need, NodeError> {
-    let by_labels = match wanted.tool.policy().check(wanted.labels) {
+    let verdict = match wanted.tool.takes_everything {
+        true => Verdict::Accepted,
+        false => wanted.tool.policy().check(wanted.labels),
+    };
+    let by_labels = match verdict {
         Verdict::Accepted => None,
         Verdict::NeedsApproval(labels) => Some(format!(
             "The arguments were made from data labeled {labels}, which this tool does not take unasked."

@@ -96,11 +96,16 @@ impl Caller<'_> {
             Some(why) => DecidedCall::refused(changed.clone(), why),
             None => self.agree(changed.clone(), &asking).await?,
         };
-        let (mut result, labels, command) = self.make(agreed, &asking).await?;
+        let (mut result, labels, mut command) = self.make(agreed, &asking).await?;
         for hooks in self.hooks {
             hooks.after_tool(&changed, &mut result, &hook_cx).await?;
         }
         result.tool_call_id.clone_from(&changed.id);
+        result.name.clone_from(&changed.name);
+        if result.status == ToolStatus::Error {
+            // A hook refused the result, and with it what the tool asks of the graph.
+            command = ToolCommand::default();
+        }
         let message = self.told(result, labels)?;
         Ok(CallOutcome { message, command })
     }

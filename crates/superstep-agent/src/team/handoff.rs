@@ -25,7 +25,7 @@ struct Handoff {
 /// Creates the tool `transfer_to_AGENT`, with which a model hands the conversation to another agent. [`handed_over`] tells
 /// whether it was called.
 pub fn handoff_tool(agent: &str, description: &str) -> Tool {
-    let told = format!("The conversation was transferred to {agent}.");
+    let told = told(agent);
     tool(
         &format!("{PREFIX}{agent}"),
         description,
@@ -35,6 +35,13 @@ pub fn handoff_tool(agent: &str, description: &str) -> Tool {
         },
     )
     .read()
+    // What the other agent reads stays in the conversation.
+    .takes_everything()
+}
+
+/// The result of a handoff that was made: a person who answers in the tool's place says something else.
+fn told(agent: &str) -> String {
+    format!("The conversation was transferred to {agent}.")
 }
 
 /// Returns the agent that the last message hands the conversation to; `None` if it does not. If the model called several
@@ -56,7 +63,8 @@ pub fn active_agent(messages: &[ChatMessage]) -> Option<&str> {
 fn handoff_of(kept: &ChatMessage) -> Option<&str> {
     match &kept.message {
         Message::Tool(result) if result.status == ToolStatus::Success => {
-            result.name.strip_prefix(PREFIX)
+            let agent = result.name.strip_prefix(PREFIX)?;
+            (result.content.text() == told(agent)).then_some(agent)
         }
         _ => None,
     }

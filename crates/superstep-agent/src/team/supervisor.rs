@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 use superstep_core::{END, Goto, Graph, Labels, START, SendTo, State};
 use superstep_llm::{Message, ToolCall};
 
@@ -26,6 +27,8 @@ pub const SUPERVISOR: &str = "supervisor";
 const PREFIX: &str = "ask_";
 
 /// Entry point for building graphs of a supervisor and its agents.
+///
+/// Hooks of the supervisor see its own tools, not the tasks that it gives to agents; those have hooks of their own.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -112,17 +115,22 @@ impl AssignedState {
         let Some(call) = &self.call else {
             return S::said(Turn::default());
         };
-        let answer = self.messages.last().map(ChatMessage::text);
-        let answer = answer.filter(|answer| !answer.is_empty());
-        let result = match answer {
+        // The last message may be a tool's result: the agent was stopped before it answered.
+        let answer = self.messages.last();
+        let answer = answer.filter(|last| matches!(last.message, Message::Assistant(_)));
+        let answer = answer.map(ChatMessage::text);
+        let result = match answer.filter(|answer| !answer.is_empty()) {
             Some(answer) => Message::tool(call, answer),
-            None => Message::tool_error(call, "the agent gave no answer"),
+            None => Message::tool_error(call, "the agent was stopped before it answered"),
         };
-        let labels = labels_of_last_answer(&self.messages);
-        let labels = labels.cloned().unwrap_or_default();
+        let all = self.messages.iter().map(|kept| &kept.labels);
+        let labels = all.fold(Labels::NONE, |sum, labels| sum.join(labels));
         S::said(Turn {
             messages: vec![ChatMessage::new(result, labels)],
-            spent: self.spent,
+            spent: self.spent.plus(Spent {
+                tool_calls: 1,
+                ..Spent::default()
+            }),
             ended: None,
         })
     }
@@ -158,6 +166,14 @@ impl SupervisorBuilder {
 
     /// Builds the graph over your own state.
     pub fn build_over<S: Conversation>(self) -> Result<Graph<S>, AgentError> {
+        let others = self.agents.iter().map(|(name, _, agent)| (*name, agent));
+        for (name, agent) in others.chain([(SUPERVISOR, &self.supervisor)]) {
+            if !agent.handoff_targets().is_empty() {
+                let agent = name.to_owned();
+                return Err(AgentError::HandoffToNobody { agent });
+            }
+        }
+        let retry = self.supervisor.retry_policy();
         let tools = self
             .agents
             .iter()
@@ -191,9 +207,12 @@ impl SupervisorBuilder {
                 .subgraph_worker(&SendTo::<Assignment>::new(name), inner, begin, end)
                 .edge(name, SUPERVISOR);
         }
-        let graph = graph.route(SUPERVISOR, &targets, move |state: &S| {
+        let mut graph = graph.route(SUPERVISOR, &targets, move |state: &S| {
             next(state.messages(), &asked)
         });
+        if let Some(policy) = retry {
+            graph = graph.retry(SUPERVISOR, policy);
+        }
         Ok(graph.build()?)
     }
 }
@@ -228,7 +247,12 @@ fn assignment<'a>(
     let to = asked.get(&call.name)?;
     let task = Task::deserialize(&call.args).ok()?;
     let assignment = Assignment {
-        call: call.clone(),
+        // Only what the result needs: the arguments have labels, which this field has not.
+        call: ToolCall {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            args: Json::Null,
+        },
         message: ChatMessage::new(Message::user(task.task), labels.clone()),
     };
     Some((to, assignment))

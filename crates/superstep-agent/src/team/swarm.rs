@@ -4,7 +4,7 @@ use std::fmt;
 
 use superstep_core::{END, Goto, Graph, START};
 
-use crate::agent::{AgentBuilder, AgentError, AgentState, Conversation};
+use crate::agent::{AgentBuilder, AgentError, AgentState, Conversation, TOOLS, unanswered_calls};
 use crate::team::{active_agent, handed_over};
 
 /// Entry point for building graphs of agents that hand one conversation to each other.
@@ -75,14 +75,30 @@ impl SwarmBuilder {
         let names: Vec<String> = self.agents.iter().map(|(name, _)| name.clone()).collect();
         let mut graph = Graph::builder(self.name);
         for (name, agent) in self.agents {
-            let mut targets = agent.handoff_targets().to_vec();
-            targets.push(END.to_owned());
-            let inner = agent.name(name.as_str()).label(name.as_str());
+            let targets = agent.handoff_targets().to_vec();
+            let retry = agent.retry_policy();
+            let (model, calls) = agent.name(name.as_str()).label(name.as_str()).nodes()?;
+            let tools = format!("{name}-{TOOLS}");
+            let (to_tools, back) = (tools.clone(), name.clone());
+            let mut after_tools = targets.clone();
+            after_tools.push(name.clone());
             graph = graph
-                .shared_subgraph(name.as_str(), inner.build_over()?)
-                .route(name.as_str(), &targets, |state: &S| {
-                    Goto::node(handed_over(state.messages()).unwrap_or(END))
+                .node(name.as_str(), model)
+                .node(tools.as_str(), calls)
+                .route(name.as_str(), &[tools.as_str(), END], move |state: &S| {
+                    match unanswered_calls(state.messages()).is_empty() {
+                        true => Goto::node(END),
+                        false => Goto::node(to_tools.as_str()),
+                    }
+                })
+                .route(tools.as_str(), &after_tools, move |state: &S| {
+                    let to = handed_over(state.messages());
+                    let to = to.filter(|to| targets.iter().any(|target| target == to));
+                    Goto::node(to.unwrap_or(&back))
                 });
+            if let Some(policy) = retry {
+                graph = graph.retry(name.as_str(), policy);
+            }
         }
         let first = names.first().cloned().unwrap_or_default();
         let known = names.clone();

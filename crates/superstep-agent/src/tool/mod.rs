@@ -52,6 +52,8 @@ pub struct Tool {
     pub(crate) lookup: Option<Lookup>,
     pub(crate) approval: Option<Approval>,
     pub(crate) policy: Option<Policy>,
+    /// Accepts every label, also those that the program invents.
+    pub(crate) takes_everything: bool,
     pub(crate) output: Labels,
     pub(crate) timeout: Option<Duration>,
     pub(crate) tries_max: u32,
@@ -122,6 +124,7 @@ impl Tool {
             lookup: None,
             approval: None,
             policy: None,
+            takes_everything: false,
             output: Labels::NONE,
             timeout: None,
             tries_max: TRIES_MAX,
@@ -184,6 +187,13 @@ impl Tool {
     #[must_use]
     pub fn takes(mut self, policy: Policy) -> Self {
         self.policy = Some(policy);
+        self
+    }
+
+    /// Accepts arguments with any labels: for a tool whose arguments go nowhere.
+    #[must_use]
+    pub(crate) fn takes_everything(mut self) -> Self {
+        self.takes_everything = true;
         self
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
-use superstep_core::{NodeError, StateUpdate};
+use superstep_core::{ChannelKind, NodeError, State, StateUpdate};
 use superstep_llm::Content;
 
 use crate::tool::ToolError;
@@ -78,12 +78,13 @@ impl ToolOutput {
         Ok(Self::text(text))
     }
 
-    /// Adds an update of the state of the graph that calls the tool. It is written together with the results of the message's
-    /// calls; the node fails if the update is of another state, or if two calls write the same field.
+    /// Sets an update of the state of the graph that calls the tool. It is written together with the results of the message's
+    /// calls. Several calls may append to a list; the node fails if two write another field, if the update overwrites a field,
+    /// or if it is of another state. Untracked fields are not written.
     pub fn update(mut self, update: impl StateUpdate) -> Result<Self, ToolError> {
         let unknown = |why: String| ToolError::unknown(format!("its update is not JSON: {why}"));
         match serde_json::to_value(update).map_err(|error| unknown(error.to_string()))? {
-            Json::Object(fields) => self.command.update.extend(fields),
+            Json::Object(fields) => self.command.update = fields,
             other => return Err(unknown(format!("it is `{other}`"))),
         }
         Ok(self)
@@ -104,10 +105,10 @@ impl ToolCommand {
 }
 
 /// Adds the updates of tools to that of the node.
-pub(crate) fn with_updates<U: StateUpdate>(
-    update: U,
+pub(crate) fn with_updates<S: State>(
+    mut update: S::Update,
     commands: &[(String, ToolCommand)],
-) -> Result<U, NodeError> {
+) -> Result<S::Update, NodeError> {
     if commands
         .iter()
         .all(|(_, command)| command.update.is_empty())
@@ -119,18 +120,41 @@ pub(crate) fn with_updates<U: StateUpdate>(
     };
     for (tool, command) in commands {
         for (field, value) in &command.update {
-            if fields.insert(field.clone(), value.clone()).is_some() {
-                return Err(NodeError::fatal(format!(
-                    "the tool `{tool}` writes `{field}`, which the agent or another call of the same message writes too"
-                )));
+            let kind = S::CHANNELS.iter().find(|channel| channel.name == field);
+            let kind = kind.map(|channel| channel.kind).ok_or_else(|| {
+                // An overwrite has another name, too: it would drop what the agent or another call writes.
+                NodeError::fatal(format!(
+                    "the tool `{tool}` writes `{field}`, which it cannot: the state of this graph has no such field, or the tool overwrites it"
+                ))
+            })?;
+            match (fields.get_mut(field), value) {
+                (None, value) => drop(fields.insert(field.clone(), value.clone())),
+                (Some(Json::Array(items)), Json::Array(more)) if is_list(kind) => {
+                    items.extend(more.iter().cloned());
+                }
+                (Some(_), _) => {
+                    return Err(NodeError::fatal(format!(
+                        "the tool `{tool}` writes `{field}`, which the agent or another call of the same message writes too"
+                    )));
+                }
             }
         }
     }
-    serde_json::from_value(Json::Object(fields)).map_err(|error| {
+    let merged: Result<S::Update, _> = serde_json::from_value(Json::Object(fields));
+    let mut merged = merged.map_err(|error| {
         NodeError::fatal(format!(
             "a tool's update does not fit the state of this graph: {error}"
         ))
-    })
+    })?;
+    merged.move_untracked(&mut update);
+    Ok(merged)
+}
+
+fn is_list(kind: ChannelKind) -> bool {
+    matches!(
+        kind,
+        ChannelKind::Append | ChannelKind::Messages | ChannelKind::Topic
+    )
 }
 
 /// What a typed tool may return: anything that serializes, or a [`ToolOutput`].

@@ -99,6 +99,37 @@ fn a_handoff_to_nobody_is_found_when_the_swarm_is_built() {
     );
 }
 
+#[tokio::test]
+async fn a_person_who_speaks_while_an_agent_of_a_swarm_waits_loses_nothing() {
+    let model = script(json!([
+        { "at": "sales", "tool_calls": [{ "name": "look_up", "args": { "note": "price" } }] },
+        { "at": "sales", "expect": "price is 40", "tool_calls": [{ "name": "pay", "args": { "note": "40" } }] },
+        { "at": "sales", "expect": ["price is 40", "no result", "wait"], "text": "I wait." },
+    ]));
+    let sales = Agent::builder(model).tools([look_up(), pay()]);
+    let graph = Swarm::builder().agent("sales", sales).build().unwrap();
+    let runtime = Runtime::new(Memory::new());
+    let thread = runtime.thread(&graph, "t").unwrap();
+    let paused = thread.start(AgentState::ask("Pay.")).await.unwrap();
+    assert_eq!(questions(&paused).len(), 1);
+    let stopped = thread.start(AgentState::ask("wait")).await.unwrap();
+    assert_eq!(stopped.state.answer(), "I wait.");
+}
+
+#[test]
+fn a_handoff_in_a_supervisors_team_is_found_when_it_is_built() {
+    let model = script(json!([]));
+    let lost = Agent::builder(model.clone()).handoff("math", "For sums.");
+    let refused = Supervisor::builder(Agent::builder(model))
+        .agent("research", "Finds facts.", lost)
+        .build()
+        .unwrap_err();
+    assert!(
+        matches!(&refused, AgentError::HandoffToNobody { agent } if agent == "research"),
+        "{refused}"
+    );
+}
+
 fn look_up() -> Tool {
     tool("look_up", "Looks it up.", |note: Note, _| async move {
         Ok(format!("{} is 40", note.note))
@@ -177,6 +208,8 @@ struct Desk {
     messages: Vec<ChatMessage>,
     ticket: Option<u32>,
     billed: bool,
+    #[state(append)]
+    notes: Vec<String>,
 }
 
 impl Conversation for Desk {
@@ -201,10 +234,22 @@ fn desk(replies: Json) -> Graph<Desk> {
         })
         .idempotent()
     };
+    let remember = tool("remember", "Remembers it.", |note: Note, _| async move {
+        ToolOutput::text("ok").update(DeskUpdate::default().notes(note.note))
+    });
+    let forget = tool("forget", "Forgets all.", |_: Note, _| async move {
+        ToolOutput::text("ok").update(DeskUpdate::default().overwrite_notes(Vec::new()))
+    });
     let wrong = tool("wrong", "Writes to another state.", |_: Note, _| async {
         ToolOutput::text("?").update(WrongUpdate::default().nothing_of_it(1_u8))
     });
-    let tools = [open("open", 7), open("open_another", 8), wrong.read()];
+    let tools = [
+        open("open", 7),
+        open("open_another", 8),
+        remember.idempotent(),
+        forget.idempotent(),
+        wrong.read(),
+    ];
     let model = ModelNode::new(MODEL, script(replies));
     let model = model.tools(tools.clone()).unwrap();
     Graph::builder("desk")
@@ -264,6 +309,15 @@ async fn a_tool_writes_to_the_state_and_chooses_the_next_node() {
         (Some(7), false)
     );
     assert_eq!(stopped.state.messages.len(), 4);
+
+    let stopped = run_desk(json!([
+        { "at": "model", "tool_calls": [
+            { "name": "remember", "args": { "note": "a" } },
+            { "name": "remember", "args": { "note": "b" } } ] },
+        { "at": "model", "text": "Done." },
+    ]))
+    .await;
+    assert_eq!(stopped.state.notes, ["a", "b"]);
 }
 
 #[tokio::test]
@@ -278,7 +332,11 @@ async fn updates_of_tools_that_contradict_each_other_or_the_state_fail_the_node(
         ),
         (
             json!([{ "name": "wrong", "args": { "note": "a" } }]),
-            "does not fit the state",
+            "no such field",
+        ),
+        (
+            json!([{ "name": "forget", "args": { "note": "a" } }]),
+            "overwrites",
         ),
     ] {
         let stopped = run_desk(json!([{ "at": "model", "tool_calls": calls }])).await;

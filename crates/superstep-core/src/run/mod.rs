@@ -21,6 +21,7 @@ mod barrier;
 mod commit;
 mod edit;
 mod end;
+mod json;
 mod live;
 mod live_filter;
 mod log_follower;

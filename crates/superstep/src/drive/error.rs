@@ -122,6 +122,42 @@ impl DriveError {
         }
     }
 
+    /// Returns the status with which an HTTP service reports this error: 400 for what the caller wrote, 404 for what does not
+    /// exist, 409 for what the thread does not allow now, 503 for what may work later, and 500 for the rest.
+    pub fn http_status(&self) -> u16 {
+        match self {
+            DriveError::Name(_)
+            | DriveError::Value(_)
+            | DriveError::AnswerRefused { .. }
+            | DriveError::Open(
+                OpenError::BadInput { .. }
+                | OpenError::NoSuchNode { .. }
+                | OpenError::AmbiguousNode { .. }
+                | OpenError::UndeclaredTarget { .. },
+            ) => 400,
+            DriveError::Checkpoint(
+                CheckpointError::NoThread { .. } | CheckpointError::NoCheckpoint { .. },
+            ) => 404,
+            DriveError::Open(_)
+            | DriveError::AmbiguousAnswer { .. }
+            | DriveError::IdReused { .. }
+            | DriveError::Checkpoint(
+                CheckpointError::NotOpen { .. }
+                | CheckpointError::ThreadExists { .. }
+                | CheckpointError::Fenced { .. },
+            ) => 409,
+            DriveError::Engine {
+                is_refusal: true, ..
+            } => 409,
+            DriveError::Draining | DriveError::Stuck(_) | DriveError::Engine { .. } => 503,
+            DriveError::Checkpoint(CheckpointError::Store { .. }) => 503,
+            DriveError::Checkpoint(_)
+            | DriveError::Protocol(_)
+            | DriveError::NotAChange
+            | DriveError::UnknownGraph { .. } => 500,
+        }
+    }
+
     /// Whether the request was examined and refused: nothing was done, and repeating it will not help. Any other error says
     /// nothing about the request, and the caller may repeat it.
     pub fn is_refusal(&self) -> bool {

@@ -31,7 +31,9 @@ pub(crate) struct Leases {
 
 #[derive(Default)]
 struct HeldLeases {
-    active: BTreeMap<ThreadId, ActiveLease>,
+    /// By the numbers of their guards: runs that race for a thread hold one each, until the store says which of them won.
+    active: BTreeMap<u64, ActiveLease>,
+    guards: u64,
     given_up: Vec<(ThreadId, Epoch)>,
     /// The task that renews leases. It ends when there are none, after it has said so here.
     renewal: JoinSet<()>,
@@ -40,12 +42,19 @@ struct HeldLeases {
     endings: JoinSet<()>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct ActiveLease {
+    thread: ThreadId,
     epoch: Epoch,
     until: Timestamp,
     /// When `until` was chosen. What takes long to be stored is soon due again.
     since: Instant,
+}
+
+impl ActiveLease {
+    fn owned(&self) -> (ThreadId, Epoch) {
+        (self.thread.clone(), self.epoch)
+    }
 }
 
 /// The end of a lease, and the moment at which it was chosen.
@@ -89,11 +98,14 @@ impl Leases {
         let mut held = lock(&self.held);
         let LeaseEnd { until, since } = end;
         let lease = ActiveLease {
+            thread: thread.clone(),
             epoch,
             until,
             since,
         };
-        held.active.insert(thread.clone(), lease);
+        held.guards += 1;
+        let number = held.guards;
+        held.active.insert(number, lease);
         // The task may be gone although leases are held: the tokio runtime that it was on was shut down.
         while held.renewal.try_join_next().is_some() {}
         if !held.is_renewing || held.renewal.is_empty() {
@@ -104,8 +116,7 @@ impl Leases {
         }
         LeaseGuard {
             leases: self.clone(),
-            thread: thread.clone(),
-            epoch,
+            number,
             is_over: false,
         }
     }
@@ -113,20 +124,19 @@ impl Leases {
     /// Renews what is due.
     async fn renew(&self) -> CheckpointResult<()> {
         let third = self.length / 3;
-        let due: BTreeMap<ThreadId, ActiveLease> = {
+        let due: BTreeMap<u64, ActiveLease> = {
             let held = lock(&self.held);
             let active = held.active.iter();
             let due = active.filter(|(_, lease)| lease.since.elapsed() >= third);
-            due.map(|(thread, lease)| (thread.clone(), *lease))
+            due.map(|(number, lease)| (*number, lease.clone()))
                 .collect()
         };
         if due.is_empty() {
             return Ok(());
         }
-        let owned: Vec<(ThreadId, Epoch)> = due
-            .iter()
-            .map(|(thread, lease)| (thread.clone(), lease.epoch))
-            .collect();
+        let mut owned: Vec<(ThreadId, Epoch)> = due.values().map(ActiveLease::owned).collect();
+        owned.sort();
+        owned.dedup();
         let stored = Mutex::new(None);
         // Chosen for each attempt: what was chosen before a store was out of reach may be over when it answers.
         let choose = || {
@@ -144,9 +154,8 @@ impl Leases {
             return Ok(());
         };
         let mut held = lock(&self.held);
-        for (thread, epoch) in &owned {
-            let lease = held.active.get_mut(thread);
-            if let Some(lease) = lease.filter(|lease| lease.epoch == *epoch) {
+        for number in due.keys() {
+            if let Some(lease) = held.active.get_mut(number) {
                 (lease.until, lease.since) = (until, since);
             }
         }
@@ -204,8 +213,7 @@ async fn renew_while_held(leases: Weak<Leases>, interval: Duration) {
 /// A lease that this process renews as long as this lives.
 pub(crate) struct LeaseGuard {
     leases: Arc<Leases>,
-    thread: ThreadId,
-    epoch: Epoch,
+    number: u64,
     is_over: bool,
 }
 
@@ -220,20 +228,65 @@ impl LeaseGuard {
 impl Drop for LeaseGuard {
     fn drop(&mut self) {
         let mut held = lock(&self.leases.held);
-        // Another run of this process may have claimed the thread since.
-        if (held.active.get(&self.thread)).is_some_and(|lease| lease.epoch == self.epoch) {
-            held.active.remove(&self.thread);
-        }
-        if self.is_over {
+        let Some(lease) = held.active.remove(&self.number) else {
+            return;
+        };
+        let owned = lease.owned();
+        let is_held_by_another = held.active.values().any(|other| other.owned() == owned);
+        if self.is_over || is_held_by_another {
             return;
         }
-        held.given_up.push((self.thread.clone(), self.epoch));
+        held.given_up.push(owned);
         // Outside of a tokio runtime, the renewal or the next recovery ends the lease.
         if let Ok(tokio) = Handle::try_current() {
             while held.endings.try_join_next().is_some() {}
             let leases = self.leases.clone();
             let ending = async move { leases.end_given_up_or_warn().await };
             held.endings.spawn_on(ending, &tokio);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use superstep_conformance::sample::Owner;
+    use superstep_core::Checkpointer;
+    use superstep_core::checkpoint::Memory;
+
+    use super::*;
+
+    const LENGTH: Duration = Duration::from_millis(120);
+
+    async fn lease_of(store: &Memory, thread: &ThreadId) -> Option<Timestamp> {
+        let glance = store.glance(thread, None).await.unwrap();
+        glance.unwrap().lease
+    }
+
+    #[tokio::test]
+    async fn a_run_that_lost_the_race_for_a_thread_does_not_end_the_lease_of_the_winner() {
+        let store = Memory::new();
+        let owner = Owner::started(&store, "t").await.unwrap();
+        let (thread, epoch) = (owner.thread, owner.head.epoch);
+        let retrying = RetryingCheckpointer {
+            store: Arc::new(store.clone()),
+            retry_deadline: Duration::ZERO,
+        };
+        let leases = Leases::new(LENGTH, retrying, Clock::default());
+        let end = || leases.starting_now().unwrap();
+        let winner = leases.hold(&thread, epoch, end());
+        leases.hold(&thread, epoch.next(), end()).stopped();
+        drop(leases.hold(&thread, epoch.next(), end()));
+        // Even under the same epoch, as a caller that repeats a lost claim.
+        drop(leases.hold(&thread, epoch, end()));
+        tokio::time::sleep(LENGTH * 3).await;
+        let renewed = lease_of(&store, &thread).await.unwrap();
+        assert!(renewed > leases.clock.now(), "{renewed:?}");
+
+        drop(winner);
+        while lease_of(&store, &thread).await != Some(Timestamp(0)) {
+            tokio::task::yield_now().await;
         }
     }
 }

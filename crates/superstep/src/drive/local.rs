@@ -15,6 +15,7 @@ use superstep_core::graph::Definition;
 use superstep_core::run::{RunOptions, RunReport, Segment, Suspension};
 use superstep_core::{Epoch, Moment, Outcome, Run, RunId, Seq, Step, ThreadId, Timestamp};
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::Instrument;
 
@@ -40,12 +41,14 @@ struct Inner {
     permits: Arc<Semaphore>,
     /// Graphs by name, for resuming threads whose state type the caller does not have.
     graphs: Mutex<BTreeMap<String, Arc<Definition>>>,
-    /// How to signal each run that this process drives.
-    runs: Mutex<BTreeMap<ThreadId, watch::Sender<Signal>>>,
+    /// How to signal each run that this process drives. Several of one thread race for it, and all but one end at their claim.
+    runs: Mutex<BTreeMap<ThreadId, Vec<watch::Sender<Signal>>>>,
     live_bus: Arc<dyn LiveBus>,
     dispatched: DispatchedTasks,
     draining: AtomicBool,
     leases: Arc<Leases>,
+    /// Runs that nobody waits for.
+    background: Mutex<JoinSet<()>>,
 }
 
 /// Who makes sure that a run in progress is not forgotten.
@@ -85,6 +88,7 @@ impl LocalDriver {
             live_bus,
             dispatched: DispatchedTasks::default(),
             draining: AtomicBool::new(false),
+            background: Mutex::default(),
         };
         Self {
             inner: Arc::new(inner),
@@ -131,7 +135,7 @@ impl LocalDriver {
 
     pub(crate) async fn drain(&self) {
         self.refuse_runs();
-        let signals: Vec<_> = lock(&self.inner.runs).values().cloned().collect();
+        let signals: Vec<_> = lock(&self.inner.runs).values().flatten().cloned().collect();
         for signal in signals {
             signal.send_if_modified(|is| {
                 *is < Signal::Drain && std::mem::replace(is, Signal::Drain) != Signal::Drain
@@ -139,6 +143,13 @@ impl LocalDriver {
             signal.closed().await;
         }
         self.inner.leases.end_given_up_or_warn().await;
+    }
+
+    /// Drives something in the background.
+    pub(crate) fn in_background(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut background = lock(&self.inner.background);
+        while background.try_join_next().is_some() {}
+        background.spawn(work);
     }
 
     pub(crate) fn leases(&self) -> &Leases {
@@ -265,14 +276,13 @@ impl LocalDriver {
     }
 
     async fn cancel(&self, thread: &ThreadId) -> Result<(), DriveError> {
-        let signal = lock(&self.inner.runs).get(thread).cloned();
-        match signal {
-            Some(signal) => {
-                signal
-                    .send_if_modified(|is| std::mem::replace(is, Signal::Cancel) != Signal::Cancel);
-                signal.closed().await;
-            }
-            None => self.store().request_cancel(thread).await?,
+        let signals = lock(&self.inner.runs).get(thread).cloned();
+        let Some(signals) = signals else {
+            return Ok(self.store().request_cancel(thread).await?);
+        };
+        for signal in signals {
+            signal.send_if_modified(|is| std::mem::replace(is, Signal::Cancel) != Signal::Cancel);
+            signal.closed().await;
         }
         Ok(())
     }
@@ -529,7 +539,8 @@ struct RunRegistration<'a> {
 impl<'a> RunRegistration<'a> {
     fn new(inner: &'a Inner, thread: &ThreadId) -> (Self, watch::Receiver<Signal>) {
         let (sender, receiver) = watch::channel(Signal::Continue);
-        lock(&inner.runs).insert(thread.clone(), sender.clone());
+        let mut runs = lock(&inner.runs);
+        runs.entry(thread.clone()).or_default().push(sender.clone());
         (
             Self {
                 inner,
@@ -550,11 +561,11 @@ impl<'a> RunRegistration<'a> {
 impl Drop for RunRegistration<'_> {
     fn drop(&mut self) {
         let mut runs = lock(&self.inner.runs);
-        // Another run may have claimed the thread, and replaced this registration.
-        if runs
-            .get(&self.thread)
-            .is_some_and(|signal| signal.same_channel(&self.signal))
-        {
+        let Some(signals) = runs.get_mut(&self.thread) else {
+            return;
+        };
+        signals.retain(|signal| !signal.same_channel(&self.signal));
+        if signals.is_empty() {
             runs.remove(&self.thread);
         }
     }

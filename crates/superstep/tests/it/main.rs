@@ -6,6 +6,7 @@
 )]
 
 mod approval_over_http;
+mod background;
 mod differs;
 mod erased;
 mod failures;

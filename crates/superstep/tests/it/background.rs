@@ -1,0 +1,133 @@
+//! Runs in the background, events by id, and the JSON form of events and results.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+use superstep::checkpoint::Memory;
+use superstep::prelude::*;
+use superstep::{Event, EventId, Outcome, Runtime, Seq};
+use tokio::sync::Notify;
+
+use crate::kit::{Log, LogUpdate, asks, id_of, says, wrote};
+
+/// A node that waits until it may go on.
+fn slow(go: &Arc<Notify>) -> Graph<Log> {
+    let go = go.clone();
+    Graph::builder("slow")
+        .node("a", move |_: View<Log>, _: NodeCx| {
+            let go = go.clone();
+            async move {
+                go.notified().await;
+                Ok::<_, NodeError>(wrote("a"))
+            }
+        })
+        .edge(START, "a")
+        .edge("a", END)
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_run_that_was_begun_goes_on_without_its_caller_and_a_second_one_is_busy() {
+    let go = Arc::new(Notify::new());
+    let runtime = Runtime::new(Memory::new());
+    let thread = runtime.thread(&slow(&go), "t").unwrap();
+    let begun = thread.begin(LogUpdate::default()).await.unwrap();
+    let state = thread.state().await.unwrap();
+    assert!(state.is_some(), "the input is stored");
+    let refused = thread.begin(LogUpdate::default()).await.unwrap_err();
+    assert_eq!((refused.code(), refused.http_status()), ("open-busy", 409));
+    drop(begun);
+    go.notify_one();
+    while thread.result().await.unwrap().is_none() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(thread.result().await.unwrap().unwrap().state.ran, ["a"]);
+}
+
+#[tokio::test]
+async fn an_answer_is_stored_when_it_returns_and_its_run_goes_on() {
+    let graph = Graph::builder("asks")
+        .node("ask", asks("ask"))
+        .node("b", says("b"))
+        .edge(START, "ask")
+        .edge("ask", "b")
+        .edge("b", END)
+        .build()
+        .unwrap();
+    let runtime = Runtime::new(Memory::new());
+    let thread = runtime.thread(&graph, "t").unwrap();
+    let paused = thread.begin(LogUpdate::default()).await.unwrap();
+    let paused = paused.finish().await.unwrap();
+    let interrupt = id_of(&paused, "ask");
+    let resumed = thread.begin_answer(interrupt, "yes").await.unwrap();
+    let late = thread.begin_answer(interrupt, "no").await.unwrap_err();
+    assert_eq!(late.http_status(), 409, "{late}");
+    let done = resumed.finish().await.unwrap();
+    assert_eq!(done.outcome, Outcome::Finished);
+}
+
+#[tokio::test]
+async fn a_watcher_continues_after_any_event_that_it_saw() {
+    let runtime = Runtime::new(Memory::new());
+    let graph = crate::kit::row(&["a", "b"]);
+    let thread = runtime.thread(&graph, "t").unwrap();
+    thread.start(LogUpdate::default()).await.unwrap();
+    let all = thread.events(Seq(0)).stored().await.unwrap();
+    assert!(all.iter().any(|event| event.index > 0));
+    for (at, last) in all.iter().enumerate() {
+        let id = Event::Logged(last.clone()).id().unwrap();
+        let written: EventId = id.to_string().parse().unwrap();
+        assert_eq!(written, id);
+        let rest = thread.events_after(id).stored().await.unwrap();
+        assert_eq!(rest, all[at + 1..], "after {id}");
+    }
+    for bad in ["", "1", "1.", ".1", "1.2.3", "-1.0", "x.0"] {
+        assert!(bad.parse::<EventId>().is_err(), "{bad}");
+    }
+}
+
+/// The page has the lines that a run writes, with ids of tasks left out.
+#[tokio::test]
+async fn the_page_on_streaming_shows_the_json_of_a_run() {
+    let runtime = Runtime::new(Memory::new());
+    let graph = Graph::builder("page")
+        .node("greet", |_: View<Log>, cx: NodeCx| async move {
+            cx.emit(json!({ "progress": 1 }))?;
+            Ok::<_, NodeError>(LogUpdate::default().total(1))
+        })
+        .edge(START, "greet")
+        .edge("greet", END)
+        .build()
+        .unwrap();
+    let thread = runtime.thread(&graph, "t").unwrap();
+    let result = thread.start(LogUpdate::default()).await.unwrap();
+    let mut lines: Vec<Json> = Vec::new();
+    for event in thread.events(Seq(0)).stored().await.unwrap() {
+        lines.push(serde_json::to_value(Event::Logged(event)).unwrap());
+    }
+    lines.push(serde_json::to_value(&result).unwrap());
+    let page = include_str!("../../../../docs/streaming.md");
+    for line in lines {
+        let kind = line["type"].as_str().unwrap_or("result").to_owned();
+        let keys = |of: &Json| {
+            of.as_object()
+                .unwrap()
+                .keys()
+                .cloned()
+                .collect::<BTreeSet<_>>()
+        };
+        let shown = page
+            .lines()
+            .filter_map(|shown| serde_json::from_str::<Json>(shown).ok())
+            .find(|shown| shown["type"].as_str().unwrap_or("result") == kind);
+        let shown = shown.unwrap_or_else(|| panic!("the page does not show `{kind}`: {line}"));
+        assert_eq!(keys(&shown), keys(&line), "{kind}");
+        let ids = [&line["task"], &line["run"]];
+        assert!(
+            ids.iter().all(|id| id.is_null() || id.is_string()),
+            "{line}"
+        );
+    }
+}
