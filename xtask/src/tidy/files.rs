@@ -30,7 +30,7 @@ impl File {
 
     /// The folder of its package, such as `crates/superstep-core`, and its path from there.
     pub(super) fn split_package(&self) -> Option<(&str, &str)> {
-        let folders_of_packages = ["bench/", "testing/"];
+        let folders_of_packages = ["bench/", "examples/", "testing/"];
         let mut folders = folders_of_packages.iter();
         let is_below = self.is_of_a_crate() || folders.any(|folder| self.path.starts_with(folder));
         let folders = if is_below { 2 } else { 1 };
