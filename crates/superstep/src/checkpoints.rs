@@ -44,6 +44,7 @@ impl<S: State> Thread<S> {
     /// # Ok(())
     /// # }
     /// ```
+    #[doc(alias = "get_state_history")]
     pub async fn checkpoints(
         &self,
         after: Seq,

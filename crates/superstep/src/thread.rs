@@ -104,6 +104,8 @@ impl<S: State> Thread<S> {
     /// Starts a run with an input and returns when it stops: finished, waiting for a person, or any other [`Outcome`].
     ///
     /// Dropping the future stops everything the run was doing; the thread then waits for [`Thread::recover`].
+    #[doc(alias = "invoke")]
+    #[doc(alias = "ainvoke")]
     pub async fn start(&self, input: S::Update) -> Result<RunResult<S>, DriveError> {
         self.run(ThreadRequest::Start {
             input: Value::encode(&input)?,
@@ -177,6 +179,7 @@ impl<S: State> Thread<S> {
     /// # Ok(())
     /// # }
     /// ```
+    #[doc(alias = "astream")]
     pub fn stream(&self, input: S::Update) -> RunStream<S> {
         let thread = self.clone();
         RunStream::new(self, async move { thread.start(input).await })
@@ -334,6 +337,7 @@ impl<S: State> Thread<S> {
 
     /// Answers one interrupt and resumes the thread. Exactly one answer to an interrupt wins; every other caller gets
     /// [`CheckpointError::NotOpen`]. Returns `None` if the thread is running: its owner continues with the answer.
+    #[doc(alias = "resume")]
     pub async fn answer(
         &self,
         interrupt: InterruptId,
@@ -394,6 +398,14 @@ impl<S: State> Thread<S> {
             });
         }
         Ok(stored)
+    }
+
+    /// Returns the state of the root graph at the newest entry; `None` if there is no such thread. [`Thread::state`] also tells
+    /// what runs next.
+    #[doc(alias = "get_state")]
+    pub async fn values(&self) -> Result<Option<S>, DriveError> {
+        let state = self.state().await?;
+        Ok(state.map(|state| state.values.decode()).transpose()?)
     }
 
     /// Returns the thread's current state; `None` if there is no such thread.

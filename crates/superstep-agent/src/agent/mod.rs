@@ -41,6 +41,8 @@ pub struct Agent;
 
 impl Agent {
     /// Returns a builder for an agent with this model.
+    #[doc(alias = "create_react_agent")]
+    #[doc(alias = "create_agent")]
     pub fn builder(model: Arc<dyn Model>) -> AgentBuilder {
         AgentBuilder {
             name: "agent".to_owned(),

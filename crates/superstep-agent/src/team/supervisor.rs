@@ -48,6 +48,7 @@ const PREFIX: &str = "ask_";
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "create_supervisor")]
 #[derive(Debug)]
 pub struct Supervisor;
 

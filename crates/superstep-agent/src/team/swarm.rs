@@ -30,6 +30,7 @@ use crate::team::{active_agent, handed_over};
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "create_swarm")]
 #[derive(Debug)]
 pub struct Swarm;
 

@@ -57,6 +57,7 @@ pub type CheckpointResult<T> = Result<T, CheckpointError>;
     label = "not a `Checkpointer`",
     note = "use `Memory`, `Sqlite`, or implement `Checkpointer` and run the conformance suite against it"
 )]
+#[doc(alias = "BaseCheckpointSaver")]
 pub trait Checkpointer: Send + Sync + 'static {
     /// Makes a commit durable.
     fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>>;

@@ -88,6 +88,7 @@ impl<S: State> GraphBuilder<S> {
     }
 
     /// Adds a node that reads the state.
+    #[doc(alias = "add_node")]
     #[must_use]
     pub fn node(self, name: impl Target<S>, node: impl Node<S>) -> Self {
         let body = NodeBody::Call(erased::node(node));
@@ -95,6 +96,7 @@ impl<S: State> GraphBuilder<S> {
     }
 
     /// Adds a node that runs once for each payload that is sent to it: the map step of a map-reduce.
+    #[doc(alias = "Send")]
     #[must_use]
     pub fn map_node<P: Payload>(self, to: &SendTo<P>, node: impl Node<S, P>) -> Self {
         let body = NodeBody::Call(erased::worker::<S, P>(node));
@@ -156,6 +158,7 @@ impl<S: State> GraphBuilder<S> {
     }
 
     /// Runs `to` after `from`. If several edges leave a node, all their targets run.
+    #[doc(alias = "add_edge")]
     #[must_use]
     pub fn edge(self, from: impl Target<S>, to: impl Target<S>) -> Self {
         let to = to.target_name().to_owned();
@@ -164,6 +167,7 @@ impl<S: State> GraphBuilder<S> {
 
     /// Runs what `choose` returns after `from`; it must be among `targets`. `choose` reads the state after the superstep, is
     /// called once per superstep, and must be pure.
+    #[doc(alias = "add_conditional_edges")]
     #[must_use]
     pub fn route<G: Gotos<S>>(
         self,
@@ -278,6 +282,7 @@ impl<S: State> GraphBuilder<S> {
     }
 
     /// Checks the graph and returns it, or every problem at once.
+    #[doc(alias = "compile")]
     pub fn build(mut self) -> Result<Graph<S>, BuildError> {
         validate::connect(&mut self);
         validate::check(&mut self, S::CHANNELS);

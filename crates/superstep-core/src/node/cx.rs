@@ -367,6 +367,7 @@ impl NodeCx {
     }
 
     /// Emits an event to watchers: shown at once, and stored with the superstep.
+    #[doc(alias = "get_stream_writer")]
     pub fn emit(&self, event: impl Serialize) -> Result<(), NodeError> {
         let event = plain(event)?;
         self.scope().events.push(event.clone());

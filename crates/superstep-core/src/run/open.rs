@@ -47,6 +47,7 @@ pub struct RunOptions {
     /// When supersteps are made durable. Default: [`Durability::Sync`].
     pub durability: Durability,
     /// Number of supersteps that each graph may execute before the run stops; resuming allows as many again. Default: 10,000.
+    #[doc(alias = "recursion_limit")]
     pub step_limit: u64,
     /// Highest number of tasks in a superstep. Default: 100,000.
     pub tasks_max: usize,

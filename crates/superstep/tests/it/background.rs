@@ -9,33 +9,18 @@ use superstep::prelude::*;
 use superstep::{Event, EventId, Outcome, Runtime, Seq};
 use tokio::sync::Notify;
 
-use crate::kit::{Log, LogUpdate, asks, id_of, says, wrote};
-
-/// A node that waits until it may go on.
-fn slow(go: &Arc<Notify>) -> Graph<Log> {
-    let go = go.clone();
-    Graph::builder("slow")
-        .node("a", move |_: View<Log>, _: NodeCx| {
-            let go = go.clone();
-            async move {
-                go.notified().await;
-                Ok::<_, NodeError>(wrote("a"))
-            }
-        })
-        .edge(START, "a")
-        .edge("a", END)
-        .build()
-        .unwrap()
-}
+use crate::kit::{Count, Log, LogUpdate, asks, id_of, patient, says};
 
 #[tokio::test]
 async fn a_run_that_was_begun_goes_on_without_its_caller_and_a_second_one_is_busy() {
     let go = Arc::new(Notify::new());
     let runtime = Runtime::new(Memory::new());
-    let thread = runtime.thread(&slow(&go), "t").unwrap();
+    let thread = runtime
+        .thread(&patient(&Count::default(), &go), "t")
+        .unwrap();
     let begun = thread.begin(LogUpdate::default()).await.unwrap();
-    let state = thread.state().await.unwrap();
-    assert!(state.is_some(), "the input is stored");
+    let stored: Option<Log> = thread.values().await.unwrap();
+    assert_eq!(stored, Some(Log::default()), "the input is stored");
     let refused = thread.begin(LogUpdate::default()).await.unwrap_err();
     assert_eq!((refused.code(), refused.http_status()), ("open-busy", 409));
     drop(begun);

@@ -7,6 +7,7 @@ use superstep::checkpoint::BoxFuture;
 use superstep::error::FailureKind;
 use superstep::prelude::*;
 use superstep::{InterruptId, RunOptions, RunResult};
+use tokio::sync::Notify;
 
 /// Who wrote, in order, and one channel of every other kind.
 #[derive(Clone, Debug, Default, PartialEq, State)]
@@ -141,4 +142,22 @@ pub(crate) async fn crash_at<S: std::fmt::Debug>(
         stopped = run => panic!("stopped before the crash: {stopped:?}"),
         () = there.notified() => {}
     }
+}
+
+/// A graph of one node, which counts its calls and waits until it may go on.
+pub(crate) fn patient(calls: &Count, go: &Arc<Notify>) -> Graph<Log> {
+    let (calls, go) = (calls.clone(), go.clone());
+    Graph::builder("patient")
+        .node("a", move |_: View<Log>, _: NodeCx| {
+            calls.up();
+            let go = go.clone();
+            async move {
+                go.notified().await;
+                Ok::<_, NodeError>(wrote("a"))
+            }
+        })
+        .edge(START, "a")
+        .edge("a", END)
+        .build()
+        .unwrap()
 }

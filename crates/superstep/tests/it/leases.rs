@@ -10,30 +10,12 @@ use superstep::{Clock, Outcome, Runtime, ThreadId, Timestamp};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use crate::kit::{Count, Log, LogUpdate, wrote};
+use crate::kit::{Count, Log, LogUpdate, patient};
 
 const LEASE: Duration = Duration::from_millis(300);
 
 fn runtime(store: &Memory) -> Runtime {
     Runtime::builder(store.clone()).lease(LEASE).build()
-}
-
-/// A node that counts its calls and waits until it may go on.
-fn patient(calls: &Count, go: &Arc<Notify>) -> Graph<Log> {
-    let (calls, go) = (calls.clone(), go.clone());
-    Graph::builder("patient")
-        .node("a", move |_: View<Log>, _: NodeCx| {
-            calls.up();
-            let go = go.clone();
-            async move {
-                go.notified().await;
-                Ok::<_, NodeError>(wrote("a"))
-            }
-        })
-        .edge(START, "a")
-        .edge("a", END)
-        .build()
-        .unwrap()
 }
 
 /// A process that died: its leases are neither renewed nor ended.
