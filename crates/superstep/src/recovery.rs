@@ -33,7 +33,9 @@ impl Runtime {
     /// [lease](crate::RuntimeBuilder::lease); this method waits until the leases that it finds are renewed or over, so it
     /// resumes the threads of a process that died just now after at most the length of a lease. Any number of processes can
     /// call it at once: each thread is recovered by one of them, and left out of the results of the others.
-    pub async fn recover(&self) -> Result<Vec<Recovered>, DriveError> {
+    pub async fn recover(
+        &self,
+    ) -> Result<Vec<(ThreadId, Result<Outcome, DriveError>)>, DriveError> {
         let leases = self.local.leases();
         leases.end_given_up().await?;
         let mut recovery = Recovery {

@@ -16,7 +16,7 @@ use superstep_core::graph::Definition;
 use superstep_core::run::{self, Edit, EditNode, ForkFrom, OpenInterrupt, RunOptions, ThreadState};
 use superstep_core::trace::Trace;
 use superstep_core::{
-    Command, Epoch, Graph, InterruptId, NodeName, Outcome, RunId, Seq, State, ThreadId, Value,
+    Command, Graph, InterruptId, NodeName, Outcome, RunId, Seq, State, ThreadId, Value,
 };
 
 use crate::drive::{DriveError, RequestEnd};
@@ -192,18 +192,18 @@ impl<S: State> Thread<S> {
         let thread = self.clone();
         let answer = Value::plain(&answer).and_then(|answer| answer.decode::<Json>());
         RunStream::new(self, async move {
-            thread.answer_to_the_end(interrupt, answer?).await
+            let answer = thread.checked_answer(interrupt, answer?).await?;
+            thread.answer_to_the_end(answer).await
         })
     }
 
-    /// Answers an interrupt, and returns how the run stops that continues with the answer, also if another process drives it.
+    /// Gives an answer, and returns how the run stops that continues with it, also if another process drives it.
     pub(crate) async fn answer_to_the_end(
         &self,
-        interrupt: InterruptId,
-        answer: impl Serialize,
+        answer: Answer,
     ) -> Result<RunResult<S>, DriveError> {
-        if let Some(result) = self.answer(interrupt, answer).await? {
-            return Ok(result);
+        if let Some(end) = self.execute(ThreadRequest::Answer(vec![answer])).await? {
+            return self.stopped(end).await;
         }
         // The thread is running, and its run continues with the answer.
         loop {
@@ -224,9 +224,8 @@ impl<S: State> Thread<S> {
         &self.runtime
     }
 
-    /// Returns the epoch of the thread's owner; 0 if there is no such thread.
-    pub(crate) async fn epoch(&self) -> Result<Epoch, DriveError> {
-        self.runtime.local.epoch_of(&self.id).await
+    pub(crate) fn options(&self) -> &RunOptions {
+        &self.options
     }
 
     /// Resumes the thread where it stopped.
@@ -373,6 +372,15 @@ impl<S: State> Thread<S> {
             Some(end) => Ok(Some(self.stopped(end).await?)),
             None => Ok(None),
         }
+    }
+
+    pub(crate) async fn checked_answer(
+        &self,
+        interrupt: InterruptId,
+        answer: impl Serialize,
+    ) -> Result<Answer, DriveError> {
+        let mut answers = self.checked_answers("", [(interrupt, answer)]).await?;
+        Ok(answers.remove(0))
     }
 
     async fn checked_answers<A: Serialize>(

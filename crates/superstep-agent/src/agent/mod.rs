@@ -20,6 +20,7 @@ pub use event::AgentEvent;
 pub use hooks::{Go, HookCx, Hooks};
 pub use model_node::ModelNode;
 pub use spending::Spending;
+pub(crate) use state::labels_of;
 pub use state::{
     AgentState, AgentStateUpdate, Conversation, EndReason, Spent, Turn, labels_of_last_answer,
     unanswered_calls, with_all_results,

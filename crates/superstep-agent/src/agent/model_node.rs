@@ -8,7 +8,7 @@ use superstep_core::{Command, Labels, Node, NodeCx, NodeError, View};
 use superstep_llm::{Message, Model, Request, ToolCall, ToolChoice};
 
 use crate::agent::spending::Spending;
-use crate::agent::state::{answers_since_person, with_all_results};
+use crate::agent::state::{answers_since_person, labels_of, with_all_results};
 use crate::agent::{Conversation, EndReason, Go, HookCx, Hooks, Spent, Turn};
 use crate::asking::Asker;
 use crate::call::Asking;
@@ -124,11 +124,6 @@ impl<S: Conversation> Node<S> for ModelNode {
         let turn = self.turn(state.messages(), &cx).await?;
         Ok(Command::update(S::said(turn)))
     }
-}
-
-fn labels_of(messages: &[ChatMessage]) -> Labels {
-    let all = messages.iter().map(|kept| &kept.labels);
-    all.fold(Labels::NONE, |sum, labels| sum.join(labels))
 }
 
 fn refused(why: String, labels: Labels, spent: Spent) -> Turn {

@@ -209,6 +209,12 @@ fn without_result(call: &ToolCall) -> Message {
     Message::tool_error(call, why)
 }
 
+/// Returns the labels of all messages together.
+pub(crate) fn labels_of(messages: &[ChatMessage]) -> Labels {
+    let all = messages.iter().map(|kept| &kept.labels);
+    all.fold(Labels::NONE, |sum, labels| sum.join(labels))
+}
+
 /// Returns the labels of the model's last message; `None` if the model has not answered yet.
 pub fn labels_of_last_answer(messages: &[ChatMessage]) -> Option<&Labels> {
     let mut latest_first = messages.iter().rev();

@@ -6,12 +6,13 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::future::{join_all, poll_immediate};
-use superstep_core::{Command, Labels, Node, NodeCx, NodeError, View};
+use superstep_core::{Command, Node, NodeCx, NodeError, View};
 use superstep_llm::ToolCall;
 
-use crate::agent::{Conversation, Hooks, Spent, Turn, labels_of_last_answer, unanswered_calls};
+use crate::agent::{
+    Conversation, Hooks, Spent, Turn, labels_of, labels_of_last_answer, unanswered_calls,
+};
 use crate::call::{CallOutcome, Caller};
-use crate::chat::ChatMessage;
 use crate::tool::{Tools, with_updates};
 
 /// Node that runs all tool calls of the model's last message concurrently, and writes their results in the order of the
@@ -95,8 +96,7 @@ impl<S: Conversation> Node<S> for ToolNode {
         }
         if commands.iter().any(|(_, command)| !command.is_empty()) {
             // What tools write was made from what they gave, and core sees one node: everything it writes has all of the labels.
-            let all = messages.iter().map(|kept: &ChatMessage| &kept.labels);
-            let all = all.fold(Labels::NONE, |sum, labels| sum.join(labels));
+            let all = labels_of(&messages);
             cx.note_read(&all);
             messages.iter_mut().for_each(|kept| kept.labels.add(&all));
         }

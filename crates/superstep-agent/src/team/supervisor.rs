@@ -15,7 +15,7 @@ use superstep_core::{END, Goto, Graph, Labels, START, SendTo, State};
 use superstep_llm::{Message, ToolCall};
 
 use crate::agent::{
-    AgentBuilder, AgentError, AgentState, Conversation, EndReason, Spent, TOOLS, Turn,
+    AgentBuilder, AgentError, AgentState, Conversation, EndReason, Spent, TOOLS, Turn, labels_of,
     labels_of_last_answer, unanswered_calls,
 };
 use crate::chat::ChatMessage;
@@ -124,10 +124,8 @@ impl AssignedState {
             Some(answer) => Message::tool(call, answer),
             None => Message::tool_error(call, "the agent was stopped before it answered"),
         };
-        let all = self.messages.iter().map(|kept| &kept.labels);
-        let labels = all.fold(Labels::NONE, |sum, labels| sum.join(labels));
         S::said(Turn {
-            messages: vec![ChatMessage::new(result, labels)],
+            messages: vec![ChatMessage::new(result, labels_of(&self.messages))],
             spent: self.spent.plus(Spent {
                 tool_calls: 1,
                 ..Spent::default()

@@ -140,16 +140,16 @@ impl Leases {
         let stored = Mutex::new(None);
         // Chosen for each attempt: what was chosen before a store was out of reach may be over when it answers.
         let choose = || {
-            let mut end = self.starting_now()?;
-            if due.values().any(|lease| lease.until == end.until) {
-                end.until = end.until.plus_ms(1);
-            }
-            *lock(&stored) = Some(end);
-            Some(end.until)
+            let end = self.starting_now().map(|mut end| {
+                if due.values().any(|lease| lease.until == end.until) {
+                    end.until = end.until.plus_ms(1);
+                }
+                end
+            });
+            *lock(&stored) = end;
+            end.map(|end| end.until).unwrap_or_default()
         };
-        self.store
-            .renew(&owned, || choose().unwrap_or_default())
-            .await?;
+        self.store.renew(&owned, choose).await?;
         let Some(LeaseEnd { until, since }) = *lock(&stored) else {
             return Ok(());
         };
@@ -228,12 +228,12 @@ impl LeaseGuard {
 impl Drop for LeaseGuard {
     fn drop(&mut self) {
         let mut held = lock(&self.leases.held);
-        let Some(lease) = held.active.remove(&self.number) else {
+        let lease = held.active.remove(&self.number);
+        // Most runs stop, and then nothing else is left to do.
+        let Some(owned) = lease.filter(|_| !self.is_over).map(|lease| lease.owned()) else {
             return;
         };
-        let owned = lease.owned();
-        let is_held_by_another = held.active.values().any(|other| other.owned() == owned);
-        if self.is_over || is_held_by_another {
+        if held.active.values().any(|other| other.owned() == owned) {
             return;
         }
         held.given_up.push(owned);

@@ -17,6 +17,7 @@ use superstep_core::{Epoch, Outcome, Run, RunId, Seq, ThreadId};
 
 pub use error::DriveError;
 pub use local::LocalDriver;
+pub(crate) use local::new_run_id;
 pub use remote::RemoteDriver;
 
 /// Executes requests to threads: in this process ([`LocalDriver`](crate::LocalDriver)) or on the workers of a cluster

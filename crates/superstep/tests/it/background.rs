@@ -9,7 +9,7 @@ use superstep::prelude::*;
 use superstep::{Event, EventId, Outcome, Runtime, Seq};
 use tokio::sync::Notify;
 
-use crate::kit::{Count, Log, LogUpdate, asks, id_of, patient, says};
+use crate::kit::{Count, Log, LogUpdate, asks, id_of, patient, says, wrote};
 
 #[tokio::test]
 async fn a_run_that_was_begun_goes_on_without_its_caller_and_a_second_one_is_busy() {
@@ -51,6 +51,43 @@ async fn an_answer_is_stored_when_it_returns_and_its_run_goes_on() {
     assert_eq!(late.http_status(), 409, "{late}");
     let done = resumed.finish().await.unwrap();
     assert_eq!(done.outcome, Outcome::Finished);
+}
+
+#[tokio::test]
+async fn an_answer_to_a_running_thread_returns_while_the_run_goes_on() {
+    let go = Arc::new(Notify::new());
+    let waits = go.clone();
+    let slow = move |_: View<Log>, cx: NodeCx| {
+        let waits = waits.clone();
+        async move {
+            let answer: String = cx.interrupt(Interrupt::new("slow", "?")).await?;
+            waits.notified().await;
+            Ok::<_, NodeError>(wrote(answer))
+        }
+    };
+    let graph = Graph::builder("both")
+        .node("slow", slow)
+        .node("quick", asks("quick"))
+        .edge(START, "slow")
+        .edge(START, "quick")
+        .edge("slow", END)
+        .edge("quick", END)
+        .build()
+        .unwrap();
+    let runtime = Runtime::new(Memory::new());
+    let thread = runtime.thread(&graph, "t").unwrap();
+    let paused = thread.start(LogUpdate::default()).await.unwrap();
+    let (slow, quick) = (id_of(&paused, "slow"), id_of(&paused, "quick"));
+    let first = thread.begin_answer(slow, "first").await.unwrap();
+    // Both return although no run has stopped.
+    let second = thread.begin_answer(quick, "second").await.unwrap();
+    assert!(thread.interrupts().await.unwrap().is_empty());
+    go.notify_one();
+    for handle in [first, second] {
+        let done = handle.finish().await.unwrap();
+        assert_eq!(done.outcome, Outcome::Finished);
+        assert_eq!(done.state.ran.len(), 2, "{done:?}");
+    }
 }
 
 #[tokio::test]

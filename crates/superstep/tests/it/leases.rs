@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use superstep::checkpoint::{BoxFuture, CheckpointResult, Checkpointer, Memory};
 use superstep::error::CheckpointError;
 use superstep::prelude::*;
-use superstep::{Clock, Outcome, Runtime, ThreadId, Timestamp};
+use superstep::{Clock, DriveError, Outcome, RunResult, Runtime, ThreadId, Timestamp};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
@@ -18,8 +18,13 @@ fn runtime(store: &Memory) -> Runtime {
     Runtime::builder(store.clone()).lease(LEASE).build()
 }
 
-/// A process that died: its leases are neither renewed nor ended.
-async fn die(store: &Memory, runtime: &Runtime, graph: &Graph<Log>, name: &str, calls: &Count) {
+/// Starts a thread, and returns when its node was called.
+async fn started(
+    runtime: &Runtime,
+    graph: &Graph<Log>,
+    name: &str,
+    calls: &Count,
+) -> JoinSet<Result<RunResult<Log>, DriveError>> {
     let before = calls.get();
     let thread = runtime.thread(graph, name).unwrap();
     let mut running = JoinSet::new();
@@ -27,6 +32,12 @@ async fn die(store: &Memory, runtime: &Runtime, graph: &Graph<Log>, name: &str, 
     while calls.get() == before {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
+    running
+}
+
+/// A process that died: its leases are neither renewed nor ended.
+async fn die(store: &Memory, runtime: &Runtime, graph: &Graph<Log>, name: &str, calls: &Count) {
+    let running = started(runtime, graph, name, calls).await;
     let mut unfinished = store.unfinished(None, 10_000).await.unwrap().into_iter();
     let id = ThreadId::new(name).unwrap();
     let held = unfinished.find(|found| found.thread == id).unwrap();
@@ -50,12 +61,7 @@ async fn a_thread_that_another_process_runs_is_left_alone_for_longer_than_a_leas
     let (store, graph) = (Memory::new(), patient(&calls, &go));
     let (here, there) = (runtime(&store), runtime(&store));
     there.register(&graph);
-    let thread = here.thread(&graph, "t").unwrap();
-    let mut running = JoinSet::new();
-    running.spawn(async move { thread.start(LogUpdate::default()).await });
-    while calls.get() == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    let mut running = started(&here, &graph, "t", &calls).await;
     for _ in 0..3 {
         let began = Instant::now();
         assert!(there.recover().await.unwrap().is_empty());
@@ -188,12 +194,7 @@ async fn a_process_that_was_cut_off_renews_as_soon_as_it_can() {
         until: Arc::default(),
     };
     let here = Runtime::builder(cut.clone()).lease(LEASE).build();
-    let thread = here.thread(&graph, "t").unwrap();
-    let mut running = JoinSet::new();
-    running.spawn(async move { thread.start(LogUpdate::default()).await });
-    while calls.get() == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    let mut running = started(&here, &graph, "t", &calls).await;
     let before = store.unfinished(None, 10).await.unwrap();
     *cut.until.lock().unwrap() = Some(Instant::now() + LEASE * 3);
     let renewed = loop {
@@ -224,12 +225,7 @@ async fn a_clock_that_stands_still_does_not_make_a_process_look_dead() {
     };
     let (here, there) = (runtime(), runtime());
     there.register(&graph);
-    let thread = here.thread(&graph, "t").unwrap();
-    let mut running = JoinSet::new();
-    running.spawn(async move { thread.start(LogUpdate::default()).await });
-    while calls.get() == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    let mut running = started(&here, &graph, "t", &calls).await;
     tokio::time::sleep(LEASE).await;
     assert!(there.recover().await.unwrap().is_empty());
     go.notify_one();
