@@ -4,8 +4,11 @@ mod request;
 
 pub use request::{QueuedRequest, RequestQueue, RequestRow, ThreadRequest};
 
+use std::sync::Arc;
+
 use crate::checkpoint::{BoxFuture, CheckpointResult, RecordWrite};
 use crate::ids::{Epoch, FramePath, NodeName, TaskId, Timestamp};
+use crate::store::Store;
 use crate::value::Value;
 
 /// The node host: the small interface through which a running node reaches its driver.
@@ -15,6 +18,11 @@ pub trait NodeHost: Send + Sync {
 
     /// Shows an event to the current watchers.
     fn emit(&self, event: LiveEvent);
+
+    /// Returns the long-term store, and the time by the driver's clock. Default: there is no store.
+    fn store(&self) -> Option<(Arc<dyn Store>, Timestamp)> {
+        None
+    }
 }
 
 /// An event that a node showed while it ran.

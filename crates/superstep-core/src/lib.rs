@@ -108,7 +108,7 @@ pub use ids::{
     ThreadId, Timestamp,
 };
 pub use label::{Label, Labeled, Labels};
-pub use node::{Interrupt, Node, NodeCx, TestCx};
+pub use node::{Interrupt, Node, NodeCx, NodeStore, TestCx, with};
 pub use run::{Outcome, Run, Step};
 pub use state::{State, StateUpdate, View};
 #[cfg(feature = "derive")]

@@ -87,9 +87,9 @@ pub use superstep_core::run::{
 pub use superstep_core::{
     Channel, ChannelKind, ChannelSet, Checkpointer, Command, END, Epoch, Failed, FramePath, Goto,
     Gotos, Graph, GraphBuilder, Interrupt, InterruptId, Message, MessageWrite, Node, NodeCx,
-    NodeError, NodeName, NodeRef, Outcome, Payload, RetryPolicy, RunId, START, SendTo, Seq,
-    Siblings, State, StateUpdate, SubgraphLife, Target, TaskId, TestCx, ThreadId, Timeout,
-    Timestamp, Value, View,
+    NodeError, NodeName, NodeRef, NodeStore, Outcome, Payload, RetryPolicy, RunId, START, SendTo,
+    Seq, Siblings, State, StateUpdate, SubgraphLife, Target, TaskId, TestCx, ThreadId, Timeout,
+    Timestamp, Value, View, with,
 };
 pub use superstep_core::{
     channel, checkpoint, driver, error, graph, label, node, run, schema, state, store, trace,
@@ -99,7 +99,7 @@ pub use superstep_core::{
 pub mod prelude {
     pub use crate::{
         Command, END, Failed, Goto, Graph, Interrupt, Memory, Node, NodeCx, NodeError, Outcome,
-        Runtime, START, SendTo, State, Thread, View,
+        Runtime, START, SendTo, State, Thread, View, with,
     };
 }
 

@@ -11,6 +11,7 @@ use superstep_core::driver::{LiveEvent, NodeCache, NodeHost};
 use superstep_core::error::CheckpointError;
 use superstep_core::graph::{CacheKey, Timeout};
 use superstep_core::node::{Execution, Pulse, Task, TaskEnd};
+use superstep_core::store::Store;
 use superstep_core::{Epoch, TaskId, ThreadId, Timestamp};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
@@ -40,6 +41,7 @@ pub(crate) struct Surroundings {
     /// Limits how many tasks of this runtime run at once.
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) live_bus: Arc<dyn LiveBus>,
+    pub(crate) long_term: Option<Arc<dyn Store>>,
     pub(crate) thread: ThreadId,
     /// Epoch under which the store refused a record: another process owns the thread, and this one must stop its nodes.
     pub(crate) lost: watch::Sender<Option<Epoch>>,
@@ -319,5 +321,9 @@ impl NodeHost for Surroundings {
     fn emit(&self, event: LiveEvent) {
         self.live_bus
             .publish(&self.thread, LiveMessage::Live(event));
+    }
+
+    fn store(&self) -> Option<(Arc<dyn Store>, Timestamp)> {
+        Some((self.long_term.clone()?, self.clock.now()))
     }
 }

@@ -11,6 +11,7 @@ use superstep_core::driver::{NodeCache, ThreadRequest};
 use superstep_core::error::CheckpointError;
 use superstep_core::graph::Definition;
 use superstep_core::run::{OpenInterrupt, RunOptions, graph_name, open_interrupts};
+use superstep_core::store::Store;
 use superstep_core::{Checkpointer, Graph, State, ThreadId, Timestamp};
 
 use crate::cache::MemoryCache;
@@ -43,6 +44,7 @@ pub struct RuntimeBuilder {
     retry_deadline: Duration,
     engine: Option<Arc<dyn Engine>>,
     live_bus: Arc<dyn LiveBus>,
+    long_term: Option<Arc<dyn Store>>,
     lease: Duration,
     options: RunOptions,
 }
@@ -90,6 +92,14 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Sets the long-term store, which nodes reach by [`NodeCx::store`](crate::NodeCx::store): facts that outlive a thread.
+    /// Databases that implement both traits can be the checkpointer and the store. Default: none.
+    #[must_use]
+    pub fn store(mut self, store: impl Store) -> Self {
+        self.long_term = Some(Arc::new(store));
+        self
+    }
+
     /// Sets the cluster that executes runs. Its workers need the same graphs and the same checkpointer. Default: none, this
     /// process executes them.
     #[must_use]
@@ -125,6 +135,7 @@ impl RuntimeBuilder {
             self.cache,
             self.tasks_max,
             self.live_bus,
+            self.long_term,
             self.lease,
         );
         let driver: Arc<dyn Driver> = match self.engine {
@@ -163,6 +174,7 @@ impl Runtime {
             retry_deadline: Duration::from_secs(30),
             engine: None,
             live_bus: Arc::new(LocalBus::default()),
+            long_term: None,
             lease: Duration::from_secs(15),
             options: RunOptions::default(),
         }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use superstep_core::NodeError;
+
 /// Failure of a tool call.
 ///
 /// What matters is whether the effect may have happened. Any other error converts by `?` into one that may have; a tool that
@@ -43,16 +45,10 @@ impl fmt::Display for ToolError {
     }
 }
 
-// Deliberately does not implement `Error` itself, so that this blanket conversion is possible.
-impl<E: std::error::Error> From<E> for ToolError {
+// Deliberately does not implement `Error` itself, so that this blanket conversion is possible. Boxed errors and
+// `anyhow::Error` meet this bound too.
+impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> From<E> for ToolError {
     fn from(error: E) -> Self {
-        let mut why = error.to_string();
-        let mut source = error.source();
-        while let Some(cause) = source {
-            why.push_str(": ");
-            why.push_str(&cause.to_string());
-            source = cause.source();
-        }
-        Self::unknown(why)
+        Self::unknown(NodeError::from(error))
     }
 }

@@ -13,12 +13,15 @@ use crate::checkpoint::format::{Body, Draft, Extensions, Record, RecordContent, 
 use crate::checkpoint::{AnswerBody, RecordWrite};
 use crate::driver::{LiveEvent, NodeHost};
 use crate::error::{FailureKind, NodeError, ValueError};
-use crate::ids::{Epoch, FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId};
+use crate::ids::{
+    Epoch, FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId, Timestamp,
+};
 use crate::label::Labels;
 use crate::lock::lock;
 use crate::node::interrupt::{Interrupt, plain};
 use crate::node::records::{StepKept, TaskRecords};
 use crate::schema;
+use crate::store::Store;
 use crate::value::Value;
 
 /// The answers to one task's interrupts, by key.
@@ -399,6 +402,10 @@ impl NodeCx {
             stored,
             payload,
         });
+    }
+
+    pub(super) fn host_store(&self) -> Option<(Arc<dyn Store>, Timestamp)> {
+        self.0.host.store()
     }
 
     /// Reports a sign of life, for a node with an idle timeout.

@@ -181,7 +181,7 @@ impl Receipt {
             TaskEnd::Paused(drafts) => EndedHow::Paused(drafts.clone()),
             TaskEnd::Failed(error) => EndedHow::Failed {
                 kind: error.kind(),
-                message: error.message().to_owned(),
+                message: error.to_stored(),
             },
             TaskEnd::TimedOut => EndedHow::TimedOut,
         };
@@ -285,7 +285,7 @@ impl From<EndedHow> for TaskEnd {
         match how {
             EndedHow::Paused(drafts) => TaskEnd::Paused(drafts),
             EndedHow::Failed { kind, message } => {
-                TaskEnd::Failed(NodeError::of_kind(kind, message))
+                TaskEnd::Failed(NodeError::from_stored(kind, message))
             }
             EndedHow::TimedOut => TaskEnd::TimedOut,
         }

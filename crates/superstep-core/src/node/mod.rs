@@ -5,16 +5,20 @@ mod execute;
 mod interrupt;
 mod labels;
 mod records;
+mod store;
 mod test_cx;
 
 pub use cx::{Hold, NodeCx};
 pub use execute::{Execution, Output, Pulse, Receipt, Task, TaskEnd};
 pub use interrupt::Interrupt;
+pub use store::NodeStore;
 pub use test_cx::TestCx;
 
 pub(crate) use cx::{Answers, RECORD_SEQ, TaskInfo};
 pub(crate) use execute::{Stored, TaskParts};
 pub(crate) use records::{StepKept, TaskRecords};
+
+use std::sync::Arc;
 
 use crate::command::Command;
 use crate::error::NodeError;
@@ -40,6 +44,51 @@ pub trait Node<S: State, I = View<S>>: Send + Sync + 'static {
         input: I,
         cx: NodeCx,
     ) -> impl Future<Output = Result<Command<S>, NodeError>> + Send;
+}
+
+/// Makes a node of a function that takes shared dependencies besides its input: clients, models, settings.
+///
+/// ```
+/// # use std::sync::Arc;
+/// use superstep_core::{END, Graph, NodeCx, NodeError, START, State, View, with};
+///
+/// #[derive(Clone, Debug, Default, State)]
+/// # #[state(crate = superstep_core)]
+/// struct Order {
+///     cents: u64,
+/// }
+///
+/// struct Shop {
+///     vat_percent: u64,
+/// }
+///
+/// impl Shop {
+///     async fn add_vat(self: Arc<Self>, order: View<Order>, _: NodeCx) -> Result<OrderUpdate, NodeError> {
+///         Ok(OrderUpdate::default().cents(order.cents * (100 + self.vat_percent) / 100))
+///     }
+/// }
+///
+/// let shop = Arc::new(Shop { vat_percent: 19 });
+/// let graph = Graph::builder("order")
+///     .node("add_vat", with(&shop, Shop::add_vat))
+///     .edge(START, "add_vat")
+///     .edge("add_vat", END)
+///     .build()?;
+/// # let _: Graph<Order> = graph;
+/// # Ok::<(), superstep_core::error::BuildError>(())
+/// ```
+pub fn with<D, I, F, Fut>(
+    dependencies: &Arc<D>,
+    node: F,
+) -> impl Fn(I, NodeCx) -> Fut + Send + Sync + 'static
+where
+    D: ?Sized + Send + Sync + 'static,
+    I: 'static,
+    F: Fn(Arc<D>, I, NodeCx) -> Fut + Send + Sync + 'static,
+    Fut: 'static,
+{
+    let dependencies = dependencies.clone();
+    move |input, cx| node(dependencies.clone(), input, cx)
 }
 
 impl<S, I, F, Fut, O> Node<S, I> for F

@@ -1,6 +1,7 @@
 //! A context for unit tests: a node is called like any function.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
@@ -8,11 +9,12 @@ use serde::Serialize;
 use crate::checkpoint::format::StepRecord;
 use crate::checkpoint::{AnswerBody, BoxFuture, CheckpointResult, RecordWrite};
 use crate::driver::{LiveEvent, NodeHost};
-use crate::ids::{Epoch, FramePath, NodeName, RunId, TaskId, ThreadId};
+use crate::ids::{Epoch, FramePath, NodeName, RunId, TaskId, ThreadId, Timestamp};
 use crate::label::Labels;
 use crate::lock::lock;
 use crate::node::cx::{Answers, NodeCx, TaskInfo};
 use crate::node::records::{StepKept, TaskRecords};
+use crate::store::{MemoryStore, Store};
 use crate::value::Value;
 
 /// Makes the [`NodeCx`] of a unit test, in which a node is called directly, without a graph, a runtime or a store.
@@ -58,7 +60,7 @@ use crate::value::Value;
 /// # let Poll::Ready(done) = test.poll(&mut Context::from_waker(Waker::noop())) else { panic!() };
 /// # done.unwrap();
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct TestCx {
     answers: Answers,
     steps: BTreeMap<String, Value>,
@@ -67,9 +69,10 @@ pub struct TestCx {
     host: Arc<TestHost>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct TestHost {
     shown: Mutex<Vec<Value>>,
+    store: MemoryStore,
 }
 
 impl Default for TestCx {
@@ -161,9 +164,24 @@ impl TestCx {
         NodeCx::of_test(info, self.host.clone(), records, self.answers.clone())
     }
 
+    /// Returns the long-term store that nodes reach by [`NodeCx::store`]: an empty one of its own for each test.
+    pub fn store(&self) -> &MemoryStore {
+        &self.host.store
+    }
+
     /// Returns what the node emitted, live events included, in order.
     pub fn emitted(&self) -> Vec<Value> {
         lock(&self.host.shown).clone()
+    }
+}
+
+impl fmt::Debug for TestCx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TestCx")
+            .field("answers", &self.answers)
+            .field("steps", &self.steps)
+            .field("attempt", &self.attempt)
+            .finish_non_exhaustive()
     }
 }
 
@@ -179,5 +197,9 @@ impl NodeHost for TestHost {
 
     fn emit(&self, event: LiveEvent) {
         lock(&self.shown).push(event.payload);
+    }
+
+    fn store(&self) -> Option<(Arc<dyn Store>, Timestamp)> {
+        Some((Arc::new(self.store.clone()), Timestamp(0)))
     }
 }

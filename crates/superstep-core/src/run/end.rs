@@ -301,11 +301,12 @@ impl Run {
             return false;
         };
         self.forget(&child);
-        self.fail(
-            &parent,
-            index,
-            NodeError::of_kind(failure.kind, failure.to_string()),
-        );
+        let error = NodeError::of_kind(failure.kind, failure.to_string());
+        let error = match &failure.code {
+            Some(code) => error.with_code(code),
+            None => error,
+        };
+        self.fail(&parent, index, error);
         true
     }
 
@@ -350,6 +351,7 @@ impl Run {
             task: Some(slot.task),
             kind: error.kind(),
             message: error.message().to_owned(),
+            code: error.code().map(str::to_owned),
             attempts: slot.attempt,
         }
     }
@@ -367,6 +369,7 @@ impl Run {
             task: None,
             kind,
             message,
+            code: None,
             attempts: 1,
         }
     }

@@ -133,7 +133,8 @@ fn failed(failures: &[Failure]) -> Json {
 fn failure(failure: &Failure) -> Json {
     json!({
         "node": failure.node,
-        "code": failure.kind.code(),
+        "code": failure.code.as_deref().unwrap_or(failure.kind.code()),
+        "kind": failure.kind.code(),
         "message": failure.message,
         "attempts": failure.attempts,
     })

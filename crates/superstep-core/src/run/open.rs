@@ -332,6 +332,7 @@ impl Run {
                 "recovered {} times without progress; resume it to try again",
                 self.options.recoveries_max
             ),
+            code: None,
             attempts: self.pending.recoveries,
         }
     }

@@ -93,6 +93,7 @@ fn failure(kind: FailureKind) -> Failure {
         task: Some(task(3)),
         kind,
         message: "broken".to_owned(),
+        code: None,
         attempts: 2,
     }
 }

@@ -13,6 +13,7 @@ use superstep_core::driver::{NodeCache, ThreadRequest};
 use superstep_core::error::{CheckpointError, OpenError};
 use superstep_core::graph::Definition;
 use superstep_core::run::{RunOptions, RunReport, Segment, Suspension};
+use superstep_core::store::Store;
 use superstep_core::{Epoch, Moment, Outcome, Run, RunId, Seq, Step, ThreadId, Timestamp};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -44,6 +45,7 @@ struct Inner {
     /// How to signal each run that this process drives. Several of one thread race for it, and all but one end at their claim.
     runs: Mutex<BTreeMap<ThreadId, Vec<watch::Sender<Signal>>>>,
     live_bus: Arc<dyn LiveBus>,
+    long_term: Option<Arc<dyn Store>>,
     dispatched: DispatchedTasks,
     draining: AtomicBool,
     leases: Arc<Leases>,
@@ -75,6 +77,7 @@ impl LocalDriver {
         cache: Arc<dyn NodeCache>,
         tasks_max: usize,
         live_bus: Arc<dyn LiveBus>,
+        long_term: Option<Arc<dyn Store>>,
         lease: Duration,
     ) -> Self {
         let inner = Inner {
@@ -86,6 +89,7 @@ impl LocalDriver {
             graphs: Mutex::default(),
             runs: Mutex::default(),
             live_bus,
+            long_term,
             dispatched: DispatchedTasks::default(),
             draining: AtomicBool::new(false),
             background: Mutex::default(),
@@ -419,6 +423,7 @@ impl LocalDriver {
             clock: self.inner.clock.clone(),
             permits: self.inner.permits.clone(),
             live_bus: self.inner.live_bus.clone(),
+            long_term: self.inner.long_term.clone(),
             thread: thread.clone(),
             lost: watch::Sender::new(None),
         }

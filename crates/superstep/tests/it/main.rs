@@ -7,6 +7,7 @@
 
 mod approval_over_http;
 mod background;
+mod dependencies;
 mod differs;
 mod erased;
 mod failures;
