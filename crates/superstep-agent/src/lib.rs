@@ -81,6 +81,56 @@ pub use tool::{
     Class, IntoToolOutput, Tool, ToolCx, ToolError, ToolFault, ToolOutput, Tools, tool,
 };
 
+/// Makes a tool of an `async fn`; the function [`tool()`] does the same for a closure.
+///
+/// The model sees the name of the function, its doc comment, and its parameters with theirs. The function returns a [`Tool`]
+/// afterwards. Parameters marked `#[with]` are what the tool needs from the program: they become the parameters of that
+/// function. A parameter of type [`ToolCx`] gets the context of the call. The class is one of `read`, `idempotent` and `keyed`,
+/// or else unsafe; `name = ".."` changes the name. Set everything else on the [`Tool`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use superstep_agent::{Class, ToolCx, ToolError, tool};
+///
+/// # struct Bank;
+/// # impl Bank {
+/// #     async fn refund(&self, order: &str, cents: u64, key: &str) -> Result<String, std::io::Error> {
+/// #         let _ = key;
+/// #         Ok(format!("refunded {cents} for {order}"))
+/// #     }
+/// # }
+/// /// Refunds an order.
+/// #[tool(keyed)]
+/// async fn refund(
+///     #[with] bank: Arc<Bank>,
+///     /// Number of the order.
+///     order: String,
+///     cents: u64,
+///     cx: ToolCx,
+/// ) -> Result<String, ToolError> {
+///     Ok(bank.refund(&order, cents, cx.idempotency_key()).await?)
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), ToolError> {
+/// let refund = refund(Arc::new(Bank));
+/// assert_eq!(refund.class(), Class::Keyed);
+/// assert_eq!(refund.spec().description, "Refunds an order.");
+/// assert_eq!(refund.spec().schema["properties"]["order"]["description"], "Number of the order.");
+/// let output = refund.test_call(serde_json::json!({ "order": "17", "cents": 900 })).await?;
+/// assert_eq!(output.content.text(), "refunded 900 for 17");
+/// # Ok(())
+/// # }
+/// ```
+pub use superstep_core::__private::tool;
+
+/// For the code that `#[tool]` writes.
+#[doc(hidden)]
+pub mod __private {
+    pub use schemars;
+    pub use serde;
+}
+
 /// Compiles the examples of the page on traces as doctests.
 #[cfg(all(doctest, feature = "otlp"))]
 #[doc = include_str!("../../../docs/traces.md")]

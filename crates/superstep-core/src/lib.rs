@@ -97,6 +97,7 @@ pub mod state;
 pub mod store;
 pub mod trace;
 mod value;
+mod workflow;
 
 pub use channel::{Channel, ChannelKind, ChannelSet, Message, MessageWrite};
 pub use checkpoint::Checkpointer;
@@ -111,6 +112,8 @@ pub use label::{Label, Labeled, Labels};
 pub use node::{Interrupt, Node, NodeCx, NodeStore, TestCx, with};
 pub use run::{Outcome, Run, Step};
 pub use state::{State, StateUpdate, View};
+pub use workflow::{WorkflowState, WorkflowUpdate, WorkflowValue, workflow};
+
 #[cfg(feature = "derive")]
 pub use superstep_macros::State;
 pub use value::Value;
@@ -121,4 +124,6 @@ pub mod __private {
     pub use crate::error::node::chain;
     pub use crate::lock::lock;
     pub use serde;
+    #[cfg(feature = "derive")]
+    pub use superstep_macros::tool;
 }

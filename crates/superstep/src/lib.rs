@@ -89,7 +89,7 @@ pub use superstep_core::{
     Gotos, Graph, GraphBuilder, Interrupt, InterruptId, Message, MessageWrite, Node, NodeCx,
     NodeError, NodeName, NodeRef, NodeStore, Outcome, Payload, RetryPolicy, RunId, START, SendTo,
     Seq, Siblings, State, StateUpdate, SubgraphLife, Target, TaskId, TestCx, ThreadId, Timeout,
-    Timestamp, Value, View, with,
+    Timestamp, Value, View, WorkflowState, WorkflowUpdate, WorkflowValue, with, workflow,
 };
 pub use superstep_core::{
     channel, checkpoint, driver, error, graph, label, node, run, schema, state, store, trace,
@@ -99,7 +99,7 @@ pub use superstep_core::{
 pub mod prelude {
     pub use crate::{
         Command, END, Failed, Goto, Graph, Interrupt, Memory, Node, NodeCx, NodeError, Outcome,
-        Runtime, START, SendTo, State, Thread, View, with,
+        Runtime, START, SendTo, State, Thread, View, with, workflow,
     };
 }
 

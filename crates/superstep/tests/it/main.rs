@@ -30,6 +30,7 @@ mod ui;
 mod upgrades;
 mod values;
 mod watching;
+mod workflows;
 
 /// How many entries more a run has because it has an id.
 const ENTRIES_OF_AN_ID: usize = 0;
