@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
-use superstep_core::checkpoint::format::Entry;
+use superstep_core::checkpoint::format::{Entry, InterruptRecord};
 use superstep_core::checkpoint::{
     Answer, AnswerBody, InterruptQuery, InterruptRow, Metadata, Page, Status, StoredBody,
 };
@@ -48,6 +48,16 @@ pub struct RunResult<S> {
     pub run: RunId,
     /// Newest entry of the thread when the run stopped.
     pub seq: Seq,
+}
+
+impl<S> RunResult<S> {
+    /// Returns the interrupts that wait for an answer; empty unless the run paused.
+    pub fn interrupts(&self) -> &[InterruptRecord] {
+        match &self.outcome {
+            Outcome::Paused(interrupts) => interrupts,
+            _ => &[],
+        }
+    }
 }
 
 fn as_text<T: fmt::Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,0 +1,31 @@
+//! A scripted model, so that the programs need no network: what `fake.py` is to the programs in Python.
+
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+use superstep_llm::{Model, Script};
+
+/// Returns a model that gives these replies, in order, to requests with the label `at`.
+pub fn script(at: &str, replies: impl IntoIterator<Item = Json>) -> Arc<dyn Model> {
+    let replies = replies.into_iter().map(|mut reply| {
+        reply["at"] = json!(at);
+        reply
+    });
+    let script = json!({ "replies": replies.collect::<Vec<_>>() });
+    Arc::new(Script::parse("script", &script.to_string()).expect("a valid script"))
+}
+
+/// Returns a reply that is text.
+pub fn say(text: &str) -> Json {
+    json!({ "text": text })
+}
+
+/// Returns a reply that is structured output.
+pub fn form(value: Json) -> Json {
+    json!({ "json": value })
+}
+
+/// Returns a reply that calls a tool.
+pub fn call(tool: &str, args: Json) -> Json {
+    json!({ "tool_calls": [{ "name": tool, "args": args }] })
+}

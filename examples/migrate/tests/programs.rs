@@ -1,0 +1,71 @@
+//! Every program of the migration guide runs and prints what the guide says.
+
+use std::process::Command;
+
+macro_rules! prints {
+    ($($program:ident: $expected:expr;)*) => {
+        $(
+            #[test]
+            fn $program() {
+                let run = Command::new(env!(concat!("CARGO_BIN_EXE_", stringify!($program)))).output();
+                let run = run.expect("the program starts");
+                let printed = String::from_utf8_lossy(&run.stdout).into_owned();
+                assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+                for line in $expected {
+                    assert!(printed.lines().any(|printed| printed == line), "no line {line:?} in:\n{printed}");
+                }
+            }
+        )*
+    };
+}
+
+prints! {
+    first_graph: ["A text about cats, version 3 (published)"];
+    react_approval: [
+        r#"asks: {"amount":40,"order":"A-7"}"#,
+        "Refunded 40 euros for A-7",
+        "You get 40 euros back.",
+    ];
+    plan_and_execute: [
+        "find the winner: The winner is the player in lane 4.",
+        "find the home town of the player in lane 4: The home town is Turku.",
+        "The winner comes from Turku.",
+    ];
+    supervisor: [
+        "120 in spring and 80 in summer.",
+        "The sum is 200.",
+        "200 kettles were sold in the two seasons.",
+    ];
+    swarm: [
+        "flights: Hotel and flight are booked.",
+        "hotels: Your hotel in Oslo has breakfast.",
+    ];
+    map_reduce: [
+        r#"["A joke about lazy-cats", "A joke about hungry-cats", "A joke about angry-cats"]"#,
+        "A joke about hungry-cats, for children",
+    ];
+    memory: [
+        "ann: Which food can I eat? -> I know: I cannot eat nuts.",
+        "bob: Which food can I eat? -> I know: nothing",
+    ];
+    time_travel: [
+        "A joke about cats",
+        "A joke about dogs",
+        r#"5 Update Joke { topic: "dogs", joke: "" }"#,
+    ];
+    streaming: [
+        r#"custom: {"searched":50}"#,
+        r#"token: Token { text: "Cats " } from answer"#,
+        r#"{"id":"3.5","outcome":"finished","type":"stopped"}"#,
+    ];
+    structured: [
+        r#"Some(Ticket { title: "Printer is on fire", priority: High, seats: 3 })"#,
+    ];
+    retry: [
+        "charged at attempt 3",
+        "queued for a person, charge failed: bank is away, attempt 3",
+    ];
+    migration: ["old thread: Dear Kim", "new thread: Dear Kim Larsen"];
+    functional: ["asks: Cats sleep a lot.", "Published: Cats sleep 15 hours a day."];
+    subgraphs: [r#"Report { topic: "Cats", report: "Cats sleep all day (4 words)" }"#];
+}
