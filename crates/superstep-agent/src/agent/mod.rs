@@ -19,6 +19,7 @@ use superstep_llm::Model;
 pub use event::AgentEvent;
 pub use hooks::{Go, HookCx, Hooks};
 pub use model_node::ModelNode;
+use model_node::Sampling;
 pub use spending::Spending;
 pub(crate) use state::labels_of;
 pub use state::{
@@ -53,7 +54,8 @@ impl Agent {
             handoffs: Vec::new(),
             system: None,
             step_limit: STEP_LIMIT,
-            tokens_max: None,
+            sampling: Sampling::default(),
+            parallel: None,
             hooks: Vec::new(),
             spending: None,
             retry: None,
@@ -71,7 +73,8 @@ pub struct AgentBuilder {
     handoffs: Vec<String>,
     system: Option<String>,
     step_limit: u32,
-    tokens_max: Option<u32>,
+    sampling: Sampling,
+    parallel: Option<usize>,
     hooks: Vec<Arc<dyn Hooks>>,
     spending: Option<Spending>,
     retry: Option<RetryPolicy>,
@@ -165,7 +168,46 @@ impl AgentBuilder {
     /// Limits the length of one answer, in tokens. Default: the provider's.
     #[must_use]
     pub fn tokens_max(mut self, tokens: u32) -> Self {
-        self.tokens_max = Some(tokens);
+        self.sampling.tokens_max = Some(tokens);
+        self
+    }
+
+    /// Sets the sampling temperature of every request. Default: the provider's.
+    #[must_use]
+    pub fn temperature(mut self, temperature: f64) -> Self {
+        self.sampling.temperature = Some(temperature);
+        self
+    }
+
+    /// Sets the probability of nucleus sampling of every request. Default: the provider's.
+    #[must_use]
+    pub fn top_p(mut self, probability: f64) -> Self {
+        self.sampling.top_p = Some(probability);
+        self
+    }
+
+    /// Adds a text at which the model stops. The answer does not contain it.
+    #[must_use]
+    pub fn stop(mut self, text: impl Into<String>) -> Self {
+        self.sampling.stop.push(text.into());
+        self
+    }
+
+    /// Sets the sampling seed of every request, for servers that support reproducible output. Default: none.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.sampling.seed = Some(seed);
+        self
+    }
+
+    /// Limits how many tool calls of one message are in progress at once. With 1, the agent makes one call after the other, in
+    /// the order in which the model requested them. A call that waits for a person counts as in progress. Default: all calls of
+    /// a message.
+    #[doc(alias = "parallel_tool_calls")]
+    #[doc(alias = "max_concurrency")]
+    #[must_use]
+    pub fn parallel_tools(mut self, calls_max: usize) -> Self {
+        self.parallel = Some(calls_max.max(1));
         self
     }
 
@@ -234,13 +276,14 @@ impl AgentBuilder {
         })?;
         let mut calls = ToolNode::new(tools.clone());
         calls.hooks.clone_from(&self.hooks);
+        calls.parallel = self.parallel;
         let model = ModelNode {
             label: self.label,
             model: self.model,
             tools,
             system: self.system,
             step_limit: self.step_limit,
-            tokens_max: self.tokens_max,
+            sampling: self.sampling,
             hooks: self.hooks,
             spending: self.spending,
         };

@@ -22,9 +22,29 @@ pub struct ModelNode {
     pub(super) tools: Tools,
     pub(super) system: Option<String>,
     pub(super) step_limit: u32,
-    pub(super) tokens_max: Option<u32>,
+    pub(super) sampling: Sampling,
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
     pub(super) spending: Option<Spending>,
+}
+
+/// Settings that every request of an agent carries.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sampling {
+    pub(super) tokens_max: Option<u32>,
+    pub(super) temperature: Option<f64>,
+    pub(super) top_p: Option<f64>,
+    pub(super) stop: Vec<String>,
+    pub(super) seed: Option<u64>,
+}
+
+impl Sampling {
+    fn set(&self, request: &mut Request) {
+        request.tokens_max = self.tokens_max;
+        request.temperature = self.temperature;
+        request.top_p = self.top_p;
+        request.stop.clone_from(&self.stop);
+        request.seed = self.seed;
+    }
 }
 
 impl ModelNode {
@@ -36,7 +56,7 @@ impl ModelNode {
             tools: Tools::default(),
             system: None,
             step_limit: u32::MAX,
-            tokens_max: None,
+            sampling: Sampling::default(),
             hooks: Vec::new(),
             spending: None,
         }
@@ -60,7 +80,7 @@ impl ModelNode {
         let said = with_all_results(messages);
         let mut request = Request::new(&self.label, system.into_iter().chain(said).collect());
         request.tools = self.tools.specs();
-        request.tokens_max = self.tokens_max;
+        self.sampling.set(&mut request);
         if last && !self.tools.is_empty() {
             request.tool_choice = ToolChoice::None;
         }

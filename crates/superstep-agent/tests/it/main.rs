@@ -16,6 +16,7 @@ mod in_turn;
 mod keys;
 mod kills;
 mod kit;
+mod knobs;
 mod labels;
 #[expect(dead_code, reason = "another test draws what it heard as a tree")]
 mod listen;
