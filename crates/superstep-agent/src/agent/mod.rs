@@ -5,6 +5,7 @@
 mod event;
 mod hooks;
 mod model_node;
+mod models;
 pub(crate) mod spending;
 mod state;
 mod tool_node;
@@ -20,6 +21,7 @@ pub use event::AgentEvent;
 pub use hooks::{Go, HookCx, Hooks};
 pub use model_node::ModelNode;
 use model_node::Sampling;
+use models::Models;
 pub use spending::Spending;
 pub(crate) use state::labels_of;
 pub use state::{
@@ -49,7 +51,7 @@ impl Agent {
         AgentBuilder {
             name: "agent".to_owned(),
             label: MODEL.to_owned(),
-            model,
+            models: Models::new(model),
             tools: Vec::new(),
             handoffs: Vec::new(),
             system: None,
@@ -67,7 +69,7 @@ impl Agent {
 pub struct AgentBuilder {
     name: String,
     label: String,
-    model: Arc<dyn Model>,
+    models: Models,
     tools: Vec<Tool>,
     /// Names of the agents that this one may hand over to.
     handoffs: Vec<String>,
@@ -115,6 +117,15 @@ impl AgentBuilder {
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
+        self
+    }
+
+    /// Adds a model that a run can choose by this name instead of the agent's own: its context names it in the field `model`, as
+    /// in `thread.with_context(json!({ "model": "fast" }))`. A run whose context has no such field uses the agent's own model. A
+    /// name that was not declared fails the run before it calls any model. An agent without choices does not read the context.
+    #[must_use]
+    pub fn model_choice(mut self, name: impl Into<String>, model: Arc<dyn Model>) -> Self {
+        self.models.add(name.into(), model);
         self
     }
 
@@ -279,7 +290,7 @@ impl AgentBuilder {
         calls.parallel = self.parallel;
         let model = ModelNode {
             label: self.label,
-            model: self.model,
+            models: self.models,
             tools,
             system: self.system,
             step_limit: self.step_limit,
@@ -295,7 +306,7 @@ impl fmt::Debug for AgentBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentBuilder")
             .field("name", &self.name)
-            .field("model", &self.model)
+            .field("models", &self.models)
             .field("tools", &self.tools)
             .field("step_limit", &self.step_limit)
             .finish_non_exhaustive()

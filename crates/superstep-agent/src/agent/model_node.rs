@@ -7,6 +7,7 @@ use superstep_core::label::Label;
 use superstep_core::{Command, Labels, Node, NodeCx, NodeError, View};
 use superstep_llm::{Message, Model, Request, ToolCall, ToolChoice};
 
+use crate::agent::models::Models;
 use crate::agent::spending::Spending;
 use crate::agent::state::{answers_since_person, labels_of, with_all_results};
 use crate::agent::{Conversation, EndReason, Go, HookCx, Hooks, Spent, Turn};
@@ -18,7 +19,7 @@ use crate::tool::{Tool, ToolFault, Tools};
 /// Node that calls the model, and writes its answer with the labels of everything in the conversation.
 pub struct ModelNode {
     pub(super) label: String,
-    pub(super) model: Arc<dyn Model>,
+    pub(super) models: Models,
     pub(super) tools: Tools,
     pub(super) system: Option<String>,
     pub(super) step_limit: u32,
@@ -52,7 +53,7 @@ impl ModelNode {
     pub fn new(label: impl Into<String>, model: Arc<dyn Model>) -> Self {
         Self {
             label: label.into(),
-            model,
+            models: Models::new(model),
             tools: Tools::default(),
             system: None,
             step_limit: u32::MAX,
@@ -94,6 +95,7 @@ impl ModelNode {
                 "the conversation holds something labeled `secret`, which no model may see; take it out, or declassify it",
             ));
         }
+        let model = self.models.chosen(cx)?;
         // Any part of the conversation may have influenced the answer; core enforces these labels on the update.
         cx.note_read(&labels);
         let answers = answers_since_person(messages);
@@ -108,7 +110,7 @@ impl ModelNode {
         }
         // Recorded only where the node may pause or continue after the answer; otherwise its commit is the record.
         let asker = Asker::new(&asking, self.spending.as_ref()).recorded(!self.hooks.is_empty());
-        let Some(mut reply) = asker.ask(&*self.model, &request).await? else {
+        let Some(mut reply) = asker.ask(model, &request).await? else {
             return Ok(Turn {
                 ended: Some(EndReason::Budget),
                 ..Turn::default()
@@ -178,7 +180,7 @@ impl std::fmt::Debug for ModelNode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ModelNode")
             .field("label", &self.label)
-            .field("model", &self.model)
+            .field("models", &self.models)
             .field("tools", &self.tools)
             .finish_non_exhaustive()
     }

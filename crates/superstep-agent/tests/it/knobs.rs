@@ -131,3 +131,50 @@ async fn with_a_limit_of_two_other_calls_go_on_while_one_waits_for_a_person() {
     assert_eq!(questions(&paused).len(), 1);
     assert_eq!(*crowd.started.lock().unwrap(), ["1", "2", "3"]);
 }
+
+#[tokio::test]
+async fn the_context_of_a_run_chooses_among_the_declared_models() {
+    let says = |text: &str| script(json!([{ "at": "model", "text": text }]));
+    for (context, answer) in [
+        (None, "slow and sure"),
+        (Some(json!({ "model": "fast" })), "quick"),
+        (Some(json!({ "model": "local" })), "at home"),
+        (Some(json!({ "model": null })), "slow and sure"),
+        (Some(json!({ "person": "ada" })), "slow and sure"),
+        (Some(json!("ada")), "slow and sure"),
+    ] {
+        let agent = Agent::builder(says("slow and sure"))
+            .model_choice("fast", says("quick"))
+            .model_choice("local", says("at home"));
+        let mut thread = thread(agent);
+        if let Some(context) = &context {
+            thread = thread.with_context(context).unwrap();
+        }
+        let ended = thread.start(AgentState::ask("go")).await.unwrap();
+        assert_eq!(ended.state.answer(), answer, "{context:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_model_fails_before_anything_is_spent_and_lists_the_names() {
+    for (chosen, named) in [(json!("fats"), "`fats`"), (json!(7), "`7`")] {
+        let default = script(json!([{ "at": "model", "text": "hello" }]));
+        let fast = script(json!([{ "at": "model", "text": "hello" }]));
+        let agent = Agent::builder(default.clone())
+            .model_choice("fast", fast.clone())
+            .model_choice("local", fast.clone());
+        let thread = thread(agent)
+            .with_context(json!({ "model": chosen }))
+            .unwrap();
+        let ended = thread.start(AgentState::ask("go")).await.unwrap();
+        let Outcome::Failed(failed) = ended.outcome else {
+            panic!("{:?}", ended.outcome);
+        };
+        let why = format!("{failed:?}");
+        assert!(
+            why.contains(named) && why.contains("it has `fast`, `local`"),
+            "{why}"
+        );
+        assert!(default.prompts().is_empty() && fast.prompts().is_empty());
+    }
+}
