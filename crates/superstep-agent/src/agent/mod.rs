@@ -2,6 +2,7 @@
 //!
 //! Two nodes, `model` and `tools`, so the model's decision is committed before a tool is called.
 
+mod answer_form;
 mod event;
 mod hooks;
 mod model_node;
@@ -13,10 +14,15 @@ mod tool_node;
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use superstep_core::error::BuildError;
 use superstep_core::{END, Graph, RetryPolicy, START};
 use superstep_llm::Model;
+use superstep_llm::structured::NotFlat;
 
+use answer_form::AnswerForm;
 pub use event::AgentEvent;
 pub use hooks::{Go, HookCx, Hooks};
 pub use model_node::ModelNode;
@@ -55,6 +61,7 @@ impl Agent {
             tools: Vec::new(),
             handoffs: Vec::new(),
             system: None,
+            answer: None,
             step_limit: STEP_LIMIT,
             sampling: Sampling::default(),
             parallel: None,
@@ -74,6 +81,7 @@ pub struct AgentBuilder {
     /// Names of the agents that this one may hand over to.
     handoffs: Vec<String>,
     system: Option<String>,
+    answer: Option<AnswerForm>,
     step_limit: u32,
     sampling: Sampling,
     parallel: Option<usize>,
@@ -101,6 +109,14 @@ pub enum AgentError {
     HandoffToNobody {
         /// Name of the agent.
         agent: String,
+    },
+    /// The schema of the type of [`AgentBuilder::answers_with`] is one that some servers would not enforce.
+    #[error("the answer of agent `{agent}` cannot be structured: {source}")]
+    Answer {
+        /// Name of the agent.
+        agent: String,
+        /// What is wrong with the schema.
+        source: NotFlat,
     },
     /// The graph is invalid.
     #[error(transparent)]
@@ -165,6 +181,24 @@ impl AgentBuilder {
     #[must_use]
     pub fn system(mut self, instructions: impl Into<String>) -> Self {
         self.system = Some(instructions.into());
+        self
+    }
+
+    /// Makes the agent end with an answer of type `T`, which [`AgentState::answer_as`] reads from the state; your own state finds
+    /// it in [`Turn::structured_answer`].
+    ///
+    /// When the model answers without tool calls, the agent asks it once more, for that answer as JSON: servers that constrain an
+    /// answer to a schema cannot offer tools at the same time. An agent without tools asks only once, with the schema, and so
+    /// does the last call of the [step limit](Self::step_limit). If the JSON does not fit, the model is told why and asked once
+    /// more; if that fails, too, the state has no such answer and [`EndReason::InvalidAnswer`]. The JSON is not streamed.
+    #[doc(alias = "response_format")]
+    #[doc(alias = "with_structured_output")]
+    #[must_use]
+    pub fn answers_with<T>(mut self) -> Self
+    where
+        T: JsonSchema + DeserializeOwned + Serialize + 'static,
+    {
+        self.answer = Some(AnswerForm::of::<T>());
         self
     }
 
@@ -281,6 +315,10 @@ impl AgentBuilder {
 
     /// Builds the node that calls the model and the node that calls the tools.
     pub(crate) fn nodes(self) -> Result<(ModelNode, ToolNode), AgentError> {
+        if let Some(Err(source)) = self.answer.as_ref().map(AnswerForm::check) {
+            let agent = self.name;
+            return Err(AgentError::Answer { agent, source });
+        }
         let tools = Tools::new(self.tools).map_err(|faults| AgentError::Tools {
             agent: self.name,
             faults,
@@ -293,6 +331,7 @@ impl AgentBuilder {
             models: self.models,
             tools,
             system: self.system,
+            answer: self.answer,
             step_limit: self.step_limit,
             sampling: self.sampling,
             hooks: self.hooks,

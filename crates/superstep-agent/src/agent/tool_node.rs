@@ -142,7 +142,7 @@ impl<S: Conversation> Node<S> for ToolNode {
                 ..Spent::default()
             },
             messages,
-            ended: None,
+            ..Turn::default()
         };
         let update = with_updates::<S>(S::said(turn), &commands)?;
         let targets = commands

@@ -3,9 +3,16 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
-use superstep::{Memory, Outcome, RunResult, Runtime, Thread};
-use superstep_agent::{Agent, AgentBuilder, AgentState, Approval, Tool, tool};
+use superstep::label::Label;
+use superstep::{Memory, NodeError, Outcome, RunResult, Runtime, State, Thread};
+use superstep_agent::{
+    Agent, AgentBuilder, AgentError, AgentState, Approval, ChatMessage, Conversation, EndReason,
+    Go, HookCx, Hooks, Spent, Supervisor, Tool, Turn, tool,
+};
+use superstep_llm::{BoxFuture, Reply};
 
 use crate::kit::{Note, questions, script};
 
@@ -177,4 +184,221 @@ async fn an_unknown_model_fails_before_anything_is_spent_and_lists_the_names() {
         );
         assert!(default.prompts().is_empty() && fast.prompts().is_empty());
     }
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+struct Weather {
+    city: String,
+    /// In degrees Celsius.
+    degrees: i32,
+    #[serde(default)]
+    rain: bool,
+}
+
+fn bergen() -> Weather {
+    Weather {
+        city: "Bergen".to_owned(),
+        degrees: 9,
+        rain: true,
+    }
+}
+
+#[tokio::test]
+async fn after_the_loop_the_agent_answers_with_the_type() {
+    let model = script(json!([
+        { "at": "model", "tool_calls": [{ "name": "look", "args": { "note": "Bergen" } }] },
+        { "at": "model", "text": "Nine degrees and rain in Bergen." },
+        { "at": "model", "expect": "as JSON", "json": { "city": "Bergen", "degrees": 9, "rain": true } }
+    ]));
+    let agent = Agent::builder(model.clone())
+        .tools([Crowd::default().tool("look")])
+        .temperature(0.5)
+        .answers_with::<Weather>();
+    let state = run(agent).await.state;
+    assert_eq!(state.answer_as::<Weather>().unwrap(), Some(bergen()));
+    assert_eq!(state.answer(), "Nine degrees and rain in Bergen.");
+    assert_eq!((state.ended, state.spent.model_calls), (None, 3));
+    let prompts = model.prompts();
+    // A schema and tools together would make servers ignore one of the two.
+    assert!(prompts[1].output.is_none() && !prompts[1].tools.is_empty());
+    assert!(prompts[2].output.is_some() && prompts[2].tools.is_empty());
+    assert_eq!(prompts[2].temperature, Some(0.5));
+    model.finish().unwrap();
+}
+
+#[tokio::test]
+async fn without_tools_one_request_is_enough_and_a_wrong_answer_is_repaired_once() {
+    let right = json!({ "at": "model", "json": { "city": "Bergen", "degrees": 9, "rain": true } });
+    let model = script(json!([right]));
+    let state = run(Agent::builder(model.clone()).answers_with::<Weather>())
+        .await
+        .state;
+    assert_eq!(state.answer_as::<Weather>().unwrap(), Some(bergen()));
+    assert_eq!(model.prompts().len(), 1);
+
+    let model = script(json!([{ "at": "model", "text": "Rain." }, right]));
+    let state = run(Agent::builder(model).answers_with::<Weather>())
+        .await
+        .state;
+    assert_eq!(state.answer_as::<Weather>().unwrap(), Some(bergen()));
+    assert_eq!((state.ended, state.spent.model_calls), (None, 2));
+
+    let wrong = json!({ "at": "model", "text": "Rain." });
+    let model = script(json!([wrong, wrong, right]));
+    let thread = thread(Agent::builder(model).answers_with::<Weather>());
+    let state = thread.start(AgentState::ask("go")).await.unwrap().state;
+    assert_eq!(state.answer_as::<Weather>().unwrap(), None);
+    assert_eq!(state.ended, Some(EndReason::InvalidAnswer));
+    // A later run is not bound by it.
+    let state = thread.start(AgentState::ask("again")).await.unwrap().state;
+    assert_eq!(state.answer_as::<Weather>().unwrap(), Some(bergen()));
+    assert_eq!(state.ended, None);
+}
+
+#[tokio::test]
+async fn at_the_step_limit_the_answer_has_the_type_too() {
+    let model = script(json!([
+        { "at": "model", "tool_calls": [{ "name": "look", "args": { "note": "Bergen" } }] },
+        { "at": "model", "json": { "city": "Bergen", "degrees": 9, "rain": true } }
+    ]));
+    let agent = Agent::builder(model.clone())
+        .tools([Crowd::default().tool("look")])
+        .step_limit(2)
+        .answers_with::<Weather>();
+    let state = run(agent).await.state;
+    assert_eq!(state.answer_as::<Weather>().unwrap(), Some(bergen()));
+    assert_eq!(state.ended, Some(EndReason::StepLimit));
+    assert!(model.prompts()[1].tools.is_empty());
+}
+
+#[tokio::test]
+async fn the_structured_answer_has_the_labels_of_the_conversation() {
+    let model = script(json!([
+        { "at": "model", "tool_calls": [{ "name": "look", "args": { "note": "Bergen" } }] },
+        { "at": "model", "text": "Rain." },
+        { "at": "model", "json": { "city": "Bergen", "degrees": 9 } }
+    ]));
+    let look = Crowd::default().tool("look").gives(Label::UNTRUSTED);
+    let agent = Agent::builder(model)
+        .tools([look])
+        .answers_with::<Weather>();
+    let state = run(agent).await.state;
+    let answer = state.structured_answer.unwrap();
+    assert!(answer.labels().has(&Label::UNTRUSTED), "{answer:?}");
+}
+
+/// Hides the city in every reply.
+struct Hides;
+
+impl Hooks for Hides {
+    fn after_model<'a>(
+        &'a self,
+        reply: &'a mut Reply,
+        _cx: &'a HookCx<'a>,
+    ) -> BoxFuture<'a, Result<Go, NodeError>> {
+        reply.answer.content = reply.text().replace("Bergen", "somewhere").into();
+        Box::pin(async { Ok(Go::On) })
+    }
+}
+
+#[tokio::test]
+async fn hooks_see_and_change_the_structured_answer() {
+    let model = script(json!([{ "at": "model", "json": { "city": "Bergen", "degrees": 9 } }]));
+    let agent = Agent::builder(model).answers_with::<Weather>().hooks(Hides);
+    let answer = run(agent).await.state.answer_as::<Weather>().unwrap();
+    assert_eq!(answer.unwrap().city, "somewhere");
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+struct Nested {
+    either: Either,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Either {
+    Number(i32),
+    Text(String),
+}
+
+#[test]
+fn a_type_that_servers_cannot_enforce_is_refused_when_the_agent_is_built() {
+    let agent = Agent::builder(script(json!([]))).answers_with::<Nested>();
+    let refused = agent.build().unwrap_err();
+    assert!(matches!(refused, AgentError::Answer { .. }), "{refused}");
+    assert!(refused.to_string().contains("`either`"), "{refused}");
+}
+
+#[tokio::test]
+async fn to_a_supervisor_the_structured_answer_is_the_result() {
+    let model = script(json!([
+        { "at": "supervisor", "tool_calls": [{ "name": "ask_weather", "args": { "task": "Bergen?" } }] },
+        { "at": "weather", "json": { "city": "Bergen", "degrees": 9, "rain": true } },
+        { "at": "supervisor", "expect": "\"degrees\":9", "text": "Take a coat." }
+    ]));
+    let weather = Agent::builder(model.clone()).answers_with::<Weather>();
+    let team = Supervisor::builder(Agent::builder(model.clone()))
+        .agent("weather", "Knows the weather.", weather)
+        .build()
+        .unwrap();
+    let thread = Runtime::new(Memory::default()).thread(&team, "t").unwrap();
+    let ended = thread
+        .start(AgentState::ask("Do I need a coat?"))
+        .await
+        .unwrap();
+    assert_eq!(ended.state.answer(), "Take a coat.");
+    model.finish().unwrap();
+}
+
+/// What the state of an agent was before it had structured answers.
+#[derive(Clone, Debug, Default, State)]
+struct EarlierState {
+    #[state(messages)]
+    messages: Vec<ChatMessage>,
+    #[state(reduce = Spent::plus)]
+    spent: Spent,
+    ended: Option<EndReason>,
+}
+
+impl Conversation for EarlierState {
+    fn messages(&self) -> &[ChatMessage] {
+        &self.messages
+    }
+
+    fn said(turn: Turn) -> EarlierStateUpdate {
+        EarlierStateUpdate::default()
+            .messages_all(turn.messages)
+            .spent(turn.spent)
+            .ended(turn.ended)
+    }
+}
+
+#[tokio::test]
+async fn a_thread_stored_by_an_earlier_version_resumes() {
+    let model = script(json!([
+        { "at": "model", "tool_calls": [{ "name": "mail", "args": { "note": "Bergen" } }] },
+        { "at": "model", "text": "Rain." },
+        { "at": "model", "json": { "city": "Bergen", "degrees": 9, "rain": true } }
+    ]));
+    let mail = Crowd::default()
+        .tool("mail")
+        .approved_by_a_person(Approval::always());
+    let agent = || Agent::builder(model.clone()).tools([mail.clone()]);
+    let runtime = Runtime::new(Memory::default());
+    let earlier = agent().build_over::<EarlierState>().unwrap();
+    let thread = runtime.thread(&earlier, "t").unwrap();
+    let input = EarlierStateUpdate::default().messages(ChatMessage::user("go"));
+    assert!(matches!(
+        thread.start(input).await.unwrap().outcome,
+        Outcome::Paused(_)
+    ));
+
+    let now = agent().answers_with::<Weather>().build().unwrap();
+    let thread = runtime.thread(&now, "t").unwrap();
+    let ended = thread
+        .answer_only(json!({ "type": "accept" }))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(ended.state.answer_as::<Weather>().unwrap(), Some(bergen()));
 }
