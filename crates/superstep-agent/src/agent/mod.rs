@@ -4,6 +4,7 @@
 
 mod answer_form;
 mod event;
+mod history;
 mod hooks;
 mod model_node;
 mod models;
@@ -24,6 +25,7 @@ use superstep_llm::structured::NotFlat;
 
 use answer_form::AnswerForm;
 pub use event::AgentEvent;
+pub use history::{SummarizeHistory, TrimHistory};
 pub use hooks::{Go, HookCx, Hooks};
 pub use model_node::ModelNode;
 use model_node::Sampling;

@@ -12,6 +12,7 @@ mod approvals;
 mod budget;
 mod budget_suite;
 mod events;
+mod histories;
 mod in_turn;
 mod keys;
 mod kills;
