@@ -33,8 +33,8 @@ use models::Models;
 pub use spending::Spending;
 pub(crate) use state::labels_of;
 pub use state::{
-    AgentState, AgentStateUpdate, Conversation, EndReason, Spent, Turn, labels_of_last_answer,
-    unanswered_calls, with_all_results,
+    AgentState, AgentStateUpdate, Conversation, EndReason, Spent, StructuredAnswer, Turn,
+    labels_of_last_answer, unanswered_calls, with_all_results,
 };
 pub use tool_node::ToolNode;
 pub(crate) use tool_node::steps_in_any_order;

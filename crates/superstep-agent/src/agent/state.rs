@@ -29,8 +29,11 @@ pub struct AgentState {
     /// The final answer as structured output, for an agent that
     /// [answers with a type](crate::AgentBuilder::answers_with). `None` until the agent is done, and if the answer did not fit.
     #[state(reduce = last)]
-    pub structured_answer: Option<Labeled<Json>>,
+    pub structured_answer: Option<StructuredAnswer>,
 }
+
+/// The final answer of an agent as structured output, with the labels of the conversation that it was made from.
+pub type StructuredAnswer = Labeled<Json>;
 
 /// Several nodes may write in one superstep: tools, and agents that a supervisor asked. None of them ends the loop.
 fn last<T>(_: Option<T>, written: Option<T>) -> Option<T> {
@@ -109,7 +112,7 @@ pub struct Turn {
     /// Why the agent ends here; `None` if it continues or the model finished its answer.
     pub ended: Option<EndReason>,
     /// The final answer as structured output; see [`AgentBuilder::answers_with`](crate::AgentBuilder::answers_with).
-    pub structured_answer: Option<Labeled<Json>>,
+    pub structured_answer: Option<StructuredAnswer>,
 }
 
 impl Conversation for AgentState {

@@ -27,7 +27,7 @@ fn conversation(random: &mut Prng) -> Vec<Message> {
                 .map(|at| ToolCall {
                     id: format!("c{turn}_{round}_{at}"),
                     name: "look".to_owned(),
-                    args: json!({ "note": "x".repeat(random.below(60) as usize + 1) }),
+                    args: json!({ "note": "x".repeat(random.below(60) + 1) }),
                 })
                 .collect();
             said.push(Message::Assistant(Answer {
