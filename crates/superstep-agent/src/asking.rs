@@ -28,6 +28,8 @@ pub struct Asker<'a> {
     asking: &'a Asking<'a>,
     spending: Option<&'a Spending>,
     is_recorded: bool,
+    /// First part of each call's key.
+    name: &'static str,
     /// Number of model calls so far. Part of each call's key, so every call is reserved and settled separately.
     calls: AtomicUsize,
 }
@@ -61,6 +63,7 @@ impl<'a> Asker<'a> {
             asking,
             spending,
             is_recorded: spending.is_some(),
+            name: "model",
             calls: AtomicUsize::new(0),
         }
     }
@@ -69,6 +72,21 @@ impl<'a> Asker<'a> {
     pub(crate) fn recorded(mut self, is_recorded: bool) -> Self {
         self.is_recorded |= is_recorded;
         self
+    }
+
+    /// Names the calls, so that they are reserved and settled apart from those of another asker of the same node.
+    pub(crate) fn named(mut self, name: &'static str) -> Self {
+        self.name = name;
+        self
+    }
+
+    /// Calls the model as [`Asker::ask`] does, but does not stream the reply: it is not for the person.
+    pub(crate) async fn ask_quietly(
+        &self,
+        model: &dyn Model,
+        request: &Request,
+    ) -> Result<Option<Reply>, NodeError> {
+        self.ask_once(model, request, Pieces::Kept).await
     }
 
     /// Calls the model. If the call would exceed a limit, interrupts for a person; returns `None` if they choose to stop.
@@ -107,8 +125,8 @@ impl<'a> Asker<'a> {
     ) -> Result<Option<Reply>, NodeError> {
         let cx = self.asking.cx;
         let call = match self.calls.fetch_add(1, Ordering::Relaxed) {
-            0 => "model".to_owned(),
-            earlier => format!("model:{earlier}"),
+            0 => self.name.to_owned(),
+            earlier => format!("{}:{earlier}", self.name),
         };
         loop {
             let asked = self.attempt(model, request, pieces, &call).await?;

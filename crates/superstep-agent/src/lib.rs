@@ -63,8 +63,9 @@ pub mod trace;
 
 pub use agent::{
     Agent, AgentBuilder, AgentError, AgentEvent, AgentState, AgentStateUpdate, Conversation,
-    EndReason, Go, HookCx, Hooks, MODEL, ModelNode, Spending, Spent, TOOLS, ToolNode, Turn,
-    labels_of_last_answer, unanswered_calls, with_all_results,
+    EndReason, Go, HookCx, Hooks, MODEL, ModelNode, Spending, Spent, StructuredAnswer,
+    SummarizeHistory, TOOLS, ToolNode, TrimHistory, Turn, labels_of_last_answer, unanswered_calls,
+    with_all_results,
 };
 pub use approval::Approval;
 pub use asking::{Asker, ask_model, ask_model_for, failure, within, within_recorded};

@@ -54,6 +54,12 @@ impl fmt::Display for Cut {
 /// Cuts the messages of a request so that they, the tools and an answer of `tokens_max` fit. Returns what was cut. An answer
 /// without a limit counts as 1,024 tokens.
 pub fn fit(request: &mut Request, context_size: u64) -> Vec<Cut> {
+    let room = room(request, context_size);
+    cut(&mut request.messages, room)
+}
+
+/// Returns how many tokens the messages of a request may have, so that they, the tools and an answer of `tokens_max` fit.
+pub fn room(request: &Request, context_size: u64) -> u64 {
     let answer = u64::from(request.tokens_max.unwrap_or(ANSWER_TOKENS));
     let tools: u64 = request
         .tools
@@ -63,8 +69,7 @@ pub fn fit(request: &mut Request, context_size: u64) -> Vec<Cut> {
             tokens(written)
         })
         .sum();
-    let room = context_size.saturating_sub(answer + tools);
-    cut(&mut request.messages, room)
+    context_size.saturating_sub(answer + tools)
 }
 
 /// Estimates the number of tokens of a message.
@@ -127,8 +132,8 @@ fn cut(messages: &mut Vec<Message>, room: u64) -> Vec<Cut> {
     cuts
 }
 
-/// Groups messages that stay together: an answer with tool calls, and its results.
-fn groups(messages: &[Message]) -> Vec<Vec<usize>> {
+/// Groups messages that stay together, an answer with tool calls and its results, by their indices.
+pub fn groups(messages: &[Message]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         match (message, groups.last_mut()) {

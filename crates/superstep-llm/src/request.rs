@@ -28,6 +28,13 @@ pub struct Request {
     /// Sampling temperature. `None`: the provider's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// Nucleus sampling: the model picks from the likeliest tokens that together have this probability. `None`: the provider's
+    /// default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// Texts at which the model stops. The answer does not contain them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<String>,
     /// Sampling seed, for servers that support reproducible output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -97,6 +104,18 @@ impl Request {
     /// Sets the sampling temperature.
     pub fn temperature(mut self, temperature: f64) -> Self {
         self.temperature = Some(temperature);
+        self
+    }
+
+    /// Sets the probability of nucleus sampling.
+    pub fn top_p(mut self, probability: f64) -> Self {
+        self.top_p = Some(probability);
+        self
+    }
+
+    /// Adds a text at which the model stops.
+    pub fn stop(mut self, text: impl Into<String>) -> Self {
+        self.stop.push(text.into());
         self
     }
 

@@ -145,9 +145,11 @@ impl Expect {
 #[derive(Debug, Default)]
 struct ScriptProgress {
     used: Vec<bool>,
-    /// Reply that each request got, by the request's digest. Only filled with a ledger.
+    /// Reply that each request got, by the request's digest. Only filled if the script repeats.
     before: BTreeMap<String, usize>,
     ledger: Option<File>,
+    /// Whether a request that was answered gets the same reply again.
+    repeats: bool,
     prompts: Vec<Request>,
 }
 
@@ -199,6 +201,14 @@ impl Script {
         })
     }
 
+    /// Answers a request that it has answered before with the same reply, as a script with a ledger does: for tests that kill and
+    /// resume an agent within one process.
+    #[must_use]
+    pub fn repeating(self) -> Self {
+        self.progress().repeats = true;
+        self
+    }
+
     /// Records replies in a ledger, so a program can be killed and resumed. Reads the ledger if it exists.
     pub fn with_ledger(self, path: impl AsRef<Path>) -> Result<Self, ModelError> {
         let path: PathBuf = path.as_ref().to_owned();
@@ -231,6 +241,7 @@ impl Script {
             progress.prompts.push(noted.request);
         }
         progress.ledger = Some(file);
+        progress.repeats = true;
         Ok(Self {
             progress: Mutex::new(progress),
             ..self
@@ -266,7 +277,7 @@ impl Script {
         let mut progress = self.progress();
         let said = said(request);
         let mut before = None;
-        if progress.ledger.is_some() {
+        if progress.repeats {
             before = progress.before.get(&digest(request)).copied();
         }
         let fits = |(at, line): &(usize, &ScriptedReply)| {
@@ -282,7 +293,7 @@ impl Script {
         progress.used[at] = true;
         progress.prompts.push(request.clone());
         let again = line.error.is_none() && !line.timeout && !line.kill && line.cut_after.is_none();
-        if progress.ledger.is_some() {
+        if progress.repeats {
             let noted = Noted {
                 reply: at,
                 request: request.clone(),
@@ -298,9 +309,9 @@ impl Script {
             model: self.name.clone(),
             why: format!("its ledger: {why}"),
         };
-        let mut line = serde_json::to_string(noted).map_err(|error| bad(error.to_string()))?;
-        line.push('\n');
         if let Some(ledger) = &mut progress.ledger {
+            let mut line = serde_json::to_string(noted).map_err(|error| bad(error.to_string()))?;
+            line.push('\n');
             ledger
                 .write_all(line.as_bytes())
                 .map_err(|error| bad(error.to_string()))?;

@@ -122,7 +122,8 @@ impl<T, F> fmt::Debug for Form<T, F> {
 /// The answer, and one repair.
 const TRIES: usize = 2;
 
-fn read<T: DeserializeOwned>(reply: &Reply) -> Result<T, String> {
+/// Reads structured output from a reply, with or without a code fence around it. Returns what is wrong if it does not fit.
+pub fn read<T: DeserializeOwned>(reply: &Reply) -> Result<T, String> {
     if reply.finish == Finish::Length {
         return Err("it was longer than allowed and is cut off".to_owned());
     }

@@ -77,6 +77,10 @@ impl<'a> HookCx<'a> {
         Self { asking }
     }
 
+    pub(super) fn asking(&self) -> &'a Asking<'a> {
+        self.asking
+    }
+
     fn node(&self) -> &NodeCx {
         self.asking.cx
     }

@@ -2,9 +2,12 @@
 //!
 //! Two nodes, `model` and `tools`, so the model's decision is committed before a tool is called.
 
+mod answer_form;
 mod event;
+mod history;
 mod hooks;
 mod model_node;
+mod models;
 pub(crate) mod spending;
 mod state;
 mod tool_node;
@@ -12,18 +15,26 @@ mod tool_node;
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use superstep_core::error::BuildError;
 use superstep_core::{END, Graph, RetryPolicy, START};
 use superstep_llm::Model;
+use superstep_llm::structured::NotFlat;
 
+use answer_form::AnswerForm;
 pub use event::AgentEvent;
+pub use history::{SummarizeHistory, TrimHistory};
 pub use hooks::{Go, HookCx, Hooks};
 pub use model_node::ModelNode;
+use model_node::Sampling;
+use models::Models;
 pub use spending::Spending;
 pub(crate) use state::labels_of;
 pub use state::{
-    AgentState, AgentStateUpdate, Conversation, EndReason, Spent, Turn, labels_of_last_answer,
-    unanswered_calls, with_all_results,
+    AgentState, AgentStateUpdate, Conversation, EndReason, Spent, StructuredAnswer, Turn,
+    labels_of_last_answer, unanswered_calls, with_all_results,
 };
 pub use tool_node::ToolNode;
 pub(crate) use tool_node::steps_in_any_order;
@@ -48,12 +59,14 @@ impl Agent {
         AgentBuilder {
             name: "agent".to_owned(),
             label: MODEL.to_owned(),
-            model,
+            models: Models::new(model),
             tools: Vec::new(),
             handoffs: Vec::new(),
             system: None,
+            answer: None,
             step_limit: STEP_LIMIT,
-            tokens_max: None,
+            sampling: Sampling::default(),
+            parallel: None,
             hooks: Vec::new(),
             spending: None,
             retry: None,
@@ -65,13 +78,15 @@ impl Agent {
 pub struct AgentBuilder {
     name: String,
     label: String,
-    model: Arc<dyn Model>,
+    models: Models,
     tools: Vec<Tool>,
     /// Names of the agents that this one may hand over to.
     handoffs: Vec<String>,
     system: Option<String>,
+    answer: Option<AnswerForm>,
     step_limit: u32,
-    tokens_max: Option<u32>,
+    sampling: Sampling,
+    parallel: Option<usize>,
     hooks: Vec<Arc<dyn Hooks>>,
     spending: Option<Spending>,
     retry: Option<RetryPolicy>,
@@ -97,6 +112,14 @@ pub enum AgentError {
         /// Name of the agent.
         agent: String,
     },
+    /// The schema of the type of [`AgentBuilder::answers_with`] is one that some servers would not enforce.
+    #[error("the answer of agent `{agent}` cannot be structured: {source}")]
+    Answer {
+        /// Name of the agent.
+        agent: String,
+        /// What is wrong with the schema.
+        source: NotFlat,
+    },
     /// The graph is invalid.
     #[error(transparent)]
     Graph(#[from] BuildError),
@@ -112,6 +135,15 @@ impl AgentBuilder {
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
+        self
+    }
+
+    /// Adds a model that a run can choose by this name instead of the agent's own: its context names it in the field `model`, as
+    /// in `thread.with_context(json!({ "model": "fast" }))`. A run whose context has no such field uses the agent's own model. A
+    /// name that was not declared fails the run before it calls any model. An agent without choices does not read the context.
+    #[must_use]
+    pub fn model_choice(mut self, name: impl Into<String>, model: Arc<dyn Model>) -> Self {
+        self.models.add(name.into(), model);
         self
     }
 
@@ -154,6 +186,24 @@ impl AgentBuilder {
         self
     }
 
+    /// Makes the agent end with an answer of type `T`, which [`AgentState::answer_as`] reads from the state; your own state finds
+    /// it in [`Turn::structured_answer`].
+    ///
+    /// When the model answers without tool calls, the agent asks it once more, for that answer as JSON: servers that constrain an
+    /// answer to a schema cannot offer tools at the same time. An agent without tools asks only once, with the schema, and so
+    /// does the last call of the [step limit](Self::step_limit). If the JSON does not fit, the model is told why and asked once
+    /// more; if that fails, too, the state has no such answer and [`EndReason::InvalidAnswer`]. The JSON is not streamed.
+    #[doc(alias = "response_format")]
+    #[doc(alias = "with_structured_output")]
+    #[must_use]
+    pub fn answers_with<T>(mut self) -> Self
+    where
+        T: JsonSchema + DeserializeOwned + Serialize + 'static,
+    {
+        self.answer = Some(AnswerForm::of::<T>());
+        self
+    }
+
     /// Limits the model calls per message of a person. Default: 25. The last call forbids tools, so the model must answer
     /// with what it has; the state then has [`EndReason::StepLimit`].
     #[must_use]
@@ -165,7 +215,46 @@ impl AgentBuilder {
     /// Limits the length of one answer, in tokens. Default: the provider's.
     #[must_use]
     pub fn tokens_max(mut self, tokens: u32) -> Self {
-        self.tokens_max = Some(tokens);
+        self.sampling.tokens_max = Some(tokens);
+        self
+    }
+
+    /// Sets the sampling temperature of every request. Default: the provider's.
+    #[must_use]
+    pub fn temperature(mut self, temperature: f64) -> Self {
+        self.sampling.temperature = Some(temperature);
+        self
+    }
+
+    /// Sets the probability of nucleus sampling of every request. Default: the provider's.
+    #[must_use]
+    pub fn top_p(mut self, probability: f64) -> Self {
+        self.sampling.top_p = Some(probability);
+        self
+    }
+
+    /// Adds a text at which the model stops. The answer does not contain it.
+    #[must_use]
+    pub fn stop(mut self, text: impl Into<String>) -> Self {
+        self.sampling.stop.push(text.into());
+        self
+    }
+
+    /// Sets the sampling seed of every request, for servers that support reproducible output. Default: none.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.sampling.seed = Some(seed);
+        self
+    }
+
+    /// Limits how many tool calls of one message are in progress at once. With 1, the agent makes one call after the other, in
+    /// the order in which the model requested them. A call that waits for a person counts as in progress. Default: all calls of
+    /// a message.
+    #[doc(alias = "parallel_tool_calls")]
+    #[doc(alias = "max_concurrency")]
+    #[must_use]
+    pub fn parallel_tools(mut self, calls_max: usize) -> Self {
+        self.parallel = Some(calls_max.max(1));
         self
     }
 
@@ -228,19 +317,25 @@ impl AgentBuilder {
 
     /// Builds the node that calls the model and the node that calls the tools.
     pub(crate) fn nodes(self) -> Result<(ModelNode, ToolNode), AgentError> {
+        if let Some(Err(source)) = self.answer.as_ref().map(AnswerForm::check) {
+            let agent = self.name;
+            return Err(AgentError::Answer { agent, source });
+        }
         let tools = Tools::new(self.tools).map_err(|faults| AgentError::Tools {
             agent: self.name,
             faults,
         })?;
         let mut calls = ToolNode::new(tools.clone());
         calls.hooks.clone_from(&self.hooks);
+        calls.parallel = self.parallel;
         let model = ModelNode {
             label: self.label,
-            model: self.model,
+            models: self.models,
             tools,
             system: self.system,
+            answer: self.answer,
             step_limit: self.step_limit,
-            tokens_max: self.tokens_max,
+            sampling: self.sampling,
             hooks: self.hooks,
             spending: self.spending,
         };
@@ -252,7 +347,7 @@ impl fmt::Debug for AgentBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentBuilder")
             .field("name", &self.name)
-            .field("model", &self.model)
+            .field("models", &self.models)
             .field("tools", &self.tools)
             .field("step_limit", &self.step_limit)
             .finish_non_exhaustive()

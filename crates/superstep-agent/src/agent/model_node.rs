@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use superstep_core::label::Label;
+use serde_json::Value as Json;
+use superstep_core::label::{Label, Labeled};
 use superstep_core::{Command, Labels, Node, NodeCx, NodeError, View};
-use superstep_llm::{Message, Model, Request, ToolCall, ToolChoice};
+use superstep_llm::{Message, Model, Reply, Request, ToolCall, ToolChoice};
 
+use crate::agent::answer_form::{AnswerForm, FinalReplies};
+use crate::agent::models::Models;
 use crate::agent::spending::Spending;
 use crate::agent::state::{answers_since_person, labels_of, with_all_results};
 use crate::agent::{Conversation, EndReason, Go, HookCx, Hooks, Spent, Turn};
@@ -18,13 +21,34 @@ use crate::tool::{Tool, ToolFault, Tools};
 /// Node that calls the model, and writes its answer with the labels of everything in the conversation.
 pub struct ModelNode {
     pub(super) label: String,
-    pub(super) model: Arc<dyn Model>,
+    pub(super) models: Models,
     pub(super) tools: Tools,
     pub(super) system: Option<String>,
+    pub(super) answer: Option<AnswerForm>,
     pub(super) step_limit: u32,
-    pub(super) tokens_max: Option<u32>,
+    pub(super) sampling: Sampling,
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
     pub(super) spending: Option<Spending>,
+}
+
+/// Settings that every request of an agent carries.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sampling {
+    pub(super) tokens_max: Option<u32>,
+    pub(super) temperature: Option<f64>,
+    pub(super) top_p: Option<f64>,
+    pub(super) stop: Vec<String>,
+    pub(super) seed: Option<u64>,
+}
+
+impl Sampling {
+    fn set(&self, request: &mut Request) {
+        request.tokens_max = self.tokens_max;
+        request.temperature = self.temperature;
+        request.top_p = self.top_p;
+        request.stop.clone_from(&self.stop);
+        request.seed = self.seed;
+    }
 }
 
 impl ModelNode {
@@ -32,11 +56,12 @@ impl ModelNode {
     pub fn new(label: impl Into<String>, model: Arc<dyn Model>) -> Self {
         Self {
             label: label.into(),
-            model,
+            models: Models::new(model),
             tools: Tools::default(),
             system: None,
+            answer: None,
             step_limit: u32::MAX,
-            tokens_max: None,
+            sampling: Sampling::default(),
             hooks: Vec::new(),
             spending: None,
         }
@@ -60,7 +85,7 @@ impl ModelNode {
         let said = with_all_results(messages);
         let mut request = Request::new(&self.label, system.into_iter().chain(said).collect());
         request.tools = self.tools.specs();
-        request.tokens_max = self.tokens_max;
+        self.sampling.set(&mut request);
         if last && !self.tools.is_empty() {
             request.tool_choice = ToolChoice::None;
         }
@@ -74,6 +99,7 @@ impl ModelNode {
                 "the conversation holds something labeled `secret`, which no model may see; take it out, or declassify it",
             ));
         }
+        let model = self.models.chosen(cx)?;
         // Any part of the conversation may have influenced the answer; core enforces these labels on the update.
         cx.note_read(&labels);
         let answers = answers_since_person(messages);
@@ -87,19 +113,32 @@ impl ModelNode {
             }
         }
         // Recorded only where the node may pause or continue after the answer; otherwise its commit is the record.
-        let asker = Asker::new(&asking, self.spending.as_ref()).recorded(!self.hooks.is_empty());
-        let Some(mut reply) = asker.ask(&*self.model, &request).await? else {
-            return Ok(Turn {
-                ended: Some(EndReason::Budget),
-                ..Turn::default()
-            });
+        let goes_on = !self.hooks.is_empty() || self.answer.is_some();
+        let asker = Asker::new(&asking, self.spending.as_ref()).recorded(goes_on);
+        let call = ModelCall {
+            model,
+            asker: &asker,
+            hooks: &self.hooks,
+            hook_cx: &hook_cx,
         };
-        let spent = Spent::on(&reply);
-        for hooks in &self.hooks {
-            if let Go::Refuse(why) = hooks.after_model(&mut reply, &hook_cx).await? {
-                return Ok(refused(why, labels, spent));
+        let mut spent = Spent::default();
+        let is_final = last || self.tools.is_empty();
+        let said = match self.ask(&call, request, is_final, &mut spent).await? {
+            Ok(said) => said,
+            Err(NoReply::Refused(why)) => return Ok(refused(why, labels, spent)),
+            Err(NoReply::Budget) => {
+                return Ok(Turn {
+                    spent,
+                    ended: Some(EndReason::Budget),
+                    ..Turn::default()
+                });
             }
-        }
+        };
+        let ModelSaid {
+            mut reply,
+            answer,
+            ended,
+        } = said;
         name_calls(&mut reply.answer.tool_calls, messages, cx);
         let mut said = vec![ChatMessage::new(reply.message(), labels.clone())];
         if last {
@@ -114,8 +153,137 @@ impl ModelNode {
         Ok(Turn {
             messages: said,
             spent,
-            ended: (last && !self.tools.is_empty()).then_some(EndReason::StepLimit),
+            structured_answer: answer.map(|answer| Labeled::new(answer, labels)),
+            ended: ended
+                .or_else(|| (last && !self.tools.is_empty()).then_some(EndReason::StepLimit)),
         })
+    }
+
+    /// Asks the model, and for the structured answer if this agent has one and the model is done.
+    async fn ask(
+        &self,
+        call: &ModelCall<'_>,
+        mut request: Request,
+        is_final: bool,
+        spent: &mut Spent,
+    ) -> Result<Result<ModelSaid, NoReply>, NodeError> {
+        let Some(form) = &self.answer else {
+            let reply = call.ask(&request, spent).await?;
+            return Ok(reply.map(ModelSaid::only));
+        };
+        let said = match is_final {
+            // Certainly the last answer, so one request is enough.
+            true => None,
+            false => match call.ask(&request, spent).await? {
+                Ok(reply) if !reply.answer.tool_calls.is_empty() => {
+                    return Ok(Ok(ModelSaid::only(reply)));
+                }
+                Ok(reply) => Some(reply),
+                Err(no_reply) => return Ok(Err(no_reply)),
+            },
+        };
+        // Servers that constrain an answer to a schema cannot offer tools at the same time.
+        request.tools.clear();
+        request.tool_choice = ToolChoice::default();
+        if let Some(said) = &said {
+            request.messages.push(said.message());
+            request.messages.push(Message::user(AS_JSON));
+        }
+        let answered = call.ask_for(form, request, spent).await?;
+        Ok(match (answered, said) {
+            (Ok((reply, answer)), said) => Ok(ModelSaid {
+                reply: said.unwrap_or(reply),
+                ended: answer.is_none().then_some(EndReason::InvalidAnswer),
+                answer,
+            }),
+            (Err(NoReply::Budget), Some(reply)) => Ok(ModelSaid {
+                reply,
+                answer: None,
+                ended: Some(EndReason::Budget),
+            }),
+            (Err(no_reply), _) => Err(no_reply),
+        })
+    }
+}
+
+/// What the model of one turn said.
+struct ModelSaid {
+    reply: Reply,
+    /// The structured answer, if this agent has one and the model is done.
+    answer: Option<Json>,
+    ended: Option<EndReason>,
+}
+
+impl ModelSaid {
+    fn only(reply: Reply) -> Self {
+        Self {
+            reply,
+            answer: None,
+            ended: None,
+        }
+    }
+}
+
+/// Why there is no reply.
+enum NoReply {
+    /// A person chose to stop at a spending limit.
+    Budget,
+    /// A hook refused the reply, for this reason.
+    Refused(String),
+}
+
+/// Calls a model, and lets the hooks see its replies.
+struct ModelCall<'a> {
+    model: &'a dyn Model,
+    asker: &'a Asker<'a>,
+    hooks: &'a [Arc<dyn Hooks>],
+    hook_cx: &'a HookCx<'a>,
+}
+
+impl ModelCall<'_> {
+    async fn ask(
+        &self,
+        request: &Request,
+        spent: &mut Spent,
+    ) -> Result<Result<Reply, NoReply>, NodeError> {
+        let Some(reply) = self.asker.ask(self.model, request).await? else {
+            return Ok(Err(NoReply::Budget));
+        };
+        *spent = spent.plus(Spent::on(&reply));
+        self.after_model(reply).await
+    }
+
+    /// Asks for the structured answer. Returns the last reply, and the answer if the reply fits.
+    async fn ask_for(
+        &self,
+        form: &AnswerForm,
+        request: Request,
+        spent: &mut Spent,
+    ) -> Result<Result<(Reply, Option<Json>), NoReply>, NodeError> {
+        let asked = form.ask(self.asker, self.model, request).await?;
+        let Some(FinalReplies { replies, fits }) = asked else {
+            return Ok(Err(NoReply::Budget));
+        };
+        for reply in &replies {
+            *spent = spent.plus(Spent::on(reply));
+        }
+        let Some(reply) = replies.into_iter().next_back() else {
+            return Err(NodeError::fatal("the model was not asked for its answer"));
+        };
+        Ok(self.after_model(reply).await?.map(|reply| {
+            // Read after the hooks: they may have changed it.
+            let answer = form.read(&reply).filter(|_| fits);
+            (reply, answer)
+        }))
+    }
+
+    async fn after_model(&self, mut reply: Reply) -> Result<Result<Reply, NoReply>, NodeError> {
+        for hooks in self.hooks {
+            if let Go::Refuse(why) = hooks.after_model(&mut reply, self.hook_cx).await? {
+                return Ok(Err(NoReply::Refused(why)));
+            }
+        }
+        Ok(Ok(reply))
     }
 }
 
@@ -131,6 +299,7 @@ fn refused(why: String, labels: Labels, spent: Spent) -> Turn {
         messages: vec![ChatMessage::new(Message::assistant(why), labels)],
         spent,
         ended: Some(EndReason::Refused),
+        ..Turn::default()
     }
 }
 
@@ -151,6 +320,9 @@ fn name_calls(calls: &mut [ToolCall], messages: &[ChatMessage], cx: &NodeCx) {
     }
 }
 
+/// Asks for the answer again, as structured output.
+const AS_JSON: &str = "Give that answer as JSON, in the form that was asked for, and nothing else.";
+
 /// Long enough for every provider's ids, short enough for the name of a step.
 const ID_BYTES_MAX: usize = 64;
 
@@ -158,7 +330,7 @@ impl std::fmt::Debug for ModelNode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ModelNode")
             .field("label", &self.label)
-            .field("model", &self.model)
+            .field("models", &self.models)
             .field("tools", &self.tools)
             .finish_non_exhaustive()
     }

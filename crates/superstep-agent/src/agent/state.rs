@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use superstep_core::label::Labeled;
 use superstep_core::{Labels, State};
 #[cfg(test)]
 use superstep_llm::Answer;
@@ -23,10 +26,17 @@ pub struct AgentState {
     /// Why the last turn ended the loop early; `None` if the model finished its answer.
     #[state(reduce = last)]
     pub ended: Option<EndReason>,
+    /// The final answer as structured output, for an agent that
+    /// [answers with a type](crate::AgentBuilder::answers_with). `None` until the agent is done, and if the answer did not fit.
+    #[state(reduce = last)]
+    pub structured_answer: Option<StructuredAnswer>,
 }
 
+/// The final answer of an agent as structured output, with the labels of the conversation that it was made from.
+pub type StructuredAnswer = Labeled<Json>;
+
 /// Several nodes may write in one superstep: tools, and agents that a supervisor asked. None of them ends the loop.
-fn last(_: Option<EndReason>, written: Option<EndReason>) -> Option<EndReason> {
+fn last<T>(_: Option<T>, written: Option<T>) -> Option<T> {
     written
 }
 
@@ -42,6 +52,15 @@ impl AgentState {
             .last()
             .map(ChatMessage::text)
             .unwrap_or_default()
+    }
+
+    /// Decodes the structured answer of an agent that [answers with this type](crate::AgentBuilder::answers_with). `None` if there
+    /// is none; fails if it is of another type.
+    #[doc(alias = "structured_response")]
+    pub fn answer_as<T: DeserializeOwned>(&self) -> Result<Option<T>, serde_json::Error> {
+        let answer = self.structured_answer.as_ref();
+        let answer = answer.map(|answer| T::deserialize(answer.parts().0));
+        answer.transpose()
     }
 }
 
@@ -92,6 +111,8 @@ pub struct Turn {
     pub spent: Spent,
     /// Why the agent ends here; `None` if it continues or the model finished its answer.
     pub ended: Option<EndReason>,
+    /// The final answer as structured output; see [`AgentBuilder::answers_with`](crate::AgentBuilder::answers_with).
+    pub structured_answer: Option<StructuredAnswer>,
 }
 
 impl Conversation for AgentState {
@@ -104,6 +125,7 @@ impl Conversation for AgentState {
             .messages_all(turn.messages)
             .spent(turn.spent)
             .ended(turn.ended)
+            .structured_answer(turn.structured_answer)
     }
 }
 
@@ -118,6 +140,8 @@ pub enum EndReason {
     Budget,
     /// A hook refused the request or the reply.
     Refused,
+    /// The model's answer does not fit the type of [`AgentBuilder::answers_with`](crate::AgentBuilder::answers_with), twice.
+    InvalidAnswer,
 }
 
 /// Counters of what an agent used. Stored in the state.

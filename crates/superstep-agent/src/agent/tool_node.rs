@@ -5,7 +5,8 @@ use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 
-use futures_util::future::{join_all, poll_immediate};
+use futures_util::future::poll_immediate;
+use futures_util::{StreamExt, stream};
 use superstep_core::{Command, Node, NodeCx, NodeError, View};
 use superstep_llm::ToolCall;
 
@@ -15,8 +16,8 @@ use crate::agent::{
 use crate::call::{CallOutcome, Caller};
 use crate::tool::{Tools, with_updates};
 
-/// Node that runs all tool calls of the model's last message concurrently, and writes their results in the order of the
-/// calls.
+/// Node that runs the tool calls of the model's last message, and writes their results in the order of the calls. Runs all of
+/// them concurrently, unless [`parallel_tools`](Self::parallel_tools) sets a limit.
 ///
 /// Must not be the node that calls the model: the model's decision is committed before this node starts.
 ///
@@ -28,6 +29,8 @@ pub struct ToolNode {
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
     /// Calls that other nodes make.
     except: Option<CallFilter>,
+    /// How many calls are in progress at once.
+    pub(super) parallel: Option<usize>,
 }
 
 type CallFilter = Arc<dyn Fn(&ToolCall) -> bool + Send + Sync>;
@@ -39,6 +42,7 @@ impl ToolNode {
             tools,
             hooks: Vec::new(),
             except: None,
+            parallel: None,
         }
     }
 
@@ -52,11 +56,43 @@ impl ToolNode {
         self
     }
 
+    /// Limits how many calls are in progress at once; see
+    /// [`AgentBuilder::parallel_tools`](crate::AgentBuilder::parallel_tools). Default: all calls of a message.
+    #[must_use]
+    pub fn parallel_tools(mut self, calls_max: usize) -> Self {
+        self.parallel = Some(calls_max.max(1));
+        self
+    }
+
     /// Adds hooks. Several run in the order they were added.
     #[must_use]
     pub fn hooks(mut self, hooks: impl Hooks) -> Self {
         self.hooks.push(Arc::new(hooks));
         self
+    }
+}
+
+impl ToolNode {
+    /// Makes the calls, and returns their results in the order of the calls.
+    async fn make(
+        &self,
+        caller: &Caller<'_>,
+        calls: &[&ToolCall],
+    ) -> Vec<Result<CallOutcome, NodeError>> {
+        let made: Vec<_> = calls
+            .iter()
+            .enumerate()
+            .map(|(at, call)| async move { (at, caller.call(call).await) })
+            .collect();
+        // The next call starts in the poll in which an earlier one ends, so at no time does the node seem to do nothing but wait
+        // for a person while calls are left that it may start.
+        let parallel = self.parallel.unwrap_or(calls.len()).max(1);
+        let mut results: Vec<_> = stream::iter(made)
+            .buffer_unordered(parallel)
+            .collect()
+            .await;
+        results.sort_by_key(|(at, _)| *at);
+        results.into_iter().map(|(_, result)| result).collect()
     }
 }
 
@@ -87,7 +123,7 @@ impl<S: Conversation> Node<S> for ToolNode {
         if let Some(is_made_elsewhere) = &self.except {
             calls.retain(|call| !is_made_elsewhere(call));
         }
-        let results = join_all(calls.iter().map(|call| caller.call(call))).await;
+        let results = self.make(&caller, &calls).await;
         let (mut messages, mut commands) = (Vec::new(), Vec::new());
         for (call, result) in calls.iter().zip(results) {
             let CallOutcome { message, command } = result?;
@@ -106,7 +142,7 @@ impl<S: Conversation> Node<S> for ToolNode {
                 ..Spent::default()
             },
             messages,
-            ended: None,
+            ..Turn::default()
         };
         let update = with_updates::<S>(S::said(turn), &commands)?;
         let targets = commands

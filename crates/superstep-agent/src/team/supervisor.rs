@@ -11,6 +11,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use superstep_core::label::Labeled;
 use superstep_core::{END, Goto, Graph, Labels, START, SendTo, State};
 use superstep_llm::{Message, ToolCall};
 
@@ -94,6 +95,7 @@ struct AssignedState {
     #[state(reduce = Spent::plus)]
     spent: Spent,
     ended: Option<EndReason>,
+    structured_answer: Option<Labeled<Json>>,
     call: Option<ToolCall>,
 }
 
@@ -107,6 +109,7 @@ impl Conversation for AssignedState {
             .messages_all(turn.messages)
             .spent(turn.spent)
             .ended(turn.ended)
+            .structured_answer(turn.structured_answer)
     }
 }
 
@@ -119,7 +122,10 @@ impl AssignedState {
         // The last message may be a tool's result: the agent was stopped before it answered.
         let answer = self.messages.last();
         let answer = answer.filter(|last| matches!(last.message, Message::Assistant(_)));
-        let answer = answer.map(ChatMessage::text);
+        let answer = match &self.structured_answer {
+            Some(structured) => Some(structured.parts().0.to_string()),
+            None => answer.map(ChatMessage::text),
+        };
         let result = match answer.filter(|answer| !answer.is_empty()) {
             Some(answer) => Message::tool(call, answer),
             None => Message::tool_error(call, "the agent was stopped before it answered"),
@@ -130,7 +136,7 @@ impl AssignedState {
                 tool_calls: 1,
                 ..Spent::default()
             }),
-            ended: None,
+            ..Turn::default()
         })
     }
 }

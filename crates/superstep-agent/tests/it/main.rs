@@ -12,10 +12,12 @@ mod approvals;
 mod budget;
 mod budget_suite;
 mod events;
+mod histories;
 mod in_turn;
 mod keys;
 mod kills;
 mod kit;
+mod knobs;
 mod labels;
 #[expect(dead_code, reason = "another test draws what it heard as a tree")]
 mod listen;

@@ -32,6 +32,8 @@ impl Remote {
             .with_capture_reasoning_content(true);
         options.temperature = request.temperature;
         options.max_tokens = request.tokens_max;
+        options.top_p = request.top_p;
+        options.stop_sequences.clone_from(&request.stop);
         options.seed = request.seed;
         if let Some(output) = &request.output {
             let spec = wire::JsonSpec::new(output.name.clone(), output.schema.clone());

@@ -33,6 +33,27 @@ async fn another_request_is_refused_and_the_difference_named() {
 }
 
 #[tokio::test]
+async fn another_temperature_or_stop_text_is_another_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = folder.path().join("tape.jsonl");
+    let model = script(r#"{"at": "a", "text": "Hello."}"#);
+    let recorder = Recorder::new(Arc::new(model), &tape, Vec::new()).unwrap();
+    let recorded = ask("a", "hi").temperature(0.5).stop("END");
+    recorder.reply(&recorded).await.unwrap();
+    let cassette = Cassette::open(&tape).unwrap();
+    for other in [
+        recorded.clone().temperature(0.7),
+        recorded.clone().top_p(0.5),
+        recorded.clone().stop("STOP"),
+        recorded.clone().seed(1),
+    ] {
+        let error = cassette.reply(&other).await.unwrap_err();
+        assert!(matches!(error, ModelError::Unexpected { .. }), "{error}");
+    }
+    cassette.reply(&recorded).await.unwrap();
+}
+
+#[tokio::test]
 async fn secrets_do_not_get_onto_the_tape() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("tape.jsonl");

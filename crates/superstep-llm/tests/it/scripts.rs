@@ -125,3 +125,17 @@ fn what_is_no_script_says_where() {
     let error = Script::open("/nowhere/x.json").unwrap_err();
     assert!(matches!(error, ModelError::BadFile { .. }));
 }
+
+#[tokio::test]
+async fn a_repeating_script_gives_the_same_request_the_same_reply() {
+    let replies = r#"{"at": "a", "text": "one"}, {"at": "a", "text": "two"}"#;
+    let model = script(replies).repeating();
+    for (asked, said) in [("x", "one"), ("y", "two"), ("x", "one"), ("y", "two")] {
+        assert_eq!(model.reply(&ask("a", asked)).await.unwrap().text(), said);
+    }
+    model.finish().unwrap();
+    let plain = script(replies);
+    for said in ["one", "two"] {
+        assert_eq!(plain.reply(&ask("a", "x")).await.unwrap().text(), said);
+    }
+}

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use serde_json::json;
 use superstep_llm::{Chunk, Finish, Model, ModelError};
 
 use crate::kit::{ask, canned, events, refusal, remote};
@@ -52,6 +53,34 @@ async fn what_may_pass_is_told_from_what_will_not() {
     let long = r#"{"error": {"message": "the request exceeds the available context size"}}"#;
     let error = refused(refusal("400 Bad Request", "", long)).await;
     assert!(matches!(error, ModelError::TooLong { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn every_setting_of_a_request_reaches_the_server() {
+    let server = canned(vec![events(&[
+        r#"{"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}"#,
+        "[DONE]",
+    ])]);
+    let request = ask("a", "hi")
+        .tokens_max(16)
+        .temperature(0.25)
+        .top_p(0.5)
+        .stop("END")
+        .seed(7);
+    let model = remote("openai", "x", &server.url);
+    model.reply(&request).await.unwrap();
+    let asked = server.asked.lock().unwrap();
+    let (_, body) = asked[0].split_once("\r\n\r\n").unwrap();
+    let body: serde_json::Value = serde_json::from_str(body).unwrap();
+    for (name, value) in [
+        ("temperature", json!(0.25)),
+        ("top_p", json!(0.5)),
+        ("stop", json!(["END"])),
+        ("seed", json!(7)),
+        ("max_tokens", json!(16)),
+    ] {
+        assert_eq!(body[name], value, "{name} of {body}");
+    }
 }
 
 #[tokio::test]
