@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use super::handler::Handler;
 use super::http_client::BoundedClient;
 use super::plain_text::plain;
-use super::{McpError, ServerLimits, answer_too_large, digest_of, unreachable};
+use super::{McpError, ServerLimits, answer_too_large, digest_of, failed, unreachable};
 
 /// How to reach a server, kept to reach it again.
 pub(super) enum Target {
@@ -51,6 +51,8 @@ pub(super) struct Connection {
     pub(super) accepted: ToolList,
     /// Locked while a session is opened, so concurrent calls share one reconnect.
     current: tokio::sync::Mutex<Arc<Session>>,
+    /// Held during a call, if the server may ask questions.
+    turn: tokio::sync::Mutex<()>,
 }
 
 /// One session: from `initialize` until the transport closes.
@@ -84,7 +86,17 @@ impl Connection {
             target,
             accepted: list,
             current: tokio::sync::Mutex::new(Arc::new(session)),
+            turn: tokio::sync::Mutex::default(),
         })
+    }
+
+    /// Waits for other calls to end, if the server may ask questions: the protocol does not say which call a question belongs
+    /// to, and a person must not see the question of another thread.
+    pub(super) async fn turn(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        match self.limits.questions_max {
+            0 => None,
+            _ => Some(self.turn.lock().await),
+        }
     }
 
     /// Returns a session that is open, whose list of tools is current: reconnects, or reads the list again, if needed.
@@ -336,9 +348,9 @@ impl<T: Serialize> Listing<T> {
         let mut page = PaginatedRequestParams::default();
         loop {
             let result = send(client, (self.request)(page)).await;
-            let result = result.map_err(|error| unreachable(name, &error))?;
+            let result = result.map_err(|error| failed(name, &error))?;
             let (listed, next) = (self.read)(result)
-                .ok_or_else(|| unreachable(name, &ServiceError::UnexpectedResponse))?;
+                .ok_or_else(|| failed(name, &ServiceError::UnexpectedResponse))?;
             for item in &listed {
                 bytes += serde_json::to_vec(item).map_or(0, |json| json.len());
             }

@@ -1,25 +1,33 @@
-//! What a server says without being asked: that its list of tools changed, and how far a call is.
+//! What a server sends besides answers: that its list of tools changed, how far a call is, and questions to a person.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rmcp::model::{ProgressNotificationParam, ProgressToken};
-use rmcp::service::NotificationContext;
+use rmcp::model::{
+    ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability, ErrorData,
+    FormElicitationCapability, ProgressNotificationParam, ProgressToken,
+};
+use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, RoleClient};
 use superstep_core::__private::lock;
 
-use super::ServerLimits;
 use super::plain_text::plain;
+use super::{ServerLimits, elicitation};
 use crate::agent::AgentEvent;
 use crate::tool::ToolCx;
 
 /// The client's side of a session.
 pub(super) struct Handler {
+    /// Name of the server, as given by the program.
+    server: String,
+    questions_max: usize,
     /// Whether the server said that its list of tools changed, since it was last read.
     pub(super) list_changed: AtomicBool,
     /// Calls that wait for their result, by the token under which the server reports their progress.
     running: Mutex<HashMap<ProgressToken, RunningCall>>,
+    /// The call that questions of the server belong to.
+    asker: Mutex<Option<ToolCx>>,
 }
 
 /// A call that waits for its result.
@@ -31,11 +39,20 @@ pub(super) struct RunningCall {
 }
 
 impl Handler {
-    pub(super) fn new(_server: &str, _limits: &ServerLimits) -> Self {
+    pub(super) fn new(server: &str, limits: &ServerLimits) -> Self {
         Self {
+            server: server.to_owned(),
+            questions_max: limits.questions_max,
             list_changed: AtomicBool::new(false),
             running: Mutex::default(),
+            asker: Mutex::default(),
         }
+    }
+
+    /// Attributes questions of the server to this call, until the guard is dropped.
+    pub(super) fn attribute_questions(&self, cx: &ToolCx) -> Attribution<'_> {
+        *lock(&self.asker) = Some(cx.clone());
+        Attribution(self)
     }
 
     /// Reports progress under this token to this call, until the guard is dropped.
@@ -60,7 +77,39 @@ impl Drop for Following<'_> {
     }
 }
 
+/// Ends the attribution of questions to a call when it is dropped.
+pub(super) struct Attribution<'a>(&'a Handler);
+
+impl Drop for Attribution<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.asker) = None;
+    }
+}
+
 impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let mut config = ClientConfig::default();
+        if self.questions_max > 0 {
+            let form = FormElicitationCapability::new();
+            config.capabilities.elicitation = Some(ElicitationCapability::new().with_form(form));
+        }
+        config
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _cx: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let asker = lock(&self.asker).clone();
+        Ok(elicitation::answer(
+            &self.server,
+            self.questions_max,
+            asker.as_ref(),
+            request,
+        ))
+    }
+
     async fn on_tool_list_changed(&self, _cx: NotificationContext<RoleClient>) {
         self.list_changed.store(true, Ordering::Release);
     }

@@ -24,11 +24,14 @@
 
 mod answer;
 mod connection;
+mod elicitation;
 #[doc(hidden)]
 pub mod fuzzing;
 mod handler;
 mod http_client;
 mod plain_text;
+mod prompts;
+mod resources;
 #[cfg(test)]
 mod scripted_server;
 #[cfg(test)]
@@ -39,15 +42,21 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rmcp::ServiceError;
+use serde::Serialize;
 use serde_json::Value as Json;
 use superstep_core::Label;
 use superstep_llm::{BoxFuture, Secret, ToolSpec};
 
 use self::connection::{Connection, Target};
 use self::http_client::too_large;
+use self::plain_text::plain;
 use self::tool_call::RemoteTool;
 use crate::digest::{canonical, hash};
 use crate::tool::{Tool, ToolCx};
+
+pub use self::prompts::{PromptArgument, PromptInfo};
+pub use self::resources::ResourceInfo;
 
 /// A connection to an MCP server. Closes when this and all its tools are dropped.
 ///
@@ -63,9 +72,14 @@ pub struct ServerLimits {
     /// Maximum size in bytes of one HTTP answer, or of one event of a streamed answer; also of the whole list of tools, over
     /// any transport. A line over stdio is limited to 16 MiB regardless. Default: 16 MiB.
     pub answer_bytes_max: usize,
-    /// Maximum time to connect and read the list of tools. Calls have the timeout of their tool. Default: two minutes,
+    /// Maximum time to connect and read the list of tools, also when the server died; and to list or read resources and
+    /// prompts. Calls have the timeout of their tool. Default: two minutes,
     /// because some programs install themselves first.
     pub connect_time_max: Duration,
+    /// Maximum number of questions that the server may ask a person during one call. Default: 0, and the server is told that
+    /// it cannot ask; some servers then offer fewer tools. With a higher limit the calls of this server are made one at a
+    /// time.
+    pub questions_max: usize,
 }
 
 impl Default for ServerLimits {
@@ -73,6 +87,7 @@ impl Default for ServerLimits {
         Self {
             answer_bytes_max: 16 * 1024 * 1024,
             connect_time_max: Duration::from_secs(120),
+            questions_max: 0,
         }
     }
 }
@@ -140,6 +155,14 @@ pub enum McpError {
         /// Digest of the current list.
         found: String,
     },
+    /// The server answered a request for a list, a resource or a prompt with an error.
+    #[error("the MCP server `{server}` refused the request: {why}")]
+    Refused {
+        /// Name of the server, as given by the caller.
+        server: String,
+        /// What the server said.
+        why: String,
+    },
 }
 
 impl McpError {
@@ -149,6 +172,7 @@ impl McpError {
         "mcp-answer-too-large",
         "mcp-changed",
         "mcp-tools-changed",
+        "mcp-refused",
     ];
 
     /// Returns the stable code of this error: the name of its page in the error index.
@@ -158,6 +182,7 @@ impl McpError {
             Self::AnswerTooLarge { .. } => "mcp-answer-too-large",
             Self::Changed { .. } => "mcp-changed",
             Self::ToolsChanged { .. } => "mcp-tools-changed",
+            Self::Refused { .. } => "mcp-refused",
         }
     }
 }
@@ -315,6 +340,26 @@ fn unreachable(server: &str, error: &dyn std::error::Error) -> McpError {
     }
 }
 
+/// Converts the error of a request other than a call.
+fn failed(server: &str, error: &ServiceError) -> McpError {
+    match error {
+        ServiceError::McpError(error) => McpError::Refused {
+            server: server.to_owned(),
+            why: plain(&error.message, REFUSAL_CHARS_MAX),
+        },
+        error => unreachable(server, error),
+    }
+}
+
+/// Checks that what a server sent is not larger than an answer may be. Over HTTP the client has cut it already.
+fn check_size(server: &str, limits: &ServerLimits, sent: &impl Serialize) -> Result<(), McpError> {
+    let bytes = serde_json::to_vec(sent).map_or(0, |json| json.len());
+    match bytes > limits.answer_bytes_max {
+        true => Err(answer_too_large(server, limits)),
+        false => Ok(()),
+    }
+}
+
 fn answer_too_large(server: &str, limits: &ServerLimits) -> McpError {
     McpError::AnswerTooLarge {
         server: server.to_owned(),
@@ -330,3 +375,6 @@ impl fmt::Debug for Server {
             .finish_non_exhaustive()
     }
 }
+
+/// How much of a server's refusal an error shows.
+const REFUSAL_CHARS_MAX: usize = 500;

@@ -41,6 +41,7 @@ pub(super) async fn call(
     if let Json::Object(meta) = meta {
         params.meta = Some(RequestMetaObject(MetaObject(meta)));
     }
+    let _turn = connection.turn().await;
     let session = connection.session_for(&tool.name).await;
     let session = session.map_err(ToolError::failed)?;
     let answered = match send(&session, tool, params.clone(), cx).await {
@@ -70,6 +71,8 @@ async fn send(
     };
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
     let options = PeerRequestOptions::no_options();
+    // Before the request is sent: the server may ask at once.
+    let _attribution = client.service().attribute_questions(cx);
     let sent = client.send_cancellable_request(request, options).await?;
     let _following = client.service().follow(sent.progress_token.clone(), call);
     let mut cancel = CancelOnDrop(Some((sent.peer.clone(), sent.id.clone())));
