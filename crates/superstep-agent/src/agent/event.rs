@@ -124,3 +124,17 @@ fn events_are_read_back_as_they_were_emitted() {
         assert_eq!(read, event, "{json}");
     }
 }
+
+#[test]
+fn progress_of_a_tool_has_the_documented_form() {
+    let event = AgentEvent::ToolProgress {
+        id: "1".into(),
+        name: "files__index".into(),
+        progress: 2.0,
+        total: Some(5.0),
+        message: Some("reading".into()),
+    };
+    let json = serde_json::to_string(&event).expect("plain data");
+    let documented = include_str!("../../../../docs/streaming.md");
+    assert!(documented.contains(&json), "{json}");
+}

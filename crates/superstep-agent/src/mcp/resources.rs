@@ -94,7 +94,7 @@ impl Server {
             &format!("Lists the resources of {about}: their URIs, names and descriptions."),
             move |_: NoArguments, _| {
                 let server = server.clone();
-                async move { Ok(server.resources().await.map_err(ToolError::failed)?) }
+                async move { server.resources().await.map_err(ToolError::failed) }
             },
         );
         let server = self.clone();
