@@ -12,7 +12,9 @@ use rmcp::model::{
     ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool as ToolDefinition,
 };
 use rmcp::service::{RunningService, ServiceError};
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransportConfig, StreamableHttpError,
+};
 use rmcp::transport::{IntoTransport, StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{RoleClient, ServiceExt};
 use serde::Serialize;
@@ -61,7 +63,6 @@ pub(super) struct Session {
     /// The list as last read in this session.
     list: Mutex<Arc<ToolList>>,
     is_reopened: bool,
-    is_lost: AtomicBool,
 }
 
 /// The tools of a server, as it defines them.
@@ -188,7 +189,6 @@ impl Session {
             client,
             list: Mutex::new(Arc::new(list)),
             is_reopened,
-            is_lost: AtomicBool::new(false),
         }
     }
 
@@ -197,12 +197,7 @@ impl Session {
     }
 
     fn is_closed(&self) -> bool {
-        self.client.is_transport_closed() || self.is_lost.load(Ordering::Acquire)
-    }
-
-    /// Notes that the server no longer knows this session, which the transport over HTTP does not notice.
-    pub(super) fn set_lost(&self) {
-        self.is_lost.store(true, Ordering::Release);
+        self.client.is_transport_closed() || self.client.service().is_lost.load(Ordering::Acquire)
     }
 }
 
@@ -371,7 +366,30 @@ pub(super) async fn send(
     client: &Client,
     request: ClientRequest,
 ) -> Result<ServerResult, ServiceError> {
-    client.send_request(request).await
+    let answered = client.send_request(request).await;
+    note_lost(client, &answered);
+    answered
+}
+
+/// Notes that the session is lost, if the error says so: the next request opens a new one. Returns whether it is.
+pub(super) fn note_lost<T>(client: &Client, answered: &Result<T, ServiceError>) -> bool {
+    let is_lost = answered.as_ref().is_err_and(is_undelivered);
+    if is_lost {
+        client.service().is_lost.store(true, Ordering::Release);
+    }
+    is_lost
+}
+
+/// Returns whether the server certainly did not get the request, or did not know the session it was sent in.
+fn is_undelivered(error: &ServiceError) -> bool {
+    let ServiceError::TransportSend(error) = error else {
+        return false;
+    };
+    match error.error.downcast_ref() {
+        Some(StreamableHttpError::<reqwest::Error>::SessionExpired) => true,
+        Some(StreamableHttpError::Client(error)) => error.is_connect(),
+        _ => false,
+    }
 }
 
 /// Limits the time of an exchange with a server to the time that connecting may take.

@@ -24,6 +24,8 @@ pub(super) struct Handler {
     questions_max: usize,
     /// Whether the server said that its list of tools changed, since it was last read.
     pub(super) list_changed: AtomicBool,
+    /// Whether the server no longer knows this session, which the transport over HTTP does not notice.
+    pub(super) is_lost: AtomicBool,
     /// Calls that wait for their result, by the token under which the server reports their progress.
     running: Mutex<HashMap<ProgressToken, RunningCall>>,
     /// The call that questions of the server belong to.
@@ -44,6 +46,7 @@ impl Handler {
             server: server.to_owned(),
             questions_max: limits.questions_max,
             list_changed: AtomicBool::new(false),
+            is_lost: AtomicBool::new(false),
             running: Mutex::default(),
             asker: Mutex::default(),
         }

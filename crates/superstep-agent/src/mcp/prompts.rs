@@ -43,7 +43,7 @@ pub struct PromptArgument {
 }
 
 impl Server {
-    /// Lists the prompts of the server. Reconnects if needed, as a call does.
+    /// Lists the prompts of the server. Reconnects as [`Server::resources`] does.
     pub async fn prompts(&self) -> Result<Vec<PromptInfo>, McpError> {
         let (name, limits) = (&self.connection.name, &self.connection.limits);
         let session = self.connection.session().await?;

@@ -32,7 +32,8 @@ pub struct ResourceInfo {
 }
 
 impl Server {
-    /// Lists the resources of the server. Reconnects if needed, as a call does.
+    /// Lists the resources of the server. Reconnects if the connection is closed. A server over HTTP that was restarted is
+    /// noticed only by a request that fails, so repeat it once after [`McpError::Unreachable`].
     pub async fn resources(&self) -> Result<Vec<ResourceInfo>, McpError> {
         let (name, limits) = (&self.connection.name, &self.connection.limits);
         let session = self.connection.session().await?;
@@ -94,7 +95,7 @@ impl Server {
             &format!("Lists the resources of {about}: their URIs, names and descriptions."),
             move |_: NoArguments, _| {
                 let server = server.clone();
-                async move { server.resources().await.map_err(ToolError::failed) }
+                async move { server.resources().await.map_err(tool_error) }
             },
         );
         let server = self.clone();
@@ -105,7 +106,7 @@ impl Server {
                 let server = server.clone();
                 async move {
                     let content = server.read_resource(&resource.uri).await;
-                    let content = content.map_err(ToolError::failed)?;
+                    let content = content.map_err(tool_error)?;
                     // The tool's own label replaces that of the content.
                     let (content, _) = content.parts();
                     Ok(ToolOutput::new(for_model(content.clone())))
@@ -115,6 +116,14 @@ impl Server {
         [list, read]
             .map(|tool| tool.read().gives(Label::UNTRUSTED))
             .into()
+    }
+}
+
+/// A server that was not reached is asked again, as for any tool that only reads.
+fn tool_error(error: McpError) -> ToolError {
+    match error {
+        McpError::Unreachable { .. } => ToolError::unknown(error),
+        error => ToolError::failed(error),
     }
 }
 

@@ -7,11 +7,10 @@ use rmcp::model::{
     RequestMetaObject, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions};
-use rmcp::transport::streamable_http_client::StreamableHttpError;
 use rmcp::{RoleClient, ServiceError};
 use serde_json::{Value as Json, json};
 
-use super::connection::{Connection, Session};
+use super::connection::{Connection, Session, note_lost};
 use super::handler::RunningCall;
 use super::{FINGERPRINT, IDEMPOTENCY_KEY, answer};
 use crate::tool::{ToolCx, ToolError, ToolOutput};
@@ -44,16 +43,14 @@ pub(super) async fn call(
     let _turn = connection.turn().await;
     let session = connection.session_for(&tool.name).await;
     let session = session.map_err(ToolError::failed)?;
-    let answered = match send(&session, tool, params.clone(), cx).await {
-        // No server has acted on the request, so sending it in a new session does not repeat the call.
-        Err(error) if is_undelivered(&error) => {
-            session.set_lost();
-            let session = connection.session_for(&tool.name).await;
-            let session = session.map_err(ToolError::failed)?;
-            send(&session, tool, params, cx).await
-        }
-        answered => answered,
-    };
+    let mut answered = send(&session, tool, params.clone(), cx).await;
+    // No server has acted on the request, so sending it in a new session does not repeat the call.
+    if note_lost(&session.client, &answered) {
+        let session = connection.session_for(&tool.name).await;
+        let session = session.map_err(ToolError::failed)?;
+        answered = send(&session, tool, params, cx).await;
+        note_lost(&session.client, &answered);
+    }
     answer::read(answered)
 }
 
@@ -83,18 +80,6 @@ async fn send(
         ServerResult::InputRequiredResult(result) => Ok(CallToolResponse::InputRequired(result)),
         ServerResult::CreateTaskResult(result) => Ok(CallToolResponse::Task(result)),
         _ => Err(ServiceError::UnexpectedResponse),
-    }
-}
-
-/// Returns whether the server certainly did not get the request, or did not know the session it was sent in.
-fn is_undelivered(error: &ServiceError) -> bool {
-    let ServiceError::TransportSend(error) = error else {
-        return false;
-    };
-    match error.error.downcast_ref() {
-        Some(StreamableHttpError::<reqwest::Error>::SessionExpired) => true,
-        Some(StreamableHttpError::Client(error)) => error.is_connect(),
-        _ => false,
     }
 }
 

@@ -315,6 +315,30 @@ async fn a_session_that_is_unknown_after_a_restart_is_replaced() {
 }
 
 #[tokio::test]
+async fn resources_are_read_again_after_a_restart_over_http() {
+    let port = TcpListener::bind(("127.0.0.1", 0))
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let remote = HttpServer::start(port).await;
+    let url = format!("http://127.0.0.1:{port}/mcp");
+    let server = Server::http("everything", &url, None).await.unwrap();
+    drop(remote);
+    let again = HttpServer::start(port).await;
+    // Only a request that fails shows that the session is gone.
+    let lost = server.resources().await.unwrap_err();
+    assert_eq!(lost.code(), "mcp-unreachable", "{lost}");
+    assert!(!server.resources().await.unwrap().is_empty());
+    // A tool that only reads repeats the request by itself.
+    drop(again);
+    let _last = HttpServer::start(port).await;
+    let call = json!([{ "name": "everything__list_resources", "args": {} }]);
+    let given = results(&agent(server.resource_tools(), call).await);
+    assert!(given[0].contains("features.md"), "{given:?}");
+}
+
+#[tokio::test]
 async fn its_questions_are_interrupts() {
     let program = services::program("mcp");
     let limits = ServerLimits {
