@@ -56,6 +56,21 @@ pub enum AgentEvent<'a> {
         /// Whether the call succeeded.
         status: ToolStatus,
     },
+    /// A running tool call reports how far it is, for tools of MCP servers that do so.
+    ToolProgress {
+        /// Id of the call.
+        id: Cow<'a, str>,
+        /// Name of the tool.
+        name: Cow<'a, str>,
+        /// Progress so far, in a unit of the tool's choice.
+        progress: f64,
+        /// Progress at the end, if the tool knows it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        total: Option<f64>,
+        /// What the tool is doing, in its own words: untrusted, cut, and without control characters.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<Cow<'a, str>>,
+    },
     /// A progress line for a person.
     Progress {
         /// Text of the line.
@@ -89,6 +104,13 @@ fn events_are_read_back_as_they_were_emitted() {
             args: Cow::Owned(serde_json::json!({ "words": "bolts" })),
         },
         AgentEvent::Again { why: "cut".into() },
+        AgentEvent::ToolProgress {
+            id: id.clone(),
+            name: name.clone(),
+            progress: 2.0,
+            total: Some(5.0),
+            message: None,
+        },
         AgentEvent::ToolEnded {
             id,
             name,
@@ -101,4 +123,18 @@ fn events_are_read_back_as_they_were_emitted() {
         let read: AgentEvent<'_> = serde_json::from_str(&json).expect("it is read");
         assert_eq!(read, event, "{json}");
     }
+}
+
+#[test]
+fn progress_of_a_tool_has_the_documented_form() {
+    let event = AgentEvent::ToolProgress {
+        id: "1".into(),
+        name: "files__index".into(),
+        progress: 2.0,
+        total: Some(5.0),
+        message: Some("reading".into()),
+    };
+    let json = serde_json::to_string(&event).expect("plain data");
+    let documented = include_str!("../../../../docs/streaming.md");
+    assert!(documented.contains(&json), "{json}");
 }

@@ -12,7 +12,9 @@ use superstep_core::{Labels, NodeError, Timestamp};
 use superstep_llm::{Content, ToolStatus};
 
 use crate::call::doubt::{self, Resolved};
-use crate::call::{Asking, RequestedCall, ToolCallResult};
+use crate::call::{
+    Asking, QuestionAnswer, RequestedCall, ToolCallResult, ToolQuestion, tool_question,
+};
 use crate::digest::{digest, hash};
 use crate::spans::{CallTimes, live_tool_call, now, tool_call};
 use crate::tool::{CallInfo, Class, ToolCommand, ToolCx, ToolError, ToolOutput};
@@ -23,6 +25,8 @@ pub(super) struct Effect<'a> {
     args: Json,
     fingerprint: String,
     asking: &'a Asking<'a>,
+    /// What a person answered to questions of the tool's server. Rebuilt from the interrupts by every execution.
+    answers: Vec<QuestionAnswer>,
 }
 
 /// Recorded before a call that must not be repeated blindly.
@@ -56,6 +60,35 @@ enum How {
     Failed { why: String, labels: Labels },
     /// It is unknown whether the call had its effect.
     Unknown { why: String },
+    /// The tool's server asked a person something, was told that nobody answers now, and ended the call.
+    Asks {
+        question: ToolQuestion,
+        /// How the call ended: it gave something, or failed.
+        ended: Box<How>,
+    },
+}
+
+impl How {
+    fn into_result(self) -> ToolCallResult {
+        match self {
+            Self::Gave {
+                content,
+                labels,
+                command,
+            } => ToolCallResult {
+                content,
+                status: ToolStatus::Success,
+                labels,
+                command,
+            },
+            Self::Failed { why, labels } => ToolCallResult {
+                labels,
+                ..ToolCallResult::error(why)
+            },
+            Self::Unknown { why } => ToolCallResult::error(why),
+            Self::Asks { ended, .. } => ended.into_result(),
+        }
+    }
 }
 
 /// What is recorded of earlier executions of this call.
@@ -74,35 +107,26 @@ impl<'a> Effect<'a> {
             args,
             fingerprint,
             asking,
+            answers: Vec::new(),
         }
     }
 
     /// Makes the call, or asks a person until its outcome is known.
-    pub(super) async fn happen(self) -> Result<ToolCallResult, NodeError> {
+    pub(super) async fn happen(mut self) -> Result<ToolCallResult, NodeError> {
         let mut asked = 0;
         loop {
             let before = self.start().await?;
             let ended = self.end(before).await?;
             self.tell(&ended)?;
             let why = match ended.how {
-                How::Gave {
-                    content,
-                    labels,
-                    command,
-                } => {
-                    return Ok(ToolCallResult {
-                        content,
-                        status: ToolStatus::Success,
-                        labels,
-                        command,
-                    });
-                }
-                How::Failed { why, labels } => {
-                    return Ok(ToolCallResult {
-                        labels,
-                        ..ToolCallResult::error(why)
-                    });
-                }
+                known @ (How::Gave { .. } | How::Failed { .. }) => return Ok(known.into_result()),
+                How::Asks { question, ended } => match self.ask(&question, &ended).await? {
+                    Some(answer) => {
+                        self.answers.push(answer);
+                        continue;
+                    }
+                    None => return Ok(ended.into_result()),
+                },
                 How::Unknown { why } => why,
             };
             match doubt::ask(self.wanted, &self.args, &why, asked, self.asking).await? {
@@ -110,6 +134,26 @@ impl<'a> Effect<'a> {
                 Resolved::Call => asked += 1,
             }
         }
+    }
+
+    async fn ask(
+        &self,
+        question: &ToolQuestion,
+        ended: &How,
+    ) -> Result<Option<QuestionAnswer>, NodeError> {
+        let result = match ended {
+            How::Gave { content, .. } => Some(content.text()),
+            _ => None,
+        };
+        let result = result.map(|text| text.chars().take(RESULT_CHARS_MAX).collect::<String>());
+        tool_question::ask(
+            self.wanted,
+            &self.args,
+            question,
+            result.as_deref(),
+            self.asking,
+        )
+        .await
     }
 
     /// Records that the call starts now, and returns what an earlier execution recorded.
@@ -172,6 +216,7 @@ impl<'a> Effect<'a> {
             How::Gave { .. } => (None, &Labels::NONE),
             How::Failed { why, labels } => (Some(why), labels),
             How::Unknown { why } => (Some(why), &Labels::NONE),
+            How::Asks { question, .. } => (Some(&question.message), &Labels::NONE),
         };
         let tool = self.wanted.tool;
         let labels = self.wanted.labels.clone().join(labels).join(&tool.output);
@@ -273,13 +318,21 @@ impl<'a> Effect<'a> {
     async fn call_once(&self, attempt: u32) -> How {
         let cx = self.tool_cx(attempt);
         let call = (self.wanted.tool.call)(self.args.clone(), cx.clone());
-        match self.limited(call).await {
+        let ended = match self.limited(call).await {
             Ok(output) => gave(output, &cx),
-            Err(error) if error.may_have_happened => How::Unknown { why: error.why },
+            // A question does not matter now: the class decides what to do about a call that may have happened.
+            Err(error) if error.may_have_happened => return How::Unknown { why: error.why },
             Err(error) => How::Failed {
                 why: error.why,
                 labels: cx.given(),
             },
+        };
+        match cx.question() {
+            Some(question) => How::Asks {
+                question,
+                ended: Box::new(ended),
+            },
+            None => ended,
         }
     }
 
@@ -319,6 +372,7 @@ impl<'a> Effect<'a> {
             attempt,
             deadline: limit.map(|limit| Timestamp(now().0.saturating_add(millis(limit)))),
             labels: self.wanted.labels.clone(),
+            answers: self.answers.clone(),
         })
     }
 }
@@ -340,3 +394,6 @@ fn nonce() -> String {
 fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
+
+/// How much of a result the interrupt for a question shows.
+const RESULT_CHARS_MAX: usize = 2_000;

@@ -8,6 +8,7 @@ mod consent;
 mod doubt;
 mod effect;
 mod in_turn;
+mod tool_question;
 
 use serde_json::Value as Json;
 use superstep_core::{Labels, NodeCx, NodeError, schema};
@@ -19,6 +20,7 @@ use crate::tool::{Tool, ToolCommand, Tools};
 
 pub(crate) use ask::Asking;
 pub use in_turn::{Calls, DecidedCall, Decision};
+pub(crate) use tool_question::{QuestionAnswer, ToolQuestion};
 
 /// Outcome of a call.
 #[derive(Debug)]

@@ -49,7 +49,7 @@ fn content(result: &CallToolResult) -> Content {
     Content(blocks)
 }
 
-fn block(block: &ContentBlock) -> Block {
+pub(super) fn block(block: &ContentBlock) -> Block {
     match block {
         ContentBlock::Text(text) => Block::Text {
             text: text.text.clone(),

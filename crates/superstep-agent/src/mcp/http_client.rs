@@ -56,6 +56,7 @@ impl BoundedClient {
         &self,
         response: Response,
         is_request: bool,
+        in_session: bool,
     ) -> Result<StreamableHttpPostResponse, HttpError> {
         let session = response
             .headers()
@@ -68,7 +69,7 @@ impl BoundedClient {
             kind.starts_with(mime.as_bytes())
         };
         if !response.status().is_success() {
-            return self.refusal(response, is(JSON), session).await;
+            return self.refusal(response, is(JSON), session, in_session).await;
         }
         if is(EVENTS) {
             let events = self.events(response);
@@ -99,6 +100,7 @@ impl BoundedClient {
         response: Response,
         is_json: bool,
         session: Option<String>,
+        in_session: bool,
     ) -> Result<StreamableHttpPostResponse, HttpError> {
         let status = response.status();
         let retry_after = response
@@ -111,10 +113,18 @@ impl BoundedClient {
         let is_forbidden = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status);
         if is_json
             && !is_forbidden
-            && let Ok(message @ JsonRpcMessage::Error(_)) =
+            && let Ok(JsonRpcMessage::Error(error)) =
                 serde_json::from_slice::<ServerJsonRpcMessage>(&body)
         {
-            return Ok(StreamableHttpPostResponse::Json(message, session));
+            // What servers built on the protocol's own SDK say of a session they do not know. The specification says 404.
+            if status == StatusCode::BAD_REQUEST && in_session && error.error.code.0 == -32_000 {
+                return Err(StreamableHttpError::SessionExpired);
+            }
+            // Without an id it belongs to no request, and the caller would wait for another answer.
+            if error.id.is_some() {
+                let message = JsonRpcMessage::Error(error);
+                return Ok(StreamableHttpPostResponse::Json(message, session));
+            }
         }
         if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
             return Err(HttpStatusError::new(status.as_u16(), retry_after).into());
@@ -256,7 +266,7 @@ impl StreamableHttpClient for BoundedClient {
             StatusCode::NOT_FOUND if session.is_some() => Err(StreamableHttpError::SessionExpired),
             _ => {
                 let is_request = matches!(message, JsonRpcMessage::Request(_));
-                self.answer(response, is_request).await
+                self.answer(response, is_request, session.is_some()).await
             }
         }
     }

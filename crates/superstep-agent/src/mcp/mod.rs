@@ -23,40 +23,48 @@
 //! ```
 
 mod answer;
+mod connection;
+mod elicitation;
 #[doc(hidden)]
 pub mod fuzzing;
+mod handler;
 mod http_client;
+mod plain_text;
+mod prompts;
+mod resources;
+#[cfg(test)]
+mod scripted_server;
 #[cfg(test)]
 mod tests;
+mod tool_call;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{CallToolRequestParams, MetaObject, PaginatedRequestParams, RequestMetaObject};
-use rmcp::service::RunningService;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::transport::{IntoTransport, StreamableHttpClientTransport, TokioChildProcess};
-use rmcp::{RoleClient, ServiceExt};
-use serde_json::{Value as Json, json};
+use rmcp::ServiceError;
+use serde::Serialize;
+use serde_json::Value as Json;
 use superstep_core::Label;
 use superstep_llm::{BoxFuture, Secret, ToolSpec};
-use tokio::process::Command;
 
-use self::http_client::{BoundedClient, too_large};
+use self::connection::{Connection, Target};
+use self::http_client::too_large;
+use self::plain_text::plain;
+use self::tool_call::RemoteTool;
 use crate::digest::{canonical, hash};
-use crate::tool::{Tool, ToolCx, ToolError, ToolOutput};
+use crate::tool::{Tool, ToolCx};
+
+pub use self::prompts::{PromptArgument, PromptInfo};
+pub use self::resources::ResourceInfo;
 
 /// A connection to an MCP server. Closes when this and all its tools are dropped.
+///
+/// If the server dies, the next call starts or contacts it again, within [`ServerLimits::connect_time_max`].
 #[derive(Clone)]
 pub struct Server {
-    name: String,
-    client: Arc<Client>,
-    tools: Vec<rmcp::model::Tool>,
-    digest: String,
+    connection: Arc<Connection>,
 }
-
-type Client = RunningService<RoleClient, ()>;
 
 /// Limits on what a server may send, and on how long connecting to it may take.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,9 +72,14 @@ pub struct ServerLimits {
     /// Maximum size in bytes of one HTTP answer, or of one event of a streamed answer; also of the whole list of tools, over
     /// any transport. A line over stdio is limited to 16 MiB regardless. Default: 16 MiB.
     pub answer_bytes_max: usize,
-    /// Maximum time to connect and read the list of tools. Calls have the timeout of their tool. Default: two minutes,
+    /// Maximum time to connect and read the list of tools, also when the server died; and to list or read resources and
+    /// prompts. Calls have the timeout of their tool. Default: two minutes,
     /// because some programs install themselves first.
     pub connect_time_max: Duration,
+    /// Maximum number of questions that the server may ask a person during one call. Default: 0, and the server is told that
+    /// it cannot ask; some servers then offer fewer tools. With a higher limit the calls of this server are made one at a
+    /// time.
+    pub questions_max: usize,
 }
 
 impl Default for ServerLimits {
@@ -74,6 +87,7 @@ impl Default for ServerLimits {
         Self {
             answer_bytes_max: 16 * 1024 * 1024,
             connect_time_max: Duration::from_secs(120),
+            questions_max: 0,
         }
     }
 }
@@ -129,12 +143,37 @@ pub enum McpError {
         /// Names of the tools in the current list, without the server's prefix.
         tools: Vec<String>,
     },
+    /// The server changed its tools while it was connected, or offers others after a reconnect. Nothing was sent.
+    #[error(
+        "the MCP server `{server}` changed its tools after they were accepted ({changes}), so nothing was sent; look at them, accept {found} if they are what you want, and connect again"
+    )]
+    ToolsChanged {
+        /// Name of the server, as given by the caller.
+        server: String,
+        /// The first changes, by the names of the tools.
+        changes: String,
+        /// Digest of the current list.
+        found: String,
+    },
+    /// The server answered a request for a list, a resource or a prompt with an error.
+    #[error("the MCP server `{server}` refused the request: {why}")]
+    Refused {
+        /// Name of the server, as given by the caller.
+        server: String,
+        /// What the server said.
+        why: String,
+    },
 }
 
 impl McpError {
     /// Codes of all variants.
-    pub const CODES: &'static [&'static str] =
-        &["mcp-unreachable", "mcp-answer-too-large", "mcp-changed"];
+    pub const CODES: &'static [&'static str] = &[
+        "mcp-unreachable",
+        "mcp-answer-too-large",
+        "mcp-changed",
+        "mcp-tools-changed",
+        "mcp-refused",
+    ];
 
     /// Returns the stable code of this error: the name of its page in the error index.
     pub fn code(&self) -> &'static str {
@@ -142,6 +181,8 @@ impl McpError {
             Self::Unreachable { .. } => "mcp-unreachable",
             Self::AnswerTooLarge { .. } => "mcp-answer-too-large",
             Self::Changed { .. } => "mcp-changed",
+            Self::ToolsChanged { .. } => "mcp-tools-changed",
+            Self::Refused { .. } => "mcp-refused",
         }
     }
 }
@@ -166,17 +207,15 @@ impl Server {
         args: impl IntoIterator<Item = &'a str>,
         env: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, McpError> {
-        let mut command = Command::new(program);
-        command.args(args).env_clear().kill_on_drop(true);
-        for inherited in ["PATH", "HOME"] {
-            if let Some(value) = std::env::var_os(inherited) {
-                command.env(inherited, value);
-            }
-        }
-        command.envs(env);
-        let transport =
-            TokioChildProcess::new(command).map_err(|error| unreachable(name, &error))?;
-        Self::over(name, transport, limits).await
+        let env = env.into_iter();
+        let target = Target::Program {
+            program: program.to_owned(),
+            args: args.into_iter().map(str::to_owned).collect(),
+            env: env
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+        };
+        Self::connect(limits, name, target).await
     }
 
     /// Connects to a server over streamable HTTP. The token is sent as `Authorization: Bearer`.
@@ -191,109 +230,61 @@ impl Server {
         url: &str,
         token: Option<&Secret>,
     ) -> Result<Self, McpError> {
-        let client = BoundedClient::new(limits.answer_bytes_max)
-            .map_err(|error| unreachable(name, &error))?;
-        let mut config = StreamableHttpClientTransportConfig::with_uri(url);
-        if let Some(token) = token {
-            config = config.auth_header(token.expose());
-        }
-        let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
-        let connected = Self::over(name, transport, limits).await;
-        connected.map_err(|error| match client.has_cut() {
-            true => answer_too_large(name, limits),
-            false => error,
-        })
-    }
-
-    async fn over<T, E, A>(
-        name: &str,
-        transport: T,
-        limits: &ServerLimits,
-    ) -> Result<Self, McpError>
-    where
-        T: IntoTransport<RoleClient, E, A>,
-        E: std::error::Error + Send + Sync + 'static,
-    {
-        let connect = async {
-            let client = ().serve(transport).await;
-            let client = client.map_err(|error| unreachable(name, &error))?;
-            let tools = list_tools(name, &client, limits).await?;
-            Ok((client, tools))
+        let target = Target::Http {
+            url: url.to_owned(),
+            token: token.cloned(),
         };
-        let connected = tokio::time::timeout(limits.connect_time_max, connect).await;
-        let (client, tools) = connected.map_err(|_| McpError::Unreachable {
-            server: name.to_owned(),
-            why: format!(
-                "it was not ready after {} s; start it by hand and see what it waits for, or raise `ServerLimits::connect_time_max`",
-                limits.connect_time_max.as_secs_f32()
-            ),
-        })??;
+        Self::connect(limits, name, target).await
+    }
+
+    async fn connect(limits: &ServerLimits, name: &str, target: Target) -> Result<Self, McpError> {
+        let connection = Connection::open(name, target, limits).await?;
         Ok(Self {
-            name: name.to_owned(),
-            client: Arc::new(client),
-            digest: digest_of(&tools),
-            tools,
+            connection: Arc::new(connection),
         })
     }
 
-    /// Returns a digest of everything the server said about its tools when the connection was made. Independent of their
+    /// Returns a digest of everything the server said about its tools when it was first connected. Independent of their
     /// order.
     pub fn digest(&self) -> &str {
-        &self.digest
+        &self.connection.accepted.digest
     }
 
     /// Returns the tools, named `server__tool`, if the list is the accepted one.
+    ///
+    /// They stay bound to that list: if the server offers another one after a reconnect, or says that its list changed and
+    /// defines the called tool differently, calls are refused before anything is sent.
     pub fn tools(&self, accepted: &Accepted) -> Result<Vec<Tool>, McpError> {
+        let list = &self.connection.accepted;
         if let Accepted::Digest(accepted) = accepted
-            && *accepted != self.digest
+            && *accepted != list.digest
         {
             return Err(McpError::Changed {
-                server: self.name.clone(),
+                server: self.connection.name.clone(),
                 accepted: accepted.clone(),
-                found: self.digest.clone(),
-                tools: self
+                found: list.digest.clone(),
+                tools: list
                     .tools
                     .iter()
                     .map(|tool| tool.name.to_string())
                     .collect(),
             });
         }
-        Ok(self.tools.iter().map(|tool| self.tool(tool)).collect())
+        Ok(list.tools.iter().map(|tool| self.tool(tool)).collect())
     }
 
     fn tool(&self, tool: &rmcp::model::Tool) -> Tool {
-        let spec = spec_of(&self.name, tool);
-        let (client, name) = (self.client.clone(), tool.name.to_string());
+        let spec = spec_of(&self.connection.name, tool);
+        let remote = RemoteTool {
+            name: tool.name.to_string(),
+            shown_name: spec.name.clone(),
+        };
+        let connection = self.connection.clone();
         let call = move |args: Json, cx: ToolCx| -> BoxFuture<'static, _> {
-            let (client, name) = (client.clone(), name.clone());
-            Box::pin(async move { call(&client, name, args, &cx).await })
+            let (connection, remote) = (connection.clone(), remote.clone());
+            Box::pin(async move { tool_call::call(&connection, &remote, args, &cx).await })
         };
         Tool::raw(spec, call).gives(Label::UNTRUSTED)
-    }
-}
-
-/// Reads the list of tools page by page. Checks the size after each page, because a server may send pages without end.
-async fn list_tools(
-    name: &str,
-    client: &Client,
-    limits: &ServerLimits,
-) -> Result<Vec<rmcp::model::Tool>, McpError> {
-    let (mut tools, mut bytes) = (Vec::new(), 0);
-    let mut page = PaginatedRequestParams::default();
-    loop {
-        let listed = client.list_tools(Some(page)).await;
-        let listed = listed.map_err(|error| unreachable(name, &error))?;
-        for tool in &listed.tools {
-            bytes += serde_json::to_vec(tool).map_or(0, |json| json.len());
-        }
-        if bytes > limits.answer_bytes_max {
-            return Err(answer_too_large(name, limits));
-        }
-        tools.extend(listed.tools);
-        page = match listed.next_cursor {
-            Some(next) => PaginatedRequestParams::default().with_cursor(Some(next)),
-            None => return Ok(tools),
-        };
     }
 }
 
@@ -305,26 +296,6 @@ fn spec_of(server: &str, tool: &rmcp::model::Tool) -> ToolSpec {
         description: described.unwrap_or(&tool.name).to_owned(),
         schema: Json::Object((*tool.input_schema).clone()),
     }
-}
-
-async fn call(
-    client: &Client,
-    tool: String,
-    args: Json,
-    cx: &ToolCx,
-) -> Result<ToolOutput, ToolError> {
-    let Json::Object(args) = args else {
-        return Err(ToolError::failed("the arguments are not an object"));
-    };
-    let mut params = CallToolRequestParams::new(tool).with_arguments(args);
-    let meta = json!({
-        IDEMPOTENCY_KEY: cx.idempotency_key(),
-        FINGERPRINT: cx.fingerprint(),
-    });
-    if let Json::Object(meta) = meta {
-        params.meta = Some(RequestMetaObject(MetaObject(meta)));
-    }
-    answer::read(client.call_tool_once(params).await)
 }
 
 /// Name in `_meta` under which a server finds the idempotency key of a call.
@@ -369,6 +340,26 @@ fn unreachable(server: &str, error: &dyn std::error::Error) -> McpError {
     }
 }
 
+/// Converts the error of a request other than a call.
+fn failed(server: &str, error: &ServiceError) -> McpError {
+    match error {
+        ServiceError::McpError(error) => McpError::Refused {
+            server: server.to_owned(),
+            why: plain(&error.message, REFUSAL_CHARS_MAX),
+        },
+        error => unreachable(server, error),
+    }
+}
+
+/// Checks that what a server sent is not larger than an answer may be. Over HTTP the client has cut it already.
+fn check_size(server: &str, limits: &ServerLimits, sent: &impl Serialize) -> Result<(), McpError> {
+    let bytes = serde_json::to_vec(sent).map_or(0, |json| json.len());
+    match bytes > limits.answer_bytes_max {
+        true => Err(answer_too_large(server, limits)),
+        false => Ok(()),
+    }
+}
+
 fn answer_too_large(server: &str, limits: &ServerLimits) -> McpError {
     McpError::AnswerTooLarge {
         server: server.to_owned(),
@@ -379,8 +370,11 @@ fn answer_too_large(server: &str, limits: &ServerLimits) -> McpError {
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
-            .field("name", &self.name)
-            .field("digest", &self.digest)
+            .field("name", &self.connection.name)
+            .field("digest", &self.digest())
             .finish_non_exhaustive()
     }
 }
+
+/// How much of a server's refusal an error shows.
+const REFUSAL_CHARS_MAX: usize = 500;

@@ -70,14 +70,10 @@ async fn with<T, F: Future<Output = T>>(
     let (ours, theirs) = tokio::io::duplex(65_536);
     let calls = Arc::new(Mutex::new(Vec::new()));
     let noted = calls.clone();
-    let worked = async {
-        work(
-            Server::over("print er", ours, &ServerLimits::default())
-                .await
-                .unwrap(),
-        )
-        .await
-    };
+    let ours = Mutex::new(Some(ours));
+    let target = Target::Pipe(Box::new(move || ours.lock().unwrap().take()));
+    let limits = ServerLimits::default();
+    let worked = async { work(Server::connect(&limits, "print er", target).await.unwrap()).await };
     let ((), worked) = tokio::join!(serve(theirs, tools, calls), worked);
     (worked, noted.lock().unwrap().clone())
 }

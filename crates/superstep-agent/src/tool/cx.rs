@@ -7,6 +7,8 @@ use serde::Serialize;
 use superstep_core::__private::lock;
 use superstep_core::{Labels, NodeCx, NodeError, ThreadId, Timestamp};
 
+use crate::call::{QuestionAnswer, ToolQuestion};
+
 /// Context of a tool call, passed to the tool along with its arguments. Cheap to clone.
 ///
 /// It can neither record steps nor interrupt: the whole call is already one recorded step.
@@ -16,6 +18,8 @@ pub struct ToolCx(Arc<Inner>);
 struct Inner {
     handed: CallInfo,
     gives: Mutex<Labels>,
+    /// The first question to a person that has no answer yet.
+    question: Mutex<Option<ToolQuestion>>,
 }
 
 /// What the runtime knows about a call.
@@ -27,6 +31,12 @@ pub(crate) struct CallInfo {
     pub(crate) attempt: u32,
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) labels: Labels,
+    /// What a person answered to earlier attempts at this call.
+    #[cfg_attr(
+        not(feature = "mcp"),
+        expect(dead_code, reason = "only MCP servers ask")
+    )]
+    pub(crate) answers: Vec<QuestionAnswer>,
 }
 
 impl ToolCx {
@@ -34,6 +44,7 @@ impl ToolCx {
         Self(Arc::new(Inner {
             handed,
             gives: Mutex::default(),
+            question: Mutex::default(),
         }))
     }
 
@@ -95,6 +106,22 @@ impl ToolCx {
     /// Emits a live event to clients that stream the thread. Not stored.
     pub fn show(&self, event: impl Serialize) -> Result<(), NodeError> {
         self.0.handed.node.emit_live(event)
+    }
+
+    /// Returns a person's answers to questions that earlier attempts at this call have asked.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn answers(&self) -> &[QuestionAnswer] {
+        &self.0.handed.answers
+    }
+
+    /// Asks a person, after the call has ended; then the call is made again with the answer. Keeps only the first question.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn ask(&self, question: ToolQuestion) {
+        lock(&self.0.question).get_or_insert(question);
+    }
+
+    pub(crate) fn question(&self) -> Option<ToolQuestion> {
+        lock(&self.0.question).take()
     }
 
     pub(crate) fn given(&self) -> Labels {

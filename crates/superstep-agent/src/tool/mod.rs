@@ -256,6 +256,7 @@ impl Tool {
             attempt: 1,
             deadline: None,
             labels: Labels::NONE,
+            answers: Vec::new(),
             node,
         });
         (self.call)(args, cx).await

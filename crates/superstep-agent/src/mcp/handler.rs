@@ -1,0 +1,140 @@
+//! What a server sends besides answers: that its list of tools changed, how far a call is, and questions to a person.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rmcp::model::{
+    ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability, ErrorData,
+    FormElicitationCapability, ProgressNotificationParam, ProgressToken,
+};
+use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::{ClientHandler, RoleClient};
+use superstep_core::__private::lock;
+
+use super::plain_text::plain;
+use super::{ServerLimits, elicitation};
+use crate::agent::AgentEvent;
+use crate::tool::ToolCx;
+
+/// The client's side of a session.
+pub(super) struct Handler {
+    /// Name of the server, as given by the program.
+    server: String,
+    questions_max: usize,
+    /// Whether the server said that its list of tools changed, since it was last read.
+    pub(super) list_changed: AtomicBool,
+    /// Whether the server no longer knows this session, which the transport over HTTP does not notice.
+    pub(super) is_lost: AtomicBool,
+    /// Calls that wait for their result, by the token under which the server reports their progress.
+    running: Mutex<HashMap<ProgressToken, RunningCall>>,
+    /// The call that questions of the server belong to.
+    asker: Mutex<Option<ToolCx>>,
+}
+
+/// A call that waits for its result.
+#[derive(Clone)]
+pub(super) struct RunningCall {
+    /// Name of the tool, as the model knows it.
+    pub(super) tool: String,
+    pub(super) cx: ToolCx,
+}
+
+impl Handler {
+    pub(super) fn new(server: &str, limits: &ServerLimits) -> Self {
+        Self {
+            server: server.to_owned(),
+            questions_max: limits.questions_max,
+            list_changed: AtomicBool::new(false),
+            is_lost: AtomicBool::new(false),
+            running: Mutex::default(),
+            asker: Mutex::default(),
+        }
+    }
+
+    /// Attributes questions of the server to this call, until the guard is dropped.
+    pub(super) fn attribute_questions(&self, cx: &ToolCx) -> Attribution<'_> {
+        *lock(&self.asker) = Some(cx.clone());
+        Attribution(self)
+    }
+
+    /// Reports progress under this token to this call, until the guard is dropped.
+    pub(super) fn follow(&self, token: ProgressToken, call: RunningCall) -> Following<'_> {
+        lock(&self.running).insert(token.clone(), call);
+        Following {
+            handler: self,
+            token,
+        }
+    }
+}
+
+/// Ends the reports to a call when it is dropped.
+pub(super) struct Following<'a> {
+    handler: &'a Handler,
+    token: ProgressToken,
+}
+
+impl Drop for Following<'_> {
+    fn drop(&mut self) {
+        lock(&self.handler.running).remove(&self.token);
+    }
+}
+
+/// Ends the attribution of questions to a call when it is dropped.
+pub(super) struct Attribution<'a>(&'a Handler);
+
+impl Drop for Attribution<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.asker) = None;
+    }
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let mut config = ClientConfig::default();
+        if self.questions_max > 0 {
+            let form = FormElicitationCapability::new();
+            config.capabilities.elicitation = Some(ElicitationCapability::new().with_form(form));
+        }
+        config
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _cx: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let asker = lock(&self.asker).clone();
+        Ok(elicitation::answer(
+            &self.server,
+            self.questions_max,
+            asker.as_ref(),
+            request,
+        ))
+    }
+
+    async fn on_tool_list_changed(&self, _cx: NotificationContext<RoleClient>) {
+        self.list_changed.store(true, Ordering::Release);
+    }
+
+    async fn on_progress(
+        &self,
+        progress: ProgressNotificationParam,
+        _cx: NotificationContext<RoleClient>,
+    ) {
+        let call = lock(&self.running).get(&progress.progress_token).cloned();
+        let Some(call) = call else { return };
+        let message = progress.message.as_deref();
+        // Showing an event is a sign of life, too. An event that cannot be shown is no reason to end the call.
+        let _ = call.cx.show(AgentEvent::ToolProgress {
+            id: call.cx.call_id().into(),
+            name: call.tool.as_str().into(),
+            progress: progress.progress,
+            total: progress.total,
+            message: message.map(|text| plain(text, PROGRESS_CHARS_MAX).into()),
+        });
+    }
+}
+
+/// How much of a progress message is shown.
+const PROGRESS_CHARS_MAX: usize = 500;
