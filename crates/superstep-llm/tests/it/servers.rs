@@ -5,7 +5,8 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use superstep_llm::{Chunk, Finish, Model, ModelError};
 
-use crate::kit::{ask, canned, events, refusal, remote};
+use crate::kit::ask;
+use crate::server_kit::{canned, events, refusal, remote};
 
 async fn refused(answer: String) -> ModelError {
     let server = canned(vec![answer]);
