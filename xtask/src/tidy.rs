@@ -10,6 +10,7 @@ mod core_knows_no_models;
 mod error_pages;
 mod files;
 mod machine_paths;
+mod minimum_rust;
 mod module_docs;
 mod names;
 mod orphans;
