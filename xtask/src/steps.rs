@@ -193,7 +193,7 @@ pub(crate) const STEPS: &[Step] = &[
     long(
         "traces of agents in a backend",
         Action::Cargo {
-            args: &["test", "-p", "archie", "--test", "it", "otlp::"],
+            args: &["test", "-p", "superstep-archie", "--test", "it", "otlp::"],
             env: &[("SUPERSTEP_LONG", "1")],
         },
     ),
