@@ -26,6 +26,10 @@ pub(crate) struct Package {
     pub(crate) member: bool,
     /// Path of its `Cargo.toml`.
     pub(crate) manifest: String,
+    /// Whether it may be published.
+    pub(crate) published: bool,
+    /// What a registry shows of it: the whole entry of cargo's output.
+    pub(crate) about: Json,
     /// The oldest Rust that it says it needs.
     pub(crate) rust_version: Option<String>,
     pub(crate) proc_macro: bool,
@@ -75,6 +79,9 @@ impl Metadata {
                     name: text(&package["name"]),
                     version: text(&package["version"]),
                     manifest: text(&package["manifest_path"]),
+                    // A list of the registries it may go to; none is any.
+                    published: package["publish"].is_null(),
+                    about: package.clone(),
                     rust_version: package["rust_version"].as_str().map(str::to_owned),
                     proc_macro: list(&package["targets"])
                         .flat_map(|t| list(&t["kind"]))
@@ -93,6 +100,11 @@ impl Metadata {
             })
             .collect();
         Self { packages }
+    }
+
+    /// What goes to the registry.
+    pub(crate) fn published(&self) -> impl Iterator<Item = &Package> {
+        self.members().filter(|package| package.published)
     }
 
     /// The crates that others build on: those below `crates/`.

@@ -169,6 +169,7 @@ pub(crate) const STEPS: &[Step] = &[
             "--json",
         ]),
     ),
+    long("package", cargo(&["xtask", "package", "--json"])),
     long("template", cargo(&["xtask", "template"])),
     long(
         "services that are heavy",

@@ -14,6 +14,7 @@ mod minimum_rust;
 mod module_docs;
 mod names;
 mod orphans;
+mod packages;
 mod pages;
 mod printing;
 mod rust_code;
