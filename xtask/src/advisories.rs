@@ -174,6 +174,6 @@ mod tests {
     fn packages_are_those_of_the_lock_file() {
         let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
         let packages = locked_packages(&lock).unwrap();
-        assert!(packages.contains("serde_json") && packages.contains("archie"));
+        assert!(packages.contains("serde_json") && packages.contains("superstep-archie"));
     }
 }

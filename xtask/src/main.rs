@@ -12,6 +12,7 @@ mod error_index;
 mod fuzz;
 mod markdown;
 mod metadata;
+mod package;
 mod pictures;
 mod programs;
 mod prose;
@@ -58,6 +59,7 @@ commands:
                                 --record  put what was found into results/fuzz.json
   deny [--offline] [--json]     check licences, sources and security advisories of all dependencies
                                 --offline  use a snapshot of the advisories without trying the public database
+  package [--json]              pack every crate that is published, and build each from what was packed
   advisories --from PATH [--into FOLDER]
                                 make a snapshot of the advisories from a clone of the RustSec database
   bench chain|loop|fanout|resume|parked|threads|restate|archie|all [--against peers] [--quick] [--json]
@@ -112,6 +114,9 @@ enum Command {
     Crash(crash_trials::CrashArgs),
     Fuzz(fuzz::FuzzArgs),
     Deny(deny::DenyArgs),
+    Package {
+        json: bool,
+    },
     Advisories(advisories::AdvisoriesArgs),
     Bench(bench::BenchArgs),
     Services(services::Action),
@@ -135,6 +140,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         "crash" => parse_crash(parser),
         "fuzz" => parse_fuzz(parser),
         "deny" => parse_deny(parser),
+        "package" => parse_package(parser),
         "advisories" => parse_advisories(parser),
         "bench" => parse_bench(parser),
         "services" => parse_services(parser),
@@ -226,6 +232,18 @@ fn parse_deny(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         }
     }
     Ok(Command::Deny(args))
+}
+
+fn parse_package(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut json = false;
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("json") => json = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Command::Package { json })
 }
 
 fn parse_advisories(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
@@ -351,6 +369,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Crash(args) => crash_trials::run(&args)?,
         Command::Fuzz(args) => fuzz::run(&args)?,
         Command::Deny(args) => deny::run(&args)?,
+        Command::Package { json } => package::run(json)?,
         Command::Advisories(args) => advisories::run(&args)?,
         Command::Bench(args) => bench::run(&args)?,
         Command::Services(action) => services::run(action)?,
@@ -403,6 +422,10 @@ mod tests {
             }))
         );
         assert_eq!(parse_line("verify --help"), Ok(Command::Help));
+        assert_eq!(
+            parse_line("package --json"),
+            Ok(Command::Package { json: true })
+        );
         assert_eq!(
             parse_line("fuzz mail --seconds 600 --guided"),
             Ok(Command::Fuzz(fuzz::FuzzArgs {

@@ -21,14 +21,25 @@ pub(crate) struct Metadata {
 pub(crate) struct Package {
     pub(crate) id: String,
     pub(crate) name: String,
+    pub(crate) version: String,
     /// Whether it is one of ours.
     pub(crate) member: bool,
+    /// Path of its `Cargo.toml`.
+    pub(crate) manifest: String,
+    /// Whether it may be published.
+    pub(crate) published: bool,
+    /// What a registry shows of it: the whole entry of cargo's output.
+    pub(crate) about: Json,
+    /// The oldest Rust that it says it needs.
+    pub(crate) rust_version: Option<String>,
     pub(crate) proc_macro: bool,
     pub(crate) features: Vec<String>,
     /// As declared in its `Cargo.toml`.
     pub(crate) declared: Vec<Declared>,
     /// Ids of the packages it is linked with, with all features on: normal dependencies only.
     pub(crate) linked: Vec<String>,
+    /// Ids of the packages that its build script is linked with.
+    pub(crate) build_linked: Vec<String>,
 }
 
 /// A line of a dependency table.
@@ -66,6 +77,12 @@ impl Metadata {
                 Package {
                     member: members.contains(&id.as_str()),
                     name: text(&package["name"]),
+                    version: text(&package["version"]),
+                    manifest: text(&package["manifest_path"]),
+                    // A list of the registries it may go to; none is any.
+                    published: package["publish"].is_null(),
+                    about: package.clone(),
+                    rust_version: package["rust_version"].as_str().map(str::to_owned),
                     proc_macro: list(&package["targets"])
                         .flat_map(|t| list(&t["kind"]))
                         .any(|kind| kind == "proc-macro"),
@@ -76,12 +93,24 @@ impl Metadata {
                     declared: list(&package["dependencies"])
                         .map(Declared::from_json)
                         .collect(),
-                    linked: linked(json, &id),
+                    linked: linked(json, &id, &Json::Null),
+                    build_linked: linked(json, &id, &"build".into()),
                     id,
                 }
             })
             .collect();
         Self { packages }
+    }
+
+    /// What goes to the registry.
+    pub(crate) fn published(&self) -> impl Iterator<Item = &Package> {
+        self.members().filter(|package| package.published)
+    }
+
+    /// The crates that others build on: those below `crates/`.
+    pub(crate) fn libraries(&self) -> impl Iterator<Item = &Package> {
+        self.members()
+            .filter(|package| package.manifest.contains("/crates/"))
     }
 
     pub(crate) fn members(&self) -> impl Iterator<Item = &Package> {
@@ -104,11 +133,11 @@ impl Declared {
     }
 }
 
-fn linked(json: &Json, id: &str) -> Vec<String> {
+fn linked(json: &Json, id: &str, table: &Json) -> Vec<String> {
     list(&json["resolve"]["nodes"])
         .filter(|node| node["id"] == id)
         .flat_map(|node| list(&node["deps"]))
-        .filter(|dep| list(&dep["dep_kinds"]).any(|kind| kind["kind"].is_null()))
+        .filter(|dep| list(&dep["dep_kinds"]).any(|kind| kind["kind"] == *table))
         .map(|dep| text(&dep["pkg"]))
         .collect()
 }

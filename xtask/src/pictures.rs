@@ -13,7 +13,7 @@ use harness::workspace::{cargo, output_of, root};
 /// Takes every picture again.
 pub(crate) fn run() -> anyhow::Result<()> {
     let mut build = cargo();
-    output_of(build.args(["build", "--quiet", "--package", "archie"]))?;
+    output_of(build.args(["build", "--quiet", "--package", "superstep-archie"]))?;
     let pictures = root().join("docs/pictures");
     fs::create_dir_all(&pictures)?;
     for scene in SCENES {

@@ -40,6 +40,8 @@ pub(crate) enum Action {
     Tests,
     /// `cargo check` of every crate that has features: without any, then with each one alone.
     EachFeature,
+    /// `cargo check` of every library with the oldest Rust that it says it needs.
+    MinimumRust,
     /// `cargo check` of the core for a target that has no clock, no threads and no files.
     Wasm,
 }
@@ -89,6 +91,7 @@ pub(crate) const STEPS: &[Step] = &[
     short("book", cargo(&["xtask", "book"])),
     short("prose", cargo(&["xtask", "prose"])),
     short("features", Action::EachFeature),
+    short("minimum rust", Action::MinimumRust),
     short("wasm", Action::Wasm),
     short("deny", cargo(&["xtask", "deny", "--json"])),
     short("tests", Action::Tests),
@@ -166,6 +169,7 @@ pub(crate) const STEPS: &[Step] = &[
             "--json",
         ]),
     ),
+    long("package", cargo(&["xtask", "package", "--json"])),
     long("template", cargo(&["xtask", "template"])),
     long(
         "services that are heavy",
@@ -190,7 +194,7 @@ pub(crate) const STEPS: &[Step] = &[
     long(
         "traces of agents in a backend",
         Action::Cargo {
-            args: &["test", "-p", "archie", "--test", "it", "otlp::"],
+            args: &["test", "-p", "superstep-archie", "--test", "it", "otlp::"],
             env: &[("SUPERSTEP_LONG", "1")],
         },
     ),

@@ -16,7 +16,13 @@ pub(crate) fn run() -> anyhow::Result<()> {
     }
     fs::create_dir_all(&folder)?;
     let mut archie = cargo();
-    archie.args(["run", "--quiet", "--package", "archie", "--manifest-path"]);
+    archie.args([
+        "run",
+        "--quiet",
+        "--package",
+        "superstep-archie",
+        "--manifest-path",
+    ]);
     archie.arg(root().join("Cargo.toml")).current_dir(&folder);
     archie.args(["--", "new", NAME, "--from"]).arg(root());
     let said = output_of(&mut archie)?;

@@ -1,5 +1,6 @@
 //! Runs the table of checks: says what it does and how long that took, and stops at the first failure.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use serde_json::Value as Json;
 use crate::metadata::Metadata;
 use crate::results::{Results, StepResult};
 use crate::steps::{Action, Profile, STEPS, Step};
-use harness::workspace::{cargo, commit, in_words, is_dirty, output_of, program, root};
+use harness::workspace::{cache, cargo, commit, in_words, is_dirty, output_of, program, root};
 
 const WASM: &str = "wasm32-unknown-unknown";
 
@@ -105,6 +106,7 @@ fn perform(action: &Action, seed: u64) -> Ended {
         }
         Action::Tests => return execute(&mut tests()),
         Action::EachFeature => each_feature(),
+        Action::MinimumRust => minimum_rust(),
         Action::Wasm => wasm(),
     };
     done.unwrap_or_else(|error| Ended::Failed {
@@ -164,6 +166,69 @@ fn feature_sets(features: &[String]) -> Vec<Option<&str>> {
     std::iter::once(None)
         .chain(named.into_iter().map(Some))
         .collect()
+}
+
+/// A toolchain that is not installed is reported, and the others are used all the same.
+fn minimum_rust() -> anyhow::Result<Ended> {
+    let metadata = Metadata::read()?;
+    let mut libraries: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for package in metadata.libraries() {
+        let version = package.rust_version.as_deref();
+        let version = version.with_context(|| format!("{} has no rust-version", package.name))?;
+        libraries.entry(version).or_default().push(&package.name);
+    }
+    let toolchains = output_of(program("rustup").args(["toolchain", "list"])).unwrap_or_default();
+    let mut absent = Vec::new();
+    for (version, names) in libraries {
+        let Some(toolchain) = toolchain_of(version, &toolchains) else {
+            eprintln!(
+                "!!! NOT CHECKED with Rust {version}: {}; install it with `rustup toolchain install {version}`",
+                names.join(", ")
+            );
+            absent.push(version);
+            continue;
+        };
+        // Not beside the others' files: another compiler would build all of them again.
+        let mut command = program("rustup");
+        command.args([
+            "run",
+            toolchain,
+            "cargo",
+            "check",
+            "--locked",
+            "--all-features",
+        ]);
+        command.env("CARGO_TARGET_DIR", cache()?.join("minimum-target"));
+        command
+            .env_remove("RUSTUP_TOOLCHAIN")
+            .env_remove("RUSTC")
+            .env_remove("CARGO");
+        for name in &names {
+            command.args(["--package", name]);
+        }
+        eprintln!("Rust {version}: {}", names.join(", "));
+        if let failed @ Ended::Failed { .. } = execute(&mut command) {
+            return Ok(failed);
+        }
+    }
+    if absent.is_empty() {
+        return Ok(Ended::Passed { report: None });
+    }
+    let why = format!("no toolchain for Rust {}", absent.join(", "));
+    eprintln!("!!! SKIPPED: {why}");
+    Ok(Ended::Skipped { why })
+}
+
+/// The installed toolchain of this version, whatever its patch and its host.
+fn toolchain_of<'a>(version: &str, installed: &'a str) -> Option<&'a str> {
+    let names = installed
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    let mut fitting = names.filter(|name| {
+        let rest = name.strip_prefix(version);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
+    });
+    fitting.next()
 }
 
 fn wasm() -> anyhow::Result<Ended> {
@@ -254,6 +319,14 @@ mod tests {
         let features = ["default", "derive", "mcp"].map(str::to_owned);
         assert_eq!(feature_sets(&features), [None, Some("derive"), Some("mcp")]);
         assert!(feature_sets(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_toolchain_is_found_by_its_version() {
+        let installed = "stable-x86_64 (active, default)\n1.88.0-x86_64\n1.95.0-x86_64\n";
+        assert_eq!(toolchain_of("1.88", installed), Some("1.88.0-x86_64"));
+        assert_eq!(toolchain_of("1.9", installed), None);
+        assert_eq!(toolchain_of("1.88", ""), None);
     }
 
     #[test]

@@ -121,6 +121,14 @@ pub enum ModelError {
         /// What is wrong with the file.
         why: String,
     },
+    /// The model is on a server, and this program was built without the feature `remote`.
+    #[error(
+        "`{model}` is on a server, and this program was built without `superstep-llm`'s feature `remote`; enable it, or use a script or a cassette"
+    )]
+    NotBuiltIn {
+        /// Model that was to be opened.
+        model: ModelName,
+    },
 }
 
 impl ModelError {
@@ -139,6 +147,7 @@ impl ModelError {
         "model-unreadable",
         "model-unexpected",
         "model-bad-file",
+        "model-not-built-in",
     ];
 
     /// Returns the stable code of this error: the name of its page in the error index.
@@ -157,6 +166,7 @@ impl ModelError {
             Self::Unreadable { .. } => "model-unreadable",
             Self::Unexpected { .. } => "model-unexpected",
             Self::BadFile { .. } => "model-bad-file",
+            Self::NotBuiltIn { .. } => "model-not-built-in",
         }
     }
 
@@ -175,7 +185,8 @@ impl ModelError {
             | Self::UnsupportedSchema { .. }
             | Self::ReplyTooLarge { .. }
             | Self::Unexpected { .. }
-            | Self::BadFile { .. } => false,
+            | Self::BadFile { .. }
+            | Self::NotBuiltIn { .. } => false,
         }
     }
 

@@ -5,6 +5,9 @@
 //! [`Retrying`] adds retries and fallbacks. [`structured::ask`] returns structured output as a Rust type, and [`fit::fit`]
 //! shortens a conversation to the context size and reports what it cut.
 //!
+//! The default feature `remote` has [`Remote`] and [`RemoteEmbedder`], with an HTTP client and TLS. Without it, this crate has
+//! scripts, cassettes, retries, structured output and the traits for a model of your own.
+//!
 //! This crate knows nothing about graphs and never stores a conversation: the caller passes all of it with each request.
 //!
 //! ```
@@ -29,7 +32,9 @@ mod message;
 mod model;
 mod name;
 pub mod price;
+#[cfg(feature = "remote")]
 mod provider;
+#[cfg(feature = "remote")]
 mod quiet;
 mod reply;
 mod request;
@@ -42,13 +47,14 @@ mod usage;
 use std::sync::Arc;
 
 pub use cassette::{Cassette, Recorder};
-pub use embed::{Embedded, Embedder, RemoteEmbedder, cosine_similarity};
+pub use embed::{Embedded, Embedder, cosine_similarity};
 pub use error::ModelError;
 pub use message::{Answer, Block, Content, FileSource, Message, ToolCall, ToolResult, ToolStatus};
 pub use model::{BoxFuture, Model, whole};
 pub use name::{ModelName, NotAModel, Provider};
 pub use price::{Cost, Price, Prices};
-pub use provider::{Address, Remote, ReplyLimits};
+#[cfg(feature = "remote")]
+pub use provider::{Address, Remote, RemoteEmbedder, ReplyLimits};
 pub use reply::{Chunk, Finish, Reply, ReplyStream};
 pub use request::{OutputSchema, Request, ToolChoice, ToolSpec};
 pub use retrying::{Patience, Retrying};
@@ -59,6 +65,8 @@ pub use usage::Usage;
 
 /// Opens the model with this name: a file for `script:` and `cassette:`, otherwise a server whose address and key come from
 /// the environment. Remote models retry with the defaults of [`Retrying`].
+///
+/// Without the feature `remote`, a server's model is the error [`ModelError::NotBuiltIn`].
 ///
 /// If `SUPERSTEP_SCRIPT_LEDGER` is set, a script records its replies in that file; see [`Script::with_ledger`].
 pub fn open(name: &ModelName) -> Result<Arc<dyn Model>, ModelError> {
@@ -74,7 +82,14 @@ pub fn open(name: &ModelName) -> Result<Arc<dyn Model>, ModelError> {
             }
         }
         Provider::Cassette => Arc::new(Cassette::open(name.name())?),
+        #[cfg(feature = "remote")]
         _ => Arc::new(Retrying::new(Arc::new(Remote::from_env(name)?))),
+        #[cfg(not(feature = "remote"))]
+        _ => {
+            return Err(ModelError::NotBuiltIn {
+                model: name.clone(),
+            });
+        }
     })
 }
 
@@ -82,6 +97,6 @@ pub fn open(name: &ModelName) -> Result<Arc<dyn Model>, ModelError> {
 pub const SCRIPT_LEDGER: &str = "SUPERSTEP_SCRIPT_LEDGER";
 
 /// Compiles the examples of the page on models as doctests.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "remote"))]
 #[doc = include_str!("../../../docs/models.md")]
 struct Models;

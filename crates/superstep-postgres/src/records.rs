@@ -203,12 +203,13 @@ impl Drop for Writer {
 fn batch_of(waiting: &mut VecDeque<QueuedRecord>) -> Vec<QueuedRecord> {
     let mut batch = Vec::new();
     let mut bytes = 0;
-    while let Some(next) = waiting.pop_front_if(|next| {
+    while let Some(next) = waiting.front() {
         let fits = batch.len() < BATCH_MAX && bytes + next.bytes() <= BATCH_BYTES_MAX;
-        batch.is_empty() || fits
-    }) {
+        if !batch.is_empty() && !fits {
+            break;
+        }
         bytes += next.bytes();
-        batch.push(next);
+        batch.extend(waiting.pop_front());
     }
     batch
 }

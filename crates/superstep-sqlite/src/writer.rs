@@ -241,10 +241,8 @@ impl WriterState {
     fn group_of(&self, first: Request) -> Vec<Request> {
         let mut queue = lock(&self.queue);
         let mut group = vec![first];
-        while group.len() < GROUP_MAX
-            && let Some(next) = queue.requests.pop_front_if(|next| next.shares())
-        {
-            group.push(next);
+        while group.len() < GROUP_MAX && queue.requests.front().is_some_and(Request::shares) {
+            group.extend(queue.requests.pop_front());
         }
         group
     }

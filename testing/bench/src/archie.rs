@@ -15,7 +15,13 @@ use harness::workspace::{cargo, output_of};
 pub(super) fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let mut found = Findings::new("archie", lab.quick);
     // As `cargo install` makes it.
-    output_of(cargo().args(["build", "--quiet", "--package", "archie", "--release"]))?;
+    output_of(cargo().args([
+        "build",
+        "--quiet",
+        "--package",
+        "superstep-archie",
+        "--release",
+    ]))?;
     let us = std::env::current_exe()?;
     let profiles = us.parent().and_then(Path::parent);
     let program = profiles.context("this program lies in no folder")?;

@@ -40,7 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crash-trials", &["free-ports", "harness", "services"]),
     ("xtask", &["crash-trials", "harness", "services"]),
     (
-        "archie",
+        "superstep-archie",
         &[
             "archie-agent",
             "archie-analyze",

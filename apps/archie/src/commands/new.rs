@@ -49,7 +49,10 @@ pub(super) fn run(args: &NewArgs, terminal: &dyn Terminal) -> anyhow::Result<Exi
 
 fn by_version() -> String {
     let version = env!("CARGO_PKG_VERSION");
-    let lines = CRATES.map(|(name, _)| format!("{name} = \"{version}\""));
+    let lines = CRATES.map(|(name, _)| match name {
+        ARCHIE => format!("archie = {{ package = \"{name}\", version = \"{version}\" }}"),
+        _ => format!("{name} = \"{version}\""),
+    });
     lines.join("\n")
 }
 
@@ -63,16 +66,20 @@ fn by_path(checkout: &Path) -> anyhow::Result<String> {
         if !path.join("Cargo.toml").exists() {
             bail!("{} is not a checkout: it has no {name}", checkout.display());
         }
-        lines.push(format!(
-            "{name} = {{ path = {:?} }}",
-            path.display().to_string()
-        ));
+        let path = path.display().to_string();
+        lines.push(match name {
+            ARCHIE => format!("archie = {{ package = \"{name}\", path = {path:?} }}"),
+            _ => format!("{name} = {{ path = {path:?} }}"),
+        });
     }
     Ok(lines.join("\n"))
 }
 
+/// Package of the library `archie`.
+const ARCHIE: &str = "superstep-archie";
+
 const CRATES: [(&str, &str); 5] = [
-    ("archie", "apps/archie"),
+    (ARCHIE, "apps/archie"),
     ("archie-agent", "agents/archie-agent"),
     ("superstep", "crates/superstep"),
     ("superstep-agent", "crates/superstep-agent"),

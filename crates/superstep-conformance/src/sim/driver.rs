@@ -112,7 +112,7 @@ impl Proc {
             // A driver may ask for the next step while a record is on its way to the store.
             !lab.calm && lab.entropy.chance(300)
         };
-        if let Some(write) = self.telling.pop_front_if(|_| !asks_early) {
+        if !asks_early && let Some(write) = self.telling.pop_front() {
             return self.tell(write);
         }
         let step = self.segment.next_step();

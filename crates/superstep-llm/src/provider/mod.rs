@@ -3,6 +3,7 @@
 //! This module adds what that crate lacks: errors that say whether and when to retry, limits on the size of a reply, the
 //! context size, and prices.
 
+mod embedder;
 mod failure;
 mod gate;
 mod reading;
@@ -28,12 +29,11 @@ use crate::quiet::quiet;
 use crate::reply::ReplyStream;
 use crate::request::Request;
 use crate::secret::Secret;
-use gate::{Gate, Passage};
+use gate::{Gate, Passage, bounded};
 use reading::Reading;
 
-pub(crate) use failure::{of_status, shown};
+pub use embedder::RemoteEmbedder;
 pub use gate::ReplyLimits;
-pub(crate) use gate::bounded;
 
 /// A model behind an HTTP server.
 pub struct Remote {

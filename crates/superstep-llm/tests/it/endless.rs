@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use superstep_llm::{Model, ModelError, ReplyLimits};
 
-use crate::kit::{ask, remote};
+use crate::kit::ask;
+use crate::server_kit::remote;
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 const MIB: usize = 1024 * 1024;

@@ -6,13 +6,19 @@
 )]
 
 mod cassettes;
+#[cfg(feature = "remote")]
 mod endless;
 mod fitting;
 mod kit;
 mod names;
+#[cfg(feature = "remote")]
 mod real;
 mod retries;
 mod scripts;
+#[cfg(feature = "remote")]
 mod secrets;
+#[cfg(feature = "remote")]
+mod server_kit;
+#[cfg(feature = "remote")]
 mod servers;
 mod structured;

@@ -67,3 +67,12 @@ fn a_price_of_ones_own_counts() {
     };
     assert_eq!(prices.cost(&local, Some(&usage)), Cost::NanoDollars(20));
 }
+
+#[cfg(not(feature = "remote"))]
+#[test]
+fn a_model_on_a_server_needs_the_feature_remote() {
+    let name: ModelName = "openai:gpt-4.1-mini".parse().unwrap();
+    let refused = superstep_llm::open(&name).unwrap_err();
+    assert_eq!(refused.code(), "model-not-built-in");
+    assert!(!refused.is_retryable());
+}

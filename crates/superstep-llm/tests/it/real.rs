@@ -12,7 +12,8 @@ use superstep_llm::{
     cosine_similarity,
 };
 
-use crate::kit::{SMALL, ask, real, remote};
+use crate::kit::ask;
+use crate::server_kit::{SMALL, real, remote};
 
 const WIRES: [&str; 3] = ["openai", "openai_responses", "anthropic"];
 

@@ -1,6 +1,7 @@
 use superstep_llm::{Model, ModelError};
 
-use crate::kit::{KEY, ask, canned, refusal, remote};
+use crate::kit::ask;
+use crate::server_kit::{KEY, canned, refusal, remote};
 
 #[tokio::test]
 async fn a_key_is_sent_and_never_shown() {

@@ -6,7 +6,8 @@ use futures_util::StreamExt;
 use serde_json::json;
 use superstep_llm::{Chunk, Finish, Model, ModelError};
 
-use crate::kit::{ask, canned, events, refusal, remote};
+use crate::kit::ask;
+use crate::server_kit::{canned, events, refusal, remote};
 
 async fn refused(answer: String) -> ModelError {
     let server = canned(vec![answer]);
