@@ -47,7 +47,7 @@ mod usage;
 use std::sync::Arc;
 
 pub use cassette::{Cassette, Recorder};
-pub use embed::{Embedded, Embedder, cosine_similarity};
+pub use embed::{Embedded, Embedder, ScriptedEmbedder, cosine_similarity};
 pub use error::ModelError;
 pub use message::{Answer, Block, Content, FileSource, Message, ToolCall, ToolResult, ToolStatus};
 pub use model::{BoxFuture, Model, whole};

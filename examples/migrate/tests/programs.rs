@@ -45,8 +45,8 @@ prints! {
         "A joke about hungry-cats, for children",
     ];
     memory: [
-        "ann: Which food can I eat? -> I know: I cannot eat nuts.",
-        "bob: Which food can I eat? -> I know: nothing",
+        r#"ann: Which food can I eat? -> I know: "I cannot eat nuts.""#,
+        r#"bob: Which food can I eat? -> I know: "nothing""#,
     ];
     time_travel: [
         "A joke about cats",

@@ -1,0 +1,98 @@
+//! The migration guide shows the programs as they are: its listings and its table are written from the files.
+//!
+//! After a change: `UPDATE_GUIDE=1 cargo test -p example-migrate --test guide`
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Lines that are neither blank nor a comment.
+fn lines(code: &str, comment: &str) -> usize {
+    let counts = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with(comment);
+    code.lines().filter(counts).count()
+}
+
+fn programs() -> Vec<String> {
+    let files = fs::read_dir(root().join("examples/migrate/src/bin")).unwrap();
+    let name = |file: fs::DirEntry| {
+        file.path()
+            .file_stem()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned()
+    };
+    let mut names: Vec<_> = files.map(|file| name(file.unwrap())).collect();
+    names.sort();
+    names
+}
+
+fn table() -> String {
+    let mut rows = String::from("| program | Python | Rust | ratio |\n| --- | --- | --- | --- |\n");
+    let (mut python_all, mut rust_all) = (0, 0);
+    let mut row = |name: &str, python: usize, rust: usize| {
+        (python_all, rust_all) = (python_all + python, rust_all + rust);
+        rows += &format!(
+            "| {name} | {python} | {rust} | {:.1} |\n",
+            rust as f64 / python as f64
+        );
+    };
+    for name in programs() {
+        let python = lines(&read(&format!("examples/python/{name}.py")), "#");
+        let rust = lines(&read(&format!("examples/migrate/src/bin/{name}.rs")), "//");
+        row(&format!("`{name}`"), python, rust);
+    }
+    let python = lines(&read("examples/python/service.py"), "#");
+    let rust = lines(&read("examples/service/src/main.rs"), "//");
+    row("a web service (`examples/service`)", python, rust);
+    let ratio = rust_all as f64 / python_all as f64;
+    assert!(
+        ratio <= 1.6,
+        "the programs have {ratio:.2} times the lines of their twins in Python"
+    );
+    rows + &format!("| all | {python_all} | {rust_all} | {ratio:.1} |\n")
+}
+
+/// Returns the guide with every listing and the table written again.
+fn written(guide: &str) -> String {
+    let (mut text, mut rest) = (String::new(), guide);
+    while let Some((before, after)) = rest.split_once("<!-- from ") {
+        let (what, after) = after.split_once(" -->\n").expect("a whole marker");
+        let (_, after) = after
+            .split_once("<!-- end -->")
+            .expect("the end of a listing");
+        let listing = match what {
+            "table" => table(),
+            path if path.ends_with(".py") => format!("```python\n{}```\n", read(path)),
+            // Not a doctest: the file is a program that the tests run.
+            path => format!("```rust,ignore\n{}```\n", read(path)),
+        };
+        text += &format!("{before}<!-- from {what} -->\n{listing}<!-- end -->");
+        rest = after;
+    }
+    text + rest
+}
+
+#[test]
+fn listings_and_table_are_those_of_the_programs() {
+    let path = "docs/migrate-from-langgraph.md";
+    let guide = read(path);
+    let fresh = written(&guide);
+    if std::env::var_os("UPDATE_GUIDE").is_some() {
+        fs::write(root().join(path), &fresh).unwrap();
+        return;
+    }
+    assert!(
+        guide == fresh,
+        "{path} is out of date: run this test with UPDATE_GUIDE=1"
+    );
+    let listings = guide.matches("<!-- from examples/migrate").count();
+    assert!(listings >= 12, "the guide shows {listings} programs");
+}
