@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail, ensure};
@@ -15,17 +16,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         fs::remove_dir_all(&folder)?;
     }
     fs::create_dir_all(&folder)?;
-    let mut archie = cargo();
-    archie.args([
-        "run",
-        "--quiet",
-        "--package",
-        "superstep-archie",
-        "--manifest-path",
-    ]);
-    archie.arg(root().join("Cargo.toml")).current_dir(&folder);
-    archie.args(["--", "new", NAME, "--from"]).arg(root());
-    let said = output_of(&mut archie)?;
+    let said = new_project(&folder, &[NAME])?;
     let typed = format!("cargo run -- --model script:hello.json run {NAME}");
     ensure!(said.contains(&typed), "it does not say `{typed}`:\n{said}");
     let project = folder.join(NAME);
@@ -64,8 +55,39 @@ pub(crate) fn run() -> anyhow::Result<()> {
     );
     let drawn = output_of(in_project().args(["run", "--quiet", "--", "graph", NAME]))?;
     ensure!(drawn.contains("[ask] ─▶ answer"), "its graph is:\n{drawn}");
+    let library = new_project(&folder, &["--lib", LIBRARY])?;
+    ensure!(
+        library.contains("cargo run"),
+        "it does not say `cargo run`:\n{library}"
+    );
+    let project = folder.join(LIBRARY);
+    fs::copy(root().join("Cargo.lock"), project.join("Cargo.lock"))?;
+    let in_project = || {
+        let mut command = cargo();
+        command.current_dir(&project);
+        command.env("CARGO_TARGET_DIR", &target);
+        command
+    };
+    output_of(in_project().args(["test", "--quiet"]))?;
+    // It is left at its question, and another process gets the answer.
+    let left = answer(in_project().args(["run", "--quiet"]), "")?;
+    ensure!(
+        left.contains(ANSWER) && left.contains("stays open"),
+        "it said:\n{left}"
+    );
+    let kept = answer(in_project().args(["run", "--quiet"]), "y\n")?;
+    ensure!(kept.contains("kept: Some(true)"), "it said:\n{kept}");
     eprintln!("what `archie new` makes is built, tested and run as it says");
     Ok(())
+}
+
+/// What `archie new` prints.
+fn new_project(folder: &Path, args: &[&str]) -> anyhow::Result<String> {
+    let mut archie = cargo();
+    archie.args(["run", "--quiet", "--package", "superstep-archie"]);
+    archie.arg("--manifest-path").arg(root().join("Cargo.toml"));
+    archie.args(["--", "new"]).args(args).arg("--from");
+    output_of(archie.arg(root()).current_dir(folder))
 }
 
 /// What a program prints that is told this.
@@ -84,4 +106,5 @@ fn answer(command: &mut Command, line: &str) -> anyhow::Result<String> {
 }
 
 const NAME: &str = "greeter";
+const LIBRARY: &str = "plain";
 const ANSWER: &str = "One step of a graph, stored before the next begins.";

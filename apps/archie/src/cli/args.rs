@@ -166,6 +166,10 @@ pub struct NewArgs {
     /// Use the crates of this checkout instead of published ones
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub from: Option<PathBuf>,
+    /// Create a program with the Superstep library, without Archie
+    // Before the options that every command has.
+    #[arg(long, display_order = 0)]
+    pub lib: bool,
 }
 
 /// Where to listen.

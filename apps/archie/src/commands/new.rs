@@ -1,4 +1,5 @@
-//! `archie new`: creates a small project with an agent, whose program also contains the built-in agents.
+//! `archie new`: creates a small project with an agent, whose program also contains the built-in agents, or with `--lib` one
+//! that uses the library without Archie.
 
 use std::fs;
 use std::path::Path;
@@ -21,11 +22,15 @@ pub(super) fn run(args: &NewArgs, terminal: &dyn Terminal) -> anyhow::Result<Exi
     if folder.exists() {
         bail!("{name} exists already; choose another name, or another folder to stand in");
     }
-    let crates = match &args.from {
-        Some(checkout) => by_path(checkout)?,
-        None => by_version(),
+    let (crates, files) = match args.lib {
+        true => (LIBRARY_CRATES, LIBRARY_FILES),
+        false => (AGENT_CRATES, AGENT_FILES),
     };
-    for (file, text) in FILES {
+    let crates = match &args.from {
+        Some(checkout) => by_path(crates, checkout)?,
+        None => by_version(crates),
+    };
+    for (file, text) in files {
         let path = folder.join(file.replace("NAME", name));
         let text = text
             .replace("{{name}}", name)
@@ -39,6 +44,10 @@ pub(super) fn run(args: &NewArgs, terminal: &dyn Terminal) -> anyhow::Result<Exi
     terminal.line("");
     terminal.line(&format!("cd {name}"));
     terminal.line("cargo test                                  # your graph, on a scripted model");
+    if args.lib {
+        terminal.line("cargo run                                   # a model answers, you decide");
+        return Ok(Exit::Done);
+    }
     terminal.line(&format!(
         "cargo run -- --model script:hello.json run {name}      # it asks, you answer"
     ));
@@ -47,27 +56,27 @@ pub(super) fn run(args: &NewArgs, terminal: &dyn Terminal) -> anyhow::Result<Exi
     Ok(Exit::Done)
 }
 
-fn by_version() -> String {
+fn by_version(crates: &[(&str, &str)]) -> String {
     let version = env!("CARGO_PKG_VERSION");
-    let lines = CRATES.map(|(name, _)| match name {
+    let lines = crates.iter().map(|(name, _)| match *name {
         ARCHIE => format!("archie = {{ package = \"{name}\", version = \"{version}\" }}"),
         _ => format!("{name} = \"{version}\""),
     });
-    lines.join("\n")
+    lines.collect::<Vec<_>>().join("\n")
 }
 
-fn by_path(checkout: &Path) -> anyhow::Result<String> {
+fn by_path(crates: &[(&str, &str)], checkout: &Path) -> anyhow::Result<String> {
     let root = checkout
         .canonicalize()
         .with_context(|| format!("{} is not there", checkout.display()))?;
     let mut lines = Vec::new();
-    for (name, path) in CRATES {
+    for (name, path) in crates {
         let path = root.join(path);
         if !path.join("Cargo.toml").exists() {
             bail!("{} is not a checkout: it has no {name}", checkout.display());
         }
         let path = path.display().to_string();
-        lines.push(match name {
+        lines.push(match *name {
             ARCHIE => format!("archie = {{ package = \"{name}\", path = {path:?} }}"),
             _ => format!("{name} = {{ path = {path:?} }}"),
         });
@@ -78,7 +87,7 @@ fn by_path(checkout: &Path) -> anyhow::Result<String> {
 /// Package of the library `archie`.
 const ARCHIE: &str = "superstep-archie";
 
-const CRATES: [(&str, &str); 5] = [
+const AGENT_CRATES: &[(&str, &str)] = &[
     (ARCHIE, "apps/archie"),
     ("archie-agent", "agents/archie-agent"),
     ("superstep", "crates/superstep"),
@@ -86,11 +95,25 @@ const CRATES: [(&str, &str); 5] = [
     ("superstep-llm", "crates/superstep-llm"),
 ];
 
-const FILES: [(&str, &str); 6] = [
+const LIBRARY_CRATES: &[(&str, &str)] = &[
+    ("superstep", "crates/superstep"),
+    ("superstep-agent", "crates/superstep-agent"),
+    ("superstep-llm", "crates/superstep-llm"),
+    ("superstep-sqlite", "crates/superstep-sqlite"),
+];
+
+const AGENT_FILES: &[(&str, &str)] = &[
     ("Cargo.toml", include_str!("new/Cargo.toml.txt")),
     ("src/main.rs", include_str!("new/main.rs.txt")),
     ("src/lib.rs", include_str!("new/lib.rs.txt")),
     ("tests/NAME.rs", include_str!("new/test.rs.txt")),
     ("hello.json", include_str!("new/hello.json")),
     ("README.md", include_str!("new/README.md.txt")),
+];
+
+const LIBRARY_FILES: &[(&str, &str)] = &[
+    ("Cargo.toml", include_str!("new/library/Cargo.toml.txt")),
+    ("src/main.rs", include_str!("new/library/main.rs.txt")),
+    ("hello.json", include_str!("new/hello.json")),
+    ("README.md", include_str!("new/library/README.md.txt")),
 ];

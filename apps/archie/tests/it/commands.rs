@@ -246,6 +246,13 @@ fn a_new_project_says_what_to_type() {
     );
     let manifest = std::fs::read_to_string(workdir.path("greeter/Cargo.toml")).unwrap();
     assert!(manifest.contains("apps/archie"), "{manifest}");
+    let ran = workdir.run(&["new", "--lib", "plain", "--from", checkout], "");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    let manifest = std::fs::read_to_string(workdir.path("plain/Cargo.toml")).unwrap();
+    assert!(
+        manifest.contains("crates/superstep-sqlite") && !manifest.contains("archie = "),
+        "{manifest}"
+    );
     for wrong in ["greeter", "Greeter", "../x", "1st"] {
         assert_eq!(workdir.run(&["new", wrong], "").code(), Some(1), "{wrong}");
     }
