@@ -123,7 +123,8 @@ pub use tool::{
 /// # Ok(())
 /// # }
 /// ```
-pub use superstep_core::__private::tool;
+#[cfg(feature = "macros")]
+pub use superstep_macros::tool;
 
 /// For the code that `#[tool]` writes.
 #[doc(hidden)]

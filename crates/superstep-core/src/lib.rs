@@ -124,6 +124,4 @@ pub mod __private {
     pub use crate::error::node::chain;
     pub use crate::lock::lock;
     pub use serde;
-    #[cfg(feature = "derive")]
-    pub use superstep_macros::tool;
 }

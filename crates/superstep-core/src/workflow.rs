@@ -36,7 +36,7 @@ use crate::state::{State, StateUpdate, View, present};
 /// # Ok::<(), superstep_core::error::BuildError>(())
 /// ```
 ///
-/// A thread of it starts with the argument, `thread.start("cats".to_owned())`, and its result has the return value in
+/// A thread of it starts with the argument, `thread.start("cats".to_owned().into())`, and its result has the return value in
 /// `result.state.output`. **Code outside of steps runs again** when the function is resumed after a pause, a crash or a retry. A
 /// function that does many things in a row stores one record per step and no superstep between them; write a graph where
 /// parts run in parallel, are retried on their own, or should be seen as a picture.
@@ -152,6 +152,8 @@ impl<I: WorkflowValue, O: WorkflowValue> From<WorkflowUpdate<I, O>>
 const INPUT: u32 = 0;
 const OUTPUT: u32 = 1;
 
+// A struct without the derive is not meant to be this.
+#[diagnostic::do_not_recommend]
 impl<I: WorkflowValue, O: WorkflowValue> StateUpdate for WorkflowUpdate<I, O> {
     fn written(&self) -> ChannelSet {
         ChannelSet::EMPTY
@@ -173,6 +175,7 @@ impl<I: WorkflowValue, O: WorkflowValue> StateUpdate for WorkflowUpdate<I, O> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<I: WorkflowValue, O: WorkflowValue> State for WorkflowState<I, O> {
     type Update = WorkflowUpdate<I, O>;
 

@@ -36,7 +36,7 @@ pub fn derive_state(input: TokenStream) -> TokenStream {
 /// the parameters of that function. A parameter of type `ToolCx` gets the context of the call. The class is one of `read`,
 /// `idempotent` and `keyed`, or else unsafe; `name = ".."` changes the name. Everything else is set on the `Tool`.
 ///
-/// ```ignore
+/// ```text
 /// /// Refunds an order.
 /// #[tool(keyed)]
 /// async fn refund(

@@ -27,10 +27,9 @@ impl<S: State> Thread<S> {
     /// Starts a run and returns once its input is stored. The run goes on in the background of this process until it stops or the
     /// runtime is [drained](crate::Runtime::drain): a request handler can answer at once, and a client that leaves does not stop
     /// the run. A refused start, for example of a busy thread, is an error here.
-    pub async fn begin(&self, input: impl Into<S::Update>) -> Result<RunHandle<S>, DriveError> {
+    pub async fn begin(&self, input: S::Update) -> Result<RunHandle<S>, DriveError> {
         let run = self.options().run.unwrap_or_else(new_run_id);
         let thread = self.clone().with_options(self.options().clone().run(run));
-        let input = input.into();
         let start = async move { thread.start(input).await };
         self.in_background(start, AwaitedWrite::Start(run)).await
     }

@@ -155,16 +155,12 @@ impl<S: State> AnyThread for Thread<S> {
     }
 
     fn start(&self, input: Json) -> BoxFuture<'_, Result<AnyRunResult, DriveError>> {
-        Box::pin(async move {
-            Ok(Thread::start(self, read_update::<S::Update>(&input)?)
-                .await?
-                .into())
-        })
+        Box::pin(async move { Ok(Thread::start(self, read_update(&input)?).await?.into()) })
     }
 
     fn start_or_recover(&self, input: Json) -> BoxFuture<'_, Result<AnyRunResult, DriveError>> {
         Box::pin(async move {
-            let stopped = Thread::start_or_recover(self, read_update::<S::Update>(&input)?).await?;
+            let stopped = Thread::start_or_recover(self, read_update(&input)?).await?;
             Ok(stopped.into())
         })
     }

@@ -116,9 +116,9 @@ impl<S: State> Thread<S> {
     /// Dropping the future stops everything the run was doing; the thread then waits for [`Thread::recover`].
     #[doc(alias = "invoke")]
     #[doc(alias = "ainvoke")]
-    pub async fn start(&self, input: impl Into<S::Update>) -> Result<RunResult<S>, DriveError> {
+    pub async fn start(&self, input: S::Update) -> Result<RunResult<S>, DriveError> {
         self.run(ThreadRequest::Start {
-            input: Value::encode(&input.into())?,
+            input: Value::encode(&input)?,
             context: self.context.clone(),
             metadata: self.metadata.as_ref().map(Value::plain).transpose()?,
         })
@@ -134,7 +134,7 @@ impl<S: State> Thread<S> {
     pub async fn start_once(
         &self,
         key: &str,
-        input: impl Into<S::Update>,
+        input: S::Update,
     ) -> Result<RunResult<S>, DriveError> {
         let mut keyed = self.clone();
         keyed.options.run = Some(RunId::of_key(&self.id, key));
@@ -190,8 +190,8 @@ impl<S: State> Thread<S> {
     /// # }
     /// ```
     #[doc(alias = "astream")]
-    pub fn stream(&self, input: impl Into<S::Update>) -> RunStream<S> {
-        let (thread, input) = (self.clone(), input.into());
+    pub fn stream(&self, input: S::Update) -> RunStream<S> {
+        let thread = self.clone();
         RunStream::new(self, async move { thread.start(input).await })
     }
 
@@ -250,10 +250,7 @@ impl<S: State> Thread<S> {
 
     /// Recovers, resumes or starts the thread, depending on its status. Programs call this when they come up. A run that was
     /// paused, failed, was cancelled or reached its step limit is resumed; `input` is used only if there is nothing to resume.
-    pub async fn start_or_recover(
-        &self,
-        input: impl Into<S::Update>,
-    ) -> Result<RunResult<S>, DriveError> {
+    pub async fn start_or_recover(&self, input: S::Update) -> Result<RunResult<S>, DriveError> {
         let loaded = self.runtime.local.store().load(&self.id).await?;
         match loaded.map_or(Status::Idle, |loaded| loaded.head.status) {
             Status::Running => self.recover().await,

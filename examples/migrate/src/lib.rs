@@ -1,4 +1,9 @@
 //! A scripted model, so that the programs need no network: what `fake.py` is to the programs in Python.
+//!
+//! The programs are in `src/bin`, one for each section of the migration guide; their twins are in `examples/python`. This library
+//! never talks to a server and decides nothing: it turns a list of replies into a [`Script`].
+//!
+//! [`script`] makes the model of [`say`], [`form`] and [`call`], which are one reply each.
 
 use std::sync::Arc;
 

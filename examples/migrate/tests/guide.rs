@@ -71,8 +71,7 @@ fn written(guide: &str) -> String {
         let listing = match what {
             "table" => table(),
             path if path.ends_with(".py") => format!("```python\n{}```\n", read(path)),
-            // Not a doctest: the file is a program that the tests run.
-            path => format!("```rust,ignore\n{}```\n", read(path)),
+            path => format!("```rust\n{}```\n", read(path)),
         };
         text += &format!("{before}<!-- from {what} -->\n{listing}<!-- end -->");
         rest = after;

@@ -15,7 +15,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("superstep-sqlite", &["superstep-core"]),
     ("superstep-postgres", &["superstep-core"]),
     ("superstep-llm", &[]),
-    ("superstep-agent", &["superstep-core", "superstep-llm"]),
+    (
+        "superstep-agent",
+        &["superstep-core", "superstep-llm", "superstep-macros"],
+    ),
     ("superstep-conformance", &["superstep-core"]),
     // A floor that is built from ours would move with it.
     ("bench-floor", &["bench-rounds"]),
@@ -35,6 +38,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("archie-email-assistant", AGENT),
     // As a user's program would.
     ("example-service", &["superstep", "superstep-sqlite"]),
+    (
+        "example-migrate",
+        &[
+            "superstep",
+            "superstep-agent",
+            "superstep-llm",
+            "superstep-sqlite",
+        ],
+    ),
     ("harness", &[]),
     ("services", &["free-ports", "harness"]),
     ("crash-trials", &["free-ports", "harness", "services"]),

@@ -27,7 +27,7 @@ async fn a_step_of_a_workflow_runs_once_and_its_question_waits_for_another_proce
     let thread = Runtime::new(store.clone())
         .thread(&essay(&calls), "t")
         .unwrap();
-    let paused = thread.start("cats".to_owned()).await.unwrap();
+    let paused = thread.start("cats".to_owned().into()).await.unwrap();
     let Outcome::Paused(questions) = &paused.outcome else {
         panic!("{paused:?}")
     };
@@ -47,7 +47,7 @@ async fn a_new_argument_is_a_new_run_without_the_old_return_value() {
     let calls = Count::default();
     let thread = memory().thread(&essay(&calls), "t").unwrap();
     for topic in ["cats", "dogs"] {
-        let paused = thread.start(topic.to_owned()).await.unwrap();
+        let paused = thread.start(topic.to_owned().into()).await.unwrap();
         assert_eq!(paused.state.output, None);
         let Outcome::Paused(questions) = &paused.outcome else {
             panic!("{paused:?}")

@@ -1,3 +1,5 @@
+//! A graph with a loop.
+
 use superstep::prelude::*;
 
 #[derive(Clone, Debug, Default, State)]

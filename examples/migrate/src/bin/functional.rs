@@ -1,3 +1,5 @@
+//! A durable function with an interrupt.
+
 use std::sync::Arc;
 
 use example_migrate::{say, script};
@@ -20,7 +22,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = script("write", [say("Cats sleep a lot.")]);
     let essay = workflow("essay", with(&model, essay))?;
     let thread = Runtime::new(Memory::default()).thread(&essay, "essay")?;
-    let paused = thread.start("cats".to_owned()).await?;
+    let paused = thread.start("cats".to_owned().into()).await?;
     println!(
         "asks: {}",
         paused.interrupts()[0].request.decode::<String>()?

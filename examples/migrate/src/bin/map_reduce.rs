@@ -1,3 +1,5 @@
+//! Map and reduce, with a join of unequal paths.
+
 use superstep::prelude::*;
 
 #[derive(Clone, Debug, Default, State)]

@@ -1,3 +1,5 @@
+//! Facts that outlive a thread, found by meaning.
+
 use std::sync::Arc;
 
 use serde_json::json;

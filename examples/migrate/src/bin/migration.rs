@@ -1,3 +1,5 @@
+//! A paused thread of an older version of the state.
+
 use superstep::error::{BuildError, MigrationError};
 use superstep::prelude::*;
 use superstep::state::Fields;

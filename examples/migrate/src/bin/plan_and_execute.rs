@@ -1,3 +1,5 @@
+//! Plan, execute a step, plan again.
+
 use std::sync::Arc;
 
 use example_migrate::{form, say, script};

@@ -1,3 +1,5 @@
+//! An agent that asks a person before it pays.
+
 use example_migrate::{call, say, script};
 use serde_json::{Value, json};
 use superstep::prelude::*;

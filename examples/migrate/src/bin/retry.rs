@@ -1,3 +1,5 @@
+//! Retries, and an error branch.
+
 use std::time::Duration;
 
 use superstep::RetryPolicy;

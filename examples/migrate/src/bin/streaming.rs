@@ -1,3 +1,5 @@
+//! Tokens, custom events and the log on one stream.
+
 use std::sync::Arc;
 
 use example_migrate::{say, script};

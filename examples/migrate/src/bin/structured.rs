@@ -1,3 +1,5 @@
+//! A typed reply, with one repair.
+
 use std::sync::Arc;
 
 use example_migrate::{form, script};

@@ -1,3 +1,5 @@
+//! A graph as a node of another, with a state of its own.
+
 use superstep::prelude::*;
 
 #[derive(Clone, Debug, Default, State)]

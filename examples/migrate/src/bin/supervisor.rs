@@ -1,3 +1,5 @@
+//! A supervisor and two agents.
+
 use example_migrate::{call, say, script};
 use serde_json::json;
 use superstep::prelude::*;

@@ -1,3 +1,5 @@
+//! Two agents that hand a conversation to each other.
+
 use example_migrate::{call, say, script};
 use serde_json::json;
 use superstep::prelude::*;

@@ -1,3 +1,5 @@
+//! Find a checkpoint, fork there, resume.
+
 use superstep::Seq;
 use superstep::prelude::*;
 
