@@ -3,6 +3,12 @@
 //! The programs are in `src/bin`, one for each section of the migration guide; their twins are in `examples/python`. This library
 //! never talks to a server and decides nothing: it turns a list of replies into a [`Script`].
 //!
+//! Each reply answers the next request with its label, the name of the node that asks. A request without a reply fails the run,
+//! so a program that asks more often than its twin is noticed.
+//!
+//! Lines of this file do not count as lines of a program, and neither do those of `fake.py`: with a real model, both programs
+//! would open it with one line instead.
+//!
 //! [`script`] makes the model of [`say`], [`form`] and [`call`], which are one reply each.
 
 use std::sync::Arc;

@@ -17,7 +17,7 @@ use super::{ServerLimits, elicitation};
 use crate::agent::AgentEvent;
 use crate::tool::ToolCx;
 
-/// The client's side of a session.
+/// Our end of a session.
 pub(super) struct Handler {
     /// Name of the server, as given by the program.
     server: String,
