@@ -17,7 +17,7 @@ pub(crate) fn run(json: bool) -> anyhow::Result<()> {
     let metadata = Metadata::read()?;
     let packages: Vec<_> = metadata.published().collect();
     let mut command = cargo();
-    // A check is also for what is not committed yet. The name of a release is none of its business.
+    // A check is also for what is not committed yet.
     command.args(["package", "--locked", "--allow-dirty"]);
     // What is packed has no workspace, and so not its profile. With the same one, compiled dependencies are shared.
     for setting in PROFILE {

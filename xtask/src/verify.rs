@@ -188,7 +188,7 @@ fn minimum_rust() -> anyhow::Result<Ended> {
             absent.push(version);
             continue;
         };
-        // Not beside the others' files: another compiler would build all of them again.
+        // A target folder of its own: another compiler would rebuild everything in the shared one.
         let mut command = program("rustup");
         command.args([
             "run",

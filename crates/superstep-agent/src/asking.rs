@@ -57,13 +57,16 @@ enum Pieces {
     Kept,
 }
 
+/// Name of the asker that calls a node's own model.
+pub(crate) const MODEL_ASKER: &str = "model";
+
 impl<'a> Asker<'a> {
     pub(crate) fn new(asking: &'a Asking<'a>, spending: Option<&'a Spending>) -> Self {
         Self {
             asking,
             spending,
             is_recorded: spending.is_some(),
-            name: "model",
+            name: MODEL_ASKER,
             calls: AtomicUsize::new(0),
         }
     }
@@ -140,7 +143,7 @@ impl<'a> Asker<'a> {
                     return Ok(Some(reply));
                 }
                 (ModelCallRecord::Over(over), Some(spending)) => {
-                    if let Stop::Yes = spending.ask_for_more(&over, self.asking).await? {
+                    if let Stop::Yes = spending.ask_for_more(&over, self.name, self.asking).await? {
                         return Ok(None);
                     }
                 }

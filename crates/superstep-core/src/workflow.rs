@@ -79,6 +79,7 @@ pub trait WorkflowValue: Clone + Serialize + DeserializeOwned + Send + Sync + 's
 impl<T: Clone + Serialize + DeserializeOwned + Send + Sync + 'static> WorkflowValue for T {}
 
 /// State of a [`workflow`]: its argument and its return value.
+// `present`, because `null` is a value of some types: a function that returned `()` has returned.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(
     deny_unknown_fields,
@@ -86,10 +87,18 @@ impl<T: Clone + Serialize + DeserializeOwned + Send + Sync + 'static> WorkflowVa
 )]
 pub struct WorkflowState<I, O> {
     /// Argument of the function; `None` before the first run.
-    #[serde(default)]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "present"
+    )]
     pub input: Option<I>,
     /// What the function returned; `None` until it has.
-    #[serde(default)]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "present"
+    )]
     pub output: Option<O>,
 }
 
@@ -152,7 +161,7 @@ impl<I: WorkflowValue, O: WorkflowValue> From<WorkflowUpdate<I, O>>
 const INPUT: u32 = 0;
 const OUTPUT: u32 = 1;
 
-// A struct without the derive is not meant to be this.
+// Keeps the compiler from suggesting this type when a struct lacks `#[derive(State)]`.
 #[diagnostic::do_not_recommend]
 impl<I: WorkflowValue, O: WorkflowValue> StateUpdate for WorkflowUpdate<I, O> {
     fn written(&self) -> ChannelSet {

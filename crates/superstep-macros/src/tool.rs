@@ -5,6 +5,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
+use syn::ext::IdentExt as _;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
@@ -88,7 +89,7 @@ pub(crate) fn write(settings: &Settings, function: ItemFn) -> Result<TokenStream
     let name = settings
         .name
         .as_ref()
-        .map_or(ident.to_string(), LitStr::value);
+        .map_or_else(|| ident.unraw().to_string(), LitStr::value);
     let class = settings.class.iter();
     let Parameters {
         dependencies,
@@ -108,8 +109,10 @@ pub(crate) fn write(settings: &Settings, function: ItemFn) -> Result<TokenStream
         "::superstep_agent::__private::serde",
         "::superstep_agent::__private::schemars",
     );
+    // What other macros do, such as `#[instrument]`, is meant for the call, not for the making of the tool.
+    let (outside, inside): (Vec<_>, Vec<_>) = attrs.iter().partition(|attr| is_of_the_item(attr));
     Ok(quote! {
-        #(#attrs)*
+        #(#outside)*
         #vis fn #ident(#(#dependencies),*) -> ::superstep_agent::Tool {
             #[derive(
                 ::superstep_agent::__private::serde::Deserialize,
@@ -120,6 +123,7 @@ pub(crate) fn write(settings: &Settings, function: ItemFn) -> Result<TokenStream
             struct __Args {
                 #(#arguments,)*
             }
+            #(#inside)*
             async fn __call(#(#body_parameters),*) #output #block
             ::superstep_agent::tool(
                 #name,
@@ -129,6 +133,21 @@ pub(crate) fn write(settings: &Settings, function: ItemFn) -> Result<TokenStream
             #(.#class())*
         }
     })
+}
+
+/// Whether an attribute is one of the language that belongs to the function the user calls.
+fn is_of_the_item(attr: &Attribute) -> bool {
+    const OF_THE_ITEM: [&str; 8] = [
+        "doc",
+        "cfg",
+        "cfg_attr",
+        "allow",
+        "expect",
+        "warn",
+        "deny",
+        "deprecated",
+    ];
+    OF_THE_ITEM.iter().any(|name| attr.path().is_ident(name))
 }
 
 fn check(function: &ItemFn) -> Result<()> {
@@ -164,7 +183,11 @@ fn parameters(function: &ItemFn) -> Result<Parameters> {
         let mut parameter = parameter.clone();
         let before = parameter.attrs.len();
         parameter.attrs.retain(|attr| !attr.path().is_ident("with"));
+        // The body's function keeps `mut`; a field and the parameter of the outer function have a plain name.
+        parameter.pat = Box::new(syn::parse_quote!(#name));
         if parameter.attrs.len() < before {
+            // rustc allows no doc comments on parameters.
+            parameter.attrs.retain(|attr| !attr.path().is_ident("doc"));
             parameters.dependencies.push(parameter);
         } else if is_tool_cx(&parameter.ty) {
             parameters.cx = Some(name);
@@ -177,9 +200,7 @@ fn parameters(function: &ItemFn) -> Result<Parameters> {
 
 fn name_of(parameter: &PatType) -> Option<Ident> {
     match &*parameter.pat {
-        Pat::Ident(pat) if pat.by_ref.is_none() && pat.mutability.is_none() => {
-            Some(pat.ident.clone())
-        }
+        Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => Some(pat.ident.clone()),
         _ => None,
     }
 }
@@ -252,6 +273,31 @@ mod tests {
             async fn pay((a, b): (u64, u64)) -> Paid {}
         });
         assert!(pattern.starts_with("a parameter of a tool is a plain name"));
+    }
+
+    #[test]
+    fn names_attributes_and_parameters_go_where_they_belong() {
+        let function = parse_quote! {
+            /// Moves.
+            #[instrument]
+            async fn r#move(
+                /// The desk.
+                #[with]
+                desk: Arc<Desk>,
+                /// Where to.
+                mut place: String,
+            ) -> Moved {}
+        };
+        let code = write(&Settings::default(), function).unwrap().to_string();
+        assert!(code.contains("\"move\""), "{code}");
+        assert!(
+            code.contains(
+                "# [instrument] async fn __call (desk : Arc < Desk > , mut place : String)"
+            ),
+            "{code}"
+        );
+        assert!(code.contains("fn r#move (desk : Arc < Desk >)"), "{code}");
+        assert!(code.contains("place : String ,"), "{code}");
     }
 
     #[test]

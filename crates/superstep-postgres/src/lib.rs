@@ -78,6 +78,7 @@ use crate::records::Records;
 
 /// A database of threads and facts. Cheap to clone: one database can be the checkpointer, the store and the node cache, and
 /// all of them share its connections.
+#[doc(alias = "PostgresSaver")]
 #[derive(Clone)]
 pub struct Postgres {
     pool: Arc<Pool>,

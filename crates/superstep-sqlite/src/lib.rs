@@ -70,6 +70,7 @@ use crate::writer::Writer;
 
 /// A database of threads and facts. Cheap to clone: one database can be the checkpointer, the store and the node cache.
 /// Dropping the last handle finishes pending work and closes the file.
+#[doc(alias = "SqliteSaver")]
 #[derive(Clone)]
 pub struct Sqlite {
     // Declared before the writer, so the last connection to close is one that can checkpoint the write-ahead log.

@@ -10,7 +10,7 @@ use superstep_core::{RunId, ThreadId};
 
 use crate::drive::DriveError;
 
-/// A cluster whose workers have the same graphs and the same checkpointer.
+/// A cluster whose workers have the same graphs, checkpointer and long-term store.
 ///
 /// With an engine, a [`Runtime`](crate::Runtime) only sends requests and reads their results; see
 /// [`RuntimeBuilder::engine`](crate::RuntimeBuilder::engine).

@@ -100,7 +100,7 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Sets the cluster that executes runs. Its workers need the same graphs and the same checkpointer. Default: none, this
+    /// Sets the cluster that executes runs. Its workers need the same graphs, checkpointer and long-term store. Default: none, this
     /// process executes them.
     #[must_use]
     pub fn engine(mut self, engine: impl Engine) -> Self {

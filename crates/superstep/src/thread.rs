@@ -99,6 +99,7 @@ impl<S: State> Thread<S> {
 
     /// Sets the context of runs that this handle starts: what nodes can read besides the state, with
     /// [`NodeCx::context`](crate::NodeCx::context).
+    #[doc(alias = "context_schema")]
     pub fn with_context(mut self, context: impl Serialize) -> Result<Self, DriveError> {
         self.context = Some(Value::plain(&context)?);
         Ok(self)
@@ -556,6 +557,7 @@ impl<S: State> Thread<S> {
     }
 
     /// Changes the state as if the node that ran last had returned this command. Fails unless exactly one node ran last.
+    #[doc(alias = "update_state")]
     pub async fn update(&self, command: impl Into<Command<S>>) -> Result<Seq, DriveError> {
         self.edit(EditNode::Last, command.into()).await
     }

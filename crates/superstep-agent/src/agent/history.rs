@@ -11,7 +11,7 @@ use std::time::Duration;
 use superstep_core::store::{Namespace, PutItem, Store, Ttl};
 use superstep_core::{NodeError, ThreadId};
 use superstep_llm::fit::{fit, groups, room, tokens_of};
-use superstep_llm::{BoxFuture, Message, Model, Request};
+use superstep_llm::{BoxFuture, Finish, Message, Model, Request};
 
 use crate::agent::spending::Spending;
 use crate::agent::{Go, HookCx, Hooks};
@@ -132,7 +132,9 @@ pub struct SummarizeHistory {
 }
 
 impl SummarizeHistory {
-    /// Creates a hook that summarizes with this model and keeps the summaries in this store.
+    /// Creates a hook that summarizes with this model and keeps the summaries in this store. The model needs a context of twice
+    /// [`over`](Self::over) and 4,096 tokens more. If a summary comes back empty or cut off, the agent's model reads the
+    /// conversation as it is.
     pub fn new(model: Arc<dyn Model>, store: Arc<dyn Store>) -> Self {
         Self {
             model,
@@ -214,11 +216,21 @@ impl SummarizeHistory {
         let mut from = done.checked_sub(1).map_or(0, |at| cuts[at]);
         for cut in missing.into_iter().rev() {
             let asked = instructions(summary.as_deref(), &history.part(from, cut));
-            let asked = Request::new(format!("{} summary", request.label), asked);
+            let mut asked = Request::new(format!("{} summary", request.label), asked);
+            // A message that alone is longer than a part loses its middle; otherwise no request about it would ever succeed.
+            fit(
+                &mut asked,
+                self.over.saturating_mul(2).saturating_add(ANSWER_ROOM),
+            );
             let Some(reply) = asker.ask_quietly(&*self.model, &asked).await? else {
                 return Ok(());
             };
             let text = reply.text();
+            if text.trim().is_empty() || matches!(reply.finish, Finish::Length | Finish::Filtered) {
+                // The reply is recorded, so a node that runs again comes here again.
+                tracing::warn!(model = %self.model.name(), "summary is empty or cut off; the model reads the conversation as it is");
+                return Ok(());
+            }
             self.put(&namespace, &key(cut), &text).await?;
             summary = Some(text);
             from = cut;
@@ -407,6 +419,9 @@ const KEY_CHARS: usize = 32;
 
 /// Default of [`SummarizeHistory::over`].
 const OVER_TOKENS: u64 = 16_000;
+
+/// Room for the instructions and the summary itself, in tokens.
+const ANSWER_ROOM: u64 = 4_096;
 
 /// How long a summary is kept after it was last used.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);

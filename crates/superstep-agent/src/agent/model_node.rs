@@ -185,6 +185,8 @@ impl ModelNode {
         // Servers that constrain an answer to a schema cannot offer tools at the same time.
         request.tools.clear();
         request.tool_choice = ToolChoice::default();
+        // A stop text inside the JSON would cut it off.
+        request.stop.clear();
         if let Some(said) = &said {
             request.messages.push(said.message());
             request.messages.push(Message::user(AS_JSON));

@@ -10,6 +10,7 @@ use superstep_core::{Interrupt, NodeCx, NodeError};
 use superstep_llm::fit::tokens_of;
 use superstep_llm::{Cost, Model, Prices, Reply, Request, Usage};
 
+use crate::asking::MODEL_ASKER;
 use crate::budget::{Amounts, Budgets, CallKey, Level, Limits, Meter, Scope};
 use crate::call::Asking;
 use crate::spans::now;
@@ -139,6 +140,7 @@ impl Spending {
     pub(crate) async fn ask_for_more(
         &self,
         over: &Over,
+        asker: &str,
         asking: &Asking<'_>,
     ) -> Result<Stop, NodeError> {
         let level = match over.level {
@@ -146,8 +148,12 @@ impl Spending {
             Level::Thread => "thread",
             Level::Tenant => "tenant",
         };
-        // The key contains the limit, so reaching a raised limit is a new interrupt.
-        let key = format!("budget:{level}:{:?}:{}", over.meter, over.limit);
+        // The key contains the limit, so reaching a raised limit is a new interrupt; and the asker, because two askers of one
+        // node may reach the same limit. The model's has no name in it: threads wait under that key.
+        let mut key = format!("budget:{level}:{:?}:{}", over.meter, over.limit);
+        if asker != MODEL_ASKER {
+            key = format!("{asker}:{key}");
+        }
         let request = json!({
             "description": over.why,
             "level": level,

@@ -60,7 +60,7 @@ enum How {
     Failed { why: String, labels: Labels },
     /// It is unknown whether the call had its effect.
     Unknown { why: String },
-    /// The tool's server asked a person something, was told that nobody answers now, and ended the call.
+    /// The tool's server asked a person something; the client cancelled the question, and the call ended.
     Asks {
         question: ToolQuestion,
         /// How the call ended: it gave something, or failed.

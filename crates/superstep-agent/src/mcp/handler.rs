@@ -52,6 +52,11 @@ impl Handler {
         }
     }
 
+    /// Returns the mark to set when a call is abandoned that the server may still ask about; `None` if it may not ask.
+    pub(super) fn lost_by_questions(&self) -> Option<&AtomicBool> {
+        (self.questions_max > 0).then_some(&self.is_lost)
+    }
+
     /// Attributes questions of the server to this call, until the guard is dropped.
     pub(super) fn attribute_questions(&self, cx: &ToolCx) -> Attribution<'_> {
         *lock(&self.asker) = Some(cx.clone());

@@ -116,8 +116,13 @@ impl BoundedClient {
             && let Ok(JsonRpcMessage::Error(error)) =
                 serde_json::from_slice::<ServerJsonRpcMessage>(&body)
         {
-            // What servers built on the protocol's own SDK say of a session they do not know. The specification says 404.
-            if status == StatusCode::BAD_REQUEST && in_session && error.error.code.0 == -32_000 {
+            // What servers built on the protocol's own SDK say of a session they do not know. The specification says 404. With an
+            // id it would be the answer of the method, which may have acted.
+            if status == StatusCode::BAD_REQUEST
+                && in_session
+                && error.id.is_none()
+                && error.error.code.0 == -32_000
+            {
                 return Err(StreamableHttpError::SessionExpired);
             }
             // Without an id it belongs to no request, and the caller would wait for another answer.

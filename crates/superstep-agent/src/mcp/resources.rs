@@ -85,7 +85,7 @@ impl Server {
     /// Returns two tools of class [`Class::Read`](crate::Class::Read) with which a model lists and reads the resources:
     /// `server__list_resources` and `server__read_resource`. Their results are labeled untrusted.
     ///
-    /// Their names and descriptions are ours. Leave them away if the server has tools of these names.
+    /// Their names and descriptions are ours. Do not add them if the server has tools of these names.
     pub fn resource_tools(&self) -> Vec<Tool> {
         let name = |tool: &str| provider_name(&self.connection.name, tool);
         let about = format!("the MCP server `{}`", self.connection.name);

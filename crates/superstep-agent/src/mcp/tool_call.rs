@@ -1,5 +1,7 @@
 //! One call of a server's tool.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use futures_util::FutureExt;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResponse, CancelledNotification,
@@ -40,7 +42,13 @@ pub(super) async fn call(
     if let Json::Object(meta) = meta {
         params.meta = Some(RequestMetaObject(MetaObject(meta)));
     }
-    let _turn = connection.turn().await;
+    let wait = connection.limits.connect_time_max;
+    let Ok(_turn) = tokio::time::timeout(wait, connection.turn()).await else {
+        return Err(ToolError::failed(format!(
+            "the MCP server `{}` is busy with another call, so this one was not sent; try again, and give the server's tools a timeout",
+            connection.name
+        )));
+    };
     let session = connection.session_for(&tool.name).await;
     let session = session.map_err(ToolError::failed)?;
     let mut answered = send(&session, tool, params.clone(), cx).await;
@@ -68,13 +76,22 @@ async fn send(
     };
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
     let options = PeerRequestOptions::no_options();
+    // Declared before the attribution, so that it is dropped after it.
+    let mut retire = RetireOnDrop(client.service().lost_by_questions());
     // Before the request is sent: the server may ask at once.
     let _attribution = client.service().attribute_questions(cx);
-    let sent = client.send_cancellable_request(request, options).await?;
+    let sent = match client.send_cancellable_request(request, options).await {
+        Ok(sent) => sent,
+        Err(error) => {
+            retire.0 = None;
+            return Err(error);
+        }
+    };
     let _following = client.service().follow(sent.progress_token.clone(), call);
     let mut cancel = CancelOnDrop(Some((sent.peer.clone(), sent.id.clone())));
     let answered = sent.await_response().await;
     cancel.0 = None;
+    retire.0 = None;
     match answered? {
         ServerResult::CallToolResult(result) => Ok(CallToolResponse::Complete(result)),
         ServerResult::InputRequiredResult(result) => Ok(CallToolResponse::InputRequired(result)),
@@ -83,7 +100,19 @@ async fn send(
     }
 }
 
-/// Tells the server that nobody waits for a request any more, if it is dropped before it is disarmed.
+/// Ends the session if a call that may ask is dropped before it is disarmed. The server may ignore the cancellation and ask
+/// later; in the same session that question would count as one of the next call, which may belong to another thread.
+struct RetireOnDrop<'a>(Option<&'a AtomicBool>);
+
+impl Drop for RetireOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(is_lost) = self.0 {
+            is_lost.store(true, Ordering::Release);
+        }
+    }
+}
+
+/// Cancels the request on the server if it is dropped before it is disarmed.
 struct CancelOnDrop(Option<(Peer<RoleClient>, RequestId)>);
 
 impl Drop for CancelOnDrop {

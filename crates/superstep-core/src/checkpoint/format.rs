@@ -447,7 +447,7 @@ pub enum EndedHow {
     Failed {
         /// Kind of the failure, which decides about retries.
         kind: FailureKind,
-        /// Message of the failure, behind the code that the node gave it; see `NodeError::to_stored`.
+        /// Message of the failure, preceded by the code that the node gave it; see `NodeError::to_stored`.
         message: String,
     },
     /// The attempt exceeded its timeout.

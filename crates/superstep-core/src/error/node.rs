@@ -9,8 +9,9 @@ use crate::ids::{FramePath, NodeName, TaskId};
 
 /// Why a node failed, and whether to retry it.
 ///
-/// Every error converts with `?`: those of `std`, boxed ones, `anyhow::Error`, and plain text. A converted error is retryable; use
-/// [`NodeError::fatal`] where a retry is useless. The original stays inside, for [`downcast_ref`](Self::downcast_ref).
+/// Every error that is `Send + Sync + 'static` converts with `?`: those of `std`, boxed ones, `anyhow::Error`, and plain text. For
+/// one that borrows, such as that of a poisoned lock, use `.map_err(|error| error.to_string())?`. A converted error is retryable;
+/// use [`NodeError::fatal`] where a retry is useless. The original stays inside, for [`downcast_ref`](Self::downcast_ref).
 ///
 /// ```
 /// # use superstep_core::NodeError;
@@ -56,7 +57,9 @@ impl NodeError {
             true => c,
             false => '-',
         };
-        self.code = Some(code.chars().take(CODE_CHARS_MAX).map(plain).collect());
+        let code: String = code.chars().take(CODE_CHARS_MAX).map(plain).collect();
+        // An empty one is no code: the stored form has no other word for it.
+        self.code = (!code.is_empty()).then_some(code);
         self
     }
 
@@ -131,7 +134,7 @@ const CODE_CHARS_MAX: usize = 64;
 const CODE_MARK: char = '\u{1}';
 
 fn join_code(code: Option<&str>, message: &str) -> String {
-    match code {
+    match code.filter(|code| !code.is_empty()) {
         Some(code) => format!("{CODE_MARK}{code}{CODE_MARK}{message}"),
         None if message.starts_with(CODE_MARK) => format!("{CODE_MARK}{CODE_MARK}{message}"),
         None => message.to_owned(),

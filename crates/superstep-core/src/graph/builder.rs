@@ -18,6 +18,7 @@ use crate::node::Node;
 use crate::state::State;
 
 /// A graph under construction. Create one with [`Graph::builder`].
+#[doc(alias = "StateGraph")]
 pub struct GraphBuilder<S> {
     pub(super) name: String,
     pub(super) nodes: BTreeMap<NodeName, NodeDef>,
@@ -202,6 +203,7 @@ impl<S: State> GraphBuilder<S> {
 
     /// Runs `handler` in place of `node` when that has failed permanently, in the same superstep. The handler goes where the
     /// node would have gone, or to one of `targets` if it returns a `Command` that says so.
+    #[doc(alias = "error_handler")]
     #[must_use]
     pub fn on_error(
         self,

@@ -16,6 +16,7 @@ use crate::ids::Timestamp;
 use crate::label::Labels;
 use crate::node::NodeCx;
 use crate::store::{Namespace, PutItem, Search, Store, Ttl};
+use crate::value::Value;
 
 /// One namespace of the long-term store: facts that outlive the thread. See [`NodeCx::store`].
 #[derive(Clone)]
@@ -70,7 +71,7 @@ impl NodeStore {
         self
     }
 
-    /// Returns the value under a key; `None` if there is none. Fails if the value does not fit the type.
+    /// Returns the value under a key; `None` if the key has no value. Fails if the value does not fit the type.
     pub async fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, NodeError> {
         let (store, now) = self.host_store()?;
         let item = store.get(&self.namespace, key, now).await?;
@@ -80,10 +81,12 @@ impl NodeStore {
     /// Stores a value, and replaces the one under its key.
     pub async fn put(&self, key: &str, value: impl Serialize) -> Result<(), NodeError> {
         let (store, now) = self.host_store()?;
+        let plain = Value::plain(&value).and_then(|value| value.decode());
+        let json = plain.map_err(NodeError::fatal)?;
         let put = PutItem {
             namespace: self.namespace.clone(),
             key: key.to_owned(),
-            value: with_labels(serde_json::to_value(value)?, &self.cx.read_so_far()),
+            value: with_labels(json, &self.cx.read_so_far()),
             ttl: self.ttl,
         };
         put.check().map_err(NodeError::fatal)?;
@@ -148,24 +151,24 @@ const LABELS: &str = "__labels";
 const VALUE: &str = "__value";
 
 fn with_labels(value: Json, labels: &Labels) -> Json {
-    match labels.is_empty() {
+    // A value that looks like one with labels gets them too, so that it reads back as it was.
+    match labels.is_empty() && !has_labels(&value) {
         true => value,
         false => json!({ LABELS: labels, VALUE: value }),
     }
 }
 
-fn without_labels(stored: Json) -> Result<(Json, Labels), NodeError> {
-    match stored {
-        Json::Object(mut fields) if fields.len() == 2 && fields.contains_key(VALUE) => {
-            let Some(labels) = fields.remove(LABELS) else {
-                return Ok((Json::Object(fields), Labels::NONE));
-            };
-            let labels = serde_json::from_value(labels)?;
-            let value = fields.remove(VALUE).unwrap_or_default();
-            Ok((value, labels))
-        }
-        plain => Ok((plain, Labels::NONE)),
+fn has_labels(value: &Json) -> bool {
+    let fields = value.as_object();
+    fields.is_some_and(|f| f.len() == 2 && f.contains_key(LABELS) && f.contains_key(VALUE))
+}
+
+fn without_labels(mut stored: Json) -> Result<(Json, Labels), NodeError> {
+    if !has_labels(&stored) {
+        return Ok((stored, Labels::NONE));
     }
+    let labels = serde_json::from_value(stored[LABELS].take()).map_err(NodeError::fatal)?;
+    Ok((stored[VALUE].take(), labels))
 }
 
 impl fmt::Debug for NodeStore {

@@ -232,3 +232,22 @@ async fn a_fact_keeps_the_labels_of_what_its_node_had_read() {
         .unwrap();
     assert_eq!(raw.value["__value"], "Buy now!");
 }
+
+#[tokio::test]
+async fn a_fact_that_looks_like_one_with_labels_reads_back_as_it_was() {
+    let test = superstep::TestCx::new();
+    let facts = test.cx().store(["facts"]).unwrap();
+    let odd = serde_json::json!({ "__labels": ["what is this"], "__value": 1 });
+    facts.put("odd", &odd).await.unwrap();
+    assert_eq!(
+        facts.get::<serde_json::Value>("odd").await.unwrap(),
+        Some(odd)
+    );
+    let not_a_number = facts.put("nan", f64::NAN).await.unwrap_err();
+    assert!(!not_a_number.kind().may_retry());
+}
+
+#[test]
+fn an_empty_code_is_no_code() {
+    assert_eq!(NodeError::fatal("no").with_code("").code(), None);
+}

@@ -75,3 +75,23 @@ async fn a_workflow_without_an_argument_fails_with_what_to_do() {
     };
     assert!(failures[0].message.contains("start it with its argument"));
 }
+
+#[tokio::test]
+async fn a_workflow_that_takes_and_returns_nothing_has_returned() {
+    let nothing = workflow("nothing", |(): (), cx: NodeCx| async move {
+        cx.interrupt::<bool>(Interrupt::new("go", "on?")).await?;
+        Ok::<Option<u8>, NodeError>(None)
+    })
+    .unwrap();
+    let store = Memory::default();
+    let thread = Runtime::new(store.clone()).thread(&nothing, "t").unwrap();
+    thread.start(().into()).await.unwrap();
+    let elsewhere = Runtime::new(store).thread(&nothing, "t").unwrap();
+    let done = elsewhere.answer_only(true).await.unwrap().unwrap();
+    assert_eq!(done.state.output, Some(None));
+    let stored = elsewhere.result().await.unwrap().unwrap();
+    assert_eq!(stored.state.output, Some(None));
+    let json = serde_json::to_value(&done.state).unwrap();
+    let read: superstep::WorkflowState<(), Option<u8>> = serde_json::from_value(json).unwrap();
+    assert_eq!(read, done.state);
+}
