@@ -282,6 +282,55 @@ async fn a_summary_within_a_limit_asks_a_person() {
     assert!(summarizer.prompts().len() > 1);
 }
 
+#[tokio::test]
+async fn summary_and_model_at_the_same_limit_ask_apart() {
+    let (summarizer, store) = (summarizer(), Arc::<MemoryStore>::default());
+    // Enough for the calls before the first summary, and for nothing after it.
+    let spending = Spending::new(store.clone()).per_thread(Limits::of(Meter::Calls, 3));
+    let hook = SummarizeHistory::new(summarizer.clone(), store)
+        .over(60)
+        .spending(spending.clone());
+    let graph = Agent::builder(script(long(12)))
+        .tools([look()])
+        .hooks(hook)
+        .spending(spending)
+        .build()
+        .unwrap();
+    let thread = Runtime::new(Memory::default()).thread(&graph, "t").unwrap();
+    let mut ended = thread.start(AgentState::ask("find it")).await.unwrap();
+    let mut keys = Vec::new();
+    while let Outcome::Paused(questions) = &ended.outcome {
+        keys.push(questions[0].key.clone());
+        let answer = json!({ "type": "stop" });
+        ended = thread.answer_only(answer).await.unwrap().unwrap();
+    }
+    assert_eq!(ended.outcome, Outcome::Finished, "{keys:?}");
+    assert!(
+        keys.iter().any(|key| key.starts_with("summary:")),
+        "{keys:?}"
+    );
+    assert!(
+        keys.iter().any(|key| key.starts_with("budget:")),
+        "{keys:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_empty_summary_is_not_used() {
+    let empty: Vec<_> = (1..30)
+        .map(|_| json!({ "at": "model summary", "text": "" }))
+        .collect();
+    let (summarizer, store) = (script(Json::Array(empty)), Arc::<MemoryStore>::default());
+    let model = script(long(12));
+    let thread = summarizing(model.clone(), &summarizer, &store, Memory::default());
+    let ended = thread.start(AgentState::ask("find it")).await.unwrap();
+    assert_eq!(ended.state.answer(), "done");
+    assert!(!summarizer.prompts().is_empty());
+    let last = texts(model.prompts().last().unwrap());
+    assert!(last.contains("find it"), "{last}");
+    assert!(!last.contains("Summary of the conversation"), "{last}");
+}
+
 /// What outlives a process that summarizes.
 struct World {
     store: Arc<MemoryStore>,
