@@ -13,6 +13,20 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
+/// Programs that are not in `src/bin`: name in the table, the twin in Python, and the file.
+const ELSEWHERE: [(&str, &str, &str); 2] = [
+    (
+        "tests (`examples/migrate/tests/testing.rs`)",
+        "testing",
+        "examples/migrate/tests/testing.rs",
+    ),
+    (
+        "a web service (`examples/service`)",
+        "service",
+        "examples/service/src/main.rs",
+    ),
+];
+
 /// Lines that are neither blank nor a comment.
 fn lines(code: &str, comment: &str) -> usize {
     let counts = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with(comment);
@@ -49,9 +63,10 @@ fn table() -> String {
         let rust = lines(&read(&format!("examples/migrate/src/bin/{name}.rs")), "//");
         row(&format!("`{name}`"), python, rust);
     }
-    let python = lines(&read("examples/python/service.py"), "#");
-    let rust = lines(&read("examples/service/src/main.rs"), "//");
-    row("a web service (`examples/service`)", python, rust);
+    for (name, twin, path) in ELSEWHERE {
+        let python = lines(&read(&format!("examples/python/{twin}.py")), "#");
+        row(name, python, lines(&read(path), "//"));
+    }
     let ratio = rust_all as f64 / python_all as f64;
     assert!(
         ratio <= 1.6,
