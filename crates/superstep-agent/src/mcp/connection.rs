@@ -100,6 +100,16 @@ impl Connection {
         }
     }
 
+    /// Reads all pages of a list, within the time to connect.
+    pub(super) async fn list<T: Serialize>(
+        &self,
+        listing: &Listing<T>,
+    ) -> Result<Vec<T>, McpError> {
+        let session = self.session().await?;
+        let all = listing.read_all(&self.name, &session.client, &self.limits);
+        within(&self.name, &self.limits, all).await
+    }
+
     /// Returns a session that is open, whose list of tools is current: reconnects, or reads the list again, if needed.
     ///
     /// Fails with [`McpError::ToolsChanged`] if the server's tools are not the accepted ones after a reconnect.

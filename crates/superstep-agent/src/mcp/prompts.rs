@@ -45,8 +45,6 @@ pub struct PromptArgument {
 impl Server {
     /// Lists the prompts of the server. Reconnects as [`Server::resources`] does.
     pub async fn prompts(&self) -> Result<Vec<PromptInfo>, McpError> {
-        let (name, limits) = (&self.connection.name, &self.connection.limits);
-        let session = self.connection.session().await?;
         let listing = Listing {
             request: |page| ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(page)),
             read: |result| match result {
@@ -54,12 +52,7 @@ impl Server {
                 _ => None,
             },
         };
-        let listed = within(
-            name,
-            limits,
-            listing.read_all(name, &session.client, limits),
-        )
-        .await?;
+        let listed = self.connection.list(&listing).await?;
         let prompts = listed.into_iter().map(|prompt| PromptInfo {
             name: prompt.name,
             description: prompt.description,

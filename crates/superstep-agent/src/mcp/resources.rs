@@ -35,8 +35,6 @@ impl Server {
     /// Lists the resources of the server. Reconnects if the connection is closed. A server over HTTP that was restarted is
     /// noticed only by a request that fails, so repeat it once after [`McpError::Unreachable`].
     pub async fn resources(&self) -> Result<Vec<ResourceInfo>, McpError> {
-        let (name, limits) = (&self.connection.name, &self.connection.limits);
-        let session = self.connection.session().await?;
         let listing = Listing {
             request: |page| {
                 ClientRequest::ListResourcesRequest(ListResourcesRequest::with_param(page))
@@ -46,12 +44,7 @@ impl Server {
                 _ => None,
             },
         };
-        let listed = within(
-            name,
-            limits,
-            listing.read_all(name, &session.client, limits),
-        )
-        .await?;
+        let listed = self.connection.list(&listing).await?;
         let resources = listed.into_iter().map(|resource| ResourceInfo {
             uri: resource.uri,
             name: resource.name,

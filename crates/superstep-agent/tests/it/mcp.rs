@@ -280,8 +280,8 @@ impl Drop for HttpServer {
     }
 }
 
-#[tokio::test]
-async fn a_server_over_http_that_was_restarted_gets_the_call_in_a_new_session() {
+/// Starts a server and connects to it. Returns its port, too, on which another one can take its place.
+async fn connected_over_http() -> (HttpServer, u16, Server) {
     let port = TcpListener::bind(("127.0.0.1", 0))
         .unwrap()
         .local_addr()
@@ -290,6 +290,12 @@ async fn a_server_over_http_that_was_restarted_gets_the_call_in_a_new_session() 
     let remote = HttpServer::start(port).await;
     let url = format!("http://127.0.0.1:{port}/mcp");
     let server = Server::http("everything", &url, None).await.unwrap();
+    (remote, port, server)
+}
+
+#[tokio::test]
+async fn a_server_over_http_that_was_restarted_gets_the_call_in_a_new_session() {
+    let (remote, port, server) = connected_over_http().await;
     assert_eq!(results(&agent(tools(&server), echo_and_sum()).await), GIVEN);
     drop(remote);
     // Nothing listens: the calls were not sent, and nothing needs to be asked.
@@ -301,14 +307,7 @@ async fn a_server_over_http_that_was_restarted_gets_the_call_in_a_new_session() 
 
 #[tokio::test]
 async fn a_session_that_is_unknown_after_a_restart_is_replaced() {
-    let port = TcpListener::bind(("127.0.0.1", 0))
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
-    let remote = HttpServer::start(port).await;
-    let url = format!("http://127.0.0.1:{port}/mcp");
-    let server = Server::http("everything", &url, None).await.unwrap();
+    let (remote, port, server) = connected_over_http().await;
     drop(remote);
     let _again = HttpServer::start(port).await;
     assert_eq!(results(&agent(tools(&server), echo_and_sum()).await), GIVEN);
@@ -316,14 +315,7 @@ async fn a_session_that_is_unknown_after_a_restart_is_replaced() {
 
 #[tokio::test]
 async fn resources_are_read_again_after_a_restart_over_http() {
-    let port = TcpListener::bind(("127.0.0.1", 0))
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
-    let remote = HttpServer::start(port).await;
-    let url = format!("http://127.0.0.1:{port}/mcp");
-    let server = Server::http("everything", &url, None).await.unwrap();
+    let (remote, port, server) = connected_over_http().await;
     drop(remote);
     let again = HttpServer::start(port).await;
     // Only a request that fails shows that the session is gone.
