@@ -185,6 +185,7 @@ impl Fuzzer {
     ) -> anyhow::Result<TargetResult> {
         let mut command = Command::new(&self.plain);
         command
+            .env("CARGO_MANIFEST_DIR", root().join("testing/fuzz"))
             .arg(&target.name)
             .args(["--seconds", &args.seconds.unwrap_or(2).to_string()])
             .args(["--seed", &args.seed.unwrap_or(0).to_string()])

@@ -102,7 +102,13 @@ pub(crate) const STEPS: &[Step] = &[
         cargo(&["xtask", "fuzz", "--seconds", "2", "--seed", "1", "--json"]),
     ),
     // Each crash test notices its mutants among the tests above; here are the trials.
-    short("crash sim", cargo(&crash("sim", "2000"))),
+    // Programs by seed, so the same is true here.
+    short(
+        "crash sim",
+        cargo(&[
+            "xtask", "crash", "sim", "--trials", "2000", "--seed", "1", "--json",
+        ]),
+    ),
     short("crash kill", cargo(&crash("kill", "80"))),
     short("crash race", cargo(&crash("race", "300"))),
     short("crash zombie", cargo(&crash("zombie", "30"))),

@@ -1,7 +1,7 @@
 //! The kept inputs of a target, and the words of its format.
 
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::path::PathBuf;
+use std::{env, fs, io};
 
 /// An input that is kept.
 #[derive(Debug)]
@@ -14,18 +14,24 @@ pub struct Input {
 
 /// Returns the folder of a target's corpus.
 pub fn folder(target: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("corpus")
-        .join(target)
+    package().join("corpus").join(target)
 }
 
-/// Reads the corpus of a target, by file name. A target without a corpus has none.
+/// The folder of this package. Cargo says at run time, because a build cache may have a program that was built in a checkout
+/// that is gone.
+fn package() -> PathBuf {
+    let folder = env::var_os("CARGO_MANIFEST_DIR");
+    folder.map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)
+}
+
+/// Reads the corpus of a target, by file name. Every target has one: without it, mutations of nothing would find nothing.
 pub fn read(target: &str) -> io::Result<Vec<Input>> {
     let mut inputs = Vec::new();
-    let entries = match fs::read_dir(folder(target)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(inputs),
-        entries => entries?,
-    };
+    let folder = folder(target);
+    let entries = fs::read_dir(&folder).map_err(|error| {
+        let why = format!("cannot read the corpus in `{}`: {error}", folder.display());
+        io::Error::new(error.kind(), why)
+    })?;
     for entry in entries {
         let entry = entry?;
         inputs.push(Input {
@@ -40,7 +46,7 @@ pub fn read(target: &str) -> io::Result<Vec<Input>> {
 /// Reads the words of a target's format, in the form that libFuzzer has for them: `"word"` or `name="word"`, with `\xNN`
 /// for bytes that cannot be typed.
 pub fn words(target: &str) -> io::Result<Vec<Vec<u8>>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+    let path = package()
         .join("dictionaries")
         .join(format!("{target}.dict"));
     match fs::read_to_string(path) {

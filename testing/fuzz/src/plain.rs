@@ -30,6 +30,7 @@ pub(super) fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    campaign::silence_panics();
     let mut broken = false;
     for target in args.targets {
         if args.list {

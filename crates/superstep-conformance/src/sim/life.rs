@@ -55,12 +55,12 @@ pub(super) struct Life<'a> {
     pub(super) resumed: bool,
     /// And it came to its end, with nobody in between.
     undisturbed: bool,
-    /// How far the thread had come when it last failed.
-    failed_at: Option<(usize, u64)>,
+    /// How far the thread had come when it last failed, and how many whole runs have failed there.
+    failed_at: Option<((usize, u64), usize)>,
 }
 
-/// With the faults off, any program comes to rest in far fewer acts.
-const ACTS_MAX: u64 = 60_000;
+/// With the faults off, any program comes to rest in fewer acts; fan-outs of fan-outs take the most.
+const ACTS_MAX: u64 = 400_000;
 
 impl<'a> Life<'a> {
     pub(super) fn new(lab: &Arc<Lab>, graph: Arc<Definition>, program: &'a Program) -> Self {
@@ -396,13 +396,19 @@ impl<'a> Life<'a> {
                 };
                 if failures.iter().all(designed) {
                     let mark = (advances(&entries), loaded.head.answers);
-                    let seen_before = self.failed_at.replace(mark) == Some(mark);
+                    let runs = match self.failed_at {
+                        Some((at, runs)) if at == mark => runs + usize::from(self.undisturbed),
+                        _ => 0,
+                    };
+                    self.failed_at = Some((mark, runs));
                     if people::open_count(&lab) > 0 {
                         return Standing::Asks;
                     }
                     // Others of its superstep may have been held back: by a breakpoint, a drain, an answer to come.
-                    // It is at rest when a whole run from here changes nothing.
-                    if !seen_before || !self.undisturbed || lab.drain_wanted {
+                    // It is at rest when a whole run from here changes nothing, and none of the breakpoints can be why:
+                    // a failure outweighs them, so the stop does not tell.
+                    let held_back = runs <= self.program.breakpoints();
+                    if held_back || !self.undisturbed || lab.drain_wanted {
                         return Standing::Resume;
                     }
                     let mut nodes: Vec<_> = failures.iter().map(|f| f.message.clone()).collect();

@@ -2,6 +2,8 @@
 //!
 //! Everything forward is a walk towards the end; only bounded loops lead back, so every program ends.
 
+use std::cell::Cell;
+
 use superstep_core::SubgraphLife;
 use superstep_core::run::Durability;
 
@@ -187,6 +189,16 @@ impl Program {
             script,
             root,
         }
+    }
+
+    /// How many breakpoints its graphs have.
+    pub(super) fn breakpoints(&self) -> usize {
+        let sum = Cell::new(0);
+        any_graph(&self.root, &|graph| {
+            sum.update(|sum| sum + graph.pause_before.len() + graph.pause_after.len());
+            false
+        });
+        sum.get()
     }
 
     /// Whether which tasks of a failed superstep have run depends on the order in which they ended.

@@ -10,7 +10,7 @@ use crate::graph::{Mapping, ReadError, RefusedUpdate};
 use crate::ids::{FramePath, NodeName, TaskId};
 use crate::run::live::{Ending, LiveFrame, TaskActivity, Updates};
 use crate::run::phase::Phase;
-use crate::run::position::{Conflict, TaskUpdate, conflict, try_writes};
+use crate::run::position::{Conflict, TaskUpdate, conflict, outlives_superstep, try_writes};
 use crate::run::{Run, plan};
 use crate::value::Value;
 
@@ -157,9 +157,7 @@ impl Run {
             next,
         };
         self.tell_opened(path);
-        self.pending
-            .opened
-            .retain(|opened, _| !opened.is_below(path));
+        self.tell_lasting(path);
         self.position.advance(&advanced);
         if self.position.frame(path).stored {
             self.pending
@@ -182,6 +180,23 @@ impl Run {
             let opened = self.pending.opened.remove(&path).expect("just found");
             self.pending
                 .push(EntryKind::Step, Change::FrameOpened(opened));
+        }
+    }
+
+    /// Adds the openings of those subgraphs to the entry that outlive the superstep of `path`, and forgets the others.
+    ///
+    /// A subgraph that was entered and made no superstep, because it failed or had nothing to run, has changed all the same if
+    /// it lives as long as the thread: it has an input more, and its next tasks have other ids. If the log did not say so, a
+    /// thread that was loaded would give the ids of the failed tasks, and with them their effect keys, to other tasks.
+    fn tell_lasting(&mut self, path: &FramePath) {
+        let opened = std::mem::take(&mut self.pending.opened);
+        for (below, opened) in opened {
+            if !below.is_below(path) {
+                self.pending.opened.insert(below, opened);
+            } else if outlives_superstep(&below, path) {
+                self.pending
+                    .push(EntryKind::Step, Change::FrameOpened(opened));
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use crate::ids::{FramePath, InterruptId, NodeName, TaskId, Timestamp};
 use crate::node::{Output, Stored, TaskEnd};
 use crate::run::live::{Ending, LiveFrame, Slot, TaskActivity};
 use crate::run::phase::Phase;
+use crate::run::position::outlives_superstep;
 use crate::run::{Run, Step};
 
 impl Run {
@@ -247,13 +248,9 @@ impl Run {
         let slots = self.slots_in_order();
         let mut failures: Vec<_> = slots
             .iter()
-            .filter_map(|slot| {
-                if let TaskActivity::Failed(failure) = &slot.doing {
-                    Some(failure.clone())
-                } else {
-                    None
-                }
-            })
+            .filter_map(|slot| slot.failure())
+            .filter(|failure| !self.is_handled_later(failure))
+            .cloned()
             .collect();
         let asks = slots
             .iter()
@@ -285,22 +282,15 @@ impl Run {
 
     /// Leaves a subgraph in which something failed permanently, if its node has an error handler.
     fn handle_failed_subgraph(&mut self) -> bool {
-        let failed = self.live.iter().find_map(|(path, live)| {
-            let failure = live.slots.iter().find_map(|slot| {
-                if let TaskActivity::Failed(failure) = &slot.doing {
-                    Some(failure.clone())
-                } else {
-                    None
-                }
-            })?;
-            let (parent, index, child) = self.handler_around(path)?;
-            let handles = failure.kind.may_handle();
-            handles.then_some((parent, index, child, failure))
+        let failed = self.live.values().find_map(|live| {
+            let failure = live.slots.iter().find_map(Slot::failure)?;
+            let place = self.handler_around(failure)?;
+            (!self.is_held_back(&place.2)).then(|| (place, failure.clone()))
         });
-        let Some((parent, index, child, failure)) = failed else {
+        let Some(((parent, index, child), failure)) = failed else {
             return false;
         };
-        self.forget(&child);
+        self.forget(&parent, &child);
         let error = NodeError::of_kind(failure.kind, failure.to_string());
         let error = match &failure.code {
             Some(code) => error.with_code(code),
@@ -310,9 +300,25 @@ impl Run {
         true
     }
 
-    /// Returns the nearest subgraph around a failed task whose node has an error handler: its parent, its index, its own path.
-    fn handler_around(&self, failed: &FramePath) -> Option<(FramePath, u32, FramePath)> {
-        let mut child = failed.clone();
+    /// Whether a drain keeps a subgraph from its next superstep. Its failure is handled once all of it has ended, as if
+    /// nothing had been drained: until then the failed task counts as not run.
+    fn is_held_back(&self, child: &FramePath) -> bool {
+        let mut ready = self.ready.iter();
+        self.draining && ready.any(|path| path == child || path.is_below(child))
+    }
+
+    fn is_handled_later(&self, failure: &Failure) -> bool {
+        self.handler_around(failure)
+            .is_some_and(|(.., child)| self.is_held_back(&child))
+    }
+
+    /// Returns the nearest subgraph around a failed task whose node has an error handler for it: its parent, its index, its
+    /// own path.
+    fn handler_around(&self, failure: &Failure) -> Option<(FramePath, u32, FramePath)> {
+        if !failure.kind.may_handle() {
+            return None;
+        }
+        let mut child = failure.frame.clone();
         loop {
             let parent = child.parent()?;
             let index = self.slot_of_child(&parent, &child)?;
@@ -325,8 +331,9 @@ impl Run {
         }
     }
 
-    /// Forgets a subgraph and everything below it, with what they recorded and asked.
-    fn forget(&mut self, child: &FramePath) {
+    /// Forgets a failed subgraph and everything below it, with what they recorded and asked. One that lives as long as the
+    /// thread stays entered until the superstep of `parent` ends.
+    fn forget(&mut self, parent: &FramePath, child: &FramePath) {
         let of = |path: &FramePath| path == child || path.is_below(child);
         self.drop_tasks(of);
         let tasks: Vec<TaskId> = self
@@ -340,7 +347,9 @@ impl Run {
             self.close_questions(task);
         }
         self.live.retain(|path, _| !of(path));
-        self.pending.opened.retain(|path, _| !of(path));
+        self.pending
+            .opened
+            .retain(|path, _| !of(path) || outlives_superstep(path, parent));
     }
 
     pub(super) fn task_failure(&self, path: &FramePath, index: u32, error: &NodeError) -> Failure {

@@ -33,6 +33,16 @@ pub(super) struct Slot {
     pub(super) doing: TaskActivity,
 }
 
+impl Slot {
+    /// Returns the failure of a task that failed permanently.
+    pub(super) fn failure(&self) -> Option<&Failure> {
+        match &self.doing {
+            TaskActivity::Failed(failure) => Some(failure),
+            _ => None,
+        }
+    }
+}
+
 /// What a task is doing.
 pub(super) enum TaskActivity {
     /// The node or its error handler runs.

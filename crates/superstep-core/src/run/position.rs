@@ -9,8 +9,8 @@ use std::sync::Arc;
 use crate::channel::{Channel, ChannelKind, ChannelSet};
 use crate::checkpoint::History;
 use crate::checkpoint::format::{
-    AttemptFailed, Body, Change, Entry, Extensions, FrameAdvanced, FrameOpened, FrameSnapshot,
-    JoinSeen, Next, RunRecord, Snapshot, Stop,
+    AfterFailure, AttemptFailed, Body, Change, Entry, Extensions, FrameAdvanced, FrameOpened,
+    FrameSnapshot, JoinSeen, Next, RunRecord, Snapshot, Stop,
 };
 use crate::error::{FailureKind, OpenError};
 use crate::graph::{AnyUpdate, Definition, Live, ReadError, StateOps, SubgraphLife, guarded};
@@ -31,6 +31,7 @@ pub(crate) struct Position {
 }
 
 /// A graph or subgraph that was entered.
+#[derive(Clone)]
 pub(crate) struct Frame {
     pub(crate) graph: Arc<Definition>,
     /// Version of the stored data that it was read from.
@@ -122,10 +123,19 @@ impl Position {
     }
 
     /// Forgets failed attempts, because the run gave up: resuming it retries every task.
+    ///
+    /// A subgraph that was left for its error handler is not retried: its records were released with it, so entering it again
+    /// would repeat its effects. Its handler is.
     pub(crate) fn forget_attempts(&mut self) {
-        self.frames
-            .values_mut()
-            .for_each(|frame| frame.failed.clear());
+        for frame in self.frames.values_mut() {
+            let nodes = &frame.graph.nodes;
+            let is_left = |failed: &AttemptFailed| {
+                let node = nodes.get(&failed.failure.node);
+                let is_subgraph = node.is_some_and(|node| node.subgraph().is_some());
+                is_subgraph && failed.then == AfterFailure::Handle
+            };
+            frame.failed.retain(|_, failed| is_left(failed));
+        }
     }
 
     /// Moves the thread to a new branch, where every task has a new id.
@@ -261,13 +271,13 @@ impl Position {
         let shared = !opened.frame.is_root() && opened.input.is_none();
         let around = opened.frame.parent().filter(|_| shared);
         let around = around.map(|parent| self.frame(&parent).state.clone());
-        let mut frame = match self.frames.remove(&opened.frame) {
-            Some(frame) => Frame {
-                // Tasks that were planned and dropped must not share their ids with those planned now.
-                step: frame.step + 1,
-                state: around.unwrap_or_else(|| frame.state.clone()),
-                ..frame
-            },
+        let kept = self.frames.remove(&opened.frame);
+        let is_kept = kept.is_some();
+        let mut frame = match kept {
+            Some(mut frame) => {
+                frame.state = around.unwrap_or(frame.state);
+                frame
+            }
             None => Frame {
                 graph: graph.clone(),
                 version: opened.version,
@@ -287,13 +297,17 @@ impl Position {
             None => Ok(()),
         };
         if written.is_ok() {
+            // Tasks that were planned and dropped must not share their ids with those planned now.
+            frame.step += u64::from(is_kept);
             frame.entered_by = opened.entered_by;
             frame.last.clear();
             frame.failed.clear();
             frame.next = opened.next.clone();
             self.close_children(&opened.frame);
         }
-        self.frames.insert(opened.frame.clone(), frame);
+        if is_kept || written.is_ok() {
+            self.frames.insert(opened.frame.clone(), frame);
+        }
         written
     }
 
@@ -327,13 +341,8 @@ impl Position {
         if !has_children && self.gone.is_empty() {
             return;
         }
-        let depth = path.segments().len();
-        let lives_on = |below: &FramePath| {
-            let mut inside = below.segments()[depth..].iter();
-            inside.all(|segment| segment.task.is_none())
-        };
         self.frames
-            .retain(|below, _| !below.is_below(path) || lives_on(below));
+            .retain(|below, _| !below.is_below(path) || outlives_superstep(below, path));
         self.gone.retain(|below, _| !below.is_below(path));
         for (_, kept) in self
             .frames
@@ -345,6 +354,14 @@ impl Position {
             kept.failed.clear();
             kept.forwarded.clear();
         }
+    }
+
+    /// Undoes the opening of a frame, which was `before` until then.
+    pub(crate) fn undo_open(&mut self, path: &FramePath, before: Option<Frame>) {
+        match before {
+            Some(frame) => self.frames.insert(path.clone(), frame),
+            None => self.frames.remove(path),
+        };
     }
 
     pub(crate) fn frame(&self, path: &FramePath) -> &Frame {
@@ -545,6 +562,13 @@ impl Position {
         }
         Ok(state)
     }
+}
+
+/// Whether a subgraph below `path` keeps its state when the superstep of `path` ends: it and all between them live as long
+/// as the thread.
+pub(crate) fn outlives_superstep(below: &FramePath, path: &FramePath) -> bool {
+    let mut between = below.segments()[path.segments().len()..].iter();
+    between.all(|segment| segment.task.is_none())
 }
 
 /// The history has no beginning: an entry is missing.

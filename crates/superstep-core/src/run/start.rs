@@ -400,10 +400,14 @@ impl Run {
             input,
             next: Next::default(),
         };
+        // Routes read the state after the input. If one fails, the subgraph was not entered.
+        let has_routes = !subgraph.graph.start.routes.is_empty();
+        let before = has_routes.then(|| self.position.frames.get(child).cloned());
         self.position
             .open(&opened, subgraph.graph.clone(), update)
             .map_err(|error| NodeError::of_kind(FailureKind::InvalidUpdate, error.to_string()))?;
-        opened.next = plan::first(&subgraph.graph, &self.position.frame(child).state)?;
+        opened.next = plan::first(&subgraph.graph, &self.position.frame(child).state)
+            .inspect_err(|_| self.position.undo_open(child, before.flatten()))?;
         let frame = self.position.frame_mut(child);
         frame.next = opened.next.clone();
         if frame.stored {

@@ -1,11 +1,11 @@
 //! Graphs as nodes: whose state, how long it lives, and what passes through the wall.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use superstep::prelude::*;
-use superstep::{Message, SubgraphLife};
+use superstep::{Durability, Message, SubgraphLife};
 use tokio::sync::Notify;
 
 use crate::kit::{
@@ -240,6 +240,178 @@ async fn a_child_that_lives_with_the_thread_is_free_again_when_a_new_run_begins(
         let stopped = thread.start(LogUpdate::default()).await.unwrap();
         assert!(matches!(stopped.outcome, Outcome::Paused(_)), "{stopped:?}");
     }
+}
+
+/// The failed invocation made no superstep. Its tasks had ids all the same, and receivers may know the keys of their effects.
+#[tokio::test]
+async fn a_child_that_lives_with_the_thread_has_new_effect_keys_after_a_failure() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let pays = {
+        let seen = seen.clone();
+        move |log: View<Log>, cx: NodeCx| {
+            let mut seen = seen.lock().unwrap();
+            seen.push((cx.effect_key("pay"), log.total));
+            async { Err::<LogUpdate, _>(NodeError::fatal("the bank is closed")) }
+        }
+    };
+    let graph = Graph::builder("again")
+        .subgraph(
+            "child",
+            one("pay", pays),
+            |_: &Log| LogUpdate::default().total(1),
+            everything,
+        )
+        .life("child", SubgraphLife::Thread)
+        .on_error("child", &[END], |_: Failed<Log>, _: NodeCx| async {
+            Ok::<_, NodeError>(wrote("sorry"))
+        })
+        .edge(START, "child")
+        .edge("child", END)
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    for _ in 0..2 {
+        thread.start(LogUpdate::default()).await.unwrap();
+    }
+    let seen = seen.lock().unwrap();
+    let [(first, 1), (second, 2)] = seen.as_slice() else {
+        panic!("the child lost an input: {seen:?}")
+    };
+    assert_ne!(first, second);
+}
+
+/// The state is large and stored only when the run stops, so a snapshot is taken then.
+#[tokio::test]
+async fn a_child_whose_first_route_fails_is_entered_when_the_thread_is_resumed() {
+    let calls = Count::default();
+    let child = {
+        let calls = calls.clone();
+        Graph::builder("child")
+            .node("a", says("a"))
+            .route(START, &["a"], move |_: &Log| {
+                assert!(calls.up() > 1, "the route is broken");
+                Goto::node("a")
+            })
+            .edge("a", END)
+            .build()
+            .unwrap()
+    };
+    let graph = Graph::builder("routed")
+        .subgraph("child", child, nothing, everything)
+        .edge(START, "child")
+        .edge("child", END)
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    let thread = thread.with_options(options(|o| o.durability = Durability::Exit));
+    let failed = thread.start(wrote("x".repeat(20_000))).await.unwrap();
+    assert_eq!(failures(&failed)[0].0, "child");
+    let done = thread.resume().await.unwrap();
+    assert_eq!(done.state.ran[1..], ["a"]);
+    assert_eq!(calls.get(), 2);
+}
+
+#[tokio::test]
+async fn a_handler_that_failed_runs_again_and_the_child_that_it_handles_does_not() {
+    let (effects, handled) = (Count::default(), Count::default());
+    let breaks = {
+        let effects = effects.clone();
+        move |_: View<Log>, cx: NodeCx| {
+            let effects = effects.clone();
+            async move {
+                let paid = async || Ok::<_, NodeError>(effects.up());
+                cx.step("pay", paid).await?;
+                Err::<LogUpdate, _>(NodeError::fatal("broken"))
+            }
+        }
+    };
+    let graph = {
+        let handled = handled.clone();
+        Graph::builder("handled")
+            .subgraph("child", one("a", breaks), nothing, everything)
+            .on_error("child", &[END], move |_: Failed<Log>, _: NodeCx| {
+                let is_first = handled.up() == 1;
+                async move {
+                    match is_first {
+                        true => Err(NodeError::fatal("broken too")),
+                        false => Ok(wrote("sorry")),
+                    }
+                }
+            })
+            .edge(START, "child")
+            .edge("child", END)
+            .build()
+            .unwrap()
+    };
+    let thread = memory().thread(&graph, "t").unwrap();
+    let failed = thread.start(LogUpdate::default()).await.unwrap();
+    assert_eq!(failures(&failed)[0].0, "child");
+    let done = thread.resume().await.unwrap();
+    assert_eq!(done.state.ran, ["sorry"]);
+    assert_eq!((effects.get(), handled.get()), (1, 2));
+}
+
+/// Whether a deploy comes in between must not decide what a sibling of a failure still does.
+#[tokio::test]
+async fn a_drain_does_not_have_a_failure_handled_before_its_siblings_have_ended() {
+    let (there, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let waits = {
+        let (there, go) = (there.clone(), go.clone());
+        move |_: View<Log>, _: NodeCx| {
+            let (there, go) = (there.clone(), go.clone());
+            async move {
+                there.notify_one();
+                go.notified().await;
+                Ok::<_, NodeError>(LogUpdate::default())
+            }
+        }
+    };
+    let second = Count::default();
+    let counts = {
+        let second = second.clone();
+        move |_: View<Log>, _: NodeCx| {
+            second.up();
+            async { Ok::<_, NodeError>(LogUpdate::default()) }
+        }
+    };
+    let long = Graph::builder("long")
+        .node("first", waits)
+        .node("second", counts)
+        .edge(START, "first")
+        .edge("first", "second")
+        .edge("second", END)
+        .build()
+        .unwrap();
+    let child = Graph::builder("child")
+        .subgraph("long", long, nothing, everything)
+        .node("broken", fails("broken", u32::MAX, &Count::default()))
+        .edge(START, "long")
+        .edge(START, "broken")
+        .edge("long", END)
+        .edge("broken", END)
+        .build()
+        .unwrap();
+    let graph = Graph::builder("handled")
+        .subgraph("child", child, nothing, everything)
+        .on_error("child", &[END], |_: Failed<Log>, _: NodeCx| async {
+            Ok::<_, NodeError>(wrote("sorry"))
+        })
+        .edge(START, "child")
+        .edge("child", END)
+        .build()
+        .unwrap();
+    let store = Memory::default();
+    let runtime = Runtime::new(store.clone());
+    let thread = runtime.thread(&graph, "t").unwrap();
+    let (stopped, ()) = tokio::join!(thread.start(LogUpdate::default()), async {
+        there.notified().await;
+        tokio::join!(runtime.drain(), async { go.notify_one() });
+    });
+    assert_eq!(stopped.unwrap().outcome, Outcome::Drained);
+    let next = Runtime::new(store).thread(&graph, "t").unwrap();
+    let done = next.recover().await.unwrap();
+    assert_eq!(done.state.ran, ["sorry"]);
+    assert_eq!(second.get(), 1);
 }
 
 /// A parent whose child runs `first`, then a node that waits once; crashes there and recovers.
