@@ -66,6 +66,9 @@ prints! {
         "queued for a person, charge failed: bank is away, attempt 3",
     ];
     migration: ["old thread: Dear Kim", "new thread: Dear Kim Larsen"];
-    functional: ["asks: Cats sleep a lot.", "Published: Cats sleep 15 hours a day."];
+    functional: [
+        r#"asks: {"question":"Any correction?","text":"Cats sleep a lot."}"#,
+        "Published: Cats sleep 15 hours a day.",
+    ];
     subgraphs: [r#"Report { topic: "Cats", report: "Cats sleep all day (4 words)" }"#];
 }
