@@ -86,6 +86,12 @@ pub enum NameError {
         /// The rejected text, shortened if long.
         text: String,
     },
+    /// Not the id of an event.
+    #[error("`{text}` is not the id of an event: it has two numbers, like `12.0`")]
+    Event {
+        /// The rejected text, shortened if long.
+        text: String,
+    },
 }
 
 error_codes!(NameError {
@@ -94,6 +100,7 @@ error_codes!(NameError {
     Tenant => "name-tenant",
     Label => "name-label",
     Id => "name-id",
+    Event => "name-event",
 });
 
 /// A value that cannot be stored, or stored bytes that do not decode to the expected type.

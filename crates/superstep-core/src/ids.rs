@@ -247,6 +247,14 @@ macro_rules! hex_id {
                 }
             }
         }
+
+        impl TryFrom<&str> for $name {
+            type Error = NameError;
+
+            fn try_from(text: &str) -> Result<Self, NameError> {
+                text.parse()
+            }
+        }
     };
 }
 
@@ -473,7 +481,7 @@ impl fmt::Display for FramePath {
 }
 
 /// Shortens a name, so that a hostile one cannot fill a log.
-pub(crate) fn shorten(text: &str) -> String {
+pub fn shorten(text: &str) -> String {
     const CHARS_MAX: usize = 80;
     if text.chars().count() <= CHARS_MAX {
         return text.to_owned();

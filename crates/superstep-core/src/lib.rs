@@ -122,6 +122,7 @@ pub use value::Value;
 #[doc(hidden)]
 pub mod __private {
     pub use crate::error::node::chain;
+    pub use crate::ids::shorten;
     pub use crate::lock::lock;
     pub use serde;
 }

@@ -120,12 +120,19 @@ impl Value {
     }
 }
 
-impl fmt::Debug for Value {
+/// The value as JSON.
+impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.json() {
             Ok(json) => write!(f, "{}", String::from_utf8_lossy(json)),
             Err(_) => write!(f, "Value({} bytes)", self.0.len()),
         }
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
     }
 }
 

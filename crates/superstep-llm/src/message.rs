@@ -163,6 +163,16 @@ impl Message {
         }
     }
 
+    /// Returns who the message is from, in the word of the serialized form: `system`, `human`, `ai` or `tool`.
+    pub const fn role(&self) -> &'static str {
+        match self {
+            Self::System { .. } => "system",
+            Self::User { .. } => "human",
+            Self::Assistant(_) => "ai",
+            Self::Tool(_) => "tool",
+        }
+    }
+
     /// Returns the text of the content, without files.
     pub fn text(&self) -> String {
         self.content().text()

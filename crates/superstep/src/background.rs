@@ -34,14 +34,18 @@ impl<S: State> Thread<S> {
         self.in_background(start, AwaitedWrite::Start(run)).await
     }
 
-    /// Answers an interrupt and returns once the answer is stored. The run that continues with it goes on in the background, as
-    /// [`Thread::begin`] says, or in the process that runs the thread.
-    pub async fn begin_answer(
+    /// Answers an interrupt, given by its id or the text of its id, and returns once the answer is stored. The run that
+    /// continues with it goes on in the background, as [`Thread::begin`] says, or in the process that runs the thread.
+    pub async fn begin_answer<I>(
         &self,
-        interrupt: InterruptId,
+        interrupt: I,
         answer: impl Serialize,
-    ) -> Result<RunHandle<S>, DriveError> {
-        let answer = self.checked_answer(interrupt, answer).await?;
+    ) -> Result<RunHandle<S>, DriveError>
+    where
+        I: TryInto<InterruptId>,
+        DriveError: From<I::Error>,
+    {
+        let answer = self.checked_answer(interrupt.try_into()?, answer).await?;
         let (thread, given) = (self.clone(), answer.clone());
         let run = async move { thread.answer_to_the_end(given).await };
         self.in_background(run, AwaitedWrite::Answer(answer)).await

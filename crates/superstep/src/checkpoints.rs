@@ -6,7 +6,7 @@ use superstep_core::run::{LogFollower, StreamEvent, StreamEventBody};
 use superstep_core::{NodeName, Seq, State, Value};
 
 use crate::drive::DriveError;
-use crate::events::follower_at;
+use crate::event_reader::follower_at;
 use crate::thread::Thread;
 
 /// A thread as of one entry of its log.

@@ -53,6 +53,7 @@ mod clock;
 mod drive;
 mod engine;
 mod erased;
+mod event_reader;
 mod events;
 mod live_bus;
 mod live_messages;
@@ -75,7 +76,7 @@ pub use erased::{AnyGraph, AnyRunResult, AnyThread};
 pub use events::{Event, EventId, Events};
 pub use live_bus::{LiveBus, LiveDelivery, LiveMessage, Subscription};
 pub use run_stream::RunStream;
-pub use runtime::{Runtime, RuntimeBuilder};
+pub use runtime::{RegisteredGraph, Runtime, RuntimeBuilder};
 pub use thread::{HistoryEntry, RunResult, Thread};
 
 #[doc(hidden)]

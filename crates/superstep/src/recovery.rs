@@ -16,8 +16,10 @@ use crate::runtime::Runtime;
 type Recovered = (ThreadId, Result<Outcome, DriveError>);
 
 /// One call of [`Runtime::recover`].
-struct Recovery<'a> {
-    runtime: &'a Runtime,
+struct Recovery {
+    runtime: Runtime,
+    /// Threads with a lease, which their owner may renew.
+    held: BTreeSet<UnfinishedThread>,
     ready: VecDeque<UnfinishedThread>,
     running: JoinSet<Recovered>,
     done: Vec<Recovered>,
@@ -36,55 +38,27 @@ impl Runtime {
     pub async fn recover(
         &self,
     ) -> Result<Vec<(ThreadId, Result<Outcome, DriveError>)>, DriveError> {
-        let leases = self.local.leases();
-        leases.end_given_up().await?;
-        let mut recovery = Recovery {
-            runtime: self,
-            ready: VecDeque::new(),
-            running: JoinSet::new(),
-            done: Vec::new(),
-            seen: BTreeSet::new(),
-        };
-        let (free, mut held) = self.unfinished().await?;
-        recovery.take_on(free);
-        let now = self.now();
-        let ends = held.iter().filter_map(|held| held.lease).max();
-        let left = ends.map_or(0, |ends| ends.0.saturating_sub(now.0).unsigned_abs());
-        // Not longer than a whole lease: a clock that is ahead must not keep a dead process alive.
-        let over = Instant::now() + Duration::from_millis(left).min(leases.length());
-        let mut look = over.min(Instant::now() + leases.length() / 3);
-        let mut failed = None;
-        loop {
-            recovery.start();
-            tokio::select! {
-                Some(ended) = recovery.running.join_next() => recovery.note(ended),
-                () = tokio::time::sleep_until(look), if !held.is_empty() => {
-                    let is_over = Instant::now() >= over;
-                    look = over.min(Instant::now() + leases.length() / 3);
-                    let (free, still_held) = match self.unfinished().await {
-                        Ok(found) => found,
-                        // The runs in progress are not cut off.
-                        Err(error) => {
-                            failed = Some(error);
-                            held.clear();
-                            continue;
+        Recovery::new(self).await?.run().await
+    }
+
+    /// Recovers unfinished threads in the background of this process, as [`Runtime::recover`] does, and returns once they are
+    /// listed. A program that serves requests calls this when it comes up. What cannot be recovered is logged; a store that
+    /// does not answer is an error here.
+    pub async fn begin_recovery(&self) -> Result<(), DriveError> {
+        let recovery = Recovery::new(self).await?;
+        self.local.in_background(async move {
+            match recovery.run().await {
+                Ok(recovered) => {
+                    for (thread, outcome) in recovered {
+                        if let Err(error) = outcome {
+                            tracing::warn!(%thread, ?error, "thread was not recovered");
                         }
-                    };
-                    // A living owner renews its lease, which is another one then.
-                    held.retain(|held| still_held.contains(held));
-                    recovery.take_on(free);
-                    if is_over {
-                        recovery.take_on(std::mem::take(&mut held));
                     }
                 }
-                else => break,
+                Err(error) => tracing::error!(?error, "recovery stopped"),
             }
-        }
-        recovery.done.sort_by(|(a, _), (b, _)| a.cmp(b));
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(recovery.done),
-        }
+        });
+        Ok(())
     }
 
     /// Returns the unfinished threads that this process does not drive: those that may be recovered, and those with a lease.
@@ -133,7 +107,65 @@ impl Runtime {
     }
 }
 
-impl Recovery<'_> {
+impl Recovery {
+    async fn new(runtime: &Runtime) -> Result<Self, DriveError> {
+        runtime.local.leases().end_given_up().await?;
+        let (free, held) = runtime.unfinished().await?;
+        let mut recovery = Self {
+            runtime: runtime.clone(),
+            held,
+            ready: VecDeque::new(),
+            running: JoinSet::new(),
+            done: Vec::new(),
+            seen: BTreeSet::new(),
+        };
+        recovery.take_on(free);
+        Ok(recovery)
+    }
+
+    async fn run(mut self) -> Result<Vec<Recovered>, DriveError> {
+        let lease = self.runtime.local.leases().length();
+        let ends = self.held.iter().filter_map(|held| held.lease).max();
+        let now = self.runtime.now();
+        let left = ends.map_or(0, |ends| ends.0.saturating_sub(now.0).unsigned_abs());
+        // Not longer than a whole lease: a clock that is ahead must not keep a dead process alive.
+        let over = Instant::now() + Duration::from_millis(left).min(lease);
+        let mut look = over.min(Instant::now() + lease / 3);
+        let mut failed = None;
+        loop {
+            self.start();
+            tokio::select! {
+                Some(ended) = self.running.join_next() => self.note(ended),
+                () = tokio::time::sleep_until(look), if !self.held.is_empty() => {
+                    let is_over = Instant::now() >= over;
+                    look = over.min(Instant::now() + lease / 3);
+                    let (free, still_held) = match self.runtime.unfinished().await {
+                        Ok(found) => found,
+                        // The runs in progress are not cut off.
+                        Err(error) => {
+                            failed = Some(error);
+                            self.held.clear();
+                            continue;
+                        }
+                    };
+                    // A living owner renews its lease, which is another one then.
+                    self.held.retain(|held| still_held.contains(held));
+                    self.take_on(free);
+                    if is_over {
+                        let over = std::mem::take(&mut self.held);
+                        self.take_on(over);
+                    }
+                }
+                else => break,
+            }
+        }
+        self.done.sort_by(|(a, _), (b, _)| a.cmp(b));
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(self.done),
+        }
+    }
+
     fn take_on(&mut self, threads: BTreeSet<UnfinishedThread>) {
         for found in threads {
             if self.seen.insert(found.thread.clone()) {

@@ -30,18 +30,11 @@ pub struct RunStream<S: State> {
     stopped: Option<Seq>,
 }
 
-/// Both hold the events in a future that owns them, so that the stream need not borrow from itself.
 enum Watching {
     /// Looks up where the log ends, so that events of earlier runs are not delivered.
     Begins(BoxFuture<'static, Result<(Seq, Events), DriveError>>),
-    Waits(BoxFuture<'static, (Result<Event, DriveError>, Events)>),
+    Follows(Events),
     Ended,
-}
-
-impl Watching {
-    fn wait(mut events: Events) -> Self {
-        Self::Waits(Box::pin(async move { (events.next().await, events) }))
-    }
 }
 
 impl<S: State> RunStream<S> {
@@ -94,17 +87,14 @@ impl<S: State> RunStream<S> {
                 Watching::Begins(begin) => match ready!(begin.as_mut().poll(cx)) {
                     Ok((head, events)) => {
                         self.began = head;
-                        self.watching = Watching::wait(events);
+                        self.watching = Watching::Follows(events);
                     }
                     Err(error) => return self.fail(error),
                 },
                 // Events first: they are what was seen before the run stopped.
-                Watching::Waits(next) => match next.as_mut().poll(cx) {
-                    Poll::Ready((Ok(event), events)) => {
-                        self.watching = Watching::wait(events);
-                        return self.deliver(event);
-                    }
-                    Poll::Ready((Err(error), _)) => return self.fail(error),
+                Watching::Follows(events) => match events.poll_event(cx) {
+                    Poll::Ready(Ok(event)) => return self.deliver(event),
+                    Poll::Ready(Err(error)) => return self.fail(error),
                     Poll::Pending => match &mut self.run {
                         None => return Poll::Pending,
                         Some(run) => match ready!(run.as_mut().poll(cx)) {

@@ -158,6 +158,36 @@ impl fmt::Debug for RuntimeBuilder {
     }
 }
 
+/// A graph in a runtime: opens threads of that graph, for example for the handlers of a web service. Cheap to clone.
+pub struct RegisteredGraph<S: State> {
+    runtime: Runtime,
+    graph: Graph<S>,
+}
+
+impl<S: State> RegisteredGraph<S> {
+    /// Returns a thread of the graph, as [`Runtime::thread`] does.
+    pub fn thread(&self, thread: impl AsRef<str>) -> Result<Thread<S>, DriveError> {
+        self.runtime.thread(&self.graph, thread)
+    }
+}
+
+impl<S: State> Clone for RegisteredGraph<S> {
+    fn clone(&self) -> Self {
+        Self {
+            runtime: self.runtime.clone(),
+            graph: self.graph.clone(),
+        }
+    }
+}
+
+impl<S: State> fmt::Debug for RegisteredGraph<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RegisteredGraph")
+            .field("graph", &self.graph.name())
+            .finish_non_exhaustive()
+    }
+}
+
 impl Runtime {
     /// Creates a runtime over a checkpointer, with defaults for everything else.
     pub fn new(store: impl Checkpointer) -> Self {
@@ -191,9 +221,13 @@ impl Runtime {
         Ok(Thread::new(self.clone(), graph.clone(), id))
     }
 
-    /// Makes a graph known by its name, so that [`Runtime::recover`] can resume its threads.
-    pub fn register<S: State>(&self, graph: &Graph<S>) {
+    /// Makes a graph known by its name, so that [`Runtime::recover`] can resume its threads. Returns a handle to open them.
+    pub fn register<S: State>(&self, graph: &Graph<S>) -> RegisteredGraph<S> {
         self.register_definition(graph.definition());
+        RegisteredGraph {
+            runtime: self.clone(),
+            graph: graph.clone(),
+        }
     }
 
     /// Makes a graph known by its definition, for callers that do not have its state type.

@@ -20,6 +20,7 @@ use superstep_core::{
 };
 
 use crate::drive::{DriveError, RequestEnd};
+use crate::event_reader::{LogPlace, WatchedThread};
 use crate::events::{EventId, Events};
 use crate::retrying_checkpointer::RetryingCheckpointer;
 use crate::run_stream::RunStream;
@@ -361,9 +362,22 @@ impl<S: State> Thread<S> {
         &self,
         answer: impl Serialize,
     ) -> Result<Option<RunResult<S>>, DriveError> {
+        self.answer(self.only_interrupt().await?, answer).await
+    }
+
+    /// Answers the only open interrupt and returns how the run stops that continues with the answer, also if another process
+    /// drives it. Fails if none or several are open.
+    #[doc(alias = "Command(resume=)")]
+    pub async fn resume_with(&self, answer: impl Serialize) -> Result<RunResult<S>, DriveError> {
+        let interrupt = self.only_interrupt().await?;
+        let answer = self.checked_answer(interrupt, answer).await?;
+        self.answer_to_the_end(answer).await
+    }
+
+    async fn only_interrupt(&self) -> Result<InterruptId, DriveError> {
         let open = self.interrupts().await?;
         match open.as_slice() {
-            [only] => self.answer(only.interrupt.id, answer).await,
+            [only] => Ok(only.interrupt.id),
             _ => Err(DriveError::AmbiguousAnswer {
                 thread: self.id.clone(),
                 open: open.len(),
@@ -530,19 +544,22 @@ impl<S: State> Thread<S> {
 
     /// Streams what happens on the thread after an entry: first what is stored, then live.
     pub fn events(&self, after: Seq) -> Events {
-        Events::new(
-            self.runtime.local.clone(),
-            self.graph.definition().clone(),
-            self.id.clone(),
-            after,
-        )
+        self.events_at(LogPlace::after_entry(after))
     }
 
     /// Streams what happens on the thread after an item of the log, as [`Thread::events`] does: for a client that returns with
     /// the id of the last event that it saw (`Last-Event-ID`), also if that lies in the middle of an entry.
     pub fn events_after(&self, id: EventId) -> Events {
-        let before = Seq(id.seq.0.saturating_sub(1));
-        self.events(before).seen(id)
+        self.events_at(LogPlace::after_event(id))
+    }
+
+    fn events_at(&self, place: LogPlace) -> Events {
+        let watched = WatchedThread {
+            driver: self.runtime.local.clone(),
+            graph: self.graph.definition().clone(),
+            thread: self.id.clone(),
+        };
+        Events::new(watched, place)
     }
 
     /// Changes the state as if `node` had just returned this command. The node's routing decides what runs next; earlier plans

@@ -1,7 +1,7 @@
 //! A scripted model, so that the programs need no network: what `fake.py` is to the programs in Python.
 //!
 //! The programs are in `src/bin`, one for each section of the migration guide; their twins are in `examples/python`. This library
-//! never talks to a server and decides nothing: it turns a list of replies into a [`Script`].
+//! decides nothing: it turns a list of replies into a [`Script`].
 //!
 //! Each reply answers the next request with its label, the name of the node that asks. A request without a reply fails the run,
 //! so a program that asks more often than its twin is noticed.
@@ -9,7 +9,11 @@
 //! Lines of this file do not count as lines of a program, and neither do those of `fake.py`: with a real model, both programs
 //! would open it with one line instead.
 //!
+//! [`mcp_server`] is the server of the program `mcp_agent`, as `mcp_server.py` is in Python, and is not counted either.
+//!
 //! [`script`] makes the model of [`say`], [`form`] and [`call`], which are one reply each.
+
+pub mod mcp_server;
 
 use std::sync::Arc;
 

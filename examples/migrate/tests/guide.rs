@@ -1,4 +1,4 @@
-//! The migration guide shows the programs as they are: its listings and its table are written from the files.
+//! The migration guide, and the page on streaming, show the programs as they are: listings and table are written from the files.
 //!
 //! After a change: `UPDATE_GUIDE=1 cargo test -p example-migrate --test guide`
 
@@ -27,6 +27,14 @@ const ELSEWHERE: [(&str, &str, &str); 2] = [
     ),
 ];
 
+/// Programs with a limit of their own: the name in Python, and how many lines of Rust they may have.
+const LIMITS: [(&str, usize); 3] = [
+    // One and a half times the twin.
+    ("functional", 30),
+    ("react_approval", 45),
+    ("service", 60),
+];
+
 /// Lines that are neither blank nor a comment.
 fn lines(code: &str, comment: &str) -> usize {
     let counts = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with(comment);
@@ -51,7 +59,12 @@ fn programs() -> Vec<String> {
 fn table() -> String {
     let mut rows = String::from("| program | Python | Rust | ratio |\n| --- | --- | --- | --- |\n");
     let (mut python_all, mut rust_all) = (0, 0);
-    let mut row = |name: &str, python: usize, rust: usize| {
+    let mut row = |name: &str, twin: &str, path: &str| {
+        let python = lines(&read(&format!("examples/python/{twin}.py")), "#");
+        let rust = lines(&read(path), "//");
+        if let Some((_, limit)) = LIMITS.iter().find(|(limited, _)| *limited == twin) {
+            assert!(rust <= *limit, "{path} has {rust} lines, more than {limit}");
+        }
         (python_all, rust_all) = (python_all + python, rust_all + rust);
         rows += &format!(
             "| {name} | {python} | {rust} | {:.1} |\n",
@@ -59,13 +72,11 @@ fn table() -> String {
         );
     };
     for name in programs() {
-        let python = lines(&read(&format!("examples/python/{name}.py")), "#");
-        let rust = lines(&read(&format!("examples/migrate/src/bin/{name}.rs")), "//");
-        row(&format!("`{name}`"), python, rust);
+        let path = format!("examples/migrate/src/bin/{name}.rs");
+        row(&format!("`{name}`"), &name, &path);
     }
     for (name, twin, path) in ELSEWHERE {
-        let python = lines(&read(&format!("examples/python/{twin}.py")), "#");
-        row(name, python, lines(&read(path), "//"));
+        row(name, twin, path);
     }
     let ratio = rust_all as f64 / python_all as f64;
     assert!(
@@ -75,9 +86,17 @@ fn table() -> String {
     rows + &format!("| all | {python_all} | {rust_all} | {ratio:.1} |\n")
 }
 
-/// Returns the guide with every listing and the table written again.
-fn written(guide: &str) -> String {
-    let (mut text, mut rest) = (String::new(), guide);
+/// Returns one function of a file.
+fn function(path: &str, first_line: &str) -> String {
+    let code = read(path);
+    let start = code.find(&format!("{first_line}(")).expect(first_line);
+    let (function, _) = code[start..].split_once("\n}\n").expect(first_line);
+    format!("{function}\n}}\n")
+}
+
+/// Returns a page with every listing and the table written again.
+fn written(page: &str) -> String {
+    let (mut text, mut rest) = (String::new(), page);
     while let Some((before, after)) = rest.split_once("<!-- from ") {
         let (what, after) = after.split_once(" -->\n").expect("a whole marker");
         let (_, after) = after
@@ -86,7 +105,11 @@ fn written(guide: &str) -> String {
         let listing = match what {
             "table" => table(),
             path if path.ends_with(".py") => format!("```python\n{}```\n", read(path)),
-            path => format!("```rust\n{}```\n", read(path)),
+            path => match path.split_once(": ") {
+                // Not a program by itself, so not a doctest.
+                Some((path, name)) => format!("```rust,ignore\n{}```\n", function(path, name)),
+                None => format!("```rust\n{}```\n", read(path)),
+            },
         };
         text += &format!("{before}<!-- from {what} -->\n{listing}<!-- end -->");
         rest = after;
@@ -96,17 +119,28 @@ fn written(guide: &str) -> String {
 
 #[test]
 fn listings_and_table_are_those_of_the_programs() {
-    let path = "docs/migrate-from-langgraph.md";
-    let guide = read(path);
-    let fresh = written(&guide);
-    if std::env::var_os("UPDATE_GUIDE").is_some() {
-        fs::write(root().join(path), &fresh).unwrap();
-        return;
-    }
-    assert!(
-        guide == fresh,
-        "{path} is out of date: run this test with UPDATE_GUIDE=1"
-    );
+    let guide = check("docs/migrate-from-langgraph.md");
     let listings = guide.matches("<!-- from examples/migrate").count();
     assert!(listings >= 12, "the guide shows {listings} programs");
+}
+
+#[test]
+fn the_page_on_streaming_shows_the_handler_of_the_service() {
+    let page = check("docs/streaming.md");
+    assert!(page.contains("<!-- from examples/service"));
+}
+
+/// Checks that the listings of a page are up to date, or updates them, and returns the page.
+fn check(path: &str) -> String {
+    let page = read(path);
+    let fresh = written(&page);
+    if std::env::var_os("UPDATE_GUIDE").is_some() {
+        fs::write(root().join(path), &fresh).unwrap();
+        return fresh;
+    }
+    assert!(
+        page == fresh,
+        "{path} is out of date: run this test with UPDATE_GUIDE=1"
+    );
+    page
 }

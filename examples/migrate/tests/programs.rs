@@ -40,6 +40,12 @@ prints! {
         "flights: Hotel and flight are booked.",
         "hotels: Your hotel in Oslo has breakfast.",
     ];
+    mcp_agent: [
+        r#"tools: ["weather__forecast", "weather__to_fahrenheit"]"#,
+        "tool: Tomorrow in Oslo: rain, 11 degrees",
+        "tool: 51.8",
+        "ai: It rains in Oslo tomorrow, at 52 degrees Fahrenheit.",
+    ];
     map_reduce: [
         r#"["A joke about lazy-cats", "A joke about hungry-cats", "A joke about angry-cats"]"#,
         "A joke about hungry-cats, for children",
@@ -66,6 +72,9 @@ prints! {
         "queued for a person, charge failed: bank is away, attempt 3",
     ];
     migration: ["old thread: Dear Kim", "new thread: Dear Kim Larsen"];
-    functional: ["asks: Cats sleep a lot.", "Published: Cats sleep 15 hours a day."];
+    functional: [
+        r#"asks: {"question":"Any correction?","text":"Cats sleep a lot."}"#,
+        "Published: Cats sleep 15 hours a day.",
+    ];
     subgraphs: [r#"Report { topic: "Cats", report: "Cats sleep all day (4 words)" }"#];
 }

@@ -92,6 +92,6 @@ async fn a_graph_that_waits_for_a_person() {
         paused.interrupts()[0].request.decode::<String>().unwrap(),
         "Refund?"
     );
-    let result = thread.answer_only(true).await.unwrap().unwrap();
+    let result = thread.resume_with(true).await.unwrap();
     assert_eq!(result.state.outcome, "refunded");
 }

@@ -60,6 +60,15 @@ impl Service {
         let ids = text.lines().filter_map(|line| line.strip_prefix("id:"));
         ids.map(|id| id.trim().to_owned()).collect()
     }
+
+    /// The code of the error with which the events after an invalid id are refused.
+    async fn refused_events(&self, after: &str) -> String {
+        let request = Client::new().get(format!("{}/events", self.base));
+        let reply = request.header("last-event-id", after).send().await.unwrap();
+        assert_eq!(reply.status(), StatusCode::BAD_REQUEST);
+        let text = reply.text().await.unwrap();
+        text.rsplit(' ').next().unwrap().to_owned()
+    }
 }
 
 impl Drop for Service {
@@ -80,6 +89,7 @@ async fn a_refund_is_started_watched_interrupted_by_a_crash_and_approved_once() 
     let events = service.events(None).await;
     let rest = service.events(Some(&events[1])).await;
     assert_eq!(rest, events[2..]);
+    assert_eq!(service.refused_events("latest").await, "[name-event]");
     drop(service);
 
     let service = Service::start(folder.path()).await;
@@ -96,6 +106,10 @@ async fn a_refund_is_started_watched_interrupted_by_a_crash_and_approved_once() 
             .unwrap()
             .starts_with("paid under")
     );
+    // The client that saw everything up to the crash sees the rest, and nothing twice.
+    let last = events.last().unwrap();
+    let since = service.events(Some(last)).await;
+    assert!(!since.is_empty() && !since.iter().any(|id| events.contains(id)));
     assert_eq!(
         service.post(&answer, json!(true)).await,
         StatusCode::CONFLICT

@@ -1,5 +1,7 @@
 //! Errors of driving a thread, as callers see them.
 
+use std::convert::Infallible;
+
 use superstep_core::__private::chain;
 use superstep_core::error::{CheckpointError, NameError, OpenError, ProtocolError, ValueError};
 use superstep_core::{InterruptId, RunId, ThreadId};
@@ -86,6 +88,13 @@ pub enum DriveError {
 impl std::fmt::Debug for DriveError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} [{}]", chain(self), self.code())
+    }
+}
+
+/// For calls that take an id or its text: an id needs no parsing.
+impl From<Infallible> for DriveError {
+    fn from(never: Infallible) -> Self {
+        match never {}
     }
 }
 
@@ -183,6 +192,37 @@ impl DriveError {
             | DriveError::Stuck(_) => false,
         }
     }
+}
+
+/// What a request handler replies with: the [status](DriveError::http_status), and a text for the client. So `?` works in a
+/// handler whose error is `(StatusCode, String)`, as with axum.
+///
+/// The text has the sentence, its causes and the code. What the service is to blame for (500 and above) is logged instead, and
+/// the client gets only the code: the sentence may name hosts and files.
+#[cfg(feature = "http")]
+impl From<DriveError> for (http::StatusCode, String) {
+    fn from(error: DriveError) -> Self {
+        let status = http::StatusCode::from_u16(error.http_status()).unwrap_or_default();
+        if status.is_server_error() {
+            tracing::error!(error = ?error, "request failed");
+            return (status, error.code().to_owned());
+        }
+        (status, format!("{error:?}"))
+    }
+}
+
+#[cfg(all(test, feature = "http"))]
+#[test]
+fn a_client_learns_what_it_did_wrong_and_nothing_about_the_inside() {
+    let wrong = "no spaces".parse::<ThreadId>().unwrap_err();
+    let (status, text) = DriveError::from(wrong).into();
+    assert_eq!(status, http::StatusCode::BAD_REQUEST);
+    assert!(text.contains("`no spaces`") && text.ends_with("[name-thread]"));
+    let source = "/srv/secret.db is locked".into();
+    let broken = CheckpointError::Store { source };
+    let (status, text) = DriveError::from(broken).into();
+    assert_eq!(status, http::StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(text, "checkpoint-store");
 }
 
 #[test]

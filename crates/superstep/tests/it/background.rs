@@ -46,7 +46,10 @@ async fn an_answer_is_stored_when_it_returns_and_its_run_goes_on() {
     let paused = thread.begin(LogUpdate::default()).await.unwrap();
     let paused = paused.finish().await.unwrap();
     let interrupt = id_of(&paused, "ask");
-    let resumed = thread.begin_answer(interrupt, "yes").await.unwrap();
+    let unknown = thread.begin_answer("no id", "yes").await.unwrap_err();
+    assert_eq!(unknown.code(), "name-id");
+    let text = interrupt.to_string();
+    let resumed = thread.begin_answer(&*text, "yes").await.unwrap();
     let late = thread.begin_answer(interrupt, "no").await.unwrap_err();
     assert_eq!(late.http_status(), 409, "{late}");
     let done = resumed.finish().await.unwrap();
@@ -105,9 +108,15 @@ async fn a_watcher_continues_after_any_event_that_it_saw() {
         let rest = thread.events_after(id).stored().await.unwrap();
         assert_eq!(rest, all[at + 1..], "after {id}");
     }
+    let first = thread.events_after(EventId::START).stored().await.unwrap();
+    assert_eq!(first, all);
     for bad in ["", "1", "1.", ".1", "1.2.3", "-1.0", "x.0"] {
-        assert!(bad.parse::<EventId>().is_err(), "{bad}");
+        let refused = bad.parse::<EventId>().unwrap_err();
+        assert_eq!(refused.code(), "name-event", "{bad}");
+        let refused = EventId::from_header(Some(bad)).unwrap_err();
+        assert_eq!(refused.http_status(), 400, "{bad}");
     }
+    assert!(EventId::from_header(Some(b"\xff1.0")).is_err());
 }
 
 /// The page has the lines that a run writes, with ids of tasks left out.

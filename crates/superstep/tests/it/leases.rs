@@ -95,6 +95,27 @@ async fn a_thread_whose_process_died_is_recovered_when_its_lease_is_over() {
 }
 
 #[tokio::test]
+async fn a_program_that_comes_up_serves_while_it_recovers() {
+    let (calls, go) = (Count::default(), Arc::new(Notify::new()));
+    let (store, graph) = (Memory::new(), patient(&calls, &go));
+    die(&store, &runtime(&store), &graph, "t", &calls).await;
+
+    let next = runtime(&store);
+    let thread = next.register(&graph).thread("t").unwrap();
+    next.begin_recovery().await.unwrap();
+    // The node waits for `go`, so the run is not over.
+    assert!(thread.result().await.unwrap().is_none());
+    go.notify_one();
+    let recovered = async {
+        while thread.result().await.unwrap().is_none() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(LEASE * 10, recovered).await.unwrap();
+    assert_eq!(calls.get(), 2, "the node that was interrupted ran again");
+}
+
+#[tokio::test]
 async fn a_run_whose_future_was_dropped_is_recovered_at_once() {
     let (calls, go) = (Count::default(), Arc::new(Notify::new()));
     let (store, graph) = (Memory::new(), patient(&calls, &go));

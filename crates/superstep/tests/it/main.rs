@@ -10,6 +10,7 @@ mod background;
 mod dependencies;
 mod differs;
 mod erased;
+mod event_streams;
 mod failures;
 mod kit;
 mod late_commits;

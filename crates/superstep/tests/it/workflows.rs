@@ -32,11 +32,8 @@ async fn a_step_of_a_workflow_runs_once_and_its_question_waits_for_another_proce
         panic!("{paused:?}")
     };
     let elsewhere = Runtime::new(store).thread(&essay(&calls), "t").unwrap();
-    let done = elsewhere
-        .answer(questions[0].id, None::<String>)
-        .await
-        .unwrap()
-        .unwrap();
+    assert_eq!(questions[0].request.to_string(), r#""cats, draft 1""#);
+    let done = elsewhere.resume_with(None::<String>).await.unwrap();
     assert_eq!(done.outcome, Outcome::Finished);
     assert_eq!(done.state.output.as_deref(), Some("cats, draft 1"));
     assert_eq!(calls.get(), 1);

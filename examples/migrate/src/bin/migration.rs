@@ -60,14 +60,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let old = runtime.thread(&graph, "old")?;
     println!(
         "old thread: {}",
-        old.answer_only("Dear").await?.ok_or("runs")?.state.letter
+        old.resume_with("Dear").await?.state.letter
     );
     let new = runtime.thread(&graph, "new")?;
     new.start(LetterUpdate::default().full_name("Kim Larsen"))
         .await?;
     println!(
         "new thread: {}",
-        new.answer_only("Dear").await?.ok_or("runs")?.state.letter
+        new.resume_with("Dear").await?.state.letter
     );
     Ok(())
 }

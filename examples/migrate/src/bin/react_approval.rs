@@ -39,12 +39,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .await?;
     let asked: Value = paused.interrupts()[0].request.decode()?;
     println!("asks: {}", asked["action_request"]["args"]);
-    let result = thread.answer_only(json!({ "type": "accept" })).await?;
-    for message in result
-        .into_iter()
-        .flat_map(|result| result.state.messages)
-        .skip(4)
-    {
+    let result = thread.resume_with(json!({ "type": "accept" })).await?;
+    for message in &result.state.messages[4..] {
         println!("{}", message.message.text());
     }
     Ok(())
