@@ -26,6 +26,19 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Payload for T {}
 /// The name of a node of a graph over `S`, checked at compile time.
 ///
 /// Optional: a plain string works wherever this does. With it, a route into a graph over another state does not compile.
+///
+/// ```
+/// use superstep_core::NodeRef;
+/// # use superstep_core::{Command, END, Failed, Goto, Graph, Interrupt, NodeCx, NodeError, START, SendTo, State, View};
+/// # #[derive(Clone, Debug, Default, State)]
+/// # #[state(crate = superstep_core)]
+/// # struct Essay { topic: String, #[state(append)] parts: Vec<String>, score: u8 }
+/// # async fn step(_: View<Essay>, _: NodeCx) -> Result<EssayUpdate, NodeError> { Ok(EssayUpdate::default()) }
+/// const WRITE: NodeRef<Essay> = NodeRef::new("write");
+///
+/// let graph = Graph::builder("essay").node(WRITE, step).edge(START, WRITE).edge(WRITE, END).build()?;
+/// # Ok::<(), superstep_core::error::BuildError>(())
+/// ```
 pub struct NodeRef<S> {
     name: &'static str,
     of: PhantomData<fn(S)>,
@@ -73,6 +86,19 @@ impl<S> fmt::Debug for NodeRef<S> {
 }
 
 /// The name of a node that is reached by sending, with the type of its payload.
+///
+/// ```
+/// # use superstep_core::{Command, END, Failed, Goto, Graph, Interrupt, NodeCx, NodeError, START, SendTo, State, View};
+/// # #[derive(Clone, Debug, Default, State)]
+/// # #[state(crate = superstep_core)]
+/// # struct Essay { topic: String, #[state(append)] parts: Vec<String>, score: u8 }
+/// # async fn step(_: View<Essay>, _: NodeCx) -> Result<EssayUpdate, NodeError> { Ok(EssayUpdate::default()) }
+/// const WRITE: SendTo<String> = SendTo::new("write");
+///
+/// fn headings(essay: &Essay) -> Vec<Goto<Essay>> {
+///     essay.parts.iter().map(|heading| Goto::send(&WRITE, heading.clone())).collect()
+/// }
+/// ```
 pub struct SendTo<P> {
     name: &'static str,
     takes: PhantomData<fn(P)>,
@@ -139,6 +165,23 @@ impl<S> Target<S> for NodeRef<S> {
 }
 
 /// One target of a command or route, with or without a payload. Routes may return it instead of plain names.
+///
+/// ```
+/// # use superstep_core::{Command, END, Failed, Goto, Graph, Interrupt, NodeCx, NodeError, START, SendTo, State, View};
+/// # #[derive(Clone, Debug, Default, State)]
+/// # #[state(crate = superstep_core)]
+/// # struct Essay { topic: String, #[state(append)] parts: Vec<String>, score: u8 }
+/// # async fn step(_: View<Essay>, _: NodeCx) -> Result<EssayUpdate, NodeError> { Ok(EssayUpdate::default()) }
+/// const TRANSLATE: SendTo<String> = SendTo::new("translate");
+///
+/// fn after_plan(essay: &Essay) -> Vec<Goto<Essay>> {
+///     let mut next = vec![Goto::node("write")];
+///     next.extend(essay.parts.iter().map(|part| Goto::send(&TRANSLATE, part.clone())));
+///     next
+/// }
+/// # let essay = Essay { parts: vec!["a".to_owned(), "b".to_owned()], ..Essay::default() };
+/// # assert_eq!(after_plan(&essay).len(), 3);
+/// ```
 pub struct Goto<S> {
     inner: Result<GotoRecord, NodeError>,
     /// Labels that every labeled value in the payload has.
@@ -261,6 +304,24 @@ pub(crate) fn floor<S>(gotos: &[Goto<S>]) -> Floor {
 /// What a node returns: what it writes, and where it goes if it routes by commands.
 ///
 /// An update converts with `.into()`, so a node that only writes returns its update.
+///
+/// ```
+/// # use superstep_core::{Command, END, Failed, Goto, Graph, Interrupt, NodeCx, NodeError, START, SendTo, State, View};
+/// # #[derive(Clone, Debug, Default, State)]
+/// # #[state(crate = superstep_core)]
+/// # struct Essay { topic: String, #[state(append)] parts: Vec<String>, score: u8 }
+/// # async fn step(_: View<Essay>, _: NodeCx) -> Result<EssayUpdate, NodeError> { Ok(EssayUpdate::default()) }
+/// /// Declared with `.commands("judge", &["write", END])`.
+/// async fn judge(essay: View<Essay>, _: NodeCx) -> Result<Command<Essay>, NodeError> {
+///     let score = if essay.parts.len() > 2 { 9 } else { 3 };
+///     let next = if score < 7 { "write" } else { END };
+///     Ok(Command::update(EssayUpdate::default().score(score)).goto(next))
+/// }
+/// # let graph = Graph::builder("essay").node("write", step).node("judge", judge);
+/// # let graph = graph.edge(START, "write").edge("write", "judge").commands("judge", &["write", END]);
+/// # graph.build()?;
+/// # Ok::<(), superstep_core::error::BuildError>(())
+/// ```
 pub struct Command<S: State> {
     pub(crate) update: S::Update,
     pub(crate) goto: Vec<Goto<S>>,

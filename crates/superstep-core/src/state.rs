@@ -111,6 +111,17 @@ impl MessageIds {
 }
 
 /// Cheap, read-only handle on the state of one superstep. Use it like `&S`.
+///
+/// ```
+/// # use superstep_core::{Command, END, Failed, Goto, Graph, Interrupt, NodeCx, NodeError, START, SendTo, State, View};
+/// # #[derive(Clone, Debug, Default, State)]
+/// # #[state(crate = superstep_core)]
+/// # struct Essay { topic: String, #[state(append)] parts: Vec<String>, score: u8 }
+/// # async fn step(_: View<Essay>, _: NodeCx) -> Result<EssayUpdate, NodeError> { Ok(EssayUpdate::default()) }
+/// async fn count(essay: View<Essay>, _: NodeCx) -> Result<EssayUpdate, NodeError> {
+///     Ok(EssayUpdate::default().score(essay.parts.len() as u8))
+/// }
+/// ```
 #[derive(Debug)]
 pub struct View<S>(std::sync::Arc<S>);
 

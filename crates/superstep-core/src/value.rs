@@ -15,6 +15,15 @@ use crate::error::ValueError;
 use crate::label::Floor;
 
 /// A value in its stored form: one codec byte, then its bytes. Cheap to clone.
+///
+/// ```
+/// use superstep_core::Value;
+///
+/// let value = Value::encode(&vec![1, 2, 3])?;
+/// assert_eq!(value.json()?, b"[1,2,3]");
+/// assert_eq!(value.decode::<Vec<u8>>()?, [1, 2, 3]);
+/// # Ok::<(), superstep_core::error::ValueError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Value(Arc<[u8]>);
 

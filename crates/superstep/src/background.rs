@@ -27,6 +27,19 @@ impl<S: State> Thread<S> {
     /// Starts a run and returns once its input is stored. The run goes on in the background of this process until it stops or the
     /// runtime is [drained](crate::Runtime::drain): a request handler can answer at once, and a client that leaves does not stop
     /// the run. A refused start, for example of a busy thread, is an error here.
+    ///
+    /// ```
+    /// # use superstep::prelude::*;
+    /// # use superstep::{DriveError, RunOptions, Seq};
+    /// # #[derive(Clone, Debug, Default, State)]
+    /// # struct Refund { order: String, cents: u64, receipt: Option<String> }
+    /// # async fn example(thread: Thread<Refund>) -> Result<(), DriveError> {
+    /// let handle = thread.begin(RefundUpdate::default().cents(900)).await?;
+    /// // The input is stored: a request handler can reply now, or wait.
+    /// let stopped = handle.finish().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn begin(&self, input: S::Update) -> Result<RunHandle<S>, DriveError> {
         let run = self.options().run.unwrap_or_else(new_run_id);
         let thread = self.clone().with_options(self.options().clone().run(run));

@@ -8,7 +8,8 @@ use superstep_core::Timestamp;
 use superstep_core::checkpoint::{BoxFuture, CheckpointResult};
 use superstep_core::driver::NodeCache;
 
-/// Cache of node results that lives as long as the process.
+/// Cache of node results that lives as long as the process. Nodes opt in with
+/// [`GraphBuilder::cache`](crate::GraphBuilder::cache).
 #[derive(Debug, Default)]
 pub struct MemoryCache(Mutex<CachedResults>);
 

@@ -45,6 +45,24 @@ pub trait AnyGraph: Send + Sync {
 }
 
 /// A thread whose state type is erased. Each method does what the method of the same name does on [`Thread`].
+///
+/// ```
+/// # use superstep::prelude::*;
+/// # use superstep::{DriveError, RunOptions, Seq};
+/// # #[derive(Clone, Debug, Default, State)]
+/// # struct Refund { order: String, cents: u64, receipt: Option<String> }
+/// # async fn example(runtime: Runtime, graph: Graph<Refund>) -> Result<(), DriveError> {
+/// use std::sync::Arc;
+/// use superstep::AnyGraph;
+///
+/// // A program that hosts several graphs finds them by name.
+/// let graphs: Vec<Arc<dyn AnyGraph>> = vec![Arc::new(graph)];
+/// let graph = graphs.iter().find(|graph| graph.definition().name() == "refund").expect("it is registered");
+/// let thread = graph.thread(&runtime, "order-17", Default::default())?;
+/// thread.start(serde_json::json!({ "cents": 900 })).await?;
+/// # Ok(())
+/// # }
+/// ```
 pub trait AnyThread: Send + Sync {
     /// Returns the thread's id.
     fn id(&self) -> &ThreadId;

@@ -137,6 +137,31 @@ impl Serialize for Event {
 ///
 /// Also a [`Stream`] of results, which ends after an error. Nothing is read unless it is polled, and dropping it stops reading; it
 /// has no influence on the run. [`Events::next`] is cancel-safe.
+///
+/// ```
+/// # use superstep::prelude::*;
+/// # use superstep::{DriveError, RunOptions, Seq};
+/// # #[derive(Clone, Debug, Default, State)]
+/// # struct Refund { order: String, cents: u64, receipt: Option<String> }
+/// # async fn example(thread: Thread<Refund>) -> Result<(), DriveError> {
+/// use superstep::Event;
+/// use superstep::run::{StreamEventBody, StreamMode};
+///
+/// let mut events = thread.events(Seq(0)).only([StreamMode::Updates, StreamMode::Custom]);
+/// loop {
+///     match events.next().await? {
+///         Event::Logged(item) => match item.what {
+///             StreamEventBody::Update { node, .. } => println!("{node} has written"),
+///             StreamEventBody::Stopped(_) => break,
+///             _ => {}
+///         },
+///         Event::Live(live) => println!("{}: {:?}", live.node, live.payload),
+///         Event::Replaced { .. } => println!("what it showed before is void"),
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Events {
     watched: WatchedThread,
     /// Place after the last event that was returned.

@@ -11,6 +11,18 @@ impl Runtime {
     ///
     /// The thread stays in this store and may continue to run. Before you move it, stop the workers that run it, for example
     /// with [`Runtime::drain`].
+    ///
+    /// ```
+    /// # use superstep::prelude::*;
+    /// # use superstep::{DriveError, RunOptions, Seq};
+    /// # #[derive(Clone, Debug, Default, State)]
+    /// # struct Refund { order: String, cents: u64, receipt: Option<String> }
+    /// # async fn example(laptop: Runtime, server: Runtime, id: superstep::ThreadId) -> Result<(), DriveError> {
+    /// let archive = laptop.export(&id).await?;
+    /// server.import(&id, &archive).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn export(&self, thread: &ThreadId) -> Result<Archive, DriveError> {
         Ok(self.local.store().export(thread).await?)
     }

@@ -26,6 +26,34 @@ use crate::retrying_checkpointer::RetryingCheckpointer;
 use crate::thread::Thread;
 
 /// Runs threads of graphs. Cheap to clone.
+///
+/// ```
+/// # use superstep::prelude::*;
+/// # use superstep::{DriveError, RunOptions, Seq};
+/// # #[derive(Clone, Debug, Default, State)]
+/// # struct Refund { order: String, cents: u64, receipt: Option<String> }
+/// # async fn example(graph: Graph<Refund>) -> Result<(), DriveError> {
+/// use superstep::checkpoint::ThreadQuery;
+///
+/// let runtime = Runtime::new(Memory::default());
+/// runtime.register(&graph);
+///
+/// // After a crash or a deploy: continues what was running.
+/// for (thread, outcome) in runtime.recover().await? {
+///     println!("{thread}: {outcome:?}");
+/// }
+///
+/// let thread = runtime.thread(&graph, "order-17")?;
+/// thread.start(RefundUpdate::default().cents(900)).await?;
+/// for row in runtime.threads(&ThreadQuery::default()).await? {
+///     println!("{}: {:?}", row.thread, row.head.status);
+/// }
+///
+/// // On SIGTERM: lets running supersteps end, and leaves the rest to the next process.
+/// runtime.drain().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Runtime {
     pub(crate) local: LocalDriver,
@@ -36,6 +64,18 @@ pub struct Runtime {
 }
 
 /// Configures a [`Runtime`] over a checkpointer. See [`Runtime::builder`].
+///
+/// ```
+/// use std::time::Duration;
+/// use superstep::{Memory, MemoryCache, RunOptions, Runtime};
+///
+/// let runtime = Runtime::builder(Memory::default())
+///     .concurrent_tasks(32)
+///     .retry_deadline(Duration::from_secs(60))
+///     .run_options(RunOptions::default().step_limit(500))
+///     .cache(MemoryCache::default())
+///     .build();
+/// ```
 pub struct RuntimeBuilder {
     store: Arc<dyn Checkpointer>,
     clock: Clock,

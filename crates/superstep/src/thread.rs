@@ -27,6 +27,32 @@ use crate::run_stream::RunStream;
 use crate::runtime::Runtime;
 
 /// A thread of a graph over `S`. Only a handle: it holds no state of the thread, and several handles to one thread may exist.
+///
+/// ```
+/// # use superstep::prelude::*;
+/// # use superstep::{DriveError, RunOptions, Seq};
+/// # #[derive(Clone, Debug, Default, State)]
+/// # struct Refund { order: String, cents: u64, receipt: Option<String> }
+/// async fn refund(refund: View<Refund>, cx: NodeCx) -> Result<RefundUpdate, NodeError> {
+///     let approval = Interrupt::new("approve", format!("Refund {} cents?", refund.cents));
+///     let is_approved: bool = cx.interrupt(approval).await?;
+///     Ok(RefundUpdate::default().receipt(is_approved.then(|| "paid".to_owned())))
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let graph = Graph::builder("refund").node("refund", refund).edge(START, "refund").edge("refund", END).build()?;
+/// let runtime = Runtime::new(Memory::default());
+/// let thread = runtime.thread(&graph, "order-17")?;
+///
+/// let paused = thread.start(RefundUpdate::default().cents(900)).await?;
+/// assert!(matches!(paused.outcome, Outcome::Paused(_)));
+///
+/// let done = thread.answer(paused.interrupts()[0].id, true).await?.expect("it was not running");
+/// assert_eq!(done.state.receipt.as_deref(), Some("paid"));
+/// # Ok(())
+/// # }
+/// ```
 pub struct Thread<S: State> {
     runtime: Runtime,
     graph: Graph<S>,
@@ -100,6 +126,23 @@ impl<S: State> Thread<S> {
 
     /// Sets the context of runs that this handle starts: what nodes can read besides the state, with
     /// [`NodeCx::context`](crate::NodeCx::context).
+    ///
+    /// ```
+    /// # use superstep::prelude::*;
+    /// # use superstep::{DriveError, RunOptions, Seq};
+    /// # #[derive(Clone, Debug, Default, State)]
+    /// # struct Refund { order: String, cents: u64, receipt: Option<String> }
+    /// # async fn example(thread: Thread<Refund>) -> Result<(), DriveError> {
+    /// #[derive(serde::Serialize, serde::Deserialize)]
+    /// struct Caller {
+    ///     user: String,
+    /// }
+    ///
+    /// let thread = thread.with_context(Caller { user: "ada".to_owned() })?;
+    /// thread.start(RefundUpdate::default().cents(900)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[doc(alias = "context_schema")]
     pub fn with_context(mut self, context: impl Serialize) -> Result<Self, DriveError> {
         self.context = Some(Value::plain(&context)?);
@@ -133,6 +176,21 @@ impl<S: State> Thread<S> {
     /// The key is compared with that of the thread's last run; use a thread of its own for each job. A run that has not stopped
     /// is [recovered](Thread::recover): if the process that runs it is alive, it loses the thread. With an engine, an answer or
     /// a resume gives the run another id, and from then on the key no longer names it.
+    ///
+    /// ```
+    /// # use superstep::prelude::*;
+    /// # use superstep::{DriveError, RunOptions, Seq};
+    /// # #[derive(Clone, Debug, Default, State)]
+    /// # struct Refund { order: String, cents: u64, receipt: Option<String> }
+    /// # async fn example(thread: Thread<Refund>) -> Result<(), DriveError> {
+    /// let input = RefundUpdate::default().order("17").cents(900);
+    /// let first = thread.start_once("refund-17", input.clone()).await?;
+    /// // A webhook that is delivered again starts nothing.
+    /// let again = thread.start_once("refund-17", input).await?;
+    /// assert_eq!(first.run, again.run);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn start_once(
         &self,
         key: &str,
@@ -252,6 +310,18 @@ impl<S: State> Thread<S> {
 
     /// Recovers, resumes or starts the thread, depending on its status. Programs call this when they come up. A run that was
     /// paused, failed, was cancelled or reached its step limit is resumed; `input` is used only if there is nothing to resume.
+    ///
+    /// ```
+    /// # use superstep::prelude::*;
+    /// # use superstep::{DriveError, RunOptions, Seq};
+    /// # #[derive(Clone, Debug, Default, State)]
+    /// # struct Refund { order: String, cents: u64, receipt: Option<String> }
+    /// # async fn example(thread: Thread<Refund>) -> Result<(), DriveError> {
+    /// // The same line starts the job and, after a crash, continues it.
+    /// let stopped = thread.start_or_recover(RefundUpdate::default().cents(900)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn start_or_recover(&self, input: S::Update) -> Result<RunResult<S>, DriveError> {
         let loaded = self.runtime.local.store().load(&self.id).await?;
         match loaded.map_or(Status::Idle, |loaded| loaded.head.status) {
@@ -387,6 +457,19 @@ impl<S: State> Thread<S> {
 
     /// Answers several interrupts, all or none, and resumes the thread. `by` names the person who answers and is stored with
     /// the answers.
+    ///
+    /// ```
+    /// # use superstep::prelude::*;
+    /// # use superstep::{DriveError, RunOptions, Seq};
+    /// # #[derive(Clone, Debug, Default, State)]
+    /// # struct Refund { order: String, cents: u64, receipt: Option<String> }
+    /// # async fn example(thread: Thread<Refund>) -> Result<(), DriveError> {
+    /// let open = thread.interrupts().await?;
+    /// let all = open.iter().map(|open| (open.interrupt.id, true));
+    /// thread.answer_as("ada@example.com", all).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn answer_as<A: Serialize>(
         &self,
         by: &str,
@@ -564,6 +647,19 @@ impl<S: State> Thread<S> {
 
     /// Changes the state as if `node` had just returned this command. The node's routing decides what runs next; earlier plans
     /// are dropped.
+    ///
+    /// ```
+    /// # use superstep::prelude::*;
+    /// # use superstep::{DriveError, RunOptions, Seq};
+    /// # #[derive(Clone, Debug, Default, State)]
+    /// # struct Refund { order: String, cents: u64, receipt: Option<String> }
+    /// # async fn example(thread: Thread<Refund>) -> Result<(), DriveError> {
+    /// // A person corrects the amount, and the thread continues after `estimate`.
+    /// thread.update_as("estimate", RefundUpdate::default().cents(450)).await?;
+    /// thread.resume().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn update_as(
         &self,
         node: &str,
@@ -602,6 +698,22 @@ impl<S: State> Thread<S> {
 
     /// Goes back to an entry. Later entries stay in the history; the next [`Thread::resume`] continues from the entry on a new
     /// branch, whose effects have new keys.
+    ///
+    /// ```
+    /// # use superstep::prelude::*;
+    /// # use superstep::{DriveError, RunOptions, Seq};
+    /// # #[derive(Clone, Debug, Default, State)]
+    /// # struct Refund { order: String, cents: u64, receipt: Option<String> }
+    /// # async fn example(thread: Thread<Refund>) -> Result<(), DriveError> {
+    /// let checkpoints = thread.checkpoints(Seq(0), 1_000).await?;
+    /// if let Some(before) = checkpoints.iter().rfind(|checkpoint| checkpoint.next == ["refund"]) {
+    ///     thread.fork(before.seq).await?;
+    ///     thread.update(RefundUpdate::default().cents(450)).await?;
+    ///     thread.resume().await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn fork(&self, at: Seq) -> Result<Seq, DriveError> {
         self.change(ThreadRequest::Fork { at }).await
     }
@@ -619,6 +731,20 @@ impl<S: State> Thread<S> {
 
     /// Copies the thread up to an entry and writes `write` into the copy's state. The copy keeps what was planned there, and
     /// asks every interrupt that was open there again.
+    ///
+    /// ```
+    /// # use superstep::prelude::*;
+    /// # use superstep::{DriveError, RunOptions, Seq};
+    /// # #[derive(Clone, Debug, Default, State)]
+    /// # struct Refund { order: String, cents: u64, receipt: Option<String> }
+    /// # async fn example(thread: Thread<Refund>) -> Result<(), DriveError> {
+    /// // What if it were half? The original stays as it is.
+    /// let half = RefundUpdate::default().cents(450);
+    /// let copy = thread.copy_with("order-17-half", None, half).await?;
+    /// copy.resume().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn copy_with(
         &self,
         to: &str,

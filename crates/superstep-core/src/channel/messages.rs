@@ -18,6 +18,31 @@ pub trait Message {
 }
 
 /// One write to a messages channel.
+///
+/// ```
+/// use superstep_core::channel::merge_messages;
+/// use superstep_core::{Message, MessageWrite};
+///
+/// struct Line {
+///     id: Option<String>,
+///     text: String,
+/// }
+///
+/// impl Message for Line {
+///     fn id(&self) -> Option<&str> {
+///         self.id.as_deref()
+///     }
+///     fn set_id(&mut self, id: String) {
+///         self.id = Some(id);
+///     }
+/// }
+///
+/// let line = |id: &str, text: &str| Line { id: Some(id.to_owned()), text: text.to_owned() };
+/// let mut lines = vec![line("a", "Hi"), line("b", "Bye")];
+/// let writes = vec![MessageWrite::Put(line("a", "Hello")), MessageWrite::Remove("b".to_owned())];
+/// merge_messages(&mut lines, writes);
+/// assert_eq!((lines.len(), lines[0].text.as_str()), (1, "Hello"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageWrite<T> {

@@ -18,6 +18,35 @@ use crate::node::Node;
 use crate::state::State;
 
 /// A graph under construction. Create one with [`Graph::builder`].
+///
+/// ```
+/// use std::time::Duration;
+/// use superstep_core::{RetryPolicy, Timeout};
+/// # use superstep_core::{Command, END, Failed, Goto, Graph, Interrupt, NodeCx, NodeError, START, SendTo, State, View};
+/// # #[derive(Clone, Debug, Default, State)]
+/// # #[state(crate = superstep_core)]
+/// # struct Essay { topic: String, #[state(append)] parts: Vec<String>, score: u8 }
+/// # async fn step(_: View<Essay>, _: NodeCx) -> Result<EssayUpdate, NodeError> { Ok(EssayUpdate::default()) }
+/// # let (plan, write, judge) = (step, step, step);
+///
+/// let graph = Graph::builder("essay")
+///     .node("plan", plan)
+///     .node("write", write)
+///     .node("judge", judge)
+///     .edge(START, "plan")
+///     .edge("plan", "write")
+///     .edge("write", "judge")
+///     .route("judge", &["write", END], |essay: &Essay| {
+///         if essay.score < 7 { "write" } else { END }
+///     })
+///     .retry("write", RetryPolicy::attempts(5))
+///     .timeout("write", Timeout::run(Duration::from_secs(60)))
+///     .on_error("write", &[END], |failed: Failed<Essay>, _: NodeCx| async move {
+///         Ok::<_, NodeError>(EssayUpdate::default().parts(failed.failure.message.clone()))
+///     })
+///     .build()?;
+/// # Ok::<(), superstep_core::error::BuildError>(())
+/// ```
 #[doc(alias = "StateGraph")]
 pub struct GraphBuilder<S> {
     pub(super) name: String,
@@ -97,6 +126,29 @@ impl<S: State> GraphBuilder<S> {
     }
 
     /// Adds a node that runs once for each payload that is sent to it: the map step of a map-reduce.
+    ///
+    /// ```
+    /// # use superstep_core::{Command, END, Failed, Goto, Graph, Interrupt, NodeCx, NodeError, START, SendTo, State, View};
+    /// # #[derive(Clone, Debug, Default, State)]
+    /// # #[state(crate = superstep_core)]
+    /// # struct Essay { topic: String, #[state(append)] parts: Vec<String>, score: u8 }
+    /// # async fn step(_: View<Essay>, _: NodeCx) -> Result<EssayUpdate, NodeError> { Ok(EssayUpdate::default()) }
+    /// const WRITE: SendTo<String> = SendTo::new("write");
+    ///
+    /// async fn write(heading: String, _: NodeCx) -> Result<EssayUpdate, NodeError> {
+    ///     Ok(EssayUpdate::default().parts(format!("About {heading}.")))
+    /// }
+    ///
+    /// let graph = Graph::builder("essay")
+    ///     .map_node(&WRITE, write)
+    ///     .route(START, &["write"], |essay: &Essay| {
+    ///         let headings = essay.topic.split(", ");
+    ///         headings.map(|heading| Goto::send(&WRITE, heading.to_owned())).collect::<Vec<_>>()
+    ///     })
+    ///     .edge("write", END)
+    ///     .build()?;
+    /// # Ok::<(), superstep_core::error::BuildError>(())
+    /// ```
     #[doc(alias = "Send")]
     #[must_use]
     pub fn map_node<P: Payload>(self, to: &SendTo<P>, node: impl Node<S, P>) -> Self {
@@ -106,6 +158,37 @@ impl<S: State> GraphBuilder<S> {
 
     /// Adds a graph as a node, with its own state: `down` makes its input from the parent's state, `up` makes the parent's
     /// update from the parent's state, as of the start of the superstep, and its final state. Both must be pure.
+    ///
+    /// ```
+    /// # use superstep_core::{Command, END, Failed, Goto, Graph, Interrupt, NodeCx, NodeError, START, SendTo, State, View};
+    /// # #[derive(Clone, Debug, Default, State)]
+    /// # #[state(crate = superstep_core)]
+    /// # struct Essay { topic: String, #[state(append)] parts: Vec<String>, score: u8 }
+    /// # async fn step(_: View<Essay>, _: NodeCx) -> Result<EssayUpdate, NodeError> { Ok(EssayUpdate::default()) }
+    /// #[derive(Clone, Debug, Default, State)]
+    /// #[state(crate = superstep_core)]
+    /// struct Search {
+    ///     query: String,
+    ///     hits: Vec<String>,
+    /// }
+    ///
+    /// async fn search(search: View<Search>, _: NodeCx) -> Result<SearchUpdate, NodeError> {
+    ///     Ok(SearchUpdate::default().hits(vec![search.query.clone()]))
+    /// }
+    ///
+    /// let child = Graph::builder("search").node("search", search).edge(START, "search").edge("search", END).build()?;
+    /// let graph = Graph::builder("essay")
+    ///     .subgraph(
+    ///         "search",
+    ///         child,
+    ///         |essay: &Essay| SearchUpdate::default().query(essay.topic.clone()),
+    ///         |_: &Essay, search: &Search| EssayUpdate::default().parts_all(search.hits.clone()),
+    ///     )
+    ///     .edge(START, "search")
+    ///     .edge("search", END)
+    ///     .build()?;
+    /// # Ok::<(), superstep_core::error::BuildError>(())
+    /// ```
     #[must_use]
     pub fn subgraph<C: State>(
         self,

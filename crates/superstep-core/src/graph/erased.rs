@@ -320,6 +320,22 @@ pub(crate) fn handler<S: State>(node: impl Node<S, Failed<S>>) -> NodeFn {
 }
 
 /// What an error handler receives: the state that the failed node saw, and why it failed.
+///
+/// ```
+/// # use superstep_core::{Command, END, Failed, Goto, Graph, Interrupt, NodeCx, NodeError, START, SendTo, State, View};
+/// # #[derive(Clone, Debug, Default, State)]
+/// # #[state(crate = superstep_core)]
+/// # struct Essay { topic: String, #[state(append)] parts: Vec<String>, score: u8 }
+/// # async fn step(_: View<Essay>, _: NodeCx) -> Result<EssayUpdate, NodeError> { Ok(EssayUpdate::default()) }
+/// /// Set with `.on_error("write", &["plan"], plan_again)`.
+/// async fn plan_again(failed: Failed<Essay>, _: NodeCx) -> Result<Command<Essay>, NodeError> {
+///     let why = format!("{} attempts failed: {}", failed.failure.attempts, failed.failure.message);
+///     Ok(Command::update(EssayUpdate::default().parts(why)).goto("plan"))
+/// }
+/// # let graph = Graph::builder("essay").node("plan", step).node("write", step).edge(START, "plan").edge("plan", "write");
+/// # graph.edge("write", END).on_error("write", &["plan"], plan_again).build()?;
+/// # Ok::<(), superstep_core::error::BuildError>(())
+/// ```
 #[derive(Debug)]
 pub struct Failed<S> {
     /// State at the start of the superstep, as the failed node saw it.

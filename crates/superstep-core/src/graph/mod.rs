@@ -27,7 +27,22 @@ use crate::ids::{FramePath, NodeName};
 use crate::state::State;
 use erased::{CacheFn, DownFn, RouteFn, UpFn};
 
-/// A graph over the state `S`. Cheap to clone.
+/// A graph over the state `S`, made by [`Graph::builder`]. Cheap to clone.
+///
+/// ```
+/// # use superstep_core::{Command, END, Failed, Goto, Graph, Interrupt, NodeCx, NodeError, START, SendTo, State, View};
+/// # #[derive(Clone, Debug, Default, State)]
+/// # #[state(crate = superstep_core)]
+/// # struct Essay { topic: String, #[state(append)] parts: Vec<String>, score: u8 }
+/// # async fn step(_: View<Essay>, _: NodeCx) -> Result<EssayUpdate, NodeError> { Ok(EssayUpdate::default()) }
+/// let graph = Graph::builder("essay")
+///     .node("write", step)
+///     .edge(START, "write")
+///     .edge("write", END)
+///     .build()?;
+/// assert!(graph.drawing().to_mermaid().contains("write"));
+/// # Ok::<(), superstep_core::error::BuildError>(())
+/// ```
 pub struct Graph<S> {
     definition: Arc<Definition>,
     over: PhantomData<fn(S)>,

@@ -5,6 +5,15 @@ use std::time::Duration;
 use crate::ids::TaskId;
 
 /// When and how often a failed node is retried.
+///
+/// ```
+/// use std::time::Duration;
+/// use superstep_core::RetryPolicy;
+///
+/// let default = RetryPolicy::default();
+/// let patient = RetryPolicy { attempts_max: 20, wait_max_ms: 600_000, ..RetryPolicy::default() };
+/// let steady = RetryPolicy::attempts(5).every(Duration::from_secs(2));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RetryPolicy {
     /// Highest number of attempts, the first one included. Default: 3.
@@ -75,6 +84,13 @@ impl RetryPolicy {
 }
 
 /// How long one attempt of a node may take. Default: no limit.
+///
+/// ```
+/// use std::time::Duration;
+/// use superstep_core::Timeout;
+///
+/// let limits = Timeout { idle_ms: Some(30_000), ..Timeout::run(Duration::from_secs(600)) };
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Timeout {
     /// Longest duration of the attempt, in milliseconds; `None` for no limit.
@@ -115,7 +131,27 @@ pub enum Siblings {
     Cancel,
 }
 
-/// How long the state of a subgraph lives.
+/// How long the state of a subgraph lives. Set it with [`GraphBuilder::life`](crate::GraphBuilder::life).
+///
+/// ```
+/// use superstep_core::SubgraphLife;
+/// # use superstep_core::{Command, END, Failed, Goto, Graph, Interrupt, NodeCx, NodeError, START, SendTo, State, View};
+/// # #[derive(Clone, Debug, Default, State)]
+/// # #[state(crate = superstep_core)]
+/// # struct Essay { topic: String, #[state(append)] parts: Vec<String>, score: u8 }
+/// # async fn step(_: View<Essay>, _: NodeCx) -> Result<EssayUpdate, NodeError> { Ok(EssayUpdate::default()) }
+/// # let chat = Graph::builder("chat").node("reply", step).edge(START, "reply").edge("reply", END).build()?;
+/// # let down = |_: &Essay| EssayUpdate::default();
+/// # let up = |_: &Essay, _: &Essay| EssayUpdate::default();
+/// let graph = Graph::builder("essay")
+///     .subgraph("chat", chat, down, up)
+///     // Each run of the thread continues the chat.
+///     .life("chat", SubgraphLife::Thread)
+///     .edge(START, "chat")
+///     .edge("chat", END)
+///     .build()?;
+/// # Ok::<(), superstep_core::error::BuildError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SubgraphLife {
     /// As long as one invocation. The subgraph can pause and survives a crash.

@@ -45,7 +45,30 @@ pub(crate) struct TaskInfo {
     pub(crate) stateless: bool,
 }
 
-/// What a node receives besides its input. Cheap to clone.
+/// What a node receives besides its input: recorded steps, interrupts, events, and where it runs. Cheap to clone.
+///
+/// ```
+/// # use superstep_core::{Command, END, Failed, Goto, Graph, Interrupt, NodeCx, NodeError, START, SendTo, State, View};
+/// # #[derive(Clone, Debug, Default, State)]
+/// # #[state(crate = superstep_core)]
+/// # struct Essay { topic: String, #[state(append)] parts: Vec<String>, score: u8 }
+/// # async fn step(_: View<Essay>, _: NodeCx) -> Result<EssayUpdate, NodeError> { Ok(EssayUpdate::default()) }
+/// # async fn publish(_: &str, _key: &str) -> Result<String, NodeError> { Ok(String::new()) }
+/// async fn release(essay: View<Essay>, cx: NodeCx) -> Result<EssayUpdate, NodeError> {
+///     cx.emit(format!("{} parts are ready", essay.parts.len()))?;
+///     let approval = Interrupt::new("approve", format!("Publish `{}`?", essay.topic));
+///     let is_approved: bool = cx.interrupt(approval).await?;
+///     if !is_approved {
+///         return Ok(EssayUpdate::default());
+///     }
+///     // Recorded: after a crash the node runs again, and the step returns what it returned before.
+///     let key = cx.effect_key("publish");
+///     let address: String = cx.step("publish", || publish(&essay.topic, &key)).await?;
+///     Ok(EssayUpdate::default().parts(address))
+/// }
+/// # Graph::builder("essay").node("release", release).edge(START, "release").edge("release", END).build()?;
+/// # Ok::<(), superstep_core::error::BuildError>(())
+/// ```
 #[derive(Clone)]
 pub struct NodeCx(Arc<Attempt>);
 

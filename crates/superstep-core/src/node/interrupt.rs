@@ -12,6 +12,19 @@ use crate::value::Value;
 ///
 /// The key identifies the interrupt within its task, and the answer is found by it when the node runs again. Use the id of what
 /// the question is about, such as that of a tool call.
+///
+/// ```
+/// use std::time::Duration;
+/// use superstep_core::{Interrupt, NodeCx, NodeError};
+///
+/// async fn may_refund(order: &str, cx: &NodeCx) -> Result<bool, NodeError> {
+///     let question = Interrupt::new(order, format!("Refund order {order}?"))
+///         .kind("approval")
+///         .within(Duration::from_secs(24 * 60 * 60))
+///         .or_answer(false);
+///     cx.interrupt(question).await
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Interrupt {
     pub(crate) inner: Result<Draft, ValueError>,

@@ -31,6 +31,29 @@ use crate::state::{State, View};
 ///
 /// **Code outside [`NodeCx::step`] runs again** when the node is resumed after a pause, a crash or a retry. Put every effect
 /// into a step.
+///
+/// ```
+/// use superstep_core::Node;
+/// # use superstep_core::{Command, END, Failed, Goto, Graph, Interrupt, NodeCx, NodeError, START, SendTo, State, View};
+/// # #[derive(Clone, Debug, Default, State)]
+/// # #[state(crate = superstep_core)]
+/// # struct Essay { topic: String, #[state(append)] parts: Vec<String>, score: u8 }
+/// # async fn step(_: View<Essay>, _: NodeCx) -> Result<EssayUpdate, NodeError> { Ok(EssayUpdate::default()) }
+/// struct Write {
+///     tone: String,
+/// }
+///
+/// impl Node<Essay> for Write {
+///     async fn run(&self, essay: View<Essay>, _: NodeCx) -> Result<Command<Essay>, NodeError> {
+///         let part = format!("About {}, {}.", essay.topic, self.tone);
+///         Ok(EssayUpdate::default().parts(part).into())
+///     }
+/// }
+///
+/// let write = Write { tone: "in short".to_owned() };
+/// let graph = Graph::builder("essay").node("write", write).edge(START, "write").edge("write", END).build()?;
+/// # Ok::<(), superstep_core::error::BuildError>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a node of a graph over `{S}` that takes `{I}`",
     label = "not a node of this graph",

@@ -86,6 +86,20 @@ pub enum Step {
 }
 
 /// How a run ended. The state it left is in the store.
+///
+/// ```
+/// use superstep_core::Outcome;
+///
+/// fn report(outcome: &Outcome) -> String {
+///     match outcome {
+///         Outcome::Finished => "done".to_owned(),
+///         Outcome::Paused(interrupts) => format!("{} questions are open", interrupts.len()),
+///         Outcome::Failed(failures) => format!("`{}` failed: {}", failures[0].node, failures[0].message),
+///         Outcome::Breakpoint(_) | Outcome::StepLimit | Outcome::Cancelled => "resume to continue".to_owned(),
+///         Outcome::Drained => "another process continues".to_owned(),
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// Nothing is left to run.

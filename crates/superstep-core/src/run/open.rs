@@ -37,6 +37,14 @@ pub enum Durability {
 }
 
 /// Options of a run. Every limit has a name and a default.
+///
+/// ```
+/// use superstep_core::run::{Durability, RunOptions};
+///
+/// let options = RunOptions::default()
+///     .durability(Durability::Async)
+///     .step_limit(100);
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]

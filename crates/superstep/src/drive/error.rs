@@ -8,6 +8,21 @@ use superstep_core::{InterruptId, RunId, ThreadId};
 
 /// Why a run could not start or continue. A failed node is not an error here but an outcome.
 ///
+/// ```
+/// # use superstep::prelude::*;
+/// # use superstep::{DriveError, RunOptions, Seq};
+/// # #[derive(Clone, Debug, Default, State)]
+/// # struct Refund { order: String, cents: u64, receipt: Option<String> }
+/// # async fn example(thread: Thread<Refund>) -> Result<(), DriveError> {
+/// match thread.start(RefundUpdate::default()).await {
+///     Ok(stopped) => println!("{:?}", stopped.outcome),
+///     Err(error) if error.is_refusal() => println!("nothing was done: {error} [{}]", error.code()),
+///     Err(error) => return Err(error),
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
 /// `Debug` prints the sentence, its causes and the [code](DriveError::code), because that is what `main` prints of an error that
 /// it returns.
 #[derive(thiserror::Error)]
