@@ -22,6 +22,7 @@ mod template;
 #[cfg(test)]
 mod tidy;
 mod verify;
+mod weight;
 
 use std::ops::Range;
 use std::process::ExitCode;
@@ -69,6 +70,9 @@ commands:
                                 restate  workers on a Restate of their own, into results/bench-restate.json
                                 all  every other one, into results/bench.json
   bench page                    write docs/benchmarks.md and its plots from what is in results/
+  weight [NAME...] [--record] [--json]
+                                build example programs from scratch: crates and CPU seconds, for each set of dependencies
+                                --record  put the figures into results/weight.json
   services up [NAME...] [--cluster]
                                 start what tests need: postgres, redis, restate, mcp, sandbox, google, mail, model, embeddings
                                 --cluster  also restate-cluster, which is three nodes
@@ -119,6 +123,7 @@ enum Command {
     },
     Advisories(advisories::AdvisoriesArgs),
     Bench(bench::BenchArgs),
+    Weight(weight::WeightArgs),
     Services(services::Action),
     Template,
     Book,
@@ -143,6 +148,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         "package" => parse_package(parser),
         "advisories" => parse_advisories(parser),
         "bench" => parse_bench(parser),
+        "weight" => parse_weight(parser),
         "services" => parse_services(parser),
         "template" => parse_alone(parser, Command::Template),
         "book" => parse_alone(parser, Command::Book),
@@ -309,6 +315,31 @@ fn parse_bench(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     Ok(Command::Bench(args))
 }
 
+fn parse_weight(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut args = weight::WeightArgs::default();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Value(name) => args.names.push(parse_row(name.string()?)?),
+            Long("record") => args.record = true,
+            Long("json") => args.json = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Command::Weight(args))
+}
+
+fn parse_row(name: String) -> Result<String, String> {
+    let names: Vec<&str> = weight::ROWS.iter().map(|row| row.name).collect();
+    match names.contains(&name.as_str()) {
+        true => Ok(name),
+        false => Err(format!(
+            "there is no row `{name}`; there are {}",
+            names.join(", ")
+        )),
+    }
+}
+
 fn parse_services(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     const ACTIONS: &str = "up, down, status, env or drill";
     let action = match parser.next()? {
@@ -372,6 +403,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Package { json } => package::run(json)?,
         Command::Advisories(args) => advisories::run(&args)?,
         Command::Bench(args) => bench::run(&args)?,
+        Command::Weight(args) => weight::run(&args)?,
         Command::Services(action) => services::run(action)?,
         Command::Template => template::run()?,
         Command::Book => book::run()?,
@@ -433,6 +465,14 @@ mod tests {
                 seconds: Some(600),
                 guided: true,
                 ..fuzz::FuzzArgs::default()
+            }))
+        );
+        assert_eq!(
+            parse_line("weight agents --record"),
+            Ok(Command::Weight(weight::WeightArgs {
+                names: vec!["agents".to_owned()],
+                record: true,
+                json: false
             }))
         );
         let restarts = crash_trials::CrashArgs {
@@ -510,6 +550,7 @@ mod tests {
             "advisories",
             "deny advisories",
             "fuzz --seconds soon",
+            "weight everything",
         ] {
             assert!(parse_line(line).is_err(), "{line:?} was taken");
         }

@@ -22,6 +22,7 @@ mod rust_code;
 mod scale;
 mod skipped_tests;
 mod user_folders;
+mod weight;
 mod words;
 
 /// Fails with every fault at once.

@@ -1,9 +1,11 @@
-//! The migration guide, and the page on streaming, show the programs as they are: listings and table are written from the files.
+//! The migration guide, and the page on streaming, show the programs as they are: listings and tables are written from the files.
 //!
 //! After a change: `UPDATE_GUIDE=1 cargo test -p example-migrate --test guide`
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use serde_json::Value as Json;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -86,6 +88,31 @@ fn table() -> String {
     rows + &format!("| all | {python_all} | {rust_all} | {ratio:.1} |\n")
 }
 
+/// What `cargo xtask weight --record` measured. A test of `xtask` holds the numbers of crates to those of cargo.
+fn weights() -> String {
+    let recorded: Json = serde_json::from_str(&read("results/weight.json")).unwrap();
+    let mut rows = String::from(
+        "| programs | depend on | compiled or installed | CPU seconds |\n| --- | --- | --- | --- |\n",
+    );
+    for row in recorded["rows"].as_array().unwrap() {
+        let programs = row["programs"].as_str().unwrap();
+        let names = row["dependencies"].as_array().unwrap().iter();
+        let names: Vec<_> = names
+            .map(|name| format!("`{}`", name.as_str().unwrap()))
+            .collect();
+        let built = match row["crates"].as_u64() {
+            Some(crates) => format!("{crates} crates"),
+            None => format!("{} packages", row["packages"]),
+        };
+        let seconds = row["cpu_seconds"].as_f64().unwrap();
+        rows += &format!(
+            "| {programs} | {} | {built} | {seconds:.0} |\n",
+            names.join(", ")
+        );
+    }
+    rows
+}
+
 /// Returns one function of a file.
 fn function(path: &str, first_line: &str) -> String {
     let code = read(path);
@@ -94,7 +121,7 @@ fn function(path: &str, first_line: &str) -> String {
     format!("{function}\n}}\n")
 }
 
-/// Returns a page with every listing and the table written again.
+/// Returns a page with every listing and table written again.
 fn written(page: &str) -> String {
     let (mut text, mut rest) = (String::new(), page);
     while let Some((before, after)) = rest.split_once("<!-- from ") {
@@ -104,6 +131,7 @@ fn written(page: &str) -> String {
             .expect("the end of a listing");
         let listing = match what {
             "table" => table(),
+            "weights" => weights(),
             path if path.ends_with(".py") => format!("```python\n{}```\n", read(path)),
             path => match path.split_once(": ") {
                 // Not a program by itself, so not a doctest.

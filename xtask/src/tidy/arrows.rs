@@ -37,6 +37,20 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("archie-atris", AGENT),
     ("archie-email-assistant", AGENT),
     // As a user's program would.
+    ("example-graphs", &["superstep", "superstep-sqlite"]),
+    (
+        "example-agents",
+        &[
+            "superstep",
+            "superstep-agent",
+            "superstep-llm",
+            "superstep-sqlite",
+        ],
+    ),
+    (
+        "example-approval-over-http",
+        &["superstep", "superstep-sqlite"],
+    ),
     ("example-service", &["superstep", "superstep-sqlite"]),
     (
         "example-migrate",

@@ -1,6 +1,9 @@
-//! What a registry shows of every package: description, licence, readme, keywords, categories, docs, and the licence's text.
+//! What a registry shows of every package: description, licence, readme, keywords, categories, docs, and the licence's text; and
+//! no two packages have a program of the same name.
 
-use serde_json::Value as Json;
+use std::collections::BTreeMap;
+
+use serde_json::{Value as Json, json};
 
 use harness::workspace::root;
 
@@ -61,6 +64,46 @@ fn every_published_package_has_the_licences() {
         }
     }
     assert_tidy(&faults);
+}
+
+/// Names of programs that several packages have. Cargo puts them at one path of the target folder, where the last one built wins,
+/// and tests start the wrong one.
+fn shared_programs(metadata: &Metadata) -> Vec<String> {
+    let mut owners: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for package in metadata.members() {
+        let targets = package.about["targets"].as_array().into_iter().flatten();
+        for program in targets.filter(|target| target["kind"][0] == "bin") {
+            let name = program["name"].as_str().unwrap_or_default();
+            owners.entry(name).or_default().push(&package.name);
+        }
+    }
+    let shared = owners.into_iter().filter(|(_, owners)| owners.len() > 1);
+    shared
+        .map(|(name, owners)| format!("`{name}` is a program of {}", owners.join(" and ")))
+        .collect()
+}
+
+#[test]
+fn no_two_packages_have_a_program_of_the_same_name() {
+    assert_tidy(&shared_programs(&Metadata::read().unwrap()));
+}
+
+#[test]
+fn a_shared_name_of_a_program_is_found() {
+    let package = |name: &str, program: &str| {
+        json!({ "id": name, "name": name, "targets": [
+            { "kind": ["lib"], "name": "library" },
+            { "kind": ["bin"], "name": program },
+        ] })
+    };
+    let metadata = Metadata::from_json(&json!({
+        "workspace_members": ["a", "b", "c"],
+        "packages": [package("a", "first"), package("b", "second"), package("c", "first")],
+    }));
+    assert_eq!(
+        shared_programs(&metadata),
+        ["`first` is a program of a and c"]
+    );
 }
 
 #[test]

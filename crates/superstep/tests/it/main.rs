@@ -5,7 +5,6 @@
     reason = "clippy lets tests unwrap, but not what helps them"
 )]
 
-mod approval_over_http;
 mod background;
 mod dependencies;
 mod differs;

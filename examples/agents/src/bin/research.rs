@@ -1,14 +1,11 @@
 //! Research that fans out: a plan of questions, an agent of its own for each of them, at the same time, and a report.
 //!
-//! Run it: `cargo run -p superstep-agent --example research` (offline, by a script), or with a model:
-//! `… --example research -- --model ollama:qwen3:8b "Why is the sky blue at noon and red at dusk?"`
-
-#![expect(clippy::print_stdout, reason = "an example talks to whoever runs it")]
-
-mod model;
+//! Run it: `cargo run -p example-agents --bin research` (offline, by a script), or with a model:
+//! `cargo run -p example-agents --features remote --bin research -- --model ollama:qwen3:8b "Why is dusk red?"`
 
 use std::sync::Arc;
 
+use example_agents::model_from_args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use superstep::prelude::*;
@@ -79,7 +76,7 @@ impl Node<Research> for Writer {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (model, topic) = model::from_args("research.json", "Why is the sky blue, and dusk red?")?;
+    let (model, topic) = model_from_args("research.json", "Why is the sky blue, and dusk red?")?;
     let encyclopedia = tool(
         "look_up",
         "What an encyclopedia says of a word.",

@@ -1,8 +1,6 @@
 //! Subgraphs: a graph as a node of another, with a state of its own and a mapping in and out.
 //!
-//! Run it: `cargo run --example subgraphs`
-
-#![expect(clippy::print_stdout, reason = "an example prints to the terminal")]
+//! Run it: `cargo run -p example-graphs --bin nested_graphs`
 
 use superstep::prelude::*;
 

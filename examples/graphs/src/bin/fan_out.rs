@@ -1,8 +1,6 @@
 //! A hundred pieces of work at once, results in order, and one that fails while its siblings are kept.
 //!
-//! Run it: `cargo run --example fan_out`
-
-#![expect(clippy::print_stdout, reason = "an example talks to whoever runs it")]
+//! Run it: `cargo run -p example-graphs --bin fan_out`
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};

@@ -1,15 +1,11 @@
-//! The example `approval_over_http`, over HTTP and through a restart.
-
-#[expect(dead_code, reason = "its `main` is for people")]
-#[path = "../../examples/approval_over_http.rs"]
-mod example;
+//! The service as a client sees it, and through a restart.
 
 use serde_json::{Value as Json, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use example::Refunds;
+use super::Refunds;
 
 /// The program, in a task that dies with this value.
 struct Server {

@@ -1,8 +1,6 @@
 //! The smallest useful graph: two nodes, a route between them, and a drawing.
 //!
-//! Run it: `cargo run --example first_graph`
-
-#![expect(clippy::print_stdout, reason = "an example talks to whoever runs it")]
+//! Run it: `cargo run -p example-graphs --bin hello_graph`
 
 use superstep::prelude::*;
 

@@ -1,8 +1,6 @@
 //! Migration: a thread that paused under one version of the state is answered under the next.
 //!
-//! Run it: `cargo run --example migration`
-
-#![expect(clippy::print_stdout, reason = "an example prints to the terminal")]
+//! Run it: `cargo run -p example-graphs --bin migrate_state`
 
 use superstep::error::MigrationError;
 use superstep::prelude::*;

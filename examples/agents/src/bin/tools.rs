@@ -1,12 +1,9 @@
 //! An agent with two tools, in a page.
 //!
-//! Run it: `cargo run -p superstep-agent --example tools` (offline, by a script), or with a model:
-//! `… --example tools -- --model openai:gpt-4.1-mini "How warm is Bern, in Fahrenheit?"`
+//! Run it: `cargo run -p example-agents --bin tools` (offline, by a script), or with a model:
+//! `cargo run -p example-agents --features remote --bin tools -- --model openai:gpt-4.1-mini "How warm is Bern, in Fahrenheit?"`
 
-#![expect(clippy::print_stdout, reason = "an example talks to whoever runs it")]
-
-mod model;
-
+use example_agents::model_from_args;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use superstep::{Memory, Runtime};
@@ -36,7 +33,7 @@ async fn fahrenheit(celsius: Celsius, _: ToolCx) -> Result<f64, ToolError> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (model, question) = model::from_args("tools.json", "How warm is Bern, in Fahrenheit?")?;
+    let (model, question) = model_from_args("tools.json", "How warm is Bern, in Fahrenheit?")?;
     let graph = Agent::builder(model)
         .system("Answer in one sentence. Use the tools; do not guess.")
         .tools([

@@ -1,6 +1,6 @@
 //! Human-in-the-loop over HTTP: a web handler starts a thread, shows its open question and takes the answer.
 //!
-//! Run it: `cargo run --example approval_over_http` (an address as an argument replaces the default, `127.0.0.1:8080`)
+//! Run it: `cargo run -p example-approval-over-http` (an address as an argument replaces the default, `127.0.0.1:8080`)
 //!
 //! ```text
 //! $ curl -X POST localhost:8080/refunds/order-7 -d '{"amount": 120}'
@@ -16,6 +16,9 @@
 //!
 //! A second answer to the same question gets `409 Conflict`: exactly one answer wins. No process waits while a question is
 //! open. The threads are in `approval_over_http.db`; delete that file to start over.
+
+#[cfg(test)]
+mod tests;
 
 use std::convert::Infallible;
 
@@ -60,13 +63,13 @@ async fn pay(refund: View<Refund>, cx: NodeCx) -> Result<RefundUpdate, NodeError
 
 /// The service: a runtime and the graph that it runs.
 #[derive(Clone)]
-pub(crate) struct Refunds {
+struct Refunds {
     runtime: Runtime,
     graph: Graph<Refund>,
 }
 
 impl Refunds {
-    pub(crate) fn open(database: &str) -> Result<Self, Box<dyn std::error::Error>> {
+    fn open(database: &str) -> Result<Self, Box<dyn std::error::Error>> {
         let graph = Graph::builder("refund")
             .node("approve", approve)
             .node("pay", pay)
@@ -80,7 +83,7 @@ impl Refunds {
     }
 
     /// Serves requests. First recovers the runs that the last process was in the middle of.
-    pub(crate) async fn serve(self, listener: TcpListener) -> Result<(), std::io::Error> {
+    async fn serve(self, listener: TcpListener) -> Result<(), std::io::Error> {
         for (thread, outcome) in self
             .runtime
             .recover()

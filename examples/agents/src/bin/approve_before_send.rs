@@ -1,15 +1,12 @@
 //! Two mails that a person must approve: one is accepted, one is edited, and both are sent once. The process may die anywhere
 //! in between; the thread is in a file.
 //!
-//! Run it: `cargo run -p superstep-agent --example approve_before_send` (offline, by a script), or with a model:
-//! `… -- --model anthropic:claude-sonnet-4-5`
-
-#![expect(clippy::print_stdout, reason = "an example talks to whoever runs it")]
-
-mod model;
+//! Run it: `cargo run -p example-agents --bin approve_before_send` (offline, by a script), or with a model:
+//! `cargo run -p example-agents --features remote --bin approve_before_send -- --model anthropic:claude-sonnet-4-5`
 
 use std::time::Duration;
 
+use example_agents::model_from_args;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -28,7 +25,7 @@ struct Mail {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let question = "Tell ada@example.org and bob@example.org that we meet at nine.";
-    let (model, question) = model::from_args("approve_before_send.json", question)?;
+    let (model, question) = model_from_args("approve_before_send.json", question)?;
 
     // A provider that takes a key drops a second mail under it, so the class is `keyed`. Without that: leave it `unsafe`.
     let send = tool(

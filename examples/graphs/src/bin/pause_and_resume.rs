@@ -1,12 +1,10 @@
 //! A thread that survives being killed and waits for a person.
 //!
-//! Run it: `cargo run --example pause_and_resume`
+//! Run it: `cargo run -p example-graphs --bin pause_and_resume`
 //!
 //! It packs five boxes, a second each, and then asks you whether to ship them. Kill it at any moment
 //! (Ctrl-C, or `kill -9`) and run it again: boxes that are packed stay packed, and the question waits.
 //! The thread lives in `pause_and_resume.db`; delete that file to begin anew.
-
-#![expect(clippy::print_stdout, reason = "an example talks to whoever runs it")]
 
 use std::io::Write as _;
 use std::time::Duration;

@@ -1,8 +1,6 @@
 //! Streaming: tokens as a node emits them, and the log of the run, on one stream that can be rejoined.
 //!
-//! Run it: `cargo run --example streaming`
-
-#![expect(clippy::print_stdout, reason = "an example prints to the terminal")]
+//! Run it: `cargo run -p example-graphs --bin stream_tokens`
 
 use std::time::Duration;
 

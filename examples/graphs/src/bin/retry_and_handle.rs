@@ -1,8 +1,6 @@
 //! Failures: a node is retried, and an error handler writes in its place when the attempts are used up.
 //!
-//! Run it: `cargo run --example retry_and_handle`
-
-#![expect(clippy::print_stdout, reason = "an example prints to the terminal")]
+//! Run it: `cargo run -p example-graphs --bin retry_and_handle`
 
 use std::time::Duration;
 
