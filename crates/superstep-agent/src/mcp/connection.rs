@@ -114,7 +114,11 @@ impl Connection {
     ///
     /// Fails with [`McpError::ToolsChanged`] if the server's tools are not the accepted ones after a reconnect.
     pub(super) async fn session(&self) -> Result<Arc<Session>, McpError> {
-        let mut current = self.current.lock().await;
+        // Each call that reconnects may take this long, and many may wait for the lock.
+        let waited = tokio::time::timeout(self.limits.connect_time_max, self.current.lock()).await;
+        let Ok(mut current) = waited else {
+            return Err(not_ready(&self.name, &self.limits));
+        };
         if current.is_closed() {
             *current = Arc::new(self.reopen().await?);
         }

@@ -284,7 +284,7 @@ impl Server {
             let (connection, remote) = (connection.clone(), remote.clone());
             Box::pin(async move { tool_call::call(&connection, &remote, args, &cx).await })
         };
-        Tool::raw(spec, call).gives(Label::UNTRUSTED)
+        Tool::raw(spec, call).times_itself().gives(Label::UNTRUSTED)
     }
 }
 
