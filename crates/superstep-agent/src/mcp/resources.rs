@@ -12,7 +12,7 @@ use superstep_core::label::Labeled;
 use superstep_llm::{Block, Content, FileSource};
 
 use super::connection::{Listing, send, within};
-use super::{McpError, Server, check_size, failed, provider_name};
+use super::{McpError, Server, check_size, failed, tool_name};
 use crate::tool::{Tool, ToolError, ToolOutput, tool};
 
 /// A resource that a server offers. The texts are the server's own.
@@ -80,7 +80,7 @@ impl Server {
     ///
     /// Their names and descriptions are ours. Do not add them if the server has tools of these names.
     pub fn resource_tools(&self) -> Vec<Tool> {
-        let name = |tool: &str| provider_name(&self.connection.name, tool);
+        let name = |tool: &str| tool_name(&self.connection.name, tool);
         let about = format!("the MCP server `{}`", self.connection.name);
         let server = self.clone();
         let list = tool(
