@@ -19,7 +19,7 @@ use super::result;
 use super::state::{
     AppState, AppStateUpdate, Call, Finding, PromptType, Role, Section, Source, Support, Turn,
 };
-use super::tools::{messages_of, request_of, with_results};
+use super::tools::{latest_results, messages_of, request_of, with_results};
 
 /// Adds the person's input to the history, and calls the model for the next question or for the result.
 pub(super) struct AnalysisPrepareNode {
@@ -68,6 +68,9 @@ impl AnalysisPrepareNode {
             false => PromptType::Initial,
         };
         let offered = self.offered(cx).await?;
+        for text in latest_results(state) {
+            cx.emit_live(AgentEvent::progress(text))?;
+        }
         let Some(reply) = self.call_llm(state, &said, prompt, offered, cx).await? else {
             return Ok(stopped());
         };

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use archie_agent::mcp::{McpServers, McpTools};
+use archie_agent::printable::{counted, summary_line};
 use serde::Serialize;
 use serde_json::Value as Json;
 use superstep::label::Labels;
@@ -173,6 +174,34 @@ pub fn consultations(state: &AppState) -> Vec<Consultation> {
     });
     consultations.collect()
 }
+
+/// Says what the newest calls returned, one line each; nothing if the model's next turn follows no calls.
+pub(super) fn latest_results(state: &AppState) -> Vec<String> {
+    let is_result = |kept: &&ChatMessage| matches!(kept.message, Message::Tool(_));
+    let newest = state.tool_messages.iter().rev().take_while(is_result);
+    let (calls, count) = (consultations(state), newest.count());
+    let is_open = state.tool_turns.last() == Some(&(state.analysis_history.len() as u64));
+    let newest = calls.into_iter().rev().take(count).filter(|_| is_open);
+    let mut lines: Vec<_> = newest
+        .map(|call| match call.is_ok {
+            true => format!(
+                "consulted {}: {}",
+                call.name,
+                counted(call.result.chars().count(), "character")
+            ),
+            false => format!(
+                "no result of {}: {}",
+                call.tool,
+                summary_line(&call.result, REASON_CHARS)
+            ),
+        })
+        .collect();
+    lines.reverse();
+    lines
+}
+
+/// How much of the reason why a call has no result is shown.
+const REASON_CHARS: usize = 200;
 
 /// Returns the texts that a claim can cite: these notes, and what tools returned.
 pub fn with_results(

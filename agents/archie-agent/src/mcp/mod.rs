@@ -268,12 +268,14 @@ pub fn is_unasked(tool: &Tool) -> bool {
 fn for_agent(settings: &McpServerSettings, tool: Tool, how: McpToolUse) -> Option<Tool> {
     let tool = tool.timeout(settings.call_time_max);
     let server = settings.name.clone();
-    let (name, target) = (tool.name().to_owned(), settings.target.to_string());
+    let name = tool.name().to_owned();
+    let place = match &settings.target {
+        McpTarget::Program { .. } => String::new(),
+        McpTarget::Http { url, .. } => format!(" at {url}"),
+    };
     let ask = |approval: Approval| {
         approval.described(move |_| {
-            format!(
-                "May `{name}` be called? The MCP server `{server}` gets the arguments: {target}"
-            )
+            format!("May `{name}` be called? The MCP server `{server}`{place} gets the arguments.")
         })
     };
     Some(match how {

@@ -4,7 +4,7 @@ use anyhow::bail;
 use archie_agent::mcp::{
     Acceptance, AcceptanceStatus, McpServerSettings, McpToolUse, ToolChanges, is_unasked,
 };
-use archie_agent::printable::{counted, one_line};
+use archie_agent::printable::{counted, one_line, summary_line};
 use archie_agent::{Exit, Output, Terminal};
 use serde_json::{Value as Json, json};
 use superstep_agent::Tool;
@@ -235,7 +235,7 @@ async fn check(app: &App, name: &str, json: bool, terminal: &dyn Terminal) -> an
         true => terminal.json(&looked.report()),
         false => {
             for tool in &looked.tools {
-                let about = archie_agent::printable::summary_line(&tool.spec().description, 80);
+                let about = summary_line(&tool.spec().description, ABOUT_CHARS);
                 terminal.line(&format!(
                     "  {} ({})\n      {about}",
                     tool.name(),
@@ -295,3 +295,6 @@ async fn accept(
     }
     Ok(Exit::Done)
 }
+
+/// How much of a description `archie mcp check` shows: with its indent it fits 80 columns.
+const ABOUT_CHARS: usize = 72;
