@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use archie_agent::ModelRegistry;
+use archie_agent::mcp::{McpServers, McpTools};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use superstep::{Interrupt, Node, NodeCx, NodeError, View};
 use superstep_agent::{AgentEvent, Spending, failure, within};
 use superstep_llm::structured::Structured;
-use superstep_llm::{Message, Reply, Request, fit};
+use superstep_llm::{Message, Reply, Request, ToolChoice, ToolSpec, fit};
 
 use super::evidence;
 use super::interview_end::user_is_done;
@@ -18,12 +19,14 @@ use super::result;
 use super::state::{
     AppState, AppStateUpdate, Call, Finding, PromptType, Role, Section, Source, Support, Turn,
 };
+use super::tools::{latest_results, messages_of, request_of, with_results};
 
 /// Adds the person's input to the history, and calls the model for the next question or for the result.
 pub(super) struct AnalysisPrepareNode {
     pub(super) models: Arc<ModelRegistry>,
     pub(super) prompts: Prompts,
     pub(super) spending: Option<Spending>,
+    pub(super) mcp: Arc<McpServers>,
 }
 
 /// Interrupts with the model's question and waits for the answer.
@@ -64,9 +67,25 @@ impl AnalysisPrepareNode {
             true => PromptType::Followup,
             false => PromptType::Initial,
         };
-        let Some(reply) = self.call_llm(state, &said, prompt, cx).await? else {
+        let offered = self.offered(cx).await?;
+        for text in latest_results(state) {
+            cx.emit_live(AgentEvent::progress(text))?;
+        }
+        let Some(reply) = self.call_llm(state, &said, prompt, offered, cx).await? else {
             return Ok(stopped());
         };
+        // The person's turn is committed with the first request for calls, and with the answer otherwise.
+        let update = match is_open(state) {
+            true => AppStateUpdate::default(),
+            false => AppStateUpdate::default().analysis_history(said),
+        };
+        let update = update.calls(call(prompt, &reply));
+        if !reply.answer.tool_calls.is_empty() && !is_last_round(state) {
+            let turns = state.analysis_history.len() + usize::from(!is_open(state));
+            return Ok(update
+                .tool_messages(request_of(&reply, state, cx))
+                .tool_turns(turns as u64));
+        }
         let text = reply.text().trim().to_owned();
         if text.is_empty() {
             return Err(NodeError::retryable(EmptyAnswer {
@@ -77,11 +96,20 @@ impl AnalysisPrepareNode {
             role: Role::Agent,
             content: text.clone(),
         };
-        Ok(AppStateUpdate::default()
-            .analysis_history(said)
-            .analysis_history(agent)
-            .current_analysis_query(text)
-            .calls(call(prompt, &reply)))
+        Ok(update.analysis_history(agent).current_analysis_query(text))
+    }
+
+    /// Returns the tools that the model may request. Tells the person which servers are not used, and why.
+    async fn offered(&self, cx: &NodeCx) -> Result<Vec<ToolSpec>, NodeError> {
+        let McpTools { tools, unusable } = self.mcp.tools().await;
+        for server in unusable {
+            let told = format!(
+                "the MCP server `{}` is not used: {}",
+                server.name, server.why
+            );
+            cx.emit_live(AgentEvent::progress(told))?;
+        }
+        Ok(tools.iter().map(|tool| tool.spec().clone()).collect())
     }
 
     /// Returns the result. The model only supplies claims; the program decides the form and checks the citations.
@@ -96,7 +124,7 @@ impl AnalysisPrepareNode {
             .get(&state.model_name)
             .map_err(NodeError::fatal)?;
         let request = self
-            .request(state, &said, PromptType::Final, &*model, cx)
+            .request(state, &said, PromptType::Final, Vec::new(), &*model, cx)
             .await?;
         let answer = within(self.spending.as_ref(), cx, async |asker| {
             asker.ask_for(&*model, request, Claims::default).await
@@ -110,9 +138,10 @@ impl AnalysisPrepareNode {
             return Ok(stopped());
         };
         let mut findings = value.into_findings();
+        let sources = with_results(&state.file_contents, state);
         for finding in &mut findings {
             if let Some(source) = &mut finding.source {
-                finding.support = evidence::check(source, &state.file_contents);
+                finding.support = evidence::check(source, &sources);
             }
         }
         let output = result::markdown(state, &findings, degraded.as_deref());
@@ -132,13 +161,16 @@ impl AnalysisPrepareNode {
         state: &AppState,
         said: &Turn,
         prompt: PromptType,
+        offered: Vec<ToolSpec>,
         cx: &NodeCx,
     ) -> Result<Option<Reply>, NodeError> {
         let model = self
             .models
             .get(&state.model_name)
             .map_err(NodeError::fatal)?;
-        let request = self.request(state, said, prompt, &*model, cx).await?;
+        let request = self
+            .request(state, said, prompt, offered, &*model, cx)
+            .await?;
         within(self.spending.as_ref(), cx, async |asker| {
             asker.ask(&*model, &request).await
         })
@@ -151,18 +183,33 @@ impl AnalysisPrepareNode {
         state: &AppState,
         said: &Turn,
         prompt: PromptType,
+        offered: Vec<ToolSpec>,
         model: &dyn superstep_llm::Model,
         cx: &NodeCx,
     ) -> Result<Request, NodeError> {
-        let mut messages = vec![Message::system(self.prompts.system(&state.file_contents))];
-        messages.extend(state.analysis_history.iter().map(|turn| match turn.role {
-            Role::User => Message::user(&turn.content),
-            Role::Agent => Message::assistant(&turn.content),
-        }));
+        let has_tools = !offered.is_empty() || !state.tool_messages.is_empty();
+        let system = self.prompts.system(&state.file_contents, has_tools);
+        let mut messages = vec![Message::system(system)];
+        let history = &state.analysis_history;
+        let turns_before = history.len() - usize::from(is_open(state));
+        for (at, turn) in history[..turns_before].iter().enumerate() {
+            messages.push(match turn.role {
+                Role::User => Message::user(&turn.content),
+                Role::Agent => Message::assistant(&turn.content),
+            });
+            messages.extend(messages_of(state, at + 1));
+        }
         messages.push(Message::user(self.prompts.turn(prompt, &said.content)));
+        if is_open(state) {
+            messages.extend(messages_of(state, history.len()));
+        }
         let context_size = model.context_size().await.map_err(failure)?;
         let mut request = Request::new(prompt.word(), messages);
         request.tokens_max = Some(answer_tokens(context_size));
+        request.tools = offered;
+        if is_last_round(state) && !request.tools.is_empty() {
+            request.tool_choice = ToolChoice::None;
+        }
         if let Some(size) = context_size {
             let cuts = fit::fit(&mut request, size);
             if !cuts.is_empty() {
@@ -189,6 +236,18 @@ impl Node<AppState> for AnalysisInterruptNode {
         let response: String = cx.interrupt(question).await?;
         Ok(AppStateUpdate::default().user_input(response).into())
     }
+}
+
+/// Returns whether the person's turn is in the history already, because the model requested calls before it answered.
+fn is_open(state: &AppState) -> bool {
+    state.tool_turns.last() == Some(&(state.analysis_history.len() as u64))
+}
+
+/// Returns whether the model must answer now: it has requested calls as often as it may in this turn.
+fn is_last_round(state: &AppState) -> bool {
+    let turn = state.analysis_history.len() as u64;
+    let rounds = state.tool_turns.iter().filter(|of| **of == turn).count();
+    is_open(state) && rounds >= ROUNDS_MAX
 }
 
 /// Returns the update for a person who declined to spend more. The history stays, and the thread can be reopened.
@@ -277,6 +336,8 @@ fn answer_tokens(context_size: Option<u64>) -> u32 {
 }
 
 const ANSWER_TOKENS: u32 = 4_000;
+/// How often the model may request calls before it answers.
+const ROUNDS_MAX: usize = 8;
 
 #[test]
 fn every_answer_has_a_limit_that_follows_from_the_context() {

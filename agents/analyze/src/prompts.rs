@@ -13,6 +13,7 @@ pub struct Prompts {
     initial: String,
     followup: String,
     last: String,
+    tools: String,
 }
 
 impl Default for Prompts {
@@ -22,6 +23,7 @@ impl Default for Prompts {
             initial: include_str!("prompts/initial.md").to_owned(),
             followup: include_str!("prompts/followup.md").to_owned(),
             last: include_str!("prompts/final.md").to_owned(),
+            tools: include_str!("prompts/tools.md").to_owned(),
         }
     }
 }
@@ -33,12 +35,13 @@ impl PromptFiles for Prompts {
             ("initial.md", &mut self.initial),
             ("followup.md", &mut self.followup),
             ("final.md", &mut self.last),
+            ("tools.md", &mut self.tools),
         ]
     }
 }
 
 impl Prompts {
-    pub(super) fn system(&self, files: &BTreeMap<String, String>) -> String {
+    pub(super) fn system(&self, files: &BTreeMap<String, String>, has_tools: bool) -> String {
         let mut notes = String::new();
         for (name, text) in files {
             notes.push_str(&format!("=== {name}\n"));
@@ -49,7 +52,12 @@ impl Prompts {
         if notes.is_empty() {
             notes.push_str("(There are no notes.)\n");
         }
-        filled(&self.system, &[("files", &notes)])
+        let mut system = filled(&self.system, &[("files", &notes)]);
+        if has_tools {
+            system.push('\n');
+            system.push_str(&self.tools);
+        }
+        system
     }
 
     pub(super) fn turn(&self, prompt: PromptType, said: &str) -> String {

@@ -11,6 +11,7 @@ use archie_agent::user_folder::{
 use super::inputs::RESULT;
 use super::prompts::QUERY;
 use super::state::{AppState, Finding, Role, Section, Support};
+use super::tools::consultations;
 
 /// Returns the result as Markdown. With a reason in `degraded`, the page says so and includes the whole interview.
 pub fn markdown(state: &AppState, findings: &[Finding], degraded: Option<&str>) -> String {
@@ -46,6 +47,7 @@ pub fn markdown(state: &AppState, findings: &[Finding], degraded: Option<&str>) 
         text.push('\n');
     }
     text.push_str(&interview(state, degraded.is_some()));
+    text.push_str(&consulted(state));
     text.push_str(&inputs(state));
     text
 }
@@ -81,6 +83,26 @@ fn interview(state: &AppState, is_all: bool) -> String {
         let said = markdown::quoted_text(&turn.content);
         text.push_str(&format!("**{who}:**\n\n{said}\n"));
     }
+    text
+}
+
+/// Lists the tools that were called, if any: who reads the page can tell what came from outside.
+fn consulted(state: &AppState) -> String {
+    let calls = consultations(state);
+    if calls.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("## Consulted tools\n\n");
+    for call in calls {
+        let result = match call.is_ok {
+            true => format!("{} characters, not verified", call.result.chars().count()),
+            false => format!("no result: {}", markdown::text(&call.result)),
+        };
+        let args = markdown::code(&call.args.to_string());
+        let name = markdown::code(&call.name);
+        text.push_str(&format!("- {name} with {args}: {result}\n"));
+    }
+    text.push('\n');
     text
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use superstep::State;
+use superstep_agent::ChatMessage;
 use superstep_llm::{Cost, Usage};
 
 /// State of an analysis.
@@ -30,6 +31,12 @@ pub struct AppState {
     /// Usage of every model call, oldest first.
     #[state(append)]
     pub calls: Vec<Call>,
+    /// Calls of tools and their results, oldest first. What tools return is labeled untrusted.
+    #[state(messages)]
+    pub tool_messages: Vec<ChatMessage>,
+    /// For each message in which the model requests calls: the length of the history at that time.
+    #[state(append)]
+    pub tool_turns: Vec<u64>,
     /// Why the model could not return the result in the required form, if it could not.
     pub degraded: Option<String>,
     /// Why the analysis stopped early, if it did: `budget`.

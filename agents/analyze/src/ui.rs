@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use archie_agent::printable::counted;
 use archie_agent::{AgentUi, Exit, InterruptRequest, Output, Terminal, UsageTotal, state_of};
 use serde_json::{Value as Json, json};
 use superstep::AnyThread;
@@ -10,6 +11,7 @@ use superstep::checkpoint::BoxFuture;
 use super::ANALYSIS_INTERRUPT;
 use super::result::persist_final_output;
 use super::state::{AppState, Call};
+use super::tools::consultations;
 
 /// User interface of the agent: an interview that ends with a result file.
 #[derive(Debug)]
@@ -17,7 +19,10 @@ pub(super) struct AnalyzeUi;
 
 impl AgentUi for AnalyzeUi {
     fn describe(&self, interrupt: &InterruptRequest) -> String {
-        format!("Agent: {}", interrupt.words())
+        match interrupt.node == ANALYSIS_INTERRUPT {
+            true => format!("Agent: {}", interrupt.words()),
+            false => interrupt.words(),
+        }
     }
 
     fn was_streamed(&self, interrupt: &InterruptRequest) -> bool {
@@ -64,6 +69,10 @@ async fn finish(thread: &dyn AnyThread, output: &Output<'_>) -> anyhow::Result<E
         false => {
             display_final_output_to_user(&state.analysis_output, terminal);
             terminal.line(&format!("saved {}", saved.display()));
+            let consulted = consultations(&state).len();
+            if consulted > 0 {
+                terminal.line(&format!("consulted {}", counted(consulted, "tool call")));
+            }
             terminal.line(&spent(&state.calls).to_string());
         }
     }
@@ -88,6 +97,7 @@ fn report(thread: &str, state: &AppState, saved: &Path) -> Json {
         "findings": state.findings,
         "degraded": state.degraded,
         "calls": state.calls,
+        "consulted": consultations(state),
     })
 }
 

@@ -10,6 +10,7 @@ use superstep::store::Store;
 use superstep::{AnyGraph, AnyThread, DriveError, Runtime};
 use superstep_agent::Spending;
 
+use crate::mcp::McpServers;
 use crate::models::ModelRegistry;
 use crate::ui::AgentUi;
 
@@ -28,6 +29,8 @@ pub struct AgentDeps {
     pub model: Option<String>,
     /// Opens models by name and caches them.
     pub models: Arc<ModelRegistry>,
+    /// MCP servers that the person configured.
+    pub mcp: Arc<McpServers>,
     /// Long-term memory, shared by all threads.
     pub store: Arc<dyn Store>,
     /// Spending limit of a thread. `None`: no limit.

@@ -118,6 +118,7 @@ impl InterruptRequest {
     pub fn permits_effect(&self, answer: &Json) -> bool {
         match answer["type"].as_str() {
             Some("accept" | "edit" | "call" | "raise") => true,
+            Some("response") if self.kind == ELICITATION => true,
             Some(
                 "ignore" | "response" | "result" | "reject" | "skip" | "stop" | "happened"
                 | "expired",
@@ -207,6 +208,7 @@ impl InterruptRequest {
             "response" if rest.trim().is_empty() => {
                 return Err("say what you want, behind `response`".to_owned());
             }
+            "response" if self.kind == ELICITATION => self.filled(rest.trim())?,
             "response" => json!(rest.trim()),
             _ => Json::Null,
         };
@@ -224,6 +226,29 @@ impl InterruptRequest {
             _ => return Err("not a JSON object; usage: edit '{\"argument\": value}'".to_owned()),
         }
         Ok(json!({ "action": call["action"], "args": args }))
+    }
+
+    /// Returns the form of a server's question, filled from a JSON object, or from text if the form has a single field.
+    fn filled(&self, typed: &str) -> Result<Json, String> {
+        let form = &self.request["form"];
+        let fields = form["properties"].as_object();
+        let json = serde_json::from_str::<Json>(typed).ok();
+        if let Some(object) = json.clone().filter(Json::is_object) {
+            return Ok(object);
+        }
+        let single = fields.filter(|fields| fields.len() == 1);
+        let Some((name, field)) = single.and_then(|fields| fields.iter().next()) else {
+            let names = fields.into_iter().flatten().map(|(name, _)| name.as_str());
+            return Err(format!(
+                "usage: response '{{\"field\": value}}', with the fields {}",
+                names.collect::<Vec<_>>().join(", ")
+            ));
+        };
+        let value = match (field["type"].as_str(), json) {
+            (Some("string"), _) | (_, None) => json!(typed),
+            (_, Some(json)) => json,
+        };
+        Ok(json!({ name: value }))
     }
 
     /// Returns the answers that an approval allows, in the vocabulary of the inbox.
@@ -250,7 +275,38 @@ impl InterruptRequest {
         for (name, value) in call["args"].as_object().into_iter().flatten() {
             push_field(&mut words, name, value);
         }
+        if self.kind == ELICITATION {
+            push_form(&mut words, &self.request["form"]);
+            if let Some(result) = self.request["result"].as_str() {
+                words.push_str("\nThe call returned:");
+                push_field(&mut words, "result", &json!(result));
+            }
+        }
         Some(words)
+    }
+}
+
+/// Appends the fields of a server's form, one per line: the name, what it takes, and the server's text about it.
+fn push_form(words: &mut String, form: &Json) {
+    words.push_str("\nIt asks for these fields; answer with response '{\"field\": value}':");
+    let required = form["required"].as_array();
+    for (name, field) in form["properties"].as_object().into_iter().flatten() {
+        let is_required = required.is_some_and(|names| names.contains(&json!(name)));
+        let values = field.get("enum").map(|values| format!(", one of {values}"));
+        let text = ["title", "description"]
+            .into_iter()
+            .filter_map(|part| field[part].as_str())
+            .collect::<Vec<_>>()
+            .join(": ")
+            // A line break could imitate another field.
+            .replace(['\n', '\r'], " ");
+        let takes = format!(
+            "{}{}{}",
+            field["type"].as_str().unwrap_or("value"),
+            values.unwrap_or_default(),
+            if is_required { ", required" } else { "" }
+        );
+        push_field(words, &format!("{name} ({takes})"), &json!(text));
     }
 }
 
@@ -286,14 +342,17 @@ fn is_one_line(value: &Json) -> bool {
 }
 
 const BUDGET: &str = "budget";
+/// A question of a tool's server. The call is made again with the answer.
+const ELICITATION: &str = "elicitation";
 
 /// Kinds of interrupts that a node raises before an effect.
-const EFFECT_KINDS: [&str; 5] = [
+const EFFECT_KINDS: [&str; 6] = [
     "approval",
     "confirmation",
     "outcome_unknown",
     "gate",
     BUDGET,
+    ELICITATION,
 ];
 
 #[cfg(test)]
@@ -436,5 +495,63 @@ mod tests {
         );
         assert_eq!(budget.read("stop").unwrap(), json!({ "type": "stop" }));
         assert!(budget.read("maybe").is_err());
+    }
+
+    fn elicitation() -> InterruptRequest {
+        let request = json!({
+            "action_request": { "action": "files__delete", "args": { "path": "/x" } },
+            "config": { "allow_ignore": true, "allow_respond": true },
+            "description": "The server `files` asks",
+            "form": {
+                "type": "object",
+                "properties": {
+                    "sure": { "type": "boolean", "title": "Sure?\n  path: /y" },
+                    "why": { "type": "string", "enum": ["a", "b"] },
+                },
+                "required": ["sure"],
+            },
+            "result": "not yet",
+        });
+        asked("elicitation", request, None)
+    }
+
+    #[test]
+    fn a_question_of_a_server_shows_its_form_and_its_answer_permits_the_call() {
+        let asked = elicitation();
+        let words = asked.words();
+        assert!(words.contains("files__delete\n  path: /x"), "{words}");
+        assert!(
+            words.contains("sure (boolean, required): Sure?   path: /y"),
+            "{words}"
+        );
+        assert!(
+            words.contains(r#"why (string, one of ["a","b"])"#),
+            "{words}"
+        );
+        assert!(words.contains("result: not yet"), "{words}");
+        let answer = asked.read(r#"response {"sure": true}"#).unwrap();
+        assert_eq!(
+            answer,
+            json!({ "type": "response", "args": { "sure": true } })
+        );
+        // The call is made again with it.
+        assert!(asked.may_permit_effect() && asked.permits_effect(&answer));
+        assert!(!asked.permits_effect(&asked.read("ignore").unwrap()));
+        let why = asked.read("response yes").unwrap_err();
+        assert!(why.contains("sure, why"), "{why}");
+    }
+
+    #[test]
+    fn a_form_with_one_field_takes_its_value_alone() {
+        let mut asked = elicitation();
+        let read = |asked: &InterruptRequest, line: &str| asked.read(line).unwrap()["args"].clone();
+        asked.request["form"]["properties"] = json!({ "sure": { "type": "boolean" } });
+        assert_eq!(read(&asked, "response true"), json!({ "sure": true }));
+        asked.request["form"]["properties"] = json!({ "name": { "type": "string" } });
+        assert_eq!(read(&asked, "response 17"), json!({ "name": "17" }));
+        assert_eq!(
+            read(&asked, "response Ada Lovelace"),
+            json!({ "name": "Ada Lovelace" })
+        );
     }
 }

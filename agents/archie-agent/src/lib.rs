@@ -15,6 +15,7 @@ pub mod clock;
 mod exit;
 pub mod interrupt;
 pub mod markdown;
+pub mod mcp;
 mod models;
 pub mod printable;
 pub mod private_file;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use archie_agent::clock::now;
+use archie_agent::mcp::McpServers;
 use archie_agent::{Agent, AgentDeps, AgentFactory, ModelRegistry};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -27,6 +28,8 @@ pub struct App {
     pub agents: Vec<Arc<Agent>>,
     /// Models opened so far, by name.
     pub models: Arc<ModelRegistry>,
+    /// MCP servers that the person configured.
+    pub mcp: Arc<McpServers>,
     /// Long-term store, shared by all threads.
     pub memory: Arc<dyn Memory>,
 }
@@ -69,7 +72,8 @@ impl App {
         makers: &[AgentFactory],
     ) -> anyhow::Result<Self> {
         let models = Arc::new(ModelRegistry::default());
-        let deps = deps(&settings, &models, &memory);
+        let mcp = Arc::new(McpServers::new(settings.mcp.clone(), &settings.home));
+        let deps = deps(&settings, &models, &mcp, &memory);
         let mut agents: Vec<Arc<Agent>> = Vec::new();
         for make in makers {
             let agent = make(&deps)?;
@@ -85,13 +89,14 @@ impl App {
             runtime,
             agents,
             models,
+            mcp,
             memory,
         })
     }
 
     /// Returns the dependencies that agents are built with.
     pub fn deps(&self) -> AgentDeps {
-        deps(&self.settings, &self.models, &self.memory)
+        deps(&self.settings, &self.models, &self.mcp, &self.memory)
     }
 
     /// Returns the agent with this name.
@@ -243,13 +248,19 @@ impl std::fmt::Debug for App {
     }
 }
 
-fn deps(settings: &Settings, models: &Arc<ModelRegistry>, memory: &Arc<dyn Memory>) -> AgentDeps {
+fn deps(
+    settings: &Settings,
+    models: &Arc<ModelRegistry>,
+    mcp: &Arc<McpServers>,
+    memory: &Arc<dyn Memory>,
+) -> AgentDeps {
     let limits = settings.budget.as_ref();
     AgentDeps {
         data_folder: settings.home.clone(),
         prompts_folder: settings.prompts.clone(),
         model: settings.model.clone(),
         models: models.clone(),
+        mcp: mcp.clone(),
         store: memory.clone(),
         spending: limits.map(|limits| Spending::new(memory.clone()).per_thread(limits.clone())),
     }

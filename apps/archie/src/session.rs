@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use archie_agent::printable::summary_line;
 use archie_agent::{Agent, Exit, InterruptRequest, Output, Terminal, UsageTotal, each_entry};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::{AnswerBody, BoxFuture, InterruptQuery, Metadata};
@@ -286,6 +287,27 @@ impl Session<'_> {
                         self.tell(&text);
                         waiting = Some(terminal.waiting("working"));
                     }
+                    Ok(AgentEvent::ToolStarted { name, .. }) => {
+                        terminal.pieces_end();
+                        streamed.clear();
+                        drop(waiting.take());
+                        waiting = Some(terminal.waiting(&format!("calling {name}")));
+                    }
+                    Ok(AgentEvent::ToolProgress {
+                        name,
+                        progress,
+                        total,
+                        message,
+                        ..
+                    }) => {
+                        let of = total
+                            .map(|total| format!(" of {total}"))
+                            .unwrap_or_default();
+                        let message = message.map(|text| format!(": {text}")).unwrap_or_default();
+                        drop(waiting.take());
+                        let text = format!("calling {name}, {progress}{of}{message}");
+                        waiting = Some(terminal.waiting(&summary_line(&text, PROGRESS_CHARS)));
+                    }
                     // Nothing to print, or an event that a node defines itself.
                     Ok(_) | Err(_) => {}
                 },
@@ -392,6 +414,8 @@ pub fn read_answer(agent: &Agent, open: &OpenInterrupt, line: &str) -> anyhow::R
 /// Error code of a store for an answer to an interrupt that is not open.
 const NOT_OPEN: &str = "checkpoint-not-open";
 const TITLE_CHARS: usize = 80;
+/// Maximum length of the progress of a tool, next to the spinner and the time.
+const PROGRESS_CHARS: usize = 60;
 /// How long to wait, after a run has ended, for tokens that were sent but not shown yet.
 const LAST_TOKENS: std::time::Duration = std::time::Duration::from_secs(2);
 /// Interval for polling a thread that another process runs.

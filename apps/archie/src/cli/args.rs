@@ -10,6 +10,7 @@ use crate::commands::api::ApiArgs;
 use crate::commands::atris::AtrisArgs;
 use crate::commands::docs::DocsArgs;
 use crate::commands::mail::MailArgs;
+use crate::commands::mcp::McpArgs;
 use crate::commands::sheet::SheetArgs;
 
 /// Durable agents that survive kill -9 and show their cost and evidence.
@@ -69,6 +70,8 @@ pub enum Command {
     Atris(AtrisArgs),
     /// Manage the APIs that `atris` can ask
     Api(ApiArgs),
+    /// Check and accept MCP servers whose tools `analyze` may call
+    Mcp(McpArgs),
     /// Triage mail and draft replies; send nothing unseen
     Mail(MailArgs),
     /// Start a thread of any agent with JSON input

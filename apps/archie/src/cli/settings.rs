@@ -1,8 +1,10 @@
 //! Settings. In order of precedence: the command line, environment variables, the settings file, defaults.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use archie_agent::mcp::{McpServerEntry, McpServerSettings};
 use serde::Deserialize;
 use superstep_agent::budget::{Limits, Meter};
 
@@ -24,6 +26,8 @@ pub struct Settings {
     pub home: PathBuf,
     /// Folder whose files `AGENT/NAME.md` override built-in prompts.
     pub prompts: Option<PathBuf>,
+    /// MCP servers, in the order of their names. Only the settings file names them.
+    pub mcp: Vec<McpServerSettings>,
     /// Name recorded with answers. Default: `USER`, or `me`.
     pub person: String,
     /// Path of the settings file, which need not exist.
@@ -72,6 +76,8 @@ struct Written {
     budget: Option<String>,
     prompts: Option<PathBuf>,
     person: Option<String>,
+    #[serde(default)]
+    mcp: BTreeMap<String, McpServerEntry>,
 }
 
 /// An environment variable, for `archie doctor`.
@@ -240,6 +246,11 @@ impl Settings {
             .or_else(|| variable("ARCHIE_BUDGET"))
             .or(written.budget);
         let person = variable("ARCHIE_PERSON").or(written.person);
+        let mcp = written.mcp.into_iter();
+        let mcp = mcp.map(|(name, entry)| entry.check(&name));
+        let mcp: anyhow::Result<_> = mcp.collect();
+        let mcp =
+            mcp.with_context(|| format!("the settings in {} are not valid", file.display()))?;
         Ok(Self {
             model: given
                 .model
@@ -249,6 +260,7 @@ impl Settings {
             store,
             engine: engine.as_deref().map_or(Ok(Engine::Local), engine_of)?,
             redis: variable("ARCHIE_REDIS").or(written.redis),
+            mcp,
             budget: budget.as_deref().map(budget_of).transpose()?,
             prompts: variable("ARCHIE_PROMPTS")
                 .map(PathBuf::from)

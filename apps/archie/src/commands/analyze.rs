@@ -8,6 +8,7 @@ use archie_agent::printable::one_line;
 use archie_analyze::inputs::{self, Read};
 use archie_analyze::prompts::QUERY;
 use archie_analyze::state::{AppState, AppStateUpdate, Section};
+use archie_analyze::tools::with_results;
 use archie_analyze::{ANALYSIS_PREPARE, NAME, evidence, get_final_output, result};
 
 use crate::session::Session;
@@ -142,7 +143,8 @@ async fn recheck(prefix: &str, session: &Session<'_>) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     terminal.line(&format!("changed: {}", one_line(&changed.join(", "))));
-    let stale = evidence::recheck(&mut state.findings, &read.contents);
+    let sources = with_results(&read.contents, &state);
+    let stale = evidence::recheck(&mut state.findings, &sources);
     if stale.is_empty() {
         terminal.line("every claim is still supported");
         let output = result::markdown(&state, &state.findings, state.degraded.as_deref());

@@ -14,6 +14,7 @@ mod fork;
 mod graph;
 mod inbox;
 pub mod mail;
+pub mod mcp;
 mod new;
 mod resume;
 pub mod sheet;
@@ -34,6 +35,7 @@ use api::handle_api_command;
 use atris::{AtrisCommand, handle_atris_command};
 use docs::handle_docs_command;
 use mail::handle_mail_command;
+use mcp::handle_mcp_command;
 use sheet::handle_sheet_command;
 
 /// Runs a command that needs an open store.
@@ -67,6 +69,7 @@ pub async fn run(command: &Command, app: &App, terminal: &dyn Terminal) -> anyho
             handle_atris_command(args, &session(json)).await
         }
         Command::Api(args) => handle_api_command(args, app, terminal).await,
+        Command::Mcp(args) => handle_mcp_command(args, app, terminal).await,
         Command::Mail(args) => handle_mail_command(args, app, terminal).await,
         Command::Run(args) => resume::run(args, app, terminal).await,
         Command::Resume(args) => resume::resume(args, app, terminal).await,

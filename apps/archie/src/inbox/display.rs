@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use archie_agent::printable::{counted, grouped, printable};
-use archie_agent::{Agent, InterruptRequest, Terminal, private_file};
+use archie_agent::{Agent, InterruptRequest, Output, Terminal, private_file};
 use superstep::ThreadId;
 
 use crate::app::App;
@@ -40,7 +40,7 @@ pub async fn display(
             short_digest(&asked.digest())
         ));
     }
-    let is_whole = page(session, &text)? && agent.ui().is_complete(asked);
+    let is_whole = page(&session.output(), &text)? && agent.ui().is_complete(asked);
     if is_whole && asked.may_permit_effect() {
         record_display(session.app, asked).await?;
     }
@@ -48,9 +48,9 @@ pub async fn display(
 }
 
 /// Shows a text, one screen at a time at a terminal. Returns whether all of it was shown.
-fn page(session: &Session<'_>, text: &str) -> anyhow::Result<bool> {
-    let Some((columns, rows)) = session.terminal.page_size() else {
-        session.tell(text);
+pub(crate) fn page(output: &Output<'_>, text: &str) -> anyhow::Result<bool> {
+    let Some((columns, rows)) = output.terminal.page_size() else {
+        output.tell(text);
         return Ok(true);
     };
     let screen = rows.saturating_sub(ROWS_KEPT).max(ROWS_KEPT);
@@ -70,7 +70,7 @@ fn page(session: &Session<'_>, text: &str) -> anyhow::Result<bool> {
             screen_left = screen_left.saturating_sub(height(lines[end], columns));
             end += 1;
         }
-        session.tell(&lines[shown..end].join("\n"));
+        output.tell(&lines[shown..end].join("\n"));
         shown = end;
         if shown == lines.len() {
             break;
@@ -80,7 +80,7 @@ fn page(session: &Session<'_>, text: &str) -> anyhow::Result<bool> {
             grouped(shown),
             grouped(lines.len())
         );
-        screen_left = match session.terminal.ask(&prompt)?.as_deref().map(str::trim) {
+        screen_left = match output.terminal.ask(&prompt)?.as_deref().map(str::trim) {
             None | Some("q") => return Ok(false),
             Some("a") => usize::MAX,
             Some(_) => screen,

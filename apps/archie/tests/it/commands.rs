@@ -111,7 +111,8 @@ fn a_graph_is_drawn_in_three_ways() {
     analyze
       [__start__] ─▶ __end__ │ ANALYSIS_PREPARE
       [ANALYSIS_INTERRUPT] ─▶ ANALYSIS_PREPARE
-      [ANALYSIS_PREPARE] ─▶ __end__ │ ANALYSIS_INTERRUPT
+      [ANALYSIS_PREPARE] ─▶ __end__ │ ANALYSIS_INTERRUPT │ ANALYSIS_TOOLS
+      [ANALYSIS_TOOLS] ─▶ ANALYSIS_PREPARE
       [__end__]
     ");
     assert!(

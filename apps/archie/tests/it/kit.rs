@@ -207,6 +207,7 @@ pub(crate) fn settings(folder: &Path) -> Settings {
         budget: None,
         home: folder.to_owned(),
         prompts: None,
+        mcp: Vec::new(),
         person: "ada".to_owned(),
         file: folder.join("settings.json"),
     }

@@ -23,6 +23,7 @@ mod linear;
 mod local_model;
 mod mail;
 mod many;
+mod mcp;
 mod old_database;
 mod otlp;
 mod printed;

@@ -56,7 +56,7 @@ pub enum AgentEvent<'a> {
         /// Whether the call succeeded.
         status: ToolStatus,
     },
-    /// A running tool call reports how far it is, for tools of MCP servers that do so.
+    /// A running tool call reports how far it is, for tools of MCP servers that do so. At most ten times a second.
     ToolProgress {
         /// Id of the call.
         id: Cow<'a, str>,

@@ -17,7 +17,7 @@ use crate::call::{
 };
 use crate::digest::{digest, hash};
 use crate::spans::{CallTimes, live_tool_call, now, tool_call};
-use crate::tool::{CallInfo, Class, ToolCommand, ToolCx, ToolError, ToolOutput};
+use crate::tool::{CallInfo, Class, ToolCommand, ToolCx, ToolOutput, within};
 
 /// A call to be made, with its final arguments.
 pub(super) struct Effect<'a> {
@@ -305,7 +305,11 @@ impl<'a> Effect<'a> {
             };
         };
         let cx = self.tool_cx(attempt);
-        let looked = self.limited(lookup(self.args.clone(), cx.clone())).await;
+        let looked = within(
+            self.wanted.tool.timeout,
+            lookup(self.args.clone(), cx.clone()),
+        )
+        .await;
         match looked {
             Ok(Some(output)) => gave(output, &cx),
             Ok(None) => self.call_and_look(attempt).await,
@@ -317,8 +321,10 @@ impl<'a> Effect<'a> {
 
     async fn call_once(&self, attempt: u32) -> How {
         let cx = self.tool_cx(attempt);
-        let call = (self.wanted.tool.call)(self.args.clone(), cx.clone());
-        let ended = match self.limited(call).await {
+        let tool = self.wanted.tool;
+        let call = (tool.call)(self.args.clone(), cx.clone());
+        let limit = tool.timeout.filter(|_| !tool.times_itself);
+        let ended = match within(limit, call).await {
             Ok(output) => gave(output, &cx),
             // A question does not matter now: the class decides what to do about a call that may have happened.
             Err(error) if error.may_have_happened => return How::Unknown { why: error.why },
@@ -333,22 +339,6 @@ impl<'a> Effect<'a> {
                 ended: Box::new(ended),
             },
             None => ended,
-        }
-    }
-
-    async fn limited<T>(
-        &self,
-        work: impl Future<Output = Result<T, ToolError>>,
-    ) -> Result<T, ToolError> {
-        let Some(limit) = self.wanted.tool.timeout else {
-            return work.await;
-        };
-        match tokio::time::timeout(limit, work).await {
-            Ok(done) => done,
-            Err(_) => Err(ToolError::unknown(format!(
-                "nothing came for {} s",
-                limit.as_secs_f32()
-            ))),
         }
     }
 
@@ -371,6 +361,7 @@ impl<'a> Effect<'a> {
             fingerprint: self.fingerprint.clone(),
             attempt,
             deadline: limit.map(|limit| Timestamp(now().0.saturating_add(millis(limit)))),
+            timeout: limit,
             labels: self.wanted.labels.clone(),
             answers: self.answers.clone(),
         })

@@ -15,26 +15,22 @@ use rmcp::service::{RunningService, ServiceError};
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransportConfig, StreamableHttpError,
 };
-use rmcp::transport::{IntoTransport, StreamableHttpClientTransport, TokioChildProcess};
+use rmcp::transport::{IntoTransport, StreamableHttpClientTransport};
 use rmcp::{RoleClient, ServiceExt};
 use serde::Serialize;
 use superstep_core::__private::lock;
 use superstep_llm::Secret;
-use tokio::process::Command;
 use tokio::time::Instant;
 
 use super::handler::Handler;
 use super::http_client::BoundedClient;
 use super::plain_text::plain;
+use super::server_program::ServerProgram;
 use super::{McpError, ServerLimits, answer_too_large, digest_of, failed, unreachable};
 
 /// How to reach a server, kept to reach it again.
 pub(super) enum Target {
-    Program {
-        program: String,
-        args: Vec<String>,
-        env: Vec<(String, String)>,
-    },
+    Program(ServerProgram),
     Http {
         url: String,
         token: Option<Secret>,
@@ -114,7 +110,11 @@ impl Connection {
     ///
     /// Fails with [`McpError::ToolsChanged`] if the server's tools are not the accepted ones after a reconnect.
     pub(super) async fn session(&self) -> Result<Arc<Session>, McpError> {
-        let mut current = self.current.lock().await;
+        // Each call that reconnects may take this long, and many may wait for the lock.
+        let waited = tokio::time::timeout(self.limits.connect_time_max, self.current.lock()).await;
+        let Ok(mut current) = waited else {
+            return Err(not_ready(&self.name, &self.limits));
+        };
         if current.is_closed() {
             *current = Arc::new(self.reopen().await?);
         }
@@ -259,9 +259,9 @@ async fn open(
     limits: &ServerLimits,
 ) -> Result<(Client, ToolList), McpError> {
     match target {
-        Target::Program { program, args, env } => {
-            let transport = TokioChildProcess::new(command(program, args, env))
-                .map_err(|error| unreachable(name, &error))?;
+        Target::Program(program) => {
+            let transport = program.start();
+            let transport = transport.map_err(|error| unreachable(name, &error))?;
             open_over(name, transport, limits).await
         }
         Target::Http { url, token } => {
@@ -286,18 +286,6 @@ async fn open(
             None => Err(unreachable(name, &std::io::Error::other("no pipe"))),
         },
     }
-}
-
-fn command(program: &str, args: &[String], env: &[(String, String)]) -> Command {
-    let mut command = Command::new(program);
-    command.args(args).env_clear().kill_on_drop(true);
-    for inherited in ["PATH", "HOME"] {
-        if let Some(value) = std::env::var_os(inherited) {
-            command.env(inherited, value);
-        }
-    }
-    command.envs(env.iter().map(|(name, value)| (name, value)));
-    command
 }
 
 async fn open_over<T, E, A>(

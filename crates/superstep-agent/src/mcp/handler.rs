@@ -1,8 +1,10 @@
 //! What a server sends besides answers: that its list of tools changed, how far a call is, and questions to a person.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use rmcp::model::{
     ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability, ErrorData,
@@ -11,6 +13,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, RoleClient};
 use superstep_core::__private::lock;
+use tokio::sync::watch;
 
 use super::plain_text::plain;
 use super::{ServerLimits, elicitation};
@@ -27,13 +30,12 @@ pub(super) struct Handler {
     /// Whether the server no longer knows this session, which the transport over HTTP does not notice.
     pub(super) is_lost: AtomicBool,
     /// Calls that wait for their result, by the token under which the server reports their progress.
-    running: Mutex<HashMap<ProgressToken, RunningCall>>,
+    running: Mutex<HashMap<ProgressToken, watch::Sender<Option<ProgressNotificationParam>>>>,
     /// The call that questions of the server belong to.
     asker: Mutex<Option<ToolCx>>,
 }
 
 /// A call that waits for its result.
-#[derive(Clone)]
 pub(super) struct RunningCall {
     /// Name of the tool, as the model knows it.
     pub(super) tool: String,
@@ -63,20 +65,62 @@ impl Handler {
         Attribution(self)
     }
 
-    /// Reports progress under this token to this call, until the guard is dropped.
+    /// Collects the progress that is reported under this token, until the guard is dropped.
     pub(super) fn follow(&self, token: ProgressToken, call: RunningCall) -> Following<'_> {
-        lock(&self.running).insert(token.clone(), call);
+        let (reports, latest) = watch::channel(None);
+        lock(&self.running).insert(token.clone(), reports);
         Following {
             handler: self,
             token,
+            call,
+            latest,
         }
     }
 }
 
-/// Ends the reports to a call when it is dropped.
+/// Progress of a call. Ends the reports to it when it is dropped.
 pub(super) struct Following<'a> {
     handler: &'a Handler,
     token: ProgressToken,
+    call: RunningCall,
+    /// The latest report. A server may send more than anyone can read, so the others are dropped.
+    latest: watch::Receiver<Option<ProgressNotificationParam>>,
+}
+
+impl Following<'_> {
+    /// Shows the latest report, at most once per [`PROGRESS_INTERVAL`].
+    pub(super) async fn show(&mut self) -> Infallible {
+        while self.latest.changed().await.is_ok() {
+            self.emit_latest();
+            tokio::time::sleep(PROGRESS_INTERVAL).await;
+        }
+        // No more reports will come.
+        std::future::pending().await
+    }
+
+    /// Shows the latest report, if it was not shown yet.
+    pub(super) fn show_latest(&mut self) {
+        if self.latest.has_changed().unwrap_or(false) {
+            self.emit_latest();
+        }
+    }
+
+    fn emit_latest(&mut self) {
+        let Some(report) = self.latest.borrow_and_update().clone() else {
+            return;
+        };
+        let RunningCall { tool, cx } = &self.call;
+        // Showing an event is a sign of life, too. An event that cannot be shown is no reason to end the call.
+        let _ = cx.show(AgentEvent::ToolProgress {
+            id: cx.call_id().into(),
+            name: tool.as_str().into(),
+            progress: report.progress,
+            total: report.total,
+            message: report
+                .message
+                .map(|text| plain(&text, PROGRESS_CHARS_MAX).into()),
+        });
+    }
 }
 
 impl Drop for Following<'_> {
@@ -127,19 +171,13 @@ impl ClientHandler for Handler {
         progress: ProgressNotificationParam,
         _cx: NotificationContext<RoleClient>,
     ) {
-        let call = lock(&self.running).get(&progress.progress_token).cloned();
-        let Some(call) = call else { return };
-        let message = progress.message.as_deref();
-        // Showing an event is a sign of life, too. An event that cannot be shown is no reason to end the call.
-        let _ = call.cx.show(AgentEvent::ToolProgress {
-            id: call.cx.call_id().into(),
-            name: call.tool.as_str().into(),
-            progress: progress.progress,
-            total: progress.total,
-            message: message.map(|text| plain(text, PROGRESS_CHARS_MAX).into()),
-        });
+        if let Some(reports) = lock(&self.running).get(&progress.progress_token) {
+            reports.send_replace(Some(progress));
+        }
     }
 }
 
+/// Minimum time between two reports of progress that a call shows.
+pub(super) const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 /// How much of a progress message is shown.
 const PROGRESS_CHARS_MAX: usize = 500;

@@ -34,6 +34,7 @@ mod prompts;
 mod resources;
 #[cfg(test)]
 mod scripted_server;
+mod server_program;
 #[cfg(test)]
 mod tests;
 mod tool_call;
@@ -57,6 +58,7 @@ use crate::tool::{Tool, ToolCx};
 
 pub use self::prompts::{PromptArgument, PromptInfo};
 pub use self::resources::ResourceInfo;
+pub use self::server_program::ServerProgram;
 
 /// A connection to an MCP server. Closes when this and all its tools are dropped.
 ///
@@ -207,15 +209,21 @@ impl Server {
         args: impl IntoIterator<Item = &'a str>,
         env: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, McpError> {
-        let env = env.into_iter();
-        let target = Target::Program {
-            program: program.to_owned(),
-            args: args.into_iter().map(str::to_owned).collect(),
-            env: env
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .collect(),
-        };
-        Self::connect(limits, name, target).await
+        let program = ServerProgram::new(program).args(args);
+        let program = env
+            .into_iter()
+            .fold(program, |program, (name, value)| program.env(name, value));
+        Self::start(limits, name, program).await
+    }
+
+    /// Starts a program as [`Server::stdio_within`] does, with more settings: the folder in which it starts, and whether its
+    /// standard error is shown.
+    pub async fn start(
+        limits: &ServerLimits,
+        name: &str,
+        program: ServerProgram,
+    ) -> Result<Self, McpError> {
+        Self::connect(limits, name, Target::Program(program)).await
     }
 
     /// Connects to a server over streamable HTTP. The token is sent as `Authorization: Bearer`.
@@ -284,7 +292,7 @@ impl Server {
             let (connection, remote) = (connection.clone(), remote.clone());
             Box::pin(async move { tool_call::call(&connection, &remote, args, &cx).await })
         };
-        Tool::raw(spec, call).gives(Label::UNTRUSTED)
+        Tool::raw(spec, call).times_itself().gives(Label::UNTRUSTED)
     }
 }
 
@@ -292,7 +300,7 @@ impl Server {
 fn spec_of(server: &str, tool: &rmcp::model::Tool) -> ToolSpec {
     let described = tool.description.as_deref().or(tool.title.as_deref());
     ToolSpec {
-        name: provider_name(server, &tool.name),
+        name: tool_name(server, &tool.name),
         description: described.unwrap_or(&tool.name).to_owned(),
         schema: Json::Object((*tool.input_schema).clone()),
     }
@@ -320,8 +328,8 @@ fn digest_of(tools: &[rmcp::model::Tool]) -> String {
     hash(&lines)
 }
 
-/// Providers accept fewer characters than MCP does.
-fn provider_name(server: &str, tool: &str) -> String {
+/// Returns the name by which a model knows a server's tool: `server__tool`, without the characters that providers refuse.
+pub fn tool_name(server: &str, tool: &str) -> String {
     let plain = |c: char| match c.is_ascii_alphanumeric() || c == '-' || c == '_' {
         true => c,
         false => '_',

@@ -12,7 +12,7 @@ use superstep_core::label::Labeled;
 use superstep_llm::{Block, Content, FileSource};
 
 use super::connection::{Listing, send, within};
-use super::{McpError, Server, check_size, failed, provider_name};
+use super::{McpError, Server, check_size, failed, tool_name};
 use crate::tool::{Tool, ToolError, ToolOutput, tool};
 
 /// A resource that a server offers. The texts are the server's own.
@@ -80,26 +80,34 @@ impl Server {
     ///
     /// Their names and descriptions are ours. Do not add them if the server has tools of these names.
     pub fn resource_tools(&self) -> Vec<Tool> {
-        let name = |tool: &str| provider_name(&self.connection.name, tool);
+        let name = |tool: &str| tool_name(&self.connection.name, tool);
         let about = format!("the MCP server `{}`", self.connection.name);
         let server = self.clone();
         let list = tool(
             &name("list_resources"),
             &format!("Lists the resources of {about}: their URIs, names and descriptions."),
-            move |_: NoArguments, _| {
+            move |_: NoArguments, cx| {
                 let server = server.clone();
-                async move { server.resources().await.map_err(tool_error) }
+                async move {
+                    server.reach().await?;
+                    let listed = Box::pin(async { server.resources().await.map_err(tool_error) });
+                    cx.within_timeout(listed).await
+                }
             },
         );
         let server = self.clone();
         let read = tool(
             &name("read_resource"),
             &format!("Reads a resource of {about}."),
-            move |resource: ResourceUri, _| {
+            move |resource: ResourceUri, cx| {
                 let server = server.clone();
                 async move {
-                    let content = server.read_resource(&resource.uri).await;
-                    let content = content.map_err(tool_error)?;
+                    server.reach().await?;
+                    let read = Box::pin(async {
+                        let content = server.read_resource(&resource.uri).await;
+                        content.map_err(tool_error)
+                    });
+                    let content = cx.within_timeout(read).await?;
                     // The tool's own label replaces that of the content.
                     let (content, _) = content.parts();
                     Ok(ToolOutput::new(for_model(content.clone())))
@@ -107,8 +115,19 @@ impl Server {
             },
         );
         [list, read]
-            .map(|tool| tool.read().gives(Label::UNTRUSTED))
+            .map(|tool| tool.read().times_itself().gives(Label::UNTRUSTED))
             .into()
+    }
+}
+
+impl Server {
+    /// Starts or contacts the server again if the connection is closed: the timeout of a tool does not count this time.
+    async fn reach(&self) -> Result<(), ToolError> {
+        self.connection
+            .session()
+            .await
+            .map(drop)
+            .map_err(tool_error)
     }
 }
 

@@ -21,6 +21,8 @@ enum Reaction {
     Error(i64, &'static str),
     /// Sends another message first: a notification, or a request of its own.
     Send(Json),
+    /// Does nothing for this long.
+    Wait(Duration),
     /// Ends the session.
     Close,
 }
@@ -57,6 +59,10 @@ async fn serve(pipe: DuplexStream, session: usize, script: Arc<Reactions>, log: 
                     }
                     waiting = id.clone();
                     sent
+                }
+                Reaction::Wait(time) => {
+                    tokio::time::sleep(time).await;
+                    continue;
                 }
                 Reaction::Close => return,
             };
@@ -380,12 +386,19 @@ fn asks(questions_max: usize) -> ServerLimits {
 }
 
 fn thread_of(server: &Server) -> superstep::Thread<AgentState> {
+    thread_with(server.tools(&Accepted::Anything).unwrap(), &["print"])
+}
+
+/// A thread of an agent with these tools, whose model calls them by these names, all at once.
+fn thread_with(tools: Vec<Tool>, names: &[&str]) -> superstep::Thread<AgentState> {
+    let calls = names
+        .iter()
+        .map(|name| json!({ "name": format!("paper__{name}"), "args": {} }));
     let script = json!({ "replies": [
-        { "at": "model", "tool_calls": [{ "name": "paper__print", "args": {} }] },
+        { "at": "model", "tool_calls": calls.collect::<Vec<_>>() },
         { "at": "model", "text": "Done." },
     ] });
     let model = Arc::new(Script::parse("mcp", &script.to_string()).unwrap());
-    let tools = server.tools(&Accepted::Anything).unwrap();
     let graph = Agent::builder(model).tools(tools).build().unwrap();
     Runtime::new(Memory::default()).thread(&graph, "t").unwrap()
 }
@@ -602,6 +615,176 @@ async fn a_resource_is_limited_and_refusals_are_told_apart() {
         let refused = server.read_resource("other:").await.unwrap_err();
         assert_eq!(refused.code(), "mcp-refused");
         assert!(refused.to_string().contains("no such thing"), "{refused}");
+    })
+    .await;
+}
+
+/// The tools of a server, with a timeout.
+fn limited(server: &Server, timeout: Duration) -> Vec<Tool> {
+    let tools = server.tools(&Accepted::Anything).unwrap();
+    tools
+        .into_iter()
+        .map(|tool| tool.timeout(timeout))
+        .collect()
+}
+
+#[tokio::test]
+async fn the_time_in_the_queue_of_a_server_does_not_count_as_the_time_of_the_call() {
+    let script = |_: usize, message: &Json| match message["method"].as_str() {
+        Some("tools/call") => vec![Reaction::Wait(Duration::from_millis(200)), text("done")],
+        _ => mortal(1, message),
+    };
+    // The server may ask, so its calls are made one at a time. The last one is sent after 600 ms.
+    with(asks(1), 1, script, |server, log| async move {
+        let tools = limited(&server, Duration::from_millis(500));
+        let thread = thread_with(tools, &["print", "copy", "print", "copy"]);
+        let stopped = thread.start(AgentState::ask("go")).await.unwrap();
+        assert_eq!(stopped.outcome, Outcome::Finished);
+        let results: Vec<_> = stopped.state.messages[2..6]
+            .iter()
+            .map(|m| m.text())
+            .collect();
+        assert_eq!(results, ["done"; 4]);
+        assert_eq!(log.lock().unwrap().len(), 4);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_call_waits_for_its_turn_no_longer_than_for_a_connection_and_is_then_not_sent() {
+    let limits = ServerLimits {
+        connect_time_max: Duration::from_millis(300),
+        ..asks(1)
+    };
+    // A call is never answered.
+    let script = |_: usize, message: &Json| match message["method"].as_str() {
+        Some("tools/call") => vec![],
+        _ => mortal(1, message),
+    };
+    with(limits, 1, script, |server, log| async move {
+        let first = call(&server, "print");
+        let second = async {
+            // After the first one.
+            tokio::task::yield_now().await;
+            let within = Duration::from_secs(20);
+            let waited = tokio::time::timeout(within, call(&server, "copy")).await;
+            waited.expect("the wait ends")
+        };
+        let refused = tokio::select! {
+            biased;
+            answered = first => panic!("{answered:?}"),
+            refused = second => refused.unwrap_err(),
+        };
+        assert!(!refused.may_have_happened(), "{refused}");
+        let text = refused.to_string();
+        assert!(
+            text.contains("`paper` is busy") && text.contains("not sent"),
+            "{text}"
+        );
+        assert_eq!(log.lock().unwrap().len(), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_that_starts_slower_than_the_timeout_of_its_tool_gets_the_call() {
+    let script = |session: usize, message: &Json| match message["method"].as_str() {
+        Some("initialize") if session == 1 => {
+            vec![Reaction::Wait(Duration::from_millis(600)), greeting()]
+        }
+        Some("resources/list") => vec![Reaction::Result(json!({ "resources": [] }))],
+        _ => mortal(session, message),
+    };
+    for is_resource in [false, true] {
+        let limits = ServerLimits::default();
+        with(limits, 2, script, |server, _| async move {
+            call(&server, "print").await.unwrap_err();
+            let timeout = Duration::from_millis(200);
+            let thread = match is_resource {
+                false => thread_with(limited(&server, timeout), &["print"]),
+                true => {
+                    let tools = server.resource_tools().into_iter();
+                    let tools = tools.map(|tool| tool.timeout(timeout).tries(1, Duration::ZERO));
+                    thread_with(tools.collect(), &["list_resources"])
+                }
+            };
+            let stopped = thread.start(AgentState::ask("go")).await.unwrap();
+            assert_eq!(stopped.outcome, Outcome::Finished);
+            let result = match is_resource {
+                false => "session 1",
+                true => "[]",
+            };
+            assert_eq!(stopped.state.messages[2].text(), result);
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn an_abandoned_call_that_may_still_ask_ends_its_session() {
+    let script = |session: usize, message: &Json| match message["method"].as_str() {
+        Some("tools/call") if session == 0 => vec![],
+        _ => mortal(session, message),
+    };
+    for (questions_max, session) in [(1, 1), (0, 0)] {
+        with(asks(questions_max), 2, script, |server, log| async move {
+            let tools = limited(&server, Duration::from_millis(200));
+            let thread = thread_with(tools, &["print"]);
+            let stopped = thread.start(AgentState::ask("go")).await.unwrap();
+            let Outcome::Paused(questions) = &stopped.outcome else {
+                panic!("{:?}", stopped.outcome);
+            };
+            assert_eq!(questions[0].kind, "outcome_unknown");
+            // In the same session a late question would count as one of this call.
+            let next = tokio::time::timeout(Duration::from_millis(500), call(&server, "copy"));
+            assert_eq!(next.await.is_ok(), session == 1);
+            let sessions: Vec<_> = log.lock().unwrap().iter().map(|(at, _)| *at).collect();
+            assert_eq!(sessions, [0, session]);
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn of_many_reports_of_progress_a_few_are_shown_and_the_last_one() {
+    let script = |_: usize, message: &Json| match message["method"].as_str() {
+        Some("tools/call") => {
+            let report = |at: u32| {
+                Reaction::Send(json!({
+                    "jsonrpc": "2.0", "method": "notifications/progress",
+                    "params": { "progress": at, "total": 2_000 },
+                }))
+            };
+            let mut reactions: Vec<_> = (1..=2_000).map(report).collect();
+            // The handlers of all of them run before the answer comes.
+            reactions.push(Reaction::Wait(Duration::from_millis(500)));
+            reactions.push(text("done"));
+            reactions
+        }
+        _ => mortal(1, message),
+    };
+    with(ServerLimits::default(), 1, script, |server, _| async move {
+        let thread = thread_of(&server);
+        let begun = std::time::Instant::now();
+        let mut run = thread.stream(AgentState::ask("go"));
+        let mut seen = Vec::new();
+        while let Some(event) = run.next().await {
+            if let superstep::Event::Live(live) = event.unwrap()
+                && let Some(AgentEvent::ToolProgress { progress, .. }) = AgentEvent::of(&live)
+            {
+                seen.push(progress);
+            }
+        }
+        // One at the beginning, one per interval, and one at the end.
+        let most = begun.elapsed().as_millis() / handler::PROGRESS_INTERVAL.as_millis() + 2;
+        assert!(
+            seen.len() as u128 <= most,
+            "{} in {:?}",
+            seen.len(),
+            begun.elapsed()
+        );
+        assert!(seen.len() >= 2, "{seen:?}");
+        assert_eq!(seen.last(), Some(&2_000.0), "{seen:?}");
     })
     .await;
 }

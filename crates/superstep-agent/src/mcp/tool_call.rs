@@ -51,12 +51,15 @@ pub(super) async fn call(
     };
     let session = connection.session_for(&tool.name).await;
     let session = session.map_err(ToolError::failed)?;
-    let mut answered = send(&session, tool, params.clone(), cx).await;
+    // Only now: a call that waited for its turn, or for the server to start, was not sent.
+    let sent = async { Ok(send(&session, tool, params.clone(), cx).await) };
+    let mut answered = cx.within_timeout(sent).await?;
     // No server has acted on the request, so sending it in a new session does not repeat the call.
     if note_lost(&session.client, &answered) {
         let session = connection.session_for(&tool.name).await;
         let session = session.map_err(ToolError::failed)?;
-        answered = send(&session, tool, params, cx).await;
+        let sent = async { Ok(send(&session, tool, params, cx).await) };
+        answered = cx.within_timeout(sent).await?;
         note_lost(&session.client, &answered);
     }
     answer::read(answered)
@@ -87,9 +90,14 @@ async fn send(
             return Err(error);
         }
     };
-    let _following = client.service().follow(sent.progress_token.clone(), call);
+    let mut progress = client.service().follow(sent.progress_token.clone(), call);
     let mut cancel = CancelOnDrop(Some((sent.peer.clone(), sent.id.clone())));
-    let answered = sent.await_response().await;
+    let answered = tokio::select! {
+        biased;
+        answered = sent.await_response() => answered,
+        never = progress.show() => match never {},
+    };
+    progress.show_latest();
     cancel.0 = None;
     retire.0 = None;
     match answered? {

@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use serde::Serialize;
 use superstep_core::__private::lock;
 use superstep_core::{Labels, NodeCx, NodeError, ThreadId, Timestamp};
 
 use crate::call::{QuestionAnswer, ToolQuestion};
+use crate::tool::ToolError;
 
 /// Context of a tool call, passed to the tool along with its arguments. Cheap to clone.
 ///
@@ -30,6 +32,12 @@ pub(crate) struct CallInfo {
     pub(crate) fingerprint: String,
     pub(crate) attempt: u32,
     pub(crate) deadline: Option<Timestamp>,
+    /// Timeout of the tool.
+    #[cfg_attr(
+        not(feature = "mcp"),
+        expect(dead_code, reason = "only tools of MCP servers apply it themselves")
+    )]
+    pub(crate) timeout: Option<Duration>,
     pub(crate) labels: Labels,
     /// What a person answered to earlier attempts at this call.
     #[cfg_attr(
@@ -108,6 +116,15 @@ impl ToolCx {
         self.0.handed.node.emit_live(event)
     }
 
+    /// Does the part of a call that the tool's timeout limits. For a tool that [applies it itself](crate::Tool::times_itself).
+    #[cfg(feature = "mcp")]
+    pub(crate) async fn within_timeout<T>(
+        &self,
+        work: impl Future<Output = Result<T, ToolError>>,
+    ) -> Result<T, ToolError> {
+        within(self.0.handed.timeout, work).await
+    }
+
     /// Returns a person's answers to questions that earlier attempts at this call have asked.
     #[cfg(feature = "mcp")]
     pub(crate) fn answers(&self) -> &[QuestionAnswer] {
@@ -131,6 +148,23 @@ impl ToolCx {
     fn given_labels(&self) -> MutexGuard<'_, Labels> {
         // Every change is a single call, so a panic cannot leave the labels half changed.
         lock(&self.0.gives)
+    }
+}
+
+/// Limits the time of a call, if there is a limit. Afterwards it is unknown whether the call happened.
+pub(crate) async fn within<T>(
+    limit: Option<Duration>,
+    work: impl Future<Output = Result<T, ToolError>>,
+) -> Result<T, ToolError> {
+    let Some(limit) = limit else {
+        return work.await;
+    };
+    match tokio::time::timeout(limit, work).await {
+        Ok(done) => done,
+        Err(_) => Err(ToolError::unknown(format!(
+            "nothing came for {} s",
+            limit.as_secs_f32()
+        ))),
     }
 }
 

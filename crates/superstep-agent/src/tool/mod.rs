@@ -31,7 +31,7 @@ pub use registry::{ToolFault, Tools};
 use crate::approval::Approval;
 use crate::digest::digest;
 
-pub(crate) use cx::CallInfo;
+pub(crate) use cx::{CallInfo, within};
 pub(crate) use output::{ToolCommand, with_updates};
 
 /// Type-erased function of a tool.
@@ -56,6 +56,8 @@ pub struct Tool {
     pub(crate) takes_everything: bool,
     pub(crate) output: Labels,
     pub(crate) timeout: Option<Duration>,
+    /// Whether the function applies the timeout itself, to less than the whole call; see [`ToolCx::within_timeout`].
+    pub(crate) times_itself: bool,
     pub(crate) tries_max: u32,
     pub(crate) wait: Duration,
     pub(crate) key_lifetime: Option<Duration>,
@@ -127,6 +129,7 @@ impl Tool {
             takes_everything: false,
             output: Labels::NONE,
             timeout: None,
+            times_itself: false,
             tries_max: TRIES_MAX,
             wait: WAIT,
             key_lifetime: Some(KEY_LIFETIME),
@@ -197,6 +200,14 @@ impl Tool {
         self
     }
 
+    /// Leaves the timeout to the function: for a tool that must reach its receiver first, which has a limit of its own.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub(crate) fn times_itself(mut self) -> Self {
+        self.times_itself = true;
+        self
+    }
+
     /// Sets labels that every result carries, besides those of the arguments. Default: none.
     #[must_use]
     pub fn gives(mut self, labels: impl Into<Labels>) -> Self {
@@ -204,7 +215,8 @@ impl Tool {
         self
     }
 
-    /// Limits the time of one attempt. After a timeout it is unknown whether the call happened. Default: no limit.
+    /// Limits the time of one attempt. After a timeout it is unknown whether the call happened. For a tool of an MCP server, the
+    /// time counts from the moment at which the call is sent. Default: no limit.
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);
@@ -255,6 +267,7 @@ impl Tool {
             fingerprint: digest(self.name(), &args),
             attempt: 1,
             deadline: None,
+            timeout: None,
             labels: Labels::NONE,
             answers: Vec::new(),
             node,

@@ -331,6 +331,25 @@ async fn an_empty_summary_is_not_used() {
     assert!(!last.contains("Summary of the conversation"), "{last}");
 }
 
+#[tokio::test]
+async fn a_message_that_is_too_long_to_be_summarized_loses_its_middle() {
+    let (model, summarizer, store) = (script(long(3)), summarizer(), Arc::default());
+    let thread = summarizing(model, &summarizer, &store, Memory::default());
+    // Far more than the model that summarizes needs to have room for: twice 300 tokens, and 4,096 for instructions and answer.
+    let asked = format!("find it {} in the attic", "straw ".repeat(20_000));
+    let ended = thread.start(AgentState::ask(asked)).await.unwrap();
+    assert_eq!(ended.state.answer(), "done");
+    let asked = &summarizer.prompts()[0];
+    let tokens: u64 = asked
+        .messages
+        .iter()
+        .map(superstep_llm::fit::tokens_of)
+        .sum();
+    assert!(tokens <= 2 * 300 + 4_096, "{tokens}");
+    let text = texts(asked);
+    assert!(text.contains("find it straw") && text.contains("in the attic"));
+}
+
 /// What outlives a process that summarizes.
 struct World {
     store: Arc<MemoryStore>,

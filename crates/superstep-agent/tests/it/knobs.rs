@@ -213,6 +213,7 @@ async fn after_the_loop_the_agent_answers_with_the_type() {
     let agent = Agent::builder(model.clone())
         .tools([Crowd::default().tool("look")])
         .temperature(0.5)
+        .stop("END")
         .answers_with::<Weather>();
     let state = run(agent).await.state;
     assert_eq!(state.answer_as::<Weather>().unwrap(), Some(bergen()));
@@ -223,6 +224,9 @@ async fn after_the_loop_the_agent_answers_with_the_type() {
     assert!(prompts[1].output.is_none() && !prompts[1].tools.is_empty());
     assert!(prompts[2].output.is_some() && prompts[2].tools.is_empty());
     assert_eq!(prompts[2].temperature, Some(0.5));
+    // A stop text inside the JSON would cut it off.
+    assert_eq!(prompts[1].stop, ["END"]);
+    assert!(prompts[2].stop.is_empty(), "{:?}", prompts[2].stop);
     model.finish().unwrap();
 }
 

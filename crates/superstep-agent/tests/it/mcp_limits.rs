@@ -2,10 +2,12 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
-use superstep::{Memory, RunResult, Runtime};
+use superstep::{Memory, Outcome, RunResult, Runtime};
 use superstep_agent::mcp::{Accepted, McpError, Server, ServerLimits};
 use superstep_agent::{Agent, AgentState};
 
@@ -20,6 +22,14 @@ enum Sent {
     Endless(&'static str, &'static str, String, String),
     /// Says that this many bytes follow, and sends none.
     Announced(usize),
+    /// An error of the protocol, with status 400. With the id of the request it is the answer to it.
+    Refused(Refusal),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Refusal {
+    WithId,
+    WithoutId,
 }
 
 /// A server that answers each message as the function says. `listed` is how many pages of tools were asked for before.
@@ -74,14 +84,31 @@ fn read_message(stream: TcpStream) -> Option<(TcpStream, Json)> {
 
 fn write_answer(mut stream: TcpStream, id: &Json, sent: Sent) {
     let head = |status: &str, kind: &str, length: &str| {
-        format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\n{length}connection: close\r\n\r\n")
+        format!(
+            "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\nmcp-session-id: s\r\n{length}connection: close\r\n\r\n"
+        )
+    };
+    let mut whole = |status: &str, body: &Json| {
+        let body = body.to_string();
+        let length = format!("content-length: {}\r\n", body.len());
+        let head = head(status, "application/json", &length);
+        let _ = stream.write_all(format!("{head}{body}").as_bytes());
     };
     match sent {
-        Sent::Json(result) => {
-            let body = json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string();
-            let length = format!("content-length: {}\r\n", body.len());
-            let head = head("200 OK", "application/json", &length);
-            let _ = stream.write_all(format!("{head}{body}").as_bytes());
+        Sent::Json(result) => whole(
+            "200 OK",
+            &json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+        ),
+        Sent::Refused(refusal) => {
+            let error = json!({ "code": -32_000, "message": "out of paper" });
+            let id = match refusal {
+                Refusal::WithId => id,
+                Refusal::WithoutId => &Json::Null,
+            };
+            whole(
+                "400 Bad Request",
+                &json!({ "jsonrpc": "2.0", "id": id, "error": error }),
+            );
         }
         Sent::Announced(bytes) => {
             let length = format!("content-length: {bytes}\r\n");
@@ -258,5 +285,34 @@ async fn a_call_with_an_answer_without_end_is_asked_about_and_the_server_stays_c
         assert_eq!(question.kind, "outcome_unknown");
         let text = request(question).to_string();
         assert!(text.contains("ServerLimits::answer_bytes_max"), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_of_a_method_is_not_taken_for_an_expired_session() {
+    for refusal in [Refusal::WithId, Refusal::WithoutId] {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = calls.clone();
+        let url = server(move |method, _| match method {
+            "tools/list" => Sent::Json(json!({ "tools": [tool("t", "Does it.")] })),
+            "tools/call" if counted.fetch_add(1, Ordering::SeqCst) == 0 => Sent::Refused(refusal),
+            "tools/call" => Sent::Json(json!({ "content": [] })),
+            _ => greeting(),
+        });
+        let server = Server::http("paper", &url, None).await.unwrap();
+        let stopped = soon(call(&server, "paper__t")).await;
+        let made = calls.load(Ordering::SeqCst);
+        match refusal {
+            // The method may have acted before it failed.
+            Refusal::WithId => {
+                assert_eq!(questions(&stopped)[0].kind, "outcome_unknown");
+                assert_eq!(made, 1, "the call was repeated");
+            }
+            // The server did not know the session, so no method acted.
+            Refusal::WithoutId => {
+                assert_eq!(stopped.outcome, Outcome::Finished);
+                assert_eq!(made, 2);
+            }
+        }
     }
 }

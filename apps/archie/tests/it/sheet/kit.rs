@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use archie_agent::mcp::McpServers;
 use archie_agent::{AgentDeps, ModelRegistry};
 use archie_sheet::book::patch::{NewCell, SheetEdits, patch};
 use archie_sheet::book::{Content, Place, read};
@@ -214,6 +215,7 @@ pub(crate) fn deps(folder: &std::path::Path, models: Arc<ModelRegistry>) -> Agen
         prompts_folder: None,
         model: None,
         models,
+        mcp: Arc::new(McpServers::new(Vec::new(), folder)),
         store,
         spending: None,
     }
