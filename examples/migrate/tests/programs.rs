@@ -7,7 +7,9 @@ macro_rules! prints {
         $(
             #[test]
             fn $program() {
-                let run = Command::new(env!(concat!("CARGO_BIN_EXE_", stringify!($program)))).output();
+                let mut run = Command::new(env!(concat!("CARGO_BIN_EXE_", stringify!($program))));
+                // Some write files where they run.
+                let run = run.current_dir(env!("CARGO_TARGET_TMPDIR")).output();
                 let run = run.expect("the program starts");
                 let printed = String::from_utf8_lossy(&run.stdout).into_owned();
                 assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
@@ -20,6 +22,11 @@ macro_rules! prints {
 }
 
 prints! {
+    checkpointer: [
+        r#"first process: "Refund 40?""#,
+        r#"second process: Refund { amount: 40, receipt: "paid 40" }"#,
+        "checkpoints: 3",
+    ];
     first_graph: ["A text about cats, version 3 (published)"];
     react_approval: [
         r#"asks: {"amount":40,"order":"A-7"}"#,

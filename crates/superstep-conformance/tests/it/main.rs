@@ -1,5 +1,6 @@
 //! The suite against the reference implementations, and against ones that are broken on purpose.
 
+mod archives;
 mod broken;
 mod sim;
 mod teeth;

@@ -72,6 +72,9 @@ impl Extensions {
     /// In the record of a step: the labels of what its node had read by then. Odd, because a reader that drops them would lose
     /// labels. (Labels of a value are in the value itself.)
     pub const LABELS: u16 = 1;
+    /// In the archive that an [`ArchiveStore`](crate::checkpoint::ArchiveStore) keeps: until when the thread's owner holds it. Even,
+    /// because a lease fences nobody.
+    pub const LEASE: u16 = 2;
 
     pub(super) fn check(&self, understood: &[u16]) -> Result<(), FormatError> {
         let unknown = |tag: &u16| tag % 2 == 1 && !understood.contains(tag);
@@ -79,6 +82,19 @@ impl Extensions {
             Some(tag) => Err(FormatError::Extension { tag }),
             None => Ok(()),
         }
+    }
+
+    pub(super) fn of_lease(lease: Option<Timestamp>) -> Self {
+        let bytes = |lease: Timestamp| lease.0.to_le_bytes().to_vec();
+        Self(Vec::from_iter(
+            lease.map(|lease| (Self::LEASE, bytes(lease))),
+        ))
+    }
+
+    pub(super) fn lease(&self) -> Option<Timestamp> {
+        let (_, bytes) = self.0.iter().find(|(tag, _)| *tag == Self::LEASE)?;
+        let bytes = bytes.as_slice().try_into().ok()?;
+        Some(Timestamp(i64::from_le_bytes(bytes)))
     }
 
     /// Adds labels; an empty set takes no room.

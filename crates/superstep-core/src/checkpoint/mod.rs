@@ -4,12 +4,14 @@
 //! everything it needs to decide, so an implementation is SQL and little else.
 
 mod archive;
+mod archive_store;
 pub mod format;
 mod memory;
 mod query;
 mod seal;
 
 pub use archive::{Archive, ArchivedAnswer, ArchivedEntry, ArchivedInterrupt, ArchivedListing};
+pub use archive_store::{ArchiveCheckpointer, ArchiveStore, ArchiveStoreResult};
 pub use memory::Memory;
 pub use query::{Filter, FilterValue, InterruptQuery, Metadata, Page, ThreadQuery};
 
@@ -29,6 +31,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub type CheckpointResult<T> = Result<T, CheckpointError>;
 
 /// Stores the histories of threads.
+///
+/// A store that only keeps bytes, such as files, becomes one with [`ArchiveCheckpointer`].
 ///
 /// # The rules
 ///

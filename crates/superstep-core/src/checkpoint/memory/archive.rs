@@ -1,13 +1,38 @@
 //! Exports threads in memory as archives, and imports them.
 
 use crate::checkpoint::format::Extensions;
+use crate::checkpoint::seal::Seal;
 use crate::checkpoint::{
     Archive, ArchivedEntry, ArchivedInterrupt, ArchivedListing, CheckpointResult, InterruptRow,
 };
 use crate::error::CheckpointError;
 use crate::ids::{Epoch, ThreadId};
 
-use super::{Listed, LogEntry, StoredInterrupt, Thread, Threads, living};
+use super::{Listed, LogEntry, Memory, StoredInterrupt, Thread, Threads, living};
+
+impl Memory {
+    /// Adds a thread in the form that [`Memory::stored`] returned, and returns its id.
+    pub(in crate::checkpoint) fn restore(&self, bytes: &[u8]) -> CheckpointResult<ThreadId> {
+        // Not checked like an archive from outside: the seal says that the bytes are the written ones, and a deleted thread is
+        // stored too.
+        let archive: Archive = Seal::of_archive().read(bytes)?;
+        archive.extensions.check(&[])?;
+        let mut thread = restored(&archive, archive.head.epoch);
+        thread.lease = archive.extensions.lease();
+        self.lock().insert(archive.thread.clone(), thread);
+        Ok(archive.thread)
+    }
+
+    /// Returns all of a thread as bytes: an archive that also has the lease, and of a deleted thread the epoch. `None` if there
+    /// never was such a thread.
+    pub(in crate::checkpoint) fn stored(&self, id: &ThreadId) -> Option<Vec<u8>> {
+        let threads = self.lock();
+        let thread = threads.get(id)?;
+        let mut archive = archived(thread, id);
+        archive.extensions = Extensions::of_lease(thread.lease);
+        Some(archive.to_bytes())
+    }
+}
 
 pub(super) fn export(threads: &Threads, id: &ThreadId) -> CheckpointResult<Archive> {
     Ok(archived(living(threads, id)?, id).checked()?)
