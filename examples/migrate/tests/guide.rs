@@ -1,4 +1,4 @@
-//! The migration guide, and the page on streaming, show the programs as they are: listings and tables are written from the files.
+//! The migration guide shows the programs as they are: its listings and its tables are written from the files.
 //!
 //! After a change: `UPDATE_GUIDE=1 cargo test -p example-migrate --test guide`
 
@@ -113,14 +113,6 @@ fn weights() -> String {
     rows
 }
 
-/// Returns one function of a file.
-fn function(path: &str, first_line: &str) -> String {
-    let code = read(path);
-    let start = code.find(&format!("{first_line}(")).expect(first_line);
-    let (function, _) = code[start..].split_once("\n}\n").expect(first_line);
-    format!("{function}\n}}\n")
-}
-
 /// Returns a page with every listing and table written again.
 fn written(page: &str) -> String {
     let (mut text, mut rest) = (String::new(), page);
@@ -133,11 +125,7 @@ fn written(page: &str) -> String {
             "table" => table(),
             "weights" => weights(),
             path if path.ends_with(".py") => format!("```python\n{}```\n", read(path)),
-            path => match path.split_once(": ") {
-                // Not a program by itself, so not a doctest.
-                Some((path, name)) => format!("```rust,ignore\n{}```\n", function(path, name)),
-                None => format!("```rust\n{}```\n", read(path)),
-            },
+            path => format!("```rust\n{}```\n", read(path)),
         };
         text += &format!("{before}<!-- from {what} -->\n{listing}<!-- end -->");
         rest = after;
@@ -150,12 +138,6 @@ fn listings_and_table_are_those_of_the_programs() {
     let guide = check("docs/migrate-from-langgraph.md");
     let listings = guide.matches("<!-- from examples/migrate").count();
     assert!(listings >= 12, "the guide shows {listings} programs");
-}
-
-#[test]
-fn the_page_on_streaming_shows_the_handler_of_the_service() {
-    let page = check("docs/streaming.md");
-    assert!(page.contains("<!-- from examples/service"));
 }
 
 /// Checks that the listings of a page are up to date, or updates them, and returns the page.

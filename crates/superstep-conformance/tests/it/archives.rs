@@ -1,7 +1,7 @@
 //! The checkpointer over a store that only keeps bytes.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use superstep_conformance::sample::Owner;
 use superstep_conformance::{block_on, checkpointer, give_way};
@@ -14,9 +14,15 @@ use superstep_core::checkpoint::{
 #[derive(Clone, Default)]
 struct Archives(Arc<Mutex<HashMap<ThreadId, Vec<u8>>>>);
 
+impl Archives {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ThreadId, Vec<u8>>> {
+        self.0.lock().expect("no test panics with the lock")
+    }
+}
+
 impl ArchiveStore for Archives {
     async fn read(&self, thread: &ThreadId) -> ArchiveStoreResult<Option<Vec<u8>>> {
-        Ok(self.0.lock().unwrap().get(thread).cloned())
+        Ok(self.lock().get(thread).cloned())
     }
 
     async fn replace(
@@ -26,7 +32,7 @@ impl ArchiveStore for Archives {
         archive: &[u8],
     ) -> ArchiveStoreResult<bool> {
         give_way().await;
-        let mut archives = self.0.lock().unwrap();
+        let mut archives = self.lock();
         let is_expected = archives.get(thread).map(Vec::as_slice) == expected;
         if is_expected {
             archives.insert(thread.clone(), archive.to_vec());
@@ -35,7 +41,7 @@ impl ArchiveStore for Archives {
     }
 
     async fn read_all(&self) -> ArchiveStoreResult<Vec<Vec<u8>>> {
-        Ok(self.0.lock().unwrap().values().cloned().collect())
+        Ok(self.lock().values().cloned().collect())
     }
 }
 
@@ -64,7 +70,7 @@ impl ArchiveStore for Careless {
         archive: &[u8],
     ) -> ArchiveStoreResult<bool> {
         give_way().await;
-        let mut archives = self.0.0.lock().unwrap();
+        let mut archives = self.0.lock();
         archives.insert(thread.clone(), archive.to_vec());
         Ok(true)
     }
@@ -91,11 +97,11 @@ fn the_archive_of_another_thread_is_refused() {
         ThreadId::new("there").unwrap(),
     );
     block_on(store.save(&Owner::new(&here).start())).unwrap();
-    let bytes = archives.0.lock().unwrap()[&here].clone();
-    archives.0.lock().unwrap().insert(there.clone(), bytes);
+    let bytes = archives.lock()[&here].clone();
+    archives.lock().insert(there.clone(), bytes);
     let refused = block_on(store.load(&there)).unwrap_err();
     assert_eq!(refused.code(), "checkpoint-other-thread");
-    archives.0.lock().unwrap().get_mut(&here).unwrap().pop();
+    archives.lock().get_mut(&here).unwrap().pop();
     let refused = block_on(store.load(&here)).unwrap_err();
     assert_eq!(refused.code(), "checkpoint-format");
 }
