@@ -286,7 +286,7 @@ mod tests {
                 json!({ "command": ["x"], "tools": { "t": "safe" } }),
                 "safe",
             ),
-            ("f", json!({ "comand": ["x"] }), "comand"),
+            ("f", json!({ "program": ["x"] }), "program"),
         ] {
             let why = checked(name, entry.clone()).unwrap_err();
             assert!(why.contains(says), "{entry}: {why}");
