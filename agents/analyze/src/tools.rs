@@ -120,7 +120,7 @@ fn source_name(tool: &str, number: usize) -> String {
     format!("{tool}#{number}")
 }
 
-/// Returns the text of a result. Files in it are only mentioned: not every model reads them.
+/// Returns the text of a result, and a note in place of each file: not every model reads files.
 fn text_of(content: &Content) -> String {
     let blocks = content.0.iter().map(|block| match block {
         Block::Text { text } => text.clone(),

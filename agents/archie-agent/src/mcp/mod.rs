@@ -219,22 +219,19 @@ impl McpServers {
             }
             Err(error) => return Err(error.into()),
         };
-        let tools = self.for_agents(settings, &server, tools)?;
+        let tools = settings.for_agents(&server, tools)?;
         connected.insert(name.clone(), server);
         Ok(tools)
     }
+}
 
+impl McpServerSettings {
     /// Returns the tools of a server as agents get them.
-    pub fn for_agents(
-        &self,
-        settings: &McpServerSettings,
-        server: &Server,
-        tools: Vec<Tool>,
-    ) -> anyhow::Result<Vec<Tool>> {
-        let uses: BTreeMap<String, McpToolUse> = settings
+    pub fn for_agents(&self, server: &Server, tools: Vec<Tool>) -> anyhow::Result<Vec<Tool>> {
+        let uses: BTreeMap<String, McpToolUse> = self
             .tools
             .iter()
-            .map(|(tool, how)| (tool_name(&settings.name, tool), *how))
+            .map(|(tool, how)| (tool_name(&self.name, tool), *how))
             .collect();
         let is_there = |name: &&String| tools.iter().any(|tool| tool.name() == **name);
         // Otherwise a misspelled name that should be off would leave the tool on.
@@ -245,12 +242,12 @@ impl McpServers {
             .into_iter()
             .filter_map(|tool| {
                 let how = uses.get(tool.name()).copied();
-                for_agent(settings, tool, how.unwrap_or(McpToolUse::Unsafe))
+                for_agent(self, tool, how.unwrap_or(McpToolUse::Unsafe))
             })
             .collect();
-        if settings.has_resources {
+        if self.has_resources {
             let tools = server.resource_tools().into_iter();
-            ready.extend(tools.filter_map(|tool| for_agent(settings, tool, McpToolUse::Read)));
+            ready.extend(tools.filter_map(|tool| for_agent(self, tool, McpToolUse::Read)));
         }
         Tools::new(ready.clone()).map_err(|faults| {
             let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();

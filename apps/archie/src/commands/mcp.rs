@@ -117,7 +117,7 @@ impl<'a> Looked<'a> {
         drop(waiting);
         let server = server?;
         let tools = server.tools(&Accepted::Anything)?;
-        let for_agents = app.mcp.for_agents(settings, &server, tools.clone());
+        let for_agents = settings.for_agents(&server, tools.clone());
         Ok(Self {
             settings,
             tools,

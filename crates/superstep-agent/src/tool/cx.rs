@@ -116,7 +116,7 @@ impl ToolCx {
         self.0.handed.node.emit_live(event)
     }
 
-    /// Does the part of a call that the tool's timeout limits. For a tool that [applies it itself](crate::Tool::times_itself).
+    /// Limits a part of a call to the timeout of the tool. For a tool that [applies it itself](crate::Tool::times_itself).
     #[cfg(feature = "mcp")]
     pub(crate) async fn within_timeout<T>(
         &self,
