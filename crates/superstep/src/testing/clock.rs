@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::clock::Clock;
 
-/// A clock that follows tokio's time. In a test with `#[tokio::test(start_paused = true)]` no real time passes: the time stands
+/// A clock that follows the time of tokio. In a test with `#[tokio::test(start_paused = true)]` no real time passes: the time stands
 /// still while anything runs, and jumps to the next timer when everything waits. So the delays of retries, timeouts and
 /// `tokio::time::sleep` fire in their order and at once, and deadlines pass when the test [moves](TestClock::advance) the time.
 ///
@@ -61,7 +61,7 @@ impl TestClock {
     /// Moves the time. Timers on the way fire in their order.
     ///
     /// # Panics
-    /// If tokio's time is not paused: the test would really wait.
+    /// If the time of tokio is not paused: the test would really wait.
     pub async fn advance(&self, by: Duration) {
         assert!(
             is_paused(),
@@ -78,7 +78,7 @@ impl Default for TestClock {
     }
 }
 
-/// Whether tokio's time is paused. Tokio does not say, but then its time does not pass.
+/// Whether the time of tokio is paused. Tokio does not say, but then its time does not pass.
 fn is_paused() -> bool {
     let before = Instant::now();
     std::thread::sleep(Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! The checkpointer of a scenario: tokio's paused time stands still while it works, and it notes the steps that are recorded.
+//! The checkpointer of a scenario: a paused time stands still while it works, and it notes the steps that are recorded.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
