@@ -16,7 +16,7 @@
 //! block_on(checkpointer(async || Memory::new())).assert();
 //! ```
 //!
-//! For a program that must survive being killed, [`mortal`] is a process that dies at a chosen point.
+//! For a program that must survive being killed, [`mortal::KillSweep`] kills it at every point and checks what came of it.
 //! To change one thing about a checkpointer, write that one thing, and have the rest written by
 //! [`forward!`].
 //!

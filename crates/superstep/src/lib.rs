@@ -64,6 +64,7 @@ mod run_stream;
 mod running;
 mod runtime;
 mod spans;
+pub mod testing;
 mod thread;
 
 pub use background::RunHandle;

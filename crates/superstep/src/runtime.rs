@@ -163,6 +163,17 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Puts a checkpointer in front of this one, and replaces the clock, for a test with a single process.
+    pub(crate) fn observed(
+        mut self,
+        clock: Clock,
+        observe: impl FnOnce(Arc<dyn Checkpointer>) -> Arc<dyn Checkpointer>,
+    ) -> Self {
+        self.store = observe(self.store);
+        self.lease = Duration::ZERO;
+        self.clock(clock)
+    }
+
     /// Creates the runtime with these settings.
     pub fn build(self) -> Runtime {
         let store = RetryingCheckpointer {

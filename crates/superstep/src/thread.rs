@@ -599,12 +599,12 @@ impl<S: State> Thread<S> {
                 break;
             }
         }
-        let questions = self.all_questions().await?;
+        let questions = self.all_interrupts().await?;
         Ok(Trace::read(&self.id, &entries, &questions))
     }
 
     /// Returns all interrupts of the thread, answered ones included.
-    async fn all_questions(&self) -> Result<Vec<InterruptRow>, DriveError> {
+    pub(crate) async fn all_interrupts(&self) -> Result<Vec<InterruptRow>, DriveError> {
         let mut found = Vec::new();
         loop {
             let query = InterruptQuery {

@@ -61,6 +61,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "superstep-sqlite",
         ],
     ),
+    (
+        "example-testing",
+        &["superstep", "superstep-agent", "superstep-llm"],
+    ),
     ("harness", &[]),
     ("services", &["free-ports", "harness"]),
     ("crash-trials", &["free-ports", "harness", "services"]),

@@ -17,7 +17,7 @@ use serde_json::{Value as Json, json};
 use superstep::Seq;
 use superstep::checkpoint::ThreadQuery;
 use superstep::checkpoint::format::Change as Logged;
-use superstep_conformance::mortal::Fate;
+use superstep_conformance::mortal::{Fate, KillSweep};
 
 use crate::deaths::{self, MODEL, Person};
 
@@ -170,6 +170,13 @@ fn replies() -> Json {
     ] })
 }
 
+/// Processes that are killed, each over what the one before left.
+fn sweep() -> KillSweep<impl Fn() -> World, impl AsyncFn(&World, &Arc<Fate>) -> Option<Exit>> {
+    KillSweep::new(World::new, async |world: &World, fate: &Arc<Fate>| {
+        world.live(fate).await
+    })
+}
+
 /// The calm life, with how many points it has and how often it asks.
 async fn calm() -> (End, u64, usize) {
     let world = World::new();
@@ -185,18 +192,19 @@ async fn calm() -> (End, u64, usize) {
 
 #[tokio::test]
 async fn killed_at_every_point_it_comes_to_the_same_and_pays_for_one_call_more_at_most() {
-    let (calm, points, asked) = calm().await;
-    assert!(points > 60, "{points}");
+    let (calm, _, asked) = calm().await;
     let mut paid_again = 0;
-    for death in 1..=points {
-        let world = World::new();
-        world.lives(&[death]).await;
-        assert_eq!(world.end().await, calm, "death at {death} of {points}");
-        let more = world.asked() - asked;
-        assert!(more <= 1, "death at {death} of {points}: {more} calls more");
+    let report = sweep().run(async |trial| {
+        assert_eq!(trial.world.end().await, calm);
+        let more = trial.world.asked() - asked;
+        assert!(more <= trial.kills.len(), "{more} calls more");
         paid_again += more;
-    }
-    eprintln!("{points} deaths, {paid_again} calls paid for again");
+    });
+    let report = report.await.unwrap();
+    assert_eq!(report.calm, Some(Exit::Done));
+    let (points, kills) = (report.points, report.kills);
+    assert!(points > 60 && kills == points, "{kills} of {points}");
+    eprintln!("{kills} deaths, {paid_again} calls paid for again");
     // Between a model's answer and the commit of it are a few points, for each of four calls.
     assert!((4..=16).contains(&paid_again), "{paid_again}");
 }
@@ -229,15 +237,11 @@ async fn killed_while_it_writes_its_file_it_comes_to_the_same() {
 
 #[tokio::test]
 async fn killed_again_and_again_it_comes_to_the_same() {
-    let (calm, points, asked) = calm().await;
-    for death in (5..points).step_by(9) {
-        let world = World::new();
-        world.lives(&[death, death / 2, 7]).await;
-        assert_eq!(
-            world.end().await,
-            calm,
-            "first death at {death} of {points}"
-        );
-        assert!(world.asked() <= asked + 3);
-    }
+    let (calm, _, asked) = calm().await;
+    let report = sweep().repeated(10, 1).run(async |trial| {
+        assert_eq!(trial.world.end().await, calm);
+        assert!(trial.world.asked() <= asked + trial.kills.len());
+    });
+    let kills = report.await.unwrap().kills;
+    assert!(kills > 10, "{kills}");
 }

@@ -15,7 +15,7 @@ use superstep_conformance::Prng;
 use superstep_llm::{Answer, Message, Request, Script, ToolCall};
 
 use crate::kit::{Note, questions, script};
-use crate::mortal::{Fate, Mortal};
+use crate::mortal::{Fate, KillSweep, Mortal};
 
 /// A conversation in which a person writes, and the model answers or calls tools, at random.
 fn conversation(random: &mut Prng) -> Vec<Message> {
@@ -368,30 +368,26 @@ fn world() -> World {
     }
 }
 
-async fn live(world: &World, fate: &Arc<Fate>) -> Option<AgentState> {
-    let checkpoints = Mortal::new(world.checkpoints.clone(), fate.clone());
-    let (model, store) = (world.model.clone(), &world.store);
-    let thread = summarizing(model, &world.summarizer, store, checkpoints);
-    let run = thread.start_once("once", AgentState::ask("find it"));
-    let ended = fate.lives(run).await?;
-    Some(ended.unwrap().state)
-}
-
 #[tokio::test]
 async fn killed_at_every_point_it_repeats_at_most_one_summary() {
-    let (calm, fate) = (world(), Fate::never());
-    live(&calm, &fate).await.unwrap();
-    let calm = calm.summarizer.prompts().len();
-    assert!(calm > 1, "{calm}");
-    for point in 1..=fate.points() {
-        let world = world();
-        assert!(live(&world, &Fate::at(point)).await.is_none());
-        let state = live(&world, &Fate::never()).await.unwrap();
-        assert_eq!(state.answer(), "done", "death at {point}");
-        let asked = world.summarizer.prompts().len();
+    let sweep = KillSweep::new(world, async |world: &World, fate| {
+        let checkpoints = fate.checkpointer((*world.checkpoints).clone());
+        let (model, store) = (world.model.clone(), &world.store);
+        let thread = summarizing(model, &world.summarizer, store, checkpoints);
+        let run = thread.start_once("once", AgentState::ask("find it"));
+        run.await.unwrap().state.answer().to_owned()
+    });
+    let mut calm = None;
+    let report = sweep.run(async |trial| {
+        let summaries = trial.world.summarizer.prompts().len();
+        let calm = *calm.get_or_insert(summaries);
+        assert!(calm > 1, "{calm}");
         assert!(
-            asked <= calm + 1,
-            "death at {point}: {asked} summaries, {calm} if calm"
+            summaries <= calm + 1,
+            "{summaries} summaries, {calm} if calm"
         );
-    }
+    });
+    let report = report.await.unwrap();
+    assert_eq!(report.calm, "done");
+    assert_eq!(report.kills, report.points);
 }

@@ -10,7 +10,7 @@ use superstep_agent::AgentState;
 use superstep_llm::Message;
 use superstep_sqlite::Sqlite;
 
-use crate::mortal::Fate;
+use crate::mortal::{Fate, KillFailure, KillSweep, SweepReport, Trial};
 use crate::world::{Line, Mutant, RESULTS, World, finish, process};
 
 const ALL: [&str; 5] = ["look", "put", "pay", "post", "send"];
@@ -24,79 +24,83 @@ fn world(store: Arc<dyn Checkpointer>, mutant: Option<Mutant>) -> World {
     }
 }
 
-/// Lives that end at these points, and then one that does not. Gives how many points the last one had.
-async fn lives(world: &World, deaths: &[u64]) -> (AgentState, u32, u64) {
-    for death in deaths {
-        let fate = Fate::at(*death);
-        let thread = process(world, &fate, &Line::new(world, &fate), &ALL);
-        fate.lives(finish(world, &thread)).await;
-    }
-    let fate = Fate::never();
-    let thread = process(world, &fate, &Line::new(world, &fate), &ALL);
-    let (state, asked) = finish(world, &thread).await;
-    (state, asked, fate.points())
+/// One process: does everything, or what is left of it. Gives how often it had to ask a person.
+async fn life(world: &World, fate: &Arc<Fate>) -> (AgentState, u32) {
+    let thread = process(world, fate, &Line::new(world, fate), &ALL);
+    finish(world, &thread).await
 }
 
-/// What is wrong with how it went, if something is.
-fn fault(world: &World, state: &AgentState, deaths: u64) -> Option<String> {
-    let wanted: Vec<_> = RESULTS.iter().map(|(_, result)| *result).collect();
-    let wanted = format!("done: {}", wanted.join(", "));
-    if state.answer() != wanted {
-        return Some(format!("the answer is {:?}", state.answer()));
+/// How it ended. What the model wanted differs each time that it is asked, so it is checked against what happened instead.
+#[derive(Debug)]
+struct End {
+    state: AgentState,
+    questions: u32,
+}
+
+impl PartialEq for End {
+    fn eq(&self, other: &Self) -> bool {
+        self.state.answer() == other.state.answer()
     }
+}
+
+/// Everything happened once, as the model decided.
+fn check(Trial { world, end, kills }: &Trial<'_, World, End>) {
+    let wanted = RESULTS.map(|(_, result)| result).join(", ");
+    assert_eq!(end.state.answer(), format!("done: {wanted}"));
     let asked = world.asked.load(Ordering::SeqCst);
-    if asked > 2 + deaths {
-        return Some(format!("the model was asked {asked} times"));
-    }
-    let decided: Vec<_> = state
+    assert!(
+        asked <= 2 + kills.len() as u64,
+        "the model was asked {asked} times"
+    );
+    let calls = end
+        .state
         .messages
         .iter()
         .flat_map(|kept| match &kept.message {
             Message::Assistant(answer) => answer.tool_calls.clone(),
             _ => Vec::new(),
-        })
+        });
+    let decided: Vec<_> = calls
         .map(|call| call.args["note"].as_str().unwrap().to_owned())
         .collect();
     let effects = world.receiver.effects();
     for tool in ["pay", "post", "send"] {
-        let happened: Vec<_> = effects
-            .happened
-            .iter()
-            .filter(|(name, ..)| name == tool)
-            .collect();
-        match happened.as_slice() {
-            [(_, _, note)] if *note == decided[0] => {}
-            other => {
-                return Some(format!(
-                    "`{tool}` happened so: {other:?}, decided was {decided:?}"
-                ));
-            }
-        }
+        let happened = effects.happened.iter().filter(|(name, ..)| name == tool);
+        let notes: Vec<_> = happened.map(|(_, _, note)| note).collect();
+        assert_eq!(notes, [&decided[0]], "how `{tool}` happened");
     }
-    if effects.puts != 1 || effects.put.as_ref() != Some(&decided[0]) {
-        return Some(format!("`put` changed {} times", effects.puts));
-    }
-    None
+    assert_eq!(
+        (effects.puts, effects.put.as_ref()),
+        (1, Some(&decided[0])),
+        "`put`"
+    );
 }
 
-/// Kills at every point, and gives the first fault with the number of trials and questions.
+/// Kills at every point, or with `repeated` at several of them. Gives what it did, and how many questions there were.
 async fn sweep(
     mutant: Option<Mutant>,
+    repeated: Option<u32>,
     store: impl Fn() -> Arc<dyn Checkpointer>,
-) -> Result<(u64, u32), String> {
-    let calm = world(store(), None);
-    let (state, asked, points) = lives(&calm, &[]).await;
-    assert_eq!((fault(&calm, &state, 0), asked), (None, 0));
+) -> Result<(SweepReport<End>, u32), KillFailure> {
     let mut questions = 0;
-    for death in 1..=points {
-        let world = world(store(), mutant);
-        let (state, asked, _) = lives(&world, &[death]).await;
-        questions += asked;
-        if let Some(fault) = fault(&world, &state, 1) {
-            return Err(format!("death at {death} of {points}: {fault}"));
-        }
-    }
-    Ok((points, questions))
+    let sweep = KillSweep::new(
+        || world(store(), mutant),
+        async |world, fate| {
+            let (state, questions) = life(world, fate).await;
+            End { state, questions }
+        },
+    );
+    let sweep = match repeated {
+        Some(trials) => sweep.repeated(trials, 1),
+        None => sweep,
+    };
+    let report = sweep.run(async |trial| {
+        check(trial);
+        questions += trial.end.questions;
+    });
+    let report = report.await?;
+    assert_eq!(report.calm.questions, 0);
+    Ok((report, questions))
 }
 
 fn memory() -> Arc<dyn Checkpointer> {
@@ -105,9 +109,17 @@ fn memory() -> Arc<dyn Checkpointer> {
 
 #[tokio::test]
 async fn killed_at_every_point_it_does_everything_once_or_asks() {
-    let (points, questions) = sweep(None, memory).await.unwrap();
-    eprintln!("{points} deaths, {questions} questions");
-    assert!(points > 30, "{points}");
+    let (report, questions) = sweep(None, None, memory).await.unwrap();
+    let points = report.points;
+    eprintln!(
+        "{points} points, {} kills, {questions} questions",
+        report.kills
+    );
+    assert!(
+        points > 30 && report.kills == points,
+        "{points}, {}",
+        report.kills
+    );
     // Between the record of the start and that of the end there is a handful of points.
     assert!(
         (1..points / 2).contains(&u64::from(questions)),
@@ -123,26 +135,13 @@ async fn the_same_on_sqlite() {
         let at = next.fetch_add(1, Ordering::SeqCst);
         Arc::new(Sqlite::open(dir.path().join(format!("{at}.db"))).unwrap())
     };
-    let (points, questions) = sweep(None, store).await.unwrap();
-    eprintln!("{points} deaths, {questions} questions");
+    sweep(None, None, store).await.unwrap();
 }
 
 #[tokio::test]
-async fn killed_twice_it_does_everything_once_or_asks() {
-    let mut trials = 0;
-    for first in (1..46).step_by(2) {
-        for second in (1..30).step_by(4) {
-            let world = world(memory(), None);
-            let (state, ..) = lives(&world, &[first, second]).await;
-            assert_eq!(
-                fault(&world, &state, 2),
-                None,
-                "deaths at {first} and {second}"
-            );
-            trials += 1;
-        }
-    }
-    eprintln!("{trials} trials");
+async fn killed_again_and_again_it_does_everything_once_or_asks() {
+    let (report, _) = sweep(None, Some(200), memory).await.unwrap();
+    assert!(report.kills > 250, "{}", report.kills);
 }
 
 #[tokio::test]
@@ -152,8 +151,8 @@ async fn the_sweep_has_teeth() {
         (Mutant::NoStart, ""),
         (Mutant::BlindLookup, "post"),
     ] {
-        let caught = sweep(Some(mutant), memory).await;
-        let fault = caught.expect_err(&format!("{mutant:?} was not noticed"));
-        assert!(fault.contains(tool), "{mutant:?}: {fault}");
+        let caught = sweep(Some(mutant), None, memory).await;
+        let failure = caught.expect_err(&format!("{mutant:?} was not noticed"));
+        assert!(failure.to_string().contains(tool), "{mutant:?}: {failure}");
     }
 }

@@ -10,7 +10,7 @@ use archie_email_assistant::memory::Preferences;
 use archie_email_assistant::state::MailState;
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::{Status, ThreadQuery};
-use superstep_conformance::mortal::Fate;
+use superstep_conformance::mortal::{Fate, KillSweep, Trial};
 
 use super::deadly;
 use super::kit::*;
@@ -92,17 +92,26 @@ async fn end(world: &World) -> (Json, usize, usize, String) {
 
 #[tokio::test]
 async fn killed_at_every_point_every_effect_happens_once() {
+    let report = sweep().run(same_end().await).await.unwrap();
+    let (points, kills) = (report.points, report.kills);
+    assert!(points > 60 && kills == points, "{kills} of {points}");
+    eprintln!("{kills} deaths, 1 mail and 1 meeting each");
+}
+
+/// Processes that are killed, each over what the one before left.
+fn sweep() -> KillSweep<impl Fn() -> World, impl AsyncFn(&World, &Arc<Fate>) -> Option<()>> {
+    KillSweep::new(world, async |world: &World, fate: &Arc<Fate>| {
+        live(world, fate).await
+    })
+}
+
+/// Asserts that a trial ended as the one without a kill did, with one mail and one meeting.
+async fn same_end() -> impl AsyncFnMut(&Trial<'_, World, Option<()>>) {
     let calm = world();
-    let points = lives(&calm, &[]).await;
+    lives(&calm, &[]).await;
     let wanted = end(&calm).await;
     assert_eq!((wanted.1, wanted.2), (1, 1));
-    assert!(points > 60, "{points}");
-    for death in 1..=points {
-        let world = world();
-        lives(&world, &[death]).await;
-        assert_eq!(end(&world).await, wanted, "death at {death} of {points}");
-    }
-    eprintln!("{points} deaths, 1 mail and 1 meeting each");
+    async move |trial| assert_eq!(end(trial.world).await, wanted)
 }
 
 #[tokio::test]
@@ -136,16 +145,7 @@ fn running() -> ThreadQuery {
 
 #[tokio::test]
 async fn killed_again_and_again_every_effect_happens_once() {
-    let calm = world();
-    let points = lives(&calm, &[]).await;
-    let wanted = end(&calm).await;
-    for death in (3..points).step_by(7) {
-        let world = world();
-        lives(&world, &[death, death / 2 + 1, 5]).await;
-        assert_eq!(
-            end(&world).await,
-            wanted,
-            "first death at {death} of {points}"
-        );
-    }
+    let report = sweep().repeated(12, 1).run(same_end().await).await;
+    let kills = report.unwrap().kills;
+    assert!(kills > 12, "{kills}");
 }

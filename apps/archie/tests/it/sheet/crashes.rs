@@ -13,7 +13,7 @@ use archie_sheet::tools::{Sandboxes, ToolDeps};
 use archie_sheet::{output, service};
 use serde_json::{Value as Json, json};
 use superstep::{Outcome, Runtime, Seq, Thread, ThreadId};
-use superstep_conformance::mortal::{Fate, Mortal};
+use superstep_conformance::mortal::{Fate, KillSweep, Mortal, Trial};
 use superstep_sqlite::Sqlite;
 
 use super::kit::{COUNT, Fake, MODEL, code, deps, order, sales, says, with_informer};
@@ -188,16 +188,14 @@ impl World {
 }
 
 /// Says where two ends differ, for they are long.
-fn is_same(end: &End, calm: &End, when: &str) {
+fn is_same(end: &End, calm: &End) {
     for (field, value) in calm.state.as_object().unwrap() {
-        assert_eq!(end.state[field], *value, "{when}: {field}");
+        assert_eq!(end.state[field], *value, "{field}");
     }
     for (name, bytes) in &calm.files {
-        let (found, wanted) = (end.files.get(name), bytes);
-        assert!(found == Some(wanted), "{when}: {name}");
+        assert!(end.files.get(name) == Some(bytes), "{name}");
     }
-    assert_eq!(end.entries, calm.entries, "{when}");
-    assert_eq!(end, calm, "{when}");
+    assert_eq!(end, calm);
 }
 
 const CODES: [&str; 4] = [
@@ -221,31 +219,35 @@ async fn calm() -> (End, u64, usize) {
     (end, points, world.asked())
 }
 
+/// Processes that are killed, each over what the one before left.
+fn sweep() -> KillSweep<impl Fn() -> World, impl AsyncFn(&World, &Arc<Fate>) -> Option<()>> {
+    KillSweep::new(World::new, async |world: &World, fate: &Arc<Fate>| {
+        world.live(fate).await
+    })
+}
+
 #[tokio::test]
 async fn killed_at_every_point_it_comes_to_the_same_and_repeats_one_thing_at_most() {
-    let (calm, points, asked) = calm().await;
-    assert!(points > 60, "{points}");
+    let (calm, _, asked) = calm().await;
     let (mut paid_again, mut run_again) = (0, 0);
-    for death in 1..=points {
-        let world = World::new();
-        world.lives(&[death]).await;
-        is_same(
-            &world.end().await,
-            &calm,
-            &format!("death at {death} of {points}"),
-        );
+    let report = sweep().run(async |trial| {
+        let Trial { world, kills, .. } = *trial;
+        is_same(&world.end().await, &calm);
         let more = world.asked() - asked;
         let again: usize = CODES.iter().map(|code| world.runs(code) - 1).sum();
         // The first run of code opens and saves the workbook in the same step, and is repeated with it.
         assert!(
-            more <= 1 && again <= 2,
-            "death at {death} of {points}: {more} calls and {again} runs more"
+            more <= kills.len() && again <= 2 * kills.len(),
+            "{more} calls and {again} runs more"
         );
         paid_again += more;
         run_again += again;
-    }
+    });
+    let report = report.await.unwrap();
+    let (points, kills) = (report.points, report.kills);
+    assert!(points > 60 && kills == points, "{kills} of {points}");
     eprintln!(
-        "{points} deaths, {paid_again} calls paid for again, {run_again} pieces of code run again"
+        "{kills} deaths, {paid_again} calls paid for again, {run_again} pieces of code run again"
     );
     assert!(
         paid_again >= 7 && run_again >= 4,
@@ -285,17 +287,13 @@ async fn killed_during_step_3_it_does_not_run_step_2_again() {
 
 #[tokio::test]
 async fn killed_again_and_again_it_comes_to_the_same() {
-    let (calm, points, asked) = calm().await;
-    for death in (5..points).step_by(9) {
-        let world = World::new();
-        world.lives(&[death, death / 2, 7]).await;
-        is_same(
-            &world.end().await,
-            &calm,
-            &format!("first death at {death} of {points}"),
-        );
-        assert!(world.asked() <= asked + 3);
-    }
+    let (calm, _, asked) = calm().await;
+    let report = sweep().repeated(10, 1).run(async |trial| {
+        is_same(&trial.world.end().await, &calm);
+        assert!(trial.world.asked() <= asked + trial.kills.len());
+    });
+    let kills = report.await.unwrap().kills;
+    assert!(kills > 10, "{kills}");
 }
 
 #[test]
