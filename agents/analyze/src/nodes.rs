@@ -1,5 +1,6 @@
 //! The two nodes of the graph.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use archie_agent::ModelRegistry;
@@ -71,9 +72,13 @@ impl AnalysisPrepareNode {
         for text in latest_results(state) {
             cx.emit_live(AgentEvent::progress(text))?;
         }
-        let Some(reply) = self.call_llm(state, &said, prompt, offered, cx).await? else {
+        let names: BTreeSet<String> = offered.iter().map(|tool| tool.name.clone()).collect();
+        let Some(mut reply) = self.call_llm(state, &said, prompt, offered, cx).await? else {
             return Ok(stopped());
         };
+        // A call of a tool that was not offered would be committed, and could never be made.
+        let calls = &mut reply.answer.tool_calls;
+        calls.retain(|call| names.contains(&call.name));
         // The person's turn is committed with the first request for calls, and with the answer otherwise.
         let update = match is_open(state) {
             true => AppStateUpdate::default(),

@@ -11,7 +11,7 @@ use archie_agent::mcp::{McpServers, McpTools};
 use archie_agent::printable::{counted, summary_line};
 use serde::Serialize;
 use serde_json::Value as Json;
-use superstep::label::Labels;
+use superstep::label::{Label, Labels};
 use superstep::{Node, NodeCx, NodeError, View};
 use superstep_agent::{
     ChatMessage, Conversation, ToolNode, Tools, Turn as AgentTurn, unanswered_calls,
@@ -46,9 +46,15 @@ impl Node<AppState> for AnalysisToolsNode {
             let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
             NodeError::fatal(faults.join("; "))
         })?;
-        ToolNode::new(tools).run(state, cx).await
+        ToolNode::new(tools)
+            .parallel_tools(PARALLEL_CALLS_MAX)
+            .run(state, cx)
+            .await
     }
 }
+
+/// A message of the model can request any number of calls.
+const PARALLEL_CALLS_MAX: usize = 4;
 
 impl Conversation for AppState {
     fn messages(&self) -> &[ChatMessage] {
@@ -71,9 +77,13 @@ pub(super) fn request_of(reply: &Reply, state: &AppState, cx: &NodeCx) -> ChatMe
         tool_calls: tool_calls.collect(),
         ..reply.answer.clone()
     };
-    // Every earlier result was part of the request.
+    // Notes and every earlier result were part of the request. Whoever wrote a note may have meant it for the model.
+    let notes = match state.file_contents.is_empty() {
+        true => Labels::NONE,
+        false => Label::UNTRUSTED.into(),
+    };
     let read = state.tool_messages.iter();
-    let labels = read.fold(Labels::NONE, |labels, kept| labels.join(&kept.labels));
+    let labels = read.fold(notes, |labels, kept| labels.join(&kept.labels));
     ChatMessage::new(Message::Assistant(answer), labels)
 }
 

@@ -4,6 +4,8 @@ use serde_json::{Value as Json, json};
 use superstep::InterruptId;
 use superstep::checkpoint::format::InterruptRecord;
 
+use crate::printable::one_line;
+
 /// An open interrupt, decoded from its stored form.
 #[derive(Debug, Clone)]
 pub struct InterruptRequest {
@@ -312,7 +314,8 @@ fn push_form(words: &mut String, form: &Json) {
 
 /// Appends a named value in full. A multi-line text keeps its lines; a list shows its length and one item per line.
 fn push_field(words: &mut String, name: &str, value: &Json) {
-    words.push_str(&format!("\n  {name}"));
+    // A line break in a name could imitate another field.
+    words.push_str(&format!("\n  {}", one_line(name)));
     match value {
         Json::String(text) if text.contains('\n') => {
             words.push(':');
@@ -382,6 +385,16 @@ mod tests {
         let plain = asked("", json!({ "query": "How many?" }), None);
         assert_eq!(plain.words(), "How many?");
         assert_eq!(plain.read("{\"a\": 1}").unwrap(), json!("{\"a\": 1}"));
+    }
+
+    #[test]
+    fn the_name_of_an_argument_cannot_imitate_another_argument() {
+        let args = json!({ "path": "/etc", "z\n  path: /tmp/x": "" });
+        let request =
+            json!({ "action_request": { "action": "delete", "args": args }, "config": {} });
+        let words = asked("approval", request, None).words();
+        let lines = words.lines().filter(|line| line.starts_with("  path"));
+        assert_eq!(lines.collect::<Vec<_>>(), ["  path: /etc"]);
     }
 
     #[test]

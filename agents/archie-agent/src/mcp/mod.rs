@@ -164,8 +164,7 @@ impl McpServers {
         };
         connected.map_err(|error| match (&error, &settings.target) {
             (McpError::Unreachable { .. }, McpTarget::Program { .. }) => anyhow::anyhow!(
-                "{error}\nTo see what the program says, start it by hand: {}",
-                settings.target
+                "{error}\nTo see what the program says, start its `command` by hand."
             ),
             _ => error.into(),
         })
@@ -268,7 +267,7 @@ fn for_agent(settings: &McpServerSettings, tool: Tool, how: McpToolUse) -> Optio
     let name = tool.name().to_owned();
     let place = match &settings.target {
         McpTarget::Program { .. } => String::new(),
-        McpTarget::Http { url, .. } => format!(" at {url}"),
+        McpTarget::Http { url, .. } => format!(" at {}", origin(url)),
     };
     let ask = |approval: Approval| {
         approval.described(move |_| {
@@ -288,6 +287,13 @@ fn for_agent(settings: &McpServerSettings, tool: Tool, how: McpToolUse) -> Optio
             .approved_by_a_person(ask(Approval::always())),
         McpToolUse::Unsafe => tool.approved_by_a_person(ask(Approval::always())),
     })
+}
+
+/// Returns the scheme and the host of a URL. What is stored with a question must not hold a key that is in its query.
+fn origin(url: &str) -> &str {
+    let host = url.find("://").map_or(0, |scheme| scheme + "://".len());
+    let end = url[host..].find(['/', '?', '#']);
+    end.map_or(url, |end| &url[..host + end])
 }
 
 fn value_of(variable: &str, server: &str) -> anyhow::Result<String> {
@@ -334,3 +340,13 @@ impl std::fmt::Debug for McpServers {
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 /// How many names a message lists.
 const NAMES_SHOWN: usize = 5;
+
+#[test]
+fn a_question_names_a_server_without_the_query_of_its_address() {
+    assert_eq!(
+        origin("https://a.example:8/mcp?key=secret"),
+        "https://a.example:8"
+    );
+    assert_eq!(origin("https://a.example?key=secret"), "https://a.example");
+    assert_eq!(origin("http://a.example"), "http://a.example");
+}

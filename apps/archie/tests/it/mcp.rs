@@ -114,11 +114,12 @@ fn a_tool_is_offered_called_and_cited() {
         asks(),
         { "at": "final", "json": { "assumptions": [claim], "components": [], "alternatives": [], "decisions": [], "open_questions": [] } }
     ]);
-    let person = Person::with(&replies, json!({ "tools": { "get-sum": "read" } }));
+    let settings = json!({ "local": true, "tools": { "get-sum": "read" } });
+    let person = Person::with(&replies, settings);
     person.accept();
     let ran = person.analyze("accept\nDONE\n");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    // A tool that reads is called at once. After its result every call asks, because the arguments leave the machine.
+    // A tool of a local server that reads is called at once. Every other call asks.
     let out = ran.out();
     assert!(!out.contains("May `everything__get-sum`"), "{out}");
     assert!(out.contains("May `everything__echo` be called?"), "{out}");
@@ -147,7 +148,7 @@ fn a_tool_is_offered_called_and_cited() {
 }
 
 #[test]
-fn a_tool_that_reads_asks_after_an_untrusted_result_unless_its_server_is_local() {
+fn a_tool_that_reads_asks_unless_its_server_is_local() {
     for (local, asked) in [(true, false), (false, true)] {
         let sum = calls("get-sum", json!({ "a": 1, "b": 2 }));
         let tools = json!({ "local": local, "tools": { "get-sum": "read", "echo": "off" } });
@@ -156,11 +157,20 @@ fn a_tool_that_reads_asks_after_an_untrusted_result_unless_its_server_is_local()
         let ran = person.analyze("");
         let is_asked = ran.out().contains("May `everything__get-sum` be called?");
         assert_eq!(is_asked, asked, "{ran:?}");
-        assert_eq!(person.called().len(), if asked { 1 } else { 2 });
+        assert_eq!(person.called().len(), if asked { 0 } else { 2 });
         // The model is not offered what is off.
         let ledger = fs::read_to_string(person.path("ledger")).unwrap();
         assert!(ledger.contains("everything__get-sum") && !ledger.contains("everything__echo"));
     }
+}
+
+#[test]
+fn a_call_of_a_tool_that_was_not_offered_does_not_stop_the_interview() {
+    let replies = json!([calls("hidden", json!({})), asks()]);
+    let person = Person::with(&replies, json!({}));
+    let ran = person.analyze("");
+    assert!(ran.out().contains("Is that enough?"), "{ran:?}");
+    assert_eq!((person.called().len(), person.starts()), (0, 0));
 }
 
 #[test]

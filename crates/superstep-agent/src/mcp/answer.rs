@@ -4,6 +4,7 @@ use rmcp::ServiceError;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, ErrorCode};
 use superstep_llm::{Block, Content, FileSource};
 
+use super::plain_text::plain;
 use crate::tool::{ToolError, ToolOutput};
 
 pub(super) fn read(
@@ -21,13 +22,22 @@ pub(super) fn read(
             "the server continues it in the background, where it cannot be followed",
         )),
         Err(ServiceError::McpError(error)) if is_refusal(error.code) => Err(ToolError::failed(
-            format!("the server refused the call: {}", error.message),
+            format!("the server refused the call: {}", one_line(&error.message)),
         )),
         Err(error) => Err(ToolError::unknown(format!(
-            "the server gave no answer: {error}"
+            "the server gave no answer: {}",
+            one_line(&error.to_string())
         ))),
     }
 }
+
+/// Returns a server's message as part of a sentence. A person may read it when deciding whether a call happened, so it must not
+/// look like lines of ours.
+fn one_line(message: &str) -> String {
+    plain(message, MESSAGE_CHARS_MAX).replace(['\n', '\r'], " ")
+}
+
+const MESSAGE_CHARS_MAX: usize = 500;
 
 /// Returns whether the server detects this error before the tool starts.
 fn is_refusal(code: ErrorCode) -> bool {
