@@ -1,5 +1,6 @@
 //! Recovery: resuming the threads of processes that died, many at once, and none of a process that is alive.
 
+use std::any::Any;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ struct Recovery {
     done: Vec<Recovered>,
     /// Threads that this call has taken on. What could not be recovered is still unfinished, and is not tried again.
     seen: BTreeSet<ThreadId>,
+    /// Panic of a run that was recovered.
+    panic: Option<Box<dyn Any + Send>>,
 }
 
 impl Runtime {
@@ -118,6 +121,7 @@ impl Recovery {
             running: JoinSet::new(),
             done: Vec::new(),
             seen: BTreeSet::new(),
+            panic: None,
         };
         recovery.take_on(free);
         Ok(recovery)
@@ -159,6 +163,9 @@ impl Recovery {
                 else => break,
             }
         }
+        if let Some(panic) = self.panic {
+            std::panic::resume_unwind(panic);
+        }
         self.done.sort_by(|(a, _), (b, _)| a.cmp(b));
         match failed {
             Some(error) => Err(error),
@@ -195,7 +202,8 @@ impl Recovery {
                 tracing::debug!(%thread, "another process recovered the thread first, or still runs it");
             }
             Ok(recovered) => self.done.push(recovered),
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            // Passed on once the others have stopped.
+            Err(error) if error.is_panic() => self.panic = Some(error.into_panic()),
             // Only dropping the recovery aborts its tasks.
             Err(_) => {}
         }

@@ -1,5 +1,7 @@
 //! Every program of the migration guide runs and prints what the guide says.
 
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 macro_rules! prints {
@@ -8,8 +10,11 @@ macro_rules! prints {
             #[test]
             fn $program() {
                 let mut run = Command::new(env!(concat!("CARGO_BIN_EXE_", stringify!($program))));
-                // Some write files where they run.
-                let run = run.current_dir(env!("CARGO_TARGET_TMPDIR")).output();
+                // Some write files where they run, and continue what they find there.
+                let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(stringify!($program));
+                let _ = fs::remove_dir_all(&folder);
+                fs::create_dir_all(&folder).expect("a folder for the program");
+                let run = run.current_dir(folder).output();
                 let run = run.expect("the program starts");
                 let printed = String::from_utf8_lossy(&run.stdout).into_owned();
                 assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));

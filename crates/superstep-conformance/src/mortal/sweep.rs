@@ -101,6 +101,8 @@ pub struct KillFailure {
 pub enum KillProblem {
     /// The program has no points, so nothing would be tested.
     NoPoints,
+    /// The program ended before it came to a point of [`KillSweep::only`].
+    NotReached,
     /// A process panicked, with this message.
     Panicked(String),
     /// The check panicked, with this message.
@@ -174,6 +176,9 @@ impl<N, L> KillSweep<N, L> {
             let (world, mut kills) = ((self.new_world)(), Vec::new());
             let tried = trial(&self.life, &world, &planned, &mut kills).await;
             let end = tried.map_err(|problem| fails(&kills, points, problem))?;
+            if matches!(self.plan, Plan::Only(_)) && kills.len() < planned.len() {
+                return Err(fails(&kills, points, KillProblem::NotReached));
+            }
             if end != calm {
                 let (calm, end) = (format!("{calm:?}"), format!("{end:?}"));
                 return Err(fails(&kills, points, KillProblem::OtherEnd { calm, end }));
@@ -311,6 +316,10 @@ impl fmt::Display for KillFailure {
             KillProblem::NoPoints => write!(
                 f,
                 "the program has no points at which it can be killed; open its store with `fate.checkpointer(store)`"
+            )?,
+            KillProblem::NotReached => write!(
+                f,
+                "the program ended before it came to a point of `.only(..)`; the points have moved, so run the whole sweep"
             )?,
             KillProblem::Panicked(message) => write!(f, "{next} panicked: {message}")?,
             KillProblem::Check(message) => {

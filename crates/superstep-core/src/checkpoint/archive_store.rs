@@ -269,11 +269,13 @@ impl<S: ArchiveStore> Checkpointer for ArchiveCheckpointer<S> {
         lease: Timestamp,
     ) -> BoxFuture<'a, CheckpointResult<()>> {
         Box::pin(async move {
+            let mut renewed = Ok(());
             for one in owned {
                 let renew = |memory: &Memory| at_once(memory.renew(slice::from_ref(one), lease));
-                self.change(&one.0, None, renew).await?;
+                // A thread that cannot be written must not cost the others their leases.
+                renewed = renewed.and(self.change(&one.0, None, renew).await);
             }
-            Ok(())
+            renewed
         })
     }
 

@@ -147,7 +147,9 @@ pub fn fork(
     editing
         .position
         .rebranch(from.copied_from.unwrap_or(thread), branch);
-    editing.position.forget_attempts();
+    // On the new branch every task has a new id, so even a subgraph that was left for its error handler can be entered again.
+    let frames = editing.position.frames.values_mut();
+    frames.for_each(|frame| frame.failed.clear());
     if let Some(write) = from.write {
         editing.write(write)?;
     }

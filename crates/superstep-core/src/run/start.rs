@@ -209,6 +209,13 @@ impl Run {
                     },
                 );
             }
+            // The graph has lost the handler since. The subgraph was left and must not be entered again, so its failure stays.
+            Some((AfterFailure::Handle, failure))
+                if def.handler.is_none() && def.subgraph().is_some() =>
+            {
+                self.live_frame(path)
+                    .set(index, TaskActivity::Failed(failure));
+            }
             Some((AfterFailure::Handle, failure)) => {
                 self.live_frame(path).set(
                     index,

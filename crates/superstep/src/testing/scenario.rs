@@ -234,7 +234,13 @@ impl<S: State> Scenario<S> {
         let mut stopped = None;
         for (at, input) in self.inputs.into_iter().enumerate().skip(first) {
             let started = thread.start_once(&run_key(at), input).await?;
-            stopped = Some(people.answer_all(started).await?);
+            let run = people.answer_all(started).await?;
+            let has_finished = run.outcome == Outcome::Finished;
+            stopped = Some(run);
+            // The next input would hide how this run ended.
+            if !has_finished {
+                break;
+            }
         }
         let RunResult { outcome, state, .. } = stopped.ok_or(ScenarioError::NoInput)?;
         let interrupts = people.interrupts().await?;

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
+use std::time::Duration;
 
 use superstep_core::__private::lock;
 use superstep_core::checkpoint::{
@@ -29,11 +30,14 @@ async fn held<T>(mut call: BoxFuture<'_, CheckpointResult<T>>) -> CheckpointResu
     }
     let (release, released) = std::sync::mpsc::channel::<()>();
     // It ends when the sender is dropped, also if this call is.
-    tokio::task::spawn_blocking(move || released.recv().is_err());
+    tokio::task::spawn_blocking(move || released.recv_timeout(HOLD_MAX).is_err());
     let done = call.await;
     drop(release);
     done
 }
+
+/// For so long, in real time. A store that waits for a timer of tokio's itself would wait forever otherwise.
+const HOLD_MAX: Duration = Duration::from_secs(2);
 
 /// Writes methods that forward to the store, held.
 macro_rules! held {

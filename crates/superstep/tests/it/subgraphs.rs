@@ -351,6 +351,41 @@ async fn a_handler_that_failed_runs_again_and_the_child_that_it_handles_does_not
     assert_eq!((effects.get(), handled.get()), (1, 2));
 }
 
+/// The graph of a thread whose child failed, with or without the handler, which fails too.
+fn left_child(is_handled: bool, entered: &Count) -> Graph<Log> {
+    let graph = Graph::builder("handled")
+        .subgraph(
+            "child",
+            one("a", fails("a", u32::MAX, entered)),
+            nothing,
+            everything,
+        )
+        .edge(START, "child")
+        .edge("child", END);
+    let graph = match is_handled {
+        true => graph.on_error("child", &[END], |_: Failed<Log>, _: NodeCx| async {
+            Err::<LogUpdate, _>(NodeError::fatal("broken too"))
+        }),
+        false => graph,
+    };
+    graph.build().unwrap()
+}
+
+#[tokio::test]
+async fn a_child_that_was_left_stays_failed_without_its_handler_and_is_entered_again_by_a_fork() {
+    let entered = Count::default();
+    let runtime = memory();
+    let before = runtime.thread(&left_child(true, &entered), "t").unwrap();
+    let failed = before.start(LogUpdate::default()).await.unwrap();
+    let after = runtime.thread(&left_child(false, &entered), "t").unwrap();
+    let still = after.resume().await.unwrap();
+    assert_eq!(failures(&still)[0].0, "child");
+    assert_eq!(entered.get(), 1);
+    after.fork(failed.seq).await.unwrap();
+    after.resume().await.unwrap();
+    assert_eq!(entered.get(), 2);
+}
+
 /// Whether a deploy comes in between must not decide what a sibling of a failure still does.
 #[tokio::test]
 async fn a_drain_does_not_have_a_failure_handled_before_its_siblings_have_ended() {
