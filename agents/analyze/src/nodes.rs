@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use archie_agent::ModelRegistry;
 use archie_agent::mcp::{McpServers, McpTools};
+use archie_agent::printable::summary_line;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use superstep::{Interrupt, Node, NodeCx, NodeError, View};
 use superstep_agent::{AgentEvent, Spending, failure, within};
 use superstep_llm::structured::Structured;
-use superstep_llm::{Message, Reply, Request, ToolChoice, ToolSpec, fit};
+use superstep_llm::{Message, Reply, Request, ToolCall, ToolChoice, ToolSpec, fit};
 
 use super::evidence;
 use super::interview_end::user_is_done;
@@ -77,8 +78,10 @@ impl AnalysisPrepareNode {
             return Ok(stopped());
         };
         // A call of a tool that was not offered would be committed, and could never be made.
-        let calls = &mut reply.answer.tool_calls;
-        calls.retain(|call| names.contains(&call.name));
+        let calls = std::mem::take(&mut reply.answer.tool_calls);
+        let is_offered = |call: &ToolCall| names.contains(&call.name);
+        let (calls, unknown): (Vec<_>, Vec<_>) = calls.into_iter().partition(is_offered);
+        reply.answer.tool_calls = calls;
         // The person's turn is committed with the first request for calls, and with the answer otherwise.
         let update = match is_open(state) {
             true => AppStateUpdate::default(),
@@ -91,7 +94,14 @@ impl AnalysisPrepareNode {
                 .tool_messages(request_of(&reply, state, cx))
                 .tool_turns(turns as u64));
         }
-        let text = reply.text().trim().to_owned();
+        let text = match (reply.text().trim(), unknown.first()) {
+            // The reply is recorded, so asking the model again would not help.
+            ("", Some(call)) => format!(
+                "The model requested `{}`, which is not offered. Ask again, or say what you know.",
+                summary_line(&call.name, 60)
+            ),
+            (text, _) => text.to_owned(),
+        };
         if text.is_empty() {
             return Err(NodeError::retryable(EmptyAnswer {
                 model: reply.model.to_string(),

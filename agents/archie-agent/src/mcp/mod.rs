@@ -163,8 +163,9 @@ impl McpServers {
             }
         };
         connected.map_err(|error| match (&error, &settings.target) {
-            (McpError::Unreachable { .. }, McpTarget::Program { .. }) => anyhow::anyhow!(
-                "{error}\nTo see what the program says, start its `command` by hand."
+            // Without its arguments: this may be stored with a thread, and an argument may be a key.
+            (McpError::Unreachable { .. }, McpTarget::Program { program, .. }) => anyhow::anyhow!(
+                "{error}\nTo see what the program says, start it by hand: {program}"
             ),
             _ => error.into(),
         })
