@@ -36,7 +36,7 @@ async fn held<T>(mut call: BoxFuture<'_, CheckpointResult<T>>) -> CheckpointResu
     done
 }
 
-/// For so long, in real time. A store that waits for a timer of tokio's itself would wait forever otherwise.
+/// For so long, in real time. A store that itself waits for a timer of the runtime would wait forever otherwise.
 const HOLD_MAX: Duration = Duration::from_secs(2);
 
 /// Writes methods that forward to the store, held.
