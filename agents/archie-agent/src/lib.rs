@@ -30,7 +30,7 @@ pub use agent::{Agent, AgentDeps, AgentFactory};
 pub use exit::Exit;
 pub use interrupt::InterruptRequest;
 pub use models::ModelRegistry;
-pub use terminal::{Terminal, Waiting, json_of};
+pub use terminal::{Spinner, Terminal, Waiting, json_of};
 pub use threads::{each_entry, state_of};
 pub use ui::{AgentUi, Output, PlainUi};
 pub use usage::UsageTotal;

@@ -56,15 +56,27 @@ pub fn json_of(value: &impl Serialize) -> serde_json::Value {
     serde_json::to_value(value).unwrap_or(serde_json::Value::Null)
 }
 
-/// Guard that shows that work is in progress. A host stores in it the value whose `Drop` removes the spinner. The default shows
-/// nothing.
+/// A sign on the screen that work is in progress. Its `Drop` removes it.
+pub trait Spinner: Send {
+    /// Replaces the text next to the sign.
+    fn set_text(&self, text: &str);
+}
+
+/// Guard that shows that work is in progress. A host stores its spinner in it. The default shows nothing.
 #[derive(Default)]
-pub struct Waiting(Option<Box<dyn Send>>);
+pub struct Waiting(Option<Box<dyn Spinner>>);
 
 impl Waiting {
     /// Holds the spinner until the guard is dropped.
-    pub fn until_dropped(spinner: impl Send + 'static) -> Self {
+    pub fn until_dropped(spinner: impl Spinner + 'static) -> Self {
         Self(Some(Box::new(spinner)))
+    }
+
+    /// Replaces the text that says what is going on. The time goes on.
+    pub fn set_text(&self, text: &str) {
+        if let Some(spinner) = &self.0 {
+            spinner.set_text(text);
+        }
     }
 }
 

@@ -46,6 +46,7 @@ pub mod commands;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod inbox;
+mod pace;
 mod program;
 mod running;
 mod secret;

@@ -5,6 +5,7 @@
 //! depends on a graph.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::{Context, bail};
 use archie_agent::printable::summary_line;
@@ -17,6 +18,7 @@ use superstep_agent::AgentEvent;
 
 use crate::app::App;
 use crate::inbox::display;
+use crate::pace::{CallPace, RunPace};
 use crate::running::RunningMark;
 
 /// A person at a terminal, or a program at the other end of a pipe.
@@ -261,6 +263,7 @@ impl Session<'_> {
     async fn show(&self, agent: &Agent, thread: &dyn AnyThread, after: Seq, streamed: &mut String) {
         let terminal = self.terminal;
         let mut waiting = Some(terminal.waiting("thinking"));
+        let mut pace = RunPace::default();
         let mut events = thread.events(after).only([StreamMode::Custom]);
         while terminal.is_followed() {
             match events.next().await {
@@ -273,6 +276,22 @@ impl Session<'_> {
                         }
                         streamed.push_str(&text);
                         terminal.piece(&text);
+                    }
+                    Ok(AgentEvent::ModelProgress {
+                        tokens,
+                        seconds,
+                        tokens_max,
+                    }) => {
+                        let call = CallPace {
+                            tokens,
+                            seconds,
+                            tokens_max,
+                            seen: Instant::now(),
+                        };
+                        let text = pace.update(event.go, call);
+                        if let Some(waiting) = &waiting {
+                            waiting.set_text(&text);
+                        }
                     }
                     // The next tokens start the answer from the beginning, on a new line.
                     Ok(AgentEvent::Again { why }) => {

@@ -8,15 +8,21 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use archie_agent::printable::{Escaper, one_line, printable};
-use archie_agent::{Terminal, Waiting};
+use archie_agent::{Spinner, Terminal, Waiting};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::secret;
 
-/// Removes the spinner when dropped.
-struct Spinner(ProgressBar);
+/// A line with a turning sign, a text and the time.
+struct SpinnerLine(ProgressBar);
 
-impl Drop for Spinner {
+impl Spinner for SpinnerLine {
+    fn set_text(&self, text: &str) {
+        self.0.set_message(one_line(text));
+    }
+}
+
+impl Drop for SpinnerLine {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }
@@ -248,12 +254,13 @@ impl Terminal for Console {
             return Waiting::default();
         }
         let bar = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
             bar.set_style(style);
         }
-        bar.set_message(one_line(what));
-        bar.enable_steady_tick(Duration::from_millis(120));
-        Waiting::until_dropped(Spinner(bar))
+        let line = SpinnerLine(bar);
+        line.set_text(what);
+        line.0.enable_steady_tick(Duration::from_millis(120));
+        Waiting::until_dropped(line)
     }
 
     fn is_watched(&self) -> bool {

@@ -18,6 +18,7 @@ use superstep_llm::{Chunk, Model, ModelError, Reply, Request};
 use crate::agent::AgentEvent;
 use crate::agent::spending::{Over, Spending, Stop};
 use crate::call::Asking;
+use crate::pace::Pace;
 use crate::spans::{CallTimes, live_model_call, model_call};
 
 /// Calls models from a node, within the limits of a [`Spending`].
@@ -171,10 +172,7 @@ impl<'a> Asker<'a> {
             {
                 return Ok(ModelCallRecord::Over(over));
             }
-            let (reply, took) = match pieces {
-                Pieces::Shown => timed(model, shown(model, request, cx)).await?,
-                Pieces::Kept => timed(model, whole(model, request)).await?,
-            };
+            let (reply, took) = timed(model, watched(model, request, cx, pieces)).await?;
             Ok(ModelCallRecord::Answered(Box::new(Answered {
                 reply,
                 took,
@@ -203,7 +201,7 @@ pub async fn ask_model(
     request: &Request,
     cx: &NodeCx,
 ) -> Result<Reply, NodeError> {
-    let (reply, took) = timed(model, shown(model, request, cx)).await?;
+    let (reply, took) = timed(model, watched(model, request, cx, Pieces::Shown)).await?;
     cx.emit(model_call(model.name(), &reply, took))?;
     Ok(reply)
 }
@@ -218,7 +216,8 @@ pub async fn ask_model_for<T: JsonSchema + DeserializeOwned>(
 ) -> Result<Structured<T>, NodeError> {
     let mut form = Form::new(model.name(), request, otherwise).map_err(failure)?;
     loop {
-        let (reply, took) = timed(model, whole(model, form.request())).await?;
+        let call = watched(model, form.request(), cx, Pieces::Kept);
+        let (reply, took) = timed(model, call).await?;
         cx.emit(model_call(model.name(), &reply, took))?;
         if let Some(answer) = form.answered(reply) {
             return Ok(answer);
@@ -264,10 +263,6 @@ pub async fn within_recorded<T>(
     work(&asker).await
 }
 
-async fn whole(model: &dyn Model, request: &Request) -> Result<Reply, NodeError> {
-    model.reply(request).await.map_err(failure)
-}
-
 /// Awaits a call inside a live span, and returns its start and end times.
 async fn timed(
     model: &dyn Model,
@@ -277,18 +272,31 @@ async fn timed(
     Ok((reply?, took))
 }
 
-/// Calls a model and emits its chunks as live events.
-async fn shown(model: &dyn Model, request: &Request, cx: &NodeCx) -> Result<Reply, NodeError> {
+/// Calls a model and emits live events: its chunks if they are shown, and in any case its pace and failed attempts.
+async fn watched(
+    model: &dyn Model,
+    request: &Request,
+    cx: &NodeCx,
+    pieces: Pieces,
+) -> Result<Reply, NodeError> {
+    let mut pace = Pace::new(request.tokens_max);
     let mut chunks = model.stream(request).await.map_err(failure)?;
     while let Some(chunk) = chunks.next().await {
-        match chunk.map_err(failure)? {
-            Chunk::Text(text) => cx.emit_live(AgentEvent::Token { text: text.into() })?,
-            Chunk::Reasoning(text) => {
+        let chunk = chunk.map_err(failure)?;
+        if let Some(progress) = pace.count(&chunk) {
+            cx.emit_live(progress)?;
+        }
+        match chunk {
+            Chunk::Text(text) if pieces == Pieces::Shown => {
+                cx.emit_live(AgentEvent::Token { text: text.into() })?;
+            }
+            Chunk::Reasoning(text) if pieces == Pieces::Shown => {
                 cx.emit_live(AgentEvent::Reasoning { text: text.into() })?;
             }
-            // Comes with every fragment of the arguments. Clients get each call once, when it is complete.
-            Chunk::ToolCall { .. } => {}
+            // A call of a tool comes with every fragment of its arguments. Clients get each call once, when it is complete.
+            Chunk::Text(_) | Chunk::Reasoning(_) | Chunk::ToolCall { .. } => {}
             Chunk::Again { why } => cx.emit_live(AgentEvent::Again { why: why.into() })?,
+            Chunk::End(reply) if pieces == Pieces::Kept => return Ok(*reply),
             Chunk::End(reply) => {
                 for call in &reply.answer.tool_calls {
                     cx.emit_live(AgentEvent::ToolCall {

@@ -56,6 +56,7 @@ pub mod mcp;
 pub mod memory;
 #[cfg(feature = "otlp")]
 pub mod otlp;
+mod pace;
 mod spans;
 mod team;
 mod tool;

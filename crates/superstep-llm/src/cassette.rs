@@ -225,6 +225,10 @@ impl Model for Recorder {
     fn context_size(&self) -> BoxFuture<'_, Result<Option<u64>, ModelError>> {
         self.inner.context_size()
     }
+
+    fn slots(&self) -> BoxFuture<'_, Option<usize>> {
+        self.inner.slots()
+    }
 }
 
 impl Tape {

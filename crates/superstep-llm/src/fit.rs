@@ -61,15 +61,24 @@ pub fn fit(request: &mut Request, context_size: u64) -> Vec<Cut> {
 /// Returns how many tokens the messages of a request may have, so that they, the tools and an answer of `tokens_max` fit.
 pub fn room(request: &Request, context_size: u64) -> u64 {
     let answer = u64::from(request.tokens_max.unwrap_or(ANSWER_TOKENS));
-    let tools: u64 = request
+    context_size.saturating_sub(answer + tool_tokens(request))
+}
+
+/// Estimates the number of tokens of a request: its messages and tools.
+pub fn request_tokens(request: &Request) -> u64 {
+    let messages: u64 = request.messages.iter().map(tokens_of).sum();
+    messages + tool_tokens(request)
+}
+
+fn tool_tokens(request: &Request) -> u64 {
+    request
         .tools
         .iter()
         .map(|tool| {
             let written = tool.name.len() + tool.description.len() + tool.schema.to_string().len();
             tokens(written)
         })
-        .sum();
-    context_size.saturating_sub(answer + tools)
+        .sum()
 }
 
 /// Estimates the number of tokens of a message.

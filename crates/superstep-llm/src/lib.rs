@@ -41,6 +41,7 @@ mod request;
 mod retrying;
 pub mod script;
 mod secret;
+mod slots;
 pub mod structured;
 mod usage;
 

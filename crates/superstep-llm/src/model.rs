@@ -28,6 +28,11 @@ pub trait Model: fmt::Debug + Send + Sync + 'static {
     /// Asks the server for the context size in tokens, input and output together. `None` if the server does not report it.
     fn context_size(&self) -> BoxFuture<'_, Result<Option<u64>, ModelError>>;
 
+    /// Asks the server how many requests it processes at once. `None` if the server does not report it.
+    fn slots(&self) -> BoxFuture<'_, Option<usize>> {
+        Box::pin(async { None })
+    }
+
     /// Calls the model and returns the whole reply.
     fn reply<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ModelError>> {
         Box::pin(async move { whole(self.stream(request).await?).await })

@@ -11,8 +11,10 @@ mod server_settings;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use futures_util::future::join_all;
 use serde::Serialize;
 use superstep::label::Policy;
 use superstep_agent::mcp::{Accepted, McpError, Server, ServerLimits, ServerProgram, tool_name};
@@ -31,7 +33,16 @@ pub struct McpServers {
     servers: Vec<McpServerSettings>,
     folder: PathBuf,
     accepted: AcceptanceFile,
-    connected: tokio::sync::Mutex<BTreeMap<String, Server>>,
+    /// By name. Each has a lock of its own, so that a slow server holds up no other.
+    connections: BTreeMap<String, tokio::sync::Mutex<Connection>>,
+}
+
+/// A server that was started or contacted.
+#[derive(Default)]
+struct Connection {
+    server: Option<Server>,
+    /// When and why this last failed: a server that is down would delay every turn of an agent by its time limit.
+    failed: Option<(Instant, String)>,
 }
 
 /// Tools that agents may call, and the servers whose tools they do not get.
@@ -67,11 +78,12 @@ pub enum AcceptanceStatus {
 impl McpServers {
     /// Creates the registry. `folder` is the host's data folder: acceptances are stored in it, and programs start in it.
     pub fn new(servers: Vec<McpServerSettings>, folder: &Path) -> Self {
+        let names = servers.iter().map(|server| server.name.clone());
         Self {
+            connections: names.map(|name| (name, Default::default())).collect(),
             servers,
             folder: folder.to_owned(),
             accepted: AcceptanceFile::in_folder(folder),
-            connected: tokio::sync::Mutex::default(),
         }
     }
 
@@ -174,8 +186,9 @@ impl McpServers {
     /// Returns the tools of all servers that the person accepted, and starts those servers if needed.
     pub async fn tools(&self) -> McpTools {
         let mut all = McpTools::default();
-        for settings in &self.servers {
-            match self.tools_of(settings).await {
+        let found = join_all(self.servers.iter().map(|server| self.tools_of(server))).await;
+        for (settings, found) in self.servers.iter().zip(found) {
+            match found {
                 Ok(tools) => all.tools.extend(tools),
                 Err(error) => all.unusable.push(UnusableServer {
                     name: settings.name.clone(),
@@ -199,14 +212,14 @@ impl McpServers {
             ),
         };
         let accepted = Accepted::digest(&acceptance.digest);
-        let mut connected = self.connected.lock().await;
+        let connection = self.connections.get(name);
+        let connection = connection.with_context(|| format!("there is no MCP server `{name}`"))?;
+        let mut connection = connection.lock().await;
         // One that was connected before the person accepted another list is of no use.
-        let usable = connected
-            .get(name)
-            .filter(|server| server.digest() == acceptance.digest);
-        let server = match usable {
-            Some(server) => server.clone(),
-            None => self.connect(settings).await?,
+        let is_usable = |server: &Server| server.digest() == acceptance.digest;
+        let server = match connection.server.take_if(|server| is_usable(server)) {
+            Some(server) => server,
+            None => self.connect_again(settings, &mut connection).await?,
         };
         let tools = match server.tools(&accepted) {
             Ok(tools) => tools,
@@ -220,8 +233,27 @@ impl McpServers {
             Err(error) => return Err(error.into()),
         };
         let tools = settings.for_agents(&server, tools)?;
-        connected.insert(name.clone(), server);
+        connection.server = Some(server);
         Ok(tools)
+    }
+
+    /// Connects to a server, unless that failed a moment ago.
+    async fn connect_again(
+        &self,
+        settings: &McpServerSettings,
+        connection: &mut Connection,
+    ) -> anyhow::Result<Server> {
+        if let Some((when, why)) = &connection.failed
+            && when.elapsed() < FAILURE_KEPT
+        {
+            bail!("{why}");
+        }
+        let connected = self.connect(settings).await;
+        connection.failed = connected
+            .as_ref()
+            .err()
+            .map(|error| (Instant::now(), format!("{error:#}")));
+        connected
     }
 }
 
@@ -341,6 +373,37 @@ impl std::fmt::Debug for McpServers {
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 /// How many names a message lists.
 const NAMES_SHOWN: usize = 5;
+/// How long a failed connection is not tried again.
+const FAILURE_KEPT: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+async fn a_server_that_does_not_start_delays_no_other_and_no_later_turn() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let silent = |name: &str| {
+        let entry = serde_json::json!({ "command": ["sleep", "60"], "start_seconds": 2 });
+        let entry: McpServerEntry = serde_json::from_value(entry)?;
+        entry.check(name)
+    };
+    let servers = vec![silent("one")?, silent("two")?, silent("three")?];
+    let accepted = servers.iter().map(|server| {
+        let acceptance = Acceptance {
+            digest: "of its tools".to_owned(),
+            target: server.target.digest(),
+            tools: BTreeMap::new(),
+            by: "ada".to_owned(),
+        };
+        (server.name.clone(), acceptance)
+    });
+    AcceptanceFile::in_folder(folder.path()).write(&accepted.collect())?;
+    let servers = McpServers::new(servers, folder.path());
+    for took_max in [Duration::from_secs(4), Duration::from_secs(1)] {
+        let begun = Instant::now();
+        let found = servers.tools().await;
+        assert_eq!(found.unusable.len(), 3, "{found:?}");
+        assert!(begun.elapsed() < took_max, "{:?}", begun.elapsed());
+    }
+    Ok(())
+}
 
 #[test]
 fn a_question_names_a_server_without_the_query_of_its_address() {

@@ -1,16 +1,17 @@
 //! `archie doctor`: reports what works on this machine, what does not, and how to fix it.
 
+mod measure;
 mod offers;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use archie_agent::{Exit, Terminal};
 use serde_json::{Value as Json, json};
-use superstep_llm::{Message, Request};
 
 use crate::app::App;
 use crate::cli::args::DoctorArgs;
 use crate::cli::settings::{Store, VARIABLES};
+use measure::measure;
 use offers::offers;
 
 pub(super) async fn run(
@@ -101,15 +102,15 @@ async fn model(app: &App) -> Json {
         Ok(model) => model,
         Err(error) => return no(error.to_string()),
     };
-    let request = Request::new("doctor", vec![Message::user("Say hello.")]).tokens_max(8);
-    let begun = Instant::now();
-    match tokio::time::timeout(PATIENCE, opened.reply(&request)).await {
-        Ok(Ok(reply)) => {
-            let took = begun.elapsed().as_millis();
-            json!({ "ok": true, "says": format!("{} answers in {took} ms", reply.model) })
+    match tokio::time::timeout(PATIENCE, measure(opened.as_ref())).await {
+        Ok(Ok(measured)) => {
+            json!({ "ok": true, "says": measured.says(&name), "measured": measured })
         }
         Ok(Err(error)) => no(error.to_string()),
-        Err(_) => no(format!("{name} gave nothing for {} s", PATIENCE.as_secs())),
+        Err(_) => no(format!(
+            "{name} did not answer three short questions within {} s",
+            PATIENCE.as_secs()
+        )),
     }
 }
 
@@ -144,4 +145,5 @@ async fn store(app: &App) -> Json {
     }
 }
 
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Generous: a local model may have to be loaded first.
+const PATIENCE: Duration = Duration::from_secs(180);

@@ -34,11 +34,22 @@ pub enum AgentEvent<'a> {
         /// Arguments, as the model wrote them: not yet checked against the tool's schema.
         args: Cow<'a, Json>,
     },
-    /// The stream of the answer broke, and the model is called again. Discard the tokens of this answer: the next ones start
-    /// it from the beginning.
+    /// The call of the model failed, and it is called again, perhaps after a wait. Discard the tokens of this answer: the next
+    /// ones start it from the beginning.
     Again {
-        /// Reason why the stream broke.
+        /// Reason of the failure.
         why: Cow<'a, str>,
+    },
+    /// The model is answering. Emitted at most once a second during calls that take longer than that, also for answers that
+    /// are not streamed.
+    ModelProgress {
+        /// Tokens so far, counted as the pieces in which they arrived.
+        tokens: u64,
+        /// Seconds since the first of them.
+        seconds: f64,
+        /// Maximum number of tokens, if the request has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tokens_max: Option<u32>,
     },
     /// A tool call starts, after its approval.
     ToolStarted {
@@ -104,6 +115,11 @@ fn events_are_read_back_as_they_were_emitted() {
             args: Cow::Owned(serde_json::json!({ "words": "bolts" })),
         },
         AgentEvent::Again { why: "cut".into() },
+        AgentEvent::ModelProgress {
+            tokens: 118,
+            seconds: 36.5,
+            tokens_max: None,
+        },
         AgentEvent::ToolProgress {
             id: id.clone(),
             name: name.clone(),
@@ -123,6 +139,18 @@ fn events_are_read_back_as_they_were_emitted() {
         let read: AgentEvent<'_> = serde_json::from_str(&json).expect("it is read");
         assert_eq!(read, event, "{json}");
     }
+}
+
+#[test]
+fn progress_of_a_model_has_the_documented_form() {
+    let event = AgentEvent::ModelProgress {
+        tokens: 118,
+        seconds: 36.5,
+        tokens_max: Some(512),
+    };
+    let json = serde_json::to_string(&event).expect("plain data");
+    let documented = include_str!("../../../../docs/streaming.md");
+    assert!(documented.contains(&json), "{json}");
 }
 
 #[test]

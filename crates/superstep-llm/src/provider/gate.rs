@@ -47,7 +47,8 @@ pub struct ReplyLimits {
     pub event_bytes_max: usize,
     /// Maximum size of the whole response, in bytes; each token is an event of some hundred bytes. Default: 256 MiB.
     pub response_bytes_max: u64,
-    /// Maximum time from the request to the end of the reply. Default: 30 minutes.
+    /// Maximum time from the request to the end of the reply. Long, because a slow local server may write a token every few
+    /// seconds; [`Patience`](crate::Patience) limits silence. Default: 6 hours.
     pub time_max: Duration,
 }
 
@@ -57,7 +58,7 @@ impl Default for ReplyLimits {
             content_bytes_max: 8 * 1024 * 1024,
             event_bytes_max: 4 * 1024 * 1024,
             response_bytes_max: 256 * 1024 * 1024,
-            time_max: Duration::from_secs(30 * 60),
+            time_max: Duration::from_secs(6 * 60 * 60),
         }
     }
 }

@@ -245,15 +245,21 @@ impl Remote {
         json_of(response).await
     }
 
+    /// Returns the address with the version of the API, and the one without.
+    fn bases(&self) -> (&str, &str) {
+        let base = self.target.endpoint.base_url().trim_end_matches('/');
+        (base, base.trim_end_matches("/v1"))
+    }
+
+    /// Asks for the properties that llama.cpp's server tells, and others do not.
+    async fn props(&self) -> Option<Json> {
+        let (_, root) = self.bases();
+        self.get(&format!("{root}/props")).await
+    }
+
     /// Servers report the context size in one of three places, or not at all, which is not an error.
     async fn told_context(&self) -> Option<u64> {
-        let base = self
-            .target
-            .endpoint
-            .base_url()
-            .trim_end_matches('/')
-            .to_owned();
-        let root = base.trim_end_matches("/v1");
+        let (base, root) = self.bases();
         if self.name.provider() == Provider::Ollama {
             let url = format!("{root}/api/show");
             let body = json!({ "model": self.name.name() });
@@ -266,7 +272,7 @@ impl Remote {
             return size.and_then(|(_, size)| size.as_u64());
         }
         // llama.cpp's server: the size of one slot, which is less than what the model was trained with.
-        if let Some(props) = self.get(&format!("{root}/props")).await {
+        if let Some(props) = self.props().await {
             let size = props.pointer("/default_generation_settings/n_ctx");
             if let Some(size) = size.and_then(Json::as_u64) {
                 return Some(size);
@@ -343,6 +349,22 @@ impl Model for Remote {
             }
             let told = self.told_context().await;
             Ok(told.map(|size| *self.context_size.get_or_init(|| size)))
+        })
+    }
+
+    fn slots(&self) -> BoxFuture<'_, Option<usize>> {
+        Box::pin(async move {
+            match self.name.provider() {
+                // Processes one request at a time unless it is configured otherwise, which it does not tell.
+                Provider::Ollama => Some(1),
+                Provider::OpenAi | Provider::OpenAiResponses | Provider::Anthropic
+                    if !self.is_providers_own() =>
+                {
+                    let told = self.props().await?.get("total_slots")?.as_u64()?;
+                    usize::try_from(told).ok()
+                }
+                _ => None,
+            }
         })
     }
 }

@@ -38,7 +38,7 @@ impl Remote {
         if let Some(output) = &request.output {
             let spec = wire::JsonSpec::new(output.name.clone(), output.schema.clone());
             options.response_format = Some(spec.into());
-            if self.name.provider() == Provider::OpenAiResponses && !self.is_openais_own() {
+            if self.name.provider() == Provider::OpenAiResponses && !self.is_providers_own() {
                 // Third-party servers that speak Responses look for the schema where chat completions have it.
                 let format =
                     json!({ "name": output.name, "strict": true, "schema": output.schema });
@@ -52,13 +52,14 @@ impl Remote {
         options
     }
 
-    fn is_openais_own(&self) -> bool {
-        self.target
-            .endpoint
-            .base_url()
-            .starts_with("https://api.openai.com/")
+    /// Returns whether the server is the provider's own, and not one that speaks its protocol.
+    pub(super) fn is_providers_own(&self) -> bool {
+        let own = ["https://api.openai.com/", "https://api.anthropic.com/"];
+        let base = self.target.endpoint.base_url();
+        own.iter().any(|own| base.starts_with(own))
     }
 }
+
 fn message(message: &Message) -> wire::ChatMessage {
     match message {
         Message::System { content } => wire::ChatMessage::system(parts(content)),

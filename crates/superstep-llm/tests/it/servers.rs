@@ -125,3 +125,20 @@ async fn a_stream_that_breaks_off_is_an_error() {
     assert_eq!(chunks[0], Ok(Chunk::Text("half".to_owned())));
     assert!(chunks.last().unwrap().is_err(), "{chunks:?}");
 }
+
+#[tokio::test]
+async fn a_server_is_asked_how_many_requests_it_processes_at_once() {
+    let props = refusal("200 OK", "", r#"{"total_slots": 2}"#);
+    let server = canned(vec![props]);
+    let model = remote("openai", "x", &server.url);
+    assert_eq!(model.slots().await, Some(2));
+    let asked = server.asked.lock().unwrap();
+    assert!(asked[0].starts_with("GET /props "), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_tell_its_slots_is_no_error() {
+    let server = canned(vec![refusal("404 Not Found", "", "{}")]);
+    let model = remote("openai", "x", &server.url);
+    assert_eq!(model.slots().await, None);
+}

@@ -17,7 +17,7 @@ fn workdir(servers: &[&Server], replies: &Json) -> Workdir {
     workdir
 }
 
-fn point(workdir: &Workdir, servers: &[&Server]) {
+pub(crate) fn point(workdir: &Workdir, servers: &[&Server]) {
     let hosts: Vec<String> = servers.iter().map(|server| server.host()).collect();
     let mut args = vec!["api", "add", "audius", "--name", "audius"];
     hosts

@@ -1,6 +1,6 @@
 //! `atris`, over servers on this machine.
 
-mod acceptance;
+pub(crate) mod acceptance;
 mod checklist;
 mod crashes;
 mod documents;

@@ -2,7 +2,7 @@
 
 mod acceptance;
 mod crashes;
-mod kit;
+pub(crate) mod kit;
 mod local_model;
 mod trees;
 mod workflow;

@@ -8,7 +8,7 @@ mod escapes;
 mod hostile;
 mod kept;
 mod killed;
-mod kit;
+pub(crate) mod kit;
 mod local;
 mod workbooks;
 
