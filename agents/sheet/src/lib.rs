@@ -11,6 +11,7 @@
 pub mod book;
 pub mod changes;
 pub mod checks;
+pub mod evaluation;
 mod hints;
 mod nodes;
 pub mod output;
@@ -34,7 +35,7 @@ use superstep::{END, Graph, START};
 
 use nodes::{ChangeSetNode, InformerNode, ModelDeps, Next, PlannerNode, ToolNode, should_continue};
 use prompts::Prompts;
-use sandbox::{Kind, SandboxError, VARIABLE};
+use sandbox::{Kind, SandboxError, VARIABLE, environment};
 use snapshots::SnapshotStore;
 use state::{GraphState, Stopped};
 use tools::{Sandboxes, ToolDeps};
@@ -87,6 +88,18 @@ pub fn ready() -> Result<String, SandboxError> {
         "bubblewrap and {}{lacks}",
         python.program.display()
     ))
+}
+
+/// Like [`ready`], but makes a Python environment of Archie's own in the cache folder if no Python has the modules and
+/// `ARCHIE_PYTHON` is not set. Calls `progress` before each step that takes long.
+pub fn make_ready(progress: impl Fn(&str)) -> anyhow::Result<String> {
+    match (ready(), sandboxes().has_named_python()) {
+        (Err(SandboxError::Python(_)), false) => {
+            environment::create(progress)?;
+            Ok(ready()?)
+        }
+        (ready, _) => Ok(ready?),
+    }
 }
 
 /// Builds the graph with the given sandboxes and snapshot store.

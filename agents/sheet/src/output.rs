@@ -8,8 +8,9 @@ use archie_agent::user_folder::{Access, FileName, FolderError, UserFolder};
 use superstep::ThreadId;
 
 use super::book::diff::Diff;
+use super::book::looks::LookChanges;
 use super::book::patch::patch;
-use super::changes::{BadVerdict, Verdict, VerdictKind, edits, line, ranges};
+use super::changes::{BadVerdict, Verdict, VerdictKind, edits, grouped, line, ranges};
 use super::checks::Check;
 use super::recipe::Recipe;
 use super::review::{self, Review};
@@ -53,17 +54,22 @@ pub fn files(
 ) -> Result<BTreeMap<String, Vec<u8>>, OutputError> {
     let review = review::of(snapshots, thread, state)?;
     let verdict = state.verdict.clone().unwrap_or_else(Verdict::accept);
-    let kept = verdict.apply(&review.diff)?;
+    let (kept, looks) = verdict.apply(&review.diff, &review.looks)?;
     let mut files = BTreeMap::new();
-    if verdict.kind != VerdictKind::Reject {
+    // A copy of the input under the name of a result would look like one.
+    let is_changed = !kept.changes.is_empty() || !kept.added.is_empty() || !looks.is_empty();
+    if is_changed {
         files.insert(
             WORKBOOK.to_owned(),
-            workbook(snapshots, thread, state, &kept, &state.workbook.snapshot)?,
+            workbook(snapshots, thread, state, &kept, &looks)?,
         );
     }
     let input = snapshots.read(thread, &state.problem.workbook.hash)?;
     let result = snapshots.read(thread, &state.workbook.snapshot)?;
-    let recipe = Recipe::of(state, &input, &result, &kept);
+    let recipe = Recipe {
+        approved: is_changed,
+        ..Recipe::of(state, &input, &result, &kept)
+    };
     if !recipe.steps.is_empty() {
         files.insert("code.py".to_owned(), recipe.written().into_bytes());
     }
@@ -82,9 +88,24 @@ pub fn files(
     }
     files.insert(
         "report.md".to_owned(),
-        report(state, &review, &kept, &verdict).into_bytes(),
+        report(state, &review, (&kept, &looks), &verdict).into_bytes(),
     );
     Ok(files)
+}
+
+/// Returns whether a run came to something: an answer, a change of the workbook, or a picture. A change that the person rejected
+/// counts, because the run offered it.
+pub fn has_result(
+    snapshots: &SnapshotStore,
+    thread: &ThreadId,
+    state: &GraphState,
+) -> Result<bool, OutputError> {
+    let draws = state.journal.iter().any(|done| !done.pictures.is_empty());
+    if !state.answer.is_empty() || draws {
+        return Ok(true);
+    }
+    let review = review::of(snapshots, thread, state)?;
+    Ok(!review.is_empty())
 }
 
 /// Writes the files into the output folder, each atomically, and returns their paths. Refuses a link in place of the folder,
@@ -101,6 +122,19 @@ pub fn write(
         written.push(output.join(name));
     }
     Ok(written)
+}
+
+/// Returns the workbook of a thread as it is or would be saved: with the changes that the person accepted, or with all of them
+/// if nobody has decided yet.
+pub fn result(
+    snapshots: &SnapshotStore,
+    thread: &ThreadId,
+    state: &GraphState,
+) -> Result<Vec<u8>, OutputError> {
+    let review = review::of(snapshots, thread, state)?;
+    let verdict = state.verdict.clone().unwrap_or_else(Verdict::accept);
+    let (kept, looks) = verdict.apply(&review.diff, &review.looks)?;
+    workbook(snapshots, thread, state, &kept, &looks)
 }
 
 /// Returns the workbook as of a step, as changes applied to the person's original file. Step 0 is the input.
@@ -129,13 +163,7 @@ pub fn at_step(
         return Ok(snapshots.book(thread, &state.problem.workbook.hash)?);
     }
     let review = review::of(snapshots, thread, &then)?;
-    workbook(
-        snapshots,
-        thread,
-        state,
-        &review.diff,
-        &then.workbook.snapshot,
-    )
+    workbook(snapshots, thread, state, &review.diff, &review.looks)
 }
 
 fn workbook(
@@ -143,17 +171,22 @@ fn workbook(
     thread: &ThreadId,
     state: &GraphState,
     kept: &Diff,
-    snapshot: &str,
+    looks: &LookChanges,
 ) -> Result<Vec<u8>, OutputError> {
     let input = snapshots.book(thread, &state.problem.workbook.hash)?;
-    if kept.changes.is_empty() {
-        return Ok(input);
+    let edits = edits(kept, looks);
+    match edits.is_empty() {
+        true => Ok(input),
+        false => Ok(patch(&input, &edits)?),
     }
-    let dressed = snapshots.book(thread, snapshot)?;
-    Ok(patch(&input, &edits(kept, &dressed)?)?)
 }
 
-fn report(state: &GraphState, review: &Review, kept: &Diff, verdict: &Verdict) -> String {
+fn report(
+    state: &GraphState,
+    review: &Review,
+    kept: (&Diff, &LookChanges),
+    verdict: &Verdict,
+) -> String {
     let mut text = format!("# {}\n\n", markdown::text(&state.problem.instruction));
     let stopped = state.stopped.map_or("still under way", Stopped::says);
     text.push_str(&format!(
@@ -165,6 +198,9 @@ fn report(state: &GraphState, review: &Review, kept: &Diff, verdict: &Verdict) -
         // As a quotation, so that an answer cannot imitate the checks below it.
         let answer = markdown::quoted(&markdown::sanitize(&state.answer));
         text.push_str(&format!("## Answer\n\n{answer}\n"));
+    }
+    if state.answer.is_empty() && review.is_empty() {
+        text.push_str("**No result**: the run gave no answer and changed nothing.\n\n");
     }
     text.push_str(&changes(review, kept, verdict));
     text.push_str("## Checks\n\n");
@@ -197,15 +233,20 @@ fn report(state: &GraphState, review: &Review, kept: &Diff, verdict: &Verdict) -
     text
 }
 
-fn changes(review: &Review, kept: &Diff, verdict: &Verdict) -> String {
+fn changes(review: &Review, kept: (&Diff, &LookChanges), verdict: &Verdict) -> String {
+    let (kept, looks) = kept;
     let told = match verdict.kind {
         VerdictKind::Accept => "accepted",
         VerdictKind::Reject => "rejected",
         VerdictKind::Edit => "accepted with exceptions",
     };
-    let mut text = format!("## Changes\n\n{} ({told})\n\n", review.summary());
-    for range in ranges(kept) {
-        text.push_str(&format!("- {}\n", markdown::text(&range.to_string())));
+    let summary = markdown::text(&review.summary());
+    let mut text = format!("## Changes\n\n{summary} ({told})\n\n");
+    for range in grouped(&ranges(kept)).iter().chain(&looks.lines()) {
+        text.push_str(&format!("- {}\n", markdown::text(range)));
+    }
+    for left_out in looks.left_out() {
+        text.push_str(&format!("- **not saved**: {}\n", markdown::text(&left_out)));
     }
     for change in kept.changes.iter().take(REPORTED_MAX) {
         text.push_str(&format!("    - {}\n", markdown::text(&line(change))));

@@ -3,7 +3,8 @@
 use serde_json::{Value as Json, json};
 use superstep_llm::{Message, ToolCall};
 
-use super::tools::{INFORMER, PYTHON, SELECTOR};
+use super::tools::answer::is_parroted;
+use super::tools::{self, INFORMER};
 
 /// The planner's next action.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,6 +67,9 @@ fn read_text(text: &str, step: u32) -> Plan {
         .find_map(|(at, line)| label(line, "Action").map(|name| (at, name)));
     let Some((at, name)) = action else {
         return match finish(&lines) {
+            Some(answer) if is_parroted(&answer) => Plan::Malformed(
+                "after `Finish:` comes the answer itself, not words about an answer".to_owned(),
+            ),
             Some(answer) => Plan::Finish(answer),
             None if text.trim().is_empty() => Plan::Malformed("the message is empty".to_owned()),
             None if lines
@@ -153,16 +157,12 @@ fn arguments(name: &str, input: &str) -> Json {
     if let Ok(Json::Object(arguments)) = serde_json::from_str(input) {
         return Json::Object(arguments);
     }
-    match name {
-        PYTHON => json!({ "code": input }),
-        SELECTOR => json!({ "sql": input }),
-        INFORMER => json!({ "question": input }),
-        _ => json!({ "input": input }),
-    }
+    json!({ tools::argument(name).unwrap_or("input"): input })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::tools::{PYTHON, READER, SELECTOR, SUBMITTER};
     use super::*;
 
     fn said(text: &str) -> Plan {
@@ -255,5 +255,21 @@ mod tests {
             said("Action: Informer\nAction Input: which products?"),
             Plan::Ask(_)
         ));
+    }
+
+    #[test]
+    fn b3_every_tool_can_be_called_as_text() {
+        for (tool, argument) in [(SUBMITTER, "answer"), (READER, "range"), (SELECTOR, "sql")] {
+            let Plan::Act(calls) = said(&format!("Action: {tool}\nAction Input: x")) else {
+                panic!("{tool}")
+            };
+            assert_eq!(calls[0].args, json!({ argument: "x" }));
+        }
+    }
+
+    #[test]
+    fn b5_words_about_an_answer_do_not_end_it() {
+        let plan = said("Finish: the answer in a sentence");
+        assert!(matches!(plan, Plan::Malformed(_)), "{plan:?}");
     }
 }

@@ -63,6 +63,7 @@ impl Prompts {
             ("format", format.trim_end()),
             ("context", &context),
             ("sheets", &state.workbook.sheets.join("\n")),
+            ("select_example", select_example(state)),
             ("key_information", &key_information),
             ("instruction", &state.problem.instruction),
         ];
@@ -78,8 +79,16 @@ impl Prompts {
             ("wrong", wrong.as_str()),
             ("question", question),
             ("sheets", &state.workbook.sheets.join("\n")),
+            ("select_example", select_example(state)),
             ("instruction", &state.problem.instruction),
         ];
         filled(&self.informer, &places)
+    }
+}
+
+fn select_example(state: &GraphState) -> &str {
+    match state.workbook.select_example.as_str() {
+        "" => r#"SELECT COUNT(*) FROM "Sheet 1""#,
+        example => example,
     }
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value as Json, json};
 use superstep::ThreadId;
 
-use super::book::Place;
 use super::book::diff::{Diff, diff};
-use super::changes::{line, ranges};
+use super::book::looks::{LookChanges, Looks};
+use super::book::{Book, Place};
+use super::changes::{changed_sheets, grouped, line, ranges};
 use super::checks::{self, Check};
 use super::snapshots::{SnapshotError, SnapshotStore};
 use super::state::{GraphState, Stopped};
@@ -17,6 +18,10 @@ use super::state::{GraphState, Stopped};
 pub struct Review {
     /// Changed cells, relative to the baseline.
     pub diff: Diff,
+    /// Changes of formats, column widths, conditional formats and charts.
+    pub looks: LookChanges,
+    /// Names of the sheets that did not change.
+    unchanged: Vec<String>,
     /// Results of the checks, including those of a recipe.
     pub checks: Vec<Check>,
     /// Why the analysis ended, if it has.
@@ -31,6 +36,8 @@ pub fn of(
 ) -> Result<Review, SnapshotError> {
     let mut review = Review {
         diff: Diff::default(),
+        looks: LookChanges::default(),
+        unchanged: Vec::new(),
         checks: Vec::new(),
         stopped: state.stopped,
     };
@@ -41,6 +48,11 @@ pub fn of(
     let after = snapshots.read(thread, &state.workbook.snapshot)?;
     review.diff = diff(&before, &after);
     review.diff.attribute(&written(snapshots, thread, state)?);
+    let looks = |id: &str| -> Result<Looks, SnapshotError> {
+        Ok(Looks::read(&snapshots.book(thread, id)?)?)
+    };
+    review.looks = looks(&state.workbook.baseline)?.changes(&looks(&state.workbook.snapshot)?);
+    review.unchanged = review.unchanged_of(&after);
     let input = snapshots.read(thread, &state.problem.workbook.hash)?;
     review.checks = checks::check(&input, &review.diff);
     if let Some(recipe) = &state.recipe {
@@ -89,21 +101,60 @@ impl Review {
         )
     }
 
-    /// Returns a one-line summary, such as `Counts!A1:B5 added (10 cells); other sheets unchanged`.
-    pub fn summary(&self) -> String {
-        let ranges = ranges(&self.diff);
-        let shown: Vec<_> = ranges
-            .iter()
-            .take(RANGES_MAX)
-            .map(ToString::to_string)
-            .collect();
-        let more = match ranges.len() > RANGES_MAX {
-            true => format!(" and {} more ranges", ranges.len() - RANGES_MAX),
-            false => String::new(),
+    /// Returns whether there is nothing to save.
+    pub fn is_empty(&self) -> bool {
+        self.diff.changes.is_empty() && self.diff.added.is_empty() && self.looks.is_empty()
+    }
+
+    fn unchanged_of(&self, after: &Book) -> Vec<String> {
+        let changed = changed_sheets(&self.diff);
+        let is_changed = |name: &String| {
+            changed.iter().any(|sheet| sheet.sheet == *name)
+                || self
+                    .looks
+                    .of(name)
+                    .is_some_and(|looks| !looks.carries_nothing())
         };
-        match shown.is_empty() {
-            true => "nothing changed".to_owned(),
-            false => format!("{}{more}; other sheets unchanged", shown.join(", ")),
+        let names = after.sheets.iter().map(|sheet| &sheet.name);
+        names.filter(|name| !is_changed(name)).cloned().collect()
+    }
+
+    /// Returns a one-line summary, such as `new sheet Counts (10 cells): Counts!A1:B5 added (10 cells); unchanged: Sales`.
+    ///
+    /// It names every sheet that changed, with its number of cells, before it comes to ranges.
+    pub fn summary(&self) -> String {
+        let sheets = changed_sheets(&self.diff);
+        if self.is_empty() && sheets.is_empty() {
+            return "nothing changed".to_owned();
+        }
+        let mut parts: Vec<String> = sheets.iter().map(ToString::to_string).collect();
+        let mut ranges = grouped(&ranges(&self.diff));
+        if ranges.len() > RANGES_MAX {
+            let more = ranges.len() - RANGES_MAX;
+            ranges.truncate(RANGES_MAX);
+            ranges.push(format!("{more} more ranges"));
+        }
+        let mut summary = parts.join(", ");
+        if !ranges.is_empty() {
+            summary.push_str(&format!(": {}", ranges.join(", ")));
+        }
+        parts = self.looks.lines();
+        if parts.len() > LOOKS_MAX {
+            let more = parts.len() - LOOKS_MAX;
+            parts.truncate(LOOKS_MAX);
+            parts.push(format!("{more} more"));
+        }
+        if !parts.is_empty() {
+            let formats = format!("formats and charts: {}", parts.join(", "));
+            summary = match summary.is_empty() {
+                true => formats,
+                false => format!("{summary}; {formats}"),
+            };
+        }
+        match self.unchanged.len() {
+            0 => summary,
+            1..=UNCHANGED_MAX => format!("{summary}; unchanged: {}", self.unchanged.join(", ")),
+            many => format!("{summary}; unchanged: {many} other sheets"),
         }
     }
 
@@ -117,6 +168,9 @@ impl Review {
             "cells": self.diff.changes.len(),
             "ranges": ranges,
             "sheets_added": self.diff.added,
+            "sheets": changed_sheets(&self.diff),
+            "looks": self.looks.lines(),
+            "left_out": self.looks.left_out(),
             "checks": self.checks,
             "answers": { "accept": { "type": "accept" }, "reject": { "type": "reject" },
                 "edit": { "type": "edit", "reject": ["Sheet!A1:B2"], "set": [{ "cell": "Sheet!A1", "value": 12 }] } },
@@ -129,7 +183,9 @@ impl Review {
     }
 }
 
-const RANGES_MAX: usize = 6;
+const RANGES_MAX: usize = 12;
+const LOOKS_MAX: usize = 12;
+const UNCHANGED_MAX: usize = 5;
 
 #[cfg(test)]
 mod tests {
@@ -160,6 +216,8 @@ mod tests {
         };
         Review {
             diff,
+            looks: LookChanges::default(),
+            unchanged: Vec::new(),
             checks: Vec::new(),
             stopped: Some(Stopped::Finished),
         }

@@ -3,16 +3,17 @@
 use std::path::Path;
 
 use archie_agent::user_folder::read_named_file;
-use superstep::{DriveError, Thread, ThreadId};
+use superstep::{AnyRunResult, AnyThread, DriveError, ThreadId};
 use superstep_agent::ChatMessage;
 
 use super::book::guard::WorkbookNotes;
+use super::book::mirror::select_example;
 use super::book::{guard, read};
 use super::recipe::Recipe;
 use super::sandbox::{Kind, Limits};
 use super::snapshots::{SnapshotError, SnapshotStore};
 use super::state::{
-    Actions, GraphState, GraphStateUpdate, InformerSpec, PlannerSpec, SandboxSpec, SheetProblem,
+    Actions, GraphStateUpdate, InformerSpec, PlannerSpec, SandboxSpec, SheetProblem,
     WorkbookHandle, WorkbookState,
 };
 use super::tools;
@@ -49,6 +50,8 @@ pub struct OpenedWorkbook {
     pub handle: WorkbookHandle,
     /// One summary line per sheet.
     pub sheets: Vec<String>,
+    /// A `SELECT` that shows how to quote the names of this workbook.
+    pub select_example: String,
     /// Findings that the person should know about, such as macros.
     pub seen: WorkbookNotes,
 }
@@ -80,6 +83,7 @@ pub fn open_bytes(
     Ok(OpenedWorkbook {
         handle,
         sheets: tools::summaries(&book),
+        select_example: select_example(&book),
         seen,
     })
 }
@@ -94,6 +98,7 @@ pub fn initial_state(
         snapshot: opened.handle.hash.clone(),
         baseline: String::new(),
         sheets: opened.sheets.clone(),
+        select_example: opened.select_example.clone(),
     };
     let problem = SheetProblem {
         id: id.to_string(),
@@ -122,11 +127,27 @@ pub fn initial_state(
 }
 
 /// Starts an analysis, or recovers one that was already started, and runs it until it ends or interrupts.
+///
+/// The thread is one of [`graph`](super::graph()), typed or not. Its state afterwards is in the store.
 pub async fn run_analysis(
-    thread: &Thread<GraphState>,
+    thread: &dyn AnyThread,
     order: &AnalysisRequest,
     opened: &OpenedWorkbook,
-) -> Result<superstep::RunResult<GraphState>, DriveError> {
+) -> Result<AnyRunResult, AnalysisError> {
     let state = initial_state(order, opened, thread.id());
-    thread.start_or_recover(state).await
+    Ok(thread
+        .start_or_recover(serde_json::to_value(state)?)
+        .await?)
+}
+
+/// Why an analysis could not be run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AnalysisError {
+    /// The request cannot be stored.
+    #[error("the request cannot be stored")]
+    State(#[from] serde_json::Error),
+    /// The thread could not be started or recovered.
+    #[error(transparent)]
+    Drive(#[from] DriveError),
 }

@@ -147,6 +147,10 @@ pub struct WorkbookState {
     pub baseline: String,
     /// One summary line per sheet.
     pub sheets: Vec<String>,
+    /// A `SELECT` over the workbook that shows how to quote its names. Empty if no sheet has columns, and in threads of older
+    /// versions.
+    #[serde(default)]
+    pub select_example: String,
 }
 
 /// A tool call that was run.
@@ -180,6 +184,8 @@ pub enum Stopped {
     StepLimit,
     /// The person declined to spend more.
     Budget,
+    /// The planner made the same call again and again.
+    Repeated,
     /// A step of the recipe failed.
     RecipeFailed,
     /// The workbook has a different layout than the recipe expects, and the person declined to run it.
@@ -206,6 +212,7 @@ impl Stopped {
             Self::Finished => "finished",
             Self::StepLimit => "stopped: step limit",
             Self::Budget => "stopped: budget",
+            Self::Repeated => "stopped: the model made the same call three times",
             Self::RecipeFailed => "stopped: a step of the recipe failed",
             Self::OtherShape => "stopped: the workbook is not what the recipe was made for",
         }

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use superstep::checkpoint::BoxFuture;
 use superstep::{AnyThread, ThreadId};
 
-use super::changes::{Verdict, VerdictKind};
+use super::changes::{ChangedSheet, Verdict, VerdictKind};
 use super::output::{self, spent};
 use super::snapshots::SnapshotStore;
 use super::state::{GraphState, Stopped};
@@ -26,6 +26,16 @@ impl AgentUi for SheetUi {
         if let Some(problem) = interrupt.request["problem"].as_str() {
             words.push_str(&format!("{problem}\n"));
         }
+        let texts = |name: &str| {
+            let texts = interrupt.request[name].as_array().cloned();
+            let texts = texts.unwrap_or_default().into_iter();
+            texts.filter_map(|text| text.as_str().map(one_line))
+        };
+        for sheet in interrupt.request["sheets"].as_array().into_iter().flatten() {
+            if let Ok(sheet) = serde_json::from_value::<ChangedSheet>(sheet.clone()) {
+                words.push_str(&format!("{sheet}\n"));
+            }
+        }
         for range in ranges_of(interrupt) {
             for line in range["shown"].as_array().into_iter().flatten() {
                 words.push_str(&format!("  {}\n", line.as_str().unwrap_or_default()));
@@ -41,6 +51,12 @@ impl AgentUi for SheetUi {
         }
         if let Some(cells) = interrupt.request["cells"].as_u64() {
             words.push_str(&format!("{}\n", counted(cells as usize, "changed cell")));
+        }
+        for line in texts("looks") {
+            words.push_str(&format!("  {line}\n"));
+        }
+        for line in texts("left_out") {
+            words.push_str(&format!("  not saved: {line}\n"));
         }
         for check in interrupt.request["checks"]
             .as_array()
@@ -147,11 +163,13 @@ async fn finish(
     let folder = PathBuf::from(&state.problem.output_dir);
     let written = output::write(&files, &folder)?;
     let stopped = state.stopped.unwrap_or(Stopped::StepLimit);
+    let has_result = output::has_result(snapshots, &id, &state)?;
     let failed: Vec<_> = state.checks.iter().filter(|check| !check.ok).collect();
     match out.json {
         true => out.terminal.json(&json!({
             "thread": id.to_string(),
             "stopped": stopped.says(),
+            "has_result": has_result,
             "answer": state.answer,
             "files": written.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
             "checks": state.checks,
@@ -177,15 +195,31 @@ async fn finish(
                 out.terminal.line("nothing was saved");
             }
             let names: Vec<_> = written.iter().map(|path| shown(path)).collect();
-            out.terminal.line(&format!("Finish → {}", names.join(", ")));
+            match has_result {
+                true => out.terminal.line(&format!("Finish → {}", names.join(", "))),
+                false => {
+                    out.terminal
+                        .line(&format!("{}; see {}", no_result(&state), names.join(", ")))
+                }
+            }
             out.terminal.line(&spent(&state));
         }
     }
     Ok(match stopped {
         Stopped::RecipeFailed | Stopped::OtherShape => Exit::Failed,
         Stopped::Budget => Exit::Budget,
-        Stopped::Finished | Stopped::StepLimit => Exit::Done,
+        _ if !has_result => Exit::Failed,
+        Stopped::Finished | Stopped::StepLimit | Stopped::Repeated => Exit::Done,
     })
+}
+
+/// Returns what to tell the person about a run that came to nothing.
+fn no_result(state: &GraphState) -> String {
+    let remedy = match state.recipe {
+        Some(_) => "check that the recipe is meant for this workbook",
+        None => "try a more capable model, or a simpler instruction",
+    };
+    format!("No result: there is no answer, and the workbook is unchanged; {remedy}")
 }
 
 /// Returns the path relative to the current folder, if it is below it.

@@ -80,6 +80,17 @@ impl Session<'_> {
         self.converse(agent, thread, driven).await
     }
 
+    /// Stays with a thread that `run` drives, until it ends or the person leaves. For agents whose library starts the run.
+    pub async fn follow<'t>(
+        &'t self,
+        agent: &Agent,
+        thread: &'t dyn AnyThread,
+        run: BoxFuture<'t, anyhow::Result<AnyRunResult>>,
+    ) -> anyhow::Result<Exit> {
+        let driven = Box::pin(async move { Ok(Some(run.await?)) });
+        self.converse(agent, thread, driven).await
+    }
+
     /// Resumes a thread from where it stopped, and stays with it until it ends or the person leaves.
     pub async fn resume(&self, agent: &Agent, thread: &dyn AnyThread) -> anyhow::Result<Exit> {
         let open = thread.interrupts().await?;

@@ -105,6 +105,11 @@ fn same(old: Option<&Content>, new: Option<&Content>) -> bool {
 }
 
 impl Diff {
+    /// Returns whether the workbooks have the same sheets with the same content.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.added.is_empty() && self.removed.is_empty()
+    }
+
     /// Sets the step and line of each change. `written` holds the step and line that last wrote each cell.
     pub fn attribute(&mut self, written: &BTreeMap<(String, Place), (u32, u32)>) {
         for change in &mut self.changes {

@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, params_from_iter};
@@ -16,6 +17,8 @@ use super::{Book, Content, Place, Sheet, date_text};
 #[derive(Debug)]
 pub struct Mirror {
     database: Connection,
+    /// Quoted names of the tables, and of their columns.
+    tables: Vec<(String, Vec<String>)>,
 }
 
 /// Result of a `SELECT`.
@@ -46,14 +49,42 @@ impl Mirror {
     /// Creates the mirror of a whole workbook. Sheets without columns get no table.
     pub fn of(book: &Book) -> rusqlite::Result<Self> {
         let mut database = Connection::open_in_memory()?;
+        // Otherwise SQLite takes a misspelt name in double quotes for a text, and the query returns that text.
+        database.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
+        let mut tables = Vec::new();
         let all = database.transaction()?;
         for sheet in &book.sheets {
-            fill(&all, sheet, &Layout::of(sheet))?;
+            let layout = Layout::of(sheet);
+            if layout.columns.is_empty() {
+                continue;
+            }
+            fill(&all, sheet, &layout)?;
+            tables.push((quoted(&sheet.name), column_names(&layout)));
         }
         all.commit()?;
         database.pragma_update(None, "query_only", true)?;
         database.authorizer(Some(|asked: AuthContext<'_>| allow(&asked)))?;
-        Ok(Self { database })
+        Ok(Self { database, tables })
+    }
+
+    /// Returns an error of [`select`](Self::select) as text for a model, with the names that it may use as it must write them.
+    pub fn explain(&self, error: &rusqlite::Error) -> String {
+        let mut text = format!(
+            "SQLite says: {error}\nWrite the names of sheets and columns in double quotes, exactly as here, and text in single quotes:\n"
+        );
+        for (table, columns) in self.tables.iter().take(TABLES_EXPLAINED) {
+            let shown: Vec<_> = columns.iter().take(COLUMNS_EXPLAINED).cloned().collect();
+            let more = match columns.len() > COLUMNS_EXPLAINED {
+                true => format!(" and {} more", columns.len() - COLUMNS_EXPLAINED),
+                false => String::new(),
+            };
+            text.push_str(&format!("- FROM {table}: {}{more}\n", shown.join(", ")));
+        }
+        if self.tables.len() > TABLES_EXPLAINED {
+            let more = self.tables.len() - TABLES_EXPLAINED;
+            text.push_str(&format!("- and {more} more sheets\n"));
+        }
+        text
     }
 
     /// Runs one `SELECT`. Fails if it takes longer than five seconds.
@@ -108,19 +139,7 @@ const FUNCTIONS_REFUSED: &[&str] = &[
 ];
 
 fn fill(database: &Connection, sheet: &Sheet, layout: &Layout) -> rusqlite::Result<()> {
-    if layout.columns.is_empty() {
-        return Ok(());
-    }
-    let row_name = match layout
-        .columns
-        .iter()
-        .any(|column| column.eq_ignore_ascii_case("row"))
-    {
-        true => "sheet row",
-        false => "row",
-    };
-    let names = std::iter::once(row_name).chain(layout.columns.iter().map(String::as_str));
-    let columns: Vec<String> = names.map(quoted).collect();
+    let columns = column_names(layout);
     database.execute(
         &format!(
             "CREATE TABLE {} ({})",
@@ -161,6 +180,45 @@ fn fill(database: &Connection, sheet: &Sheet, layout: &Layout) -> rusqlite::Resu
         insert.execute(params_from_iter(values))?;
     }
     Ok(())
+}
+
+/// Returns the quoted names of a table's columns: the row in the sheet, then those of the layout.
+fn column_names(layout: &Layout) -> Vec<String> {
+    let is_row = |column: &String| column.eq_ignore_ascii_case("row");
+    let row_name = match layout.columns.iter().any(is_row) {
+        true => "sheet row",
+        false => "row",
+    };
+    let names = std::iter::once(row_name).chain(layout.columns.iter().map(String::as_str));
+    names.map(quoted).collect()
+}
+
+/// Returns a `SELECT` over the first sheet with columns that shows how its names are quoted; empty if there is none.
+pub fn select_example(book: &Book) -> String {
+    let layouts = book
+        .sheets
+        .iter()
+        .map(|sheet| (&sheet.name, Layout::of(sheet)));
+    let Some((name, layout)) = layouts
+        .into_iter()
+        .find(|(_, layout)| !layout.columns.is_empty())
+    else {
+        return String::new();
+    };
+    let of = |kinds: &[Type]| {
+        let mut columns = layout.columns.iter().zip(&layout.types);
+        let found = columns.find(|(_, kind)| kinds.contains(*kind));
+        found.map(|(column, _)| quoted(column))
+    };
+    let table = quoted(name);
+    match (of(&[Type::Text]), of(&[Type::Number, Type::GermanNumber])) {
+        (Some(text), Some(number)) => {
+            format!("SELECT {text}, SUM({number}) FROM {table} GROUP BY {text}")
+        }
+        (Some(text), None) => format!("SELECT {text}, COUNT(*) FROM {table} GROUP BY {text}"),
+        (None, Some(number)) => format!("SELECT SUM({number}) FROM {table}"),
+        (None, None) => format!("SELECT COUNT(*) FROM {table}"),
+    }
 }
 
 fn mirrored(content: &Content, kind: Type) -> Value {
@@ -261,6 +319,8 @@ impl Rows {
 
 const ROWS_MAX: usize = 30;
 const TEXT_MAX: usize = 200;
+const TABLES_EXPLAINED: usize = 10;
+const COLUMNS_EXPLAINED: usize = 30;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
@@ -268,6 +328,10 @@ mod tests {
     use super::*;
 
     fn mirror() -> Mirror {
+        Mirror::of(&book()).unwrap()
+    }
+
+    fn book() -> Book {
         let mut sheet = Sheet {
             name: "Sales \"1\"".to_owned(),
             ..Sheet::default()
@@ -282,10 +346,9 @@ mod tests {
         ] {
             sheet.values.insert(Place::parse(at).unwrap(), content);
         }
-        Mirror::of(&Book {
+        Book {
             sheets: vec![sheet],
-        })
-        .unwrap()
+        }
     }
 
     #[test]
@@ -301,6 +364,35 @@ mod tests {
             found.shown(Form::Markdown),
             "| s | r |\n| --- | --- |\n| 1235 | 3 |\n"
         );
+    }
+
+    #[test]
+    fn an_error_shows_the_names_as_they_must_be_quoted() {
+        let mut mirror = mirror();
+        for sql in [
+            "SELECT Betrag FROM Sales 1",
+            r#"SELECT "betrag total" FROM "Sales ""1""""#,
+            r#"SELECT "Product" FROM "Sales ""1""" WHERE "Product" = "Tea""#,
+        ] {
+            let error = mirror.select(sql).expect_err(sql);
+            let told = mirror.explain(&error);
+            assert!(
+                told.contains(r#"- FROM "Sales ""1""": "row", "Product", "Betrag""#),
+                "{told}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_example_is_a_select_that_runs() {
+        let book = book();
+        let example = select_example(&book);
+        assert_eq!(
+            example,
+            r#"SELECT "Product", SUM("Betrag") FROM "Sales ""1""" GROUP BY "Product""#
+        );
+        assert_eq!(mirror().select(&example).unwrap().rows.len(), 2);
+        assert_eq!(select_example(&Book::default()), "");
     }
 
     #[test]

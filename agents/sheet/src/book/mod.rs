@@ -4,14 +4,18 @@
 //! so that a sheet with only a first and a last cell costs two cells. [`patch`] writes a change set into a copy of the package
 //! and leaves everything else in it unchanged.
 
+pub mod blank;
+pub mod compare;
 pub mod diff;
 pub mod guard;
 pub mod layout;
+pub mod looks;
 pub mod mirror;
 mod numbers;
 pub mod patch;
 mod read;
-pub(crate) mod style;
+mod style;
+mod tree;
 mod xml;
 
 use std::collections::BTreeMap;

@@ -1,20 +1,31 @@
-//! Adds the styles that new cells need to a workbook's style sheet: number formats, date formats, and bold.
+//! Adds the styles that cells need to a workbook's style sheet: formats of numbers, fonts, fills, borders and alignments.
 
 use std::collections::BTreeMap;
 
-use quick_xml::events::Event;
-use serde::{Deserialize, Serialize};
-
+use super::BookError;
+use super::tree::Element;
 use super::xml::{Pieces, attribute, escaped};
-use super::{BookError, Place};
+use quick_xml::events::Event;
 
-/// Format of a cell.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// Format of a cell: the parts of its style that are set. The parts are XML, except for the number format.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Dress {
-    /// Number format code; `None` for the general format.
-    pub format: Option<String>,
-    /// Whether the text is bold.
-    pub bold: bool,
+    /// Number format.
+    pub format: Option<NumberFormat>,
+    pub(crate) font: Option<String>,
+    pub(crate) fill: Option<String>,
+    pub(crate) border: Option<String>,
+    /// Alignment; empty text removes it.
+    pub(crate) alignment: Option<String>,
+}
+
+/// Format of a number.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NumberFormat {
+    /// A format that every program knows by its number.
+    BuiltIn(u32),
+    /// A format code, such as `0.00`.
+    Code(String),
 }
 
 impl Dress {
@@ -26,8 +37,8 @@ impl Dress {
             "yyyy\\-mm\\-dd"
         };
         Self {
-            format: Some(format.to_owned()),
-            bold: false,
+            format: Some(NumberFormat::Code(format.to_owned())),
+            ..Self::default()
         }
     }
 
@@ -36,51 +47,37 @@ impl Dress {
     }
 }
 
-/// Returns the formats of a sheet's cells that differ from the default.
-pub(crate) fn dresses(bytes: &[u8], sheet: &str) -> Result<BTreeMap<Place, Dress>, BookError> {
-    use calamine::Reader;
-    let book = calamine::Xlsx::new(std::io::Cursor::new(bytes));
-    let mut book = book.map_err(BookError::unreadable)?;
-    let mut cells = book
-        .worksheet_cells_reader(sheet)
-        .map_err(BookError::unreadable)?;
-    let mut found = BTreeMap::new();
-    while let Some((row, column, id)) = cells.next_style_id().map_err(BookError::unreadable)? {
-        let Some(style) = cells.styles().get(id) else {
-            continue;
-        };
-        let format = style
-            .number_format
-            .as_ref()
-            .map(|format| format.format_code.clone());
-        let dress = Dress {
-            format: format.filter(|format| !format.is_empty() && format != "General"),
-            bold: style.font.as_ref().is_some_and(|font| font.is_bold()),
-        };
-        if !dress.is_plain() {
-            found.insert(
-                Place {
-                    row: row + 1,
-                    column: column + 1,
-                },
-                dress,
-            );
-        }
-    }
-    Ok(found)
-}
-
 /// The style sheet of a workbook, to which styles can be added.
 pub(super) struct Styles {
     text: String,
     formats: Vec<(u32, String)>,
-    fonts: usize,
     styles: Vec<String>,
-    first_font: String,
     added_formats: Vec<(u32, String)>,
-    bold_font: Option<usize>,
+    fonts: AddedItems,
+    fills: AddedItems,
+    borders: AddedItems,
+    conditional: AddedItems,
     added: Vec<String>,
     known: BTreeMap<(Option<usize>, Dress), usize>,
+}
+
+/// A list of the style sheet: how many items it has, and those to add.
+#[derive(Default)]
+struct AddedItems {
+    count: usize,
+    added: Vec<String>,
+}
+
+impl AddedItems {
+    /// Returns the index of an item, adding it if it was not added before.
+    fn number(&mut self, item: &str) -> usize {
+        let known = self.added.iter().position(|known| known == item);
+        let at = known.unwrap_or_else(|| {
+            self.added.push(item.to_owned());
+            self.added.len() - 1
+        });
+        self.count + at
+    }
 }
 
 impl Styles {
@@ -88,11 +85,12 @@ impl Styles {
         let mut styles = Self {
             text: text.to_owned(),
             formats: Vec::new(),
-            fonts: 0,
             styles: Vec::new(),
-            first_font: String::new(),
             added_formats: Vec::new(),
-            bold_font: None,
+            fonts: AddedItems::default(),
+            fills: AddedItems::default(),
+            borders: AddedItems::default(),
+            conditional: AddedItems::default(),
             added: Vec::new(),
             known: BTreeMap::new(),
         };
@@ -117,15 +115,17 @@ impl Styles {
                         .formats
                         .extend(id.zip(attribute(&element, "formatCode")));
                 }
-                ("fonts", "font") => {
-                    styles.fonts += 1;
-                    if !is_empty {
-                        let rest = pieces.rest_of("font")?;
-                        if styles.fonts == 1 {
-                            styles.first_font = rest.trim_end_matches("</font>").to_owned();
-                        }
-                        continue;
+                ("fonts", "font") | ("fills", "fill") | ("borders", "border") | ("dxfs", "dxf") => {
+                    match parent {
+                        "fonts" => styles.fonts.count += 1,
+                        "fills" => styles.fills.count += 1,
+                        "borders" => styles.borders.count += 1,
+                        _ => styles.conditional.count += 1,
                     }
+                    if !is_empty {
+                        pieces.rest_of(&name)?;
+                    }
+                    continue;
                 }
                 ("cellXfs", "xf") => {
                     let whole = match is_empty {
@@ -155,23 +155,65 @@ impl Styles {
             return Ok(*known);
         }
         let written = match base.and_then(|base| self.styles.get(base)) {
-            Some(style) => style.clone(),
-            None => r#"<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>"#.to_owned(),
+            Some(style) => Element::fragment(style)?,
+            None => Element::fragment(PLAIN_STYLE)?,
         };
-        let mut changes = Vec::new();
-        if let Some(format) = &dress.format {
-            changes.push(("numFmtId", self.format(format).to_string()));
-            changes.push(("applyNumberFormat", "1".to_owned()));
-        }
-        if dress.bold {
-            changes.push(("fontId", self.bold().to_string()));
-            changes.push(("applyFont", "1".to_owned()));
-        }
-        let written = rewrite(&written, &changes)?;
+        let written = self.dressed(written, dress)?.written(&[]);
         let number = self.styles.len() + self.added.len();
         self.added.push(written);
         self.known.insert(key, number);
         Ok(number)
+    }
+
+    /// Returns a style with the parts of the dress in the place of its own.
+    fn dressed(&mut self, mut style: Element, dress: &Dress) -> Result<Element, BookError> {
+        if let Some(format) = &dress.format {
+            let id = match format {
+                NumberFormat::BuiltIn(id) => *id,
+                NumberFormat::Code(code) => self.format(code),
+            };
+            style.set("numFmtId", &id.to_string());
+            style.set("applyNumberFormat", "1");
+        }
+        let lists = [
+            (&dress.font, &mut self.fonts, "fontId", "applyFont"),
+            (&dress.fill, &mut self.fills, "fillId", "applyFill"),
+            (&dress.border, &mut self.borders, "borderId", "applyBorder"),
+        ];
+        for (part, list, id, applies) in lists {
+            let part = part.as_ref().filter(|part| !part.is_empty());
+            if let Some(part) = part {
+                style.set(id, &list.number(part).to_string());
+                style.set(applies, "1");
+            }
+        }
+        if let Some(alignment) = &dress.alignment {
+            style.children.retain(|child| child.name != "alignment");
+            if !alignment.is_empty() {
+                let alignment = Element::fragment(alignment)?;
+                style.children.insert(0, alignment);
+                style.set("applyAlignment", "1");
+            }
+        }
+        Ok(style)
+    }
+
+    /// Returns the index of a format for conditional formats, adding it if necessary.
+    pub(super) fn conditional(&mut self, format: &str) -> Result<usize, BookError> {
+        let mut format = Element::fragment(format)?;
+        // Its id must not be one that the workbook uses for something else.
+        for child in format
+            .children
+            .iter_mut()
+            .filter(|child| child.name == "numFmt")
+        {
+            let code = child
+                .attribute("formatCode")
+                .unwrap_or("General")
+                .to_owned();
+            child.set("numFmtId", &self.format(&code).to_string());
+        }
+        Ok(self.conditional.number(&format.written(&[])))
     }
 
     fn format(&mut self, code: &str) -> u32 {
@@ -191,13 +233,9 @@ impl Styles {
         id
     }
 
-    fn bold(&mut self) -> usize {
-        *self.bold_font.get_or_insert(self.fonts)
-    }
-
     /// Returns the style sheet with the additions, or `None` if there are none.
     pub(super) fn written(&self) -> Result<Option<String>, BookError> {
-        if self.added.is_empty() {
+        if self.added.is_empty() && self.conditional.added.is_empty() {
             return Ok(None);
         }
         let mut text = self.text.clone();
@@ -224,35 +262,30 @@ impl Styles {
                 }
             };
         }
-        if self.bold_font.is_some() {
-            let font = format!("<font><b/>{}</font>", self.first_font.replace("<b/>", ""));
-            text = append(&text, "fonts", &font, 1)?
-                .ok_or_else(|| BookError::unwritable("the list of styles has no fonts"))?;
+        let lists = [
+            ("fonts", &self.fonts),
+            ("fills", &self.fills),
+            ("borders", &self.borders),
+            ("dxfs", &self.conditional),
+        ];
+        for (name, list) in lists.into_iter().filter(|(_, list)| !list.added.is_empty()) {
+            let items = list.added.concat();
+            text = match append(&text, name, &items, list.added.len())? {
+                Some(text) => text,
+                None => {
+                    let list = format!(r#"<{name} count="{}">{items}</{name}>"#, list.added.len());
+                    before(&text, &list, LATER_THAN_CONDITIONAL)?
+                }
+            };
+        }
+        if self.added.is_empty() {
+            return Ok(Some(text));
         }
         let added = append(&text, "cellXfs", &self.added.concat(), self.added.len())?;
         added
             .map(Some)
             .ok_or_else(|| BookError::unwritable("the list of styles has no formats of cells"))
     }
-}
-
-fn rewrite(style: &str, changes: &[(&str, String)]) -> Result<String, BookError> {
-    let mut pieces = Pieces::of(style);
-    let Some(first) = pieces.next()? else {
-        return Err(BookError::unreadable("a style is empty"));
-    };
-    let rest = &style[first.raw.len()..];
-    let mut tag = first.raw.to_owned();
-    for (name, value) in changes {
-        let mut pieces = Pieces::of(&tag);
-        let piece = pieces.next()?;
-        let Some(Event::Start(element) | Event::Empty(element)) = piece.map(|piece| piece.event)
-        else {
-            return Err(BookError::unreadable("a style is no element"));
-        };
-        tag = super::xml::with_attribute(&tag.clone(), &element, name, value);
-    }
-    Ok(format!("{tag}{rest}"))
 }
 
 /// Appends items to a list and updates its count. Returns `None` if there is no such list.
@@ -281,6 +314,11 @@ fn append(text: &str, list: &str, items: &str, count: usize) -> Result<Option<St
                 out.push_str(&format!("{tag}{inner}{items}{end}"));
                 is_done = true;
             }
+            Event::Empty(element) if element.local_name().as_ref() == list && !is_done => {
+                let name = element.name().as_ref().to_owned();
+                out.push_str(&format!(r#"<{name} count="{count}">{items}</{name}>"#));
+                is_done = true;
+            }
             _ => out.push_str(piece.raw),
         }
     }
@@ -301,6 +339,28 @@ fn after_root(text: &str, list: &str) -> Result<String, BookError> {
     Ok(out)
 }
 
+/// Inserts a list before the first of these, or at the end.
+fn before(text: &str, list: &str, later: &[&str]) -> Result<String, BookError> {
+    let mut pieces = Pieces::of(text);
+    let mut out = String::new();
+    let mut is_done = false;
+    while let Some(piece) = pieces.next()? {
+        let is_it = match &piece.event {
+            Event::Start(element) | Event::Empty(element) => {
+                later.contains(&element.local_name().as_ref())
+            }
+            Event::End(element) => element.local_name().as_ref() == "styleSheet",
+            _ => false,
+        };
+        if is_it && !is_done {
+            out.push_str(list);
+            is_done = true;
+        }
+        out.push_str(piece.raw);
+    }
+    Ok(out)
+}
+
 /// Number formats with a fixed id, which need no entry in the list.
 const BUILT_IN: &[(&str, u32)] = &[
     ("0", 1),
@@ -312,3 +372,6 @@ const BUILT_IN: &[(&str, u32)] = &[
     ("mm-dd-yy", 14),
 ];
 const FIRST_OWN: u32 = 164;
+const PLAIN_STYLE: &str = r#"<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>"#;
+/// What comes after the formats of conditional formats in a style sheet.
+const LATER_THAN_CONDITIONAL: &[&str] = &["tableStyles", "colors", "extLst"];

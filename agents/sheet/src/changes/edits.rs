@@ -4,25 +4,33 @@
 use std::collections::BTreeMap;
 
 use super::formulas::reaches_out;
+use crate::book::Content;
 use crate::book::diff::Diff;
+use crate::book::looks::LookChanges;
 use crate::book::patch::{NewCell, SheetEdits};
-use crate::book::style::dresses;
-use crate::book::{BookError, Content};
 
-/// Returns the edits that write the changes into the package. New cells get the number format and bold that they have in
-/// `snapshot`, the workbook that the code saved.
-pub fn edits(diff: &Diff, snapshot: &[u8]) -> Result<Vec<SheetEdits>, BookError> {
+/// Returns the edits that write the changes into the package.
+pub fn edits(diff: &Diff, looks: &LookChanges) -> Vec<SheetEdits> {
     let mut sheets: BTreeMap<&str, SheetEdits> = BTreeMap::new();
     let mut order: Vec<&str> = Vec::new();
-    for change in &diff.changes {
-        let sheet = sheets.entry(&change.sheet).or_insert_with(|| {
-            order.push(&change.sheet);
+    let names = diff.added.iter().map(String::as_str);
+    let names = names.chain(diff.changes.iter().map(|change| change.sheet.as_str()));
+    let names = names.chain(looks.sheets.iter().map(|sheet| sheet.sheet.as_str()));
+    for name in names {
+        sheets.entry(name).or_insert_with(|| {
+            order.push(name);
             SheetEdits {
-                name: change.sheet.clone(),
-                is_new: diff.added.contains(&change.sheet),
+                name: name.to_owned(),
+                is_new: diff.added.iter().any(|added| added == name),
                 cells: BTreeMap::new(),
+                looks: looks.of(name).cloned().unwrap_or_default(),
             }
         });
+    }
+    for change in &diff.changes {
+        let Some(sheet) = sheets.get_mut(change.sheet.as_str()) else {
+            continue;
+        };
         let cell = NewCell {
             content: change.new.clone().map(inert),
             was_date: matches!(change.old, Some(Content::Date(_))),
@@ -30,18 +38,13 @@ pub fn edits(diff: &Diff, snapshot: &[u8]) -> Result<Vec<SheetEdits>, BookError>
         };
         sheet.cells.insert(change.cell.0, cell);
     }
-    for (name, sheet) in &mut sheets {
-        let dresses = dresses(snapshot, name)?;
-        for (place, cell) in &mut sheet.cells {
-            if let Some(dress) = dresses.get(place) {
-                cell.dress = dress.clone();
-            }
-        }
-    }
-    Ok(order
-        .iter()
-        .filter_map(|name| sheets.remove(name))
-        .collect())
+    let edits = order.iter().filter_map(|name| sheets.remove(name));
+    // A sheet that is a chart has no cells to write.
+    let edits = edits.filter(|sheet| !sheet.looks.is_chart_sheet);
+    let writes = |sheet: &SheetEdits| {
+        sheet.is_new || !sheet.cells.is_empty() || !sheet.looks.carries_nothing()
+    };
+    edits.filter(writes).collect()
 }
 
 /// Turns a formula that reaches outside the workbook, or that runs something, into text.

@@ -2,11 +2,12 @@
 
 mod edits;
 mod formulas;
+mod groups;
 mod verdict;
 
 use std::collections::BTreeMap;
 
-use archie_agent::printable::one_line;
+use archie_agent::printable::{counted, one_line};
 use serde::{Deserialize, Serialize};
 
 use super::book::diff::{Change, Diff};
@@ -14,6 +15,8 @@ use super::book::patch::range_text;
 use super::book::{Content, Place};
 pub use edits::edits;
 pub use formulas::reaches_out;
+pub(crate) use groups::areas;
+pub use groups::{ChangedSheet, SheetChange, changed_sheets, grouped};
 pub use verdict::{BadVerdict, SetCell, Verdict, VerdictKind};
 
 /// A rectangle of cells that changed in the same way.
@@ -39,6 +42,16 @@ pub enum ChangeKind {
     Changed,
     /// The cells are empty now.
     Emptied,
+}
+
+impl std::fmt::Display for ChangeKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Added => "added",
+            Self::Changed => "changed",
+            Self::Emptied => "emptied",
+        })
+    }
 }
 
 /// Returns one change as a single line, in full, with line breaks escaped.
@@ -156,13 +169,8 @@ fn range(what: ChangeKind, changes: &[&Change]) -> Range {
 
 impl std::fmt::Display for Range {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let what = match self.what {
-            ChangeKind::Added => "added",
-            ChangeKind::Changed => "changed",
-            ChangeKind::Emptied => "emptied",
-        };
-        let cells = if self.cells == 1 { "cell" } else { "cells" };
-        write!(f, "{} {what} ({} {cells})", self.range, self.cells)
+        let cells = counted(self.cells, "cell");
+        write!(f, "{} {} ({cells})", self.range, self.what)
     }
 }
 

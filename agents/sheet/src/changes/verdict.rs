@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use crate::book::diff::{Cell, Change, Diff};
+use crate::book::looks::LookChanges;
 use crate::book::{Content, Place};
 
 /// A person's verdict on a change set.
@@ -127,17 +128,22 @@ impl Verdict {
     }
 
     /// Returns the changes to save. Fails if a rejected range contains no change, or a cell or value is invalid.
-    pub fn apply(&self, diff: &Diff) -> Result<Diff, BadVerdict> {
-        let mut kept = diff.clone();
+    pub fn apply(
+        &self,
+        diff: &Diff,
+        looks: &LookChanges,
+    ) -> Result<(Diff, LookChanges), BadVerdict> {
+        let (mut kept, mut looks) = (diff.clone(), looks.clone());
         if self.kind == VerdictKind::Reject {
-            return Ok(Diff::default());
+            return Ok((Diff::default(), LookChanges::default()));
         }
         for range in &self.reject {
             let area = Area::parse(range)?;
             let before = kept.changes.len();
             kept.changes
                 .retain(|change| !area.holds(&change.sheet, change.cell.0));
-            if kept.changes.len() == before {
+            let is_rejected = reject_looks(&area, &mut kept, &mut looks);
+            if kept.changes.len() == before && !is_rejected {
                 return Err(BadVerdict(format!(
                     "nothing was changed in `{range}`, so nothing in it can be rejected"
                 )));
@@ -166,14 +172,51 @@ impl Verdict {
                 }),
             }
         }
+        // A new sheet whose cells are all rejected is not saved; one that never had cells is.
+        let had_any = |sheet: &String| diff.changes.iter().any(|change| change.sheet == *sheet);
         let holds_any = |sheet: &String| kept.changes.iter().any(|change| change.sheet == *sheet);
-        kept.added = kept
+        let is_kept = |sheet: &&String| holds_any(sheet) || !had_any(sheet);
+        kept.added = kept.added.iter().filter(is_kept).cloned().collect();
+        let dropped = diff
             .added
             .iter()
-            .filter(|sheet| holds_any(sheet))
-            .cloned()
-            .collect();
-        Ok(kept)
+            .filter(|sheet| !kept.added.contains(sheet));
+        drop_sheets(&mut looks, &dropped.collect::<Vec<_>>());
+        Ok((kept, looks))
+    }
+}
+
+/// Removes the looks in a rejected area. Returns whether there were any, or the area is a whole new sheet.
+fn reject_looks(area: &Area, kept: &mut Diff, looks: &mut LookChanges) -> bool {
+    let mut is_rejected = false;
+    if area.cells.is_none() {
+        let (sheets, added) = (looks.sheets.len(), kept.added.len());
+        looks.sheets.retain(|sheet| sheet.sheet != area.sheet);
+        kept.added.retain(|sheet| *sheet != area.sheet);
+        is_rejected = looks.sheets.len() < sheets || kept.added.len() < added;
+    }
+    for sheet in &mut looks.sheets {
+        let before = sheet.dresses.len();
+        let name = sheet.sheet.clone();
+        sheet.dresses.retain(|place, _| !area.holds(&name, *place));
+        is_rejected |= sheet.dresses.len() < before;
+    }
+    is_rejected
+}
+
+/// Removes the looks of sheets that are not saved, and the charts that show their cells.
+fn drop_sheets(looks: &mut LookChanges, dropped: &[&String]) {
+    let is_dropped = |name: &String| dropped.contains(&name);
+    looks.sheets.retain(|sheet| !is_dropped(&sheet.sheet));
+    for sheet in &mut looks.sheets {
+        let (kept, lost) = std::mem::take(&mut sheet.charts)
+            .into_iter()
+            .partition::<Vec<_>, _>(|chart| !chart.shows.iter().any(is_dropped));
+        sheet.charts = kept;
+        let lost = lost
+            .iter()
+            .map(|chart| format!("{}, whose cells are rejected", chart.about));
+        sheet.left_out.extend(lost);
     }
 }
 
@@ -235,7 +278,8 @@ mod tests {
         let verdict =
             Verdict::from_line("e reject Counts!A2:B2; set Counts!B1=12; set Counts!C1==1+1")
                 .unwrap();
-        let kept = verdict.apply(&diff()).unwrap();
+        let none = LookChanges::default();
+        let (kept, _) = verdict.apply(&diff(), &none).unwrap();
         let lines: Vec<_> = kept.changes.iter().map(line).collect();
         assert_eq!(
             lines,
@@ -248,8 +292,9 @@ mod tests {
         assert!(
             Verdict::from_line("n")
                 .unwrap()
-                .apply(&diff())
+                .apply(&diff(), &none)
                 .unwrap()
+                .0
                 .changes
                 .is_empty()
         );
@@ -258,7 +303,7 @@ mod tests {
         }
         Verdict::from_line("e reject Other!A1")
             .unwrap()
-            .apply(&diff())
+            .apply(&diff(), &none)
             .expect_err("nothing was changed there");
     }
 }

@@ -36,7 +36,7 @@ impl Node<GraphState> for ChangeSetNode {
                 .stopped(None)
                 .into());
         }
-        if review.diff.changes.is_empty() {
+        if review.is_empty() {
             return Ok(update.into());
         }
         let verdict = ask_person(&review, &state, &cx).await?;
@@ -62,7 +62,7 @@ async fn ask_person(
             .kind("approval")
             .schema(Verdict::schema());
         let verdict: Verdict = cx.interrupt(question).await?;
-        match verdict.apply(&review.diff) {
+        match verdict.apply(&review.diff, &review.looks) {
             Ok(_) => return Ok(verdict),
             Err(wrong) => problem = Some(wrong.to_string()),
         }

@@ -189,7 +189,7 @@ impl InformerNode {
         let mut mirror = Mirror::of(&book).map_err(NodeError::fatal)?;
         Ok(match mirror.select(&lookup.sql) {
             Ok(rows) => Ok(rows.shown(informer.form)),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(mirror.explain(&error)),
         })
     }
 }

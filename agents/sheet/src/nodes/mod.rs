@@ -3,6 +3,7 @@
 mod change_set;
 mod informer;
 mod planner;
+mod repeats;
 mod tool;
 
 use std::sync::Arc;
@@ -49,10 +50,17 @@ pub(super) fn should_continue(state: &GraphState) -> Next {
     };
     match plan::read(&last.message, state.step) {
         Plan::Finish(_) => Next::End,
+        // The tool node tells the planner that it has asked this already.
+        Plan::Ask(call) if repeats::earlier_questions(state, &call) > 0 => Next::Tool,
         Plan::Ask(_) if state.informer.is_some() => Next::Informer,
         Plan::Think if state.informer.is_some() && is_stale(state) => Next::Informer,
         Plan::Act(_) | Plan::Ask(_) | Plan::Think | Plan::Malformed(_) => Next::Tool,
     }
+}
+
+/// Returns whether an answer may still be recorded. The first one stays, unless failed checks have reopened the work since.
+fn takes_answer(state: &GraphState) -> bool {
+    state.answer.is_empty() || state.reopened > 0
 }
 
 fn is_stale(state: &GraphState) -> bool {

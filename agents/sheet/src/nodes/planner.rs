@@ -11,7 +11,7 @@ use super::super::plan::{self, Plan};
 use super::super::recipe::Recipe;
 use super::super::state::{Actions, GraphState, GraphStateUpdate, Stopped};
 use super::super::tools::{self, PYTHON, ToolDeps};
-use super::{ModelDeps, call, fitted, labels, progress};
+use super::{ModelDeps, call, fitted, labels, progress, takes_answer};
 
 /// Asks the planner's model what to do next.
 pub(in super::super) struct PlannerNode {
@@ -27,6 +27,10 @@ impl Node<GraphState> for PlannerNode {
     ) -> Result<Command<GraphState>, NodeError> {
         if let Some(recipe) = &state.recipe {
             return self.play(recipe, &state, &cx).await;
+        }
+        // The tool node took the answer, or stopped a planner that goes in circles: nothing is left to plan.
+        if state.stopped.is_some() {
+            return Ok(GraphStateUpdate::default().into());
         }
         if state.step >= state.max_steps {
             return Ok(GraphStateUpdate::default()
@@ -57,7 +61,7 @@ impl Node<GraphState> for PlannerNode {
             .informer_tries(0);
         if let Plan::Finish(answer) = plan {
             update = update.stopped(Some(Stopped::Finished));
-            if !answer.is_empty() {
+            if !answer.is_empty() && takes_answer(&state) {
                 update = update.answer(answer);
             }
         }

@@ -7,9 +7,10 @@ use superstep_agent::{CallTimes, ChatMessage, tool_span};
 use superstep_llm::{Message, ToolCall};
 
 use super::super::plan::{self, Plan};
-use super::super::state::{Actions, GraphState, GraphStateUpdate, JournalEntry};
+use super::super::state::{Actions, GraphState, GraphStateUpdate, JournalEntry, Stopped};
+use super::super::tools::answer::check_answer;
 use super::super::tools::{self, PYTHON, ToolContext, ToolDeps, ToolResult};
-use super::{PROGRESS_CHARS, labels, progress, untrusted};
+use super::{PROGRESS_CHARS, labels, progress, repeats, takes_answer, untrusted};
 
 /// Runs the planner's tool calls.
 pub(in super::super) struct ToolNode {
@@ -22,59 +23,110 @@ impl Node<GraphState> for ToolNode {
         state: View<GraphState>,
         cx: NodeCx,
     ) -> Result<Command<GraphState>, NodeError> {
-        let mut update = GraphStateUpdate::default();
         let calls = match wanted(&state) {
             Ok(calls) => calls,
-            Err(why) => {
-                let told = format!("{why}. {}", how_to_act(state.planner.actions));
-                return Ok(update.messages(self.observation(&state, &told)).into());
-            }
+            Err(why) => return no_action(&state, &why, &cx),
         };
+        let mut update = GraphStateUpdate::default();
         let mut tool_context = ToolContext {
             thread: cx.thread(),
             input: &state.problem.workbook,
             workbook: state.workbook.clone(),
             sandbox: &state.sandbox,
         };
+        let mut journal: Vec<JournalEntry> = Vec::new();
+        let mut stopped = None;
         for (at, call) in calls.iter().enumerate() {
-            let ran: ToolResult = cx
-                .step(format!("{}-{at}", call.name_for_step()), async || {
-                    let (ran, took) = CallTimes::by(self.tool_deps.run(call, &tool_context)).await;
-                    Ok(ToolResult {
-                        took: Some(took),
-                        ..ran?
-                    })
-                })
-                .await?;
-            if let Some(took) = ran.took {
-                let error = (!ran.ok).then(|| summary_line(&ran.observation, PROGRESS_CHARS));
-                cx.emit(tool_span(call.name_for_step(), &call.id, took, error))?;
+            // Models require a result for every call, even for those after the end.
+            if stopped.is_some() {
+                let told = Message::tool_error(call, "not run: the work has ended");
+                update = update.messages(ChatMessage::new(told, labels(&state)));
+                continue;
             }
+            let earlier = earlier(&state, &journal, call, &tool_context.workbook.snapshot);
+            let ran = match &earlier {
+                Some(earlier) => ToolResult::wrong(repeats::explanation(&earlier.observation)),
+                None => self.ran(at, call, &state, &tool_context, &cx).await?,
+            };
             let how = if ran.ok { "ok" } else { "failed" };
-            progress(
-                &cx,
-                &format!(
-                    "  {}: {how}, {}",
-                    call.name,
-                    summary_line(&ran.observation, PROGRESS_CHARS)
-                ),
-            )?;
+            let shown = summary_line(&ran.observation, PROGRESS_CHARS);
+            progress(&cx, &format!("  {}: {how}, {shown}", call.name))?;
+            if earlier.is_some_and(|earlier| earlier.times >= repeats::REPEATS_MAX) {
+                stopped = Some(Stopped::Repeated);
+            }
             if let Some(workbook) = &ran.workbook {
                 tool_context.workbook = workbook.clone();
             }
             if let Some(answer) = &ran.answer {
-                update = update.answer(answer.clone());
+                stopped = Some(Stopped::Finished);
+                if takes_answer(&state) {
+                    update = update.answer(answer.clone());
+                }
             }
             let message = match ran.ok {
                 true => Message::tool(call, &ran.observation),
                 false => Message::tool_error(call, &ran.observation),
             };
+            let done = done(state.step, call, ran, &tool_context.workbook.snapshot);
+            journal.push(done.clone());
             update = update
                 .messages(ChatMessage::new(message, untrusted(&state)))
-                .journal(done(state.step, call, ran, &tool_context.workbook.snapshot));
+                .journal(done);
         }
-        Ok(update.workbook(tool_context.workbook).into())
+        Ok(update
+            .stopped(stopped)
+            .workbook(tool_context.workbook)
+            .into())
     }
+}
+
+/// The result that a call had before, and how often it was made.
+struct EarlierResult {
+    observation: String,
+    times: usize,
+}
+
+fn earlier(
+    state: &GraphState,
+    journal: &[JournalEntry],
+    call: &ToolCall,
+    snapshot: &str,
+) -> Option<EarlierResult> {
+    // The steps of a recipe are those of an approved run, and none of them is the model's.
+    if state.recipe.is_some() {
+        return None;
+    }
+    let all = state.journal.iter().chain(journal);
+    let results = repeats::earlier_results(all, &call.name, &input(call), snapshot);
+    if let Some(first) = results.first() {
+        return Some(EarlierResult {
+            observation: first.observation.clone(),
+            times: results.len(),
+        });
+    }
+    let known = state.key_information.as_ref();
+    match repeats::earlier_questions(state, call) {
+        0 => None,
+        times => Some(EarlierResult {
+            observation: known.map(|known| known.text.clone()).unwrap_or_default(),
+            times,
+        }),
+    }
+}
+
+/// Tells the planner that its message has no action, and stops it if it wrote exactly this twice before.
+fn no_action(state: &GraphState, why: &str, cx: &NodeCx) -> Result<Command<GraphState>, NodeError> {
+    let mut update = GraphStateUpdate::default();
+    let mut told = format!("{why}. {}", how_to_act(state.planner.actions));
+    match repeats::earlier_messages(state) {
+        0 => {}
+        times if times >= repeats::REPEATS_MAX => {
+            progress(cx, "  the model wrote the same message three times")?;
+            update = update.stopped(Some(Stopped::Repeated));
+        }
+        _ => told.push_str(" You wrote exactly the same before; write something else."),
+    }
+    Ok(update.messages(observation(state, &told)).into())
 }
 
 /// Maps the tool name that a model wrote to a known one, because a step's name in the log must not be arbitrary text.
@@ -93,14 +145,59 @@ impl StepName for ToolCall {
 }
 
 impl ToolNode {
-    fn observation(&self, state: &GraphState, told: &str) -> ChatMessage {
-        let call = ToolCall {
-            id: format!("step-{}", state.step),
-            name: String::new(),
-            args: Json::Null,
-        };
-        ChatMessage::new(Message::tool_error(&call, told), labels(state))
+    /// Runs a call as a recorded step.
+    async fn ran(
+        &self,
+        at: usize,
+        call: &ToolCall,
+        state: &GraphState,
+        tool_context: &ToolContext<'_>,
+        cx: &NodeCx,
+    ) -> Result<ToolResult, NodeError> {
+        let name = format!("{}-{at}", call.name_for_step());
+        let ran: ToolResult = cx
+            .step(name, async || {
+                let (ran, took) = CallTimes::by(self.tool_deps.run(call, tool_context)).await;
+                Ok(ToolResult {
+                    took: Some(took),
+                    ..judged(ran?, state)
+                })
+            })
+            .await?;
+        if let Some(took) = ran.took {
+            let error = (!ran.ok).then(|| summary_line(&ran.observation, PROGRESS_CHARS));
+            cx.emit(tool_span(call.name_for_step(), &call.id, took, error))?;
+        }
+        Ok(ran)
     }
+}
+
+/// Refuses a submitted answer that is none.
+fn judged(ran: ToolResult, state: &GraphState) -> ToolResult {
+    let Some(answer) = &ran.answer else {
+        return ran;
+    };
+    // What failed code printed before it failed may well be the answer.
+    let failed = state.journal.iter().filter(|done| {
+        !done.ok && done.tool != PYTHON && !repeats::is_explanation(&done.observation)
+    });
+    let failures = failed.map(|done| done.observation.as_str());
+    match check_answer(answer, &state.problem.instruction, failures) {
+        Ok(answer) => ToolResult {
+            answer: Some(answer),
+            ..ran
+        },
+        Err(why) => ToolResult::wrong(why),
+    }
+}
+
+fn observation(state: &GraphState, told: &str) -> ChatMessage {
+    let call = ToolCall {
+        id: format!("step-{}", state.step),
+        name: String::new(),
+        args: Json::Null,
+    };
+    ChatMessage::new(Message::tool_error(&call, told), labels(state))
 }
 
 /// Returns the tool calls of the planner's last message, or what is wrong with it.
@@ -128,19 +225,16 @@ fn how_to_act(actions: Actions) -> &'static str {
     }
 }
 
+/// Returns the argument of a call, as the journal records it.
+fn input(call: &ToolCall) -> String {
+    tools::input_of(call).unwrap_or_else(|| call.args.to_string())
+}
+
 fn done(step: u32, call: &ToolCall, ran: ToolResult, snapshot: &str) -> JournalEntry {
-    let input = match &call.args {
-        Json::Object(args) => args
-            .values()
-            .find_map(Json::as_str)
-            .unwrap_or_default()
-            .to_owned(),
-        other => other.to_string(),
-    };
     JournalEntry {
         step,
         tool: call.name.clone(),
-        input,
+        input: input(call),
         observation: ran.observation,
         ok: ran.ok,
         snapshot: snapshot.to_owned(),

@@ -118,7 +118,7 @@ impl Sandbox for Bubblewrap {
     }
 }
 
-fn is_root() -> std::io::Result<bool> {
+pub(super) fn is_root() -> std::io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
     Ok(std::fs::metadata("/proc/self")?.uid() == 0)
 }

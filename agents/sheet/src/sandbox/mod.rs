@@ -5,6 +5,7 @@
 //! asks for it.
 
 mod bubblewrap;
+pub mod environment;
 mod process;
 mod python;
 mod seccomp;

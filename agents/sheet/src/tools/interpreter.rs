@@ -6,10 +6,12 @@ use serde::Deserialize;
 use superstep::NodeError;
 
 use super::{ToolContext, ToolDeps, ToolResult, summaries};
-use crate::book::diff::diff;
+use crate::book::diff::{Diff, diff};
 use crate::book::layout::Layout;
-use crate::book::read;
-use crate::changes::ranges;
+use crate::book::looks::{LookChanges, Looks};
+use crate::book::mirror::select_example;
+use crate::book::{BookError, read};
+use crate::changes::{changed_sheets, grouped, ranges};
 use crate::hints::hint;
 use crate::sandbox::{End, Job, Limits};
 use crate::state::WorkbookState;
@@ -51,21 +53,30 @@ impl ToolDeps {
             };
             let before = self.book(tool_context, &workbook.snapshot)?;
             let changed = diff(&before, &after);
-            let told: Vec<_> = ranges(&changed)
-                .iter()
-                .take(RANGES_TOLD)
-                .map(ToString::to_string)
-                .collect();
+            let looks = match self.looks(tool_context, &workbook.snapshot, saved)? {
+                Ok(looks) => looks,
+                Err(error) => {
+                    return Ok(ToolResult {
+                        workbook: Some(workbook),
+                        ..ToolResult::wrong(format!("{observation}\n{error}"))
+                    });
+                }
+            };
+            let told = told(&changed, &looks);
             observation.push_str(&match told.is_empty() {
                 true => "nothing in the workbook changed\n".to_owned(),
                 false => format!("changed: {}\n", told.join(", ")),
             });
+            for left_out in looks.left_out() {
+                observation.push_str(&format!("cannot be saved: {left_out}\n"));
+            }
             if !told.is_empty() {
                 workbook.snapshot = self
                     .snapshots
                     .put_book(tool_context.thread, saved)
                     .map_err(NodeError::fatal)?;
                 workbook.sheets = summaries(&after);
+                workbook.select_example = select_example(&after);
             }
         }
         let lines = match ran.lines.is_empty() {
@@ -99,6 +110,22 @@ impl ToolDeps {
             pictures,
             ..ToolResult::default()
         })
+    }
+
+    /// Returns what the code changed besides the contents of cells.
+    fn looks(
+        &self,
+        tool_context: &ToolContext<'_>,
+        before: &str,
+        after: &[u8],
+    ) -> Result<Result<LookChanges, BookError>, NodeError> {
+        let before = self
+            .snapshots
+            .book(tool_context.thread, before)
+            .map_err(NodeError::fatal)?;
+        let before = Looks::read(&before).map_err(NodeError::fatal)?;
+        // The code may have left a workbook whose cells can be read and the rest of which cannot.
+        Ok(Looks::read(after).map(|after| before.changes(&after)))
     }
 
     /// Runs the interpreter once.
@@ -141,6 +168,21 @@ impl ToolDeps {
         let outcome = sandbox.run(&job).await.map_err(NodeError::fatal)?;
         played(&job, outcome.end, &limits, &outcome.said).map_err(NodeError::fatal)
     }
+}
+
+/// Returns what changed, for the planner.
+fn told(changed: &Diff, looks: &LookChanges) -> Vec<String> {
+    let mut told = grouped(&ranges(changed));
+    if told.len() > RANGES_TOLD {
+        let more = told.len() - RANGES_TOLD;
+        told.truncate(RANGES_TOLD);
+        told.push(format!("{more} more ranges"));
+    }
+    let sheets = changed_sheets(changed).into_iter();
+    let without_cells = sheets.filter(|sheet| sheet.cells == 0);
+    told.extend(without_cells.map(|sheet| sheet.to_string()));
+    told.extend(looks.lines().into_iter().take(RANGES_TOLD));
+    told
 }
 
 /// What one run of the interpreter left behind.

@@ -1,5 +1,6 @@
 //! The tools that the planner may call, and their results.
 
+pub(crate) mod answer;
 mod interpreter;
 mod sandboxes;
 
@@ -42,7 +43,7 @@ const TOOLS: [(&str, &str, &str, &str); 5] = [
         SELECTOR,
         "Runs one SQL SELECT over the sheets (SQLite; a table for each sheet).",
         "sql",
-        "The SELECT.",
+        "The SELECT, with the names of sheets and columns in double quotes.",
     ),
     (
         READER,
@@ -52,9 +53,9 @@ const TOOLS: [(&str, &str, &str, &str); 5] = [
     ),
     (
         SUBMITTER,
-        "Takes down the answer to the question, if there is one.",
+        "Submits the final answer and ends the work. Call it last, when everything else is done.",
         "answer",
-        "The answer.",
+        "The answer itself: the number, the name or the sentence that was asked for.",
     ),
     (
         INFORMER,
@@ -72,6 +73,28 @@ pub fn names(with_informer: bool) -> BTreeMap<String, String> {
     tools
         .map(|(name, about, ..)| ((*name).to_owned(), (*about).to_owned()))
         .collect()
+}
+
+/// Returns the name of a tool's only argument; `None` if there is no such tool.
+pub(crate) fn argument(tool: &str) -> Option<&'static str> {
+    let found = TOOLS.iter().find(|(name, ..)| *name == tool);
+    found.map(|(_, _, argument, _)| *argument)
+}
+
+/// Returns the input of a call. Models often misname the only argument, or write a number where a text belongs.
+pub(crate) fn input_of(call: &ToolCall) -> Option<String> {
+    let plain = |value: &Json| match value {
+        Json::String(text) => Some(text.clone()),
+        Json::Number(number) if call.name == SUBMITTER => Some(number.to_string()),
+        _ => None,
+    };
+    let args = call.args.as_object()?;
+    let named = argument(&call.name).and_then(|argument| args.get(argument));
+    match (named, args.len()) {
+        (Some(value), _) => plain(value),
+        (None, 1) => args.values().next().and_then(plain),
+        (None, _) => None,
+    }
 }
 
 /// Returns the specifications that a model receives for these tools.
@@ -169,19 +192,19 @@ impl ToolDeps {
                 names.join(", ")
             )));
         };
-        let Some(input) = call.args.get(*argument).and_then(Json::as_str) else {
+        let Some(input) = input_of(call) else {
             return Ok(ToolResult::wrong(format!(
                 "`{}` needs `{argument}`, a text; this came: {}",
                 call.name, call.args
             )));
         };
         match call.name.as_str() {
-            PYTHON => self.python(input, tool_context).await,
-            SELECTOR => self.select(input, tool_context),
-            READER => self.cells(input, tool_context),
+            PYTHON => self.python(&input, tool_context).await,
+            SELECTOR => self.select(&input, tool_context),
+            READER => self.cells(&input, tool_context),
             SUBMITTER => Ok(ToolResult {
-                answer: Some(input.to_owned()),
-                ..ToolResult::well("the answer is taken down")
+                answer: Some(input),
+                ..ToolResult::well("accepted")
             }),
             _ => Ok(ToolResult::wrong("there is no informer in this run")),
         }
@@ -192,7 +215,7 @@ impl ToolDeps {
         let mut mirror = Mirror::of(&book).map_err(NodeError::fatal)?;
         Ok(match mirror.select(sql) {
             Ok(rows) => ToolResult::well(rows.shown(Form::Markdown)),
-            Err(error) => ToolResult::wrong(format!("SQLite says: {error}")),
+            Err(error) => ToolResult::wrong(mirror.explain(&error)),
         })
     }
 

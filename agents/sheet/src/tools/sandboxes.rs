@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::sandbox::environment;
 use crate::sandbox::{Bubblewrap, Kind, NoPython, Python, Sandbox, SandboxError, Unsandboxed};
 
 /// Sandboxes by kind, created on first use, because many runs need none.
@@ -31,9 +32,20 @@ impl Sandboxes {
         }
     }
 
+    /// Returns whether a Python was chosen.
+    pub(crate) fn has_named_python(&self) -> bool {
+        self.python.is_some()
+    }
+
     /// Returns the Python that runs the code, or what is wrong with it.
+    ///
+    /// If none is named and the default one lacks modules, this is the one of the environment that Archie made, if it did.
     pub fn find_python(&self) -> Result<Python, NoPython> {
-        Python::find(self.python.as_deref())
+        let found = Python::find(self.python.as_deref());
+        match (found, environment::existing()) {
+            (Err(_), Some(own)) if self.python.is_none() => Python::find(Some(&own)),
+            (found, _) => found,
+        }
     }
 
     /// Returns the sandbox of this kind, creating it on first use.

@@ -44,14 +44,12 @@ pub(super) fn run(args: &JsonArgs) -> anyhow::Result<Exit> {
             runtime.block_on(mail::tour(folder, &console, quiet)),
         ),
     ];
-    // A model's code runs only in a sandbox.
-    match archie_sheet::ready() {
-        Ok(_) => scenarios.push((
-            "sheet",
-            runtime.block_on(sheet::tour(folder, &console, quiet)),
-        )),
-        Err(why) => console.aside(&format!("skip  sheet: it runs code, and {why}")),
-    }
+    // A model's code runs only in a sandbox, with a Python that has pandas.
+    let sheet = match archie_sheet::make_ready(|step| console.aside(&format!("sheet: {step}"))) {
+        Ok(_) => runtime.block_on(sheet::tour(folder, &console, quiet)),
+        Err(why) => Err(why.context("its code cannot run here")),
+    };
+    scenarios.push(("sheet", sheet));
     let mut passed = true;
     for (name, went) in &scenarios {
         match went {
@@ -65,9 +63,10 @@ pub(super) fn run(args: &JsonArgs) -> anyhow::Result<Exit> {
     }
     fs::remove_dir_all(folder)?;
     if args.json {
-        let results = scenarios
-            .iter()
-            .map(|(name, went)| json!({ "agent": name, "passed": went.is_ok() }));
+        let results = scenarios.iter().map(|(name, went)| match went {
+            Ok(()) => json!({ "agent": name, "passed": true }),
+            Err(error) => json!({ "agent": name, "passed": false, "why": format!("{error:#}") }),
+        });
         console.json(&json!({ "passed": passed, "scenarios": results.collect::<Vec<_>>() }));
     }
     Ok(if passed { Exit::Done } else { Exit::Failed })

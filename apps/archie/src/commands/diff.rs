@@ -5,6 +5,7 @@ use archie_agent::{Exit, Terminal};
 use serde_json::{Map, Value as Json, json};
 use superstep::Seq;
 
+use super::sheet_diff;
 use super::threads::short;
 use crate::app::App;
 use crate::cli::args::DiffArgs;
@@ -20,11 +21,14 @@ pub(super) async fn run(
         .into_iter()
         .filter(|name| one.get(*name) != other.get(*name))
         .collect();
+    let workbooks = sheet_diff::threads(&args.one, &args.other, app).await?;
+    let workbooks = workbooks.filter(|compared| !compared.is_same());
     if args.json {
         let fields = differ.iter().map(|name| {
             let sides = json!({ "one": one.get(*name), "other": other.get(*name) });
             ((*name).clone(), sides)
         });
+        let fields = fields.chain(workbooks.iter().map(sheet_diff::field));
         terminal.json(&Json::Object(fields.collect()));
         return Ok(Exit::Done);
     }
@@ -40,6 +44,10 @@ pub(super) async fn run(
         for line in after.iter().filter(|line| !before.contains(line)) {
             terminal.line(&format!("  + {line}"));
         }
+    }
+    if let Some(compared) = workbooks {
+        terminal.line("contents of the workbooks:");
+        sheet_diff::print(&compared, terminal);
     }
     Ok(Exit::Done)
 }

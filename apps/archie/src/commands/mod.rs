@@ -18,6 +18,7 @@ pub mod mcp;
 mod new;
 mod resume;
 pub mod sheet;
+mod sheet_diff;
 mod threads;
 mod trace;
 mod worker;

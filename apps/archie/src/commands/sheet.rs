@@ -13,9 +13,10 @@ use archie_sheet::service::{self, AnalysisRequest};
 use archie_sheet::snapshots::SnapshotStore;
 use archie_sheet::state::{Actions, GraphState, InformerSpec};
 use archie_sheet::{NAME, output};
-use serde_json::Value as Json;
-use superstep::AnyThread;
+use superstep::checkpoint::BoxFuture;
+use superstep::{AnyRunResult, AnyThread};
 
+use super::sheet_diff;
 use crate::session::Session;
 
 /// What was asked for.
@@ -145,6 +146,18 @@ pub enum SheetCommand {
         #[command(flatten)]
         common: CommonArgs,
     },
+    /// Compare two workbooks: sheets, cells, formulas and formats
+    Diff {
+        /// First workbook
+        #[arg(value_hint = clap::ValueHint::FilePath)]
+        one: PathBuf,
+        /// Second workbook
+        #[arg(value_hint = clap::ValueHint::FilePath)]
+        other: PathBuf,
+        /// Print the differences as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Write the workbook after a step of a thread; step 0 is the input
     At {
         /// Thread id or unique prefix
@@ -165,6 +178,7 @@ impl SheetArgs {
             Some(SheetCommand::Replay { common, .. } | SheetCommand::OpenPosts { common, .. }) => {
                 common.json
             }
+            Some(SheetCommand::Diff { json, .. }) => *json,
             Some(SheetCommand::At { .. }) => false,
         }
     }
@@ -195,6 +209,9 @@ pub async fn handle_sheet_command(args: &SheetArgs, session: &Session<'_>) -> an
                 bail!("`{as_of}` is not a day; write YYYY-MM-DD");
             }
             play(open_posts(as_of), file, common, session).await
+        }
+        Some(SheetCommand::Diff { one, other, json }) => {
+            sheet_diff::files(one, other, *json, session.terminal)
         }
         Some(SheetCommand::At {
             thread,
@@ -322,10 +339,10 @@ async fn begin(
         .remarks()
         .iter()
         .for_each(|remark| session.tell(&format!("  {}", one_line(remark))));
-    let start = serde_json::to_value(service::initial_state(&order, &opened, &id))?;
+    let run = async { Ok(service::run_analysis(&*thread, &order, &opened).await?) };
     match common.yes {
-        false => session.begin(agent, &*thread, start).await,
-        true => accept_all(session, agent, &*thread, start).await,
+        false => session.follow(agent, &*thread, Box::pin(run)).await,
+        true => accept_all(session, agent, &*thread, Box::pin(run)).await,
     }
 }
 
@@ -349,19 +366,19 @@ async fn step_of(from: &str, session: &Session<'_>) -> anyhow::Result<Source> {
     })
 }
 
-/// Runs a thread and accepts every change set. Other questions, such as a budget, still go to the person.
-async fn accept_all(
-    session: &Session<'_>,
+/// Stays with a run and accepts every change set. Other questions, such as a budget, still go to the person.
+async fn accept_all<'t>(
+    session: &Session<'t>,
     agent: &Agent,
-    thread: &dyn AnyThread,
-    start: Json,
+    thread: &'t dyn AnyThread,
+    run: BoxFuture<'t, anyhow::Result<AnyRunResult>>,
 ) -> anyhow::Result<Exit> {
     let yes = AcceptingTerminal { session };
     let session = Session {
         terminal: &yes,
         ..*session
     };
-    session.begin(agent, thread, start).await
+    session.follow(agent, thread, run).await
 }
 
 fn snapshots(session: &Session<'_>) -> SnapshotStore {

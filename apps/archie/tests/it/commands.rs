@@ -163,9 +163,98 @@ fn the_database_is_for_its_owner_only() {
 
 #[test]
 fn the_demo_passes_offline() {
-    let workdir = paused();
+    let workdir = paused().with_environment("ARCHIE_PYTHON", &services::program("sandbox"));
     let demo = workdir.json(&["demo", "--json"]);
     assert_eq!(demo["passed"], true, "{demo}");
+    let mut agents: Vec<_> = demo["scenarios"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|scenario| {
+            (
+                scenario["agent"].as_str().unwrap(),
+                scenario["passed"] == true,
+            )
+        })
+        .collect();
+    agents.sort_unstable();
+    let all = ["analyze", "atris", "docs", "email_assistant", "sheet"];
+    assert_eq!(agents, all.map(|agent| (agent, true)), "{demo}");
+}
+
+/// A folder with a program `uv` that does as `script` says, and a cache folder, both readable by the user of the sandbox.
+fn with_uv(script: &str) -> (tempfile::TempDir, Workdir) {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let open = |path: &std::path::Path| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    open(folder.path());
+    let uv = folder.path().join("uv");
+    std::fs::write(&uv, format!("#!/bin/sh\n{script}\n")).unwrap();
+    open(&uv);
+    let workdir = paused()
+        .with_environment(
+            "PATH",
+            &format!("{}:/usr/bin:/bin", folder.path().display()),
+        )
+        .with_environment("XDG_CACHE_HOME", folder.path().to_str().unwrap());
+    (folder, workdir)
+}
+
+#[test]
+fn the_demo_makes_a_python_environment_once() {
+    // In the place of uv: the environment it makes hands over to a Python that has the modules.
+    let uv = format!(
+        r#"echo "$@" >> "$(dirname "$0")/calls"
+case "$1" in
+venv) mkdir -p "$3/bin"; printf '#!/bin/sh\nexec {} "$@"\n' > "$3/bin/python"; chmod 755 "$3/bin/python" ;;
+esac"#,
+        services::program("sandbox")
+    );
+    let (folder, workdir) = with_uv(&uv);
+    for _ in 0..2 {
+        let ran = workdir.run(&["demo", "--json"], "");
+        let demo: Json = serde_json::from_str(&ran.out()).unwrap();
+        assert_eq!(demo["passed"], true, "{ran:?}");
+        assert_eq!(demo["scenarios"].as_array().unwrap().len(), 5);
+    }
+    let calls = std::fs::read_to_string(folder.path().join("calls")).unwrap();
+    let calls: Vec<_> = calls
+        .lines()
+        .filter(|line| !line.starts_with("--version"))
+        .collect();
+    assert_eq!(calls.len(), 2, "made once, and installed once: {calls:?}");
+    assert!(
+        calls[0].starts_with("venv ") && calls[1].ends_with("pandas openpyxl matplotlib"),
+        "{calls:?}"
+    );
+}
+
+#[test]
+fn a_demo_that_cannot_run_sheet_fails_and_says_what_to_do() {
+    let (_folder, workdir) = with_uv(
+        r#"case "$1" in pip) echo 'error: failed to fetch https://pypi.org/simple/pandas/' >&2; exit 2 ;; esac"#,
+    );
+    let ran = workdir.run(&["demo", "--json"], "");
+    assert_eq!(ran.code(), Some(1), "{ran:?}");
+    let demo: Json = serde_json::from_str(&ran.out()).unwrap();
+    assert_eq!(demo["passed"], false);
+    let sheet = &demo["scenarios"][4];
+    assert_eq!(
+        (&sheet["agent"], &sheet["passed"]),
+        (&json!("sheet"), &json!(false))
+    );
+    let why = sheet["why"].as_str().unwrap();
+    for words in [
+        "failed to fetch",
+        "connection to the Python registry",
+        "ARCHIE_PYTHON",
+    ] {
+        assert!(why.contains(words), "{words:?} is not in {why}");
+    }
+    assert!(ran.err().contains("FAIL  sheet: "), "{ran:?}");
+    assert!(ran.err().contains("sheet: installing pandas"), "{ran:?}");
 }
 
 #[test]

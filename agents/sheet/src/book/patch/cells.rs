@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::style::Styles;
 use super::super::xml::escaped;
 use super::super::{BookError, Content, Place};
-use super::{Dress, NewCell, SheetEdits};
+use super::{Dress, NewCell};
 
 /// Writes cells, and adds the styles that they need.
 pub(super) struct Dresser<'a> {
@@ -21,6 +21,15 @@ impl Dresser<'_> {
         }
     }
 
+    /// Returns the index of the style of a cell that only changes its format.
+    pub(super) fn style(
+        &mut self,
+        cell: &NewCell,
+        base: Option<usize>,
+    ) -> Result<Option<usize>, BookError> {
+        self.number(base, &cell.dress)
+    }
+
     /// Returns the XML of a cell; empty if the cell has neither content nor style.
     pub(super) fn cell(
         &mut self,
@@ -28,11 +37,7 @@ impl Dresser<'_> {
         cell: &NewCell,
         base: Option<usize>,
     ) -> Result<String, BookError> {
-        let mut dress = match base {
-            // An existing cell keeps its style.
-            Some(_) => Dress::default(),
-            None => cell.dress.clone(),
-        };
+        let mut dress = cell.dress.clone();
         if let Some(Content::Date(days)) = cell.content
             && !cell.was_date
         {
@@ -67,12 +72,12 @@ impl Dresser<'_> {
 }
 
 pub(super) fn new_sheet(
-    edits: &SheetEdits,
+    cells: &BTreeMap<Place, NewCell>,
     dresser: &mut Dresser<'_>,
 ) -> Result<String, BookError> {
-    let rows = write_rows(&by_row(&edits.cells), dresser)?;
+    let rows = write_rows(&by_row(cells), dresser)?;
     let mut widths: BTreeMap<u32, usize> = BTreeMap::new();
-    for (place, cell) in &edits.cells {
+    for (place, cell) in cells {
         let width = match &cell.content {
             Some(Content::Text(text)) => text.chars().count(),
             Some(Content::Date(_)) => 11,

@@ -9,13 +9,13 @@ use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 use super::super::BookError;
 
 /// The parts of a package, with pending changes. Unchanged parts are copied without being unpacked.
-pub(super) struct Parts<'a> {
+pub(in super::super) struct Parts<'a> {
     package: ZipArchive<Cursor<&'a [u8]>>,
     changed: BTreeMap<String, Option<String>>,
 }
 
 impl<'a> Parts<'a> {
-    pub(super) fn open(package: &'a [u8]) -> Result<Self, BookError> {
+    pub(in super::super) fn open(package: &'a [u8]) -> Result<Self, BookError> {
         let package = ZipArchive::new(Cursor::new(package)).map_err(BookError::unreadable)?;
         Ok(Self {
             package,
@@ -27,7 +27,7 @@ impl<'a> Parts<'a> {
         self.changed.contains_key(name) || self.package.index_for_name(name).is_some()
     }
 
-    pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, BookError> {
+    pub(in super::super) fn text(&mut self, name: &str) -> Result<Option<String>, BookError> {
         if let Some(changed) = self.changed.get(name) {
             return Ok(changed.clone());
         }

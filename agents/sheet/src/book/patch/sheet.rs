@@ -159,6 +159,16 @@ impl Patching<'_, '_, '_> {
             self.out.push_str(rest);
             return Ok(());
         };
+        if new.keeps_content {
+            let base = attribute(element, "s").and_then(|style| style.parse().ok());
+            let text = match self.dresser.style(new, base)? {
+                Some(style) => with_attribute(raw, element, "s", &style.to_string()),
+                None => raw.to_owned(),
+            };
+            self.out.push_str(&text);
+            self.out.push_str(rest);
+            return Ok(());
+        }
         self.touched_formula |= rest.contains("<f") || rest.contains(":f>");
         let base = attribute(element, "s").and_then(|style| style.parse().ok());
         let text = self.dresser.cell(place, new, base)?;
@@ -208,6 +218,9 @@ fn unshare(text: &str, cells: &mut BTreeMap<Place, NewCell>) -> Result<(), BookE
     if !text.contains("shared") && !text.contains("array") {
         return Ok(());
     }
+    let is_replaced = |cells: &BTreeMap<Place, NewCell>, place: &Place| {
+        cells.get(place).is_some_and(|cell| !cell.keeps_content)
+    };
     let mut masters: BTreeMap<String, (Place, String)> = BTreeMap::new();
     let mut pieces = Pieces::of(text);
     let mut at = None;
@@ -222,7 +235,7 @@ fn unshare(text: &str, cells: &mut BTreeMap<Place, NewCell>) -> Result<(), BookE
             "f" => {
                 let Some(place) = at else { continue };
                 let kind = attribute(element, "t").unwrap_or_default();
-                if kind == "array" && cells.contains_key(&place) {
+                if kind == "array" && is_replaced(cells, &place) {
                     return Err(BookError::unwritable(format!(
                         "{place} belongs to a formula over several cells; reject the change of it"
                     )));
@@ -239,23 +252,21 @@ fn unshare(text: &str, cells: &mut BTreeMap<Place, NewCell>) -> Result<(), BookE
                         .map_err(BookError::unreadable)?
                         .into_owned();
                     if !formula.is_empty() {
-                        if cells.contains_key(&place) {
+                        if is_replaced(cells, &place) {
                             masters.insert(index, (place, formula));
                         }
                         continue;
                     }
                 }
                 if let Some((master, formula)) = masters.get(&index)
-                    && !cells.contains_key(&place)
+                    && !is_replaced(cells, &place)
                 {
                     let zero = |place: Place| (place.row - 1, place.column - 1);
                     let own = calamine::expand_shared_formula(formula, zero(*master), zero(place))
                         .map_err(BookError::unreadable)?;
-                    let cell = NewCell {
-                        content: Some(Content::Formula(own)),
-                        ..NewCell::default()
-                    };
-                    cells.insert(place, cell);
+                    let cell = cells.entry(place).or_default();
+                    cell.content = Some(Content::Formula(own));
+                    cell.keeps_content = false;
                 }
             }
             _ => {}

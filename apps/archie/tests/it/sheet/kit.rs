@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use archie_agent::mcp::McpServers;
-use archie_agent::{AgentDeps, ModelRegistry};
+use archie_agent::{AgentDeps, ModelRegistry, state_of};
 use archie_sheet::book::patch::{NewCell, SheetEdits, patch};
 use archie_sheet::book::{Content, Place, read};
 use archie_sheet::sandbox::{End, Job, Kind, Limits, Outcome, Sandbox, SandboxError};
@@ -72,6 +72,7 @@ pub(crate) fn workbook(sheets: &[(&str, &[&[&str]])]) -> Vec<u8> {
                 name: (*name).to_owned(),
                 is_new: true,
                 cells,
+                ..SheetEdits::default()
             }
         })
         .collect();
@@ -162,7 +163,7 @@ fn interpret(job: &Job, code: &str) {
                 let edit = edits.entry(sheet.to_owned()).or_insert_with(|| SheetEdits {
                     name: sheet.to_owned(),
                     is_new: book.sheet(sheet).is_none(),
-                    cells: BTreeMap::new(),
+                    ..SheetEdits::default()
                 });
                 edit.cells.insert(
                     place(at),
@@ -278,10 +279,26 @@ impl Play {
 
     /// Runs the analysis until it asks or ends.
     pub(crate) async fn run(&self, order: &AnalysisRequest) -> RunResult<GraphState> {
-        let opened = self.open(&sales());
-        service::run_analysis(&self.thread(), order, &opened)
+        self.run_on(order, &sales()).await
+    }
+
+    /// Runs the analysis of this workbook until it asks or ends.
+    pub(crate) async fn run_on(
+        &self,
+        order: &AnalysisRequest,
+        bytes: &[u8],
+    ) -> RunResult<GraphState> {
+        let opened = self.open(bytes);
+        let thread = self.thread();
+        let ran = service::run_analysis(&thread, order, &opened)
             .await
-            .unwrap()
+            .unwrap();
+        RunResult {
+            state: state_of(&thread).await.unwrap(),
+            outcome: ran.outcome,
+            run: ran.run,
+            seq: ran.seq,
+        }
     }
 }
 

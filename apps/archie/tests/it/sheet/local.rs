@@ -28,7 +28,14 @@ fn a_small_real_model_ends_at_the_limit_and_harms_nothing() {
             "--yes",
         ];
         let ran = workdir.run(&args, "");
-        assert_eq!(ran.code(), Some(0), "{actions}: {ran:?}");
+        // It rarely comes to anything. If it does not, the program says so.
+        let has_result = ran.out().contains("Finish →");
+        assert_eq!(
+            ran.code(),
+            Some(i32::from(!has_result)),
+            "{actions}: {ran:?}"
+        );
+        assert_eq!(ran.out().contains("No result: "), !has_result, "{ran:?}");
         assert_eq!(
             fs::read(workdir.path("sales.xlsx")).unwrap(),
             sales(),
@@ -38,7 +45,10 @@ fn a_small_real_model_ends_at_the_limit_and_harms_nothing() {
         let values = &shown["values"];
         assert!(values["step"].as_u64().unwrap() <= 2, "{values}");
         assert!(
-            matches!(values["stopped"].as_str(), Some("step_limit" | "finished")),
+            matches!(
+                values["stopped"].as_str(),
+                Some("step_limit" | "finished" | "repeated")
+            ),
             "{values}"
         );
         let report = fs::read_to_string(workdir.path("out/report.md")).unwrap();

@@ -1,6 +1,7 @@
 //! `sheet`: its checklist, its walls, its workbooks, its crashes.
 
 mod acceptance;
+mod answers;
 mod change_set;
 mod checklist;
 mod crashes;
@@ -10,6 +11,8 @@ mod kept;
 mod killed;
 pub(crate) mod kit;
 mod local;
+mod looks;
+mod time_travel;
 mod workbooks;
 
 pub(crate) use acceptance::{killed_in_a_plan, with_sales};
