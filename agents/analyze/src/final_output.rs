@@ -5,6 +5,7 @@
 //! at a time from the beginning. Every reply is recorded as a step before the next call, so a crash repeats at most one call,
 //! and a section that cannot be had leaves the others alone.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use archie_agent::printable::counted;
@@ -177,10 +178,9 @@ impl Draft {
                     wrong.get_or_insert(none);
                 }
             }
-            let why = wrong.take();
-            if !self.sections.contains_key(&section) {
-                let why = why.unwrap_or_default();
-                self.sections.insert(section, Vec::new());
+            let why = wrong.take().unwrap_or_default();
+            if let Entry::Vacant(missing) = self.sections.entry(section) {
+                missing.insert(Vec::new());
                 self.gaps.insert(section, Gap::Missing { why });
             }
         }

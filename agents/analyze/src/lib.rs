@@ -112,11 +112,10 @@ fn first_node(state: &AppState) -> &'static str {
             .get(..word.len())
             .is_some_and(|begin| begin.eq_ignore_ascii_case(word))
     };
+    let is_query = begins(keyword) && !input[keyword.len()..].trim().is_empty();
     if input.is_empty() {
         END
-    } else if !state.analysis_history.is_empty() {
-        ANALYSIS_PREPARE
-    } else if begins(keyword) && !input[keyword.len()..].trim().is_empty() {
+    } else if is_query || !state.analysis_history.is_empty() {
         ANALYSIS_PREPARE
     } else if begins("echo") {
         ECHO
