@@ -207,23 +207,35 @@ impl<'a> Index<'a> {
     /// Returns passages in the order of the notes, with numbered lines and a mark where lines are missing.
     fn render(&self, chosen: &BTreeSet<usize>) -> String {
         let mut text = String::new();
-        let mut before: Option<(&str, usize)> = None;
-        for passage in chosen.iter().map(|at| &self.passages[*at]) {
-            let next = match before {
-                Some((file, next)) if file == passage.file => next,
-                _ => {
-                    text.push_str(&format!("=== {}\n", passage.file));
-                    0
+        let mut before: Option<usize> = None;
+        let is_same_note = |one: usize, other: usize| {
+            let file = |at: usize| self.passages.get(at).map(|passage| passage.file);
+            file(one) == file(other)
+        };
+        for at in chosen {
+            let passage = &self.passages[*at];
+            let last = before.filter(|last| is_same_note(*last, *at));
+            if last.is_none() {
+                if before.is_some_and(|end| is_same_note(end, end + 1)) {
+                    text.push_str(LEFT_OUT);
                 }
-            };
-            if passage.first > next {
-                text.push_str("[lines left out]\n");
+                text.push_str(&format!("=== {}\n", passage.file));
             }
-            for (at, line) in passage.lines.iter().enumerate() {
-                let number = passage.first + at + 1;
+            let is_gap = match last {
+                Some(last) => last + 1 != *at,
+                None => passage.first > 0,
+            };
+            if is_gap {
+                text.push_str(LEFT_OUT);
+            }
+            for (line_at, line) in passage.lines.iter().enumerate() {
+                let number = passage.first + line_at + 1;
                 text.push_str(&format!("{number}: {}\n", shortened(line)));
             }
-            before = Some((passage.file, passage.first + passage.lines.len()));
+            before = Some(*at);
+        }
+        if before.is_some_and(|end| is_same_note(end, end + 1)) {
+            text.push_str(LEFT_OUT);
         }
         text
     }
@@ -296,8 +308,10 @@ const PASSAGE_LINES: usize = 12;
 const LINE_BYTES_MAX: usize = 1_200;
 /// Room for the number of a line, the colon, the space and the line break.
 const NUMBER_BYTES: usize = 9;
-/// Room for the mark of missing lines and the head of a note.
-const GAP_BYTES: usize = 24;
+/// Marks where lines are missing.
+const LEFT_OUT: &str = "[lines left out]\n";
+/// Room for two marks of missing lines and the head of a note.
+const GAP_BYTES: usize = 40;
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
 
