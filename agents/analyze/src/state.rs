@@ -76,15 +76,15 @@ pub enum Role {
 pub struct Inputs {
     /// Path of the folder as the person gave it.
     pub folder: String,
-    /// Absolute path of the folder, so that the result can be written from anywhere. Empty in threads of older versions.
-    #[serde(default)]
-    pub root: String,
     /// Whether subfolders were read, too.
     pub recursive: bool,
     /// Checksum of each note, by its path in the folder; see [`hash`](super::inputs::hash).
     pub hashes: BTreeMap<String, String>,
     /// Entries that were not read, with the reason.
     pub skipped: Vec<Skipped>,
+    /// Absolute path of the folder, so that the result can be written from anywhere. Empty in threads of older versions.
+    #[serde(default)]
+    pub root: String,
 }
 
 /// An entry of the folder that was not read.
