@@ -1,8 +1,55 @@
-//! Checks the citations of claims against the notes, in code rather than by the model.
+//! Checks the citations of claims against the notes, in code rather than by the model: whether a quote is in the cited line,
+//! and whether that line has to do with the claim.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::state::{Finding, Source, Support};
+use super::state::{Evidence, Finding, Source, Support};
+use super::terms::{language, numbers, terms};
+
+/// Checks the citation of a finding, and how far the cited line supports the claim.
+pub fn check_finding(finding: &mut Finding, contents: &BTreeMap<String, String>) {
+    let Some(source) = &mut finding.source else {
+        finding.evidence = None;
+        return;
+    };
+    finding.support = check(source, contents);
+    finding.evidence = Some(match finding.support {
+        Support::Quoted | Support::Moved => {
+            let text = contents.get(&source.file).map_or("", String::as_str);
+            let at = (source.line as usize).saturating_sub(1);
+            compare(&finding.claim, text.lines().nth(at).unwrap_or_default())
+        }
+        Support::Unsupported | Support::Said => Evidence::Unsupported,
+    });
+}
+
+/// Compares a claim with the line that it cites, by their content words and their numbers. A claim whose numbers are all
+/// different from those of the line, or that shares no word with it, is unsupported; a line in another language is weak,
+/// because its words cannot be compared.
+pub fn compare(claim: &str, line: &str) -> Evidence {
+    let (claimed, cited) = (numbers(claim), numbers(line));
+    let agreeing = claimed.intersection(&cited).count();
+    if agreeing == 0 && !claimed.is_empty() && !cited.is_empty() {
+        return Evidence::Unsupported;
+    }
+    let of_claim: BTreeSet<String> = terms(claim).into_iter().collect();
+    let of_line: BTreeSet<String> = terms(line).into_iter().collect();
+    let shared = of_claim.intersection(&of_line).count();
+    if shared + agreeing == 0 {
+        let languages = (language(claim), language(line));
+        return match languages {
+            (Some(one), Some(other)) if one != other => Evidence::Weak,
+            _ => Evidence::Unsupported,
+        };
+    }
+    // A short line can support a long claim in full, and the other way round.
+    let smaller = of_claim.len().min(of_line.len()).max(1);
+    let is_close = (shared + agreeing) * 3 >= smaller;
+    match is_close && agreeing == claimed.len() {
+        true => Evidence::Supported,
+        false => Evidence::Weak,
+    }
+}
 
 /// Checks whether the cited file contains the quote. If the quote is in another line, corrects `source.line`.
 pub fn check(source: &mut Source, contents: &BTreeMap<String, String>) -> Support {
@@ -36,12 +83,16 @@ pub fn check(source: &mut Source, contents: &BTreeMap<String, String>) -> Suppor
 pub fn recheck(findings: &mut [Finding], contents: &BTreeMap<String, String>) -> Vec<Finding> {
     let mut stale = Vec::new();
     for finding in findings {
-        let Some(source) = &mut finding.source else {
+        if finding.source.is_none() {
             continue;
-        };
-        let before = finding.support;
-        finding.support = check(source, contents);
-        if finding.support == Support::Unsupported && before != Support::Unsupported {
+        }
+        let (support, evidence) = (finding.support, finding.evidence);
+        check_finding(finding, contents);
+        let is_lost = finding.support == Support::Unsupported && support != Support::Unsupported;
+        // The quote may still be there, in a line that now says something else.
+        let is_changed = finding.evidence == Some(Evidence::Unsupported)
+            && evidence.is_some_and(|before| before != Evidence::Unsupported);
+        if is_lost || is_changed {
             stale.push(finding.clone());
         }
     }
@@ -92,5 +143,82 @@ mod tests {
         assert_eq!(checked(3, "a million a day"), (Support::Unsupported, 3));
         assert_eq!(checked(3, "of"), (Support::Unsupported, 3));
         assert_eq!(checked(99, "Ten thousand"), (Support::Moved, 4));
+    }
+
+    #[test]
+    fn a_quotation_that_has_nothing_to_do_with_its_claim_does_not_support_it() {
+        let line =
+            "Mara: SQS FIFO has 300 transactions a second per group, which is enough for us.";
+        for (claim, evidence) in [
+            // The quote is in the notes, but neither its words nor its numbers are those of the claim.
+            (
+                "The person wants to avoid creating new vendors until March 2027.",
+                Evidence::Unsupported,
+            ),
+            ("Nobody wants new vendors.", Evidence::Unsupported),
+            (
+                "SQS FIFO handles 14,000 transactions a second.",
+                Evidence::Unsupported,
+            ),
+            (
+                "SQS FIFO has a limit of 300 transactions a second.",
+                Evidence::Supported,
+            ),
+            ("SQS FIFO is enough.", Evidence::Supported),
+            // Shares a word, and adds a number that the line does not have.
+            (
+                "300 transactions a second are enough until 2027.",
+                Evidence::Weak,
+            ),
+            (
+                "Costs, hiring, vendors, contracts and audits all speak for a second region.",
+                Evidence::Weak,
+            ),
+        ] {
+            assert_eq!(compare(claim, line), evidence, "{claim}");
+        }
+    }
+
+    #[test]
+    fn number_words_agree_with_digits_and_another_language_is_weak() {
+        let line = "Ten thousand orders a day.";
+        assert_eq!(
+            compare("The load is 10,000 orders a day.", line),
+            Evidence::Supported
+        );
+        assert_eq!(
+            compare("The load is 90,000 orders a day.", line),
+            Evidence::Unsupported
+        );
+        assert_eq!(
+            compare("The budget is fixed.", "Wir haben nur eine Maschine."),
+            Evidence::Weak
+        );
+        assert_eq!(compare("Load stays.", ""), Evidence::Unsupported);
+    }
+
+    #[test]
+    fn a_changed_number_beside_the_quote_is_found_again() {
+        let notes = |count: &str| {
+            let text = format!("We expect {count} orders a day.\n");
+            BTreeMap::from([("a.md".to_owned(), text)])
+        };
+        let mut findings = [Finding {
+            claim: "There are 10,000 orders a day.".to_owned(),
+            source: Some(Source {
+                file: "a.md".to_owned(),
+                line: 1,
+                quote: "orders a day".to_owned(),
+            }),
+            ..Finding::said(crate::state::Section::Decisions, "")
+        }];
+        check_finding(&mut findings[0], &notes("10,000"));
+        assert_eq!(findings[0].evidence, Some(Evidence::Supported));
+        assert!(recheck(&mut findings, &notes("10,000")).is_empty());
+        assert_eq!(recheck(&mut findings, &notes("90,000")).len(), 1);
+        // Findings of older versions have no verdict: only a lost quote reopens them.
+        findings[0].support = Support::Quoted;
+        findings[0].evidence = None;
+        assert!(recheck(&mut findings, &notes("90,000")).is_empty());
     }
 }

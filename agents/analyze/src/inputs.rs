@@ -54,6 +54,11 @@ pub fn read_files(folder: &Path, recursive: bool) -> anyhow::Result<Read> {
         skipped_more: 0,
     };
     reading.read.inputs.folder = folder.display().to_string();
+    // A path that is not text cannot be stored as text; the path as given is used then.
+    let absolute = std::path::absolute(folder).ok();
+    reading.read.inputs.root = absolute
+        .and_then(|path| path.into_os_string().into_string().ok())
+        .unwrap_or_default();
     reading.read.inputs.recursive = recursive;
     reading.folder(&root, &RelativePath::root())?;
     Ok(reading.finished())

@@ -7,15 +7,24 @@
 //! tool returned.
 //!
 //! In reading order: [`graph`], [`state::AppState`], [`inputs`] (reads the notes), [`tools`] (calls tools of MCP servers),
-//! [`evidence`] (checks what the model quotes), [`result`] (writes the file).
+//! `passages` (chooses what the model sees of notes that do not fit), `final_output` (collects the result), [`evidence`] and
+//! `contradiction` (check what the model claims), [`result`] (writes the file). [`inquiry`] has the
+//! commands beside the interview, and [`memory`] the file that they share.
 
+mod contradiction;
 pub mod evidence;
+mod final_output;
 pub mod inputs;
+pub mod inquiry;
 mod interview_end;
+pub mod memory;
 mod nodes;
+mod passages;
 pub mod prompts;
+mod request;
 pub mod result;
 pub mod state;
+mod terms;
 pub mod tools;
 mod ui;
 
@@ -26,8 +35,8 @@ use archie_agent::{Agent, AgentDeps};
 use superstep::{END, Graph, START};
 use superstep_agent::unanswered_calls;
 
-use nodes::{AnalysisInterruptNode, AnalysisPrepareNode};
-use prompts::Prompts;
+use nodes::{AnalysisInterruptNode, AnalysisPrepareNode, EchoNode};
+use prompts::{Prompts, QUERY};
 use state::AppState;
 use tools::AnalysisToolsNode;
 
@@ -43,6 +52,9 @@ pub const ANALYSIS_INTERRUPT: &str = "ANALYSIS_INTERRUPT";
 
 /// Node that calls the tools which the model requested.
 pub const ANALYSIS_TOOLS: &str = "ANALYSIS_TOOLS";
+
+/// Node that returns what follows `echo`, to try the shell and the store without a model.
+pub const ECHO: &str = "ECHO";
 
 /// One-line description, as the list of agents shows it.
 pub const DESCRIPTION: &str = "an analyst who interviews you over a folder of notes";
@@ -68,13 +80,8 @@ pub fn graph(deps: &AgentDeps) -> anyhow::Result<Graph<AppState>> {
         .node(ANALYSIS_PREPARE, prepare)
         .node(ANALYSIS_INTERRUPT, AnalysisInterruptNode)
         .node(ANALYSIS_TOOLS, tools)
-        .route(START, &[ANALYSIS_PREPARE, END], |state: &AppState| {
-            if state.user_input.trim().is_empty() {
-                END
-            } else {
-                ANALYSIS_PREPARE
-            }
-        })
+        .node(ECHO, EchoNode)
+        .route(START, &[ANALYSIS_PREPARE, ECHO, END], first_node)
         .route(
             ANALYSIS_PREPARE,
             &[ANALYSIS_INTERRUPT, ANALYSIS_TOOLS, END],
@@ -90,11 +97,74 @@ pub fn graph(deps: &AgentDeps) -> anyhow::Result<Graph<AppState>> {
         )
         .edge(ANALYSIS_INTERRUPT, ANALYSIS_PREPARE)
         .edge(ANALYSIS_TOOLS, ANALYSIS_PREPARE)
+        .edge(ECHO, END)
         .build()?;
     Ok(graph)
+}
+
+/// Routes by the keyword at the beginning of `userInput`: `analyze:` starts an interview, `echo` echoes, anything else is not
+/// for this graph. An interview that was held already goes on whatever the input is.
+fn first_node(state: &AppState) -> &'static str {
+    let input = state.user_input.trim();
+    let keyword = QUERY.trim_end();
+    let begins = |word: &str| {
+        input
+            .get(..word.len())
+            .is_some_and(|begin| begin.eq_ignore_ascii_case(word))
+    };
+    let is_query = begins(keyword) && !input[keyword.len()..].trim().is_empty();
+    if input.is_empty() {
+        END
+    } else if is_query || !state.analysis_history.is_empty() {
+        ANALYSIS_PREPARE
+    } else if begins("echo") {
+        ECHO
+    } else {
+        END
+    }
 }
 
 /// Compiles the examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::{Role, Turn};
+
+    #[test]
+    fn a5_the_keyword_at_the_beginning_of_the_input_decides_the_first_node() {
+        let first = |input: &str| {
+            first_node(&AppState {
+                user_input: input.to_owned(),
+                ..AppState::default()
+            })
+        };
+        for (input, node) in [
+            ("analyze: Choose a queue", ANALYSIS_PREPARE),
+            ("  Analyze: Choose a queue", ANALYSIS_PREPARE),
+            ("analyze: echo", ANALYSIS_PREPARE),
+            ("echo hello", ECHO),
+            ("ECHO", ECHO),
+            ("Choose a queue", END),
+            ("please analyze: this", END),
+            ("analyze:", END),
+            ("ähnlich", END),
+            ("", END),
+        ] {
+            assert_eq!(first(input), node, "{input:?}");
+        }
+        // A finished analysis whose notes have changed.
+        let reopened = AppState {
+            user_input: "These notes have changed: a.md.".to_owned(),
+            analysis_history: vec![Turn {
+                role: Role::User,
+                content: "analyze: x".to_owned(),
+            }],
+            ..AppState::default()
+        };
+        assert_eq!(first_node(&reopened), ANALYSIS_PREPARE);
+    }
+}

@@ -1,10 +1,8 @@
 //! Prompts of the agent.
 
-use std::collections::BTreeMap;
-
 use archie_agent::prompts::{PromptFiles, filled};
 
-use super::state::PromptType;
+use super::state::{PromptType, Section};
 
 /// Prompt texts with their `{{placeholders}}`.
 #[derive(Debug, Clone)]
@@ -13,6 +11,9 @@ pub struct Prompts {
     initial: String,
     followup: String,
     last: String,
+    heading: String,
+    question: String,
+    passages: String,
     tools: String,
 }
 
@@ -23,6 +24,9 @@ impl Default for Prompts {
             initial: include_str!("prompts/initial.md").to_owned(),
             followup: include_str!("prompts/followup.md").to_owned(),
             last: include_str!("prompts/final.md").to_owned(),
+            heading: include_str!("prompts/heading.md").to_owned(),
+            question: include_str!("prompts/question.md").to_owned(),
+            passages: include_str!("prompts/passages.md").to_owned(),
             tools: include_str!("prompts/tools.md").to_owned(),
         }
     }
@@ -35,24 +39,21 @@ impl PromptFiles for Prompts {
             ("initial.md", &mut self.initial),
             ("followup.md", &mut self.followup),
             ("final.md", &mut self.last),
+            ("heading.md", &mut self.heading),
+            ("question.md", &mut self.question),
+            ("passages.md", &mut self.passages),
             ("tools.md", &mut self.tools),
         ]
     }
 }
 
 impl Prompts {
-    pub(super) fn system(&self, files: &BTreeMap<String, String>, has_tools: bool) -> String {
-        let mut notes = String::new();
-        for (name, text) in files {
-            notes.push_str(&format!("=== {name}\n"));
-            for (number, line) in text.lines().enumerate() {
-                notes.push_str(&format!("{}: {line}\n", number + 1));
-            }
-        }
-        if notes.is_empty() {
-            notes.push_str("(There are no notes.)\n");
-        }
-        let mut system = filled(&self.system, &[("files", &notes)]);
+    pub(super) fn system(&self, notes: &str, has_tools: bool) -> String {
+        let notes = match notes.is_empty() {
+            true => "(There are no notes.)\n",
+            false => notes,
+        };
+        let mut system = filled(&self.system, &[("files", notes)]);
         if has_tools {
             system.push('\n');
             system.push_str(&self.tools);
@@ -66,11 +67,70 @@ impl Prompts {
                 let query = said.strip_prefix(QUERY).unwrap_or(said);
                 filled(&self.initial, &[("query", query)])
             }
-            PromptType::Followup => filled(&self.followup, &[("answer", said)]),
+            PromptType::Followup => {
+                let answer = said.strip_prefix(QUERY).unwrap_or(said);
+                filled(&self.followup, &[("answer", answer)])
+            }
             PromptType::Final => filled(&self.last, &[("answer", said)]),
         }
+    }
+
+    /// Returns the prompt for one section of the result, of at most this many claims.
+    pub(super) fn heading(&self, section: Section, most: usize) -> String {
+        let places = [
+            ("heading", section.heading()),
+            ("meaning", section.meaning()),
+            ("field", section.field()),
+            ("most", &most.to_string()),
+        ];
+        filled(&self.heading, &places)
+    }
+
+    /// Returns the prompt for a question alone, after a turn that asked none.
+    pub(super) fn question(&self) -> &str {
+        &self.question
+    }
+
+    /// Returns passages of the notes, introduced.
+    pub(super) fn passages(&self, passages: &str) -> String {
+        filled(&self.passages, &[("passages", passages)])
     }
 }
 
 /// Prefix of the first input.
 pub const QUERY: &str = "analyze: ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interview_end::user_is_done;
+
+    #[test]
+    fn no_prompt_holds_words_that_end_the_interview() {
+        let mut prompts = Prompts::default();
+        for (name, text) in prompts.files() {
+            let upper = text.to_uppercase();
+            let has_word = |word: &str| {
+                let mut words = upper.split(|c: char| !c.is_alphanumeric());
+                words.any(|other| other == word)
+            };
+            assert!(!user_is_done(text), "{name}");
+            for word in ["APPROVED", "APPROVE", "DONE"] {
+                assert!(
+                    !has_word(word),
+                    "{name} has {word}, which a small model repeats"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_system_prompt_shows_an_example_of_a_turn_that_ends_in_a_question() {
+        let system = Prompts::default().system("", false);
+        assert!(
+            system.contains("as an example of the form only"),
+            "{system}"
+        );
+        assert!(system.contains("(There are no notes.)"), "{system}");
+    }
+}

@@ -1,6 +1,7 @@
 //! State of an analysis. The field names come from the agent's specification.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use superstep::State;
@@ -39,6 +40,14 @@ pub struct AppState {
     pub tool_turns: Vec<u64>,
     /// Why the model could not return the result in the required form, if it could not.
     pub degraded: Option<String>,
+    /// Sections of the result that are missing or incomplete, with the reason.
+    pub gaps: BTreeMap<Section, Gap>,
+    /// Sections whose claims are in `findings` already, if the person stopped at a budget while the result was written.
+    pub drafted: Vec<Section>,
+    /// What the memory file holds, as a note; empty if there is none.
+    pub memory: String,
+    /// What the model sees of the notes if they do not fit its context; null if they fit.
+    pub notes_shown: Option<NotesShown>,
     /// Why the analysis stopped early, if it did: `budget`.
     pub stopped: Option<String>,
 }
@@ -73,6 +82,9 @@ pub struct Inputs {
     pub hashes: BTreeMap<String, String>,
     /// Entries that were not read, with the reason.
     pub skipped: Vec<Skipped>,
+    /// Absolute path of the folder, so that the result can be written from anywhere. Empty in threads of older versions.
+    #[serde(default)]
+    pub root: String,
 }
 
 /// An entry of the folder that was not read.
@@ -82,6 +94,39 @@ pub struct Skipped {
     pub name: String,
     /// Short reason, as shown to the person.
     pub why: String,
+}
+
+/// What the model sees of notes that do not fit its context.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotesShown {
+    /// The model's context, in tokens.
+    pub context_size: u64,
+    /// Notes of which only passages fit, or nothing. For each turn, passages that match the conversation are added.
+    pub partly: Vec<PartlyShown>,
+}
+
+/// A note that does not fit as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartlyShown {
+    /// Path of the note in the folder.
+    pub name: String,
+    /// Lines that the model sees in every turn.
+    pub shown: usize,
+    /// Lines of the note.
+    pub lines: usize,
+}
+
+/// Why a section is missing or incomplete.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gap {
+    /// The model gave nothing that could be used.
+    Missing {
+        /// What was wrong, for the person.
+        why: String,
+    },
+    /// The model's list was cut off; the complete claims were kept.
+    Cut,
 }
 
 /// One claim of the result.
@@ -95,6 +140,12 @@ pub struct Finding {
     pub source: Option<Source>,
     /// Result of checking the citation against the notes.
     pub support: Support,
+    /// Whether the cited line supports the claim. Findings without a source, and those of older versions, have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
+    /// What the person said that a decision seems to contradict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contradicts: Option<String>,
 }
 
 /// Sections of a result.
@@ -124,7 +175,19 @@ pub struct Source {
     pub quote: String,
 }
 
-/// Whether the notes support a claim.
+/// How far the cited line supports a claim, by content words and numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Evidence {
+    /// The line says it: the numbers agree, and enough words are shared.
+    Supported,
+    /// The line shares some words with the claim, but not its numbers or too little.
+    Weak,
+    /// The quote is not in the notes, or the line has nothing to do with the claim.
+    Unsupported,
+}
+
+/// Whether the quote of a claim is in the notes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Support {
@@ -163,6 +226,30 @@ pub enum PromptType {
     Final,
 }
 
+impl Inputs {
+    /// Returns the folder, wherever the program runs.
+    pub fn path(&self) -> PathBuf {
+        match self.root.is_empty() {
+            true => PathBuf::from(&self.folder),
+            false => PathBuf::from(&self.root),
+        }
+    }
+}
+
+impl Finding {
+    /// Returns a claim without a source: it comes from the conversation.
+    pub fn said(section: Section, claim: &str) -> Self {
+        Self {
+            section,
+            claim: claim.trim().to_owned(),
+            source: None,
+            support: Support::Said,
+            evidence: None,
+            contradicts: None,
+        }
+    }
+}
+
 impl PromptType {
     /// Returns the name used in scripts and prompt files.
     pub fn word(self) -> &'static str {
@@ -192,6 +279,28 @@ impl Section {
             Self::Alternatives => "Alternatives and trade-offs",
             Self::Decisions => "Decisions and why",
             Self::Questions => "Open questions",
+        }
+    }
+
+    /// Returns the name of the section's list in the model's answer.
+    pub fn field(self) -> &'static str {
+        match self {
+            Self::Assumptions => "assumptions",
+            Self::Components => "components",
+            Self::Alternatives => "alternatives",
+            Self::Decisions => "decisions",
+            Self::Questions => "open_questions",
+        }
+    }
+
+    /// Returns what belongs into the section, in words for the model.
+    pub(super) fn meaning(self) -> &'static str {
+        match self {
+            Self::Assumptions => "what the solution relies on without anyone having checked it",
+            Self::Components => "the main parts of the solution",
+            Self::Alternatives => "other options, each with what speaks for and against it",
+            Self::Decisions => "what was decided, each with its reason",
+            Self::Questions => "what nobody could answer yet",
         }
     }
 }

@@ -4,6 +4,7 @@
 //! the calls. What a tool returned stays in the state with its labels: it is part of every later request, and a claim can cite it
 //! like a note.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -213,13 +214,31 @@ pub(super) fn latest_results(state: &AppState) -> Vec<String> {
 /// How much of the reason why a call has no result is shown.
 const REASON_CHARS: usize = 200;
 
-/// Returns the texts that a claim can cite: these notes, and what tools returned.
+/// Returns the notes, and the memory as a note of its own.
+pub(super) fn with_memory<'a>(
+    notes: &'a BTreeMap<String, String>,
+    state: &AppState,
+) -> Cow<'a, BTreeMap<String, String>> {
+    if state.memory.is_empty() {
+        return Cow::Borrowed(notes);
+    }
+    let mut all = notes.clone();
+    // A note of the same name is the person's own.
+    all.entry(MEMORY_NOTE.to_owned())
+        .or_insert_with(|| state.memory.clone());
+    Cow::Owned(all)
+}
+
+/// Name of the memory among the notes.
+pub(super) const MEMORY_NOTE: &str = "memory";
+
+/// Returns the texts that a claim can cite: these notes, the memory, and what tools returned.
 pub fn with_results(
     notes: &BTreeMap<String, String>,
     state: &AppState,
 ) -> BTreeMap<String, String> {
     let results = consultations(state).into_iter().filter(|call| call.is_ok);
-    let mut all = notes.clone();
+    let mut all = with_memory(notes, state).into_owned();
     for call in results {
         // A note of the same name is the person's own.
         all.entry(call.name).or_insert(call.result);

@@ -9,8 +9,9 @@ use superstep::AnyThread;
 use superstep::checkpoint::BoxFuture;
 
 use super::ANALYSIS_INTERRUPT;
+use super::inputs::RESULT;
 use super::result::persist_final_output;
-use super::state::{AppState, Call};
+use super::state::{AppState, Call, Evidence, Finding};
 use super::tools::consultations;
 
 /// User interface of the agent: an interview that ends with a result file.
@@ -42,6 +43,10 @@ impl AgentUi for AnalyzeUi {
         Some(json!({ "modelName": model }))
     }
 
+    fn finishes_in_inbox(&self, state: &Json) -> bool {
+        self.is_finished(state)
+    }
+
     fn finish<'a>(
         &'a self,
         output: &'a Output<'a>,
@@ -62,13 +67,26 @@ async fn finish(thread: &dyn AnyThread, output: &Output<'_>) -> anyhow::Result<E
         ));
         return Ok(Exit::Budget);
     }
-    let folder = PathBuf::from(&state.inputs.folder);
-    let saved = persist_final_output(&state.analysis_output, &folder)?;
+    if state.analysis_output.is_empty() {
+        // Nothing was analyzed: the input began with another keyword than `analyze:`.
+        match state.current_analysis_query.is_empty() {
+            true => terminal.line(
+                "nothing to analyze: begin the input with `analyze:`, or use `archie analyze --query \"…\" --inputs DIR`",
+            ),
+            false => terminal.line(&state.current_analysis_query),
+        }
+        return Ok(Exit::Done);
+    }
+    persist_final_output(&state.analysis_output, &state.inputs.path())?;
+    let saved = PathBuf::from(&state.inputs.folder).join(RESULT);
     match output.json {
         true => terminal.json(&report(&thread.id().to_string(), &state, &saved)),
         false => {
             display_final_output_to_user(&state.analysis_output, terminal);
             terminal.line(&format!("saved {}", saved.display()));
+            if let Some(doubts) = doubts(&state) {
+                terminal.line(&doubts);
+            }
             let consulted = consultations(&state).len();
             if consulted > 0 {
                 terminal.line(&format!("consulted {}", counted(consulted, "tool call")));
@@ -77,6 +95,30 @@ async fn finish(thread: &dyn AnyThread, output: &Output<'_>) -> anyhow::Result<E
         }
     }
     Ok(Exit::Done)
+}
+
+/// Returns what a reader of the result should look at twice, in one line.
+fn doubts(state: &AppState) -> Option<String> {
+    let count = |is: &dyn Fn(&Finding) -> bool| state.findings.iter().filter(|f| is(f)).count();
+    let unsupported = count(&|finding| finding.evidence == Some(Evidence::Unsupported));
+    let weak = count(&|finding| finding.evidence == Some(Evidence::Weak));
+    let contradictions = count(&|finding| finding.contradicts.is_some());
+    let mut doubts = Vec::new();
+    if unsupported > 0 {
+        doubts.push(format!("{} unsupported", counted(unsupported, "claim")));
+    }
+    if weak > 0 {
+        doubts.push(format!("{} weakly supported", counted(weak, "claim")));
+    }
+    if contradictions > 0 {
+        let decisions = counted(contradictions, "decision");
+        doubts.push(format!("{decisions} may contradict your answers"));
+    }
+    if !state.gaps.is_empty() {
+        let incomplete = counted(state.gaps.len(), "heading");
+        doubts.push(format!("{incomplete} incomplete"));
+    }
+    (!doubts.is_empty()).then(|| format!("check: {}", doubts.join(", ")))
 }
 
 /// Returns the latest state of a thread.
@@ -96,13 +138,14 @@ fn report(thread: &str, state: &AppState, saved: &Path) -> Json {
         "output": state.analysis_output,
         "findings": state.findings,
         "degraded": state.degraded,
+        "gaps": state.gaps,
         "calls": state.calls,
         "consulted": consultations(state),
     })
 }
 
 /// Returns the total usage of the model calls.
-fn spent(calls: &[Call]) -> UsageTotal {
+pub(super) fn spent(calls: &[Call]) -> UsageTotal {
     let mut spent = UsageTotal::default();
     for call in calls {
         spent.add(call.usage, call.cost);

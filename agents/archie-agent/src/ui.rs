@@ -66,6 +66,12 @@ pub trait AgentUi: Send + Sync {
         None
     }
 
+    /// Returns whether [`finish`](Self::finish) follows at once when an answer in the inbox ends the thread. Default: no; the
+    /// person resumes the thread for its result.
+    fn finishes_in_inbox(&self, _state: &Json) -> bool {
+        false
+    }
+
     /// Returns the lines to print after the person answered an interrupt in the inbox.
     fn after_answer(&self, _state: &Json) -> Vec<String> {
         Vec::new()

@@ -11,6 +11,7 @@ pub use archie_sheet as sheet;
 /// Factories of the built-in agents.
 pub const AGENTS: &[AgentFactory] = &[
     analyze::agent,
+    analyze::inquiry::agent,
     sheet::agent,
     docs::agent,
     atris::agent,

@@ -143,7 +143,7 @@ fn greet(app: &App, terminal: &dyn Terminal) {
 }
 
 fn choose_model(app: &mut App, name: &str, terminal: &dyn Terminal) {
-    match name.parse::<superstep_llm::ModelName>() {
+    match superstep_llm::ModelName::from_typed(name) {
         Ok(model) => {
             app.settings.model = Some(model.to_string());
             terminal.line(&format!("model: {model}"));

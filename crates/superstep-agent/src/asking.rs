@@ -85,7 +85,7 @@ impl<'a> Asker<'a> {
     }
 
     /// Calls the model as [`Asker::ask`] does, but does not stream the reply: it is not for the person.
-    pub(crate) async fn ask_quietly(
+    pub async fn ask_quietly(
         &self,
         model: &dyn Model,
         request: &Request,

@@ -31,6 +31,7 @@ mod lock;
 mod message;
 mod model;
 mod name;
+pub mod partial_json;
 pub mod price;
 #[cfg(feature = "remote")]
 mod provider;

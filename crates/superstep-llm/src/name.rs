@@ -59,6 +59,24 @@ impl ModelName {
         }
     }
 
+    /// Parses a name that a person typed: PROVIDER:NAME, or a bare name of a family that only one provider has, such as
+    /// `gpt-4o`, `claude-sonnet-4` or `gemini-2.5-pro`.
+    ///
+    /// ```
+    /// use superstep_llm::ModelName;
+    ///
+    /// assert_eq!(ModelName::from_typed("gpt-4o")?.to_string(), "openai:gpt-4o");
+    /// assert!(ModelName::from_typed("qwen3").is_err());
+    /// # Ok::<(), superstep_llm::NotAModel>(())
+    /// ```
+    pub fn from_typed(given: &str) -> Result<Self, NotAModel> {
+        let family = FAMILIES.iter().find(|(begin, _)| given.starts_with(begin));
+        match family {
+            Some((_, provider)) if !given.contains(':') => Ok(Self::new(*provider, given)),
+            _ => given.parse(),
+        }
+    }
+
     /// Returns the provider.
     pub fn provider(&self) -> Provider {
         self.provider
@@ -69,6 +87,16 @@ impl ModelName {
         &self.name
     }
 }
+
+/// Beginnings of names that only one provider uses.
+const FAMILIES: [(&str, Provider); 6] = [
+    ("gpt-", Provider::OpenAi),
+    ("chatgpt-", Provider::OpenAi),
+    ("o3-", Provider::OpenAi),
+    ("o4-", Provider::OpenAi),
+    ("claude-", Provider::Anthropic),
+    ("gemini-", Provider::Gemini),
+];
 
 /// Error for a text that is not a model name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -9,6 +9,7 @@ use crate::commands::analyze::AnalyzeArgs;
 use crate::commands::api::ApiArgs;
 use crate::commands::atris::AtrisArgs;
 use crate::commands::docs::DocsArgs;
+use crate::commands::inquiry::{AskArgs, BuildContextArgs};
 use crate::commands::mail::MailArgs;
 use crate::commands::mcp::McpArgs;
 use crate::commands::sheet::SheetArgs;
@@ -62,6 +63,10 @@ pub struct ShellLine {
 pub enum Command {
     /// Let an analyst interview you about a folder of notes
     Analyze(AnalyzeArgs),
+    /// Ask one question, about a folder of notes or without
+    Ask(AskArgs),
+    /// Write down what a newcomer must know about a folder of notes
+    BuildContext(BuildContextArgs),
     /// Document a folder and check every name in the text
     Docs(DocsArgs),
     /// Work on a spreadsheet and review every changed cell

@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use archie_agent::mcp::{McpServerEntry, McpServerSettings};
 use serde::Deserialize;
 use superstep_agent::budget::{Limits, Meter};
+use superstep_llm::ModelName;
 
 /// Resolved settings of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -256,7 +257,8 @@ impl Settings {
                 .model
                 .clone()
                 .or_else(|| variable("ARCHIE_MODEL"))
-                .or(written.model),
+                .or(written.model)
+                .map(with_provider),
             store,
             engine: engine.as_deref().map_or(Ok(Engine::Local), engine_of)?,
             redis: variable("ARCHIE_REDIS").or(written.redis),
@@ -273,12 +275,23 @@ impl Settings {
         })
     }
 
-    /// Returns the model, or an error that explains how to set one.
+    /// Returns the model, or an error that explains how to set one. Commands call this before they create a thread, so a wrong
+    /// name leaves nothing behind.
     pub fn model(&self) -> anyhow::Result<&str> {
-        self.model.as_deref().context(
+        let model = self.model.as_deref().context(
             "no model is chosen: give one with --model PROVIDER:NAME (such as openai:gpt-4.1-mini, ollama:qwen3:8b or \
              script:FILE), set ARCHIE_MODEL, or run `archie doctor` to see what answers here",
-        )
+        )?;
+        model.parse::<ModelName>()?;
+        Ok(model)
+    }
+}
+
+/// Adds the provider to a bare name such as `gpt-4o`. Leaves any other name as it is; commands that need no model accept it.
+fn with_provider(model: String) -> String {
+    match ModelName::from_typed(&model) {
+        Ok(name) => name.to_string(),
+        Err(_) => model,
     }
 }
 

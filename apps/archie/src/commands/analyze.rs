@@ -1,12 +1,14 @@
 //! `archie analyze`: reads the notes and starts the interview, or rechecks a finished analysis.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::bail;
 use archie_agent::Exit;
 use archie_agent::printable::one_line;
 use archie_analyze::inputs::{self, Read};
+use archie_analyze::memory::Memory;
 use archie_analyze::prompts::QUERY;
+use archie_analyze::result::Conclusion;
 use archie_analyze::state::{AppState, AppStateUpdate, Section};
 use archie_analyze::tools::with_results;
 use archie_analyze::{ANALYSIS_PREPARE, NAME, evidence, get_final_output, result};
@@ -25,6 +27,9 @@ pub struct AnalyzeArgs {
     /// Also read subfolders
     #[arg(long)]
     pub recursive: bool,
+    /// JSON file with known entities and relationships, see `build-context`
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "recheck")]
+    pub memory_file: Option<PathBuf>,
     /// Check a finished analysis against changed notes, and reopen what they no longer support
     #[arg(long, value_name = "THREAD", conflicts_with_all = ["query", "inputs"])]
     pub recheck: Option<String>,
@@ -56,10 +61,18 @@ pub async fn handle_analyze_command(
         bail!("no notes were given; say where they are with --inputs DIR");
     };
     let read = inputs::read_files(folder, args.recursive)?;
+    let memory = match &args.memory_file {
+        Some(path) => Memory::read(path)?.as_note(),
+        None => String::new(),
+    };
     let agent = session.app.agent(NAME)?;
     let thread = session.new_thread(agent, &query)?;
     tell_inputs(&thread.id().to_string(), &read, session);
-    let start = initial_state(&query, read, model_name);
+    // In no prompt, because small models repeat what they read there.
+    session.terminal.aside(
+        "answer each question; SOLUTION APPROVED or DONE ends the interview and writes the result",
+    );
+    let start = initial_state(&query, read, model_name).memory(memory);
     session
         .begin(agent, &*thread, serde_json::to_value(start)?)
         .await
@@ -136,7 +149,8 @@ async fn recheck(prefix: &str, session: &Session<'_>) -> anyhow::Result<Exit> {
     if state.analysis_output.is_empty() {
         bail!("this analysis is not finished; continue with `archie resume {id}`");
     }
-    let read = inputs::read_files(Path::new(&state.inputs.folder), state.inputs.recursive)?;
+    let mut read = inputs::read_files(&state.inputs.path(), state.inputs.recursive)?;
+    read.inputs.folder.clone_from(&state.inputs.folder);
     let changed = changed_files(&state, &read);
     if changed.is_empty() {
         terminal.line("no note has changed; the analysis is unchanged");
@@ -147,7 +161,7 @@ async fn recheck(prefix: &str, session: &Session<'_>) -> anyhow::Result<Exit> {
     let stale = evidence::recheck(&mut state.findings, &sources);
     if stale.is_empty() {
         terminal.line("every claim is still supported");
-        let output = result::markdown(&state, &state.findings, state.degraded.as_deref());
+        let output = result::markdown(&state, &Conclusion::of(&state));
         let update = AppStateUpdate::default()
             .file_contents(read.contents)
             .inputs(read.inputs)

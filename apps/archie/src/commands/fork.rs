@@ -27,7 +27,7 @@ pub(super) async fn run(
     }
     let mut other = None;
     if let Some(model) = &args.with_model {
-        let model: superstep_llm::ModelName = model.parse()?;
+        let model = superstep_llm::ModelName::from_typed(model)?;
         let state = thread.state(args.at.map(Seq)).await?;
         let state = state.map_or(Ok(Json::Null), |state| state.values.decode())?;
         let update = agent.ui().with_model(&state, &model.to_string());

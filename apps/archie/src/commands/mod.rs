@@ -13,6 +13,7 @@ mod files;
 mod fork;
 mod graph;
 mod inbox;
+pub mod inquiry;
 pub mod mail;
 pub mod mcp;
 mod new;
@@ -35,6 +36,7 @@ use analyze::handle_analyze_command;
 use api::handle_api_command;
 use atris::{AtrisCommand, handle_atris_command};
 use docs::handle_docs_command;
+use inquiry::{handle_ask_command, handle_build_context_command};
 use mail::handle_mail_command;
 use mcp::handle_mcp_command;
 use sheet::handle_sheet_command;
@@ -53,6 +55,10 @@ pub async fn run(command: &Command, app: &App, terminal: &dyn Terminal) -> anyho
                 None => app.settings.model()?.to_owned(),
             };
             handle_analyze_command(args, &model, &session(args.json)).await
+        }
+        Command::Ask(args) => handle_ask_command(args, &session(args.json)).await,
+        Command::BuildContext(args) => {
+            handle_build_context_command(args, &session(args.json)).await
         }
         Command::Docs(args) => {
             let model = match args.check {

@@ -7,9 +7,9 @@
 pub mod approval;
 pub mod display;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use archie_agent::printable::summary_line;
-use archie_agent::{Exit, InterruptRequest, Terminal};
+use archie_agent::{Exit, InterruptRequest, Output, Terminal};
 use serde_json::Value as Json;
 use superstep::checkpoint::{InterruptQuery, InterruptRow, Page};
 use superstep::run::{OpenInterrupt, open_interrupts};
@@ -266,6 +266,17 @@ pub async fn answer(
         None | Some(Outcome::Finished | Outcome::Paused(_)) => Exit::Done,
         Some(_) => Exit::Failed,
     };
+    if matches!(outcome, Some(Outcome::Finished)) && agent.ui().finishes_in_inbox(&values) {
+        terminal.line("answered, and the thread is finished");
+        let output = Output {
+            terminal,
+            json: false,
+        };
+        // The answer is stored, so the result can also be written later.
+        return agent.ui().finish(&output, &*thread).await.with_context(|| {
+            format!("the answer is stored, but the result is not written; `archie resume {id}` writes it")
+        });
+    }
     terminal.line(&match outcome {
         None => "answered; another process resumes the thread".to_owned(),
         Some(Outcome::Finished) if !shown.is_empty() => {

@@ -8,7 +8,7 @@ use crate::kit::Workdir;
 
 fn claims() -> Json {
     json!({
-        "assumptions": [{"claim": "The load stays.", "file": "a.md", "line": 3, "quote": "Ten thousand orders a day"}],
+        "assumptions": [{"claim": "Ten thousand orders a day is the load.", "file": "a.md", "line": 3, "quote": "Ten thousand orders a day"}],
         "components": [{"claim": "A queue."}],
         "alternatives": [{"claim": "Kafka.", "file": "b.txt", "line": 1, "quote": "nobody has run Kafka"}],
         "decisions": [{"claim": "One machine is enough.", "file": "b.txt", "line": 9, "quote": "We have one machine"}],
@@ -56,12 +56,12 @@ fn a4_the_interview_goes_to_its_end_and_the_file_is_written() {
         assert!(result.contains(&format!("## {heading}\n")), "{result}");
     }
     assert!(
-        result.contains("  - checked: `a.md:3` says \"Ten thousand orders a day\"\n"),
+        result.contains("  - supported: `a.md:3` says \"Ten thousand orders a day\"\n"),
         "{result}"
     );
     assert!(result.contains("**unsupported**: `b.txt:1`"), "{result}");
     assert!(
-        result.contains("  - checked: `b.txt:1` says \"We have one machine\"\n"),
+        result.contains("  - supported: `b.txt:1` says \"We have one machine\"\n"),
         "the line is mended: {result}"
     );
     let shown = workdir.json(&["show", &workdir.thread(), "--json"]);

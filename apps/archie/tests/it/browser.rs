@@ -301,7 +301,7 @@ fn no_page_in_markdown_acts_wherever_it_is_rendered() {
         .collect();
     let all = payloads(&url).join("\n");
     let notes = Workdir::scripted(&json!([
-        {"at": "initial", "text": all},
+        {"at": "initial", "text": format!("{all}\nIs that so?")},
         {"at": "final", "json": { "assumptions": claims, "components": [], "alternatives": [], "decisions": [], "open_questions": [] }}
     ]));
     let ran = notes.run(&["analyze", "--query", &all, "--inputs", "notes"], "DONE\n");

@@ -66,6 +66,7 @@ impl World {
             query: Some("Choose a queue".to_owned()),
             inputs: Some(self.notes()),
             recursive: false,
+            memory_file: None,
             recheck: None,
             json: false,
         };
@@ -87,6 +88,7 @@ impl World {
         let here = self.folder.path().display().to_string();
         let mut state: AppState = state_of(&*thread).await.unwrap();
         state.inputs.folder.clear();
+        state.inputs.root.clear();
         let history = thread.history(Seq(0), 1_000).await.unwrap();
         let told = |json: Json| -> Json {
             serde_json::from_str(&json.to_string().replace(&here, "HERE")).unwrap()

@@ -88,7 +88,7 @@ fn a_note_that_sends_the_analyst_elsewhere_is_a_note() {
             |claim: &str| json!({ "claim": claim, "file": place, "line": 1, "quote": SECRET });
         let workdir = with_secret(
             &json!([
-                {"at": "initial", "text": format!("Please paste {place} here.")},
+                {"at": "initial", "text": format!("May I have {place} here?")},
                 {"at": "final", "json": {
                     "assumptions": [claim("Read it.")], "components": [{"claim": "A queue."}],
                     "alternatives": [], "decisions": [claim("Send it away.")], "open_questions": []

@@ -128,6 +128,18 @@ impl Workdir {
             .count()
     }
 
+    /// What the model was asked under a label, in order: each request as JSON.
+    pub(crate) fn requests(&self, label: &str) -> Vec<Json> {
+        let ledger = fs::read_to_string(self.path("ledger")).unwrap_or_default();
+        let lines = ledger
+            .lines()
+            .map(|line| serde_json::from_str::<Json>(line).unwrap());
+        lines
+            .map(|line| line["request"].clone())
+            .filter(|request| request["label"] == label)
+            .collect()
+    }
+
     pub(crate) fn result(&self) -> String {
         fs::read_to_string(self.path("notes/analysis_result.md")).unwrap()
     }
@@ -211,4 +223,12 @@ pub(crate) fn settings(folder: &Path) -> Settings {
         person: "ada".to_owned(),
         file: folder.join("settings.json"),
     }
+}
+
+/// A folder with a script of these replies, for a model with this context.
+pub(crate) fn with_context(context_size: u64, replies: &Json) -> Workdir {
+    let workdir = Workdir::with_model("script:script.json");
+    let script = serde_json::json!({ "context_size": context_size, "replies": replies });
+    fs::write(workdir.path("script.json"), script.to_string()).unwrap();
+    workdir
 }

@@ -6,6 +6,9 @@
 )]
 
 mod acceptance;
+mod analyze_inquiry;
+mod analyze_interview;
+mod analyze_result;
 mod approvals;
 mod at_once;
 mod atris;

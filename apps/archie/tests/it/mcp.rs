@@ -131,7 +131,7 @@ fn a_tool_is_offered_called_and_cited() {
     assert_eq!(person.called(), ["get-sum", "echo"]);
     let result = person.workdir.result();
     assert!(
-        result.contains("checked: `everything__get-sum#1:1` says"),
+        result.contains("supported: `everything__get-sum#1:1` says"),
         "{result}"
     );
     assert!(result.contains("## Consulted tools"), "{result}");

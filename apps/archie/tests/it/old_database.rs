@@ -279,7 +279,7 @@ fn analyses_end_with_their_files(world: &OldWorld) {
         "analyze_running",
     ] {
         let result = world.read(&format!("{name}/analysis_result.md"));
-        let checked = "  - checked: `b.txt:1` says \"We have one machine\"\n";
+        let checked = "  - supported: `b.txt:1` says \"We have one machine\"\n";
         assert!(result.contains(checked), "{name}: {result}");
     }
 }

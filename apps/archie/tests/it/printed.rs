@@ -174,7 +174,7 @@ fn analyze_prints_names_of_notes_the_stream_claims_and_titles_visibly() {
         |claim: &String| json!({ "claim": claim, "file": claim, "line": 1, "quote": claim });
     let claims: Vec<Json> = payloads().iter().map(claim).collect();
     let workdir = Workdir::scripted(&json!([
-        {"at": "initial", "text": joined()},
+        {"at": "initial", "text": format!("{}\nIs that so?", joined())},
         {"at": "final", "json": { "assumptions": [], "components": claims, "alternatives": [], "decisions": [], "open_questions": [] }}
     ]));
     for name in names() {

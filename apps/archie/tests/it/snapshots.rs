@@ -147,7 +147,7 @@ fn told(json: serde_json::Value) -> String {
                     let is_time = name == "at" || name.ends_with("At");
                     let is_id = matches!(
                         name.as_str(),
-                        "id" | "short_id" | "digest" | "thread" | "folder"
+                        "id" | "short_id" | "digest" | "thread" | "folder" | "root"
                     );
                     let value = match value {
                         Json::Number(_) if is_time => json!("TIME"),

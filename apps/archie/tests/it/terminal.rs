@@ -79,7 +79,7 @@ fn killed_at_the_prompt_and_in_a_call_the_interview_goes_on_and_ends_in_a_file()
     assert!(
         workdir
             .result()
-            .contains("  - checked: `b.txt:1` says \"We have one machine\"\n")
+            .contains("  - supported: `b.txt:1` says \"We have one machine\"\n")
     );
     let asked = ["initial", "followup", "final"].map(|label| workdir.asked(label));
     assert_eq!(

@@ -99,7 +99,7 @@ async fn an_answer_whose_tokens_are_lost_is_still_printed_whole() {
     };
     let app = App::over(settings, store, Arc::new(MemoryStore::default()), AGENTS).unwrap();
     let replies =
-        json!({ "replies": [{ "at": "initial", "text": "I see nothing that needs Kafka." }] });
+        json!({ "replies": [{ "at": "initial", "text": "Does anything here need Kafka?" }] });
     let script = Script::parse("test", &replies.to_string()).unwrap();
     app.models.put(MODEL, Arc::new(script));
     let terminal = Watched::default();
@@ -112,6 +112,7 @@ async fn an_answer_whose_tokens_are_lost_is_still_printed_whole() {
         query: Some("Choose a queue".to_owned()),
         inputs: Some(notes),
         recursive: false,
+        memory_file: None,
         recheck: None,
         json: false,
     };
@@ -122,7 +123,7 @@ async fn an_answer_whose_tokens_are_lost_is_still_printed_whole() {
     let printed = terminal.0.into_inner().unwrap();
     // Streamed or displayed: whole, and once.
     let text = printed.concat();
-    let answer = "Agent: I see nothing that needs Kafka.";
+    let answer = "Agent: Does anything here need Kafka?";
     assert_eq!(text.matches(answer).count(), 1, "{printed:?}");
     assert!(text.contains("1 model call"), "{printed:?}");
 }

@@ -17,6 +17,28 @@ fn a_name_is_a_provider_and_a_name() {
 }
 
 #[test]
+fn a_bare_name_of_a_known_family_gets_its_provider() {
+    for (typed, full) in [
+        ("gpt-4o", "openai:gpt-4o"),
+        ("o3-mini", "openai:o3-mini"),
+        (
+            "claude-sonnet-4-20250514",
+            "anthropic:claude-sonnet-4-20250514",
+        ),
+        ("gemini-2.5-pro", "gemini:gemini-2.5-pro"),
+        ("ollama:gpt-oss:20b", "ollama:gpt-oss:20b"),
+        ("openai:claude-like", "openai:claude-like"),
+    ] {
+        assert_eq!(ModelName::from_typed(typed).unwrap().to_string(), full);
+    }
+    // A tag behind a colon is Ollama's, whose names anybody may use.
+    for unknown in ["qwen3", "gpt-oss:20b", "llama", ""] {
+        let wrong = ModelName::from_typed(unknown).unwrap_err().to_string();
+        assert!(wrong.contains("write PROVIDER:NAME"), "{wrong}");
+    }
+}
+
+#[test]
 fn a_price_that_nobody_knows_is_unknown_and_not_nought() {
     let usage = Usage {
         input_tokens: 1_000,
