@@ -2,7 +2,7 @@
 //!
 //! A stranger wrote everything in it. This module removes text that a person would not see and treats the rest as data.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -42,6 +42,9 @@ pub struct Email {
     pub attachments: Vec<String>,
     /// Description of what was removed because a person would not have seen it; empty if nothing was.
     pub hidden: String,
+    /// Headers that say how the email was sent, by name in lower case: [`HEADERS`]. The sender can put anything here. Under
+    /// `text/calendar` is the method of an invitation that the email contains.
+    pub headers: BTreeMap<String, String>,
     /// Hash of the identifying headers and the body. Distinguishes two emails that claim the same `Message-ID`. Empty if the
     /// email was not read from bytes, or was stored by a version that computed no hash.
     pub fingerprint: String,
@@ -66,6 +69,9 @@ impl Email {
             "attachments": self.attachments,
             "hidden": self.hidden,
         });
+        if !self.headers.is_empty() {
+            input["headers"] = json!(self.headers);
+        }
         if !self.fingerprint.is_empty() {
             input["fingerprint"] = json!(self.fingerprint);
         }
@@ -188,8 +194,36 @@ pub fn parse_gmail(input: &Json) -> Email {
             .map(|name| html::plain(name))
             .collect(),
         hidden,
+        headers: headers(&input["headers"]),
         fingerprint: text(&["fingerprint"]),
     }
+}
+
+/// Headers that [`Email::headers`] has.
+pub const HEADERS: [&str; 6] = [
+    "list-unsubscribe",
+    "list-id",
+    "precedence",
+    "auto-submitted",
+    "authentication-results",
+    "received-spf",
+];
+
+/// Under this name, [`Email::headers`] has the method of an invitation.
+pub const CALENDAR_METHOD: &str = "text/calendar";
+
+/// Maximum length of a header in [`Email::headers`], in characters.
+pub(super) const HEADER_CHARS_MAX: usize = 1_000;
+
+fn headers(input: &Json) -> BTreeMap<String, String> {
+    let fields = input.as_object().into_iter().flatten();
+    let known = fields.filter_map(|(name, value)| {
+        let name = name.to_lowercase();
+        let is_known = name == CALENDAR_METHOD || HEADERS.contains(&name.as_str());
+        let value = html::plain(value.as_str()?);
+        is_known.then(|| (name, value.chars().take(HEADER_CHARS_MAX).collect()))
+    });
+    known.collect()
 }
 
 /// Formats an email as Markdown: the header as a list, the body in a fence longer than any backtick run inside it. Nothing in

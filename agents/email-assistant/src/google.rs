@@ -95,9 +95,18 @@ impl Google {
         format!("{base}/gmail/v1/users/me/{path}")
     }
 
-    pub(super) fn calendar(&self, path: &str) -> String {
+    /// Returns the address of the events of a calendar: `primary`, or the email address of its owner.
+    pub(super) fn events(&self, calendar: &str) -> anyhow::Result<String> {
         let base = self.base.as_deref().unwrap_or("https://www.googleapis.com");
-        format!("{base}/calendar/v3/calendars/primary/{path}")
+        let mut url = reqwest::Url::parse(base)?;
+        let mut path = url
+            .path_segments_mut()
+            .map_err(|()| anyhow::anyhow!("`{base}` is not the address of a server"))?;
+        // The calendar's name is a segment of its own, whatever characters it has.
+        path.pop_if_empty()
+            .extend(["calendar", "v3", "calendars", calendar, "events"]);
+        drop(path);
+        Ok(url.into())
     }
 
     /// Sends one request, without retrying. A status of 500 or above is an error, because Google may have carried out the

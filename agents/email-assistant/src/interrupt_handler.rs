@@ -11,11 +11,12 @@ use superstep_agent::{
 };
 use superstep_llm::{Message, ToolCall};
 
+use super::decisions;
 use super::email::{Email, format_gmail_markdown, parse_gmail};
-use super::learn::{Lesson, Teacher, short};
+use super::learn::{ANSWERED, CHANGED, DRAFTED_AND_LEFT, Lesson, Teacher, short};
 use super::memory::Preferences;
 use super::respond::unreachable_mailbox;
-use super::state::{DoneAction, Ended, MailState, MailStateUpdate, Redraft};
+use super::state::{Classification, DoneAction, Ended, MailState, MailStateUpdate, Redraft};
 use super::tool_round::{CallResult, ToolRound};
 use super::tools::{DONE, MailTools, QUESTION, SCHEDULE_MEETING, SEND_EMAIL, receipt};
 use super::triage::{Answer, AnswerKind, answer_schema, mail_labels, may};
@@ -60,6 +61,12 @@ impl Node<MailState> for InterruptHandler {
         };
         let heard = tool_round.hear(&wanted).await?;
         let came = tool_round.act(heard).await?;
+        if let Some(decision) = decision_of(&came) {
+            let store = &self.0.store;
+            let thread = cx.thread().to_string();
+            let recorded = decisions::record(store, &thread, &mail_tools.email, decision).await;
+            recorded.map_err(NodeError::retryable)?;
+        }
         let lessons = self
             .learn(&state, &mail_tools.email, &wanted, &came, &cx)
             .await?;
@@ -115,9 +122,8 @@ impl InterruptHandler {
             return Ok(Command::update(update).goto(LLM_CALL));
         }
         let teacher = Teacher::new(&self.0, state, email, cx)?;
-        let event = "A mail was about to be answered, and they left it.";
         let lesson = teacher
-            .learn(Preferences::Triage, "what to do", event)
+            .learn(Preferences::Triage, "what to do", DRAFTED_AND_LEFT)
             .await?;
         let update = MailStateUpdate::default().ended(Some(Ended::Ignored));
         Ok(Command::update(lesson.into_update(update)).goto(END))
@@ -184,6 +190,20 @@ fn written(wanted: &[ToolCall], came: Vec<CallResult>, lessons: Vec<Lesson>) -> 
     }
 }
 
+/// Returns what the person wanted to happen to the email: a reply that they approved, or a notice if they refused what was
+/// proposed. `None` if they did neither.
+fn decision_of(came: &[CallResult]) -> Option<Classification> {
+    let is_refused = came.iter().any(|came| came.decision == Decision::Ignored);
+    let is_sent = came
+        .iter()
+        .any(|came| came.call.name == SEND_EMAIL && receipt(&came.message.text()).is_some());
+    match (is_refused, is_sent) {
+        (true, _) => Some(Classification::Notify),
+        (false, true) => Some(Classification::Respond),
+        (false, false) => None,
+    }
+}
+
 /// Returns the list to change and what happened, or `None` if the person's decision teaches nothing.
 fn lesson_of(before: &ToolCall, came: &CallResult) -> Option<(Preferences, String)> {
     let which = match before.name.as_str() {
@@ -193,7 +213,7 @@ fn lesson_of(before: &ToolCall, came: &CallResult) -> Option<(Preferences, Strin
     };
     match came.decision {
         Decision::Edited if before.args != came.call.args => {
-            let mut event = "They changed what was proposed:".to_owned();
+            let mut event = CHANGED.to_owned();
             for (name, after) in came.call.args.as_object().into_iter().flatten() {
                 let was = &before.args[name.as_str()];
                 if was != after {
@@ -208,13 +228,7 @@ fn lesson_of(before: &ToolCall, came: &CallResult) -> Option<(Preferences, Strin
         }
         Decision::Answered if before.name != QUESTION => {
             let said = came.message.text();
-            Some((
-                which,
-                format!(
-                    "They did not take what was proposed and said: {}",
-                    short(&said)
-                ),
-            ))
+            Some((which, format!("{ANSWERED} {}", short(&said))))
         }
         Decision::Ignored => Some((
             Preferences::Triage,

@@ -6,7 +6,10 @@
 //! computes the recipients from the email and the approved arguments (see [`policy`]).
 
 pub mod calendar;
+pub mod decisions;
+mod domains;
 pub mod email;
+pub mod evaluation;
 pub mod google;
 pub mod html;
 mod interrupt_handler;
@@ -15,12 +18,17 @@ pub mod mailbox;
 pub mod memory;
 pub mod mime;
 pub mod policy;
+pub mod preference;
 pub mod prompts;
+pub mod proposals;
 mod respond;
+pub mod rules;
+mod sorting;
 pub mod state;
+pub mod suspicion;
 mod tool_round;
 pub mod tools;
-pub mod triage;
+mod triage;
 mod ui;
 
 use std::sync::Arc;
@@ -41,9 +49,9 @@ use state::MailState;
 use triage::{TriageInterruptHandler, TriageRouter};
 
 pub use email::{format_gmail_markdown, parse_gmail};
-pub use learn::UserPreferences;
-pub use memory::{get_memory, update_memory};
-pub use triage::{RouterSchema, classify};
+pub use learn::{LessonContext, MemoryUpdate, UserPreferences, update_memory};
+pub use memory::{apply_change, get_memory};
+pub use sorting::{RouterSchema, SortedMail, classify, is_quotation};
 
 /// Name of the outer graph, and the folder name of its prompts.
 pub const NAME: &str = "email_assistant";

@@ -1,12 +1,13 @@
 //! What the assistant has learned about its user: three lists of lines in the long-term store.
 //!
 //! The assistant never replaces a list as a whole. A change adds a line, removes one, or both, and the store keeps its reason
-//! and the earlier revision. The model that words a line does not see the email's body. It sees the email's sender and subject
+//! and the earlier revision. What a model words is a proposal first (see [`crate::proposals`]). The model that words a line does not see the email's body. It sees the email's sender and subject
 //! and what the person did, which includes excerpts of arguments that the person changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 use superstep::label::{Label, Labeled, Labels};
 use superstep::store::{Namespace, Store};
@@ -15,13 +16,16 @@ use superstep_agent::memory::{Memories, MemoryError, Revision, Source};
 use super::state::Learned;
 
 /// A list of preferences.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Preferences {
     /// Which emails matter.
+    #[serde(rename = "triage_preferences")]
     Triage,
     /// How to write replies.
+    #[serde(rename = "response_preferences")]
     Response,
     /// How to schedule meetings.
+    #[serde(rename = "cal_preferences")]
     Calendar,
 }
 
@@ -96,7 +100,7 @@ pub struct ChangeSource {
 
 /// Applies a change to a list and returns the difference, or `None` if it changes nothing. A second attempt with the same key
 /// changes nothing and returns the same difference.
-pub async fn update_memory(
+pub async fn apply_change(
     store: &Arc<dyn Store>,
     which: Preferences,
     change: &Change,
@@ -133,7 +137,7 @@ pub async fn update_memory(
     Ok(learned(which, &was, after.value.parts().0))
 }
 
-/// Returns the difference that a change with this key made earlier, so that a repeated attempt need not ask the model again.
+/// Returns the difference that a change with this key made earlier.
 pub async fn changed_before(
     store: &Arc<dyn Store>,
     which: Preferences,
@@ -167,6 +171,7 @@ fn learned(which: Preferences, before: &Json, after: &Json) -> Option<Learned> {
     (!diff.is_empty()).then(|| Learned {
         memory: which.name().to_owned(),
         diff,
+        proposal: String::new(),
     })
 }
 
@@ -253,7 +258,7 @@ mod tests {
             replaces: 0,
         };
         for _ in 0..2 {
-            let learned = update_memory(&store, which, &change, because("k1"))
+            let learned = apply_change(&store, which, &change, because("k1"))
                 .await
                 .unwrap()
                 .unwrap();
@@ -267,7 +272,7 @@ mod tests {
             line: "Be brief.".to_owned(),
             replaces: before.len() + 1,
         };
-        let learned = update_memory(&store, which, &other, because("k2"))
+        let learned = apply_change(&store, which, &other, because("k2"))
             .await
             .unwrap()
             .unwrap();
@@ -295,7 +300,7 @@ mod tests {
             replaces: 0,
         };
         assert_eq!(
-            update_memory(&store, which, &change, because("k"))
+            apply_change(&store, which, &change, because("k"))
                 .await
                 .unwrap(),
             None

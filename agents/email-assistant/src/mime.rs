@@ -1,5 +1,6 @@
 //! Parses emails from bytes and writes them as bytes.
 
+use std::collections::BTreeMap;
 use std::panic::catch_unwind;
 
 use anyhow::Context;
@@ -10,7 +11,7 @@ use mail_parser::{
 };
 use sha2::{Digest, Sha256};
 
-use super::email::{Email, addresses, bare_id};
+use super::email::{CALENDAR_METHOD, Email, HEADER_CHARS_MAX, HEADERS, addresses, bare_id};
 use super::html;
 use super::mailbox::Outgoing;
 
@@ -66,9 +67,49 @@ pub fn read(bytes: &[u8]) -> Option<Email> {
         body: seen.text,
         hidden: hidden.join(", "),
         attachments: attachments.collect(),
+        headers: headers(&message),
         fingerprint: fingerprint(&message),
         ..Email::default()
     })
+}
+
+/// Returns the headers that say how an email was sent. Several of one name are joined.
+fn headers(message: &Message<'_>) -> BTreeMap<String, String> {
+    let raw = message.raw_message();
+    let mut found: BTreeMap<String, String> = BTreeMap::new();
+    for header in message.headers() {
+        let name = header.name.as_str().to_ascii_lowercase();
+        if !HEADERS.contains(&name.as_str()) {
+            continue;
+        }
+        let value = usize::try_from(header.offset_start).unwrap_or_default()
+            ..usize::try_from(header.offset_end).unwrap_or_default();
+        let value = String::from_utf8_lossy(raw.get(value).unwrap_or_default()).into_owned();
+        let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
+        let known = found.entry(name).or_default();
+        if !known.is_empty() {
+            known.push_str("; ");
+        }
+        let left = HEADER_CHARS_MAX.saturating_sub(known.chars().count());
+        known.extend(html::plain(&value).chars().take(left));
+    }
+    let mut parts = message.parts.iter().filter_map(|part| part.content_type());
+    let calendar = parts.find(|kind| {
+        kind.ctype().eq_ignore_ascii_case("text")
+            && kind
+                .subtype()
+                .is_some_and(|subtype| subtype.eq_ignore_ascii_case("calendar"))
+    });
+    if let Some(calendar) = calendar {
+        let method = calendar.attribute("method").unwrap_or("publish");
+        let method: String = html::plain(method)
+            .to_lowercase()
+            .chars()
+            .take(20)
+            .collect();
+        found.insert(CALENDAR_METHOD.to_owned(), method);
+    }
+    found
 }
 
 /// Hashes what identifies an email: the headers a person relies on, and the body except for white space at line ends. Another

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::email::{Email, address};
 use super::html::is_invisible;
-use super::tools::{Meeting, Reply};
+use super::tools::{Meeting, Reply, organizer};
 
 /// Sender, recipients and headers of an outgoing email, computed from the answered email and the approved arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,11 +125,17 @@ pub(super) fn quoted(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns the attendees outside the conversation, whom a person must confirm a second time, one sentence each.
+/// Returns what a person must confirm a second time, one sentence each: attendees outside the conversation, and an organizer
+/// other than the owner of the mailbox.
 pub fn meeting_beyond(email: &Email, meeting: &Meeting) -> Vec<String> {
     let own = address(&email.account);
     let invited = meeting.attendees.iter().filter(|who| address(who) != own);
-    outsiders(invited, &email.participants())
+    let mut beyond = outsiders(invited, &email.participants());
+    let organizer = organizer(email, meeting);
+    if address(&organizer) != own {
+        beyond.push(format!("`{organizer}` is shown as the organizer, not you"));
+    }
+    beyond
 }
 
 fn outsiders<'a>(who: impl Iterator<Item = &'a String>, known: &[String]) -> Vec<String> {

@@ -20,8 +20,12 @@ pub struct MailState {
     pub source: String,
     /// Model chosen when the thread started; empty to use the program's default.
     pub model_name: String,
-    /// The model's reason for the classification, in its own words.
+    /// Reason for the classification: the model's, in its own words, or that of the rule that decided.
     pub reasoning: String,
+    /// Sentence of the email that the model quoted for its classification; empty if a rule decided.
+    pub quote: String,
+    /// Signs of fraud, if there are too many for a reply; otherwise empty.
+    pub suspicion: Vec<String>,
     /// Why the model's output was not usable as asked, so that triage chose `notify` or the response agent asked the model
     /// again. `None` if it was usable.
     pub degraded: Option<String>,
@@ -34,7 +38,7 @@ pub struct MailState {
     /// Emails sent and meetings scheduled, in order.
     #[state(append)]
     pub done: Vec<DoneAction>,
-    /// Memory changes made from the person's answers, in order.
+    /// Memory changes proposed from the person's answers, in order.
     #[state(append)]
     pub learned: Vec<Learned>,
     /// Model calls, tokens and cost so far.
@@ -106,6 +110,10 @@ pub struct Learned {
     pub memory: String,
     /// Added and removed lines, each starting with `+ ` or `- `.
     pub diff: Vec<String>,
+    /// Id of the proposal that the person must accept before the change takes effect. Empty if it took effect at once, as
+    /// earlier versions did it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub proposal: String,
 }
 
 /// Input of a run.

@@ -13,7 +13,7 @@ use superstep_agent::{Approval, Tool, ToolCx, ToolError, Tools, tool};
 use superstep_llm::ToolSpec;
 use superstep_llm::structured::schema_of;
 
-use super::calendar::{self, Event, NotMade};
+use super::calendar::{self, Event, MeetingZone, NotMade, TimeProblem};
 use super::email::{Email, address, format_gmail_markdown};
 use super::mailbox::{Mailbox, NotSent, Outgoing, Sent, SentStatus};
 use super::policy::{Envelope, listed, quoted};
@@ -59,14 +59,14 @@ pub struct Meeting {
     pub attendees: Vec<String>,
     /// What it is about.
     pub title: String,
-    /// When it begins: YYYY-MM-DDTHH:MM:SS.
+    /// When it begins, in the time zone: YYYY-MM-DDTHH:MM:SS.
     pub start_time: String,
-    /// When it ends: YYYY-MM-DDTHH:MM:SS.
+    /// When it ends, in the time zone: YYYY-MM-DDTHH:MM:SS.
     pub end_time: String,
-    /// Who invites.
+    /// Who invites; the owner of the mailbox by default.
     #[serde(default)]
     pub organizer_email: String,
-    /// The time zone; UTC by default.
+    /// The time zone, such as Europe/Berlin; UTC by default.
     #[serde(default)]
     pub timezone: String,
 }
@@ -213,22 +213,29 @@ impl MailTools {
         format!("{what}\n\n{about}\n\n{mail}")
     }
 
-    /// Describes the meeting as it will be created: times in UTC, attendees as bare addresses.
+    /// Describes the meeting as it will be created: times in its zone and in UTC, attendees as bare addresses. A meeting that
+    /// cannot be created shows why.
     fn describe_meeting(&self, args: &Json) -> String {
         let meeting: Meeting = serde_json::from_value(args.clone()).unwrap_or_default();
-        let moment = |text: &str| {
-            calendar::moment(text).unwrap_or_else(|| format!("{text} (not a valid time)"))
-        };
         let attendees: Vec<_> = meeting.attendees.iter().map(|who| address(who)).collect();
-        [
-            format!("Title: {}", meeting.title),
-            format!("Begins: {}", moment(&meeting.start_time)),
-            format!("Ends: {}", moment(&meeting.end_time)),
-            format!("Organizer: {}", self.email.account),
+        let mut lines = vec![format!("Title: {}", meeting.title)];
+        match times(&meeting) {
+            Ok((start, end, zone)) => lines.extend([
+                format!("Begins: {}", calendar::shown(&start, &zone)),
+                format!("Ends: {}", calendar::shown(&end, &zone)),
+            ]),
+            Err(why) => lines.extend([
+                format!("Begins: {}", meeting.start_time),
+                format!("Ends: {}", meeting.end_time),
+                format!("This cannot be scheduled: {why}"),
+            ]),
+        }
+        lines.extend([
+            format!("Organizer: {}", organizer(&self.email, &meeting)),
             listed("Attendees", &attendees),
             counted(attendees.len(), "attendee"),
-        ]
-        .join("\n")
+        ]);
+        lines.join("\n")
     }
 
     fn schedule_meeting(self: &Arc<Self>) -> Tool {
@@ -267,19 +274,16 @@ impl MailTools {
     }
 
     fn event(&self, meeting: &Meeting, cx: &ToolCx) -> Result<Event, ToolError> {
-        let moment = |text: &str| {
-            calendar::moment(text).ok_or_else(|| {
-                ToolError::failed(format!("`{text}` is not a time; write YYYY-MM-DDTHH:MM:SS"))
-            })
-        };
+        let (start, end, timezone) = times(meeting).map_err(ToolError::failed)?;
         let attendees = meeting.attendees.iter().map(|who| address(who));
         Ok(Event {
             id: cx.idempotency_key().to_owned(),
             title: meeting.title.clone(),
-            start: moment(&meeting.start_time)?,
-            end: moment(&meeting.end_time)?,
+            start,
+            end,
             attendees: attendees.collect(),
-            organizer: self.email.account.clone(),
+            organizer: organizer(&self.email, meeting),
+            timezone,
         })
     }
 
@@ -331,6 +335,34 @@ pub(super) fn specs(tools: &Tools) -> Vec<ToolSpec> {
     specs
 }
 
+/// Returns when a meeting begins and ends, in UTC, and the name of its zone, which is empty for UTC. The error tells the model,
+/// and a person, what to write instead.
+fn times(meeting: &Meeting) -> Result<(String, String, String), String> {
+    let why = |problem: TimeProblem| problem.to_string();
+    let zone = MeetingZone::find(&meeting.timezone).map_err(why)?;
+    let start = zone.to_utc(&meeting.start_time).map_err(why)?;
+    let end = zone.to_utc(&meeting.end_time).map_err(why)?;
+    if end <= start {
+        return Err(format!(
+            "it ends at `{}`, which is not after it begins at `{}`; write a later `end_time`",
+            meeting.end_time, meeting.start_time
+        ));
+    }
+    let name = match zone.is_utc() {
+        true => String::new(),
+        false => zone.name().to_owned(),
+    };
+    Ok((start, end, name))
+}
+
+/// Returns the address of the person who invites: the one that the call names, or the owner of the mailbox.
+pub(super) fn organizer(email: &Email, meeting: &Meeting) -> String {
+    match meeting.organizer_email.trim().is_empty() {
+        true => email.account.clone(),
+        false => address(&meeting.organizer_email),
+    }
+}
+
 fn said(sent: &Sent) -> String {
     format!("{SENT}<{}>", sent.message_id)
 }
@@ -338,7 +370,9 @@ fn said(sent: &Sent) -> String {
 fn scheduled(event: &Event) -> String {
     format!(
         "{SCHEDULED}{} from {} to {}",
-        event.id, event.start, event.end
+        event.id,
+        calendar::shown(&event.start, &event.timezone),
+        calendar::shown(&event.end, &event.timezone)
     )
 }
 
@@ -367,7 +401,9 @@ fn agenda(days: &[String], events: &[Event]) -> String {
         for event in on {
             lines.push(format!(
                 "  {} to {}: {}",
-                event.start, event.end, event.title
+                calendar::shown(&event.start, &event.timezone),
+                calendar::shown(&event.end, &event.timezone),
+                event.title
             ));
         }
     }

@@ -2,84 +2,20 @@
 
 use std::sync::Arc;
 
-use archie_agent::prompts::{PromptFiles, filled};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use superstep::label::{Label, Labels};
-use superstep::store::Store;
 use superstep::{Command, END, Interrupt, Node, NodeCx, NodeError, View};
-use superstep_agent::{AgentEvent, ChatMessage, Spent, failure, within};
-use superstep_llm::structured::{self, Structured};
+use superstep_agent::{AgentEvent, ChatMessage, failure, within};
 use superstep_llm::{Message, Model, Request, fit};
 
+use super::decisions;
 use super::email::{Email, format_gmail_markdown, parse_gmail};
-use super::learn::{Teacher, short};
-use super::memory::{Preferences, get_memory};
-use super::prompts::{Prompts, numbered};
+use super::learn::{SHOWN_AND_ANSWERED, SHOWN_AND_LEFT, Teacher, short};
+use super::memory::Preferences;
+use super::sorting::{Preparation, RouterSchema, SortedMail};
 use super::state::{Classification, Ended, MailState, MailStateUpdate};
-use super::{MailDeps, RESPONSE_AGENT, TRIAGE_INTERRUPT_HANDLER, TRIAGE_ROUTER};
-
-/// What the router is asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RouterSchema {
-    /// Why, in one sentence.
-    #[schemars(length(max = 300))]
-    pub reasoning: String,
-    /// What the mail is taken for.
-    pub classification: Classification,
-}
-
-impl RouterSchema {
-    /// Returns the classification for when the model's output cannot be parsed: `notify`, so that a person looks.
-    pub fn otherwise() -> Self {
-        Self {
-            reasoning: "the model gave no answer that can be read".to_owned(),
-            classification: Classification::Notify,
-        }
-    }
-}
-
-/// Classifies an email with the current memory, outside of any thread: starts, stores and sends nothing.
-pub async fn classify(
-    email: &Email,
-    deps: &archie_agent::AgentDeps,
-    model: &dyn Model,
-) -> anyhow::Result<RouterSchema> {
-    let prompts = Prompts::of(super::NAME, deps)?;
-    let request = router_request(email, &prompts, &deps.store, model).await;
-    let (request, ..) = request.map_err(|error| anyhow::anyhow!("{error}"))?;
-    let answer = structured::ask(model, request, RouterSchema::otherwise).await?;
-    Ok(answer.value)
-}
-
-/// Builds the triage request, cut to the model's context size. Returns it with the labels of the memory it contains and
-/// descriptions of what was cut.
-pub(super) async fn router_request(
-    email: &Email,
-    prompts: &Prompts,
-    store: &Arc<dyn Store>,
-    model: &dyn Model,
-) -> Result<(Request, Labels, Vec<String>), NodeError> {
-    let which = Preferences::Triage;
-    let memory = get_memory(store, which, which.default_lines()).await;
-    let (lines, labels) = memory.map_err(NodeError::retryable)?;
-    let system = filled(
-        &prompts.triage,
-        &[
-            ("account", &email.account),
-            ("preferences", &numbered(&lines)),
-        ],
-    );
-    let mail = filled(
-        &prompts.triage_mail,
-        &[("email", &format_gmail_markdown(email))],
-    );
-    let messages = vec![Message::system(system), Message::user(mail)];
-    let mut request = Request::new(TRIAGE_ROUTER, messages).tokens_max(ANSWER_TOKENS);
-    let cuts = cut(&mut request, model).await?;
-    Ok((request, labels, cuts))
-}
+use super::{MailDeps, RESPONSE_AGENT, TRIAGE_INTERRUPT_HANDLER};
 
 /// Cuts a request to the model's context size, and returns descriptions of what was cut.
 pub(super) async fn cut(
@@ -122,35 +58,24 @@ impl Node<MailState> for TriageRouter {
     ) -> Result<Command<MailState>, NodeError> {
         let deps = &self.0;
         let email = parse_gmail(&state.email_input);
-        let model = deps.model(&state)?;
-        let (request, labels, cuts) =
-            router_request(&email, &deps.prompts, &deps.store, &*model).await?;
-        cx.note_read(&labels.join(&mail_labels()));
-        tell_cuts(&cuts, &cx)?;
-        let answer = within(deps.spending.as_ref(), &cx, async |asker| {
-            asker
-                .ask_for(&*model, request, RouterSchema::otherwise)
-                .await
-        });
-        let Some(Structured {
-            value,
-            degraded,
-            replies,
-        }) = answer.await?
-        else {
+        cx.note_read(&mail_labels());
+        let prepared = Preparation::of(&email, &deps.store).await?;
+        let sorted = match prepared.decided() {
+            Some(sorted) => Some(sorted),
+            None => self.sort(&prepared, &state, &email, &cx).await?,
+        };
+        let Some(sorted) = sorted else {
             let update = MailStateUpdate::default().ended(Some(Ended::Stopped));
             return Ok(Command::update(update).goto(END));
         };
+        let value = sorted.form;
         let mut update = MailStateUpdate::default()
             .classification_decision(Some(value.classification))
             .reasoning(value.reasoning)
-            .degraded(degraded)
-            .spent(
-                replies
-                    .iter()
-                    .map(Spent::on)
-                    .fold(Spent::default(), Spent::plus),
-            );
+            .quote(value.quote)
+            .suspicion(sorted.suspicion)
+            .degraded(sorted.degraded)
+            .spent(sorted.spent);
         let goto = match value.classification {
             Classification::Respond => {
                 update = update.messages(respond_to(&email));
@@ -164,6 +89,55 @@ impl Node<MailState> for TriageRouter {
         };
         Ok(Command::update(update).goto(goto))
     }
+}
+
+impl TriageRouter {
+    /// Asks the model. Returns `None` if the person does not want to pay for it.
+    async fn sort(
+        &self,
+        prepared: &Preparation,
+        state: &MailState,
+        email: &Email,
+        cx: &NodeCx,
+    ) -> Result<Option<SortedMail>, NodeError> {
+        let deps = &self.0;
+        let model = deps.model(state)?;
+        let request = prepared.request(email, &deps.prompts, &deps.store, &*model);
+        let (request, labels, cuts) = request.await?;
+        cx.note_read(&labels);
+        tell_cuts(&cuts, cx)?;
+        let mut inquiry = prepared.inquiry(email, request);
+        loop {
+            let request = inquiry.request();
+            let answer = within(deps.spending.as_ref(), cx, async |asker| {
+                asker
+                    .ask_for(&*model, request, RouterSchema::otherwise)
+                    .await
+            });
+            let Some(answer) = answer.await? else {
+                return Ok(None);
+            };
+            if let Some(sorted) = inquiry.answered(answer) {
+                return Ok(Some(sorted));
+            }
+        }
+    }
+}
+
+/// Returns what a person is shown of an email that waits for them: why it is suspicious, if it is, and the email.
+fn notice(email: &Email, suspicion: &[String]) -> String {
+    let mail = format_gmail_markdown(email);
+    if suspicion.is_empty() {
+        return mail;
+    }
+    let reasons: Vec<_> = suspicion
+        .iter()
+        .map(|reason| format!("- {reason}"))
+        .collect();
+    format!(
+        "This mail is suspicious, and no reply was drafted:\n{}\n\n{mail}",
+        reasons.join("\n")
+    )
 }
 
 /// Node that shows an email to the person, who may ignore it or say what to reply.
@@ -234,9 +208,11 @@ impl Node<MailState> for TriageInterruptHandler {
         let request = json!({
             "action_request": { "action": format!("Email Assistant: {}", decision.word()), "args": {} },
             "config": may(&["ignore", "response"]),
-            "description": format_gmail_markdown(&email),
+            "description": notice(&email, &state.suspicion),
             "classification_decision": decision,
             "reasoning": state.reasoning,
+            "quote": state.quote,
+            "suspicion": state.suspicion,
         });
         let question = Interrupt::new("notify", request)
             .kind("notify")
@@ -244,6 +220,13 @@ impl Node<MailState> for TriageInterruptHandler {
         let answer: Answer = cx.interrupt(question).await?;
         let teacher = Teacher::new(&self.0, &state, &email, &cx)?;
         let said = answer.words();
+        let wanted = match answer.kind {
+            AnswerKind::Response => Classification::Respond,
+            AnswerKind::Ignore | AnswerKind::Accept => Classification::Ignore,
+        };
+        let thread = cx.thread().to_string();
+        let recorded = decisions::record(&self.0.store, &thread, &email, wanted).await;
+        recorded.map_err(NodeError::retryable)?;
         let (event, goto, update) = match answer.kind {
             AnswerKind::Response => {
                 let told = format!(
@@ -253,25 +236,15 @@ impl Node<MailState> for TriageInterruptHandler {
                 let update = MailStateUpdate::default()
                     .messages(respond_to(&email))
                     .messages(told);
-                let event = format!(
-                    "A mail that was only shown was to be answered, saying: {}",
-                    short(&said)
-                );
+                let event = format!("{SHOWN_AND_ANSWERED} {}", short(&said));
                 (event, RESPONSE_AGENT, update)
             }
             AnswerKind::Ignore | AnswerKind::Accept => {
                 let update = MailStateUpdate::default().ended(Some(Ended::Ignored));
-                (
-                    "A mail was shown, and they did not want to see it.".to_owned(),
-                    END,
-                    update,
-                )
+                (SHOWN_AND_LEFT.to_owned(), END, update)
             }
         };
         let lesson = teacher.learn(Preferences::Triage, "notify", &event).await?;
         Ok(Command::update(lesson.into_update(update)).goto(goto))
     }
 }
-
-/// Maximum length of the triage output: one sentence and one word.
-const ANSWER_TOKENS: u32 = 300;

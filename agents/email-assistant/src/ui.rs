@@ -74,8 +74,17 @@ fn summary(state: &MailState) -> Vec<String> {
             0 => format!("+{come} line"),
             gone => format!("+{come} -{gone} lines"),
         };
-        lines.push(format!("{} {count}", learned.memory));
+        let id = &learned.proposal;
+        lines.push(match id.is_empty() {
+            true => format!("{} {count}", learned.memory),
+            false => format!("{} {count}, proposed", learned.memory),
+        });
         lines.extend(learned.diff.iter().map(|line| format!("  {line}")));
+        if !id.is_empty() {
+            lines.push(format!(
+                "  not in effect before `archie mail memory accept {id}`; `reject {id}` discards it"
+            ));
+        }
     }
     match state.ended {
         Some(Ended::Done) => lines.push("Done".to_owned()),

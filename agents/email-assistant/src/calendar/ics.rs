@@ -6,7 +6,8 @@ use anyhow::bail;
 use archie_agent::user_folder::{Access, FileName, RelativePath, UserFolder};
 use superstep::checkpoint::BoxFuture;
 
-use super::{Calendar, Event, NotMade};
+use super::zone::OffsetChange;
+use super::{Calendar, Event, MeetingZone, NotMade};
 
 /// Calendar in local `iCalendar` files.
 #[derive(Debug)]
@@ -82,19 +83,27 @@ impl Calendar for Ics {
     }
 }
 
-/// Writes an event as `iCalendar` text, which [`read_events`] reads.
+/// Writes an event as `iCalendar` text, which [`read_events`] reads. Times are local times of the event's zone, with the rules
+/// of the zone, or in UTC.
 pub fn write(event: &Event) -> String {
+    let zone = zone_of(&event.timezone);
     let mut lines = vec![
         "BEGIN:VCALENDAR".to_owned(),
         "VERSION:2.0".to_owned(),
         "PRODID:-//archie//mail//EN".to_owned(),
+    ];
+    if let Some(zone) = &zone {
+        lines.extend(rules(zone, &event.start));
+    }
+    let zone = zone.as_ref();
+    lines.extend([
         "BEGIN:VEVENT".to_owned(),
         format!("UID:{}", escaped(&event.id)),
         format!("DTSTAMP:{}", compact(&event.start)),
-        format!("DTSTART:{}", compact(&event.start)),
-        format!("DTEND:{}", compact(&event.end)),
+        time_line("DTSTART", &event.start, zone),
+        time_line("DTEND", &event.end, zone),
         format!("SUMMARY:{}", escaped(&event.title)),
-    ];
+    ]);
     if !event.organizer.is_empty() {
         lines.push(format!(
             "ORGANIZER:mailto:{}",
@@ -107,6 +116,66 @@ pub fn write(event: &Event) -> String {
     lines.push("END:VEVENT".to_owned());
     lines.push("END:VCALENDAR\r\n".to_owned());
     lines.join("\r\n")
+}
+
+/// Returns the zone with this name; `None` for UTC, which times are written in anyway, and for a name that is not a zone.
+fn zone_of(name: &str) -> Option<MeetingZone> {
+    MeetingZone::find(name).ok().filter(|zone| !zone.is_utc())
+}
+
+fn time_line(name: &str, utc: &str, zone: Option<&MeetingZone>) -> String {
+    match zone.and_then(|zone| Some((zone, zone.local(utc)?))) {
+        Some((zone, (time, _))) => {
+            format!("{name};TZID={}:{}", zone.name(), time.format(COMPACT))
+        }
+        None => format!("{name}:{}", compact(utc)),
+    }
+}
+
+/// Returns the rules of a zone around a time, which a calendar needs to understand local times.
+fn rules(zone: &MeetingZone, utc: &str) -> Vec<String> {
+    let mut changes = zone.changes_around(utc);
+    if changes.is_empty() {
+        // The offset of this zone never changes.
+        let Some((_, offset)) = zone.local(utc) else {
+            return Vec::new();
+        };
+        changes.push(OffsetChange {
+            local: chrono::NaiveDateTime::default(),
+            from: offset,
+            to: offset,
+            is_daylight: false,
+            abbreviation: zone.name().to_owned(),
+        });
+    }
+    let mut lines = vec![
+        "BEGIN:VTIMEZONE".to_owned(),
+        format!("TZID:{}", zone.name()),
+    ];
+    for change in changes {
+        let kind = if change.is_daylight {
+            "DAYLIGHT"
+        } else {
+            "STANDARD"
+        };
+        lines.extend([
+            format!("BEGIN:{kind}"),
+            format!("DTSTART:{}", change.local.format(COMPACT)),
+            format!("TZOFFSETFROM:{}", offset(change.from)),
+            format!("TZOFFSETTO:{}", offset(change.to)),
+            format!("TZNAME:{}", change.abbreviation),
+            format!("END:{kind}"),
+        ]);
+    }
+    lines.push("END:VTIMEZONE".to_owned());
+    lines
+}
+
+/// Formats an offset from UTC in seconds as `+HHMM`.
+fn offset(seconds: i32) -> String {
+    let sign = if seconds < 0 { '-' } else { '+' };
+    let minutes = seconds.abs() / 60;
+    format!("{sign}{:02}{:02}", minutes / 60, minutes % 60)
 }
 
 /// Reads the events of an `iCalendar` text. Ignores properties that it does not know.
@@ -123,14 +192,30 @@ pub fn read_events(text: &str) -> Vec<Event> {
             ("END", _) if value == "VEVENT" => events.extend(event.take()),
             ("UID", Some(event)) => event.id = unescaped(value),
             ("SUMMARY", Some(event)) => event.title = unescaped(value),
-            ("DTSTART", Some(event)) => event.start = spread(value),
-            ("DTEND", Some(event)) => event.end = spread(value),
+            ("DTSTART", Some(event)) => (event.start, event.timezone) = time_of(line, value),
+            ("DTEND", Some(event)) => event.end = time_of(line, value).0,
             ("ORGANIZER", Some(event)) => event.organizer = address(value),
             ("ATTENDEE", Some(event)) => event.attendees.push(address(value)),
             _ => {}
         }
     }
     events
+}
+
+/// Returns the time of a line in UTC, and its zone. A zone that is not in the IANA database is left out, and the time counts as
+/// UTC.
+fn time_of(line: &str, value: &str) -> (String, String) {
+    let head = &line[..line.len() - value.len()];
+    let parameters = head.trim_end_matches(':').split(';');
+    let zone = parameters.filter_map(|parameter| parameter.split_once('='));
+    let zone = zone
+        .filter(|(name, _)| name.eq_ignore_ascii_case("TZID"))
+        .find_map(|(_, zone)| zone_of(zone.trim_matches('"')));
+    let local = moment(value, COMPACT).map(|time| time.format(LOCAL).to_string());
+    let utc = zone
+        .zip(local)
+        .and_then(|(zone, local)| Some((zone.to_utc(&local).ok()?, zone.name().to_owned())));
+    utc.unwrap_or_else(|| (spread(value), String::new()))
 }
 
 /// Splits a line into the property's name, without parameters, and its value. A quoted parameter may contain a colon.
@@ -213,6 +298,7 @@ fn moment(text: &str, form: &str) -> Option<chrono::NaiveDateTime> {
 const MAILTO: &str = "mailto:";
 const COMPACT: &str = "%Y%m%dT%H%M%S";
 const SPREAD: &str = "%Y-%m-%dT%H:%M:%SZ";
+const LOCAL: &str = "%Y-%m-%dT%H:%M:%S";
 
 /// Maximum number of files in the folder.
 const EVENTS_MAX: usize = 10_000;
@@ -235,6 +321,7 @@ mod tests {
             end: "2025-01-10T10:30:00Z".to_owned(),
             attendees: vec!["bob@example.com".to_owned()],
             organizer: "alice@example.com".to_owned(),
+            timezone: String::new(),
         };
         assert!(!calendar.find(&event).await.unwrap());
         for _ in 0..2 {
@@ -263,6 +350,7 @@ mod tests {
             end: "one day".to_owned(),
             attendees: vec!["\"Lovelace, Ada\" <ada@example.com>".to_owned()],
             organizer: "x\rATTENDEE:mailto:eve@example.com".to_owned(),
+            timezone: "Europe/Berlin\r\nATTENDEE:mailto:eve@example.com".to_owned(),
         };
         let written = write(&event);
         let read = read_events(&written);
@@ -271,6 +359,56 @@ mod tests {
         assert_eq!(read[0].attendees, event.attendees);
         assert_eq!(read[0].organizer, "x ATTENDEE:mailto:eve@example.com");
         assert_eq!(write(&read[0]), written);
+    }
+
+    #[test]
+    fn a_meeting_in_a_zone_is_written_with_local_times_and_the_rules_of_the_zone() {
+        let event = Event {
+            id: "abc1".to_owned(),
+            title: "Sync".to_owned(),
+            start: "2025-07-10T08:00:00Z".to_owned(),
+            end: "2025-07-10T08:30:00Z".to_owned(),
+            attendees: vec!["bob@example.com".to_owned()],
+            organizer: "carol@example.com".to_owned(),
+            timezone: "Europe/Berlin".to_owned(),
+        };
+        let written = write(&event);
+        for line in [
+            "TZID:Europe/Berlin",
+            "BEGIN:DAYLIGHT\r\nDTSTART:20250330T020000\r\nTZOFFSETFROM:+0100\r\nTZOFFSETTO:+0200\r\nTZNAME:CEST",
+            "BEGIN:STANDARD\r\nDTSTART:20251026T030000\r\nTZOFFSETFROM:+0200\r\nTZOFFSETTO:+0100\r\nTZNAME:CET",
+            "DTSTART;TZID=Europe/Berlin:20250710T100000",
+            "DTEND;TZID=Europe/Berlin:20250710T103000",
+            "ORGANIZER:mailto:carol@example.com",
+        ] {
+            assert!(
+                written.contains(&format!("{line}\r\n")),
+                "{line}: {written}"
+            );
+        }
+        assert_eq!(read_events(&written), [event]);
+    }
+
+    #[test]
+    fn the_second_hour_of_a_night_with_25_hours_is_not_taken_for_the_first() {
+        let event = Event {
+            start: "2025-10-26T01:30:00Z".to_owned(),
+            end: "2025-10-26T02:30:00Z".to_owned(),
+            timezone: "Europe/Berlin".to_owned(),
+            ..Event::default()
+        };
+        let read = read_events(&write(&event)).remove(0);
+        assert_eq!((read.start, read.end), (event.start, event.end));
+    }
+
+    #[test]
+    fn times_of_other_programs_are_read_in_their_zones() {
+        let of = |line: &str| read_events(&format!("BEGIN:VEVENT\n{line}\nEND:VEVENT\n")).remove(0);
+        let quoted = of("DTSTART;VALUE=DATE-TIME;TZID=\"America/New_York\":20250110T100000");
+        assert_eq!(quoted.start, "2025-01-10T15:00:00Z");
+        assert_eq!(quoted.timezone, "America/New_York");
+        let unknown = of("DTSTART;TZID=W. Europe Standard Time:20250110T100000");
+        assert_eq!(unknown.start, "2025-01-10T10:00:00Z");
     }
 
     #[test]

@@ -2,12 +2,14 @@
 
 mod google;
 pub mod ics;
+mod zone;
 
 use serde::{Deserialize, Serialize};
 use superstep::checkpoint::BoxFuture;
 
 pub use google::GoogleCalendar;
 pub use ics::{Ics, read_events};
+pub use zone::{MeetingZone, TimeProblem, shown};
 
 /// A calendar that can list and create events.
 pub trait Calendar: Send + Sync {
@@ -36,6 +38,9 @@ pub struct Event {
     pub attendees: Vec<String>,
     /// Email address of the person who invites; may be empty.
     pub organizer: String,
+    /// IANA name of the time zone in which the meeting was made; empty for UTC.
+    #[serde(default)]
+    pub timezone: String,
 }
 
 /// Why an event was not created, or may not have been.
@@ -51,12 +56,14 @@ pub enum NotMade {
 
 /// Converts a time to `YYYY-MM-DDTHH:MM:SSZ`. A time without an offset counts as UTC. Returns `None` if it is not a valid time.
 pub fn moment(text: &str) -> Option<String> {
-    let text = text.trim();
-    let utc =
-        |moment: chrono::DateTime<chrono::Utc>| moment.format("%Y-%m-%dT%H:%M:%SZ").to_string();
-    if let Ok(moment) = chrono::DateTime::parse_from_rfc3339(text) {
-        return Some(utc(moment.into()));
+    if let Ok(moment) = chrono::DateTime::parse_from_rfc3339(text.trim()) {
+        return Some(in_utc(moment.into()));
     }
+    naive(text).map(|moment| in_utc(moment.and_utc()))
+}
+
+/// Parses a time without an offset, in the forms that models write.
+fn naive(text: &str) -> Option<chrono::NaiveDateTime> {
     [
         "%Y-%m-%dT%H:%M:%S",
         "%Y-%m-%dT%H:%M",
@@ -64,8 +71,11 @@ pub fn moment(text: &str) -> Option<String> {
         "%Y-%m-%d %H:%M",
     ]
     .iter()
-    .find_map(|form| chrono::NaiveDateTime::parse_from_str(text, form).ok())
-    .map(|moment| utc(moment.and_utc()))
+    .find_map(|form| chrono::NaiveDateTime::parse_from_str(text.trim(), form).ok())
+}
+
+fn in_utc(moment: chrono::DateTime<chrono::Utc>) -> String {
+    moment.format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// Converts a day to `YYYY-MM-DD` from the forms that models write. Returns `None` if it is not a valid day.

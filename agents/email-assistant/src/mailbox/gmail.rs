@@ -38,7 +38,7 @@ impl Gmail {
     pub fn new(account: &str, google: Google) -> Self {
         Self {
             account: account.to_owned(),
-            calendar: GoogleCalendar::new(google.clone()),
+            calendar: GoogleCalendar::new(account, google.clone()),
             google,
         }
     }

@@ -7,7 +7,7 @@ use archie_agent::state_of;
 use archie_email_assistant::NAME;
 use archie_email_assistant::email::{Email, address, parse_gmail};
 use archie_email_assistant::mailbox::{MailQuery, Mailbox, Mailboxes};
-use archie_email_assistant::state::{Classification, MailState, MailStateUpdate};
+use archie_email_assistant::state::{Classification, MailState, MailStateUpdate, StateInput};
 use serde_json::json;
 use superstep::checkpoint::{Metadata, Status, ThreadQuery, ThreadRow};
 use superstep::{AnyRunResult, AnyThread};
@@ -46,6 +46,8 @@ pub struct IngestedMail {
     pub stands: IngestStatus,
     /// Result of triage; `None` if the thread has not got that far.
     pub decision: Option<Classification>,
+    /// Why the email is suspicious; empty if it is not.
+    pub suspicion: Vec<String>,
     /// Open interrupts of the thread.
     pub asks: Vec<Ask>,
 }
@@ -180,8 +182,10 @@ impl Ingest {
             // Its process died, perhaps right after an answer, or the run failed and may succeed now.
             Some(_) => rest_of(thread.recover_or_resume().await),
             None => {
-                let input = MailStateUpdate::default()
-                    .email_input(email.to_input())
+                let input = StateInput {
+                    email_input: email.to_input(),
+                };
+                let input = MailStateUpdate::from(input)
                     .source(self.source.clone())
                     .model_name(self.model.clone());
                 rest_of(thread.start_or_recover(serde_json::to_value(input)?).await)
@@ -200,8 +204,12 @@ impl Ingest {
     ) -> anyhow::Result<IngestedMail> {
         let state: Option<MailState> = state_of(&**thread).await.ok();
         let id = thread.id();
+        let decision = state
+            .as_ref()
+            .and_then(|state| state.classification_decision);
         Ok(IngestedMail {
-            decision: state.and_then(|state| state.classification_decision),
+            decision,
+            suspicion: state.map(|state| state.suspicion).unwrap_or_default(),
             asks: asks(app, id).await?,
             email,
             thread: id.to_string(),

@@ -117,6 +117,9 @@ fn line(came: &IngestedMail) -> String {
         };
         line.push_str(&format!(" → inbox {}{action}", ask.short_id));
     }
+    if !came.suspicion.is_empty() {
+        line.push_str("  (suspicious)");
+    }
     match &came.stands {
         IngestStatus::Worked => {}
         IngestStatus::Known => line.push_str("  (taken in before)"),
@@ -137,6 +140,7 @@ fn came_json(came: &IngestedMail) -> Json {
         "subject": came.email.subject,
         "from": came.email.from,
         "classification": came.decision,
+        "suspicion": came.suspicion,
         "asks": asks,
         "known": came.stands == IngestStatus::Known,
         "failed": match &came.stands { IngestStatus::Failed(why) => json!(why), _ => Json::Null },

@@ -4,6 +4,8 @@ mod ingest;
 mod ingest_command;
 mod login;
 mod memory;
+mod rules;
+mod schedule;
 mod time_machine;
 mod time_machine_command;
 mod timer;
@@ -16,6 +18,7 @@ use archie_agent::{Exit, Terminal};
 use archie_email_assistant::email::Email;
 use archie_email_assistant::mailbox::Mailboxes;
 use archie_email_assistant::memory::Preferences;
+use archie_email_assistant::rules::RuleAction;
 use clap::{Args, Subcommand};
 
 use crate::app::App;
@@ -24,6 +27,8 @@ pub use ingest::{Ingest, IngestedMail};
 pub use ingest_command::handle_ingest;
 use login::login;
 use memory::handle_memory;
+use rules::handle_rules;
+use schedule::handle_schedule;
 pub use time_machine::{ReclassifiedMail, time_machine};
 use time_machine_command::handle_time_machine;
 pub use tones::handle_tones;
@@ -65,9 +70,13 @@ impl From<PreferencesArg> for Preferences {
 pub enum MailCommand {
     /// Triage a mailbox and draft replies for the inbox
     Ingest(IngestArgs),
-    /// Show and revert what was learned from you
+    /// Show, confirm and revert what was learned from you
     #[command(subcommand)]
     Memory(MemoryCommand),
+    /// Show or set what happens to mass mail and calendar mail
+    Rules(RulesArgs),
+    /// Print a timer of the system that ingests a mailbox
+    Schedule(ScheduleArgs),
     /// Show a draft in several tones and send the one you pick
     Tones(TonesArgs),
     /// Triage past mails with today's memory, without effects
@@ -130,11 +139,88 @@ pub enum MemoryCommand {
         /// Number of the change, see `history`
         revision: u64,
     },
+    /// Show the proposed lines, which have no effect yet
+    Proposed {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Add proposed lines to their lists
+    Accept {
+        /// Ids of the proposals, or `all`
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+    /// Discard proposed lines
+    Reject {
+        /// Ids of the proposals, or `all`
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+    /// Take back the last change of a list
+    Undo {
+        /// List of preferences
+        which: PreferencesArg,
+    },
     /// Delete a list and its history
     Forget {
         /// List of preferences
         which: PreferencesArg,
     },
+}
+
+/// What happens to mails that a rule recognizes.
+#[derive(Debug, Clone, Args)]
+pub struct RulesArgs {
+    /// Mass mail (List-Unsubscribe, List-Id, bulk precedence)
+    #[arg(long, value_name = "ACTION")]
+    pub bulk: Option<RuleActionArg>,
+    /// Invitations and reminders of calendars
+    #[arg(long, value_name = "ACTION")]
+    pub calendar: Option<RuleActionArg>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// [`RuleAction`], as it is typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum RuleActionArg {
+    /// Leave them
+    Ignore,
+    /// Show them in the inbox
+    Notify,
+    /// Let the model decide
+    Model,
+}
+
+impl From<RuleActionArg> for RuleAction {
+    fn from(action: RuleActionArg) -> Self {
+        match action {
+            RuleActionArg::Ignore => Self::Ignore,
+            RuleActionArg::Notify => Self::Notify,
+            RuleActionArg::Model => Self::Model,
+        }
+    }
+}
+
+/// Which mailbox to ingest, and how often.
+#[derive(Debug, Clone, Args)]
+pub struct ScheduleArgs {
+    /// Maildir or mbox path, gmail:ACCOUNT, or imaps://USER@HOST
+    pub source: String,
+    /// Time between two ingests, in whole minutes
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = interval)]
+    pub every: Duration,
+    /// Print a line for crontab instead of a systemd timer
+    #[arg(long, conflicts_with_all = ["install", "remove"])]
+    pub crontab: bool,
+    /// Write the systemd user timer and start it
+    #[arg(long, conflicts_with = "remove")]
+    pub install: bool,
+    /// Stop the systemd user timer and delete it
+    #[arg(long)]
+    pub remove: bool,
 }
 
 /// Which draft, in which tones.
@@ -190,6 +276,8 @@ pub async fn handle_mail_command(
     match &args.command {
         MailCommand::Ingest(args) => handle_ingest(args, app, &mailboxes, terminal).await,
         MailCommand::Memory(command) => handle_memory(command, app, terminal).await,
+        MailCommand::Rules(args) => handle_rules(args, app, terminal).await,
+        MailCommand::Schedule(args) => handle_schedule(args, app, terminal).await,
         MailCommand::Tones(args) => handle_tones(args, app, terminal).await,
         MailCommand::TimeMachine(args) => {
             handle_time_machine(args, app, &mailboxes, terminal).await

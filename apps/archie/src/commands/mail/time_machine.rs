@@ -18,7 +18,7 @@ pub struct ReclassifiedMail {
     pub then: Option<Classification>,
     /// Classification with the current memory.
     pub now: Classification,
-    /// The model's reason for the current classification, in its own words.
+    /// Reason for the current classification: the model's, in its own words, or that of the rule that decided.
     pub reasoning: String,
 }
 
@@ -43,8 +43,8 @@ pub async fn time_machine(
         let classified = classify(&email, &deps, &*model).await?;
         again.push(ReclassifiedMail {
             then: before(app, &email).await?,
-            now: classified.classification,
-            reasoning: classified.reasoning,
+            now: classified.form.classification,
+            reasoning: classified.form.reasoning,
             email,
         });
     }

@@ -116,8 +116,9 @@ fn three_mails_end_as_their_person_wants() {
     let out = ran.out();
     for wanted in [
         "sent 1 message <archie.",
-        "response_preferences +1 line",
+        "response_preferences +1 line, proposed",
         "+ Name a day and a time.",
+        "not in effect before `archie mail memory accept ",
         "Done",
         "marked read mock-respond-1",
     ] {
@@ -126,7 +127,7 @@ fn three_mails_end_as_their_person_wants() {
     let ran = workdir.run(&["inbox", &items[0], "ignore"], "");
     assert!(
         ran.out()
-            .contains("triage_preferences +1 line\n  + Leave notices of deployments."),
+            .contains("triage_preferences +1 line, proposed\n  + Leave notices of deployments."),
         "{ran:?}"
     );
     let mails = sent(&workdir);
@@ -152,16 +153,96 @@ fn three_mails_end_as_their_person_wants() {
     assert_eq!(sent(&workdir).len(), 1);
     let second = edit(&workdir, &items[1]);
     assert_eq!(second.code(), Some(1), "{second:?}");
-    let memory = workdir.json(&["mail", "memory", "show", "--json"]);
+}
+
+#[test]
+fn what_was_learned_is_proposed_accepted_rejected_and_undone() {
+    let workdir = workdir(&replies());
+    workdir.run(&["mail", "ingest", "./mbox"], "");
+    let items = workdir.items();
+    edit(&workdir, &items[1]);
+    workdir.run(&["inbox", &items[0], "ignore"], "");
+    let knows = |line: &str| {
+        let shown = workdir.json(&["mail", "memory", "show", "--json"]);
+        shown.to_string().contains(line)
+    };
     assert!(
-        memory["response_preferences"]["lines"]
-            .to_string()
-            .contains("Name a day and a time.")
+        !knows("Name a day") && !knows("Leave notices"),
+        "not confirmed"
+    );
+    let open = workdir.json(&["mail", "memory", "proposed", "--json"]);
+    let id_of = |line: &str| {
+        let mut open = open["proposals"].as_object().unwrap().iter();
+        open.find(|(_, proposal)| proposal["line"] == line)
+            .unwrap()
+            .0
+            .clone()
+    };
+    let shown = workdir.run(&["mail", "memory", "proposed"], "").out();
+    let (name, leave) = (
+        id_of("Name a day and a time."),
+        id_of("Leave notices of deployments."),
+    );
+    assert!(
+        shown.contains(&format!(
+            "{name}  response_preferences  mail \"Q4 report?\"\n  + Name a day and a time.\n"
+        )),
+        "{shown}"
+    );
+    let ran = workdir.run(&["mail", "memory", "accept", &name[..6]], "");
+    assert_eq!(
+        ran.out(),
+        "response_preferences:\n  + Name a day and a time.\n",
+        "{ran:?}"
+    );
+    let ran = workdir.run(&["mail", "memory", "reject", &leave], "");
+    assert_eq!(
+        ran.out(),
+        "discarded: Leave notices of deployments.\n",
+        "{ran:?}"
+    );
+    assert!(knows("Name a day") && !knows("Leave notices"));
+    let ran = workdir.run(&["mail", "memory", "accept", &leave], "");
+    assert_eq!(ran.code(), Some(1));
+    assert!(ran.err().contains("there is no proposal"), "{ran:?}");
+    assert_eq!(
+        workdir.run(&["mail", "memory", "proposed"], "").out(),
+        "No proposed lines.\n"
     );
     let ran = workdir.run(&["mail", "memory", "history", "response"], "");
     assert!(ran.out().contains("+ Name a day and a time."), "{ran:?}");
-    let ran = workdir.run(&["mail", "memory", "revert", "response", "1"], "");
-    assert!(ran.out().contains("- Name a day and a time."), "{ran:?}");
+    let ran = workdir.run(&["mail", "memory", "undo", "response"], "");
+    assert_eq!(ran.out(), "- Name a day and a time.\n", "{ran:?}");
+    assert!(!knows("Name a day"));
+    let ran = workdir.run(&["mail", "memory", "undo", "triage"], "");
+    assert_eq!(ran.code(), Some(1));
+    assert!(
+        ran.err().contains("there is no change to take back"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn a_bracket_and_a_parroted_prompt_are_never_learned() {
+    for line in [
+        "]",
+        "If something that will hold for other mails, too, write it as one short line, in general words. If it takes the place of a \
+         line of the list, give that line's number, else 0.",
+    ] {
+        let workdir = Workdir::scripted(&json!([triage("notify"), learns(line)]));
+        let one = mail("one@x", "Bob <bob@example.com>", "Build", "It is green.");
+        fs::write(workdir.path("mbox"), mbox(&[one])).unwrap();
+        workdir.run(&["mail", "ingest", "./mbox"], "");
+        let before = workdir.json(&["mail", "memory", "show", "--json"]);
+        let ran = workdir.run(&["inbox", &workdir.items()[0], "ignore"], "");
+        assert_eq!(ran.code(), Some(0), "{ran:?}");
+        assert!(!ran.out().contains("preferences"), "{ran:?}");
+        assert_eq!(workdir.json(&["mail", "memory", "show", "--json"]), before);
+        assert_eq!(
+            workdir.run(&["mail", "memory", "proposed"], "").out(),
+            "No proposed lines.\n"
+        );
+    }
 }
 
 #[test]

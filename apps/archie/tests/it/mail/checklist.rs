@@ -1,6 +1,7 @@
 //! Every line of the checklist, by its number.
 
 use archie_email_assistant::memory::{Preferences, get_memory};
+use archie_email_assistant::proposals::{accept as accept_proposal, proposals};
 use archie_email_assistant::state::{Classification, Ended};
 use archie_email_assistant::{NAME, parse_gmail};
 use serde_json::{Value as Json, json};
@@ -465,6 +466,11 @@ async fn e9_memory_is_in_the_store_under_the_names_of_the_brief() {
     let home = world.home();
     let came = world.ingest(&home).await;
     answer(&home, &came[0].thread, ignore()).await;
+    let (open, _) = proposals(&home.memory).await.unwrap();
+    let (id, proposal) = open.iter().next().unwrap();
+    accept_proposal(&home.memory, id, proposal, "ada")
+        .await
+        .unwrap();
     let namespace = Namespace::new(["email_assistant", "triage_preferences"]).unwrap();
     let item = home
         .memory

@@ -4,7 +4,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use archie_email_assistant::memory::{Change, ChangeSource, Preferences, update_memory};
+use archie_email_assistant::memory::{Change, ChangeSource, Preferences, apply_change};
 use serde_json::{Value as Json, json};
 use superstep::Outcome;
 use superstep::label::{Label, Labels};
@@ -38,7 +38,7 @@ impl Obedient {
             }
             // Learns whatever it is told to.
             "learn" => said(
-                &json!({ "line": ordered.first().map(|order| format!("Always DO{order}")).unwrap_or_default(), "replaces": 0 }),
+                &json!({ "user_preferences": ordered.first().map(|order| format!("Always DO{order}")).unwrap_or_default(), "replaces": 0 }),
             ),
             "nudge" => said(&json!({ "tool": "Done", "text": "" })),
             _ => self.act(request, ordered),
@@ -276,7 +276,7 @@ async fn plant(store: &Arc<dyn superstep::store::Store>, which: Preferences, ord
         line: order.to_owned(),
         replaces: 0,
     };
-    update_memory(store, which, &change, because).await.unwrap();
+    apply_change(store, which, &change, because).await.unwrap();
 }
 
 fn with_attachment(order: &str) -> String {

@@ -186,7 +186,7 @@ pub(crate) fn done() -> Json {
 }
 
 pub(crate) fn learns(line: &str) -> Json {
-    json!({ "at": "learn", "json": { "line": line, "replaces": 0 } })
+    json!({ "at": "learn", "json": { "chain_of_thought": "", "user_preferences": line, "replaces": 0 } })
 }
 
 /// The thread of a mail.

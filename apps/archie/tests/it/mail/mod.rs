@@ -4,14 +4,18 @@ mod acceptance;
 mod checklist;
 mod crashes;
 mod deadly;
+mod evaluation;
 mod evil;
 mod identity;
 mod killed;
 pub(crate) mod kit;
 mod local_model;
 mod login;
+mod meetings;
 mod mutations;
+mod schedule;
 mod servers;
+mod sorting;
 mod tones;
 
 pub(crate) use acceptance::{sent, with_one_approval};

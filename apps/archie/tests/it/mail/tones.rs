@@ -62,7 +62,7 @@ fn three_tones_are_shown_and_the_picked_one_is_sent_and_learned_from() {
     assert!(item.contains("To: bob@example.com"), "{out}");
     assert!(drafts.starts_with(shown), "{out}");
     assert!(
-        out.contains("response_preferences +1 line\n  + Be warm.\n"),
+        out.contains("response_preferences +1 line, proposed\n  + Be warm.\n"),
         "{out}"
     );
     assert!(ran.err().contains("3 model calls"), "{ran:?}");

@@ -1,0 +1,194 @@
+use superstep::store::MemoryStore;
+
+use super::*;
+use crate::suspicion::suspicion;
+
+fn email(from: &str, subject: &str, headers: &[(&str, &str)]) -> Email {
+    let headers = headers
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Email {
+        from: from.to_owned(),
+        subject: subject.to_owned(),
+        account: "ada@parcelo.example".to_owned(),
+        body: "Words.".to_owned(),
+        headers: headers.collect(),
+        ..Email::default()
+    }
+}
+
+fn with(email: &Email, settings: RuleSettings, past: &[PastDecision]) -> RuleVerdict {
+    verdict(email, &suspicion(email), &settings, past)
+}
+
+fn usual(email: &Email) -> RuleVerdict {
+    with(email, RuleSettings::default(), &[])
+}
+
+fn decided(verdict: &RuleVerdict) -> Option<Classification> {
+    match verdict {
+        RuleVerdict::Decided(decision, _) => Some(*decision),
+        _ => None,
+    }
+}
+
+const UNSUBSCRIBE: (&str, &str) = ("list-unsubscribe", "<https://shop.example/u>");
+
+#[test]
+fn mail_to_many_is_left_unless_it_may_matter() {
+    for header in [
+        UNSUBSCRIBE,
+        ("list-id", "<dev.example>"),
+        ("precedence", "Bulk"),
+    ] {
+        let email = email("Shop <news@shop.example>", "20 % off", &[header]);
+        assert_eq!(
+            decided(&usual(&email)),
+            Some(Classification::Ignore),
+            "{header:?}"
+        );
+    }
+    let invoice = email(
+        "Shop <news@shop.example>",
+        "Your invoice 12",
+        &[UNSUBSCRIBE],
+    );
+    assert_eq!(
+        usual(&invoice),
+        RuleVerdict::NoReply("it was sent to many".to_owned())
+    );
+    let personal = email("Bob <bob@shop.example>", "20 % off", &[]);
+    assert_eq!(usual(&personal), RuleVerdict::Open);
+}
+
+#[test]
+fn the_person_sets_what_happens_to_mail_to_many() {
+    let email = email("Shop <news@shop.example>", "20 % off", &[UNSUBSCRIBE]);
+    for (bulk, wanted) in [
+        (RuleAction::Ignore, Some(Classification::Ignore)),
+        (RuleAction::Notify, Some(Classification::Notify)),
+        (RuleAction::Model, None),
+    ] {
+        let settings = RuleSettings {
+            bulk,
+            ..RuleSettings::default()
+        };
+        assert_eq!(decided(&with(&email, settings, &[])), wanted, "{bulk:?}");
+    }
+}
+
+#[test]
+fn an_earlier_decision_about_a_sender_goes_before_the_setting() {
+    let email = email("Shop <news@shop.example>", "20 % off", &[UNSUBSCRIBE]);
+    let past = |from: &str, decision| {
+        [PastDecision {
+            from: from.to_owned(),
+            subject: String::new(),
+            decision,
+        }]
+    };
+    let of = |past: &[PastDecision]| decided(&with(&email, RuleSettings::default(), past));
+    assert_eq!(
+        of(&past("news@shop.example", Classification::Respond)),
+        Some(Classification::Notify)
+    );
+    assert_eq!(
+        of(&past("news@other.example", Classification::Notify)),
+        Some(Classification::Ignore)
+    );
+}
+
+#[test]
+fn calendars_and_automatic_replies_are_shown_and_never_answered() {
+    let headers = [(CALENDAR_METHOD, "request")];
+    for email in [
+        email("Bob <bob@parcelo.example>", "Invitation: sync", &headers),
+        email("calendar-notification@google.com", "Standup", &[]),
+        email(
+            "No Reply <no-reply@parcelo.example>",
+            "Reminder: standup at ten",
+            &[],
+        ),
+        email(
+            "bob@parcelo.example",
+            "Away",
+            &[("auto-submitted", "auto-replied")],
+        ),
+        email("bob@parcelo.example", "Abwesenheit: bis Montag", &[]),
+        email("bob@parcelo.example", "Réponse automatique", &[]),
+    ] {
+        assert_eq!(
+            decided(&usual(&email)),
+            Some(Classification::Notify),
+            "{}",
+            email.subject
+        );
+    }
+    let reminder = email("Bob <bob@parcelo.example>", "Reminder: the report", &[]);
+    assert_eq!(usual(&reminder), RuleVerdict::Open, "a person reminds");
+}
+
+#[test]
+fn senders_that_read_no_replies_get_none() {
+    for (from, header) in [
+        ("no-reply@bank.example", None),
+        ("Bank <NoReply+12@bank.example>", None),
+        ("ne-pas-repondre@banque.example", None),
+        (
+            "ci@parcelo.example",
+            Some(("auto-submitted", "auto-generated")),
+        ),
+    ] {
+        let email = email(from, "News of your account", header.as_slice());
+        assert!(matches!(usual(&email), RuleVerdict::NoReply(_)), "{from}");
+    }
+}
+
+#[test]
+fn what_is_suspicious_is_shown_with_the_reasons_whatever_else_it_is() {
+    let mut email = email(
+        "CEO <ceo@parcelo-mail.example>",
+        "URGENT gift cards",
+        &[UNSUBSCRIBE],
+    );
+    email.body = "Can you buy gift cards?".to_owned();
+    let RuleVerdict::Decided(Classification::Notify, why) = usual(&email) else {
+        panic!("{:?}", usual(&email));
+    };
+    for part in ["looks like `parcelo`", "`urgent`", "`gift card`"] {
+        assert!(why.contains(part), "{part}: {why}");
+    }
+}
+
+#[test]
+fn questions_and_requests_are_seen_in_three_languages() {
+    let asks = |body: &str| {
+        asks_something(&Email {
+            body: body.to_owned(),
+            ..Email::default()
+        })
+    };
+    for body in [
+        "When is it ready?",
+        "Könnten Sie das prüfen",
+        "Pourriez-vous vérifier cela",
+    ] {
+        assert!(asks(body), "{body}");
+    }
+    assert!(!asks("It is ready.\n> When is it ready?"));
+}
+
+#[tokio::test]
+async fn settings_are_kept() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    assert_eq!(
+        RuleSettings::load(&store).await.unwrap(),
+        RuleSettings::default()
+    );
+    let settings = RuleSettings {
+        bulk: RuleAction::Notify,
+        calendar: RuleAction::Model,
+    };
+    settings.save(&store).await.unwrap();
+    assert_eq!(RuleSettings::load(&store).await.unwrap(), settings);
+}
