@@ -1,8 +1,8 @@
 //! Files and folders that only their owner may read: conversations with agents, and credentials.
 
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// Writes a file atomically, readable only by its owner. Creates its folder if it is missing.
@@ -15,6 +15,15 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist(path)?;
     Ok(())
+}
+
+/// Opens a file to append to it. Creates it readable only by its owner; leaves the mode of an existing file as it is.
+pub fn append(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)
 }
 
 /// Creates a folder and its missing parents with mode 0700. Leaves an existing folder as it is.

@@ -2,6 +2,7 @@
 //! server.
 
 mod cut;
+mod details;
 
 use archie_agent::printable::one_line;
 use serde_json::{Map, Value as Json, json};
@@ -149,7 +150,7 @@ fn listed(query_type: &str, api: &Api, list: &[Json]) -> WordedAnswer {
 /// `detail` has.
 pub(super) fn counted(query: &str, entity_name: &str, detail: &Json) -> Option<String> {
     let detail = detail.get("data").unwrap_or(detail);
-    let words = super::ranking::tokens(query);
+    let words = super::stemming::tokens(query);
     let (what, _, value) = COUNTED.iter().find_map(|(word, fields)| {
         let field = fields.iter().find(|field| detail[**field].is_number())?;
         words
@@ -249,10 +250,15 @@ fn label(item: &Json) -> String {
             let id = fields
                 .get("id")
                 .filter(|id| !id.is_null() && Some(*id) != name);
-            match (name, id) {
+            let named = match (name, id) {
                 (Some(name), Some(id)) => format!("{} ({})", scalar(name), scalar(id)),
                 (Some(only), None) | (None, Some(only)) => scalar(only),
-                (None, None) => first_fields(fields),
+                (None, None) => return first_fields(fields),
+            };
+            let is_bare = name.is_none_or(|name| Some(name) == fields.get("id"));
+            match details::of(fields, is_bare) {
+                details if details.is_empty() => named,
+                details => format!("{named}, {}", details.join(", ")),
             }
         }
         other => scalar(other),

@@ -1,7 +1,6 @@
 //! Reads from an API: tries its hosts, records good answers, and answers from these records when offline.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use archie_agent::clock::now;
 use serde::{Deserialize, Serialize};
@@ -12,6 +11,7 @@ use superstep_agent::digest;
 use superstep_llm::Secret;
 
 use super::answer;
+use super::backoff;
 use super::call::ExactCall;
 use super::catalogue::{Catalogue, short_host};
 use crate::connector::{Answer, Call, Connector, Credential, Fault};
@@ -75,9 +75,13 @@ impl ApiClient {
             .filter(|host| Some(*host) != first);
         let hosts: Vec<&str> = first.into_iter().chain(others).collect();
         let mut why = "this API has no host".to_owned();
+        let mut retry_after = None;
         for round in 0..ROUNDS {
             if round > 0 {
-                tokio::time::sleep(WAIT).await;
+                match backoff::wait(round, retry_after.take(), backoff::entropy()) {
+                    Some(wait) => tokio::time::sleep(wait).await,
+                    None => break,
+                }
             }
             for host in &hosts {
                 match self
@@ -86,7 +90,12 @@ impl ApiClient {
                     .await
                 {
                     Ok(answer) if is_down(answer.status) => {
-                        why = format!("{} answered {}", short_host(host), answer.status)
+                        why = format!("{} answered {}", short_host(host), answer.status);
+                        if let Some(asked) = answer.retry_after {
+                            why = format!("{why} and asks to wait {} seconds", asked.as_secs());
+                            // The first host that is ready again is asked.
+                            retry_after = Some(retry_after.map_or(asked, |other| other.min(asked)));
+                        }
                     }
                     Ok(answer) => {
                         return ReadOutcome::Answered {
@@ -216,5 +225,5 @@ fn key(exact: &ExactCall) -> String {
     )
 }
 
-const ROUNDS: usize = 2;
-const WAIT: Duration = Duration::from_millis(200);
+/// How often all hosts are tried.
+const ROUNDS: u32 = 3;

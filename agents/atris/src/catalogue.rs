@@ -1,9 +1,12 @@
 //! The catalogue of an API: its calls by category, with their parameters.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::connector::{AllowedOrigins, Origin};
+use crate::response_shape::ResponseShape;
 
 /// An API that can be asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +28,9 @@ pub struct Catalogue {
     /// Known form of the API's answers.
     #[serde(default)]
     pub dialect: Dialect,
+    /// Forms of the successful responses, by the id of their call.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub responses: BTreeMap<String, ResponseShape>,
 }
 
 /// Known form of an API's answers.
@@ -95,6 +101,9 @@ pub struct Parameter {
     /// Allowed values. Empty allows any.
     #[serde(rename = "enum", default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<Json>,
+    /// Format of a text, such as `date` or `email`, as the document names it. May be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub format: String,
 }
 
 /// Part of a request that carries a parameter.

@@ -94,8 +94,15 @@ impl CatalogueStore {
 pub fn audius() -> Catalogue {
     // The document is part of this crate, and a test reads it.
     let document = openapi::read(include_bytes!("audius.json"));
-    let (title, hosts, apis) = document
-        .map(|document| (document.title, document.servers, document.apis))
+    let (title, hosts, apis, responses) = document
+        .map(|document| {
+            (
+                document.title,
+                document.servers,
+                document.apis,
+                document.responses,
+            )
+        })
         .unwrap_or_default();
     Catalogue {
         name: AUDIUS.to_owned(),
@@ -105,6 +112,7 @@ pub fn audius() -> Catalogue {
         key: None,
         keyed: false,
         dialect: Dialect::Audius,
+        responses,
     }
 }
 

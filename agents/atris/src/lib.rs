@@ -11,19 +11,27 @@
 
 pub mod answer;
 mod api_client;
+mod backoff;
 mod call;
 pub mod catalogue;
 pub mod catalogue_store;
 pub mod connector;
+pub mod evaluation;
+#[cfg(test)]
+mod graph_tests;
 mod headers;
+pub mod health;
 mod model_chooser;
 mod nodes;
 pub mod openapi;
 mod params;
+mod question;
 mod ranking;
+pub mod response_shape;
 mod rules;
 mod run_log;
 pub mod state;
+mod stemming;
 mod ui;
 pub mod watch;
 mod write;
@@ -45,6 +53,7 @@ use state::AtrisState;
 
 pub use api_client::record_answer;
 pub use model_chooser::NO_MODEL;
+pub use run_log::{Transition, transitions};
 
 /// Name of the graph.
 pub const NAME: &str = "atris";
@@ -72,6 +81,21 @@ pub struct Options {
     pub offline: bool,
     /// Whether to print the update of each node. Default: false.
     pub debug: bool,
+    /// Who reads category, call and parameters out of a question. Default: [`Extraction::Auto`].
+    pub extraction: Extraction,
+}
+
+/// Who reads category, call and parameters out of a question.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Extraction {
+    /// The rules alone. No model is called.
+    Rules,
+    /// The model, for every question. The rules check it: a call must be one of the candidates, and a value must be in the
+    /// question, an allowed value or the default.
+    Model,
+    /// The rules, and the model where they are in doubt.
+    #[default]
+    Auto,
 }
 
 /// One-line description, shown in lists of agents.
@@ -106,6 +130,7 @@ fn atris(deps: &AgentDeps, options: &Options) -> Arc<Atris> {
             store: deps.store.clone(),
             offline: options.offline,
         },
+        extraction: options.extraction,
     })
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use archie_agent::ModelRegistry;
 use serde_json::{Map, Value as Json, json};
 use superstep::{NodeCx, NodeError};
-use superstep_agent::{AgentEvent, Spending, failure, within};
+use superstep_agent::{AgentEvent, Spending, failure, within_recorded};
 use superstep_llm::{Message, OutputSchema, Request, fit};
 
 use super::catalogue::Parameter;
@@ -77,7 +77,19 @@ impl ModelChooser {
     ) -> Result<Choice<Map<String, Json>>, NodeError> {
         let lines: Vec<String> = wanted
             .iter()
-            .map(|parameter| format!("- {}: {}", parameter.name, parameter.description))
+            .map(|parameter| {
+                let allowed: Vec<&str> = parameter
+                    .choices
+                    .iter()
+                    .take(CHOICES_SHOWN)
+                    .filter_map(Json::as_str)
+                    .collect();
+                let allowed = match allowed.is_empty() {
+                    true => String::new(),
+                    false => format!(" (one of: {})", allowed.join(", ")),
+                };
+                format!("- {}: {}{allowed}", parameter.name, parameter.description)
+            })
             .collect();
         let told = format!(
             "Question: {question}\n\nCopy the value of each of these out of the question, letter by letter. Leave it empty if the question does not say it. Never make one up.\n{}",
@@ -143,7 +155,8 @@ impl ModelChooser {
                 )))?;
             }
         }
-        within(self.spending.as_ref(), cx, async |asker| {
+        // Recorded, because the node may ask a person after the call, and runs again with the answer.
+        within_recorded(self.spending.as_ref(), cx, async |asker| {
             let mut wrong = String::new();
             for _ in 0..TRIES {
                 let Some(reply) = asker.ask(&*model, &request).await? else {
@@ -194,3 +207,5 @@ fn bare(text: &str) -> &str {
 /// The first answer and one repair.
 const TRIES: usize = 2;
 const TOKENS_MAX: u32 = 300;
+/// Maximum number of allowed values of one parameter that a model sees.
+const CHOICES_SHOWN: usize = 12;

@@ -2,6 +2,7 @@
 //! and a document never decides where calls may go.
 
 mod references;
+mod responses;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -11,6 +12,7 @@ use serde_saphyr::{Budget, DuplicateKeyPolicy, Options};
 
 use super::catalogue::{Api, Body, Parameter, Place};
 use super::headers;
+use super::response_shape::ResponseShape;
 
 /// Content of a document.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +25,9 @@ pub struct Document {
     pub apis: Vec<Api>,
     /// Calls that cannot be made, each with the reason.
     pub skipped: Vec<String>,
+    /// Forms of the successful responses, by the id of their call. Calls whose response the document does not describe have
+    /// none.
+    pub responses: BTreeMap<String, ResponseShape>,
 }
 
 /// Why a document is refused.
@@ -71,6 +76,7 @@ pub fn read(bytes: &[u8]) -> Result<Document, DocumentError> {
         numbers: BTreeMap::new(),
         fields: BTreeMap::new(),
         skipped: Vec::new(),
+        shapes_room: responses::SHAPES_MAX,
     }
     .read()
 }
@@ -119,6 +125,8 @@ struct Reader<'a> {
     /// contains itself, is visited once per depth.
     fields: BTreeMap<(usize, usize), Rc<Fields<'a>>>,
     skipped: Vec<String>,
+    /// Number of parts of responses that may still be read.
+    shapes_room: usize,
 }
 
 /// Fields of an object schema.
@@ -150,6 +158,7 @@ impl<'a> Reader<'a> {
         let paths = self.document["paths"].as_object();
         let paths = paths.ok_or_else(|| DocumentError::NotOpenApi("it has no paths".to_owned()))?;
         let mut apis = Vec::new();
+        let mut responses = BTreeMap::new();
         // Sorted here, because another crate's features decide whether the parser keeps the order of the document.
         let paths: std::collections::BTreeMap<_, _> = paths.iter().collect();
         for (path, item) in paths {
@@ -167,6 +176,9 @@ impl<'a> Reader<'a> {
                     return Err(DocumentError::TooMuch("5000 calls"));
                 }
                 if let Some(api) = self.api(path, method, item, operation)? {
+                    if let Some(shape) = self.response(operation)? {
+                        responses.insert(api.id.clone(), shape);
+                    }
                     apis.push(api);
                 }
             }
@@ -182,6 +194,7 @@ impl<'a> Reader<'a> {
             servers: self.servers(),
             apis,
             skipped: self.skipped,
+            responses,
         })
     }
 
@@ -400,12 +413,19 @@ impl<'a> Reader<'a> {
         place: Place,
     ) -> Result<Parameter, DocumentError> {
         let schema = self.resolved(schema)?;
-        let choices = schema["enum"].as_array().into_iter().flatten();
+        let kind = self.kind(schema)?;
+        let items = self.resolved(&schema["items"])?;
+        let choices = match kind.as_str() {
+            "array" => &items["enum"],
+            _ => &schema["enum"],
+        };
+        let choices = choices.as_array().into_iter().flatten();
         let default = schema.get("default").filter(|value| is_small(value));
         Ok(Parameter {
             name: name.to_owned(),
             description: cut(description, DESCRIPTION_CHARS),
-            kind: self.kind(schema)?,
+            kind,
+            format: cut(schema["format"].as_str().unwrap_or_default(), FORMAT_CHARS),
             default: default.cloned().unwrap_or_default(),
             place,
             choices: choices
@@ -588,6 +608,7 @@ const YAML_REPLAYED_MAX: usize = 100_000;
 const CHOICES_MAX: usize = 200;
 const DEPTH_MAX: usize = 8;
 const NAME_CHARS: usize = 120;
+const FORMAT_CHARS: usize = 20;
 const DESCRIPTION_CHARS: usize = 300;
 
 #[cfg(test)]

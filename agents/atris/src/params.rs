@@ -1,5 +1,6 @@
 //! Parameters of a call: found in the question and checked, never invented.
 
+mod affinity;
 mod finder;
 
 use std::collections::BTreeMap;
@@ -7,8 +8,12 @@ use std::collections::BTreeMap;
 use serde_json::{Value as Json, json};
 
 use super::catalogue::{Api, Parameter, Place};
-use super::ranking::tokens;
+use super::question::Question;
+use super::stemming::tokens;
 use finder::Finder;
+
+pub(super) use affinity::Affinity;
+pub(super) use finder::StatedValues;
 
 /// Name of the parameter that limits how many items are shown. Applied to the answer here, even if the call has no such
 /// parameter.
@@ -22,19 +27,16 @@ pub(super) fn is_local(name: &str) -> bool {
 }
 
 /// Returns the values that the question states, or the defaults. A required parameter without a value is null.
-pub(super) fn find(query: &str, api: &Api, entity_name: Option<&str>) -> BTreeMap<String, Json> {
-    let finder = Finder::new(query, api, entity_name);
+pub(super) fn find(
+    question: &Question,
+    api: &Api,
+    entity_name: Option<&str>,
+) -> BTreeMap<String, Json> {
+    let mut stated = Finder::new(question, api, entity_name).read();
     let mut found = BTreeMap::new();
-    let mut path_ids = finder.path_values();
     let shows_all = api.optional_parameters.len() <= SHOWN_MAX;
     for parameter in api.parameters() {
-        let said = finder
-            .explicit(parameter)
-            .or_else(|| match parameter.place {
-                Place::Path => path_ids.remove(&parameter.name),
-                _ => finder.implied(parameter),
-            });
-        let said = said.filter(|value| check(parameter, value).is_ok());
+        let said = stated.values.remove(&parameter.name);
         let is_needed = api.required_parameters.contains(parameter);
         // A header is sent only if a person states its value, because its effect is not visible in the answer.
         let default = Some(&parameter.default)
@@ -53,11 +55,16 @@ pub(super) fn find(query: &str, api: &Api, entity_name: Option<&str>) -> BTreeMa
     if gives_many {
         let known = found.get(LIMIT).filter(|value| !value.is_null());
         if known.is_none() {
-            let limit = finder.how_many().unwrap_or(LIMIT_USUAL);
+            let limit = question.how_many().unwrap_or(LIMIT_USUAL);
             found.insert(LIMIT.to_owned(), json!(limit));
         }
     }
     found
+}
+
+/// Returns what the question says about the parameters of a call, without defaults.
+pub(super) fn stated(question: &Question, api: &Api) -> StatedValues {
+    Finder::new(question, api, None).read()
 }
 
 /// Parses a text as a value of a parameter. `None` if it does not fit the type.
@@ -68,7 +75,10 @@ pub(super) fn value_of(parameter: &Parameter, text: &str) -> Option<Json> {
         .iter()
         .find(|choice| is_choice(choice, text))
     {
-        return Some(choice.clone());
+        return Some(match parameter.kind.as_str() {
+            "array" => json!([choice]),
+            _ => choice.clone(),
+        });
     }
     match parameter.kind.as_str() {
         "integer" => text.parse::<i64>().ok().map(Json::from),

@@ -1,9 +1,12 @@
-//! Ranks calls by the words that they share with a question. No model is involved.
+//! Ranks calls for a question, without a model: BM25 over the words of each call, agreement of the verb with the method, and
+//! how well the values of the question fit the call's parameters.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::catalogue::Api;
+use super::catalogue::{Api, Place};
+use super::params::{self, Affinity};
+use super::question::{MentionKind, Question};
+use super::stemming::{is_stop, root, stem, stems, tokens};
 
 /// A call, and how well it matches a question.
 #[derive(Debug, Clone)]
@@ -12,23 +15,127 @@ pub(super) struct Ranked<'a> {
     pub(super) score: f64,
 }
 
-/// Ranks the calls, the best first. Leaves out calls that share no word with the question.
-pub(super) fn rank<'a>(query: &str, apis: &[&'a Api]) -> Vec<Ranked<'a>> {
-    let asked = QueryWords::new(query);
-    let texts: Vec<Text> = apis.iter().map(|api| Text::of(api)).collect();
-    let rarity = Rarity::of(&texts);
-    let mut ranked: Vec<Ranked<'_>> = apis
-        .iter()
-        .zip(&texts)
-        .map(|(api, text)| Ranked {
-            api,
-            score: asked.score(api, text, &rarity),
-        })
-        .filter(|ranked| ranked.score > 0.0)
-        .collect();
-    // The sort is stable: among equals, the first in the document wins.
-    ranked.sort_by(|one, other| other.score.total_cmp(&one.score));
-    ranked
+/// Calls with their words, ready to be ranked.
+#[derive(Debug)]
+pub(super) struct CallIndex<'a> {
+    calls: Vec<(&'a Api, CallText)>,
+    /// Number of calls with each stem, and with each root.
+    stems: BTreeMap<String, usize>,
+    roots: BTreeMap<String, usize>,
+    /// Average number of words of a call, by field.
+    lengths: [f64; FIELDS],
+}
+
+impl<'a> CallIndex<'a> {
+    /// Reads the words of the calls.
+    pub(super) fn new(apis: impl IntoIterator<Item = &'a Api>) -> Self {
+        let calls: Vec<(&Api, CallText)> = apis
+            .into_iter()
+            .map(|api| (api, CallText::of(api)))
+            .collect();
+        let mut stems = BTreeMap::new();
+        let mut roots = BTreeMap::new();
+        let mut lengths = [0.0; FIELDS];
+        for (_, text) in &calls {
+            // The description is too chatty to say how rare a word is.
+            let fields = &text.fields[..DESCRIPTION];
+            let names: BTreeSet<&String> = fields.iter().flat_map(|field| &field.stems).collect();
+            for name in names {
+                *stems.entry(name.clone()).or_insert(0) += 1;
+            }
+            let names: BTreeSet<&String> = fields.iter().flat_map(|field| &field.roots).collect();
+            for name in names {
+                *roots.entry(name.clone()).or_insert(0) += 1;
+            }
+            for (length, field) in lengths.iter_mut().zip(&text.fields) {
+                *length += field.stems.len() as f64;
+            }
+        }
+        let count = calls.len().max(1) as f64;
+        let lengths = lengths.map(|length| (length / count).max(1.0));
+        Self {
+            calls,
+            stems,
+            roots,
+            lengths,
+        }
+    }
+
+    /// Ranks the calls, the best first. Leaves out calls that have nothing to do with the question.
+    pub(super) fn rank(&self, question: &Question) -> Vec<Ranked<'a>> {
+        let mut ranked: Vec<Ranked<'a>> = Vec::new();
+        for (api, text) in &self.calls {
+            let score = self.words(question, text);
+            if score > 0.0 {
+                let score = score * agreement(question, api, text);
+                ranked.push(Ranked { api, score });
+            }
+        }
+        sort(&mut ranked);
+        // Parameters are looked for only in calls that may still win.
+        ranked.truncate(CANDIDATES_MAX);
+        for ranked in &mut ranked {
+            ranked.score *= fit(question, ranked.api);
+        }
+        sort(&mut ranked);
+        ranked
+    }
+
+    /// Scores the words that a call shares with the question.
+    fn words(&self, question: &Question, text: &CallText) -> f64 {
+        if question.terms.is_empty() {
+            // `show 5` says nothing but a verb and a value; the parameters decide.
+            let is_order = question.method.is_some() && !question.mentions.is_empty();
+            return if is_order { BARE } else { 0.0 };
+        }
+        let mut score = 0.0;
+        for term in &question.terms {
+            let by_stem = self.weight(text, |field| &field.stems, &term.stem);
+            if by_stem > 0.0 {
+                score += self.rarity(&self.stems, &term.stem) * by_stem;
+            } else {
+                let by_root = self.weight(text, |field| &field.roots, &term.root);
+                score += RELATED * self.rarity(&self.roots, &term.root) * by_root;
+            }
+        }
+        // Of two calls that match, prefer the one with fewer words that the question does not have.
+        let is_said = |(stem, root): &(&String, &String)| {
+            let mut terms = question.terms.iter();
+            terms.any(|term| term.stem == **stem || term.root == **root)
+        };
+        let names: BTreeSet<(&String, &String)> = [TITLE, PATH]
+            .iter()
+            .map(|field| &text.fields[*field])
+            .flat_map(|field| field.stems.iter().zip(&field.roots))
+            .collect();
+        let unsaid = names
+            .iter()
+            .filter(|name| !is_stop(name.0) && !is_said(name))
+            .count();
+        score / (1.0 + UNSAID * unsaid as f64)
+    }
+
+    /// Returns the weight of a word in a call by BM25: more for important fields and short texts, less for each repetition.
+    fn weight(&self, text: &CallText, of: impl Fn(&FieldText) -> &Vec<String>, word: &str) -> f64 {
+        let mut sum = 0.0;
+        for (at, field) in text.fields.iter().enumerate() {
+            let words = of(field);
+            let count = words.iter().filter(|other| *other == word).count();
+            if count > 0 {
+                let length = 1.0 - B + B * words.len() as f64 / self.lengths[at];
+                sum += WEIGHTS[at] * count as f64 / length;
+            }
+        }
+        sum / (K1 + sum)
+    }
+
+    fn rarity(&self, counts: &BTreeMap<String, usize>, word: &str) -> f64 {
+        let seen = counts.get(word).copied().unwrap_or(0) as f64;
+        let of = self.calls.len() as f64;
+        (1.0 + (of - seen + 0.5).max(0.0) / (seen + 0.5))
+            .ln()
+            .clamp(0.1, RARE)
+    }
 }
 
 /// Returns whether the first call is so far ahead that no model has to choose.
@@ -40,113 +147,100 @@ pub(super) fn is_clear(ranked: &[Ranked<'_>]) -> bool {
     }
 }
 
-/// Returns whether a question asks to change something.
-pub(super) fn wants_change(query: &str) -> bool {
-    QueryWords::new(query)
-        .method
-        .is_some_and(|method| method != "GET")
+/// Returns the calls that are so close to the first that only a person can tell which is meant. Fewer than two if the first
+/// is ahead.
+pub(super) fn close<'a, 'b>(ranked: &'b [Ranked<'a>]) -> &'b [Ranked<'a>] {
+    let Some(first) = ranked.first() else {
+        return &[];
+    };
+    let end = ranked
+        .iter()
+        .take_while(|other| other.score * CLOSE >= first.score)
+        .count();
+    &ranked[..end]
 }
 
-struct QueryWords {
-    words: BTreeSet<String>,
-    /// HTTP method that the verb of the question implies.
-    method: Option<&'static str>,
-    /// Number of ids in the question.
-    ids: usize,
-    is_plural: bool,
+fn sort(ranked: &mut [Ranked<'_>]) {
+    // The sort is stable: among equals, the first in the document wins.
+    ranked.sort_by(|one, other| other.score.total_cmp(&one.score));
 }
 
-impl QueryWords {
-    fn new(query: &str) -> Self {
-        let said = tokens(query);
-        let method = said
-            .iter()
-            .take(VERB_WITHIN)
-            .find_map(|word| method_of(word));
-        let is_plural = said
-            .iter()
-            .any(|word| word == "all" || word == "list" || word == "every")
-            || said
-                .iter()
-                .any(|word| word.len() > 3 && word.ends_with('s') && !word.ends_with("ss"));
-        // `owner/repository` counts as two ids.
-        let is_pair = |word: &&str| {
-            word.split_once('/')
-                .is_some_and(|(one, two)| !one.is_empty() && !two.is_empty())
+/// Returns how well the verb of the question agrees with the method of a call.
+fn agreement(question: &Question, api: &Api, text: &CallText) -> f64 {
+    // `star octo/hello` and `Star a repository`: the call is named for the verb.
+    let is_named = text.verbs.contains(&question.first) && !is_stop(&question.first);
+    let method = match (question.method, api.method.as_str()) {
+        (_, method) if is_named && method != "GET" => 1.3,
+        (Some(wanted), method) if wanted == method => 1.3,
+        (Some("PUT"), "PATCH") => 1.25,
+        (Some("PUT"), "POST") | (Some("POST"), "PUT" | "PATCH") => 0.9,
+        (Some("GET") | None, "GET") => 1.1,
+        // A question that does not ask for a change should not cause one.
+        (Some("GET") | None, _) => 0.3,
+        _ => 0.35,
+    };
+    let number = match (question.is_plural, text.ends_with_parameter) {
+        (true, false) => 1.1,
+        (false, true) if api.is_read() => 1.1,
+        _ => 1.0,
+    };
+    method * number
+}
+
+/// Returns how well the values of the question fit the parameters of a call.
+fn fit(question: &Question, api: &Api) -> f64 {
+    let stated = params::stated(question, api);
+    let mut fit = 1.0;
+    for (mention, taken) in question.mentions.iter().zip(&stated.taken) {
+        let is_count = question.count(mention).is_some();
+        fit *= match (taken, mention.kind) {
+            (Some(taken), _) if *taken >= Affinity::NOUN => 1.25,
+            (Some(taken), _) if *taken == Affinity::FOREIGN => 0.6,
+            (Some(_), _) => 1.1,
+            (None, MentionKind::Name) => 1.0,
+            (None, _) if is_count && api.is_read() => 1.0,
+            // The call would ignore what the question says.
+            (None, _) => 0.55,
         };
-        let pairs: Vec<&str> = query.split_whitespace().filter(is_pair).collect();
-        let ids = ids(query);
-        // The name of a thing says nothing about what to do with it.
-        let mut unnamed = query.to_owned();
-        for name in ids.iter().map(String::as_str).chain(pairs.iter().copied()) {
-            unnamed = unnamed.replace(name, " ");
-        }
-        let words = tokens(&unnamed)
-            .iter()
-            .map(|word| stem(word))
-            .filter(|word| !STOP.contains(&word.as_str()))
-            .collect();
-        Self {
-            words,
-            method,
-            ids: ids.len() + 2 * pairs.len(),
-            is_plural,
+    }
+    fit *= 1.12_f64.powi(stated.worded.min(4) as i32);
+    for parameter in &api.required_parameters {
+        if !stated.values.contains_key(&parameter.name) && parameter.default.is_null() {
+            // The call would have to ask.
+            fit *= match parameter.place {
+                Place::Path => 0.85,
+                _ => 0.95,
+            };
         }
     }
-
-    fn score(&self, api: &Api, text: &Text, rarity: &Rarity) -> f64 {
-        let found = |part: &BTreeSet<String>, weight: f64| -> f64 {
-            self.words
-                .intersection(part)
-                .map(|word| weight * rarity.weight(word))
-                .sum()
-        };
-        let in_title = found(&text.title, 3.0);
-        let mut score = in_title
-            + found(&text.path, 2.0)
-            + found(&text.category, 1.5)
-            + found(&text.description, 0.5);
-        if score == 0.0 {
-            return 0.0;
-        }
-        // Of two calls that match, prefer the one with fewer words that the question does not have.
-        let unsaid = |part: &BTreeSet<String>| {
-            let other = part.difference(&self.words);
-            other.filter(|word| !STOP.contains(&word.as_str())).count()
-        };
-        score /= 1.0 + UNSAID * (unsaid(&text.title) + unsaid(&text.path)) as f64;
-        score *= match (self.method, api.method.as_str()) {
-            (Some(wanted), method) if wanted == method => 1.3,
-            (Some("PUT"), "PATCH" | "POST") | (Some("POST"), "PUT") => 0.9,
-            (Some("GET") | None, "GET") => 1.1,
-            // A question that does not ask for a change should not cause one.
-            (Some("GET") | None, _) => 0.3,
-            _ => 0.35,
-        };
-        // A call with more path parameters would have to ask for values; one with fewer would ignore some.
-        score *= match text.path_parameters.cmp(&self.ids) {
-            Ordering::Greater => 0.8,
-            Ordering::Less => 0.7,
-            Ordering::Equal if self.ids > 0 => 1.25,
-            Ordering::Equal => 1.0,
-        };
-        if self.is_plural && !text.ends_with_parameter {
-            score *= 1.1;
-        }
-        score.max(0.0)
-    }
+    fit
 }
 
-struct Text {
-    title: BTreeSet<String>,
-    path: BTreeSet<String>,
-    category: BTreeSet<String>,
-    description: BTreeSet<String>,
-    path_parameters: usize,
+#[derive(Debug, Default)]
+struct CallText {
+    fields: [FieldText; FIELDS],
+    /// Stems of the words at the beginning of the call's name and id.
+    verbs: BTreeSet<String>,
     ends_with_parameter: bool,
 }
 
-impl Text {
+#[derive(Debug, Default)]
+struct FieldText {
+    stems: Vec<String>,
+    roots: Vec<String>,
+}
+
+impl FieldText {
+    fn of(text: &str) -> Self {
+        let words = tokens(text);
+        Self {
+            stems: words.iter().map(|word| stem(word)).collect(),
+            roots: words.iter().map(|word| root(word)).collect(),
+        }
+    }
+}
+
+impl CallText {
     fn of(api: &Api) -> Self {
         let segments: Vec<&str> = api
             .api_url
@@ -158,260 +252,56 @@ impl Text {
             .copied()
             .filter(|segment| !segment.starts_with('{'))
             .collect();
+        let names: Vec<&str> = api
+            .parameters()
+            .take(PARAMETERS_MAX)
+            .map(|parameter| parameter.name.as_str())
+            .collect();
+        let choices: Vec<&str> = api
+            .parameters()
+            .take(PARAMETERS_MAX)
+            .flat_map(|parameter| parameter.choices.iter().take(CHOICES_MAX))
+            .filter_map(|choice| choice.as_str())
+            .collect();
+        let mut verbs: BTreeSet<String> = stems(&api.tool_name).into_iter().take(1).collect();
+        verbs.extend(stems(&api.id).into_iter().take(2));
         Self {
-            title: stems(&format!("{} {}", api.tool_name, api.id)),
-            path: stems(&fixed.join(" ")),
-            category: stems(&api.category_name),
-            description: stems(&api.api_description),
-            path_parameters: segments.len() - fixed.len(),
+            fields: [
+                FieldText::of(&api.tool_name),
+                FieldText::of(&api.id),
+                FieldText::of(&fixed.join(" ")),
+                FieldText::of(&api.category_name),
+                FieldText::of(&names.join(" ")),
+                FieldText::of(&choices.join(" ")),
+                FieldText::of(&api.api_description),
+            ],
+            verbs,
             ends_with_parameter: segments.last().is_some_and(|last| last.starts_with('{')),
         }
     }
 }
 
-/// How rare a word is among the calls. A word that all calls share tells nothing.
-struct Rarity {
-    counts: BTreeMap<String, usize>,
-    of: f64,
-}
-
-impl Rarity {
-    fn of(texts: &[Text]) -> Self {
-        let mut counts = BTreeMap::new();
-        for text in texts {
-            let words: BTreeSet<&String> = text
-                .title
-                .iter()
-                .chain(&text.path)
-                .chain(&text.category)
-                .collect();
-            for word in words {
-                *counts.entry(word.clone()).or_insert(0) += 1;
-            }
-        }
-        Self {
-            counts,
-            of: texts.len() as f64,
-        }
-    }
-
-    fn weight(&self, word: &str) -> f64 {
-        let seen = self.counts.get(word).copied().unwrap_or(0) as f64;
-        ((self.of + 1.0) / (seen + 0.5)).ln().clamp(0.1, RARE)
-    }
-}
-
-/// Splits a text into lower-case words. Also splits `camelCase`.
-pub(super) fn tokens(text: &str) -> Vec<String> {
-    let mut spaced = String::with_capacity(text.len() + 8);
-    let mut was_small = false;
-    for c in text.chars() {
-        if c.is_uppercase() && was_small {
-            spaced.push(' ');
-        }
-        was_small = c.is_lowercase();
-        spaced.push(if c.is_alphanumeric() || c == '\'' {
-            c
-        } else {
-            ' '
-        });
-    }
-    let words = spaced.split_whitespace();
-    words
-        .map(|word| {
-            word.trim_matches('\'')
-                .trim_end_matches("'s")
-                .to_lowercase()
-        })
-        .filter(|word| !word.is_empty())
-        .collect()
-}
-
-fn stems(text: &str) -> BTreeSet<String> {
-    tokens(text).iter().map(|word| stem(word)).collect()
-}
-
-/// Returns the stem of a word, with one stem for all synonyms.
-fn stem(word: &str) -> String {
-    let same = SAME
-        .iter()
-        .find(|(_, others)| others.contains(&word))
-        .map(|(one, _)| *one);
-    if let Some(same) = same {
-        return same.to_owned();
-    }
-    let without = |ending: &str| {
-        word.strip_suffix(ending)
-            .filter(|rest| rest.len() > 2)
-            .map(str::to_owned)
-    };
-    let ends = |ending: &str, put: &str| without(ending).map(|rest| rest + put);
-    let plain = ends("ies", "y")
-        .or_else(|| ends("sses", "ss"))
-        .or_else(|| ends("xes", "x"))
-        .or_else(|| ends("ches", "ch"))
-        .or_else(|| ends("ings", ""))
-        .or_else(|| ends("ing", ""))
-        .or_else(|| {
-            if word.ends_with("ss") || word.ends_with("us") {
-                None
-            } else {
-                without("s")
-            }
-        })
-        .or_else(|| ends("ied", "y"))
-        .or_else(|| without("ed"))
-        .unwrap_or_else(|| word.to_owned());
-    plain
-        .strip_suffix('e')
-        .filter(|rest| rest.len() > 3)
-        .map_or(plain.clone(), str::to_owned)
-}
-
-/// Returns the HTTP method that a verb implies.
-fn method_of(word: &str) -> Option<&'static str> {
-    let verbs: [(&str, &[&str]); 4] = [
-        (
-            "GET",
-            &[
-                "list", "show", "get", "find", "search", "fetch", "read", "retrieve", "what",
-                "which", "how", "who", "when", "where", "view", "look", "display", "count",
-            ],
-        ),
-        (
-            "DELETE",
-            &[
-                "delete",
-                "remove",
-                "drop",
-                "erase",
-                "destroy",
-                "unfollow",
-                "unstar",
-                "unlink",
-                "unfavorite",
-                "cancel",
-                "detach",
-                "unlock",
-            ],
-        ),
-        (
-            "PUT",
-            &[
-                "update", "change", "edit", "modify", "rename", "replace", "set", "star", "follow",
-                "mark", "lock", "reorder",
-            ],
-        ),
-        (
-            "POST",
-            &[
-                "create", "add", "new", "make", "post", "send", "start", "submit", "register",
-                "upload", "open", "invite", "refund", "capture", "confirm", "approve", "merge",
-                "fork", "close", "pay",
-            ],
-        ),
-    ];
-    verbs
-        .iter()
-        .find(|(_, words)| words.contains(&word))
-        .map(|(method, _)| *method)
-}
-
-/// Returns the words that look like ids: quoted text, and words with digits, underscores or mixed case.
-pub(super) fn ids(query: &str) -> Vec<String> {
-    let mut found = quoted(query);
-    for word in query.split_whitespace() {
-        let word = word.trim_matches(|c: char| !c.is_alphanumeric() && c != '_' && c != '-');
-        let is_id = word.chars().any(|c| c.is_ascii_digit())
-            && word
-                .chars()
-                .all(|c| c.is_alphanumeric() || "_-.".contains(c));
-        let is_mixed = word.len() > 4
-            && word.chars().skip(1).any(char::is_uppercase)
-            && word.chars().any(char::is_lowercase)
-            && word.chars().all(char::is_alphanumeric);
-        let is_dashed = word.contains('_') && word.chars().all(|c| c.is_alphanumeric() || c == '_');
-        if (is_id || is_mixed || is_dashed) && !found.iter().any(|other| other == word) {
-            found.push(word.to_owned());
-        }
-    }
-    found
-}
-
-/// Returns the quoted parts of a question.
-pub(super) fn quoted(query: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for (open, close) in [('"', '"'), ('“', '”'), ('‘', '’'), ('`', '`')] {
-        let mut rest = query;
-        while let Some((_, after)) = rest.split_once(open) {
-            let Some((inner, further)) = after.split_once(close) else {
-                break;
-            };
-            if !inner.trim().is_empty() {
-                found.push(inner.trim().to_owned());
-            }
-            rest = further;
-        }
-    }
-    found
-}
-
-const CLEAR: f64 = 1.35;
+const FIELDS: usize = 7;
+/// Weights of the name, the id, the path, the category, the parameters, their allowed values, and the description.
+const WEIGHTS: [f64; FIELDS] = [3.0, 1.5, 2.0, 1.0, 0.8, 1.2, 0.4];
+const TITLE: usize = 0;
+const PATH: usize = 2;
+const DESCRIPTION: usize = 6;
+/// The usual constants of BM25: how soon repetitions stop to count, and how much the length of a text matters.
+const K1: f64 = 2.0;
+const B: f64 = 0.5;
 /// Maximum weight of a word. A very rare one may be a name that occurs in a call by chance.
 const RARE: f64 = 3.2;
+/// Weight of a related word, compared with the word itself.
+const RELATED: f64 = 0.7;
 /// Penalty for each word of a call that the question does not have.
-const UNSAID: f64 = 0.12;
-/// Number of words at the beginning of a question in which to look for its verb.
-const VERB_WITHIN: usize = 4;
-/// Synonyms in requests, by their common stem.
-const SAME: [(&str, &[&str]); 9] = [
-    (
-        "list",
-        &[
-            "list", "all", "every", "show", "get", "fetch", "retrieve", "read", "view", "display",
-            "return", "returns",
-        ],
-    ),
-    (
-        "delet",
-        &[
-            "delete", "remove", "erase", "destroy", "drop", "removes", "deletes",
-        ],
-    ),
-    (
-        "creat",
-        &[
-            "create", "add", "new", "make", "creates", "creating", "adds", "post",
-        ],
-    ),
-    (
-        "updat",
-        &[
-            "update", "change", "edit", "modify", "set", "replace", "updates", "changes",
-        ],
-    ),
-    ("search", &["search", "find", "look", "searches"]),
-    (
-        "song",
-        &["song", "songs", "track", "tracks", "tune", "tunes"],
-    ),
-    ("repo", &["repo", "repos", "repository", "repositories"]),
-    ("pull", &["pull", "pulls", "pr", "prs"]),
-    (
-        "organization",
-        &[
-            "organization",
-            "organizations",
-            "org",
-            "orgs",
-            "organisation",
-            "organisations",
-        ],
-    ),
-];
-const STOP: [&str; 41] = [
-    "exist", "a", "an", "the", "of", "for", "to", "in", "on", "by", "with", "and", "or", "is",
-    "are", "do", "doe", "does", "me", "my", "i", "it", "its", "this", "that", "what", "which",
-    "who", "how", "please", "from", "at", "all", "v1", "v2", "v3", "api", "list", "be", "was",
-    "can",
-];
+const UNSAID: f64 = 0.1;
+/// Score of every call for a question without words.
+const BARE: f64 = 0.1;
+/// A lead of this much needs no model.
+const CLEAR: f64 = 1.35;
+/// With a lead of less than this, a person is asked.
+const CLOSE: f64 = 1.06;
+const CANDIDATES_MAX: usize = 60;
+const PARAMETERS_MAX: usize = 40;
+const CHOICES_MAX: usize = 40;

@@ -1,6 +1,7 @@
 //! Rules for questions to Audius whose intent is clear from their words, without a model.
 
-use super::ranking::tokens;
+use super::question::quoted;
+use super::stemming::tokens;
 
 /// Intent of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,8 +116,8 @@ fn between(query: &str, lower: &str, before: &[&str], behind: &[&str]) -> Option
 
 /// Returns the text that a person searches for, without the words around it.
 pub(super) fn searched(query: &str) -> Option<String> {
-    if let Some(quoted) = super::ranking::quoted(query).into_iter().next() {
-        return Some(quoted);
+    if let Some(text) = quoted(query).into_iter().next() {
+        return Some(text);
     }
     let query = query.trim().trim_end_matches(['?', '.', '!']);
     let lower = query.to_ascii_lowercase();

@@ -1,10 +1,13 @@
-//! Updates of each node in the last run of a thread, read from its log, for debugging.
+//! Updates and transitions of each node in the last run of a thread, read from its log, for debugging.
 
 use archie_agent::each_entry;
 use serde_json::Value as Json;
 use superstep::AnyThread;
 use superstep::checkpoint::format::{Change, TaskWrite};
 use superstep::{Seq, Value};
+use superstep_llm::Secret;
+
+use crate::connector::remove_secrets;
 
 /// Update of one node.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -51,6 +54,64 @@ fn add(write: &TaskWrite, written: &mut Vec<NodeUpdate>) -> anyhow::Result<()> {
         });
     }
     Ok(())
+}
+
+/// The whole state before and after a node ran.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Transition {
+    /// Name of the node. Several, if they ran at the same time.
+    pub node: String,
+    /// Sequence number of the checkpoint after the node.
+    pub seq: u64,
+    /// State that the node saw.
+    pub before: Json,
+    /// State with the node's update.
+    pub after: Json,
+}
+
+/// Returns the transitions of the last run, in order, with `secrets` removed. A node that waits for a person has none yet.
+pub async fn transitions(
+    thread: &dyn AnyThread,
+    secrets: &[Secret],
+) -> anyhow::Result<Vec<Transition>> {
+    let mut steps: Vec<(Seq, Seq, String)> = Vec::new();
+    let mut before = Seq(0);
+    each_entry(thread, Seq(0), |past| {
+        for change in &past.entry.changes {
+            match change {
+                Change::RunStarted(_) => steps.clear(),
+                Change::FrameAdvanced(advanced) if !advanced.writes.is_empty() => {
+                    let nodes: Vec<String> = advanced
+                        .writes
+                        .iter()
+                        .map(|write| write.node.to_string())
+                        .collect();
+                    steps.push((before, past.seq, nodes.join(" ")));
+                }
+                _ => {}
+            }
+        }
+        before = past.seq;
+        Ok(())
+    })
+    .await?;
+    let mut found = Vec::new();
+    for (before, after, node) in steps {
+        found.push(Transition {
+            node,
+            seq: after.0,
+            before: state_at(thread, before, secrets).await?,
+            after: state_at(thread, after, secrets).await?,
+        });
+    }
+    Ok(found)
+}
+
+async fn state_at(thread: &dyn AnyThread, seq: Seq, secrets: &[Secret]) -> anyhow::Result<Json> {
+    let state = thread.state(Some(seq)).await?;
+    let mut values: Json = state.map_or(Ok(Json::Null), |state| state.values.decode())?;
+    remove_secrets(&mut values, secrets);
+    Ok(values)
 }
 
 /// Formats an update in one line: `+queryType trending_tracks +categories 2`, with `-query` for a cleared field.

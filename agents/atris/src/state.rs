@@ -15,7 +15,8 @@ use super::catalogue::Api;
 pub struct AtrisState {
     /// Name of the model; `none` asks no model.
     pub llm: Option<String>,
-    /// The person's question. Begins with `@NAME` to choose an API; without it, the question goes to Audius.
+    /// The person's question. Begins with `@API` to choose an API, or with `@API/CALL` to choose a call. Without it,
+    /// `extract_category_node` chooses the API and adds it.
     pub query: Option<String>,
     /// Kind of the question, from a rule, or `general`.
     pub query_type: Option<String>,
@@ -82,6 +83,24 @@ pub struct ChatLine {
     pub items: Vec<String>,
 }
 
+/// A question in its parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked<'a> {
+    /// Name of the API. Absent if it is not chosen yet.
+    pub api: Option<&'a str>,
+    /// Id of the call. Absent if the person did not choose one.
+    pub call: Option<&'a str>,
+    /// The question itself.
+    pub text: &'a str,
+}
+
+impl Asked<'_> {
+    /// Returns the name of the API. Default: Audius, also for questions from before APIs were chosen.
+    pub fn api(&self) -> &str {
+        self.api.unwrap_or(super::AUDIUS)
+    }
+}
+
 impl ChatLine {
     /// Creates a line without items.
     pub fn new(role: &str, content: impl Into<String>) -> Self {
@@ -124,15 +143,25 @@ impl AtrisState {
             .formatted_response(None)
     }
 
-    /// Returns the name of the API to ask, and the question without it.
-    pub fn asked(&self) -> (&str, &str) {
+    /// Returns the parts of the question: the chosen API and call, and the text without them.
+    pub fn asked(&self) -> Asked<'_> {
         let query = self.query.as_deref().unwrap_or_default().trim();
-        match query.strip_prefix('@') {
-            Some(rest) => {
-                let (name, query) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-                (name, query.trim())
-            }
-            None => (super::AUDIUS, query),
+        let Some(rest) = query.strip_prefix('@') else {
+            return Asked {
+                api: None,
+                call: None,
+                text: query,
+            };
+        };
+        let (address, text) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let (api, call) = match address.split_once('/') {
+            Some((api, call)) => (api, Some(call)),
+            None => (address, None),
+        };
+        Asked {
+            api: Some(api),
+            call,
+            text: text.trim(),
         }
     }
 

@@ -5,8 +5,10 @@ use serde_json::{Value as Json, json};
 use superstep::AnyThread;
 use superstep::checkpoint::BoxFuture;
 
+use super::answer::shown;
+use super::nodes::choice::{NONE, WHICH_API, WHICH_CALL};
 use super::state::{AtrisState, OFTEN};
-use super::{answer, run_log, write};
+use super::{run_log, write};
 
 /// User interface of the agent.
 #[derive(Debug)]
@@ -21,7 +23,9 @@ impl AgentUi for AtrisUi {
     }
 
     fn read_answer(&self, interrupt: &InterruptRequest, line: &str) -> Result<Json, String> {
-        read_outcome(interrupt, line).unwrap_or_else(|| interrupt.read(line))
+        read_outcome(interrupt, line)
+            .or_else(|| read_choice(interrupt, line))
+            .unwrap_or_else(|| interrupt.read(line))
     }
 
     fn prompt(&self, interrupt: &InterruptRequest) -> String {
@@ -63,6 +67,36 @@ pub(super) fn read_outcome(
         (OUTCOME_UNKNOWN, "happened" | "call") => Some(Ok(json!({ "type": word }))),
         _ => None,
     }
+}
+
+/// Reads the number of an offered API or call. `None` for other interrupts.
+pub(super) fn read_choice(
+    interrupt: &InterruptRequest,
+    line: &str,
+) -> Option<Result<Json, String>> {
+    if ![WHICH_API, WHICH_CALL].contains(&interrupt.kind.as_str()) {
+        return None;
+    }
+    let word = line.trim();
+    let choices = interrupt.request["choices"].as_array();
+    let chosen = word
+        .parse::<usize>()
+        .ok()
+        .and_then(|number| choices?.get(number.checked_sub(1)?));
+    if let Some(chosen) = chosen {
+        return Some(Ok(chosen.clone()));
+    }
+    let allowed = interrupt
+        .schema
+        .as_ref()
+        .and_then(|schema| schema["enum"].as_array());
+    let is_allowed = allowed.is_none_or(|allowed| allowed.contains(&json!(word)));
+    Some(match is_allowed {
+        true => Ok(json!(word)),
+        false => Err(format!(
+            "say a number from the list, one of the names, or `{NONE}`"
+        )),
+    })
 }
 
 async fn finish(thread: &dyn AnyThread, output: &Output<'_>, debug: bool) -> anyhow::Result<Exit> {
@@ -108,10 +142,13 @@ async fn finish(thread: &dyn AnyThread, output: &Output<'_>, debug: bool) -> any
         {
             output.terminal.aside(&format!(
                 "note: {}",
-                answer::shown(note["content"].as_str().unwrap_or_default())
+                shown(note["content"].as_str().unwrap_or_default())
             ));
         }
         output.terminal.line(&answer);
+        for request in written.iter().flat_map(|written| &written.requests) {
+            output.terminal.aside(&format!("called {}", shown(request)));
+        }
         if debug {
             state.error_frequency().iter().for_each(|(entry, count)| {
                 let often = if *count > OFTEN { "  (often)" } else { "" };

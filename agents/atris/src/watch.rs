@@ -17,7 +17,7 @@ use superstep::{
 };
 
 use super::state::{AtrisState, ChatLine};
-use super::ui::read_outcome;
+use super::ui::{read_choice, read_outcome};
 use super::{Options, atris, create_graph, write};
 
 /// Name of the graph.
@@ -194,7 +194,9 @@ impl AgentUi for WatchUi {
         match (interrupt.kind.as_str(), line.trim()) {
             (TIMER, word @ ("now" | "stop")) => Ok(json!(word)),
             (TIMER, _) => Err("say `now` or `stop`".to_owned()),
-            _ => read_outcome(interrupt, line).unwrap_or_else(|| interrupt.read(line)),
+            _ => read_outcome(interrupt, line)
+                .or_else(|| read_choice(interrupt, line))
+                .unwrap_or_else(|| interrupt.read(line)),
         }
     }
 

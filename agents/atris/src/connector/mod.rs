@@ -21,8 +21,8 @@ use superstep_llm::{BoxFuture, Secret};
 
 pub use address::denied;
 pub use origin::{NotAnOrigin, Origin};
-pub use redact::REDACTED;
 use redact::Redaction;
+pub use redact::{REDACTED, remove_secrets};
 pub use wire::{Answer, Http, Transport};
 
 /// Resolves host names.

@@ -11,7 +11,16 @@ use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value as Json;
 
+use superstep_llm::Secret;
+
 use super::{Answer, Credential};
+
+/// Removes secrets from a value, in the encodings in which servers repeat them.
+pub fn remove_secrets(value: &mut Json, secrets: &[Secret]) {
+    for redaction in secrets.iter().filter_map(Redaction::of_secret) {
+        redaction.json(value);
+    }
+}
 
 /// Text that replaces a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -22,7 +31,11 @@ pub(super) struct Redaction(AhoCorasick);
 impl Redaction {
     /// Creates the search for a credential's secret. `None` if the secret is too short to distinguish it from other text.
     pub(super) fn of(credential: &Credential) -> Option<Self> {
-        let forms = forms(credential.secret.expose());
+        Self::of_secret(&credential.secret)
+    }
+
+    fn of_secret(secret: &Secret) -> Option<Self> {
+        let forms = forms(secret.expose());
         if forms.is_empty() {
             return None;
         }
@@ -39,6 +52,7 @@ impl Redaction {
             status: answer.status,
             content_type: self.text(&answer.content_type),
             location: answer.location.map(|location| self.text(&location)),
+            retry_after: answer.retry_after,
             body: self.body(answer.body),
         }
     }

@@ -19,6 +19,8 @@ pub struct Answer {
     pub content_type: String,
     /// Value of the `location` header.
     pub location: Option<String>,
+    /// Time to wait from the `retry-after` header, if it is a number of seconds.
+    pub retry_after: Option<Duration>,
     /// Response body.
     pub body: Vec<u8>,
 }
@@ -115,6 +117,9 @@ impl Http {
             status: response.status().as_u16(),
             content_type: header("content-type").unwrap_or_default(),
             location: header("location"),
+            retry_after: header("retry-after")
+                .and_then(|seconds| seconds.trim().parse().ok())
+                .map(Duration::from_secs),
             body: Vec::new(),
         };
         while let Some(chunk) = response

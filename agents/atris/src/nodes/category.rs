@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use superstep::{Node, NodeCx, NodeError, View};
 
+use super::choice::{self, ChosenApi};
 use super::{APIS_MAX, Atris, GENERAL, Next, OPTIONS_MAX, failed, noted};
 use crate::catalogue::{Api, Catalogue, Dialect};
+use crate::question::Question;
+use crate::ranking::{self, CallIndex};
 use crate::state::{AtrisState, AtrisStateUpdate};
-use crate::{EXTRACT_CATEGORY, GET_APIS, ranking, rules};
+use crate::{EXTRACT_CATEGORY, Extraction, GET_APIS, rules};
 
-/// Finds the categories of a question.
+/// Finds the API and the categories of a question.
 pub(crate) struct ExtractCategory(pub(crate) Arc<Atris>);
 
 /// Looks up the calls of these categories.
@@ -17,21 +20,51 @@ pub(crate) struct GetApis(pub(crate) Arc<Atris>);
 
 impl Node<AtrisState> for ExtractCategory {
     async fn run(&self, state: View<AtrisState>, cx: NodeCx) -> Next {
-        let (name, query) = state.asked();
+        let asked = state.asked();
+        let query = asked.text;
         if query.is_empty() {
             return failed(EXTRACT_CATEGORY, &state, "nothing was asked");
         }
-        let Some(catalogue) = self.0.catalogue(name).await? else {
-            return failed(
-                EXTRACT_CATEGORY,
-                &state,
-                format!("there is no API `{name}`; `archie api list` says which there are"),
-            );
+        let mut update = AtrisStateUpdate::default();
+        let catalogue = match asked.api {
+            Some(name) => match self.0.catalogue(name).await? {
+                Some(catalogue) => catalogue,
+                None => {
+                    return failed(
+                        EXTRACT_CATEGORY,
+                        &state,
+                        format!("there is no API `{name}`; `archie api list` says which there are"),
+                    );
+                }
+            },
+            None => match choice::api(&self.0, &state, query, &cx).await? {
+                ChosenApi::Only(catalogue) => catalogue,
+                ChosenApi::Among(catalogue) => {
+                    // The nodes that follow find the API in the question.
+                    update = update.query(Some(format!("@{} {query}", catalogue.name)));
+                    catalogue
+                }
+                ChosenApi::Nothing(why) => return failed(EXTRACT_CATEGORY, &state, why),
+            },
         };
-        let update = AtrisStateUpdate::default();
-        if catalogue.dialect == Dialect::Audius
-            && let Some(intent) = rules::known(query)
-        {
+        if let Some(id) = asked.call {
+            return match catalogue.api(id) {
+                Some(api) => Ok(general(update, vec![api.category_name.clone()]).into()),
+                None => failed(
+                    EXTRACT_CATEGORY,
+                    &state,
+                    format!(
+                        "`{}` has no call `{id}`; `archie api show {} --json` has the ids",
+                        catalogue.name, catalogue.name
+                    ),
+                ),
+            };
+        }
+        let known = match (catalogue.dialect, self.0.extraction) {
+            (Dialect::Audius, Extraction::Rules | Extraction::Auto) => rules::known(query),
+            _ => None,
+        };
+        if let Some(intent) = known {
             let complexity = if intent.secondary.is_some() {
                 "compound"
             } else {
@@ -62,17 +95,20 @@ impl Node<AtrisState> for ExtractCategory {
                 ),
             );
         }
-        let update = update
-            .query_type(Some(GENERAL.to_owned()))
-            .is_entity_query(Some(false))
-            .complexity(Some("simple".to_owned()))
-            .categories(Some(categories));
-        Ok(noted(update, &state, degraded).into())
+        Ok(noted(general(update, categories), &state, degraded).into())
     }
 }
 
+fn general(update: AtrisStateUpdate, categories: Vec<String>) -> AtrisStateUpdate {
+    update
+        .query_type(Some(GENERAL.to_owned()))
+        .is_entity_query(Some(false))
+        .complexity(Some("simple".to_owned()))
+        .categories(Some(categories))
+}
+
 impl ExtractCategory {
-    /// Returns categories by the words if they are clear, else the model's choice, else the three most likely by the words. The
+    /// Returns categories by the words if they are clear, else the model's choice, else those of the calls that are close. The
     /// second value says why a model could not choose.
     async fn categories(
         &self,
@@ -81,8 +117,7 @@ impl ExtractCategory {
         query: &str,
         cx: &NodeCx,
     ) -> Result<(Vec<String>, Option<String>), NodeError> {
-        let all: Vec<&Api> = catalogue.apis.iter().collect();
-        let ranked = ranking::rank(query, &all);
+        let ranked = CallIndex::new(&catalogue.apis).rank(&Question::new(query));
         let mut by_words: Vec<&str> = Vec::new();
         for ranked in &ranked {
             if !by_words.contains(&ranked.api.category_name.as_str()) {
@@ -96,7 +131,8 @@ impl ExtractCategory {
                 .map(|name| (*name).to_owned())
                 .collect::<Vec<_>>()
         };
-        if ranking::is_clear(&ranked) || catalogue.categories().len() == 1 {
+        let is_clear = ranking::is_clear(&ranked) && self.0.extraction != Extraction::Model;
+        if is_clear || catalogue.categories().len() == 1 {
             return Ok((
                 if by_words.is_empty() {
                     vec![catalogue.categories()[0].to_owned()]
@@ -115,11 +151,10 @@ impl ExtractCategory {
             .take(OPTIONS_MAX)
             .map(|name| ((*name).to_owned(), sample(catalogue, name)))
             .collect();
-        let llm = state.llm.as_deref().unwrap_or_default();
         let thought = self
             .0
             .chooser
-            .choose(llm, EXTRACT_CATEGORY, query, &options, cx)
+            .choose(self.0.llm(state), EXTRACT_CATEGORY, query, &options, cx)
             .await?;
         Ok(match thought.value {
             // Keeps the most likely category by words too; the next list stays short enough.
@@ -130,7 +165,7 @@ impl ExtractCategory {
                     None,
                 )
             }
-            None => (likely(3), thought.degraded),
+            None => (likely(CATEGORIES_MAX), thought.degraded),
         })
     }
 }
@@ -140,15 +175,24 @@ impl Node<AtrisState> for GetApis {
         let Some(categories) = &state.categories else {
             return failed(GET_APIS, &state, "no category was chosen");
         };
-        let (name, query) = state.asked();
+        let asked = state.asked();
+        let name = asked.api();
         let Some(catalogue) = self.0.catalogue(name).await? else {
             return failed(GET_APIS, &state, format!("the API `{name}` is gone"));
         };
+        if let Some(api) = asked.call.and_then(|id| catalogue.api(id)) {
+            let apis = vec![api.clone()];
+            return Ok(AtrisStateUpdate::default().apis(Some(apis)).into());
+        }
         let named = catalogue.named(categories);
         let mut apis: Vec<Api> = named.iter().map(|api| (*api).clone()).collect();
         if apis.len() > APIS_MAX {
-            apis = ranking::rank(query, &named)
+            let ranked = CallIndex::new(&catalogue.apis).rank(&Question::new(asked.text));
+            let is_named =
+                |ranked: &ranking::Ranked<'_>| named.iter().any(|api| api.id == ranked.api.id);
+            apis = ranked
                 .into_iter()
+                .filter(is_named)
                 .take(APIS_MAX)
                 .map(|ranked| ranked.api.clone())
                 .collect();
@@ -176,3 +220,6 @@ fn sample(catalogue: &Catalogue, category: &str) -> String {
         .collect::<Vec<_>>()
         .join("; ")
 }
+
+/// Number of categories whose calls are compared if no model chooses.
+const CATEGORIES_MAX: usize = 6;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 use superstep::label::Labels;
 use superstep::{Node, NodeCx, NodeError, View};
-use superstep_agent::call_tool;
-use superstep_llm::{ToolCall, ToolStatus};
+use superstep_agent::{AgentEvent, call_tool};
+use superstep_llm::{Secret, ToolCall, ToolStatus};
 
-use super::{Atris, Next, asked, failed, failed_at};
+use super::{Atris, Next, asked, failed, failed_at, noted};
 use crate::answer::{self, WordedAnswer};
 use crate::api_client::{self, ReadOutcome};
 use crate::call::ExactCall;
@@ -29,7 +29,8 @@ impl Node<AtrisState> for ExecuteRequest {
                 "there is nothing to call, or nothing to call it with",
             );
         };
-        let (name, _) = state.asked();
+        let asked = state.asked();
+        let name = asked.api();
         let Some(catalogue) = self.0.catalogue(name).await? else {
             return failed(EXECUTE_REQUEST, &state, format!("the API `{name}` is gone"));
         };
@@ -37,6 +38,9 @@ impl Node<AtrisState> for ExecuteRequest {
             Ok(exact) => exact,
             Err(why) => return failed(EXECUTE_REQUEST, &state, why),
         };
+        if let Some(note) = self.missing_key(&catalogue) {
+            cx.emit_live(AgentEvent::progress(note))?;
+        }
         match api.is_read() {
             true => self.read(&state, &catalogue, api, &exact, &cx).await,
             false => self.write(&state, &catalogue, api, &exact, &cx).await,
@@ -45,6 +49,13 @@ impl Node<AtrisState> for ExecuteRequest {
 }
 
 impl ExecuteRequest {
+    /// Names the variable of the API's key if it is not set.
+    fn missing_key(&self, catalogue: &Catalogue) -> Option<String> {
+        let key = catalogue.key.as_ref()?;
+        let is_missing = !self.0.api_client.offline && Secret::from_env(&key.variable).is_none();
+        is_missing.then(|| format!("`{}` is not set, so the call has no key", key.variable))
+    }
+
     async fn read(
         &self,
         state: &AtrisState,
@@ -56,7 +67,13 @@ impl ExecuteRequest {
         let selected = state.selected_host.as_deref();
         let (host, body) = match self.step("request", catalogue, exact, selected, cx).await? {
             Ok(answered) => answered,
-            Err((host, why)) => return failed_at(EXECUTE_REQUEST, state, why, host),
+            Err((host, why)) => {
+                let why = match self.missing_key(catalogue) {
+                    Some(note) => format!("{why}; {note}"),
+                    None => why,
+                };
+                return failed_at(EXECUTE_REQUEST, state, why, host);
+            }
         };
         let limit = state
             .parameters
@@ -66,6 +83,7 @@ impl ExecuteRequest {
         let update = AtrisStateUpdate::default()
             .selected_host(Some(host.clone()))
             .response(Some(kept.clone()));
+        let update = noted(update, state, mismatch(catalogue, api, &body));
         if state.is_entity_query != Some(true) {
             let worded =
                 answer::worded(state.query_type.as_deref().unwrap_or_default(), api, &kept);
@@ -130,8 +148,7 @@ impl ExecuteRequest {
             Err((host, why)) => return failed_at(EXECUTE_REQUEST, state, why, host),
         };
         let detail = answer::kept(catalogue, &body, None);
-        let (_, query) = state.asked();
-        let worded = match answer::counted(query, wanted, &detail) {
+        let worded = match answer::counted(state.asked().text, wanted, &detail) {
             Some(text) => WordedAnswer {
                 text,
                 items: Vec::new(),
@@ -218,8 +235,20 @@ impl ExecuteRequest {
         let kept = answer::kept(catalogue, &done.body, None);
         let worded = answer::worded("", api, &kept);
         let update = update.selected_host(Some(done.host)).response(Some(kept));
+        let update = noted(update, state, mismatch(catalogue, api, &done.body));
         Ok(answered(update, state, worded).into())
     }
+}
+
+/// Says how a response differs from the document, if it does.
+fn mismatch(catalogue: &Catalogue, api: &Api, body: &Json) -> Option<String> {
+    let differences = catalogue.responses.get(&api.id)?.differences(body);
+    (!differences.is_empty()).then(|| {
+        format!(
+            "the response does not match the document: {}",
+            differences.join("; ")
+        )
+    })
 }
 
 fn request_event(exact: &ExactCall, how: &str) -> Json {

@@ -1,17 +1,19 @@
 //! The six nodes, and what they share.
 
 mod category;
+pub(super) mod choice;
 mod execute;
 mod params;
 mod select;
 
 use superstep::{Command, Node, NodeCx, NodeError, View};
 
+use super::Extraction;
 use super::answer;
 use super::api_client::ApiClient;
 use super::catalogue::Catalogue;
 use super::catalogue_store::CatalogueStore;
-use super::model_chooser::ModelChooser;
+use super::model_chooser::{ModelChooser, NO_MODEL};
 use super::state::{AtrisState, AtrisStateUpdate, ChatLine, ErrorEntry, OFTEN};
 
 pub(super) use category::{ExtractCategory, GetApis};
@@ -24,6 +26,7 @@ pub(super) struct Atris {
     pub(super) catalogue_store: CatalogueStore,
     pub(super) chooser: ModelChooser,
     pub(super) api_client: ApiClient,
+    pub(super) extraction: Extraction,
 }
 
 /// Clears the state for the next question.
@@ -43,6 +46,22 @@ impl Atris {
             .find(name)
             .await
             .map_err(|error| NodeError::retryable(Unreadable(format!("{error:#}"))))
+    }
+
+    /// Returns all APIs, sorted by name.
+    async fn catalogues(&self) -> Result<Vec<Catalogue>, NodeError> {
+        self.catalogue_store
+            .list()
+            .await
+            .map_err(|error| NodeError::retryable(Unreadable(format!("{error:#}"))))
+    }
+
+    /// Returns the name of the model to ask: none if the rules decide alone.
+    fn llm<'a>(&self, state: &'a AtrisState) -> &'a str {
+        match self.extraction {
+            Extraction::Rules => NO_MODEL,
+            Extraction::Model | Extraction::Auto => state.llm.as_deref().unwrap_or_default(),
+        }
     }
 }
 

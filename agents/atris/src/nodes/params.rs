@@ -7,9 +7,11 @@ use serde_json::{Value as Json, json};
 use superstep::{Interrupt, Node, NodeCx, View};
 
 use super::{Atris, Next, OPTIONS_MAX, failed, noted};
-use crate::catalogue::{Api, Parameter};
+use crate::catalogue::{Api, Parameter, Place};
+use crate::question::Question;
 use crate::state::{AtrisState, AtrisStateUpdate};
-use crate::{EXTRACT_PARAMS, answer, params, ranking};
+use crate::stemming::tokens;
+use crate::{EXTRACT_PARAMS, Extraction, answer, params};
 
 /// Finds the parameters of the call. When it runs again, it only asks for one missing value.
 pub(crate) struct ExtractParams(pub(crate) Arc<Atris>);
@@ -32,71 +34,96 @@ impl Node<AtrisState> for ExtractParams {
 
 impl ExtractParams {
     async fn find(&self, state: &AtrisState, api: &Api, cx: &NodeCx) -> Next {
-        let (_, query) = state.asked();
-        let mut found = params::find(query, api, state.entity_name.as_deref());
+        let query = state.asked().text;
+        let mut found = params::find(&Question::new(query), api, state.entity_name.as_deref());
         let is_missing =
             |parameter: &&Parameter| found.get(&parameter.name).is_none_or(Json::is_null);
-        let missing: Vec<&Parameter> = api
-            .required_parameters
-            .iter()
-            .filter(is_missing)
-            .take(OPTIONS_MAX)
-            .collect();
-        let mut degraded = None;
+        let wanted: Vec<&Parameter> = match self.0.extraction {
+            // A header is sent only if the question names it, which is the rules' part.
+            Extraction::Model => api
+                .parameters()
+                .filter(|parameter| parameter.place != Place::Header)
+                .take(OPTIONS_MAX)
+                .collect(),
+            Extraction::Rules | Extraction::Auto => api
+                .required_parameters
+                .iter()
+                .filter(is_missing)
+                .take(OPTIONS_MAX)
+                .collect(),
+        };
+        let mut notes = Vec::new();
         // A question that only names a call has no values to copy.
-        if !missing.is_empty() && ranking::tokens(query).len() > missing.len() + 2 {
-            let llm = state.llm.as_deref().unwrap_or_default();
+        let is_worth = tokens(query).len() > wanted.len().min(3) + 2;
+        if !wanted.is_empty() && is_worth {
+            let llm = self.0.llm(state);
             let thought = self
                 .0
                 .chooser
-                .copy(llm, EXTRACT_PARAMS, query, &missing, cx)
+                .copy(llm, EXTRACT_PARAMS, query, &wanted, cx)
                 .await?;
-            degraded = thought.degraded;
-            for (parameter, text) in copied(&missing, thought.value.unwrap_or_default(), api, query)
-            {
-                if let Some(value) = params::value_of(parameter, &text)
-                    .filter(|value| params::check(parameter, value).is_ok())
-                {
-                    found.insert(parameter.name.clone(), value);
-                }
-            }
+            notes.extend(thought.degraded);
+            let values = thought.value.unwrap_or_default();
+            let checked = checked(&wanted, &values, api, query);
+            found.extend(checked.values);
+            notes.extend(checked.refused);
         }
-        Ok(noted(
-            AtrisStateUpdate::default().parameters(Some(found)),
-            state,
-            degraded,
-        )
-        .into())
+        let mut update = AtrisStateUpdate::default().parameters(Some(found));
+        if !notes.is_empty() {
+            update = noted(update, state, Some(notes.join("; ")));
+        }
+        Ok(update.into())
     }
 }
 
-/// Returns the copied values that really occur in the question, each text for one parameter only.
-fn copied<'a>(
-    missing: &[&'a Parameter],
-    values: serde_json::Map<String, Json>,
+/// Values of a model that passed the check, and a note for each that did not.
+#[derive(Debug, Default)]
+struct CheckedValues {
+    values: BTreeMap<String, Json>,
+    refused: Vec<String>,
+}
+
+/// Checks the values of a model: each must be in the question, one of the allowed values, or the default. A text of the question
+/// is taken for one parameter only.
+fn checked(
+    wanted: &[&Parameter],
+    values: &serde_json::Map<String, Json>,
     api: &Api,
     query: &str,
-) -> Vec<(&'a Parameter, String)> {
-    let own: BTreeSet<String> =
-        ranking::tokens(&format!("{} {} {}", api.tool_name, api.id, api.api_url))
-            .into_iter()
-            .collect();
+) -> CheckedValues {
+    let own: BTreeSet<String> = tokens(&format!("{} {} {}", api.tool_name, api.id, api.api_url))
+        .into_iter()
+        .collect();
     let mut used = BTreeSet::new();
-    let mut taken = Vec::new();
-    for parameter in missing {
-        let Some(text) = values
-            .get(&parameter.name)
-            .and_then(Json::as_str)
-            .map(str::trim)
+    let mut checked = CheckedValues::default();
+    for parameter in wanted {
+        let text = match values.get(&parameter.name) {
+            Some(Json::String(text)) => text.trim().to_owned(),
+            Some(value @ (Json::Number(_) | Json::Bool(_))) => value.to_string(),
+            _ => continue,
+        };
+        if text.is_empty() {
+            continue;
+        }
+        let Some(value) = params::value_of(parameter, &text)
+            .filter(|value| params::check(parameter, value).is_ok())
         else {
             continue;
         };
-        let is_own = ranking::tokens(text).iter().all(|word| own.contains(word));
-        if params::stands_in(query, text) && !is_own && used.insert(text.to_owned()) {
-            taken.push((*parameter, text.to_owned()));
+        let is_allowed = parameter.choices.contains(&value) || value == parameter.default;
+        let is_own = tokens(&text).iter().all(|word| own.contains(word));
+        let is_said = params::stands_in(query, &text) && !is_own;
+        if is_allowed || (is_said && used.insert(text.clone())) {
+            checked.values.insert(parameter.name.clone(), value);
+        } else if !is_said {
+            checked.refused.push(format!(
+                "the model's value `{}` for `{}` is not in the question and was not used",
+                answer::shown(&text),
+                answer::shown(&parameter.name)
+            ));
         }
     }
-    taken
+    checked
 }
 
 /// Interrupts to ask the person for the value of one parameter.
@@ -110,6 +137,9 @@ async fn ask(
     let mut words = format!("{}?", answer::shown(name));
     if !parameter.description.is_empty() {
         words = format!("{words} ({})", answer::shown(&parameter.description));
+    }
+    if !parameter.choices.is_empty() {
+        words = format!("{words}\nOne of: {}", choices(parameter));
     }
     if let Some(problem) = state
         .messages
@@ -149,3 +179,20 @@ async fn ask(
     parameters.insert(name.clone(), given);
     Ok(update.parameters(Some(parameters)).into())
 }
+
+/// Returns the allowed values in a line, at most twenty.
+fn choices(parameter: &Parameter) -> String {
+    let shown = parameter.choices.iter().take(CHOICES_SHOWN);
+    let mut shown: Vec<String> = shown
+        .map(|choice| match choice {
+            Json::String(text) => answer::shown(text),
+            other => other.to_string(),
+        })
+        .collect();
+    if parameter.choices.len() > CHOICES_SHOWN {
+        shown.push(format!("… ({} in all)", parameter.choices.len()));
+    }
+    shown.join(", ")
+}
+
+const CHOICES_SHOWN: usize = 20;

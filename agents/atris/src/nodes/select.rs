@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use superstep::{Node, NodeCx, NodeError, View};
 
-use super::{Atris, GENERAL, Next, OPTIONS_MAX, failed, noted};
-use crate::catalogue::Api;
+use super::{Atris, GENERAL, Next, OPTIONS_MAX, choice, failed, noted};
+use crate::catalogue::{Api, Catalogue};
+use crate::question::Question;
+use crate::ranking::{self, CallIndex, Ranked};
 use crate::state::{AtrisState, AtrisStateUpdate};
-use crate::{SELECT_API, ranking};
+use crate::{Extraction, SELECT_API};
 
 /// Chooses one of the calls.
 pub(crate) struct SelectApi(pub(crate) Arc<Atris>);
@@ -17,10 +19,14 @@ impl Node<AtrisState> for SelectApi {
         let Some(apis) = state.apis.as_ref().filter(|apis| !apis.is_empty()) else {
             return failed(SELECT_API, &state, "there is no call to choose from");
         };
-        let (name, query) = state.asked();
-        let (best, degraded) = match state.query_type.as_deref() {
-            Some(GENERAL) | None => self.best(&state, apis, query, &cx).await?,
-            Some(_) => (
+        let asked = state.asked();
+        let catalogue = self.0.catalogue(asked.api()).await?;
+        let (best, degraded) = match (asked.call, state.query_type.as_deref()) {
+            (Some(id), _) => (apis.iter().find(|api| api.id == id), None),
+            (None, Some(GENERAL) | None) => {
+                self.best(&state, apis, catalogue.as_ref(), &cx).await?
+            }
+            (None, Some(_)) => (
                 by_rule(state.categories.as_deref().unwrap_or_default(), apis),
                 None,
             ),
@@ -38,7 +44,6 @@ impl Node<AtrisState> for SelectApi {
                 Some("user") => "get_user",
                 _ => "get_track",
             };
-            let catalogue = self.0.catalogue(name).await?;
             update = update
                 .secondary_api(catalogue.and_then(|catalogue| catalogue.api(detail).cloned()));
         }
@@ -47,57 +52,69 @@ impl Node<AtrisState> for SelectApi {
 }
 
 impl SelectApi {
+    /// Chooses by the words if they are clear, else by the model, else asks the person if several calls are close.
     async fn best<'a>(
         &self,
         state: &AtrisState,
         apis: &'a [Api],
-        query: &str,
+        catalogue: Option<&Catalogue>,
         cx: &NodeCx,
     ) -> Result<(Option<&'a Api>, Option<String>), NodeError> {
-        let all: Vec<&Api> = apis.iter().collect();
-        let ranked = ranking::rank(query, &all);
+        let asked = state.asked();
         if let [only] = apis {
             return Ok((Some(only), None));
         }
-        let by_words = ranked.first().map(|ranked| ranked.api);
-        if ranking::is_clear(&ranked) {
+        let question = Question::new(asked.text);
+        // How rare a word is depends on the whole catalogue, not on the few calls to choose from.
+        let all = catalogue.map_or(apis, |catalogue| &catalogue.apis);
+        let mut ranked = CallIndex::new(all).rank(&question);
+        ranked.retain(|ranked| apis.iter().any(|api| api.id == ranked.api.id));
+        let of = |id: &str| apis.iter().find(|api| api.id == id);
+        let by_words = ranked.first().and_then(|ranked| of(&ranked.api.id));
+        if ranking::is_clear(&ranked) && self.0.extraction != Extraction::Model {
             return Ok((by_words, None));
         }
-        let offered: Vec<&Api> = match ranked.is_empty() {
-            true => all,
-            false => ranked.iter().map(|ranked| ranked.api).collect(),
-        };
-        // Offers a call that changes something only if the question asks for a change.
-        let may = |api: &&&Api| api.is_read() || ranking::wants_change(query);
-        let offered: Vec<&Api> = offered
-            .iter()
-            .filter(may)
-            .take(OPTIONS_MAX)
-            .copied()
-            .collect();
-        let options: Vec<(String, String)> = offered
-            .iter()
-            .map(|api| {
-                (
-                    api.id.clone(),
-                    format!("{} {}: {}", api.method, api.api_url, api.tool_name),
-                )
-            })
-            .collect();
-        if options.is_empty() {
-            return Ok((by_words, None));
+        let options = options(&question, &ranked, apis);
+        let mut degraded = None;
+        if !options.is_empty() {
+            let thought = self
+                .0
+                .chooser
+                .choose(self.0.llm(state), SELECT_API, asked.text, &options, cx)
+                .await?;
+            // The chooser takes only an entry of the list, so a call that the rules would not offer cannot be chosen.
+            if let Some(chosen) = thought.value.and_then(|id| of(&id)) {
+                return Ok((Some(chosen), None));
+            }
+            degraded = thought.degraded;
         }
-        let llm = state.llm.as_deref().unwrap_or_default();
-        let thought = self
-            .0
-            .chooser
-            .choose(llm, SELECT_API, query, &options, cx)
-            .await?;
-        let chosen = thought
-            .value
-            .and_then(|id| offered.iter().find(|api| api.id == id).copied());
-        Ok((chosen.or(by_words), thought.degraded))
+        let close = ranking::close(&ranked);
+        if close.len() > 1 {
+            let id = choice::ask_call(&question, close, apis, cx).await?;
+            return Ok((of(&id), degraded));
+        }
+        Ok((by_words, degraded))
     }
+}
+
+/// Returns the calls that a model may choose from. A call that changes something only if the question asks for a change, or if
+/// its words are the best.
+fn options(question: &Question, ranked: &[Ranked<'_>], apis: &[Api]) -> Vec<(String, String)> {
+    let offered: Vec<&Api> = match ranked.is_empty() {
+        true => apis.iter().collect(),
+        false => ranked.iter().map(|ranked| ranked.api).collect(),
+    };
+    let best = ranked.first().map(|ranked| &ranked.api.id);
+    let may = |api: &&Api| api.is_read() || question.wants_change() || Some(&api.id) == best;
+    offered
+        .into_iter()
+        .filter(may)
+        .take(OPTIONS_MAX)
+        .map(|api| {
+            let what = format!("{} {}: {}", api.method, api.api_url, api.tool_name);
+            (api.id.clone(), what)
+        })
+        .collect()
 }
 
 fn by_rule<'a>(categories: &[String], apis: &'a [Api]) -> Option<&'a Api> {

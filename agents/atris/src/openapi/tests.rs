@@ -286,7 +286,11 @@ fn headers_that_steer_the_connection_are_not_parameters() {
         .map(|parameter| parameter.name.as_str())
         .collect();
     assert_eq!(names, ["X-Trace"]);
-    let found = crate::params::find("get pet 7", &read.apis[0], None);
+    let found = crate::params::find(
+        &crate::question::Question::new("get pet 7"),
+        &read.apis[0],
+        None,
+    );
     assert_eq!(
         found["X-Trace"],
         Json::Null,

@@ -114,6 +114,7 @@ async fn add(
                     servers: audius.hosts,
                     apis: audius.apis,
                     skipped: Vec::new(),
+                    responses: audius.responses,
                 },
                 Dialect::Audius,
             )
@@ -149,6 +150,7 @@ async fn add(
         key: key.transpose()?,
         keyed: args.keyed,
         dialect,
+        responses: document.responses,
     };
     catalogue_store.put(&catalogue).await?;
     let categories = catalogue.categories().len();
@@ -231,7 +233,10 @@ fn hosts(servers: &[String], source: &str, allowed: &[String]) -> anyhow::Result
             .parse()
             .with_context(|| format!("the document wants calls to go to {}", shown(server)))?;
         if let Some(why) = private(&origin) {
-            bail!("the document wants calls to go to {origin}, which is {why}; nothing was added");
+            bail!(
+                "the document wants calls to go to {origin}, which is {why}; nothing was added. If you mean it, say --allow-host {}",
+                origin.host_and_port()
+            );
         }
     }
     Ok(servers)

@@ -71,6 +71,7 @@ pub async fn run(command: &Command, app: &App, terminal: &dyn Terminal) -> anyho
         Command::Atris(args) => {
             let json = match &args.command {
                 Some(AtrisCommand::Watch(watch)) => watch.json,
+                Some(AtrisCommand::Health(health)) => health.json,
                 None => args.json,
             };
             handle_atris_command(args, &session(json)).await

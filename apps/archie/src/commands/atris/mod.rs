@@ -1,18 +1,22 @@
 //! `archie atris`: answers a question with an API.
 
+pub mod health;
 mod reported;
+mod state_log;
 pub mod watch;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::bail;
 use archie_agent::{Agent, Exit};
 use archie_atris::state::AtrisState;
-use archie_atris::{NAME, NO_MODEL, Options, agent_with};
+use archie_atris::{Extraction, NAME, NO_MODEL, Options, agent_with};
 
 use crate::app::App;
 use crate::cli::settings::Engine;
 use crate::session::Session;
+use health::{HealthArgs, handle_health_command};
 use watch::{WatchArgs, handle_watch_command};
 
 /// What was asked for.
@@ -21,9 +25,15 @@ use watch::{WatchArgs, handle_watch_command};
 pub struct AtrisArgs {
     /// Your question. Default: asks for it
     pub query: Option<String>,
-    /// API to ask, see `archie api list`. Default: audius
+    /// API to ask, see `archie api list`. Default: the one that fits
     #[arg(long, value_name = "NAME")]
     pub api: Option<String>,
+    /// Call to make, by its id. Default: the one that fits
+    #[arg(long, value_name = "ID", requires = "api")]
+    pub call: Option<String>,
+    /// Who reads the question: rules, model or auto. Default: auto
+    #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
+    pub extract: Option<Extract>,
     /// Continue this thread, which remembers hosts and errors
     #[arg(long, value_name = "THREAD")]
     pub thread: Option<String>,
@@ -33,6 +43,9 @@ pub struct AtrisArgs {
     /// Show each node's update and the counts of errors
     #[arg(long)]
     pub debug: bool,
+    /// Append the state before and after each node to FILE as JSON lines
+    #[arg(long, value_name = "FILE")]
+    pub log_state: Option<PathBuf>,
     /// Print the result as JSON, and everything else to stderr
     #[arg(long)]
     pub json: bool,
@@ -41,17 +54,42 @@ pub struct AtrisArgs {
     pub command: Option<AtrisCommand>,
 }
 
+/// Who reads category, call and parameters out of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Extract {
+    /// The rules alone
+    Rules,
+    /// The model, checked by the rules
+    Model,
+    /// The rules, and the model in case of doubt
+    Auto,
+}
+
+impl From<Extract> for Extraction {
+    fn from(extract: Extract) -> Self {
+        match extract {
+            Extract::Rules => Self::Rules,
+            Extract::Model => Self::Model,
+            Extract::Auto => Self::Auto,
+        }
+    }
+}
+
 /// What else can be done.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Subcommand)]
 pub enum AtrisCommand {
     /// Repeat a question and report what changed
     Watch(WatchArgs),
+    /// Check that hosts answer and keys are set
+    Health(HealthArgs),
 }
 
 /// Runs `archie atris`.
 pub async fn handle_atris_command(args: &AtrisArgs, session: &Session<'_>) -> anyhow::Result<Exit> {
-    if let Some(AtrisCommand::Watch(args)) = &args.command {
-        return handle_watch_command(args, session).await;
+    match &args.command {
+        Some(AtrisCommand::Watch(args)) => return handle_watch_command(args, session).await,
+        Some(AtrisCommand::Health(args)) => return handle_health_command(args, session).await,
+        None => {}
     }
     let query = match &args.query {
         Some(query) => query.clone(),
@@ -60,11 +98,17 @@ pub async fn handle_atris_command(args: &AtrisArgs, session: &Session<'_>) -> an
             .ask("What do you want to know? ")?
             .unwrap_or_default(),
     };
-    let query = addressed(&query, args.api.as_deref())?;
+    let address = match (&args.api, &args.call) {
+        (Some(api), Some(call)) => Some(format!("{api}/{call}")),
+        (api, _) => api.clone(),
+    };
+    let query = addressed(&query, address.as_deref())?;
     refuse_offline_elsewhere(args.offline, session.app)?;
+    refuse_extract(args.extract, session.app)?;
     let options = Options {
         offline: args.offline,
         debug: args.debug,
+        extraction: args.extract.map(Extraction::from).unwrap_or_default(),
         ..Options::default()
     };
     let agent = agent_of(session.app, &options)?;
@@ -90,9 +134,26 @@ pub async fn handle_atris_command(args: &AtrisArgs, session: &Session<'_>) -> an
         session.app.settings.model.as_deref().unwrap_or(NO_MODEL),
         &query,
     );
-    session
+    let exit = session
         .begin(&agent, &*thread, serde_json::to_value(start)?)
-        .await
+        .await?;
+    if let Some(file) = &args.log_state {
+        state_log::append(file, &*thread, session.app).await?;
+    }
+    Ok(exit)
+}
+
+/// Refuses a choice that cannot be carried out.
+fn refuse_extract(extract: Option<Extract>, app: &App) -> anyhow::Result<()> {
+    match extract {
+        Some(Extract::Model) if app.settings.model.is_none() => {
+            bail!("`--extract model` needs a model; name it with `--model`")
+        }
+        Some(_) if app.settings.engine != Engine::Local => {
+            bail!("`--extract` cannot be combined with `--engine`")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Prefixes the question with the name of the API, if one was given.

@@ -41,6 +41,9 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
         let args = AtrisArgs {
             query: Some(query.to_owned()),
             api: None,
+            call: None,
+            extract: None,
+            log_state: None,
             thread: thread.clone(),
             offline: true,
             debug: true,

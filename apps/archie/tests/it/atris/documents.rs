@@ -80,6 +80,7 @@ fn catalogue(set: &Set, host: String) -> Catalogue {
         key: None,
         keyed: false,
         dialect: Dialect::Plain,
+        responses: Default::default(),
     }
 }
 

@@ -5,6 +5,7 @@ mod checklist;
 mod crashes;
 mod documents;
 mod lab;
+mod options;
 mod prism;
 pub(crate) mod server;
 mod writes;

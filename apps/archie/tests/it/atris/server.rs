@@ -35,6 +35,8 @@ impl Got {
 pub(crate) enum ServerReply {
     Json(u16, Json),
     Redirect(String),
+    /// Too busy; come back after this many seconds.
+    Later(u64),
     /// Takes the call and hangs up.
     HangUp,
 }
@@ -110,6 +112,10 @@ fn serve(stream: TcpStream, got: &Mutex<Vec<Got>>, answers: &Answers) {
             ),
             ServerReply::Redirect(to) => (
                 format!("HTTP/1.1 302 Found\r\nlocation: {to}"),
+                String::new(),
+            ),
+            ServerReply::Later(seconds) => (
+                format!("HTTP/1.1 429 Busy\r\nretry-after: {seconds}"),
                 String::new(),
             ),
             ServerReply::HangUp => return,

@@ -377,6 +377,7 @@ fn pets(host: String) -> Catalogue {
         key: None,
         keyed: false,
         dialect: Dialect::Plain,
+        responses: Default::default(),
     }
 }
 
