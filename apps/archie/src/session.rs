@@ -64,7 +64,7 @@ impl Session<'_> {
         let id = uuid::Uuid::now_v7().to_string();
         let title: String = title.chars().take(TITLE_CHARS).collect();
         let known = Metadata::from([("title".to_owned(), json!(title))]);
-        Ok(agent.thread(&self.app.runtime, &id, known)?)
+        self.app.thread(agent, &id, known)
     }
 
     /// Starts a thread, and stays with it until it ends or the person leaves.
@@ -75,6 +75,17 @@ impl Session<'_> {
         input: Json,
     ) -> anyhow::Result<Exit> {
         let driven = Box::pin(async move { Ok(Some(thread.start_or_recover(input).await?)) });
+        self.converse(agent, thread, driven).await
+    }
+
+    /// Stays with a thread that `driven` starts, until it ends or the person leaves.
+    pub async fn drive<'t>(
+        &'t self,
+        agent: &Agent,
+        thread: &'t dyn AnyThread,
+        driven: impl Future<Output = anyhow::Result<AnyRunResult>> + Send + 't,
+    ) -> anyhow::Result<Exit> {
+        let driven = Box::pin(async move { Ok(Some(driven.await?)) });
         self.converse(agent, thread, driven).await
     }
 

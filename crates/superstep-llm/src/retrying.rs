@@ -13,7 +13,7 @@ use crate::request::Request;
 
 /// A model that retries transient failures, then falls back to the next model.
 ///
-/// Chunks before a failure in the middle of an answer are void: [`Chunk::Again`] tells the reader to discard them.
+/// Every repeated call is reported as [`Chunk::Again`], before the wait. Chunks before it are void: the reader discards them.
 #[derive(Debug, Clone)]
 pub struct Retrying {
     models: Vec<Arc<dyn Model>>,
@@ -85,9 +85,16 @@ impl Model for Retrying {
                 model: 0,
                 tried: 0,
                 current: None,
+                pending: None,
                 is_over: false,
             };
-            tries.begin().await?;
+            match tries.attempt().await {
+                Ok(()) => {}
+                Err(error) if tries.may_go_on(&error) => {
+                    tries.pending = Some(Pending::Report(error));
+                }
+                Err(error) => return Err(error),
+            }
             let chunks = stream::unfold(tries, |mut tries| async move {
                 let chunk = tries.next().await?;
                 Some((chunk, tries))
@@ -121,33 +128,59 @@ struct Tries {
     /// Number of attempts with the current model.
     tried: u32,
     current: Option<ReplyStream>,
+    pending: Option<Pending>,
     is_over: bool,
 }
 
+/// What is left to do after a failed attempt that is not the last one.
+enum Pending {
+    /// Report the failure to the reader.
+    Report(ModelError),
+    /// Wait, and try again.
+    Retry(ModelError),
+}
+
 impl Tries {
-    /// Tries until a model starts to answer.
-    async fn begin(&mut self) -> Result<(), ModelError> {
-        loop {
-            self.tried += 1;
-            let model = self.models[self.model].clone();
-            let silence = self.patience.silence_max;
-            let begun = match tokio::time::timeout(silence, model.stream(&self.request)).await {
-                Ok(begun) => begun,
-                Err(_) => Err(self.silent()),
-            };
-            match begun {
-                Ok(stream) => {
-                    self.current = Some(stream);
-                    return Ok(());
-                }
-                Err(error) => self.failed(error).await?,
-            }
+    /// Calls the model once.
+    async fn attempt(&mut self) -> Result<(), ModelError> {
+        self.tried += 1;
+        let model = self.models[self.model].clone();
+        let silence = self.patience.silence_max;
+        let begun = match tokio::time::timeout(silence, model.stream(&self.request)).await {
+            Ok(begun) => begun,
+            Err(_) => Err(self.silent()),
+        };
+        self.current = Some(begun?);
+        Ok(())
+    }
+
+    /// Reports a failure: as a repetition if there is another attempt, else as the last error.
+    fn report(&mut self, error: ModelError) -> Result<Chunk, ModelError> {
+        if !self.may_go_on(&error) {
+            self.is_over = true;
+            return Err(error);
         }
+        let why = error.to_string();
+        self.pending = Some(Pending::Retry(error));
+        Ok(Chunk::Again { why })
     }
 
     async fn next(&mut self) -> Option<Result<Chunk, ModelError>> {
         if self.is_over {
             return None;
+        }
+        match self.pending.take() {
+            Some(Pending::Report(error)) => return Some(self.report(error)),
+            Some(Pending::Retry(error)) => {
+                let again = match self.failed(error).await {
+                    Ok(()) => self.attempt().await,
+                    Err(error) => Err(error),
+                };
+                if let Err(error) = again {
+                    return Some(self.report(error));
+                }
+            }
+            None => {}
         }
         let silence = self.patience.silence_max;
         let stream = self.current.as_mut()?;
@@ -162,31 +195,33 @@ impl Tries {
         };
         // Dropped before the wait, so the call at the server ends now.
         self.current = None;
-        let why = error.to_string();
-        let goes_on = match self.failed(error).await {
-            Ok(()) => self.begin().await,
-            Err(error) => Err(error),
-        };
-        Some(match goes_on {
-            Ok(()) => Ok(Chunk::Again { why }),
-            Err(error) => {
-                self.is_over = true;
-                Err(error)
-            }
-        })
+        Some(self.report(error))
+    }
+
+    /// Returns whether there is another attempt after this failure, with the same model or the next one.
+    fn may_go_on(&self, error: &ModelError) -> bool {
+        self.may_retry(error) || self.may_fall_back(error)
+    }
+
+    fn may_retry(&self, error: &ModelError) -> bool {
+        let asked = error.retry_after();
+        let is_short = asked.is_none_or(|wait| wait <= self.patience.wait_max);
+        error.is_retryable() && self.tried < self.patience.tries && is_short
+    }
+
+    fn may_fall_back(&self, error: &ModelError) -> bool {
+        self.model + 1 < self.models.len() && !is_our_fault(error)
     }
 
     /// Waits for the next attempt, or moves on to the next model. Returns the error if there is none.
     async fn failed(&mut self, error: ModelError) -> Result<(), ModelError> {
-        let asked = error.retry_after();
-        let is_short = asked.is_none_or(|wait| wait <= self.patience.wait_max);
-        if error.is_retryable() && self.tried < self.patience.tries && is_short {
-            let wait = asked.unwrap_or_else(|| self.wait());
+        if self.may_retry(&error) {
+            let wait = error.retry_after().unwrap_or_else(|| self.wait());
             tracing::debug!(model = %self.models[self.model].name(), %error, ?wait, "a model is tried again");
             tokio::time::sleep(wait).await;
             return Ok(());
         }
-        if self.model + 1 < self.models.len() && !is_our_fault(&error) {
+        if self.may_fall_back(&error) {
             tracing::warn!(model = %self.models[self.model].name(), %error, "the next model is asked");
             self.model += 1;
             self.tried = 0;

@@ -33,3 +33,4 @@ mod snapshots;
 mod terminal;
 mod tmux;
 mod tokens;
+mod trace_export;

@@ -78,3 +78,23 @@ async fn silence_is_a_failure() {
         .patience(patience);
     assert_eq!(model.reply(&ask("a", "go")).await.unwrap().text(), "awake");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_failed_before_its_first_word_is_said_to_be_repeated_before_the_wait() {
+    let model = retrying(
+        r#"{"at": "a", "error": {"status": 429, "retry_after_ms": 7000}}, {"at": "a", "text": "now"}"#,
+    );
+    let begun = tokio::time::Instant::now();
+    let mut stream = model.stream(&ask("a", "go")).await.unwrap();
+    let first = stream.next().await.unwrap().unwrap();
+    assert!(
+        matches!(first, Chunk::Again { ref why } if why.contains("rate limited")),
+        "{first:?}"
+    );
+    assert_eq!(begun.elapsed().as_secs(), 0);
+    assert_eq!(
+        stream.next().await.unwrap().unwrap(),
+        Chunk::Text("now".to_owned())
+    );
+    assert_eq!(begun.elapsed().as_secs(), 7);
+}
