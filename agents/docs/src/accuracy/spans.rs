@@ -252,7 +252,7 @@ mod tests {
             ),
             (
                 "run(Cart { items: vec![1, 2] }, \"a, b\")",
-                "call run 2, symbol Cart, symbol vec",
+                "call run 2, symbol Cart",
             ),
             ("open(...)", "symbol open"),
             ("collect::<Vec<_>>(x)", "call collect 1, symbol Vec"),
