@@ -60,6 +60,12 @@ pub trait AgentUi: Send + Sync {
         None
     }
 
+    /// Returns the update that a copy of a thread begins with, or `None` if it needs none. An agent that writes files of its own
+    /// gives a copy another place for them, so that it does not overwrite those of the original.
+    fn in_copy(&self, _state: &Json, _copy: &ThreadId) -> Option<Json> {
+        None
+    }
+
     /// Returns the folder with the files of a thread, or `None` if the agent stores none. The host copies, moves and deletes
     /// this folder together with the thread.
     fn files(&self, _thread: &ThreadId) -> Option<PathBuf> {

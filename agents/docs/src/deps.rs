@@ -10,6 +10,7 @@ use superstep_agent::Spending;
 
 use super::prompts::Prompts;
 use super::scan::{Progress, Scans, Tree};
+use super::slots::ModelSlots;
 use super::state::AgentContext;
 use super::workflow::BaseAgentWorkflow;
 use super::{NAME, writers};
@@ -25,6 +26,8 @@ pub struct DocsDeps {
     pub agents: Vec<Arc<dyn BaseAgentWorkflow>>,
     /// Prompts that all agents share.
     pub prompts: Prompts,
+    /// How many calls each model gets at a time.
+    pub slots: Arc<ModelSlots>,
     /// Spending limits of a thread. Absent if there are none.
     pub spending: Option<Spending>,
 }
@@ -37,6 +40,7 @@ impl DocsDeps {
             scans: Scans::here(),
             agents: writers::all(),
             prompts: Prompts::of(NAME, deps)?,
+            slots: Arc::default(),
             spending: deps.spending.clone(),
         })
     }

@@ -6,6 +6,7 @@
 //! that the prose names ([`accuracy`]).
 
 pub mod accuracy;
+mod completeness;
 mod deps;
 mod evidence;
 mod gate;
@@ -19,6 +20,8 @@ mod prompts;
 mod prose;
 pub mod scan;
 mod shared_questions;
+mod slots;
+mod source_map;
 pub mod state;
 mod tools;
 mod ui;
@@ -41,6 +44,8 @@ use state::{
 
 pub use deps::DocsDeps;
 pub use prompts::Prompts;
+pub use slots::ModelSlots;
+pub use source_map::{SourceFocus, SourceRecord, SourceText};
 
 /// Name of the graph.
 pub const NAME: &str = "docs";
@@ -148,6 +153,8 @@ fn begin(task: AgentTask) -> AgentWorkflowStateUpdate {
         .reads_all(before.reads)
         .calls_all(before.calls)
         .warnings_all(before.warnings)
+        .sources(before.sources)
+        .versions_all(before.versions)
 }
 
 fn finish(_: &ExecutionState, done: &AgentWorkflowState) -> ExecutionStateUpdate {
@@ -161,6 +168,8 @@ fn finish(_: &ExecutionState, done: &AgentWorkflowState) -> ExecutionStateUpdate
         calls: done.calls.clone(),
         warnings: done.warnings.clone(),
         iteration: done.iteration,
+        sources: done.sources.clone(),
+        versions: done.versions.clone(),
         result: done.result.clone().unwrap_or_default(),
     })
 }

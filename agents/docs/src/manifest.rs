@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::accuracy::Claim;
 use super::scan::Tree;
+use super::source_map::SourceRecord;
 use super::state::{AgentContext, AgentResult, AgentWorkflowConfig};
 use super::workflow::BaseAgentWorkflow;
 
@@ -177,11 +178,22 @@ impl Manifest {
         if let Some(claim) = broken {
             return Some(Stale::Claim(claim.clone()));
         }
+        if let Some(record) = &metadata.sources
+            && let Some(changed) = changed_source(record, agent, tree)
+        {
+            return Some(changed);
+        }
         match folder.and_then(|folder| page(folder, agent.get_agent_name())) {
             None => Some(Stale::Gone),
             Some(page) if hash(page.as_bytes()) != made.page_hash => Some(Stale::Edited),
             Some(_) => None,
         }
+    }
+
+    /// Returns how much of the source the model of an agent's page read at most, in bytes.
+    pub(super) fn source_bytes(&self, agent: &str) -> Option<u64> {
+        let made = self.agents.get(agent)?;
+        Some(made.result.metadata.sources.as_ref()?.bytes)
     }
 
     /// Returns whether a page exists and was made with another model or configuration.
@@ -226,6 +238,7 @@ impl Manifest {
         made.settings = page.settings;
         made.result = AgentResult {
             markdown: String::new(),
+            versions: Vec::new(),
             ..result.clone()
         };
         made.history.retain(|fared| fared.number <= times);
@@ -240,6 +253,35 @@ impl Manifest {
         let first = (times + 1).saturating_sub(HISTORY_MAX);
         made.history.retain(|fared| fared.number > first);
     }
+}
+
+/// Compares what the model read of the source with what it would read now. Returns what has changed first.
+fn changed_source(
+    record: &SourceRecord,
+    agent: &dyn BaseAgentWorkflow,
+    tree: &Tree,
+) -> Option<Stale> {
+    let now = source_record(agent, tree, record.bytes);
+    let is_same = |path: &&String| record.files.get(*path) == now.files.get(*path);
+    let paths: BTreeSet<&String> = record.files.keys().chain(now.files.keys()).collect();
+    let changed = paths.into_iter().find(|path| !is_same(path))?;
+    Some(match tree.file(changed) {
+        Some(_) => Stale::Read(changed.clone()),
+        // A file that is gone, or the list of packages.
+        None => Stale::Facts,
+    })
+}
+
+/// Returns what a model reads of the source within so many bytes.
+pub(super) fn source_record(
+    agent: &dyn BaseAgentWorkflow,
+    tree: &Tree,
+    bytes: u64,
+) -> SourceRecord {
+    // The number may come from an untrusted manifest.
+    let bytes = usize::try_from(bytes.min(SOURCE_BYTES_MAX)).unwrap_or(0);
+    let map = tree.source_map();
+    map.text(tree, agent.source_focus(), bytes).record
 }
 
 /// Returns the name of an agent's page file.
@@ -295,6 +337,9 @@ pub fn settings(config: &AgentWorkflowConfig, model: &str) -> String {
 pub fn hash(bytes: &[u8]) -> String {
     format!("{:032x}", xxhash_rust::xxh3::xxh3_128(bytes))
 }
+
+/// Maximum length of the source that a model reads, in bytes.
+const SOURCE_BYTES_MAX: u64 = 4 << 20;
 
 /// Maximum size of a manifest in bytes.
 const MANIFEST_BYTES_MAX: u64 = 16 << 20;

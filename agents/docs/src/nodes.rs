@@ -91,6 +91,7 @@ pub(super) fn context(
             .collect(),
         file_count: tree.files.len() as u64,
         directory_count: tree.directories.len() as u64,
+        parallel: None,
     }
 }
 
@@ -110,6 +111,7 @@ impl Node<DocsState> for CreateExecutionContext {
         let mut context = context(&state.root, &state.options, &tree);
         // Keeps the checksum of the first scan: if the tree has changed since, the results say so.
         context.scan.clone_from(&state.scan.hash);
+        context.parallel = state.parallel;
         let mut tasks = Vec::new();
         for agent in &state.wanted {
             let inputs = manifest::inputs(&*self.deps.agent_of(agent)?, &context, &tree);

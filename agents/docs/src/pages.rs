@@ -150,8 +150,12 @@ fn page_text(result: &AgentResult, tree: &Tree, folder: &Path) -> String {
         ),
     };
     text.push_str(&format!(
-        "Tables are measured; the text was written by a model and its names were looked up: {} held. {}. [Index]({INDEX})\n",
+        "Tables are measured; the text was written by a model and its names were looked up: {} held{}. {}. [Index]({INDEX})\n",
         super::writers::many(metadata.claims.len() as u64, "claim", "claims"),
+        match metadata.unknown.len() {
+            0 => String::new(),
+            unknown => format!(", {unknown} could not be checked"),
+        },
         capitalised(&scored)
     ));
     text

@@ -15,6 +15,7 @@ use super::nodes::context;
 use super::pages;
 use super::scan::{Progress, ScanOptions, Tree, scan};
 use super::state::{AgentContext, AgentWorkflowConfig};
+use super::workflow::asking::{SOURCE_TOKENS_UNKNOWN, TOKEN_BYTES};
 
 /// Which pages to make again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +95,12 @@ pub fn plan(deps: &DocsDeps, tree: Arc<Tree>, asked: &PlanRequest<'_>) -> anyhow
                 let then = super::nodes::context(asked.root, asked.options, before);
                 let is_same = manifest::inputs(agent, &then, before)
                     == manifest::inputs(agent, &plan.context, &plan.tree);
-                (!is_same).then_some(Stale::Facts)
+                let bytes = made.source_bytes(name).unwrap_or(SOURCE_BYTES);
+                let reads_same = || {
+                    manifest::source_record(agent, before, bytes)
+                        == manifest::source_record(agent, &plan.tree, bytes)
+                };
+                (!(is_same && reads_same())).then_some(Stale::Facts)
             }),
         };
         match why {
@@ -152,6 +158,16 @@ pub fn estimate(
         let prompt = agent.build_system_prompt(&plan.context).len()
             + agent.build_human_prompt(&plan.context, &plan.tree).len();
         input_tokens += (prompt as u64 / 4 + TEXT_TOKENS) * u64::from(2 + rounds * of_round);
+        // The draft and every refinement read the source.
+        let bytes = config
+            .source_tokens
+            .map_or(SOURCE_BYTES, |tokens| u64::from(tokens) * TOKEN_BYTES);
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let source = plan
+            .tree
+            .source_map()
+            .text(&plan.tree, agent.source_focus(), bytes);
+        input_tokens += source.text.len() as u64 / 4 * u64::from(1 + rounds);
     }
     let usage = Usage {
         input_tokens,
@@ -169,6 +185,9 @@ pub fn estimate(
         cost,
     })
 }
+
+/// Length of the source that a model reads if neither a number is set nor the size of its context known, in bytes.
+const SOURCE_BYTES: u64 = SOURCE_TOKENS_UNKNOWN * TOKEN_BYTES;
 
 /// Typical length of an agent's text, in tokens.
 const TEXT_TOKENS: u64 = 600;

@@ -2,11 +2,13 @@
 
 use archie_agent::prompts::{PromptFiles, filled};
 
+use super::source_map::SourceText;
 use super::state::{AgentContext, ParallelAnswer, Scored};
 
 /// Prompt templates with `{{placeholders}}` that all agents share.
 #[derive(Debug, Clone)]
 pub struct Prompts {
+    sources: String,
     evaluate: String,
     questions: String,
     answer: String,
@@ -16,6 +18,7 @@ pub struct Prompts {
 impl Default for Prompts {
     fn default() -> Self {
         Self {
+            sources: include_str!("prompts/sources.md").to_owned(),
             evaluate: include_str!("prompts/evaluate.md").to_owned(),
             questions: include_str!("prompts/questions.md").to_owned(),
             answer: include_str!("prompts/answer.md").to_owned(),
@@ -27,6 +30,7 @@ impl Default for Prompts {
 impl PromptFiles for Prompts {
     fn files(&mut self) -> Vec<(&'static str, &mut String)> {
         vec![
+            ("sources.md", &mut self.sources),
             ("evaluate.md", &mut self.evaluate),
             ("questions.md", &mut self.questions),
             ("answer.md", &mut self.answer),
@@ -36,6 +40,16 @@ impl PromptFiles for Prompts {
 }
 
 impl Prompts {
+    /// Returns the prompt with the source that the model reads.
+    pub(super) fn sources(&self, source: &SourceText) -> String {
+        let left_out = source.remark();
+        let places = [
+            ("left_out", left_out.as_deref().unwrap_or("nothing")),
+            ("sources", source.text.trim_end()),
+        ];
+        filled(&self.sources, &places)
+    }
+
     pub(super) fn evaluate(&self, analysis: &str, misses: &[String]) -> String {
         let misses = list(misses, "Every claim was found in the tree.");
         filled(

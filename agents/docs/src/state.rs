@@ -8,6 +8,7 @@ use superstep::State;
 use superstep_llm::{Cost, Usage};
 
 use super::scan::ScanOptions;
+use super::source_map::SourceRecord;
 use super::workflow::StopReason;
 
 /// State of one documentation run over all agents.
@@ -29,6 +30,8 @@ pub struct DocsState {
     /// Number of each agent's last recorded run before this one. Stored, so that writing the pages again after a crash records
     /// this run only once.
     pub times: BTreeMap<String, u64>,
+    /// Maximum number of model calls at a time. Default: chosen by where the model's server is.
+    pub parallel: Option<u32>,
     /// Names of the agents to run.
     pub wanted: Vec<String>,
     /// Summary of the scan.
@@ -103,12 +106,19 @@ pub struct AgentWorkflowState {
     pub warnings: Vec<String>,
     /// Version with the highest score so far.
     pub best: Option<Version>,
+    /// Every version of the text, the first draft first.
+    #[state(append)]
+    pub versions: Vec<Version>,
     /// Why the model returned no scores. Absent while scoring works.
     pub unscored: Option<String>,
     /// Whether a person chose at the gate to stop refining.
     pub skipped: bool,
     /// Whether a person chose to stop when the run reached its spending limit.
     pub budget: bool,
+    /// What the model read of the source for its first draft.
+    pub sources: Option<SourceRecord>,
+    /// Whether the current text was cut off, and one request to complete it did not help.
+    pub cut_off: bool,
     /// Result of the agent, set by the last node.
     pub result: Option<AgentResult>,
 }
@@ -133,6 +143,10 @@ pub struct AgentWorkflowConfig {
     pub gate: bool,
     /// Whether the agent also works on questions that other agents left open. Default: false.
     pub share_questions: bool,
+    /// Maximum length of the source that the model reads with a prompt, in tokens. Default: an eighth of the model's context,
+    /// at most 24,000; 6,000 if the server does not report its context.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_tokens: Option<u32>,
 }
 
 impl Default for AgentWorkflowConfig {
@@ -146,6 +160,7 @@ impl Default for AgentWorkflowConfig {
             tools: false,
             gate: false,
             share_questions: false,
+            source_tokens: None,
         }
     }
 }
@@ -168,6 +183,9 @@ pub struct AgentContext {
     pub file_count: u64,
     /// Number of folders in the tree.
     pub directory_count: u64,
+    /// Maximum number of model calls at a time, over all agents. Default: chosen by where the model's server is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parallel: Option<u32>,
 }
 
 /// Summary of the scan, without the files themselves.
@@ -238,6 +256,10 @@ pub struct Finished {
     pub warnings: Vec<String>,
     /// Number of refinements.
     pub iteration: u32,
+    /// What the model read of the source for its first draft.
+    pub sources: Option<SourceRecord>,
+    /// Every version of the text, the first draft first.
+    pub versions: Vec<Version>,
     /// Result that the agent returned.
     pub result: AgentResult,
 }
@@ -248,9 +270,10 @@ pub struct Finished {
 pub struct Scored {
     /// Number of refinements before this version; 0 is the first draft.
     pub iteration: u32,
-    /// Whether everything is covered, as the model judges it.
+    /// Whether everything is covered: the model's own score, scaled by the share of what the page must name that the text does
+    /// name. Zero if the text is cut off.
     pub completeness: u32,
-    /// Whether the text is easy to read, as the model judges it.
+    /// Whether the text is easy to read, as the model judges it. At most 50 if the text is cut off.
     pub clarity: u32,
     /// Whether there is enough detail, as the model judges it.
     pub depth: u32,
@@ -262,6 +285,12 @@ pub struct Scored {
     pub checked: u32,
     /// Claims that the tree does not support.
     pub misses: Vec<String>,
+    /// Claims that the tree neither supports nor contradicts. They do not count as supported.
+    pub unknown: Vec<String>,
+    /// What the page must name and the text does not.
+    pub uncovered: Vec<String>,
+    /// Whether the text was cut off.
+    pub is_cut_off: bool,
 }
 
 /// Questions of one round.
@@ -302,6 +331,9 @@ pub struct Version {
     pub score: u32,
     /// The text itself, as Markdown.
     pub analysis: String,
+    /// Whether the model returned no scores for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unscored: bool,
 }
 
 /// Usage and cost of one model call.
@@ -337,6 +369,9 @@ pub struct AgentResult {
     pub warnings: Vec<String>,
     /// How the result was produced.
     pub metadata: Metadata,
+    /// Every version of the text, the first draft first. Empty in the manifest.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<Version>,
 }
 
 /// Whether the result is complete.
@@ -378,6 +413,10 @@ pub struct Metadata {
     pub cost: Option<Cost>,
     /// Claims of the text, all supported by the tree. The manifest checks them again later.
     pub claims: Vec<String>,
+    /// Claims of the text that the tree neither supports nor contradicts.
+    pub unknown: Vec<String>,
+    /// What the model read of the source for its first draft.
+    pub sources: Option<SourceRecord>,
     /// Files shown to the model beyond the facts, sorted by path.
     pub reads: Vec<FileRead>,
 }

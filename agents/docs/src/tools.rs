@@ -62,13 +62,8 @@ pub(super) async fn research(
             calls.push(ask.call(&reply));
             let wanted = reply.answer.tool_calls.clone();
             if wanted.is_empty() || is_last {
-                let said = Said {
-                    value: reply.text().trim().to_owned(),
-                    degraded: None,
-                    calls,
-                    warnings,
-                };
-                return Ok(Some((said, reads)));
+                let said = ask.completed(asker, &*model, request, reply, calls).await?;
+                return Ok(Some((Said { warnings, ..said }, reads)));
             }
             request.messages.push(reply.message());
             for call in &wanted {

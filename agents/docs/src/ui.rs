@@ -6,14 +6,17 @@ use std::sync::Arc;
 use archie_agent::printable::one_line;
 use archie_agent::{AgentUi, Exit, InterruptRequest, Output, state_of};
 use serde_json::{Value as Json, json};
-use superstep::AnyThread;
 use superstep::checkpoint::BoxFuture;
+use superstep::{AnyThread, ThreadId};
 
 use super::deps::DocsDeps;
 use super::gate::{approval, gate};
 use super::scan::Progress;
 use super::state::DocsState;
 use super::{nodes, pages};
+
+/// Folder below the pages, with one folder for the pages of each copy of a thread.
+const FORKS: &str = "forks";
 
 /// User interface of the agent.
 #[derive(Debug)]
@@ -56,6 +59,17 @@ impl AgentUi for DocsUi {
 
     fn with_model(&self, _state: &Json, model: &str) -> Option<Json> {
         Some(json!({ "modelName": model }))
+    }
+
+    fn in_copy(&self, state: &Json, copy: &ThreadId) -> Option<Json> {
+        let output = state["output"]
+            .as_str()
+            .filter(|output| !output.is_empty())?;
+        // Below the folder of the pages, because a scan leaves that out. The end of the id is its random part.
+        let id = copy.to_string();
+        let short = &id[id.floor_char_boundary(id.len().saturating_sub(12))..];
+        let own = PathBuf::from(output).join(FORKS).join(short);
+        Some(json!({ "output": own.display().to_string() }))
     }
 
     fn finish<'a>(

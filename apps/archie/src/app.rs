@@ -17,6 +17,7 @@ use superstep_restate::{Redis, Restate};
 use superstep_sqlite::Sqlite;
 
 use crate::cli::settings::{Engine, Settings, Store};
+use crate::trace_export::TraceExport;
 
 /// Everything that a command needs.
 pub struct App {
@@ -32,6 +33,8 @@ pub struct App {
     pub mcp: Arc<McpServers>,
     /// Long-term store, shared by all threads.
     pub memory: Arc<dyn Memory>,
+    /// Where traces are exported to while runs go on.
+    pub traces: TraceExport,
 }
 
 impl App {
@@ -91,6 +94,7 @@ impl App {
             models,
             mcp,
             memory,
+            traces: TraceExport::from_env(),
         })
     }
 
@@ -133,7 +137,19 @@ impl App {
     /// Returns the thread of a row.
     pub fn thread_of(&self, row: &ThreadRow) -> anyhow::Result<Arc<dyn AnyThread>> {
         let agent = self.agent(&row.graph)?;
-        Ok(agent.thread(&self.runtime, &row.thread.to_string(), Metadata::new())?)
+        self.thread(agent, &row.thread.to_string(), Metadata::new())
+    }
+
+    /// Returns a handle to a thread of an agent, new or not, whose trace is exported from now on.
+    pub fn thread(
+        &self,
+        agent: &Agent,
+        id: &str,
+        known: Metadata,
+    ) -> anyhow::Result<Arc<dyn AnyThread>> {
+        let thread = agent.thread(&self.runtime, id, known)?;
+        self.traces.add(&thread);
+        Ok(thread)
     }
 
     /// Returns whether a thread is idle (its last run finished) or does not exist.

@@ -66,7 +66,7 @@ impl Session<'_> {
         let id = uuid::Uuid::now_v7().to_string();
         let title: String = title.chars().take(TITLE_CHARS).collect();
         let known = Metadata::from([("title".to_owned(), json!(title))]);
-        Ok(agent.thread(&self.app.runtime, &id, known)?)
+        self.app.thread(agent, &id, known)
     }
 
     /// Starts a thread, and stays with it until it ends or the person leaves.

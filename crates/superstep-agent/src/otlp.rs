@@ -15,7 +15,7 @@
 //! Never sends text of a person, a model or a tool, except error texts if [`OtlpBuilder::error_texts`] is set.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -67,6 +67,31 @@ pub struct OtlpBuilder {
     error_texts: bool,
 }
 
+/// Which spans of a thread a backend has received, for [`Otlp::send_new`].
+#[derive(Debug, Clone)]
+pub struct SentSpans {
+    since: SystemTime,
+    spans: HashSet<(OtelTraceId, OtelSpanId)>,
+}
+
+impl SentSpans {
+    /// Counts every span that ended before this time as sent.
+    pub fn since(time: Timestamp) -> Self {
+        Self {
+            since: self::time(time),
+            spans: HashSet::new(),
+        }
+    }
+
+    fn has(&self, span: &SpanData) -> bool {
+        span.end_time < self.since || self.spans.contains(&Self::id(span))
+    }
+
+    fn id(span: &SpanData) -> (OtelTraceId, OtelSpanId) {
+        (span.span_context.trace_id(), span.span_context.span_id())
+    }
+}
+
 /// Error from building an exporter or sending a trace.
 #[derive(Debug, thiserror::Error)]
 #[error("the trace was not sent to `{url}`: {why}")]
@@ -102,6 +127,24 @@ impl Otlp {
                 url: self.url.clone(),
                 why: error.to_string(),
             })?;
+        }
+        Ok(count)
+    }
+
+    /// Sends the finished spans of a thread that were not sent before, and notes them in `sent`. Returns how many there were.
+    ///
+    /// Call it again and again while a run goes on. What could not be sent is sent by the next call.
+    pub async fn send_new(&self, trace: &Trace, sent: &mut SentSpans) -> Result<usize, OtlpError> {
+        let mut spans = self.spans(trace);
+        spans.retain(|span| !sent.has(span));
+        let count = spans.len();
+        for part in spans.chunks(SPANS_AT_ONCE) {
+            let exported = self.exporter.export(part.to_vec()).await;
+            exported.map_err(|error| OtlpError {
+                url: self.url.clone(),
+                why: error.to_string(),
+            })?;
+            sent.spans.extend(part.iter().map(SentSpans::id));
         }
         Ok(count)
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use superstep_core::checkpoint::{BoxFuture, Metadata};
 use superstep_core::graph::{Definition, Drawing};
-use superstep_core::run::{OpenInterrupt, ThreadState};
+use superstep_core::run::{OpenInterrupt, SubgraphState, ThreadState};
 use superstep_core::trace::Trace;
 use superstep_core::{
     Command, Graph, InterruptId, Outcome, RunId, Seq, State, StateUpdate, ThreadId, Value,
@@ -96,6 +96,9 @@ pub trait AnyThread: Send + Sync {
 
     /// Returns the state now, or at an entry; `None` if there is no such thread.
     fn state(&self, at: Option<Seq>) -> BoxFuture<'_, Result<Option<ThreadState>, DriveError>>;
+
+    /// Returns the states of the subgraphs that the thread is inside of, now or at an entry, parents first.
+    fn subgraphs(&self, at: Option<Seq>) -> BoxFuture<'_, Result<Vec<SubgraphState>, DriveError>>;
 
     /// Returns at most `limit` entries after a sequence number, oldest first.
     fn history(
@@ -220,6 +223,10 @@ impl<S: State> AnyThread for Thread<S> {
                 None => Thread::state(self).await,
             }
         })
+    }
+
+    fn subgraphs(&self, at: Option<Seq>) -> BoxFuture<'_, Result<Vec<SubgraphState>, DriveError>> {
+        Box::pin(Thread::subgraphs(self, at))
     }
 
     fn history(

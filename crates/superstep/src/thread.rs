@@ -13,7 +13,9 @@ use superstep_core::checkpoint::{
 use superstep_core::driver::ThreadRequest;
 use superstep_core::error::{CheckpointError, OpenError};
 use superstep_core::graph::Definition;
-use superstep_core::run::{self, Edit, EditNode, ForkFrom, OpenInterrupt, RunOptions, ThreadState};
+use superstep_core::run::{
+    self, Edit, EditNode, ForkFrom, OpenInterrupt, RunOptions, SubgraphState, ThreadState,
+};
 use superstep_core::trace::Trace;
 use superstep_core::{
     Command, Graph, InterruptId, NodeName, Outcome, RunId, Seq, State, ThreadId, Value,
@@ -540,6 +542,24 @@ impl<S: State> Thread<S> {
     pub async fn state_at(&self, seq: Seq) -> Result<Option<ThreadState>, DriveError> {
         let history = self.runtime.local.store().load_at(&self.id, seq).await?;
         Ok(run::read_state(
+            self.graph.definition(),
+            &self.id,
+            &history,
+        )?)
+    }
+
+    /// Returns the states of the subgraphs that the thread is inside of, now or as of an entry, parents first. A subgraph that
+    /// has ended has none: what it returned is in the state of its parent.
+    pub async fn subgraphs(&self, at: Option<Seq>) -> Result<Vec<SubgraphState>, DriveError> {
+        let store = self.runtime.local.store();
+        let history = match at {
+            Some(seq) => store.load_at(&self.id, seq).await?,
+            None => match store.load(&self.id).await? {
+                Some(loaded) => loaded.history,
+                None => return Ok(Vec::new()),
+            },
+        };
+        Ok(run::read_subgraphs(
             self.graph.definition(),
             &self.id,
             &history,

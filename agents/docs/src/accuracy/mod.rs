@@ -1,24 +1,37 @@
 //! Measured accuracy: every path, symbol, dependency version and count that a text names is looked up in the tree.
 //!
-//! A claim is code in backticks, a bare word that looks like a path, a version after the name of a dependency, or a number
+//! A claim is a name or a call in backticks, a bare word that looks like a path, a version after the name of a dependency, or a number
 //! before a word for something that the scan counts. A sentence with an unsupported claim is left out of the page, and the
 //! page's warnings say how many were.
 
 mod reading;
+mod resolve;
+mod spans;
+mod standard;
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use super::scan::{Dependency, DependencyKind, Package, SymbolKind, Tree};
 use reading::{claims_in, sentences};
+use resolve::resolve;
+
+pub use resolve::Verdict;
 
 /// A statement of a text that can be checked against the tree.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Claim {
     /// The tree has this file or folder.
     Path(String),
-    /// The code has this name.
+    /// The code has this name or path.
     Symbol(String),
+    /// The code has this function, and it takes this many arguments.
+    Call {
+        /// Name or path of the function.
+        name: String,
+        /// Number of arguments that the text gives it.
+        args: u32,
+    },
     /// A package depends on `name` in this version.
     Version {
         /// Name of the dependency.
@@ -65,6 +78,7 @@ impl fmt::Display for Claim {
         match self {
             Self::Path(path) => write!(f, "path {path}"),
             Self::Symbol(name) => write!(f, "symbol {name}"),
+            Self::Call { name, args } => write!(f, "call {name} {args}"),
             Self::Version { name, version } => write!(f, "version {name} {version}"),
             Self::Count { number, of, within } if within.is_empty() => {
                 write!(f, "count {number} {}", of.word())
@@ -84,6 +98,10 @@ impl Claim {
         Some(match kind {
             "path" => Self::Path(rest.to_owned()),
             "symbol" => Self::Symbol(rest.to_owned()),
+            "call" => Self::Call {
+                name: words.next()?.to_owned(),
+                args: words.next()?.parse().ok()?,
+            },
             "version" => Self::Version {
                 name: words.next()?.to_owned(),
                 version: words.next()?.to_owned(),
@@ -108,6 +126,11 @@ impl Claim {
                     "Nothing in the code is called `{name}`: what was meant, and where is it defined?"
                 )
             }
+            Self::Call { name, args } => {
+                format!(
+                    "Nothing in the code is called `{name}` and takes {args} arguments: what was meant, and how is it called?"
+                )
+            }
             Self::Version { name, version } => {
                 format!(
                     "`{name}` is not required as {version}: which version do the manifests say?"
@@ -124,9 +147,15 @@ impl Claim {
 
     /// Returns whether the tree supports the claim.
     pub fn holds(&self, tree: &Tree) -> bool {
-        match self {
+        self.verdict(tree) == Verdict::Held
+    }
+
+    /// Returns what the tree says about the claim.
+    pub fn verdict(&self, tree: &Tree) -> Verdict {
+        let holds = match self {
             Self::Path(path) => has_path(tree, path),
-            Self::Symbol(name) => has_name(tree, name),
+            Self::Symbol(name) => return resolve(tree, name, None),
+            Self::Call { name, args } => return resolve(tree, name, Some(*args)),
             Self::Version { name, version } => {
                 let users = tree.dependencies();
                 let users = users
@@ -145,6 +174,10 @@ impl Claim {
                 let mut places = within.iter().map(String::as_str).chain([""]);
                 places.any(|place| count(tree, *of, place).contains(number))
             }
+        };
+        match holds {
+            true => Verdict::Held,
+            false => Verdict::Missed,
         }
     }
 }
@@ -298,29 +331,6 @@ fn has_path(tree: &Tree, path: &str) -> bool {
         || tree.directories.iter().any(|folder| folder.ends_with(&end))
 }
 
-fn has_name(tree: &Tree, name: &str) -> bool {
-    if tree.dependencies().contains_key(name)
-        || tree.packages.iter().any(|package| package.name == name)
-        || tree
-            .languages()
-            .into_keys()
-            .any(|language| language.word() == name)
-    {
-        return true;
-    }
-    let parts = name.split(['.', ':', '#']).filter(|part| !part.is_empty());
-    parts.into_iter().all(|part| {
-        let dashes_apart = || {
-            let under = part.replace('-', "_");
-            tree.mentions(&under) || tree.dependencies().contains_key(under.as_str())
-        };
-        tree.mentions(part)
-            || tree.has_path(part)
-            || tree.dependencies().contains_key(part)
-            || dashes_apart()
-    })
-}
-
 /// Returns every claim of a text once, in order of appearance.
 pub fn claims(text: &str, tree: &Tree) -> Vec<Claim> {
     let mut found = Vec::new();
@@ -339,16 +349,22 @@ pub fn claims(text: &str, tree: &Tree) -> Vec<Claim> {
 pub struct CheckedText {
     /// Claims that the tree supports.
     pub hits: Vec<Claim>,
+    /// Claims that the tree neither supports nor contradicts. They count as checked, and not as supported.
+    pub unknown: Vec<Claim>,
     /// Claims that the tree does not support.
     pub misses: Vec<Claim>,
 }
 
 impl CheckedText {
-    /// Returns the share of supported claims, from 0 to 100. A text without claims has 100.
+    /// Returns the number of claims.
+    pub fn checked(&self) -> usize {
+        self.hits.len() + self.unknown.len() + self.misses.len()
+    }
+
+    /// Returns the share of supported claims, from 0 to 100. A text without claims has 50: nothing speaks for it.
     pub fn percent(&self) -> u32 {
-        let all = self.hits.len() + self.misses.len();
-        match all {
-            0 => 100,
+        match self.checked() {
+            0 => 50,
             all => u32::try_from(self.hits.len() * 100 / all).unwrap_or(100),
         }
     }
@@ -356,10 +372,15 @@ impl CheckedText {
 
 /// Checks every claim of a text against the tree.
 pub fn check(text: &str, tree: &Tree) -> CheckedText {
-    let (hits, misses) = claims(text, tree)
-        .into_iter()
-        .partition(|claim| claim.holds(tree));
-    CheckedText { hits, misses }
+    let mut checked = CheckedText::default();
+    for claim in claims(text, tree) {
+        match claim.verdict(tree) {
+            Verdict::Held => checked.hits.push(claim),
+            Verdict::Unknown => checked.unknown.push(claim),
+            Verdict::Missed => checked.misses.push(claim),
+        }
+    }
+    checked
 }
 
 /// Returns the text without the sentences that make unsupported claims, and how many sentences were removed.
@@ -369,7 +390,7 @@ pub fn cleaned(text: &str, tree: &Tree) -> (String, u32) {
     for sentence in sentences(text) {
         match claims_in(sentence, tree)
             .iter()
-            .all(|claim| claim.holds(tree))
+            .all(|claim| claim.verdict(tree) != Verdict::Missed)
         {
             true => kept.push_str(sentence),
             false => {

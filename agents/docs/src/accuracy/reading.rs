@@ -1,6 +1,7 @@
 //! Finds the claims of a text: splits it into sentences, and finds what they name.
 
-use super::super::scan::{Language, Tree};
+use super::super::scan::Tree;
+use super::spans::{claims_of, is_path};
 use super::{Claim, CountKind};
 
 /// Splits a text into sentences, without losing anything between them. A code block is one sentence; the end of a line always
@@ -71,7 +72,7 @@ pub(super) fn claims_in(sentence: &str, tree: &Tree) -> Vec<Claim> {
     let mut within = Vec::new();
     for (at, part) in sentence.split('`').enumerate() {
         match at % 2 {
-            1 => found.extend(code(part)),
+            1 => found.extend(claims_of(part)),
             _ => found.extend(part.split_whitespace().filter_map(bare_path)),
         }
     }
@@ -94,45 +95,6 @@ pub(super) fn claims_in(sentence: &str, tree: &Tree) -> Vec<Claim> {
     found
 }
 
-/// Returns the claim that a piece of code in backticks makes, if any.
-fn code(piece: &str) -> Option<Claim> {
-    let piece = piece.trim();
-    if piece.is_empty() || piece.contains(char::is_whitespace) || piece.len() > 200 {
-        return None;
-    }
-    if piece.contains("://")
-        || piece.starts_with(['-', '@', '$', '<', '"', '\'', '{', '[', '.'])
-            && !piece.starts_with("./")
-            && !looks_like_hidden(piece)
-    {
-        return None;
-    }
-    if is_path(piece) {
-        return Some(Claim::Path(piece.trim_end_matches(',').to_owned()));
-    }
-    let name = piece
-        .trim_end_matches("()")
-        .trim_end_matches('!')
-        .trim_end_matches(';');
-    let name = name.split(['(', '<']).next().unwrap_or(name);
-    let is_name = name
-        .chars()
-        .all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | ':' | '-' | '#'))
-        && name
-            .chars()
-            .next()
-            .is_some_and(|c| c.is_alphabetic() || c == '_');
-    let is_said = name.len() > 1 && !KEYWORDS.contains(&name);
-    (is_name && is_said).then(|| Claim::Symbol(name.trim_end_matches(['.', ':', '-']).to_owned()))
-}
-
-fn looks_like_hidden(piece: &str) -> bool {
-    piece
-        .strip_prefix('.')
-        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()))
-        && (piece.contains('/') || piece.contains("ignore") || piece.contains("rc"))
-}
-
 /// Returns a claim if a word outside of backticks looks like a path.
 fn bare_path(word: &str) -> Option<Claim> {
     let word = trimmed(word);
@@ -144,27 +106,6 @@ fn bare_path(word: &str) -> Option<Claim> {
         && ending.chars().all(|c| c.is_ascii_alphanumeric())
         && ending.chars().any(|c| c.is_ascii_lowercase());
     (is_ending && !is_url && is_path(word)).then(|| Claim::Path(word.to_owned()))
-}
-
-fn is_path(piece: &str) -> bool {
-    let plain =
-        |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '*' | ':' | '+');
-    if !piece.chars().all(plain) || piece.contains("::") || piece.contains("..") {
-        return false;
-    }
-    let name = piece.split(':').next().unwrap_or(piece);
-    if name.contains('/') {
-        // In backticks, `a/b` is a path. In prose it may be `and/or` or `TCP/IP`; there, `bare_path` requires an extension.
-        return true;
-    }
-    let Some((stem, ending)) = name.rsplit_once('.') else {
-        return false;
-    };
-    !stem.is_empty() && Language::of(name).is_some()
-        || matches!(
-            ending,
-            "lock" | "txt" | "cfg" | "ini" | "mod" | "sum" | "gradle" | "env" | "png" | "svg"
-        )
 }
 
 fn trimmed(word: &str) -> &str {
@@ -218,75 +159,3 @@ fn versions(words: &[&str], tree: &Tree) -> Vec<Claim> {
     }
     found
 }
-
-/// Keywords and common commands, which are not names of this project.
-const KEYWORDS: &[&str] = &[
-    "true",
-    "false",
-    "null",
-    "None",
-    "nil",
-    "self",
-    "this",
-    "async",
-    "await",
-    "const",
-    "let",
-    "var",
-    "fn",
-    "func",
-    "def",
-    "class",
-    "struct",
-    "enum",
-    "trait",
-    "interface",
-    "impl",
-    "mod",
-    "pub",
-    "use",
-    "import",
-    "from",
-    "export",
-    "return",
-    "if",
-    "else",
-    "for",
-    "while",
-    "match",
-    "switch",
-    "try",
-    "except",
-    "catch",
-    "throw",
-    "raise",
-    "static",
-    "void",
-    "int",
-    "str",
-    "string",
-    "bool",
-    "float",
-    "unsafe",
-    "extern",
-    "type",
-    "package",
-    "public",
-    "private",
-    "protected",
-    "main",
-    "stdin",
-    "stdout",
-    "stderr",
-    "git",
-    "cargo",
-    "npm",
-    "pip",
-    "go",
-    "mvn",
-    "gradle",
-    "make",
-    "docker",
-    "bash",
-    "sh",
-];

@@ -91,3 +91,116 @@ fn a_claim_is_read_back_as_it_was_written() {
         assert_eq!(Claim::parse(&claim.to_string()), Some(claim));
     }
 }
+
+fn messages() -> (tempfile::TempDir, Tree) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("src")).unwrap();
+    let write = |path: &str, text: &str| std::fs::write(folder.path().join(path), text).unwrap();
+    write(
+        "Cargo.toml",
+        "[package]\nname = \"talk\"\n[dependencies]\nserde = \"1.0\"\n",
+    );
+    write(
+        "src/message.rs",
+        "#[derive(Default)]\npub struct Message { pub text: String }\n\npub struct Sender;\n\n\
+         impl Sender {\n    pub fn new(name: &str) -> Self { Sender }\n    pub fn send(&self, message: Message, times: u32) {}\n}\n\n\
+         pub trait Speaks { fn speak(&self); }\n",
+    );
+    write(
+        "src/lib.rs",
+        "pub mod message;\nuse std::sync::Arc;\n\npub fn open(name: &str) -> Arc<Sender> { Arc::new(message::Sender::new(name)) }\n",
+    );
+    let tree = scan(folder.path(), &ScanOptions::default(), &Progress::default()).unwrap();
+    (folder, tree)
+}
+
+#[test]
+fn inventions_made_of_names_that_exist_are_misses() {
+    let (_folder, tree) = messages();
+    for (text, misses) in [
+        ("`message::Message::new()`", "symbol message::Message::new"),
+        (
+            "`Arc::new(RwLock::new(HashMap::new()))`",
+            "call RwLock::new 1, symbol HashMap::new",
+        ),
+        ("`open_all_models()`", "symbol open_all_models"),
+        ("`Sender::send(message)`", "call Sender::send 1"),
+        ("`open(a, b)`", "call open 2"),
+        ("`Arc::clone()` of `Mutex`", "symbol Mutex"),
+    ] {
+        let checked = check(text, &tree);
+        let found: Vec<String> = checked.misses.iter().map(Claim::to_string).collect();
+        assert_eq!(found.join(", "), misses, "{text}: {checked:?}");
+    }
+}
+
+#[test]
+fn what_is_defined_or_used_under_its_path_holds() {
+    let (_folder, tree) = messages();
+    let text = "`message::Sender::new(name)`, `Sender::new`, `talk::message`, `crate::message::Message`, `Message.text`, \
+        `Sender::send(message, 3)`, `sender.send(message, 3)` aside, `Sender::send(&sender, message, 3)`, `Arc::new(x)`, \
+        `Speaks::speak()`, `pub fn open(name: &str) -> Arc<Sender>`.";
+    let checked = check(text, &tree);
+    assert_eq!(
+        checked.misses,
+        [Claim::Call {
+            name: "sender.send".to_owned(),
+            args: 2
+        }]
+    );
+    assert_eq!(checked.unknown, []);
+}
+
+#[test]
+fn what_may_come_from_elsewhere_is_unknown_and_does_not_count_as_held() {
+    let (_folder, tree) = messages();
+    let checked = check(
+        "`Message::default()` and `serde::Serializer` and `Message`",
+        &tree,
+    );
+    let unknown: Vec<String> = checked.unknown.iter().map(Claim::to_string).collect();
+    assert_eq!(
+        unknown,
+        ["symbol Message::default", "symbol serde::Serializer"]
+    );
+    assert_eq!((checked.hits.len(), checked.misses.len()), (1, 0));
+    assert_eq!(checked.percent(), 33);
+    let (kept, dropped) = cleaned("It calls `Message::default()`.", &tree);
+    assert_eq!(
+        (kept.as_str(), dropped),
+        ("It calls `Message::default()`.", 0)
+    );
+}
+
+#[test]
+fn arguments_are_counted_in_every_language() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| std::fs::write(folder.path().join(path), text).unwrap();
+    write(
+        "a.py",
+        "def pay(cents, tip=0):\n    pass\n\nclass Till:\n    def shut(self, late): pass\n\ndef log(*lines): pass\n",
+    );
+    write(
+        "b.ts",
+        "export function buy(item: string, count?: number) {}\nexport const sell = (item: string, ...rest: string[]) => {};\n",
+    );
+    write(
+        "c.go",
+        "package c\n\nfunc Ship(a, b int, c string) {}\nfunc Log(format string, rest ...any) {}\n",
+    );
+    write(
+        "D.java",
+        "class D { void pack(int a, int b) {} void all(int... a) {} }\n",
+    );
+    let tree = scan(folder.path(), &ScanOptions::default(), &Progress::default()).unwrap();
+    let right = "`pay(1)`, `pay(1, 2)`, `Till.shut(true)`, `log(1, 2, 3)`, `buy(x)`, `buy(x, 2)`, `sell(x, y, z)`, `Ship(1, 2, s)`, \
+        `Log(f, 1, 2)`, `pack(1, 2)`, `all(1, 2, 3)`";
+    assert_eq!(check(right, &tree).misses, []);
+    let wrong = "`pay(1, 2, 3)`, `Till.shut(a, b, c)`, `buy(x, 2, 3)`, `Ship(1, 2)`, `pack(1)`";
+    assert_eq!(
+        check(wrong, &tree).misses.len(),
+        5,
+        "{:?}",
+        check(wrong, &tree)
+    );
+}

@@ -21,7 +21,7 @@ pub fn parts(tree: &Tree) -> Parts {
     let sources: Vec<&SourceFile> = tree
         .files
         .iter()
-        .filter(|file| file.language.is_some_and(is_source) && !file.is_test())
+        .filter(|file| file.language.is_some_and(Language::is_parsed) && !file.is_test())
         .collect();
     let packages = tree
         .packages
@@ -54,7 +54,7 @@ pub fn parts(tree: &Tree) -> Parts {
         let used: BTreeSet<String> = file
             .imports
             .iter()
-            .filter_map(|import| target(tree, file, import))
+            .filter_map(|import| import_target(tree, file, import))
             .map(name_of)
             .filter(|to| *to != from)
             .collect();
@@ -65,12 +65,12 @@ pub fn parts(tree: &Tree) -> Parts {
     parts
 }
 
-fn is_source(language: Language) -> bool {
-    language.grammar("").is_some()
-}
-
 /// Resolves an import to a file of the tree. `None` if it refers to something else.
-fn target<'a>(tree: &'a Tree, from: &SourceFile, import: &str) -> Option<&'a SourceFile> {
+pub(crate) fn import_target<'a>(
+    tree: &'a Tree,
+    from: &SourceFile,
+    import: &str,
+) -> Option<&'a SourceFile> {
     match from.language? {
         Language::Rust => rust(tree, from, import),
         Language::Python => python(tree, from, import),

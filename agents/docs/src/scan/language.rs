@@ -136,6 +136,11 @@ impl Language {
         )
     }
 
+    /// Returns whether files of this language are parsed with a grammar.
+    pub(crate) fn is_parsed(self) -> bool {
+        self.grammar("").is_some()
+    }
+
     /// Returns the grammar for a file of this name. `None` for languages that are not parsed.
     pub(super) fn grammar(self, name: &str) -> Option<tree_sitter::Language> {
         Some(match self {

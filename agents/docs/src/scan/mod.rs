@@ -1,25 +1,32 @@
 //! The scan: files that git does not ignore, what they define and import, and what the packages depend on. No model is
 //! involved, and the same tree always produces the same result.
 
+mod arity;
 mod imports;
 mod language;
 pub mod manifest;
+mod outline;
 mod parse;
 mod walk;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use archie_agent::user_folder::{
     FolderError, FolderLimits, RelativePath, UserFolder, resolve_named,
 };
 use serde::{Deserialize, Serialize};
 
+use super::source_map::SourceMap;
+
+pub use arity::Arity;
+pub(crate) use imports::import_target;
 pub use imports::{Parts, parts};
 pub use language::Language;
 pub use manifest::{Dependency, DependencyKind, Package};
+pub(crate) use outline::{Outline, OutlineItem, outline};
 
 /// Which files of a folder a scan includes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -56,6 +63,8 @@ pub struct Tree {
     by_path: BTreeMap<String, usize>,
     symbols: BTreeMap<String, Vec<(usize, usize)>>,
     words: HashSet<u64>,
+    /// Read when an agent first needs it: most commands do not.
+    source_map: OnceLock<SourceMap>,
 }
 
 /// One file of the tree.
@@ -94,6 +103,8 @@ pub struct Symbol {
     pub owner: Option<String>,
     /// Line of the definition, from 1.
     pub line: u32,
+    /// How many arguments it takes. Absent if it is not a function, or its parameters are not visible.
+    pub arity: Option<Arity>,
 }
 
 /// Kind of a definition.
@@ -298,6 +309,20 @@ impl Tree {
         self.symbols.contains_key(name) || self.words.contains(&word_hash(name))
     }
 
+    /// Returns whether the code has `owner::name` or `owner.name`, in these words.
+    pub fn uses(&self, owner: &str, name: &str) -> bool {
+        self.words.contains(&pair_hash(owner, name))
+    }
+
+    /// Returns whether a package depends on something of this name.
+    pub fn has_dependency(&self, name: &str) -> bool {
+        let mut all = self
+            .packages
+            .iter()
+            .flat_map(|package| &package.dependencies);
+        all.any(|dependency| dependency.name == name)
+    }
+
     /// Iterates over all definitions, each with its file.
     pub fn symbols(&self) -> impl Iterator<Item = (&SourceFile, &Symbol)> {
         let files = self.files.iter();
@@ -323,6 +348,11 @@ impl Tree {
             }
         }
         found
+    }
+
+    /// Returns the outlines of the sources and how they rank.
+    pub(crate) fn source_map(&self) -> &SourceMap {
+        self.source_map.get_or_init(|| SourceMap::of(self))
     }
 
     /// Reads the text of a file of the tree. `None` if the tree has no such file, or the file is not text or is gone.
@@ -371,6 +401,11 @@ impl SourceFile {
 /// Returns the hash that [`Tree::mentions`] looks names up by.
 pub(super) fn word_hash(word: &str) -> u64 {
     xxhash_rust::xxh3::xxh3_64(word.as_bytes())
+}
+
+/// Returns the hash that [`Tree::uses`] looks a path of two names up by.
+pub(super) fn pair_hash(owner: &str, name: &str) -> u64 {
+    xxhash_rust::xxh3::xxh3_64_with_seed(name.as_bytes(), word_hash(owner))
 }
 
 /// Cache of the trees that this process has scanned. Not stored: after a crash, the next process scans again.

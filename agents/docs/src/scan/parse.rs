@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 
 use tree_sitter::{Node, Parser};
 
-use super::{CodeMark, Language, Symbol, SymbolKind, word_hash};
+use super::arity::arity;
+use super::{CodeMark, Language, Symbol, SymbolKind, pair_hash, word_hash};
 
 /// Findings in one file.
 #[derive(Debug, Default)]
@@ -55,7 +56,7 @@ pub(super) fn source(
 
 /// Parses a text. `None` if the parser needs far more steps than any ordinary text. Counts steps instead of time, so that the
 /// same text has the same result on every machine.
-fn parsed(parser: &mut Parser, text: &str) -> Option<tree_sitter::Tree> {
+pub(super) fn parsed(parser: &mut Parser, text: &str) -> Option<tree_sitter::Tree> {
     let mut left = text.len() + CHECKS_MIN;
     let mut check = |_: &tree_sitter::ParseState| {
         left = left.saturating_sub(1);
@@ -149,6 +150,9 @@ impl<'t> Reading<'_, 't> {
             let word = self.of(node);
             self.words.insert(word_hash(word));
         }
+        if let Some((owner, name)) = self.pair(node) {
+            self.words.insert(pair_hash(owner, name));
+        }
         if self.language.imports(kind) {
             self.import(node);
         }
@@ -170,6 +174,23 @@ impl<'t> Reading<'_, 't> {
 
     fn of(&self, node: Node<'_>) -> &str {
         self.text.get(node.byte_range()).unwrap_or_default()
+    }
+
+    /// Returns the last two names of a path or of an access to a member.
+    fn pair(&self, node: Node<'_>) -> Option<(&str, &str)> {
+        let (left, right) = path_fields(node.kind())?;
+        let left = node.child_by_field_name(left)?;
+        let name = node.child_by_field_name(right)?;
+        // Of a longer path, the last name counts. It is a field of its own, so the text of the path is not searched.
+        let owner = match path_fields(left.kind()) {
+            Some((_, last)) => left.child_by_field_name(last)?,
+            None => match left.kind() {
+                "generic_type" => left.child_by_field_name("type")?,
+                _ => left,
+            },
+        };
+        (owner.child_count() == 0 && name.child_count() == 0)
+            .then(|| (self.of(owner), self.of(name)))
     }
 
     fn define(&mut self, node: Node<'_>, kind: SymbolKind) {
@@ -200,12 +221,17 @@ impl<'t> Reading<'_, 't> {
             _ => kind,
         };
         let around = self.type_around(node).or(owner);
+        let arity = match kind {
+            SymbolKind::Function | SymbolKind::Method => arity(self.language, node, self.text),
+            _ => None,
+        };
         for name in names.into_iter().filter(|name| is_name(name)) {
             self.found.symbols.push(Symbol {
                 name,
                 kind,
                 owner: around.clone(),
                 line,
+                arity,
             });
         }
     }
@@ -254,6 +280,7 @@ impl<'t> Reading<'_, 't> {
             kind,
             owner,
             line: line_of(node),
+            arity: None,
         });
     }
 
@@ -408,6 +435,20 @@ fn go_kind(kind: SymbolKind, node: Node<'_>) -> SymbolKind {
 fn is_function_value(node: Node<'_>) -> bool {
     let value = node.child_by_field_name("value");
     value.is_some_and(|value| matches!(value.kind(), "arrow_function" | "function_expression"))
+}
+
+/// Returns the fields of a grammar node that joins two names: what comes first, and the name after it.
+fn path_fields(kind: &str) -> Option<(&'static str, &'static str)> {
+    Some(match kind {
+        "scoped_identifier" | "scoped_type_identifier" => ("path", "name"),
+        "field_expression" => ("value", "field"),
+        "attribute" => ("object", "attribute"),
+        "member_expression" => ("object", "property"),
+        "selector_expression" => ("operand", "field"),
+        "field_access" => ("object", "field"),
+        "method_invocation" => ("object", "name"),
+        _ => return None,
+    })
 }
 
 fn line_of(node: Node<'_>) -> u32 {

@@ -36,6 +36,7 @@ impl Node<AgentWorkflowState, Question> for AnswerQuestion {
             model_name: &asked.model_name,
             cx: &cx,
             label,
+            parallel: asked.context.parallel,
         };
         let messages = vec![
             Message::system(agent.build_system_prompt(&asked.context)),

@@ -9,6 +9,7 @@ use superstep_agent::AgentEvent;
 use superstep_llm::Message;
 
 use super::super::accuracy::{self, CheckedText, Claim};
+use super::super::completeness::uncovered;
 use super::super::deps::DocsDeps;
 use super::super::state::{AgentWorkflowState, AgentWorkflowStateUpdate, Scored, Version};
 use super::asking::Ask;
@@ -62,15 +63,21 @@ impl Node<AgentWorkflowState> for EvaluateClarity {
         name_span(&state, SPAN, &cx)?;
         let tree = self.deps.tree(&state.context).await?;
         let checked = accuracy::check(&state.current_analysis, &tree);
-        let missing: Vec<String> = checked.misses.iter().map(told).collect();
+        let mut missing: Vec<String> = checked.misses.iter().map(told).collect();
+        let agent = self.deps.agent_of(&state.agent)?;
+        let coverage = Coverage::of(&state, &agent.subjects(&tree));
+        let unnamed = coverage.uncovered.iter();
+        missing.extend(unnamed.map(|subject| format!("{UNNAMED}{subject}")));
+        if coverage.is_cut_off {
+            missing.push(CUT_OFF.to_owned());
+        }
         if state.current_analysis.is_empty() {
             // Without a text there is nothing to score, and everything is missing.
-            let nothing = scored(state.iteration, Scores::default(), &checked);
+            let nothing = scored(state.iteration, Scores::default(), &checked, coverage);
             return Ok(kept(&state, nothing)
                 .missing_information(vec!["There is no text yet".to_owned()])
                 .into());
         }
-        let agent = self.deps.agent_of(&state.agent)?;
         let ask = Ask::of(&self.deps, &state, SPAN, &cx);
         let messages = vec![
             Message::system(agent.build_system_prompt(&state.context)),
@@ -83,11 +90,18 @@ impl Node<AgentWorkflowState> for EvaluateClarity {
         let Some(said) = ask.form(messages, Scores::default).await? else {
             return Ok(AgentWorkflowStateUpdate::default().budget(true).into());
         };
-        let scored = scored(state.iteration, said.value, &checked);
+        let scored = scored(state.iteration, said.value, &checked, coverage);
         let is_enough = said.degraded.is_none() && scored.overall >= state.config.clarity_threshold;
         show(&state, &scored, said.degraded.is_some(), &cx)?;
         let update = match &said.degraded {
-            Some(why) => AgentWorkflowStateUpdate::default().unscored(Some(why.clone())),
+            Some(why) => AgentWorkflowStateUpdate::default()
+                .unscored(Some(why.clone()))
+                .versions(Version {
+                    iteration: state.iteration,
+                    analysis: state.current_analysis.clone(),
+                    is_unscored: true,
+                    ..Version::default()
+                }),
             None => kept(&state, scored),
         };
         Ok(update
@@ -123,39 +137,77 @@ fn kept(state: &AgentWorkflowState, scored: Scored) -> AgentWorkflowStateUpdate 
         .best
         .as_ref()
         .is_none_or(|best| scored.overall > best.score);
+    let version = Version {
+        iteration: scored.iteration,
+        score: scored.overall,
+        analysis: state.current_analysis.clone(),
+        is_unscored: false,
+    };
     if is_best {
-        update = update.best(Some(Version {
-            iteration: scored.iteration,
-            score: scored.overall,
-            analysis: state.current_analysis.clone(),
-        }));
+        update = update.best(Some(version.clone()));
     }
-    update.scores(scored)
+    update.versions(version).scores(scored)
 }
 
-/// Combines the four scores. The model's accuracy score counts only for the share of claims that the tree supports.
-fn scored(iteration: u32, scores: Scores, checked: &CheckedText) -> Scored {
+/// What code can tell about the completeness of a text.
+struct Coverage {
+    /// Share of what the page must name that the text does name, from 0 to 100.
+    percent: u32,
+    uncovered: Vec<String>,
+    is_cut_off: bool,
+}
+
+impl Coverage {
+    fn of(state: &AgentWorkflowState, subjects: &[String]) -> Self {
+        let uncovered = uncovered(&state.current_analysis, subjects);
+        let named = subjects.len() - uncovered.len();
+        Self {
+            percent: match subjects.len() {
+                0 => 100,
+                all => u32::try_from(named * 100 / all).unwrap_or(100),
+            },
+            uncovered,
+            is_cut_off: state.cut_off,
+        }
+    }
+}
+
+/// Combines the four scores. The model's own scores count only as far as the checks bear them out: accuracy for the share of
+/// claims that the tree supports, completeness for the share of what the page must name. A text that is cut off is not
+/// complete, whatever the model says.
+fn scored(iteration: u32, scores: Scores, checked: &CheckedText, coverage: Coverage) -> Scored {
     let accuracy = (scores.accuracy.0 * checked.percent()).div_ceil(100);
-    let sum = scores.completeness.0 + scores.clarity.0 + scores.depth.0 + accuracy;
+    let (completeness, clarity) = match coverage.is_cut_off {
+        true => (0, scores.clarity.0.min(CUT_OFF_CLARITY_MAX)),
+        false => (
+            (scores.completeness.0 * coverage.percent).div_ceil(100),
+            scores.clarity.0,
+        ),
+    };
+    let sum = completeness + clarity + scores.depth.0 + accuracy;
+    let written = |claims: &[Claim]| claims.iter().map(Claim::to_string).collect();
     Scored {
         iteration,
-        completeness: scores.completeness.0,
-        clarity: scores.clarity.0,
+        completeness,
+        clarity,
         depth: scores.depth.0,
         accuracy,
         overall: (sum + 2) / 4,
-        checked: u32::try_from(checked.hits.len() + checked.misses.len()).unwrap_or(u32::MAX),
-        misses: checked.misses.iter().map(Claim::to_string).collect(),
+        checked: u32::try_from(checked.checked()).unwrap_or(u32::MAX),
+        misses: written(&checked.misses),
+        unknown: written(&checked.unknown),
+        uncovered: coverage.uncovered,
+        is_cut_off: coverage.is_cut_off,
     }
 }
 
 /// Returns the gaps that remain. Unsupported claims were just looked up again; the other gaps count as closed once the text is
 /// good enough.
 fn still_missing(state: &AgentWorkflowState, misses: Vec<String>, is_enough: bool) -> Vec<String> {
-    let gaps = state
-        .missing_information
-        .iter()
-        .filter(|gap| !is_enough && !gap.starts_with(MISS));
+    let gaps = state.missing_information.iter().filter(|gap| {
+        let is_checked = gap.starts_with(MISS) || gap.starts_with(UNNAMED) || *gap == CUT_OFF;
+        !is_enough && !is_checked
+    });
     let mut missing = misses;
     missing.extend(gaps.cloned());
     missing
@@ -166,5 +218,10 @@ fn told(miss: &Claim) -> String {
 }
 
 const MISS: &str = "Not borne out by the tree: ";
+const UNNAMED: &str = "Not named: ";
+const CUT_OFF: &str = "The end: the text is cut off";
+
+/// Highest score for the clarity of a text that is cut off.
+const CUT_OFF_CLARITY_MAX: u32 = 50;
 
 const SPAN: &str = "EvaluateClarity";

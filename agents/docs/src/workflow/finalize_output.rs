@@ -5,7 +5,8 @@ use std::sync::Arc;
 use superstep::{Command, Node, NodeCx, NodeError, View};
 use superstep_llm::{Cost, Usage};
 
-use super::super::accuracy::{self, Claim};
+use super::super::accuracy::{self, CheckedText, Claim};
+use super::super::completeness;
 use super::super::deps::DocsDeps;
 use super::super::prose;
 use super::super::scan::Tree;
@@ -47,9 +48,15 @@ fn best_text(state: &AgentWorkflowState) -> &str {
 
 fn result(agent: &dyn BaseAgentWorkflow, state: &AgentWorkflowState, tree: &Tree) -> AgentResult {
     let stop = StopReason::of(state).unwrap_or(StopReason::Skipped);
-    let tidy = prose::tidied(best_text(state), tree);
+    let best = best_text(state);
+    let finished = completeness::finished_part(best);
+    let tidy = prose::tidied(finished.as_deref().unwrap_or(best), tree);
     let mut warnings: Vec<String> = state.refinement_notes.clone();
     warnings.extend(stop.warning(state));
+    let is_cut_off = finished.is_some() || is_best_cut_off(state);
+    if is_cut_off {
+        warnings.push("The text was cut off; the page has the part that is whole".to_owned());
+    }
     warnings.extend(tidy.warnings());
     warnings.extend(state.warnings.iter().cloned());
     if tree.hash != state.context.scan {
@@ -73,11 +80,25 @@ fn result(agent: &dyn BaseAgentWorkflow, state: &AgentWorkflowState, tree: &Tree
         data,
         confidence: f64::from(score) / 100.0,
         warnings,
-        metadata: metadata(state, stop, &accuracy::check(&tidy.text, tree).hits),
+        metadata: metadata(state, stop, &accuracy::check(&tidy.text, tree)),
+        versions: state.versions.clone(),
     }
 }
 
-fn metadata(state: &AgentWorkflowState, stop: StopReason, claims: &[Claim]) -> Metadata {
+/// Returns whether the version that is kept was cut off at the token limit.
+fn is_best_cut_off(state: &AgentWorkflowState) -> bool {
+    let Some(best) = &state.best else {
+        return state.cut_off;
+    };
+    let scored = state
+        .scores
+        .iter()
+        .rfind(|scored| scored.iteration == best.iteration);
+    scored.is_some_and(|scored| scored.is_cut_off)
+}
+
+fn metadata(state: &AgentWorkflowState, stop: StopReason, checked: &CheckedText) -> Metadata {
+    let written = |claims: &[Claim]| claims.iter().map(Claim::to_string).collect();
     let mut usage = Usage::default();
     let mut cost = Cost::NanoDollars(0);
     for call in &state.calls {
@@ -100,7 +121,9 @@ fn metadata(state: &AgentWorkflowState, stop: StopReason, claims: &[Claim]) -> M
         calls: u32::try_from(state.calls.len()).unwrap_or(u32::MAX),
         usage,
         cost: Some(cost),
-        claims: claims.iter().map(Claim::to_string).collect(),
+        claims: written(&checked.hits),
+        unknown: written(&checked.unknown),
+        sources: state.sources.clone(),
         reads,
     }
 }

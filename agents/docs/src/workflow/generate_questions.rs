@@ -1,4 +1,5 @@
-//! Node `generateQuestions`: three to five questions about what is missing, those about unsupported claims first.
+//! Node `generateQuestions`: three to five questions about what is missing, those about unsupported claims first, then those
+//! about what the page must name.
 
 use std::sync::Arc;
 
@@ -80,8 +81,8 @@ impl Node<AgentWorkflowState> for GenerateQuestions {
     }
 }
 
-/// Returns the questions of the next round: first about unsupported claims, then those of the model, and general ones if there
-/// are fewer than three.
+/// Returns the questions of the next round: first about unsupported claims and about what the page must name, then those of the
+/// model, and general ones if there are fewer than three.
 fn questions(state: &AgentWorkflowState, from_model: Vec<String>) -> Vec<String> {
     let misses = state
         .scores
@@ -93,6 +94,11 @@ fn questions(state: &AgentWorkflowState, from_model: Vec<String>) -> Vec<String>
         .filter_map(|miss| Claim::parse(miss))
         .map(|claim| claim.question());
     let mut all: Vec<String> = about_misses.take(MISSES_MAX).collect();
+    let unnamed = state.scores.last().map(|scored| scored.uncovered.iter());
+    let about_unnamed = unnamed.into_iter().flatten().map(|subject| {
+        format!("What is `{subject}` for, and how does it belong to the rest? The text does not name it.")
+    });
+    all.extend(about_unnamed.take(UNNAMED_MAX));
     let asked: Vec<&String> = state
         .rounds
         .iter()
@@ -122,6 +128,9 @@ const MOST: usize = 5;
 
 /// Maximum number of questions about unsupported claims in one round, so that there is room for the model's questions.
 const MISSES_MAX: usize = 3;
+
+/// Maximum number of questions about what the text does not name in one round.
+const UNNAMED_MAX: usize = 2;
 
 /// General questions that fit every text.
 const OWN: [&str; 3] = [

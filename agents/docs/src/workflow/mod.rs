@@ -9,6 +9,7 @@ mod answer_question;
 pub mod approve_iteration;
 pub(super) mod asking;
 mod evaluate_clarity;
+mod execute;
 mod finalize_output;
 mod generate_questions;
 mod refine_analysis;
@@ -17,18 +18,16 @@ mod stop;
 use std::fmt;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use superstep::error::BuildError;
 use superstep::trace::SpanNames;
-use superstep::{END, Goto, Graph, NodeCx, NodeError, Outcome, Runtime, START, SendTo};
+use superstep::{END, Goto, Graph, NodeCx, NodeError, START, SendTo};
 
 use super::deps::DocsDeps;
 use super::scan::Tree;
-use super::state::{
-    AgentContext, AgentResult, AgentWorkflowConfig, AgentWorkflowState, AgentWorkflowStateUpdate,
-};
+use super::source_map::SourceFocus;
+use super::state::{AgentContext, AgentWorkflowState};
 use analyze_initial::AnalyzeInitial;
 use answer_question::AnswerQuestion;
 use approve_iteration::ApproveIteration;
@@ -37,6 +36,7 @@ use finalize_output::FinalizeOutput;
 use generate_questions::GenerateQuestions;
 use refine_analysis::RefineAnalysis;
 
+pub use execute::{DocumentationWorkflow, RunnableConfig, execute};
 pub use stop::StopReason;
 
 /// What is specific to one documentation agent: its prompts, its facts and the form of its page.
@@ -58,6 +58,17 @@ pub trait BaseAgentWorkflow: fmt::Debug + Send + Sync {
 
     /// Returns a one-line summary of the page, for the index.
     fn generate_summary(&self, data: &Map<String, Json>) -> String;
+
+    /// Returns which parts of the source the model reads first. Default: the bodies that most of the project refers to.
+    fn source_focus(&self) -> SourceFocus {
+        SourceFocus::default()
+    }
+
+    /// Returns what the text must name: paths, packages or symbols. A text that leaves some out is less complete. Default:
+    /// nothing.
+    fn subjects(&self, _tree: &Tree) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Node that asks the model for the first draft.
@@ -184,41 +195,6 @@ fn answers_or_refinement(state: &AgentWorkflowState) -> Vec<Goto<AgentWorkflowSt
         Goto::send(&ANSWER_QUESTION, question)
     });
     sent.collect()
-}
-
-/// Where [`execute`] runs a single agent.
-#[derive(Debug, Clone)]
-pub struct RunnableConfig {
-    /// Runtime that drives the run.
-    pub runtime: Runtime,
-    /// Id of the thread.
-    pub thread: String,
-    /// Name of the model.
-    pub model_name: String,
-}
-
-/// Runs the workflow of one agent alone. Called again for the same thread, recovers or resumes its run. Returns an error if the
-/// run stops before it finishes, for example at an interrupt.
-pub async fn execute(
-    agent: &str,
-    deps: &Arc<DocsDeps>,
-    context: AgentContext,
-    config: AgentWorkflowConfig,
-    runnable: &RunnableConfig,
-) -> anyhow::Result<AgentResult> {
-    let graph = graph(deps)?;
-    let thread = runnable.runtime.thread(&graph, &runnable.thread)?;
-    let input = AgentWorkflowStateUpdate::default()
-        .agent(agent.to_owned())
-        .model_name(runnable.model_name.clone())
-        .context(context)
-        .config(config);
-    let stopped = thread.start_or_recover(input).await?;
-    match stopped.outcome {
-        Outcome::Finished => stopped.state.result.context("it ended without a result"),
-        Outcome::Paused(_) => bail!("it waits for an answer on thread {}", runnable.thread),
-        other => bail!("it ended early: {other:?}"),
-    }
 }
 
 /// Names the spans of a node and of its graph as the brief requires.

@@ -41,11 +41,19 @@ impl Node<AgentWorkflowState> for RefineAnalysis {
             &answers,
             &found.text,
         );
-        let messages = vec![
+        let mut messages = vec![
             Message::system(agent.build_system_prompt(&state.context)),
             Message::user(agent.build_human_prompt(&state.context, &tree)),
             Message::user(refine),
         ];
+        // Not more than the draft had, so that the page depends on what its record says.
+        let bytes_max = state.sources.as_ref().map(|record| record.bytes);
+        let source = ask
+            .sources(&tree, &*agent, &state.config, &messages, bytes_max)
+            .await?;
+        if !source.text.is_empty() {
+            messages.insert(1, Message::user(self.deps.prompts.sources(&source)));
+        }
         // Parallel answers could already use the tools.
         let found_out = match state.config.tools && answers.is_empty() {
             true => research(&ask, messages, &tree).await?,
@@ -66,7 +74,10 @@ impl Node<AgentWorkflowState> for RefineAnalysis {
             true => update.warnings(format!(
                 "Iteration {round}: the model gave no text; the one before is kept"
             )),
-            false => update.current_analysis(said.value).refinement_notes(note),
+            false => update
+                .current_analysis(said.value)
+                .cut_off(said.is_cut_off)
+                .refinement_notes(note),
         };
         Ok(update.into())
     }

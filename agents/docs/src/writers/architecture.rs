@@ -12,7 +12,7 @@ use super::super::scan::{Parts, Tree, parts};
 use super::super::state::AgentContext;
 use super::super::workflow::BaseAgentWorkflow;
 use super::table::{Cell, table};
-use super::{ROWS_MAX, list, number, page, with_prose};
+use super::{ROWS_MAX, list, named, number, page, with_prose};
 
 /// Agent that describes the parts of the project and how they fit together.
 #[derive(Debug, Clone, Copy)]
@@ -113,6 +113,10 @@ impl BaseAgentWorkflow for ArchitectureAnalyzerWorkflow {
             number(data, "partCount"),
             number(data, "useCount")
         )
+    }
+
+    fn subjects(&self, tree: &Tree) -> Vec<String> {
+        named(list(&facts(tree), "parts"), "name")
     }
 }
 

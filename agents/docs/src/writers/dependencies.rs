@@ -9,10 +9,11 @@ use serde_json::{Map, Value as Json, json};
 use super::super::mermaid;
 use super::super::prompts;
 use super::super::scan::Tree;
+use super::super::source_map::SourceFocus;
 use super::super::state::AgentContext;
 use super::super::workflow::BaseAgentWorkflow;
 use super::table::{Cell, table};
-use super::{list, number, page, with_prose};
+use super::{SUBJECTS_MAX, list, number, page, with_prose};
 
 /// Agent that describes the dependencies of the packages.
 #[derive(Debug, Clone, Copy)]
@@ -109,6 +110,22 @@ impl BaseAgentWorkflow for DependencyAnalyzerWorkflow {
             number(data, "dependencyCount"),
             number(data, "packageCount")
         )
+    }
+
+    fn source_focus(&self) -> SourceFocus {
+        SourceFocus::Manifests
+    }
+
+    fn subjects(&self, tree: &Tree) -> Vec<String> {
+        let all = tree.dependencies();
+        let mut outside: Vec<(&str, usize)> = all
+            .iter()
+            .filter(|(_, users)| users.iter().any(|(_, dependency)| !dependency.is_local))
+            .map(|(name, users)| (*name, users.len()))
+            .collect();
+        outside.sort_by_key(|(_, users)| std::cmp::Reverse(*users));
+        let names = outside.into_iter().map(|(name, _)| name.to_owned());
+        names.take(SUBJECTS_MAX).collect()
     }
 }
 

@@ -8,10 +8,11 @@ use serde_json::{Map, Value as Json, json};
 
 use super::super::prompts;
 use super::super::scan::Tree;
+use super::super::source_map::SourceFocus;
 use super::super::state::AgentContext;
 use super::super::workflow::BaseAgentWorkflow;
 use super::table::{Cell, table};
-use super::{list, number, page, with_prose};
+use super::{SUBJECTS_MAX, list, number, page, with_prose};
 
 /// Agent that describes the folders and files of the project.
 #[derive(Debug, Clone, Copy)]
@@ -81,6 +82,23 @@ impl BaseAgentWorkflow for FileStructureAgentWorkflow {
             number(data, "fileCount"),
             number(data, "directoryCount")
         )
+    }
+
+    fn source_focus(&self) -> SourceFocus {
+        SourceFocus::Layout
+    }
+
+    fn subjects(&self, tree: &Tree) -> Vec<String> {
+        let mut folders: Vec<String> = Vec::new();
+        for file in tree.files.iter().filter(|file| !file.symbols.is_empty()) {
+            if let Some((top, _)) = file.path.split_once('/')
+                && !folders.iter().any(|folder| folder == top)
+            {
+                folders.push(top.to_owned());
+            }
+        }
+        folders.truncate(SUBJECTS_MAX);
+        folders
     }
 }
 

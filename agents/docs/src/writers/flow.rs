@@ -4,10 +4,11 @@ use serde_json::{Map, Value as Json, json};
 
 use super::super::prompts;
 use super::super::scan::{SymbolKind, Tree};
+use super::super::source_map::SourceFocus;
 use super::super::state::AgentContext;
 use super::super::workflow::BaseAgentWorkflow;
 use super::table::{Cell, table};
-use super::{ROWS_MAX, list, number, page, with_prose};
+use super::{ROWS_MAX, list, named, number, page, with_prose};
 
 /// Agent that describes the entry points and what runs from them.
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +67,14 @@ impl BaseAgentWorkflow for FlowAnalyzerWorkflow {
 
     fn generate_summary(&self, data: &Map<String, Json>) -> String {
         format!("Analyzed {} entry points", number(data, "entryCount"))
+    }
+
+    fn source_focus(&self) -> SourceFocus {
+        SourceFocus::Flow
+    }
+
+    fn subjects(&self, tree: &Tree) -> Vec<String> {
+        named(list(&facts(tree), "entries"), "entry")
     }
 }
 

@@ -69,6 +69,20 @@ fn list<'a>(data: &'a Map<String, Json>, name: &str) -> &'a [Json] {
         .unwrap_or_default()
 }
 
+/// Returns the first values of a column: what a page must name.
+fn named(rows: &[Json], column: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in rows.iter().filter_map(|row| row[column].as_str()) {
+        // A Python entry is `name = module:function`.
+        let name = name.split(" = ").next().unwrap_or(name);
+        if name != "." && !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names.truncate(SUBJECTS_MAX);
+    names
+}
+
 /// Returns a count with its noun: `1 file`, `2 files`.
 pub(super) fn many(count: u64, one: &str, several: &str) -> String {
     match count {
@@ -79,3 +93,6 @@ pub(super) fn many(count: u64, one: &str, several: &str) -> String {
 
 /// Maximum number of rows in a table. The table states how many are left out.
 const ROWS_MAX: usize = 60;
+
+/// Maximum number of names that a page must have.
+const SUBJECTS_MAX: usize = 6;

@@ -9,7 +9,7 @@ use super::super::scan::{SymbolKind, Tree};
 use super::super::state::AgentContext;
 use super::super::workflow::BaseAgentWorkflow;
 use super::table::{Cell, table};
-use super::{list, number, page, with_prose};
+use super::{SUBJECTS_MAX, list, number, page, with_prose};
 
 /// Agent that describes the patterns and conventions of the code.
 #[derive(Debug, Clone, Copy)]
@@ -100,6 +100,11 @@ impl BaseAgentWorkflow for PatternAnalyzerWorkflow {
 
     fn generate_summary(&self, data: &Map<String, Json>) -> String {
         format!("Analyzed {} definitions", number(data, "symbolCount"))
+    }
+
+    fn subjects(&self, tree: &Tree) -> Vec<String> {
+        let names = tree.source_map().ranked_names().into_iter();
+        names.take(SUBJECTS_MAX / 2).map(str::to_owned).collect()
     }
 }
 

@@ -6,10 +6,11 @@ use serde_json::{Map, Value as Json, json};
 
 use super::super::prompts;
 use super::super::scan::{Language, SymbolKind, Tree};
+use super::super::source_map::SourceFocus;
 use super::super::state::AgentContext;
 use super::super::workflow::BaseAgentWorkflow;
 use super::table::{Cell, table};
-use super::{ROWS_MAX, list, number, page, with_prose};
+use super::{ROWS_MAX, list, named, number, page, with_prose};
 
 /// Agent that describes the data types and schemas of the project.
 #[derive(Debug, Clone, Copy)]
@@ -92,6 +93,14 @@ impl BaseAgentWorkflow for SchemaAnalyzerWorkflow {
             number(data, "typeCount"),
             number(data, "schemaFileCount")
         )
+    }
+
+    fn source_focus(&self) -> SourceFocus {
+        SourceFocus::Data
+    }
+
+    fn subjects(&self, tree: &Tree) -> Vec<String> {
+        named(list(&facts(tree), "types"), "name")
     }
 }
 

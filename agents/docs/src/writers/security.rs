@@ -6,10 +6,11 @@ use serde_json::{Map, Value as Json, json};
 
 use super::super::prompts;
 use super::super::scan::Tree;
+use super::super::source_map::SourceFocus;
 use super::super::state::AgentContext;
 use super::super::workflow::BaseAgentWorkflow;
 use super::table::{Cell, table};
-use super::{ROWS_MAX, list, number, page, with_prose};
+use super::{ROWS_MAX, SUBJECTS_MAX, list, number, page, with_prose};
 
 /// Agent that describes what matters for security.
 #[derive(Debug, Clone, Copy)]
@@ -86,6 +87,21 @@ impl BaseAgentWorkflow for SecurityAnalyzerWorkflow {
 
     fn generate_summary(&self, data: &Map<String, Json>) -> String {
         format!("Found {} places to look at", number(data, "markCount"))
+    }
+
+    fn source_focus(&self) -> SourceFocus {
+        SourceFocus::Marks
+    }
+
+    fn subjects(&self, tree: &Tree) -> Vec<String> {
+        let mut places: Vec<String> = Vec::new();
+        for file in tree.files.iter().filter(|file| !file.is_test()) {
+            if !file.marks.is_empty() {
+                places.push(file.path.clone());
+            }
+        }
+        places.truncate(SUBJECTS_MAX);
+        places
     }
 }
 

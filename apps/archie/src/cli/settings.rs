@@ -134,7 +134,31 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "OTEL_EXPORTER_OTLP_HEADERS",
-        what: "headers for `archie trace --otlp`, such as `x-api-key=…`",
+        what: "headers for OTLP backends, such as `x-api-key=…`",
+    },
+    Variable {
+        name: "OTEL_EXPORTER_OTLP_ENDPOINT",
+        what: "OTLP backend that receives the trace of every run, such as http://127.0.0.1:4318",
+    },
+    Variable {
+        name: "LANGSMITH_TRACING",
+        what: "`true`: send the trace of every run to LangSmith",
+    },
+    Variable {
+        name: "LANGSMITH_API_KEY",
+        what: "the key for LangSmith",
+    },
+    Variable {
+        name: "LANGSMITH_ENDPOINT",
+        what: "another LangSmith server",
+    },
+    Variable {
+        name: "LANGSMITH_PROJECT",
+        what: "the project in LangSmith; `default` unless set",
+    },
+    Variable {
+        name: "ARCHIE_TRACE_CONTENT",
+        what: "`1`: traces also contain states and the texts of errors",
     },
     Variable {
         name: "OPENAI_API_KEY",

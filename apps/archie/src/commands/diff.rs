@@ -1,4 +1,6 @@
-//! `archie diff`: compares two states.
+//! `archie diff`: compares two states, those of open subgraphs included.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
 use archie_agent::{Exit, Terminal};
@@ -6,7 +8,7 @@ use serde_json::{Map, Value as Json, json};
 use superstep::Seq;
 
 use super::sheet_diff;
-use super::threads::short;
+use super::value_diff::differences;
 use crate::app::App;
 use crate::cli::args::DiffArgs;
 
@@ -15,8 +17,9 @@ pub(super) async fn run(
     app: &App,
     terminal: &dyn Terminal,
 ) -> anyhow::Result<Exit> {
-    let (one, other) = (state(&args.one, app).await?, state(&args.other, app).await?);
-    let names: std::collections::BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    let (one, other) = (load(&args.one, app).await?, load(&args.other, app).await?);
+    let (one, other) = paired(one, other);
+    let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
     let differ: Vec<_> = names
         .into_iter()
         .filter(|name| one.get(*name) != other.get(*name))
@@ -36,13 +39,11 @@ pub(super) async fn run(
         terminal.line("the two are the same");
     }
     for name in differ {
-        terminal.line(&format!("{name}:"));
-        let (before, after) = (lines(one.get(name)), lines(other.get(name)));
-        for line in before.iter().filter(|line| !after.contains(line)) {
-            terminal.line(&format!("  - {line}"));
-        }
-        for line in after.iter().filter(|line| !before.contains(line)) {
-            terminal.line(&format!("  + {line}"));
+        for found in differences(name, one.get(name), other.get(name)) {
+            terminal.line(&format!("{}:", found.path));
+            for line in found.lines {
+                terminal.line(&format!("  {line}"));
+            }
         }
     }
     if let Some(compared) = workbooks {
@@ -52,8 +53,22 @@ pub(super) async fn run(
     Ok(Exit::Done)
 }
 
+/// A thread at one point in time.
+struct LoadedState {
+    fields: Map<String, Json>,
+    /// States of open subgraphs, by the names of the nodes on the path. A node that was sent to several times has several,
+    /// each with the id of its tasks.
+    subgraphs: BTreeMap<String, Vec<Invocation>>,
+}
+
+/// State of one invocation of a subgraph.
+struct Invocation {
+    tasks: String,
+    fields: Map<String, Json>,
+}
+
 /// Loads the state of `THREAD` or `THREAD@ENTRY`.
-async fn state(named: &str, app: &App) -> anyhow::Result<Map<String, Json>> {
+async fn load(named: &str, app: &App) -> anyhow::Result<LoadedState> {
     let (prefix, at) = match named.split_once('@') {
         Some((prefix, entry)) => {
             let entry = entry
@@ -68,15 +83,63 @@ async fn state(named: &str, app: &App) -> anyhow::Result<Map<String, Json>> {
         .state(at)
         .await?
         .with_context(|| format!("`{named}` has no state"))?;
-    Ok(state.values.decode()?)
+    let mut subgraphs: BTreeMap<String, Vec<_>> = BTreeMap::new();
+    for inner in thread.subgraphs(at).await? {
+        let segments = inner.frame.segments();
+        let nodes: Vec<String> = segments
+            .iter()
+            .map(|level| level.node.to_string())
+            .collect();
+        let tasks = segments.iter().map(|level| format!("{:?}", level.task));
+        let of_node = subgraphs.entry(nodes.join("/")).or_default();
+        of_node.push(Invocation {
+            tasks: tasks.collect(),
+            fields: inner.values.decode()?,
+        });
+    }
+    Ok(LoadedState {
+        fields: state.values.decode()?,
+        subgraphs,
+    })
 }
 
-/// Splits a value into the units of comparison: lines of text, items of a list, otherwise the whole value.
-fn lines(value: Option<&Json>) -> Vec<String> {
-    match value {
-        None | Some(Json::Null) => Vec::new(),
-        Some(Json::String(text)) => text.lines().map(str::to_owned).collect(),
-        Some(Json::Array(items)) => items.iter().map(short).collect(),
-        Some(other) => vec![short(other)],
+/// Puts the fields of both sides under the same names: those of a subgraph after its path. Invocations of the same node are the
+/// same if their tasks are, as in two entries of a thread or in its copy; others are paired in order.
+fn paired(one: LoadedState, other: LoadedState) -> (Map<String, Json>, Map<String, Json>) {
+    let (mut left, mut right) = (one.fields, other.fields);
+    let (mut one, mut other) = (one.subgraphs, other.subgraphs);
+    let nodes: BTreeSet<String> = one.keys().chain(other.keys()).cloned().collect();
+    for node in nodes {
+        let first = one.remove(&node).unwrap_or_default();
+        let mut second = other.remove(&node).unwrap_or_default();
+        let several = first.len().max(second.len()) > 1;
+        let known: Vec<String> = first.iter().map(|of| of.tasks.clone()).collect();
+        let mut number = 0;
+        let mut name = || {
+            number += 1;
+            match several {
+                true => format!("{node}#{number}"),
+                false => node.clone(),
+            }
+        };
+        for Invocation { tasks, fields } in first {
+            let same = second.iter().position(|of| of.tasks == tasks);
+            let free = || second.iter().position(|of| !known.contains(&of.tasks));
+            let pair = same.or_else(free).map(|at| second.remove(at));
+            let name = name();
+            add(&mut left, &name, fields);
+            if let Some(pair) = pair {
+                add(&mut right, &name, pair.fields);
+            }
+        }
+        for only in second {
+            add(&mut right, &name(), only.fields);
+        }
     }
+    (left, right)
+}
+
+fn add(all: &mut Map<String, Json>, subgraph: &str, fields: Map<String, Json>) {
+    let named = fields.into_iter();
+    all.extend(named.map(|(name, value)| (format!("{subgraph}/{name}"), value)));
 }

@@ -13,14 +13,17 @@ use archie_agent::user_folder::{UserFolder, resolve_named};
 use archie_docs::manifest::Manifest;
 use archie_docs::plan::{self, Plan, PlanRequest, Redo};
 use archie_docs::scan::{Progress, ScanOptions, Tree};
-use archie_docs::state::{AgentWorkflowConfig, DocsStateUpdate};
+use archie_docs::state::AgentWorkflowConfig;
+use archie_docs::workflow::DocumentationWorkflow;
 use archie_docs::{DocsDeps, NAME, pages};
 use serde_json::json;
 
+use super::docs_versions::{DocsVersionsArgs, handle_docs_versions_command};
 use crate::session::Session;
 
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct DocsArgs {
     /// Folder to document
     #[arg(default_value = ".", value_hint = clap::ValueHint::DirPath)]
@@ -61,6 +64,12 @@ pub struct DocsArgs {
     /// Ask before each refinement, with scores, questions and cost
     #[arg(long)]
     pub gate: bool,
+    /// Model calls at a time. Default: 1 for a local server, else 4
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub parallel: Option<u32>,
+    /// Tokens of source per prompt. Default: an eighth of the context
+    #[arg(long, value_name = "N")]
+    pub source_tokens: Option<u32>,
     /// Include only matching files; repeatable
     #[arg(long, value_name = "GLOB")]
     pub include: Vec<String>,
@@ -82,6 +91,16 @@ pub struct DocsArgs {
     /// Print the result as JSON, and everything else to stderr
     #[arg(long)]
     pub json: bool,
+    /// Something else than writing pages.
+    #[command(subcommand)]
+    pub command: Option<DocsSubcommand>,
+}
+
+/// What else can be done.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Subcommand)]
+pub enum DocsSubcommand {
+    /// Show every version of the texts of a thread
+    Versions(DocsVersionsArgs),
 }
 
 /// How much is spent on it.
@@ -111,6 +130,8 @@ impl Default for DocsArgs {
             tools: false,
             share_questions: false,
             gate: false,
+            parallel: None,
+            source_tokens: None,
             include: Vec::new(),
             exclude: Vec::new(),
             incremental: false,
@@ -118,6 +139,7 @@ impl Default for DocsArgs {
             force: false,
             check: false,
             json: false,
+            command: None,
         }
     }
 }
@@ -138,6 +160,7 @@ impl DocsArgs {
             tools: self.tools,
             gate: self.gate,
             share_questions: self.share_questions,
+            source_tokens: self.source_tokens,
         }
     }
 
@@ -257,24 +280,24 @@ impl DocsCommand {
             return Ok(Exit::Done);
         }
         self.tell_plan(&plan, &config, model, session)?;
-        let start = self.start(&places, &plan, config, args, model)?;
+        let workflow = self.workflow(&places, &plan, args, model)?;
+        let mut context = plan.context.clone();
+        context.parallel = args.parallel;
         let agent = session.app.agent(NAME)?;
         let thread =
             session.new_thread(agent, &format!("documentation of {}", plan.tree.project))?;
         session.tell(&format!("thread {}", thread.id()));
-        session
-            .begin(agent, &*thread, serde_json::to_value(start)?)
-            .await
+        let driven = workflow.execute(&context, &config, &*thread);
+        session.follow(agent, &*thread, Box::pin(driven)).await
     }
 
-    fn start(
+    fn workflow(
         &self,
         places: &Places,
         plan: &Plan,
-        config: AgentWorkflowConfig,
         args: &DocsArgs,
         model: &str,
-    ) -> anyhow::Result<DocsStateUpdate> {
+    ) -> anyhow::Result<DocumentationWorkflow> {
         let folder = pages::open(Path::new(&places.root), &places.output, false)?;
         let made = Manifest::read(folder.as_ref())?;
         let wanted: Vec<String> = plan.wanted.iter().map(|(agent, _)| agent.clone()).collect();
@@ -288,15 +311,13 @@ impl DocsCommand {
                 learned.insert(agent.clone(), threshold);
             }
         }
-        Ok(DocsStateUpdate::default()
-            .root(places.root.clone())
-            .output(places.output.display().to_string())
-            .model_name(model.to_owned())
-            .options(places.options.clone())
-            .thresholds(learned)
-            .times(times)
-            .config(config)
-            .wanted(wanted))
+        Ok(DocumentationWorkflow {
+            wanted,
+            model_name: model.to_owned(),
+            output: places.output.display().to_string(),
+            thresholds: learned,
+            times,
+        })
     }
 
     /// Scans the folder and prints progress.
@@ -367,6 +388,9 @@ pub async fn handle_docs_command(
     model: &str,
     session: &Session<'_>,
 ) -> anyhow::Result<Exit> {
+    if let Some(DocsSubcommand::Versions(args)) = &args.command {
+        return handle_docs_versions_command(args, session).await;
+    }
     let command = DocsCommand {
         deps: DocsDeps::new(&session.app.deps())?,
     };

@@ -25,18 +25,18 @@ pub(super) async fn run(
     if let (Some(from), Some(to)) = (files::of(app, &row.graph, &row.thread)?, its_files) {
         files::copy(&from, &to)?;
     }
-    let mut other = None;
+    let state = thread.state(args.at.map(Seq)).await?;
+    let state: Json = state.map_or(Ok(Json::Null), |state| state.values.decode())?;
+    let mut other = agent.ui().in_copy(&state, &ThreadId::new(&to)?);
     if let Some(model) = &args.with_model {
         let model = superstep_llm::ModelName::from_typed(model)?;
-        let state = thread.state(args.at.map(Seq)).await?;
-        let state = state.map_or(Ok(Json::Null), |state| state.values.decode())?;
         let update = agent.ui().with_model(&state, &model.to_string());
-        other = Some(
-            update.with_context(|| format!("`{}` cannot resume with another model", row.graph))?,
-        );
+        let update =
+            update.with_context(|| format!("`{}` cannot resume with another model", row.graph))?;
+        other = Some(merged(other, update));
     }
     thread.copy_to(&to, args.at.map(Seq), other).await?;
-    let copy = agent.thread(&app.runtime, &to, Metadata::new())?;
+    let copy = app.thread(agent, &to, Metadata::new())?;
     if let Some(answer) = &args.answer {
         // The copy raises the interrupt of its original again.
         let rest = copy.recover_or_resume().await?;
@@ -77,4 +77,15 @@ pub(super) async fn run(
         )),
     }
     Ok(Exit::Done)
+}
+
+/// Adds the fields of one update to those of another.
+fn merged(one: Option<Json>, other: Json) -> Json {
+    match (one, other) {
+        (Some(Json::Object(mut one)), Json::Object(other)) => {
+            one.extend(other);
+            Json::Object(one)
+        }
+        (_, other) => other,
+    }
 }

@@ -8,6 +8,7 @@ mod check;
 mod demo;
 mod diff;
 pub mod docs;
+mod docs_versions;
 mod doctor;
 mod files;
 mod fork;
@@ -22,6 +23,7 @@ pub mod sheet;
 mod sheet_diff;
 mod threads;
 mod trace;
+mod value_diff;
 mod worker;
 
 use archie_agent::{AgentFactory, Exit, Terminal};
@@ -41,8 +43,13 @@ use mail::handle_mail_command;
 use mcp::handle_mcp_command;
 use sheet::handle_sheet_command;
 
-/// Runs a command that needs an open store.
+/// Runs a command that needs an open store, and exports the traces of its threads.
 pub async fn run(command: &Command, app: &App, terminal: &dyn Terminal) -> anyhow::Result<Exit> {
+    let work = Box::pin(obey(command, app, terminal));
+    app.traces.during(work, terminal).await
+}
+
+async fn obey(command: &Command, app: &App, terminal: &dyn Terminal) -> anyhow::Result<Exit> {
     let session = |json| Session {
         app,
         terminal,
@@ -61,7 +68,8 @@ pub async fn run(command: &Command, app: &App, terminal: &dyn Terminal) -> anyho
             handle_build_context_command(args, &session(args.json)).await
         }
         Command::Docs(args) => {
-            let model = match args.check {
+            // Only a run that writes needs a model.
+            let model = match args.check || args.command.is_some() {
                 true => String::new(),
                 false => app.settings.model()?.to_owned(),
             };

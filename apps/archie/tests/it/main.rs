@@ -38,3 +38,4 @@ mod snapshots;
 mod terminal;
 mod tmux;
 mod tokens;
+mod trace_export;

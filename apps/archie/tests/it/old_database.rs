@@ -317,7 +317,7 @@ for name, count in counts.items():
 
 fn documentation_ends_with_its_pages(world: &OldWorld) {
     let refined = json!({
-        "at": "file-structure-Refinement-1", "expect": "What does a cart hold?", "text": "A `Cart` is in `src/cart.rs`."
+        "at": "file-structure-Refinement-1", "expect": "What does a cart hold?", "text": "A `Cart` is in `src/cart.rs`. Tests are in the folder tests."
     });
     let scores = json!({ "completeness": 90, "clarity": 90, "depth": 90, "accuracy": 90 });
     let scored = json!({ "at": "file-structure-EvaluateClarity", "json": scores });

@@ -40,7 +40,8 @@ pub use live_filter::{LiveFilter, LiveVerdict};
 pub use log_follower::{LogFollower, StreamEvent, StreamEventBody, StreamMode};
 pub use open::{Durability, RunOptions};
 pub use read::{
-    NextTask, OpenInterrupt, ThreadState, check, graph_name, open_interrupts, read_state,
+    NextTask, OpenInterrupt, SubgraphState, ThreadState, check, graph_name, open_interrupts,
+    read_state, read_subgraphs,
 };
 pub use segment::{RunReport, Segment, SegmentEnd, SegmentLimits, Suspension};
 pub use suspend::{ResumeToken, read_outcome};

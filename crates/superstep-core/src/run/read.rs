@@ -25,6 +25,15 @@ pub struct ThreadState {
     pub next: Vec<NextTask>,
 }
 
+/// State of a subgraph that a thread is inside of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SubgraphState {
+    /// Path of the subgraph.
+    pub frame: FramePath,
+    /// State of the subgraph, as a JSON object.
+    pub values: Value,
+}
+
 /// A task that runs next.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NextTask {
@@ -79,6 +88,28 @@ pub fn read_state(
         step: root.step,
         next,
     }))
+}
+
+/// Reads the states of the subgraphs that are open at the end of a history, parents first. A subgraph that has ended has none:
+/// what it returned is in the state of its parent.
+pub fn read_subgraphs(
+    graph: &Arc<Definition>,
+    thread: &ThreadId,
+    history: &History,
+) -> Result<Vec<SubgraphState>, OpenError> {
+    let Some(position) = Position::read(graph, thread, history)? else {
+        return Ok(Vec::new());
+    };
+    let inner = position.frames.iter().filter(|(path, _)| !path.is_root());
+    let read = inner.map(|(path, frame)| SubgraphState {
+        frame: path.clone(),
+        values: frame
+            .graph
+            .ops
+            .encode_state(&frame.state)
+            .expect("every value in it was read back when it was written"),
+    });
+    Ok(read.collect())
 }
 
 /// Checks whether this program could resume a thread. Runs nothing and writes nothing.

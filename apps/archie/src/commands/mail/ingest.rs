@@ -171,7 +171,7 @@ impl Ingest {
         let (id, known) = self.thread_of(app, &email).await?;
         let title: String = email.subject.chars().take(80).collect();
         let about = Metadata::from([("title".to_owned(), json!(title))]);
-        let thread = agent.thread(&app.runtime, &id, about)?;
+        let thread = app.thread(agent, &id, about)?;
         // Check this before this process sets its own mark.
         let is_elsewhere = known == Some(Status::Running) && is_running_here(app, thread.id());
         let running = RunningMark::set(app, thread.id());

@@ -61,7 +61,7 @@ pub(crate) fn questions(count: usize, round: usize) -> Json {
 /// The replies of an agent whose text comes to these scores, with so many questions before each refinement.
 pub(crate) fn replies(agent: &str, overall: &[u32], asked: &[usize]) -> Vec<Json> {
     let mut replies = vec![
-        json!({ "at": format!("{agent}-InitialAnalysis"), "text": "The first text about `src/main.rs`.", "usage": usage() }),
+        json!({ "at": format!("{agent}-InitialAnalysis"), "text": format!("The first text about `src/main.rs`. {NAMED}"), "usage": usage() }),
     ];
     for (at, score) in overall.iter().enumerate() {
         replies.push(json!({ "at": format!("{agent}-EvaluateClarity"), "json": scores(*score), "usage": usage() }));
@@ -70,12 +70,15 @@ pub(crate) fn replies(agent: &str, overall: &[u32], asked: &[usize]) -> Vec<Json
             replies.push(json!({ "at": format!("{agent}-GenerateQuestions"), "json": questions(*count, round), "usage": usage() }));
             replies.push(json!({
                 "at": format!("{agent}-Refinement-{round}"), "expect": format!("Round {round}, question 1?"),
-                "text": format!("Text {round} about `Cart` in `src/cart.rs`."), "usage": usage()
+                "text": format!("Text {round} about `Cart` in `src/cart.rs`. {NAMED}"), "usage": usage()
             }));
         }
     }
     replies
 }
+
+/// Names what the pages of all agents must name.
+pub(crate) const NAMED: &str = "`Cart` is in `src/cart.rs` and has `add`, `src/main.rs` fills one, `tests` tries it, and `serde` or libc is there.";
 
 fn usage() -> Json {
     json!({ "input_tokens": 100, "output_tokens": 20 })
@@ -107,6 +110,7 @@ impl Bench {
             scans: Arc::new(Scans::default()),
             agents,
             prompts: Prompts::default(),
+            slots: Arc::default(),
             spending: None,
         };
         Self {
@@ -115,6 +119,12 @@ impl Bench {
             script,
             runtime: Runtime::new(Memory::default()),
         }
+    }
+
+    /// Replaces the script, for one that says more than its replies.
+    pub(crate) fn script_is(&mut self, script: &Json) {
+        self.script = Arc::new(Script::parse("test", &script.to_string()).unwrap());
+        self.deps.models.put(MODEL, self.script.clone());
     }
 
     pub(crate) fn repo(&self) -> PathBuf {
@@ -139,6 +149,7 @@ impl Bench {
             files: tree.files.iter().map(|file| file.path.clone()).collect(),
             file_count: tree.files.len() as u64,
             directory_count: tree.directories.len() as u64,
+            parallel: None,
         }
     }
 

@@ -45,13 +45,16 @@ async fn c1_an_agent_says_only_what_is_its_own() {
     }
     let bench = Bench::with_agents(
         vec![
-            json!({ "at": "licences-InitialAnalysis", "expect": ["You know licences.", "6 files"], "text": "All free." }),
+            json!({ "at": "licences-InitialAnalysis", "expect": ["You know licences.", "6 files"], "text": "All free, says `Cargo.toml`." }),
             json!({ "at": "licences-EvaluateClarity", "json": scores(90) }),
         ],
         vec![std::sync::Arc::new(Licences)],
     );
     let result = bench.execute("licences", config(|_| ())).await;
-    assert_eq!(result.markdown, "# Licences\n\nAll free.\n");
+    assert_eq!(
+        result.markdown,
+        "# Licences\n\nAll free, says `Cargo.toml`.\n"
+    );
     assert_eq!(result.summary, "Read the licences");
     bench.script.finish().unwrap();
 }
@@ -116,7 +119,7 @@ fn c3_the_graph_is_the_one_of_the_brief() {
 #[tokio::test]
 async fn c4_the_overall_score_is_the_average_of_four() {
     let bench = Bench::new(vec![
-        json!({ "at": "file-structure-InitialAnalysis", "text": "`src/main.rs` begins it." }),
+        json!({ "at": "file-structure-InitialAnalysis", "text": "`src/main.rs` begins it, and `tests` tries it." }),
         json!({ "at": "file-structure-EvaluateClarity", "json": { "completeness": 90, "clarity": 80, "depth": 70, "accuracy": 84 } }),
     ]);
     let result = bench.execute(FS, config(|_| ())).await;
@@ -124,17 +127,17 @@ async fn c4_the_overall_score_is_the_average_of_four() {
     let scored = &bench.state().await.scores[0];
     assert_eq!(
         (scored.overall, scored.accuracy, scored.checked),
-        (81, 84, 1)
+        (81, 84, 2)
     );
 }
 
 #[tokio::test]
 async fn c4_accuracy_is_measured_and_a_file_that_is_not_there_is_asked_about() {
     let bench = Bench::new(vec![
-        json!({ "at": "file-structure-InitialAnalysis", "text": "It begins in `src/nope.rs`. The cart is in `src/cart.rs`." }),
+        json!({ "at": "file-structure-InitialAnalysis", "text": "It begins in `src/nope.rs`. The cart is in `src/cart.rs`, the tests are elsewhere." }),
         json!({ "at": "file-structure-EvaluateClarity", "expect": "path src/nope.rs", "json": scores(80) }),
         json!({ "at": "file-structure-GenerateQuestions", "json": questions(3, 1) }),
-        json!({ "at": "file-structure-Refinement-1", "expect": "The tree has no `src/nope.rs`", "text": "It begins in `src/main.rs`." }),
+        json!({ "at": "file-structure-Refinement-1", "expect": "The tree has no `src/nope.rs`", "text": "It begins in `src/main.rs`, the tests are elsewhere." }),
         json!({ "at": "file-structure-EvaluateClarity", "json": scores(80) }),
     ]);
     let result = bench.execute(FS, config(|_| ())).await;
@@ -169,13 +172,13 @@ async fn what_never_held_is_left_out_of_the_page_and_said() {
 #[tokio::test]
 async fn c5_three_to_five_questions_and_a_better_text() {
     let bench = Bench::new(vec![
-        json!({ "at": "file-structure-InitialAnalysis", "text": "First." }),
+        json!({ "at": "file-structure-InitialAnalysis", "text": "First: `src`, `tests`." }),
         json!({ "at": "file-structure-EvaluateClarity", "json": scores(50) }),
         json!({ "at": "file-structure-GenerateQuestions", "json": questions(9, 1) }),
-        json!({ "at": "file-structure-Refinement-1", "expect": ["Round 1, question 5?", "First."], "text": "Second." }),
+        json!({ "at": "file-structure-Refinement-1", "expect": ["Round 1, question 5?", "First: `src`"], "text": "Second: `src`, `tests`." }),
         json!({ "at": "file-structure-EvaluateClarity", "json": scores(60) }),
         json!({ "at": "file-structure-GenerateQuestions", "expect": "Round 1, question 5?", "json": { "questions": ["One?"] } }),
-        json!({ "at": "file-structure-Refinement-2", "expect": "One?", "text": "Third." }),
+        json!({ "at": "file-structure-Refinement-2", "expect": "One?", "text": "Third: `src`, `tests`." }),
         json!({ "at": "file-structure-EvaluateClarity", "json": scores(90) }),
     ]);
     let result = bench.execute(FS, config(|_| ())).await;
@@ -190,7 +193,7 @@ async fn c5_three_to_five_questions_and_a_better_text() {
         [5, 3],
         "nine are cut to five, one is filled up to three"
     );
-    assert_eq!(state.final_analysis, "Third.");
+    assert_eq!(state.final_analysis, "Third: `src`, `tests`.");
     assert_eq!(result.metadata.self_questions.len(), 8);
     bench.script.finish().unwrap();
 }
@@ -416,7 +419,7 @@ async fn scores_that_cannot_be_read_are_asked_for_once_more_and_then_it_stops() 
 #[tokio::test]
 async fn scores_that_were_mended_count() {
     let bench = Bench::new(vec![
-        json!({ "at": "file-structure-InitialAnalysis", "text": "First." }),
+        json!({ "at": "file-structure-InitialAnalysis", "text": "First: `src`, `tests`." }),
         json!({ "at": "file-structure-EvaluateClarity", "text": "90" }),
         json!({ "at": "file-structure-EvaluateClarity", "expect": "does not fit", "json": scores(90) }),
     ]);

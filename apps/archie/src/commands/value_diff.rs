@@ -1,0 +1,175 @@
+//! Compares two JSON values in full, and shows the difference of long texts line by line.
+
+use serde_json::Value as Json;
+
+/// A place where two values differ.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Difference {
+    /// Where it is, such as `results[0].markdown`.
+    pub(super) path: String,
+    /// Lines to print: `- …` only in the first value, `+ …` only in the second.
+    pub(super) lines: Vec<String>,
+}
+
+/// Returns every place where two values differ. Goes into objects, and into lists of the same length.
+pub(super) fn differences(path: &str, one: Option<&Json>, other: Option<&Json>) -> Vec<Difference> {
+    let mut found = Vec::new();
+    compare(path, one, other, 0, &mut found);
+    found
+}
+
+fn compare(
+    path: &str,
+    one: Option<&Json>,
+    other: Option<&Json>,
+    depth: usize,
+    found: &mut Vec<Difference>,
+) {
+    if one == other {
+        return;
+    }
+    match (one, other) {
+        (Some(Json::Object(one)), Some(Json::Object(other))) if depth < DEPTH_MAX => {
+            let names: std::collections::BTreeSet<&String> =
+                one.keys().chain(other.keys()).collect();
+            for name in names {
+                let inner = format!("{path}.{name}");
+                compare(&inner, one.get(name), other.get(name), depth + 1, found);
+            }
+        }
+        (Some(Json::Array(one)), Some(Json::Array(other)))
+            if depth < DEPTH_MAX && one.len() == other.len() =>
+        {
+            for (at, (one, other)) in one.iter().zip(other).enumerate() {
+                let inner = format!("{path}[{at}]");
+                compare(&inner, Some(one), Some(other), depth + 1, found);
+            }
+        }
+        _ => found.push(Difference {
+            path: path.to_owned(),
+            lines: line_differences(&lines(one), &lines(other)),
+        }),
+    }
+}
+
+/// Splits a value into the units of comparison: lines of text, items of a list, otherwise the whole value.
+fn lines(value: Option<&Json>) -> Vec<String> {
+    match value {
+        None | Some(Json::Null) => Vec::new(),
+        Some(Json::String(text)) => text.lines().map(str::to_owned).collect(),
+        Some(Json::Array(items)) => items.iter().map(one_line).collect(),
+        Some(other) => vec![one_line(other)],
+    }
+}
+
+fn one_line(value: &Json) -> String {
+    match value {
+        Json::String(text) => text.replace('\n', " "),
+        other => other.to_string(),
+    }
+}
+
+/// Returns the lines that only one side has, in the order of the texts.
+fn line_differences(one: &[String], other: &[String]) -> Vec<String> {
+    let same_start = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+    let (one, other) = (&one[same_start..], &other[same_start..]);
+    let same_end = (one.iter().rev()).zip(other.iter().rev());
+    let same_end = same_end.take_while(|(a, b)| a == b).count();
+    let (one, other) = (
+        &one[..one.len() - same_end],
+        &other[..other.len() - same_end],
+    );
+    let removed = |line: &String| format!("- {line}");
+    let added = |line: &String| format!("+ {line}");
+    // The table of common lines grows with the product of the two lengths.
+    if one.len().saturating_mul(other.len()) > TABLE_MAX {
+        return one
+            .iter()
+            .map(removed)
+            .chain(other.iter().map(added))
+            .collect();
+    }
+    let common = common_lines(one, other);
+    let (mut from, mut to) = (0, 0);
+    let mut found = Vec::new();
+    while from < one.len() || to < other.len() {
+        let is_same = from < one.len() && to < other.len() && one[from] == other[to];
+        if is_same {
+            (from, to) = (from + 1, to + 1);
+        } else if to == other.len()
+            || from < one.len() && common[from + 1][to] >= common[from][to + 1]
+        {
+            found.push(removed(&one[from]));
+            from += 1;
+        } else {
+            found.push(added(&other[to]));
+            to += 1;
+        }
+    }
+    found
+}
+
+/// Returns, for every pair of positions, how many lines the rests have in common, in order.
+fn common_lines(one: &[String], other: &[String]) -> Vec<Vec<u32>> {
+    let mut common = vec![vec![0; other.len() + 1]; one.len() + 1];
+    for from in (0..one.len()).rev() {
+        for to in (0..other.len()).rev() {
+            common[from][to] = match one[from] == other[to] {
+                true => common[from + 1][to + 1] + 1,
+                false => common[from + 1][to].max(common[from][to + 1]),
+            };
+        }
+    }
+    common
+}
+
+const DEPTH_MAX: usize = 16;
+const TABLE_MAX: usize = 4_000_000;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(one: Json, other: Json) -> Vec<String> {
+        let found = differences("state", Some(&one), Some(&other));
+        found
+            .iter()
+            .map(|found| format!("{}: {}", found.path, found.lines.join(" | ")))
+            .collect()
+    }
+
+    #[test]
+    fn long_texts_are_compared_in_full_and_shown_by_line() {
+        let long = |end: &str| format!("{}\nmiddle\n{end}\nlast", "a long line ".repeat(50));
+        assert_eq!(
+            shown(
+                json!({ "page": long("one") }),
+                json!({ "page": long("two") })
+            ),
+            ["state.page: - one | + two"]
+        );
+    }
+
+    #[test]
+    fn a_line_that_moved_is_found() {
+        assert_eq!(
+            shown(json!("a\nb\nc\nd"), json!("a\nc\nx\nd")),
+            ["state: - b | + x"]
+        );
+    }
+
+    #[test]
+    fn lists_and_objects_are_compared_inside() {
+        assert_eq!(
+            shown(
+                json!({ "results": [{ "score": 62, "text": "a" }], "same": 1 }),
+                json!({ "results": [{ "score": 85, "text": "a" }], "same": 1 })
+            ),
+            ["state.results[0].score: - 62 | + 85"]
+        );
+        assert_eq!(shown(json!([1, 2]), json!([1, 3, 2])), ["state: + 3"]);
+        assert_eq!(shown(json!(null), json!("new")), ["state: + new"]);
+    }
+}
