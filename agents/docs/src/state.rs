@@ -30,7 +30,7 @@ pub struct DocsState {
     /// Number of each agent's last recorded run before this one. Stored, so that writing the pages again after a crash records
     /// this run only once.
     pub times: BTreeMap<String, u64>,
-    /// Maximum number of model calls at a time. Default: chosen by where the model's server is.
+    /// Maximum number of model calls at a time. Default: as many as its server tells.
     pub parallel: Option<u32>,
     /// Names of the agents to run.
     pub wanted: Vec<String>,
@@ -183,7 +183,7 @@ pub struct AgentContext {
     pub file_count: u64,
     /// Number of folders in the tree.
     pub directory_count: u64,
-    /// Maximum number of model calls at a time, over all agents. Default: chosen by where the model's server is.
+    /// Maximum number of model calls at a time, over all agents. Default: as many as its server tells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel: Option<u32>,
 }

@@ -64,7 +64,7 @@ pub struct DocsArgs {
     /// Ask before each refinement, with scores, questions and cost
     #[arg(long)]
     pub gate: bool,
-    /// Model calls at a time. Default: 1 for a local server, else 4
+    /// Model calls at a time. Default: as many as the server tells
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub parallel: Option<u32>,
     /// Tokens of source per prompt. Default: an eighth of the context
