@@ -175,6 +175,13 @@ impl Styles {
             style.set("numFmtId", &id.to_string());
             style.set("applyNumberFormat", "1");
         }
+        // Programs show the first two fills in their own way, whatever the list says, so no other may take their places.
+        while dress.fill.is_some()
+            && self.fills.count + self.fills.added.len() < RESERVED_FILLS.len()
+        {
+            let at = self.fills.count + self.fills.added.len();
+            self.fills.added.push(RESERVED_FILLS[at].to_owned());
+        }
         let lists = [
             (&dress.font, &mut self.fonts, "fontId", "applyFont"),
             (&dress.fill, &mut self.fills, "fillId", "applyFill"),
@@ -372,6 +379,10 @@ const BUILT_IN: &[(&str, u32)] = &[
     ("mm-dd-yy", 14),
 ];
 const FIRST_OWN: u32 = 164;
+const RESERVED_FILLS: [&str; 2] = [
+    r#"<fill><patternFill patternType="none"/></fill>"#,
+    r#"<fill><patternFill patternType="gray125"/></fill>"#,
+];
 const PLAIN_STYLE: &str = r#"<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>"#;
 /// What comes after the formats of conditional formats in a style sheet.
 const LATER_THAN_CONDITIONAL: &[&str] = &["tableStyles", "colors", "extLst"];
