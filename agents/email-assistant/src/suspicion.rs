@@ -46,12 +46,9 @@ fn sender(email: &Email, found: &mut Suspicion) {
     let from = address(&email.from);
     let own = address(&email.account);
     let (domain, own) = (domain_of(&from), domain_of(&own));
-    let name = email
-        .from
-        .split('<')
-        .next()
-        .unwrap_or_default()
-        .to_lowercase();
+    // Without brackets, the header is the address alone and has no name.
+    let name = email.from.rsplit_once('<').map_or("", |(name, _)| name);
+    let name = name.to_lowercase();
     let claimed: Vec<&str> = name
         .split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '(' | ')' | ','))
         .filter(|word| email.from.contains('<') && word.contains('@'))
