@@ -268,7 +268,9 @@ fn sheet_prints_output_of_code_names_of_pictures_and_cells_visibly() {
 fn docs_prints_names_of_projects_files_and_the_stream_visibly() {
     let workdir = Workdir::scripted(&json!([
         { "at": "file-structure-InitialAnalysis", "text": joined() },
+        { "at": "file-structure-InitialAnalysis", "text": joined() },
         { "at": "file-structure-EvaluateClarity", "json": { "completeness": 90, "clarity": 90, "depth": 90, "accuracy": 90 } },
+        { "at": "dependency-analyzer-InitialAnalysis", "text": joined() },
         { "at": "dependency-analyzer-InitialAnalysis", "text": joined() },
         { "at": "dependency-analyzer-EvaluateClarity", "json": { "completeness": 90, "clarity": 90, "depth": 90, "accuracy": 90 } }
     ]));
@@ -287,7 +289,7 @@ fn docs_prints_names_of_projects_files_and_the_stream_visibly() {
     }
     let recording = tmux::record(
         &workdir,
-        "archie docs repo --agents file-structure,dependency-analyzer --output out </dev/null\n\
+        "archie docs repo --agents file-structure,dependency-analyzer --clarity-threshold 10 --output out </dev/null\n\
          rm -r repo/P07*\narchie docs repo --check --output out\narchie threads",
     );
     assert!(recording.raw.contains("saved"), "{}", recording.screen);

@@ -78,7 +78,7 @@ pub(crate) fn replies(agent: &str, overall: &[u32], asked: &[usize]) -> Vec<Json
 }
 
 /// Names what the pages of all agents must name.
-pub(crate) const NAMED: &str = "`Cart` is in `src/cart.rs` and has `add`, `src/main.rs` fills one, `tests` tries it, and `serde` or libc is there.";
+pub(crate) const NAMED: &str = "`Cart` is in `src/cart.rs` and has `add`, `src/main.rs` fills one, `tests` tries it, and `serde`, libc or a Voucher is there.";
 
 fn usage() -> Json {
     json!({ "input_tokens": 100, "output_tokens": 20 })

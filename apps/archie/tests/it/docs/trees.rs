@@ -77,7 +77,7 @@ impl Documented {
                 "pages",
                 "--json",
                 "--clarity-threshold",
-                "60",
+                "40",
             ],
             "",
         );
@@ -158,7 +158,7 @@ impl Documented {
             "--output",
             "pages",
             "--clarity-threshold",
-            "60",
+            "40",
         ];
         let ran = self.workdir.run(&args, "");
         assert!(ran.out().contains("nothing has changed"), "{ran:?}");
