@@ -127,12 +127,15 @@ fn catalogue(name: &str, document: &[u8]) -> anyhow::Result<Catalogue> {
     })
 }
 
-/// Asks every question and scores what it becomes. `llm` is the name of a model, or [`NO_MODEL`](crate::NO_MODEL) to score the
+/// Asks the questions and scores what they become. `llm` is the name of a model, or [`NO_MODEL`](crate::NO_MODEL) to score the
 /// rules alone. Stores the five APIs in `deps.store`; use a store in memory.
+/// Tells `progress` how many questions are done.
 pub async fn evaluate(
     deps: &AgentDeps,
     llm: &str,
     options: &Options,
+    questions: Vec<EvaluationQuestion>,
+    mut progress: impl FnMut(usize),
 ) -> anyhow::Result<Evaluation> {
     let store = CatalogueStore::new(deps.store.clone());
     let catalogues = catalogues()?;
@@ -147,7 +150,7 @@ pub async fn evaluate(
     let runtime = Runtime::new(Memory::default());
     agent.register(&runtime);
     let mut evaluation = Evaluation::default();
-    for (at, question) in questions()?.into_iter().enumerate() {
+    for (at, question) in questions.into_iter().enumerate() {
         let thread = agent.thread(&runtime, &format!("question-{at}"), Metadata::default())?;
         let query = format!("@{} {}", question.api, question.question);
         thread
@@ -156,6 +159,7 @@ pub async fn evaluate(
         let became = Became::of(&*thread).await?;
         evaluation.writes_without_approval += became.writes;
         evaluation.results.push(became.judge(question));
+        progress(at + 1);
     }
     Ok(evaluation)
 }

@@ -138,12 +138,13 @@ impl Evaluation {
 }
 
 /// Classifies the mails of a set as triage would, with the rules and this model, and compares with the labels. Starts, stores
-/// and sends nothing.
+/// and sends nothing. Tells `progress` how many mails are done.
 pub async fn evaluate(
     mails: &[LabeledMail],
     account: &str,
     deps: &AgentDeps,
     model: &dyn Model,
+    mut progress: impl FnMut(usize),
 ) -> anyhow::Result<Evaluation> {
     let mut evaluation = Evaluation::default();
     for mail in mails {
@@ -157,6 +158,7 @@ pub async fn evaluate(
             is_by_rule: sorted.is_by_rule,
             degraded: sorted.degraded,
         });
+        progress(evaluation.mails.len());
     }
     Ok(evaluation)
 }

@@ -50,7 +50,9 @@ async fn the_rules_alone_keep_their_score_and_never_write_without_approval() {
         extraction: Extraction::Rules,
         ..Options::default()
     };
-    let evaluation = evaluate(&deps(), NO_MODEL, &options).await.unwrap();
+    let evaluation = evaluate(&deps(), NO_MODEL, &options, questions().unwrap(), drop)
+        .await
+        .unwrap();
     // Only questions that the rules may be tuned with are shown, so that the others stay unseen.
     for result in &evaluation.results {
         if !result.right && result.half == Half::Tuned {

@@ -111,6 +111,8 @@ pub enum Command {
     Demo(JsonArgs),
     /// Diagnose the model, the database and missing programs
     Doctor(DoctorArgs),
+    /// Score an agent with your model on the cases that come with it
+    Eval(EvalArgs),
     /// Create a project with an agent of your own
     New(NewArgs),
     /// Run a worker for a Restate cluster
@@ -340,6 +342,29 @@ pub struct DoctorArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// What to evaluate.
+#[derive(Debug, Clone, clap::Args)]
+pub struct EvalArgs {
+    /// Agent
+    #[arg(value_name = "AGENT")]
+    pub agent: EvalAgent,
+    /// Number of cases, taken from all over the set. Default: all
+    #[arg(long, value_name = "N")]
+    pub cases: Option<usize>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// An agent with a set of cases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum EvalAgent {
+    /// 120 questions about five APIs; without a model, the rules alone
+    Atris,
+    /// Triage of 100 mails in three languages, 18 of them fraud
+    Mail,
 }
 
 impl Command {

@@ -10,6 +10,7 @@ mod diff;
 pub mod docs;
 mod docs_versions;
 mod doctor;
+mod eval;
 mod files;
 mod fork;
 mod graph;
@@ -102,6 +103,7 @@ async fn obey(command: &Command, app: &App, terminal: &dyn Terminal) -> anyhow::
         Command::Delete(args) => threads::delete(args, app, terminal).await,
         Command::Check(args) => check::run(args, app, terminal).await,
         Command::Doctor(args) => doctor::run(args, app, terminal).await,
+        Command::Eval(args) => eval::run(args, app, terminal).await,
         Command::Backup(args) => backup::run(args, app, terminal).await,
         Command::Demo(_) | Command::New(_) | Command::Worker(_) | Command::Completions { .. } => {
             anyhow::bail!("this command is not for an open store")

@@ -53,6 +53,7 @@ fn check(package: &[u8]) {
         name: sheet.name.clone(),
         is_new: false,
         cells: [(place, cell(&text))].into(),
+        looks: Default::default(),
     };
     let Ok(patched) = patch(package, &[edits]) else {
         return;

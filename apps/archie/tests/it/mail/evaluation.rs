@@ -186,7 +186,7 @@ async fn of_a_hundred_mails_no_fraud_is_answered_whatever_the_model_says() {
             name: ModelName::new(Provider::Script, "stubborn"),
             label,
         };
-        let scored = evaluate(&mails, "ada@parcelo.example", &home.deps(), &model).await;
+        let scored = evaluate(&mails, "ada@parcelo.example", &home.deps(), &model, drop).await;
         let scored = scored.unwrap();
         for wrong in scored.wrong() {
             eprintln!(
