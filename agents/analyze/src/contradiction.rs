@@ -179,16 +179,20 @@ fn bound_of(before: &[String]) -> Bound {
 fn clauses(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for sentence in text.split(['\n', ';', '!', '?', '(', ')']) {
-        let mut rest = sentence;
-        while let Some((at, length)) = BREAKS
-            .iter()
-            .filter_map(|mark| Some((rest.find(mark)?, mark.len())))
-            .min()
-        {
-            found.push(&rest[..at]);
-            rest = &rest[at + length..];
+        // One pass, because a question of the model may be long. A mark in UTF-8 matches only at a character boundary.
+        let (mut start, mut at) = (0, 0);
+        while at < sentence.len() {
+            let rest = &sentence.as_bytes()[at..];
+            match BREAKS.iter().find(|mark| rest.starts_with(mark.as_bytes())) {
+                Some(mark) => {
+                    found.push(&sentence[start..at]);
+                    at += mark.len();
+                    start = at;
+                }
+                None => at += 1,
+            }
         }
-        found.push(rest);
+        found.push(&sentence[start..]);
     }
     found
         .into_iter()
@@ -440,6 +444,14 @@ mod tests {
         assert_eq!(contradicted(&later, "Use Kafka."), None);
         let german = [("Was nicht?", "Kafka wollen wir nicht.")];
         assert!(contradicted(&german, "Wir nehmen Kafka.").is_some());
+    }
+
+    #[test]
+    fn clauses_end_at_marks_and_long_texts_are_split_in_one_pass() {
+        let text = "Größe – ja, aber klein. Not 2.5 but 3: x — y.";
+        let expected = ["Größe", "ja", "aber klein", "Not 2.5", "3", "x", "y"];
+        assert_eq!(clauses(text), expected);
+        assert_eq!(clauses(&"a, ".repeat(1 << 18)).len(), 1 << 18);
     }
 
     #[test]

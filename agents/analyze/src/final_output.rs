@@ -27,6 +27,7 @@ use super::result::{self, Conclusion};
 use super::state::{
     AppState, AppStateUpdate, Finding, Gap, PromptType, Section, Source, Support, Turn,
 };
+use super::terms::beginning;
 use super::tools::{with_memory, with_results};
 
 /// What the model fills in.
@@ -305,12 +306,12 @@ impl Claim {
         let has_source = !self.file.trim().is_empty();
         Finding {
             source: has_source.then(|| Source {
-                file: self.file.trim().to_owned(),
+                file: beginning(self.file.trim(), CLAIM_CHARS_MAX).to_owned(),
                 line: self.line,
-                quote: self.quote.trim().to_owned(),
+                quote: beginning(self.quote.trim(), CLAIM_CHARS_MAX).to_owned(),
             }),
             support: Support::Said,
-            ..Finding::said(section, &self.claim)
+            ..Finding::said(section, beginning(self.claim.trim(), CLAIM_CHARS_MAX))
         }
     }
 }
@@ -319,6 +320,8 @@ impl Claim {
 const TRIES: usize = 2;
 /// Maximum number of claims of a section that are kept; a server may ignore the schema.
 pub(super) const CLAIMS_MAX: usize = 100;
+/// Maximum length of a claim and of its quotation, in characters, for the same reason.
+const CLAIM_CHARS_MAX: usize = 2_000;
 
 #[cfg(test)]
 mod tests {
@@ -376,6 +379,20 @@ mod tests {
             .map(|found| found.claim)
             .collect();
         assert_eq!(claims, ["Load stays.", "A queue."]);
+    }
+
+    #[test]
+    fn a_long_claim_and_its_quotation_are_cut() {
+        let claim = Claim {
+            claim: "a, ".repeat(1 << 20),
+            file: "a.md".to_owned(),
+            line: 1,
+            quote: "ä".repeat(3_000),
+        };
+        let finding = claim.into_finding(Section::Decisions);
+        assert!(finding.claim.chars().count() <= CLAIM_CHARS_MAX);
+        let quote = finding.source.unwrap().quote;
+        assert_eq!(quote.chars().count(), CLAIM_CHARS_MAX);
     }
 
     #[test]

@@ -328,11 +328,13 @@ fn memory_of(text: &str) -> Option<Memory> {
     let read = partial_json::read(text)?;
     let entities = read.items::<Entity>("entities")?.items;
     let relationships = read.items::<Relationship>("relationships");
-    let mut memory = Memory::default();
-    memory.merge(Memory {
+    let mut answer = Memory {
         entities,
         relationships: relationships.map_or(Vec::new(), |items| items.items),
-    });
+    };
+    answer.cut();
+    let mut memory = Memory::default();
+    memory.merge(answer);
     (!memory.entities.is_empty()).then_some(memory)
 }
 

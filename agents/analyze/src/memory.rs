@@ -7,13 +7,16 @@
 //!
 //! Entities are merged by name, relationships by their ends and type. A relationship to an entity that is not there is refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context, bail};
 use archie_agent::user_folder::{Access, read_named_file, write_named_file};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::final_output::CLAIMS_MAX;
+use super::terms::beginning;
 
 /// What is known, as the file holds it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -101,10 +104,17 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Writes the memory file as a whole or not at all.
+    /// Writes the memory file as a whole or not at all. Refuses to write a file that [`Self::read`] would refuse as too large.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         let mut text = serde_json::to_string_pretty(self)?;
         text.push('\n');
+        if text.len() as u64 > MEMORY_BYTES_MAX {
+            bail!(
+                "the memory file `{}` would have {} bytes, more than the limit of {MEMORY_BYTES_MAX}; remove entities from it first",
+                path.display(),
+                text.len()
+            );
+        }
         write_named_file(path, text.as_bytes(), Access::Shared)
             .with_context(|| format!("the memory file `{}` cannot be written", path.display()))
     }
@@ -141,22 +151,36 @@ impl Memory {
                 }
             }
         }
+        let known = self.relationships.iter().map(Relationship::identity);
+        let mut known: BTreeSet<_> = known.collect();
         for relationship in other.relationships {
             let ends = [key(&relationship.from), key(&relationship.to)];
             if !ends.iter().all(|end| places.contains_key(end)) {
                 merged.refused.push(relationship);
                 continue;
             }
-            let is_known = self
-                .relationships
-                .iter()
-                .any(|known| known.identity() == relationship.identity());
-            if !is_known {
+            if known.insert(relationship.identity()) {
                 self.relationships.push(relationship);
                 merged.added += 1;
             }
         }
         merged
+    }
+
+    /// Cuts the lists and texts of a model's answer; a server may ignore the schema.
+    pub(super) fn cut(&mut self) {
+        self.entities.truncate(CLAIMS_MAX);
+        self.relationships.truncate(CLAIMS_MAX);
+        for entity in &mut self.entities {
+            cut(&mut entity.name, NAME_CHARS);
+            cut(&mut entity.kind, KIND_CHARS);
+            cut(&mut entity.description, DESCRIPTION_CHARS);
+        }
+        for relationship in &mut self.relationships {
+            cut(&mut relationship.from, NAME_CHARS);
+            cut(&mut relationship.to, NAME_CHARS);
+            cut(&mut relationship.kind, KIND_CHARS);
+        }
     }
 
     /// Returns the memory as a note for the model; empty if nothing is known.
@@ -187,7 +211,16 @@ fn key(name: &str) -> String {
     name.trim().to_lowercase()
 }
 
+fn cut(text: &mut String, chars_max: usize) {
+    let end = beginning(text, chars_max).len();
+    text.truncate(end);
+}
+
 const MEMORY_BYTES_MAX: u64 = 1 << 20;
+/// As the schema says.
+const NAME_CHARS: usize = 80;
+const KIND_CHARS: usize = 40;
+const DESCRIPTION_CHARS: usize = 240;
 
 #[cfg(test)]
 mod tests {
@@ -224,6 +257,38 @@ mod tests {
         assert_eq!(known.merge(again.clone()), Merged::default());
         assert_eq!(known, again);
         assert!(known.as_note().contains("Mara runs Orders\n"));
+    }
+
+    #[test]
+    fn an_answer_that_ignores_the_schema_is_cut_and_a_memory_that_is_too_large_is_not_written() {
+        let name = "ä".repeat(100);
+        let entity = Entity {
+            name: name.clone(),
+            kind: name.clone(),
+            description: name.repeat(3),
+        };
+        let relationship = Relationship {
+            from: name.clone(),
+            to: name.clone(),
+            kind: name,
+        };
+        let mut memory = Memory {
+            entities: vec![entity; CLAIMS_MAX + 1],
+            relationships: vec![relationship; CLAIMS_MAX + 1],
+        };
+        memory.cut();
+        assert_eq!(memory.entities.len(), CLAIMS_MAX);
+        assert_eq!(memory.relationships.len(), CLAIMS_MAX);
+        assert_eq!(memory.entities[0].name.chars().count(), 80);
+        assert_eq!(memory.entities[0].description.chars().count(), 240);
+        let mut merged = Memory::default();
+        assert_eq!(merged.merge(memory).added, 2);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("memory.json");
+        merged.entities[0].description = "x".repeat(1 << 20);
+        let error = merged.write(&path).unwrap_err();
+        assert!(error.to_string().contains("limit"), "{error:?}");
+        assert!(!path.exists());
     }
 
     #[test]

@@ -50,8 +50,9 @@ impl<'a> NotesView<'a> {
             let of_note = chosen.iter().map(|at| &index.passages[*at]);
             let shown = of_note
                 .filter(|passage| passage.file == name)
-                .map(|passage| passage.lines.len())
-                .sum();
+                .flat_map(|passage| &passage.lines)
+                .filter(|line| !is_cut(line))
+                .count();
             let lines = text.lines().count();
             (shown < lines).then(|| PartlyShown {
                 name: name.clone(),
@@ -230,7 +231,8 @@ impl<'a> Index<'a> {
             }
             for (line_at, line) in passage.lines.iter().enumerate() {
                 let number = passage.first + line_at + 1;
-                text.push_str(&format!("{number}: {}\n", shortened(line)));
+                let mark = if is_cut(line) { CUT } else { "" };
+                text.push_str(&format!("{number}: {}{mark}\n", shortened(line)));
             }
             before = Some(*at);
         }
@@ -277,7 +279,10 @@ fn passage<'a>(file: &'a str, first: usize, lines: Vec<&'a str>) -> Passage<'a> 
     }
     let bytes = lines
         .iter()
-        .map(|line| shortened(line).len() + NUMBER_BYTES)
+        .map(|line| {
+            let mark = if is_cut(line) { CUT.len() } else { 0 };
+            shortened(line).len() + mark + NUMBER_BYTES
+        })
         .sum();
     Passage {
         file,
@@ -291,7 +296,7 @@ fn passage<'a>(file: &'a str, first: usize, lines: Vec<&'a str>) -> Passage<'a> 
 
 /// Returns the beginning of a line that would fill the context by itself.
 fn shortened(line: &str) -> &str {
-    if line.len() <= LINE_BYTES_MAX {
+    if !is_cut(line) {
         return line;
     }
     let mut end = LINE_BYTES_MAX;
@@ -299,6 +304,11 @@ fn shortened(line: &str) -> &str {
         end -= 1;
     }
     &line[..end]
+}
+
+/// Returns whether only the beginning of a line is shown.
+fn is_cut(line: &str) -> bool {
+    line.len() > LINE_BYTES_MAX
 }
 
 /// As [`superstep_llm::fit`] estimates.
@@ -310,6 +320,8 @@ const LINE_BYTES_MAX: usize = 1_200;
 const NUMBER_BYTES: usize = 9;
 /// Marks where lines are missing.
 const LEFT_OUT: &str = "[lines left out]\n";
+/// Marks a line of which only the beginning is shown.
+const CUT: &str = " [rest of the line left out]";
 /// Room for two marks of missing lines and the head of a note.
 const GAP_BYTES: usize = 40;
 const K1: f64 = 1.2;
@@ -397,6 +409,16 @@ mod tests {
         let notes = notes();
         let text = || NotesView::new(&notes, "RabbitMQ", Some(2_048)).text;
         assert_eq!(text(), text());
+    }
+
+    #[test]
+    fn a_line_that_is_cut_is_marked_and_does_not_count_as_shown() {
+        let text = format!("# Log\n{}\n", "x".repeat(1 << 16));
+        let notes = BTreeMap::from([("a.md".to_owned(), text)]);
+        let view = NotesView::new(&notes, "x", Some(4_096));
+        assert!(view.text.contains("x [rest of the line left out]\n"));
+        let shown = view.shown.unwrap();
+        assert_eq!((shown.partly[0].shown, shown.partly[0].lines), (1, 2));
     }
 
     #[test]

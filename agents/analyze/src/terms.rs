@@ -31,6 +31,14 @@ pub(super) fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
+/// Returns the first `chars_max` characters of a text.
+pub(super) fn beginning(text: &str, chars_max: usize) -> &str {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => &text[..end],
+        None => text,
+    }
+}
+
 /// A number in a text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Quantity {

@@ -18,7 +18,7 @@ use superstep::{
 
 use super::state::{AtrisState, ChatLine};
 use super::ui::{read_choice, read_outcome};
-use super::{Options, atris, create_graph, write};
+use super::{AUDIUS, Options, atris, create_graph, write};
 
 /// Name of the graph.
 pub const NAME: &str = "atris_watch";
@@ -35,7 +35,7 @@ pub const WAIT: &str = "wait_node";
 pub struct WatchState {
     /// Name of the model; `none` asks no model.
     pub llm: String,
-    /// The question to ask.
+    /// The question to ask. After the first look, it begins with the API that was chosen, or is for Audius.
     pub query: String,
     /// Time between two looks, in milliseconds.
     pub every_ms: u64,
@@ -89,9 +89,13 @@ pub fn graph(deps: &AgentDeps, options: &Options) -> anyhow::Result<Graph<WatchS
 }
 
 fn wired(look: Graph<AtrisState>) -> Result<Graph<WatchState>, BuildError> {
-    let down = |state: &WatchState| AtrisState::ask(&state.llm, &state.query);
-    let up = |_: &WatchState, state: &AtrisState| {
-        WatchStateUpdate::default().answer(state.message_history.last().cloned())
+    let down = |state: &WatchState| AtrisState::ask(&state.llm, &next_query(state));
+    let up = |watch: &WatchState, state: &AtrisState| {
+        let update = WatchStateUpdate::default().answer(state.message_history.last().cloned());
+        match chosen_query(&state.message_history) {
+            Some(query) if query != watch.query => update.query(query.to_owned()),
+            _ => update,
+        }
     };
     Graph::builder(NAME)
         .subgraph(LOOK, look, down, up)
@@ -108,6 +112,23 @@ fn wired(look: Graph<AtrisState>) -> Result<Graph<WatchState>, BuildError> {
             |state: &WatchState| if state.stopped { END } else { LOOK },
         )
         .build()
+}
+
+/// Returns the question of the next look. The first look may choose among all APIs. After it, a question without an API is for
+/// Audius: either that was chosen, or the watch is from before APIs were chosen.
+fn next_query(state: &WatchState) -> String {
+    let query = state.query.trim();
+    match state.seen.is_some() && !query.starts_with('@') {
+        true => format!("@{AUDIUS} {query}"),
+        false => query.to_owned(),
+    }
+}
+
+/// Returns the question of the last look with the API and the call that were chosen for it, so that the next look does not ask
+/// again.
+fn chosen_query(history: &[ChatLine]) -> Option<&str> {
+    let asked = history.iter().rev().find(|line| line.role == "user")?;
+    Some(asked.content.as_str()).filter(|query| query.starts_with('@'))
 }
 
 struct Compare;
@@ -256,5 +277,24 @@ mod tests {
         );
         assert!(compare(Some(&before), &said(&["b", "a"])).is_quiet());
         assert_eq!(compare(None, &said(&["a"])).says.as_deref(), Some("text"));
+    }
+
+    #[test]
+    fn an_api_is_chosen_by_the_first_look_only() {
+        let mut watch = WatchState {
+            query: "list the doctors".to_owned(),
+            ..WatchState::default()
+        };
+        assert_eq!(next_query(&watch), "list the doctors");
+        watch.seen = Some(Vec::new());
+        assert_eq!(next_query(&watch), "@audius list the doctors");
+        watch.query = "@clinic/listDoctors list the doctors".to_owned();
+        assert_eq!(next_query(&watch), watch.query);
+        let history = [
+            ChatLine::new("user", watch.query.clone()),
+            ChatLine::new("assistant", "@clinic"),
+        ];
+        assert_eq!(chosen_query(&history), Some(watch.query.as_str()));
+        assert_eq!(chosen_query(&[ChatLine::new("user", "tracks")]), None);
     }
 }

@@ -61,7 +61,10 @@ impl Node<MailState> for InterruptHandler {
         };
         let heard = tool_round.hear(&wanted).await?;
         let came = tool_round.act(heard).await?;
-        if let Some(decision) = decision_of(&came) {
+        // As in triage: the sender of a suspicious mail may be forged.
+        if let Some(decision) = decision_of(&came)
+            && state.suspicion.is_empty()
+        {
             let store = &self.0.store;
             let thread = cx.thread().to_string();
             let recorded = decisions::record(store, &thread, &mail_tools.email, decision).await;

@@ -1,7 +1,7 @@
 //! What code decides about an email before a model sees it: mass mail, invitations, automatic replies, fraud.
 //!
 //! A rule decides, or it only rules out a reply and leaves the rest to the model. The person sets what happens to mass mail and
-//! to calendar mail; an earlier decision about the same sender goes before both.
+//! to calendar mail. An earlier decision to show a sender's mass mail goes before the setting; one to ignore it does not.
 
 use std::sync::Arc;
 
@@ -131,19 +131,23 @@ fn by_setting(action: RuleAction, why: &str) -> RuleVerdict {
 
 fn bulk(email: &Email, settings: &RuleSettings, past: &[PastDecision]) -> RuleVerdict {
     let from = address(&email.from);
+    let to_model = RuleVerdict::NoReply("it was sent to many".to_owned());
+    let may_be_ignored =
+        settings.bulk == RuleAction::Ignore && !matters(email) && !is_personal(email);
     if let Some(known) = past.iter().find(|known| known.from == from) {
         let decision = match known.decision {
             // Mail to many is not answered, but this sender matters.
-            Classification::Respond => Classification::Notify,
-            decision => decision,
+            Classification::Respond | Classification::Notify => Classification::Notify,
+            Classification::Ignore if may_be_ignored => Classification::Ignore,
+            // One ignored mail does not hide the sender's next invoice or question.
+            Classification::Ignore => return to_model,
         };
         let why = format!("you decided so about `{from}` before");
         return RuleVerdict::Decided(decision, why);
     }
-    let is_important = settings.bulk == RuleAction::Ignore && matters(email);
-    match is_important || settings.bulk == RuleAction::Model {
-        true => RuleVerdict::NoReply("it was sent to many".to_owned()),
-        false => by_setting(settings.bulk, "it was sent to many"),
+    match may_be_ignored || settings.bulk == RuleAction::Notify {
+        true => by_setting(settings.bulk, "it was sent to many"),
+        false => to_model,
     }
 }
 
@@ -200,6 +204,12 @@ impl Dispatch {
 fn matters(email: &Email) -> bool {
     let subject = email.subject.to_lowercase();
     IMPORTANT.iter().any(|word| subject.contains(word))
+}
+
+/// Returns whether mail to many may still be addressed to the person: it is part of a conversation, as on a mailing list, or
+/// asks something.
+fn is_personal(email: &Email) -> bool {
+    !email.references.is_empty() || asks_something(email)
 }
 
 /// Returns whether an email asks its reader something, in English, German or French. Quoted lines do not count.

@@ -89,11 +89,11 @@ fn sender(email: &Email, found: &mut Suspicion) {
             ),
         );
     }
-    imitation(domain, own, "the sender's domain", found);
+    imitation(domain, own, "the sender's domain", SENDER_WEIGHT_MAX, found);
 }
 
-/// Adds a sign if a domain imitates the account's own or a well-known one.
-fn imitation(domain: &str, own: &str, what: &str, found: &mut Suspicion) {
+/// Adds a sign of at most this weight if a domain imitates the account's own or a well-known one.
+fn imitation(domain: &str, own: &str, what: &str, most: u32, found: &mut Suspicion) {
     let known = BRANDS.iter().map(|(brand, _)| *brand);
     let own = registrable(own);
     let is_owned = |label: &str| {
@@ -102,15 +102,16 @@ fn imitation(domain: &str, own: &str, what: &str, found: &mut Suspicion) {
             .any(|(brand, owners)| *brand == label || owners.contains(&label))
     };
     let label = registrable(domain).split('.').next().unwrap_or_default();
-    let own_label = own.split('.').next().unwrap_or_default();
+    // The domain of a free mail provider is not the account's own, and honest providers have similar names.
+    let own_label = own.split('.').next().filter(|_| !is_free_mail(own));
     if registrable(domain) == own || is_owned(label) {
         return;
     }
-    let targets = std::iter::once(own_label).chain(known);
+    let targets = own_label.into_iter().chain(known);
     let alike = targets.filter_map(|target| Some((likeness(label, target)?, target)));
     if let Some((weight, target)) = alike.max() {
         found.add(
-            weight,
+            weight.min(most),
             format!("{what} {} looks like {}", quoted(domain), quoted(target)),
         );
     } else if domain.split('.').any(|label| label.starts_with("xn--")) {
@@ -148,7 +149,8 @@ fn authentication(email: &Email, found: &mut Suspicion) {
     let results = header("authentication-results").unwrap_or_default();
     let spf = header("received-spf").unwrap_or_default();
     let has_failed = |check: &str| results.contains(&format!("{check}=fail"));
-    // A mailing list changes the mails that it passes on, which breaks their signatures.
+    // A mailing list changes the mails that it passes on, which breaks their signatures. Anyone can claim to be one, so a
+    // failed DMARC check, which the owner of the sender's domain asked for, keeps its weight.
     let is_list = email.headers.contains_key("list-id");
     let (weight, check) = match () {
         () if has_failed("dmarc") => (3, "DMARC"),
@@ -157,7 +159,11 @@ fn authentication(email: &Email, found: &mut Suspicion) {
         () if results.contains("spf=softfail") || spf.starts_with("softfail") => (1, "SPF"),
         () => return,
     };
-    let weight = if is_list { 1 } else { weight };
+    let weight = if is_list && check != "DMARC" {
+        1
+    } else {
+        weight
+    };
     found.add(weight, format!("the check of the sender failed ({check})"));
 }
 
@@ -211,13 +217,13 @@ fn links(email: &Email, found: &mut Suspicion) {
     for host in &hosts {
         if host.parse::<std::net::Ipv4Addr>().is_ok() {
             found.add(
-                2,
+                LINK_WEIGHT_MAX,
                 format!("a link goes to a bare address ({})", quoted(host)),
             );
             return;
         }
         let before = found.score;
-        imitation(host, own, "a link's domain", found);
+        imitation(host, own, "a link's domain", LINK_WEIGHT_MAX, found);
         if found.score > before {
             return;
         }
@@ -420,6 +426,10 @@ const PROGRAMS: [&str; 16] = [
     "ps1", "msi", "com",
 ];
 
+/// An imitation in the sender's address is enough to be suspicious.
+const SENDER_WEIGHT_MAX: u32 = THRESHOLD;
+/// A link alone is not: honest mail links to all kinds of domains.
+const LINK_WEIGHT_MAX: u32 = 2;
 /// How much of the body is searched for words, in characters.
 const BODY_CHARS: usize = 4_000;
 const LINKS_MAX: usize = 200;

@@ -390,10 +390,7 @@ fn agenda(days: &[String], events: &[Event]) -> String {
     }
     let mut lines = Vec::new();
     for day in days {
-        let on: Vec<_> = events
-            .iter()
-            .filter(|event| event.start.starts_with(day.as_str()))
-            .collect();
+        let on: Vec<_> = events.iter().filter(|event| event.is_on(day)).collect();
         lines.push(match on.is_empty() {
             true => format!("{day}: nothing"),
             false => format!("{day}:"),

@@ -224,9 +224,12 @@ impl Node<MailState> for TriageInterruptHandler {
             AnswerKind::Response => Classification::Respond,
             AnswerKind::Ignore | AnswerKind::Accept => Classification::Ignore,
         };
-        let thread = cx.thread().to_string();
-        let recorded = decisions::record(&self.0.store, &thread, &email, wanted).await;
-        recorded.map_err(NodeError::retryable)?;
+        // The sender of a suspicious mail may be forged: what happens to it says nothing about the real sender.
+        if state.suspicion.is_empty() {
+            let thread = cx.thread().to_string();
+            let recorded = decisions::record(&self.0.store, &thread, &email, wanted).await;
+            recorded.map_err(NodeError::retryable)?;
+        }
         let (event, goto, update) = match answer.kind {
             AnswerKind::Response => {
                 let told = format!(

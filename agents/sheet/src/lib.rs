@@ -95,6 +95,8 @@ pub fn ready() -> Result<String, SandboxError> {
 pub fn make_ready(progress: impl Fn(&str)) -> anyhow::Result<String> {
     match (ready(), sandboxes().has_named_python()) {
         (Err(SandboxError::Python(_)), false) => {
+            // Without the sandbox, no code would run in the environment.
+            sandbox::Bubblewrap::check_programs()?;
             environment::create(progress)?;
             Ok(ready()?)
         }

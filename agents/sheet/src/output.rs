@@ -57,7 +57,7 @@ pub fn files(
     let (kept, looks) = verdict.apply(&review.diff, &review.looks)?;
     let mut files = BTreeMap::new();
     // A copy of the input under the name of a result would look like one.
-    let is_changed = !kept.changes.is_empty() || !kept.added.is_empty() || !looks.is_empty();
+    let is_changed = !edits(&kept, &looks).is_empty();
     if is_changed {
         files.insert(
             WORKBOOK.to_owned(),

@@ -52,6 +52,11 @@ pub fn of(
         Ok(Looks::read(&snapshots.book(thread, id)?)?)
     };
     review.looks = looks(&state.workbook.baseline)?.changes(&looks(&state.workbook.snapshot)?);
+    // A sheet that is a chart is not saved; the looks name it as left out.
+    review.diff.added.retain(|name| {
+        let looks = review.looks.of(name);
+        !looks.is_some_and(|looks| looks.is_chart_sheet)
+    });
     review.unchanged = review.unchanged_of(&after);
     let input = snapshots.read(thread, &state.problem.workbook.hash)?;
     review.checks = checks::check(&input, &review.diff);
@@ -113,7 +118,7 @@ impl Review {
                 || self
                     .looks
                     .of(name)
-                    .is_some_and(|looks| !looks.carries_nothing())
+                    .is_some_and(|looks| looks.is_chart_sheet || !looks.carries_nothing())
         };
         let names = after.sheets.iter().map(|sheet| &sheet.name);
         names.filter(|name| !is_changed(name)).cloned().collect()

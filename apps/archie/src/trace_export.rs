@@ -5,19 +5,20 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use archie_agent::Terminal;
 use archie_agent::clock::now;
+use futures_util::future::join_all;
 use serde_json::Value as Json;
-use superstep::AnyThread;
 use superstep::trace::Trace;
+use superstep::{AnyThread, Timestamp};
 use superstep_agent::otlp::{Otlp, SentSpans};
 use superstep_agent::trace::AgentTrace;
 use superstep_llm::Secret;
 use tokio::sync::Mutex as AsyncMutex;
+use tokio::time::{Instant, timeout_at};
 
 /// Backends of this process, and the threads whose traces they get.
 #[derive(Default)]
@@ -27,13 +28,34 @@ pub struct TraceExport {
     threads: Mutex<Vec<Arc<ExportedThread>>>,
     /// Why a backend cannot be used at all.
     problem: Option<String>,
-    has_warned: AtomicBool,
+    warned: Mutex<Option<Warning>>,
 }
 
 struct ExportedThread {
     thread: Arc<dyn AnyThread>,
+    /// When a command last asked for the thread.
+    added: Mutex<Timestamp>,
     /// What each backend has received.
-    sent: AsyncMutex<Vec<SentSpans>>,
+    sent: Vec<AsyncMutex<SentSpans>>,
+}
+
+/// Trace of a thread, as it was read for a sweep.
+struct SweptTrace {
+    exported: Arc<ExportedThread>,
+    trace: AgentTrace,
+}
+
+/// What the person was told last.
+struct Warning {
+    why: String,
+    is_last: bool,
+}
+
+/// How long a sweep may take, and whether it is the last of a command.
+#[derive(Clone, Copy)]
+struct SweepKind {
+    limit: Duration,
+    is_last: bool,
 }
 
 /// Address of a backend, with its headers.
@@ -49,6 +71,7 @@ impl TraceExport {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let mut export = Self {
             has_content: variable("ARCHIE_TRACE_CONTENT").is_some_and(|value| is_on(&value)),
+            problem: shared_keys(variable),
             ..Self::default()
         };
         for target in targets(variable) {
@@ -72,21 +95,27 @@ impl TraceExport {
     /// Exports what happens on this thread from now on.
     pub fn add(&self, thread: &Arc<dyn AnyThread>) {
         let mut threads = self.threads();
-        let is_known = |known: &Arc<ExportedThread>| known.thread.id() == thread.id();
-        if self.backends.is_empty() || threads.iter().any(is_known) {
+        if self.backends.is_empty() {
             return;
         }
-        let sent = self.backends.iter().map(|_| SentSpans::since(now()));
+        let now = now();
+        let mut known = threads.iter();
+        if let Some(known) = known.find(|known| known.thread.id() == thread.id()) {
+            *locked(&known.added) = now;
+            return;
+        }
+        let sent = self.backends.iter().map(|_| SentSpans::since(now));
         threads.push(Arc::new(ExportedThread {
             thread: thread.clone(),
-            sent: AsyncMutex::new(sent.collect()),
+            added: Mutex::new(now),
+            sent: sent.map(AsyncMutex::new).collect(),
         }));
     }
 
     /// Runs some work, and exports the traces of its threads meanwhile and once more after it.
     pub async fn during<T>(&self, work: impl Future<Output = T>, terminal: &dyn Terminal) -> T {
         if let Some(problem) = &self.problem {
-            self.warn(problem, terminal);
+            self.warn(problem, REGULAR, terminal);
         }
         if self.backends.is_empty() {
             return work.await;
@@ -98,58 +127,115 @@ impl TraceExport {
             never = &mut sweeps => match never {},
         };
         drop(sweeps);
-        if tokio::time::timeout(LAST_SWEEP, self.sweep(terminal))
-            .await
-            .is_err()
-        {
-            let why = format!(
-                "the backend did not answer within {} s",
-                LAST_SWEEP.as_secs()
-            );
-            self.warn(&why, terminal);
-        }
+        self.sweep(LAST, terminal).await;
         done
     }
 
     async fn sweep_forever(&self, terminal: &dyn Terminal) -> Infallible {
         loop {
             tokio::time::sleep(EVERY).await;
-            self.sweep(terminal).await;
+            self.sweep(REGULAR, terminal).await;
         }
     }
 
-    /// Sends the spans that have ended since the last time.
-    async fn sweep(&self, terminal: &dyn Terminal) {
+    /// Sends the spans that have ended since the last time to all backends at once: one that is slow does not hold up another.
+    async fn sweep(&self, kind: SweepKind, terminal: &dyn Terminal) {
+        let deadline = Instant::now() + kind.limit;
+        let late = format!("exporting took longer than {} s", kind.limit.as_secs());
         let threads = self.threads().clone();
+        let mut traces = Vec::new();
         for exported in threads {
-            let Ok(mut trace) = exported.thread.trace().await else {
+            let read = timeout_at(deadline, self.read(&exported)).await;
+            match read {
+                Ok(Ok(trace)) => traces.push(SweptTrace { exported, trace }),
+                Ok(Err(why)) => self.warn(&why, kind, terminal),
+                Err(_) => self.warn(&late, kind, terminal),
+            }
+        }
+        let sends: Vec<_> = (0..self.backends.len())
+            .map(|at| timeout_at(deadline, self.send(at, &traces)))
+            .collect();
+        let mut is_sent = true;
+        for sent in join_all(sends).await {
+            if let Err(why) = sent.unwrap_or_else(|_| Err(late.clone())) {
+                is_sent = false;
+                self.warn(&why, kind, terminal);
+            }
+        }
+        if is_sent {
+            let is_over = |known: &Arc<ExportedThread>| {
+                let mut read = traces.iter();
+                read.any(|read| Arc::ptr_eq(&read.exported, known) && read.is_over())
+            };
+            self.threads().retain(|known| !is_over(known));
+        }
+    }
+
+    async fn read(&self, exported: &ExportedThread) -> Result<AgentTrace, String> {
+        let thread = &*exported.thread;
+        let trace = thread.trace().await;
+        let mut trace =
+            trace.map_err(|error| format!("thread `{}` cannot be read: {error}", thread.id()))?;
+        if self.has_content {
+            add_content(&mut trace, thread).await;
+        }
+        Ok(AgentTrace::from(trace))
+    }
+
+    /// Sends what one backend does not have yet. Returns the first failure; the other threads are sent nevertheless.
+    async fn send(&self, at: usize, traces: &[SweptTrace]) -> Result<(), String> {
+        let mut result = Ok(());
+        for swept in traces {
+            let (Some(backend), Some(sent)) = (self.backends.get(at), swept.exported.sent.get(at))
+            else {
                 continue;
             };
-            if self.has_content {
-                add_content(&mut trace, &*exported.thread).await;
-            }
-            let trace = AgentTrace::from(trace);
-            let mut sent = exported.sent.lock().await;
-            for (backend, sent) in self.backends.iter().zip(sent.iter_mut()) {
-                if let Err(error) = backend.send_new(trace.as_trace(), sent).await {
-                    self.warn(&error.to_string(), terminal);
-                }
+            let mut sent = sent.lock().await;
+            let outcome = backend.send_new(swept.trace.as_trace(), &mut sent).await;
+            if let Err(error) = outcome
+                && result.is_ok()
+            {
+                result = Err(error.to_string());
             }
         }
+        result
     }
 
-    /// Says once that traces do not arrive.
-    fn warn(&self, why: &str, terminal: &dyn Terminal) {
-        if !self.has_warned.swap(true, Ordering::Relaxed) {
-            terminal.aside(&format!(
-                "traces are not exported: {why}; the run goes on, and `archie trace THREAD --otlp URL` sends it later"
-            ));
+    /// Says that traces do not arrive: once while a command works, and once more at its end if the reason is another one.
+    fn warn(&self, why: &str, kind: SweepKind, terminal: &dyn Terminal) {
+        let mut warned = locked(&self.warned);
+        let is_new = warned
+            .as_ref()
+            .is_none_or(|before| kind.is_last && !before.is_last && before.why != why);
+        if !is_new {
+            return;
         }
+        *warned = Some(Warning {
+            why: why.to_owned(),
+            is_last: kind.is_last,
+        });
+        terminal.aside(&format!(
+            "traces are not exported: {why}; the run goes on, and `archie trace THREAD --otlp URL` sends it later"
+        ));
     }
 
-    fn threads(&self) -> std::sync::MutexGuard<'_, Vec<Arc<ExportedThread>>> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    fn threads(&self) -> MutexGuard<'_, Vec<Arc<ExportedThread>>> {
+        locked(&self.threads)
     }
+}
+
+impl SweptTrace {
+    /// Returns whether the last run has ended since a command asked for the thread. One that had ended before may be about to
+    /// be followed by another.
+    fn is_over(&self) -> bool {
+        let last = self.trace.as_trace().runs.last();
+        let end = last.and_then(|run| run.end);
+        end.is_some_and(|end| end >= *locked(&self.exported.added))
+    }
+}
+
+fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for TraceExport {
@@ -175,11 +261,27 @@ async fn add_content(trace: &mut Trace, thread: &dyn AnyThread) {
     }
 }
 
+/// Returns why LangSmith gets no traces: the exporter sends the headers of these variables to every backend, and those are the
+/// keys of another one.
+fn shared_keys(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let is_on = variable("LANGSMITH_TRACING").is_some_and(|value| is_on(&value));
+    let names = [
+        "OTEL_EXPORTER_OTLP_HEADERS",
+        "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+    ];
+    let name = names
+        .into_iter()
+        .find(|name| is_on && variable(name).is_some())?;
+    Some(format!(
+        "LangSmith would also get the headers in `{name}`; unset this variable or `LANGSMITH_TRACING`"
+    ))
+}
+
 /// Returns the backends that the environment names.
 fn targets(variable: impl Fn(&str) -> Option<String>) -> Vec<Target> {
     let mut found = Vec::new();
     let is_set = |name: &str| variable(name).is_some_and(|value| is_on(&value));
-    if is_set("LANGSMITH_TRACING") {
+    if is_set("LANGSMITH_TRACING") && shared_keys(&variable).is_none() {
         let base = variable("LANGSMITH_ENDPOINT").unwrap_or_else(|| LANGSMITH.to_owned());
         let project = variable("LANGSMITH_PROJECT").unwrap_or_else(|| "default".to_owned());
         let mut headers = vec![("langsmith-project", project.clone())];
@@ -224,8 +326,15 @@ fn is_on(value: &str) -> bool {
 const OUTPUT_VALUE: &str = "output.value";
 const LANGSMITH: &str = "https://api.smith.langchain.com";
 const EVERY: Duration = Duration::from_secs(1);
-/// Longest time that a finished command waits for its last spans to arrive.
-const LAST_SWEEP: Duration = Duration::from_secs(3);
+const REGULAR: SweepKind = SweepKind {
+    limit: Duration::from_secs(30),
+    is_last: false,
+};
+/// A finished command waits for its last spans to arrive, but not for long.
+const LAST: SweepKind = SweepKind {
+    limit: Duration::from_secs(3),
+    is_last: true,
+};
 const CONTENT_BYTES_MAX: usize = 100_000;
 
 #[cfg(test)]
@@ -270,5 +379,23 @@ mod tests {
         assert_eq!(urls(&[own]), ["http://h/own"]);
         assert_eq!(urls(&[own, ("OTEL_SDK_DISABLED", "true")]), [""; 0]);
         assert_eq!(urls(&[own, ("OTEL_TRACES_EXPORTER", "none")]), [""; 0]);
+    }
+
+    #[test]
+    fn langsmith_does_not_get_the_keys_of_another_backend() {
+        let own = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://h/own");
+        for name in [
+            "OTEL_EXPORTER_OTLP_HEADERS",
+            "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+        ] {
+            let set = [own, ("LANGSMITH_TRACING", "1"), (name, "api-key=k")];
+            assert_eq!(urls(&set), ["http://h/own"]);
+            let why = shared_keys(|name| {
+                let found = set.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| (*value).to_owned())
+            });
+            assert!(why.is_some_and(|why| why.contains(name) && !why.contains("=k")));
+        }
+        assert_eq!(shared_keys(|_| None), None);
     }
 }

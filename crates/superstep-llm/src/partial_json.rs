@@ -37,9 +37,32 @@ pub struct PartialItems<T> {
     pub unfit: usize,
 }
 
-/// Reads the first object or list of a text. Returns `None` if there is neither.
+/// Reads the first object of a text, or its first list of objects. Brackets and braces of the text around it are passed over.
+/// If there is no such object, returns what the first bracket begins; `None` if there is no bracket.
 pub fn read(text: &str) -> Option<PartialJson> {
-    let at = text.find(['{', '['])?;
+    let first = text.find(['{', '['])?;
+    let (read, mut end) = read_at(text, first)?;
+    if read.is_meant() || is_list_of_objects(&text[first..]) {
+        return Some(read);
+    }
+    for _ in 0..ATTEMPTS_MAX {
+        // Continues where the last attempt ended, so that the attempts together read the text about once.
+        let Some(next) = text.get(end..).and_then(|rest| rest.find('{')) else {
+            break;
+        };
+        let Some((other, other_end)) = read_at(text, end + next) else {
+            break;
+        };
+        if other.is_meant() {
+            return Some(other);
+        }
+        end = other_end;
+    }
+    Some(read)
+}
+
+/// Reads the object or list that begins at `at`. Also returns where reading ended, which is behind `at`.
+fn read_at(text: &str, at: usize) -> Option<(PartialJson, usize)> {
     let mut reader = Reader {
         text: text.as_bytes(),
         at,
@@ -50,14 +73,27 @@ pub fn read(text: &str) -> Option<PartialJson> {
         Progress::Whole(value) => (value, true),
         Progress::Cut(value) => (value?, false),
     };
-    Some(PartialJson {
+    let read = PartialJson {
         value,
         is_complete,
         cut_in: reader.cut_in,
-    })
+    };
+    Some((read, reader.at))
+}
+
+/// Returns whether a text begins with a list whose first item is an object.
+fn is_list_of_objects(text: &str) -> bool {
+    let inner = text.trim_start_matches(|c: char| c == '[' || c.is_ascii_whitespace());
+    text.starts_with('[') && inner.starts_with('{')
 }
 
 impl PartialJson {
+    /// Returns whether this is an object, and not a brace of the text around it.
+    fn is_meant(&self) -> bool {
+        let fields = self.value.as_object();
+        fields.is_some_and(|fields| self.is_complete || self.cut_in.is_some() || !fields.is_empty())
+    }
+
     /// Returns the items of the list in a field of the object. `None` if there is no such list.
     pub fn items<T: DeserializeOwned>(&self, field: &str) -> Option<PartialItems<T>> {
         items_of(self.value.get(field)?)
@@ -233,6 +269,8 @@ impl Reader<'_> {
 
 /// Deeper nesting counts as cut off there: the reader calls itself for each level.
 const DEPTH_MAX: usize = 64;
+/// Limits how often a string that does not end is searched for its end.
+const ATTEMPTS_MAX: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -308,6 +346,29 @@ mod tests {
     }
 
     #[test]
+    fn brackets_before_the_object_are_passed_over() {
+        let expected = json!({ "decisions": [{ "claim": "One queue." }] });
+        for before in [
+            "As asked [see notes]: ",
+            "As asked [1]: ",
+            "As asked [[notes]] {in short}: ",
+            "{ [ ",
+        ] {
+            let text = format!("{before}{{\"decisions\": [{{\"claim\": \"One queue.\"}}]}}");
+            let whole = read(&text).unwrap();
+            assert_eq!(whole.value, expected, "{text}");
+            assert!(whole.is_complete, "{text}");
+            let cut = read(&text[..text.len() - 2]).unwrap();
+            assert_eq!(cut.value, expected, "{text}");
+            assert_eq!(cut.cut_in.as_deref(), Some("decisions"));
+        }
+        // A list of objects is not left for one of its objects.
+        assert_eq!(value(r#"[{"a": 1}, {"b": {"c": 2"#), json!([{ "a": 1 }]));
+        assert_eq!(value(r#"[{"a": nope, "b": {"c": 1}}]"#), json!([]));
+        assert_eq!(value("[see notes]"), json!([]));
+    }
+
+    #[test]
     fn hostile_texts_end() {
         for text in [
             "[".repeat(1 << 20),
@@ -318,6 +379,8 @@ mod tests {
             "{\"a\" 1}".to_owned(),
             "[1e999999, 2]".to_owned(),
             "[\"\\".to_owned(),
+            "{ ".repeat(1 << 19),
+            "{\"\\".repeat(1 << 19),
         ] {
             let read = read(&text);
             assert!(read.is_none_or(|read| !read.is_complete));

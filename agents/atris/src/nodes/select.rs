@@ -21,17 +21,17 @@ impl Node<AtrisState> for SelectApi {
         };
         let asked = state.asked();
         let catalogue = self.0.catalogue(asked.api()).await?;
-        let (best, degraded) = match (asked.call, state.query_type.as_deref()) {
-            (Some(id), _) => (apis.iter().find(|api| api.id == id), None),
+        let selected = match (asked.call, state.query_type.as_deref()) {
+            (Some(id), _) => SelectedCall::unasked(apis.iter().find(|api| api.id == id)),
             (None, Some(GENERAL) | None) => {
                 self.best(&state, apis, catalogue.as_ref(), &cx).await?
             }
-            (None, Some(_)) => (
-                by_rule(state.categories.as_deref().unwrap_or_default(), apis),
-                None,
-            ),
+            (None, Some(_)) => {
+                let categories = state.categories.as_deref().unwrap_or_default();
+                SelectedCall::unasked(by_rule(categories, apis))
+            }
         };
-        let Some(best) = best else {
+        let Some(best) = selected.api else {
             return failed(
                 SELECT_API,
                 &state,
@@ -39,6 +39,11 @@ impl Node<AtrisState> for SelectApi {
             );
         };
         let mut update = AtrisStateUpdate::default().best_api(Some(best.clone()));
+        if selected.is_by_person {
+            // The question keeps the choice, so that a watch does not ask for it again.
+            let query = format!("@{}/{} {}", asked.api(), best.id, asked.text);
+            update = update.query(Some(query));
+        }
         if state.is_entity_query == Some(true) {
             let detail = match state.entity_type.as_deref() {
                 Some("user") => "get_user",
@@ -47,7 +52,26 @@ impl Node<AtrisState> for SelectApi {
             update = update
                 .secondary_api(catalogue.and_then(|catalogue| catalogue.api(detail).cloned()));
         }
-        Ok(noted(update, &state, degraded).into())
+        Ok(noted(update, &state, selected.degraded).into())
+    }
+}
+
+/// A call, and how it was chosen.
+struct SelectedCall<'a> {
+    api: Option<&'a Api>,
+    /// Why a model could not choose.
+    degraded: Option<String>,
+    is_by_person: bool,
+}
+
+impl<'a> SelectedCall<'a> {
+    /// Creates a choice that the person was not asked for.
+    fn unasked(api: Option<&'a Api>) -> Self {
+        Self {
+            api,
+            degraded: None,
+            is_by_person: false,
+        }
     }
 }
 
@@ -59,10 +83,10 @@ impl SelectApi {
         apis: &'a [Api],
         catalogue: Option<&Catalogue>,
         cx: &NodeCx,
-    ) -> Result<(Option<&'a Api>, Option<String>), NodeError> {
+    ) -> Result<SelectedCall<'a>, NodeError> {
         let asked = state.asked();
         if let [only] = apis {
-            return Ok((Some(only), None));
+            return Ok(SelectedCall::unasked(Some(only)));
         }
         let question = Question::new(asked.text);
         // How rare a word is depends on the whole catalogue, not on the few calls to choose from.
@@ -72,7 +96,7 @@ impl SelectApi {
         let of = |id: &str| apis.iter().find(|api| api.id == id);
         let by_words = ranked.first().and_then(|ranked| of(&ranked.api.id));
         if ranking::is_clear(&ranked) && self.0.extraction != Extraction::Model {
-            return Ok((by_words, None));
+            return Ok(SelectedCall::unasked(by_words));
         }
         let options = options(&question, &ranked, apis);
         let mut degraded = None;
@@ -84,16 +108,23 @@ impl SelectApi {
                 .await?;
             // The chooser takes only an entry of the list, so a call that the rules would not offer cannot be chosen.
             if let Some(chosen) = thought.value.and_then(|id| of(&id)) {
-                return Ok((Some(chosen), None));
+                return Ok(SelectedCall::unasked(Some(chosen)));
             }
             degraded = thought.degraded;
         }
         let close = ranking::close(&ranked);
         if close.len() > 1 {
             let id = choice::ask_call(&question, close, apis, cx).await?;
-            return Ok((of(&id), degraded));
+            return Ok(SelectedCall {
+                api: of(&id),
+                degraded,
+                is_by_person: true,
+            });
         }
-        Ok((by_words, degraded))
+        Ok(SelectedCall {
+            degraded,
+            ..SelectedCall::unasked(by_words)
+        })
     }
 }
 

@@ -29,9 +29,9 @@ impl<'a> Reader<'a> {
         };
         let mut room = SHAPES_PER_CALL_MAX.min(self.shapes_room);
         let before = room;
-        let shape = self.shape(schema, 0, &mut room)?;
+        let shape = self.shape(schema, 0, &mut room);
         self.shapes_room -= before - room;
-        Ok(Some(shape).filter(|shape| *shape != ResponseShape::default()))
+        Ok(Some(shape?).filter(|shape| *shape != ResponseShape::default()))
     }
 
     /// Reads a form. Where the room or the depth ends, anything is allowed.

@@ -297,3 +297,19 @@ fn headers_that_steer_the_connection_are_not_parameters() {
         "a default header is not sent unasked"
     );
 }
+
+#[test]
+fn a_broken_reference_in_a_response_or_in_unused_items_leaves_the_call() {
+    let nowhere = json!({ "$ref": "#/components/schemas/nowhere" });
+    let mut broken = document(json!({}));
+    let schema = json!({ "type": "object", "properties": { "friend": nowhere } });
+    broken["paths"]["/pets/{id}"]["get"]["responses"] =
+        json!({ "200": { "content": { "application/json": { "schema": schema } } } });
+    let id = &mut broken["components"]["parameters"]["id"]["schema"];
+    *id = json!({ "type": "integer", "items": nowhere });
+    let read = read_json(&broken).unwrap();
+    assert_eq!(read.apis.len(), 2);
+    assert!(read.responses.is_empty(), "{:?}", read.responses);
+    broken["components"]["parameters"]["id"]["schema"]["type"] = json!("array");
+    assert!(matches!(read_json(&broken), Err(DocumentError::Nowhere(_))));
+}

@@ -104,6 +104,10 @@ impl<'a> Finder<'a> {
 
     /// Returns the value that follows these words.
     fn behind(&self, name: &[String], parameter: &Parameter) -> Option<Json> {
+        // A name such as `_` has no words, and would match everywhere.
+        if name.is_empty() {
+            return None;
+        }
         let words = &self.question.words;
         for at in 0..words.len().saturating_sub(name.len()) {
             let is_here = name
@@ -546,3 +550,20 @@ const NOT_NAMES: [&str; 52] = [
     "get",
     "got",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_whose_name_has_no_words_takes_nothing() {
+        let parameter = Parameter {
+            name: "_".to_owned(),
+            kind: "integer".to_owned(),
+            ..Parameter::default()
+        };
+        let (question, api) = (Question::new("show pet 7"), Api::default());
+        let finder = Finder::new(&question, &api, None);
+        assert_eq!(finder.explicit(&parameter), None);
+    }
+}

@@ -145,6 +145,9 @@ impl OutlineReading<'_> {
     }
 
     fn define(&mut self, node: Node<'_>, kind: SymbolKind) {
+        if self.outline.items.len() >= ITEMS_MAX {
+            return;
+        }
         let Some(name) = node.child_by_field_name("name").map(|name| self.of(name)) else {
             return;
         };
@@ -170,7 +173,7 @@ impl OutlineReading<'_> {
             "trait_item" | "class_definition" | "class_declaration" | "abstract_class_declaration"
         ) || self.language == Language::Java;
         let shown = match (is_function || has_members, kind) {
-            (true, _) => head.to_owned(),
+            (true, _) => cut_lines(head, TYPE_LINES_MAX),
             (_, SymbolKind::Value | SymbolKind::Macro) => first_line(whole),
             _ => cut_lines(whole, TYPE_LINES_MAX),
         };
@@ -195,11 +198,13 @@ impl OutlineReading<'_> {
     /// Returns where the definition starts: at the start of its line if only words such as `export` come before it.
     fn line_start(&self, node: Node<'_>) -> usize {
         let start = node.start_byte();
-        let line = self.text[..start].rfind('\n').map_or(0, |at| at + 1);
-        let before = &self.text[line..start];
-        let is_words = before
-            .chars()
-            .all(|c| c.is_ascii_alphabetic() || c.is_whitespace());
+        // Searching backwards for the line would read a file of one long line again for each of its definitions.
+        let line = start.saturating_sub(node.start_position().column);
+        let before = self.text.get(line..start).unwrap_or_default();
+        let is_words = before.len() <= LINE_CHARS
+            && before
+                .chars()
+                .all(|c| c.is_ascii_alphabetic() || c.is_whitespace());
         match is_words {
             true => line + (before.len() - before.trim_start().len()),
             false => start,
@@ -209,7 +214,8 @@ impl OutlineReading<'_> {
     /// Returns the comment right above a line, without attributes and decorators between the two.
     fn doc_above(&self, row: usize) -> String {
         let mut found: Vec<&str> = Vec::new();
-        for line in self.lines.get(..row).unwrap_or_default().iter().rev() {
+        let above = self.lines.get(..row).unwrap_or_default();
+        for line in above.iter().rev().take(DOC_SCAN_LINES_MAX) {
             let line = line.trim();
             let is_attribute = line.starts_with("#[") || line.starts_with('@');
             let is_comment = (line.starts_with("//") && !line.starts_with("//!"))
@@ -224,7 +230,10 @@ impl OutlineReading<'_> {
         }
         found.reverse();
         found.truncate(DOC_LINES_MAX);
-        found.iter().map(|line| format!("{line}\n")).collect()
+        found
+            .iter()
+            .map(|line| format!("{}\n", first_line(line)))
+            .collect()
     }
 
     /// Returns the docstring of a Python body as comment lines.
@@ -240,7 +249,7 @@ impl OutlineReading<'_> {
         let lines = lines.skip_while(|line| line.is_empty());
         lines
             .take_while(|line| !line.is_empty())
-            .map(|line| format!("# {line}\n"))
+            .map(|line| format!("# {}\n", first_line(line)))
             .collect()
     }
 
@@ -346,5 +355,9 @@ const DEPTH_MAX: usize = 2_000;
 const NAME_BYTES_MAX: usize = 200;
 const LINE_CHARS: usize = 200;
 const DOC_LINES_MAX: usize = 12;
+/// Maximum number of lines above a definition that are searched for its comment.
+const DOC_SCAN_LINES_MAX: usize = 100;
+/// Maximum number of definitions of one file. The rest does not count as left out: such files are generated.
+const ITEMS_MAX: usize = 2_000;
 const TYPE_LINES_MAX: usize = 30;
 const BODY_LINES_MAX: usize = 60;

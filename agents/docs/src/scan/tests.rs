@@ -315,3 +315,32 @@ fn rules_of_git_count_where_git_would_count_them() {
         ]
     );
 }
+
+#[test]
+fn the_outline_of_a_hostile_file_stays_small() {
+    let long = format!("/// {}\npub fn one() {{}}\n", "x".repeat(100_000));
+    let one = outline(Language::Rust, "a.rs", &long).unwrap();
+    assert!(one.items[0].signature.len() < 300, "a long comment is cut");
+    assert!(one.items[0].signature.ends_with("pub fn one()"));
+
+    let header = format!(
+        "trait T {{\n    fn head({}\n    );\n}}\n",
+        "\n        a: u8,".repeat(1_000)
+    );
+    let header = outline(Language::Rust, "a.rs", &header).unwrap();
+    let head = header.items.iter().find(|item| item.name == "head");
+    let head = &head.unwrap().signature;
+    assert!(
+        head.contains("more lines") && head.lines().count() < 40,
+        "{head}"
+    );
+
+    let many = "const A: u8 = 1; pub fn f() {} ".repeat(5_000);
+    let many = outline(Language::Rust, "a.rs", &many).unwrap();
+    assert_eq!(many.items.len(), 2_000);
+    assert_eq!(many.items[1].signature, "pub fn f()");
+
+    let above = format!("{}pub fn f() {{}}\n", "#[inline]\n".repeat(200));
+    let above = outline(Language::Rust, "a.rs", &format!("/// Far.\n{above}")).unwrap();
+    assert_eq!(above.items[0].signature, "pub fn f()");
+}

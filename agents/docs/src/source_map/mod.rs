@@ -10,6 +10,7 @@ mod select;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use archie_agent::markdown;
 use serde::{Deserialize, Serialize};
 
 use super::scan::{Language, Outline, Tree, import_target, outline};
@@ -64,9 +65,10 @@ impl SourceText {
         }
         let mut parts = Vec::new();
         if !self.left_out.is_empty() {
-            let named: Vec<&str> = self.left_out.iter().map(String::as_str).collect();
-            let (shown, more) = named.split_at(named.len().min(NAMED_MAX));
-            let more = match more.len() {
+            // Outside of the fences, so a path must not look like an instruction.
+            let paths = self.left_out.iter().take(NAMED_MAX);
+            let shown: Vec<String> = paths.map(|path| markdown::code(path)).collect();
+            let more = match self.left_out.len() - shown.len() {
                 0 => String::new(),
                 more => format!(" and {more} more files"),
             };
@@ -161,6 +163,7 @@ impl SourceMap {
         let readme = select::readme(tree)
             .map(|(_, text)| text)
             .unwrap_or_default();
+        let readme = &readme[..readme.floor_char_boundary(README_BYTES_MAX)];
         let share = |file: &MappedFile| {
             let is_named = readme.contains(&file.path);
             match (file.is_test, file.is_entry || is_named) {
@@ -209,6 +212,9 @@ fn is_declared_entry(tree: &Tree, path: &str) -> bool {
 
 /// Maximum number of files that a remark names.
 const NAMED_MAX: usize = 8;
+
+/// Part of the README that is searched for the names of files.
+const README_BYTES_MAX: usize = 64 << 10;
 
 /// Limits of the map. Larger trees are mapped in part; what is beyond counts as left out.
 const FILES_MAX: usize = 5_000;

@@ -13,17 +13,18 @@ pub(super) struct Ranks {
 }
 
 /// One name that a file uses and another file defines.
-struct Reference {
+struct Reference<'a> {
     to: usize,
     /// Definitions of that name in the other file.
-    items: Vec<usize>,
+    items: &'a [usize],
     weight: f64,
 }
 
 /// Ranks the files. `imports` has the pairs of files of which the first imports the second; `favored` says how likely a reader
 /// is to begin with each file.
 pub(super) fn rank(files: &[MappedFile], imports: &[(usize, usize)], favored: &[f64]) -> Ranks {
-    let references = references(files, imports);
+    let defined = definitions(files);
+    let references = references(files, imports, &defined);
     let out: Vec<f64> = references
         .iter()
         .map(|of_file| of_file.iter().map(|reference| reference.weight).sum())
@@ -62,7 +63,7 @@ pub(super) fn rank(files: &[MappedFile], imports: &[(usize, usize)], favored: &[
 /// too.
 fn item_ranks(
     files: &[MappedFile],
-    references: &[Vec<Reference>],
+    references: &[Vec<Reference<'_>>],
     out: &[f64],
     ranks: &[f64],
 ) -> Vec<Vec<f64>> {
@@ -80,7 +81,7 @@ fn item_ranks(
             .filter(|reference| !reference.items.is_empty())
         {
             let share = ranks[from] * reference.weight / out[from] / reference.items.len() as f64;
-            for item in &reference.items {
+            for item in reference.items {
                 items[reference.to][*item] += share;
             }
         }
@@ -88,15 +89,26 @@ fn item_ranks(
     items
 }
 
-fn references(files: &[MappedFile], imports: &[(usize, usize)]) -> Vec<Vec<Reference>> {
-    let mut defined: BTreeMap<&str, BTreeMap<usize, Vec<usize>>> = BTreeMap::new();
+/// Definitions outside of tests: by name, then by file.
+type Definitions<'a> = BTreeMap<&'a str, BTreeMap<usize, Vec<usize>>>;
+
+fn definitions(files: &[MappedFile]) -> Definitions<'_> {
+    let mut defined = Definitions::new();
     for (at, file) in files.iter().enumerate().filter(|(_, file)| !file.is_test) {
         for (item, definition) in file.outline.items.iter().enumerate() {
             let places = defined.entry(definition.name.as_str()).or_default();
             places.entry(at).or_default().push(item);
         }
     }
-    let mut found: Vec<Vec<Reference>> = Vec::new();
+    defined
+}
+
+fn references<'a>(
+    files: &[MappedFile],
+    imports: &[(usize, usize)],
+    defined: &'a Definitions<'_>,
+) -> Vec<Vec<Reference<'a>>> {
+    let mut found: Vec<Vec<Reference<'a>>> = Vec::new();
     for (at, file) in files.iter().enumerate() {
         let mut of_file = Vec::new();
         for (name, count) in &file.outline.names {
@@ -115,7 +127,7 @@ fn references(files: &[MappedFile], imports: &[(usize, usize)]) -> Vec<Vec<Refer
             };
             of_file.extend(places.iter().map(|(to, items)| Reference {
                 to: *to,
-                items: items.clone(),
+                items,
                 weight,
             }));
         }
@@ -124,7 +136,7 @@ fn references(files: &[MappedFile], imports: &[(usize, usize)]) -> Vec<Vec<Refer
     for (from, to) in imports.iter().filter(|(from, to)| from != to) {
         found[*from].push(Reference {
             to: *to,
-            items: Vec::new(),
+            items: &[],
             weight: IMPORT_WEIGHT,
         });
     }

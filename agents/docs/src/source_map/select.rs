@@ -6,7 +6,7 @@ use archie_agent::markdown;
 
 use super::super::manifest::hash;
 use super::super::scan::{OutlineItem, Package, SymbolKind, Tree};
-use super::{SourceFocus, SourceMap, SourceRecord, SourceText};
+use super::{MappedFile, SourceFocus, SourceMap, SourceRecord, SourceText};
 
 /// What was chosen of one source file.
 #[derive(Debug, Default)]
@@ -64,6 +64,10 @@ struct Candidate {
 }
 
 fn candidates(map: &SourceMap, focus: SourceFocus) -> Vec<Candidate> {
+    let called = match focus {
+        SourceFocus::Flow => entry_names(map),
+        _ => BTreeSet::new(),
+    };
     let mut found = Vec::new();
     for at in map.order() {
         let file = &map.files[at];
@@ -80,7 +84,7 @@ fn candidates(map: &SourceMap, focus: SourceFocus) -> Vec<Candidate> {
                 item,
                 signature: rank * public * kind,
                 body: match definition.body {
-                    Some(_) => rank * interest(map, at, definition, focus),
+                    Some(_) => rank * interest(file, definition, focus, &called),
                     None => 0.0,
                 },
             });
@@ -89,9 +93,24 @@ fn candidates(map: &SourceMap, focus: SourceFocus) -> Vec<Candidate> {
     found
 }
 
-/// Returns how much an agent with this focus wants the body of a definition.
-fn interest(map: &SourceMap, at: usize, item: &OutlineItem, focus: SourceFocus) -> f64 {
-    let file = &map.files[at];
+/// Returns the names that the entry points use.
+fn entry_names(map: &SourceMap) -> BTreeSet<&str> {
+    let entries = map
+        .files
+        .iter()
+        .filter(|file| file.is_entry && !file.is_test);
+    entries
+        .flat_map(|entry| entry.outline.names.keys().map(String::as_str))
+        .collect()
+}
+
+/// Returns how much an agent with this focus wants the body of a definition. `called` has the names that entry points use.
+fn interest(
+    file: &MappedFile,
+    item: &OutlineItem,
+    focus: SourceFocus,
+    called: &BTreeSet<&str>,
+) -> f64 {
     match focus {
         SourceFocus::Layout | SourceFocus::Manifests | SourceFocus::Data => 0.0,
         SourceFocus::Core => 1.0,
@@ -99,21 +118,12 @@ fn interest(map: &SourceMap, at: usize, item: &OutlineItem, focus: SourceFocus) 
             let is_marked = file.marks.iter().any(|line| item.lines.contains(line));
             if is_marked { 1.0 } else { 0.0 }
         }
-        SourceFocus::Flow => {
-            let is_called = || {
-                let mut entries = map
-                    .files
-                    .iter()
-                    .filter(|file| file.is_entry && !file.is_test);
-                entries.any(|entry| entry.outline.names.contains_key(&item.name))
-            };
-            match (file.is_entry, item.name == "main") {
-                (true, true) => 1_000.0,
-                (true, false) => 50.0,
-                (false, _) if is_called() => 10.0,
-                _ => 1.0,
-            }
-        }
+        SourceFocus::Flow => match (file.is_entry, item.name == "main") {
+            (true, true) => 1_000.0,
+            (true, false) => 50.0,
+            (false, _) if called.contains(item.name.as_str()) => 10.0,
+            _ => 1.0,
+        },
     }
 }
 

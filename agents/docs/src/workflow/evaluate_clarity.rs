@@ -9,7 +9,7 @@ use superstep_agent::AgentEvent;
 use superstep_llm::Message;
 
 use super::super::accuracy::{self, CheckedText, Claim};
-use super::super::completeness::uncovered;
+use super::super::completeness::{is_plain_name, uncovered};
 use super::super::deps::DocsDeps;
 use super::super::state::{AgentWorkflowState, AgentWorkflowStateUpdate, Scored, Version};
 use super::asking::Ask;
@@ -65,7 +65,9 @@ impl Node<AgentWorkflowState> for EvaluateClarity {
         let checked = accuracy::check(&state.current_analysis, &tree);
         let mut missing: Vec<String> = checked.misses.iter().map(told).collect();
         let agent = self.deps.agent_of(&state.agent)?;
-        let coverage = Coverage::of(&state, &agent.subjects(&tree));
+        let mut subjects = agent.subjects(&tree);
+        subjects.retain(|subject| is_plain_name(subject));
+        let coverage = Coverage::of(&state, &subjects);
         let unnamed = coverage.uncovered.iter();
         missing.extend(unnamed.map(|subject| format!("{UNNAMED}{subject}")));
         if coverage.is_cut_off {

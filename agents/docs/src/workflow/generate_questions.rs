@@ -9,6 +9,7 @@ use superstep::{Command, Node, NodeCx, NodeError, View};
 use superstep_llm::Message;
 
 use super::super::accuracy::Claim;
+use super::super::completeness::is_plain_name;
 use super::super::deps::DocsDeps;
 use super::super::state::{AgentWorkflowState, AgentWorkflowStateUpdate, Round};
 use super::asking::Ask;
@@ -95,7 +96,9 @@ fn questions(state: &AgentWorkflowState, from_model: Vec<String>) -> Vec<String>
         .map(|claim| claim.question());
     let mut all: Vec<String> = about_misses.take(MISSES_MAX).collect();
     let unnamed = state.scores.last().map(|scored| scored.uncovered.iter());
-    let about_unnamed = unnamed.into_iter().flatten().map(|subject| {
+    let unnamed = unnamed.into_iter().flatten();
+    let plain = unnamed.filter(|subject| is_plain_name(subject));
+    let about_unnamed = plain.map(|subject| {
         format!("What is `{subject}` for, and how does it belong to the rest? The text does not name it.")
     });
     all.extend(about_unnamed.take(UNNAMED_MAX));

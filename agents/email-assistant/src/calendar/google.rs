@@ -7,7 +7,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::BoxFuture;
 
-use super::{Calendar, Event, MeetingZone, NotMade};
+use super::{Calendar, DAY, Event, MeetingZone, NotMade};
 use crate::email::address;
 use crate::google::{Google, GoogleError};
 
@@ -95,16 +95,18 @@ impl GoogleCalendar {
 impl Calendar for GoogleCalendar {
     fn on<'a>(&'a self, days: &'a [String]) -> BoxFuture<'a, anyhow::Result<Vec<Event>>> {
         Box::pin(async move {
-            let mut events = Vec::new();
+            let mut events: Vec<Event> = Vec::new();
             for day in days {
-                let found = self
-                    .between(
-                        PRIMARY,
-                        &format!("{day}T00:00:00Z"),
-                        &format!("{day}T23:59:59Z"),
-                    )
-                    .await?;
-                events.extend(found.iter().map(read));
+                // In UTC, a day of a zone begins up to a day earlier or ends up to a day later.
+                let from = format!("{}T00:00:00Z", shifted(day, -1));
+                let to = format!("{}T23:59:59Z", shifted(day, 1));
+                let found = self.between(PRIMARY, &from, &to).await?;
+                for event in found.iter().map(read) {
+                    // An event may be on two of the days.
+                    if event.is_on(day) && !events.contains(&event) {
+                        events.push(event);
+                    }
+                }
             }
             Ok(events)
         })
@@ -124,6 +126,13 @@ impl Calendar for GoogleCalendar {
             }))
         })
     }
+}
+
+/// Returns the day that is this many days after another one. Returns a text that is not a day as it is.
+fn shifted(day: &str, days: i64) -> String {
+    let date = chrono::NaiveDate::parse_from_str(day, DAY).ok();
+    let date = date.and_then(|date| date.checked_add_signed(chrono::TimeDelta::days(days)));
+    date.map_or_else(|| day.to_owned(), |date| date.format(DAY).to_string())
 }
 
 /// Returns a time in the form of Google: what clocks in the zone show, with the offset and the name of the zone.
@@ -210,6 +219,12 @@ mod tests {
             organizer: "alice@example.com".to_owned(),
             timezone: "Europe/Berlin".to_owned(),
         }
+    }
+
+    #[test]
+    fn days_are_shifted_over_the_ends_of_months() {
+        assert_eq!(shifted("2025-03-01", -1), "2025-02-28");
+        assert_eq!(shifted("2024-12-31", 1), "2025-01-01");
     }
 
     #[tokio::test]

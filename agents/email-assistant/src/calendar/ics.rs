@@ -57,7 +57,7 @@ impl Calendar for Ics {
     fn on<'a>(&'a self, days: &'a [String]) -> BoxFuture<'a, anyhow::Result<Vec<Event>>> {
         Box::pin(async move {
             let mut events = self.all()?;
-            events.retain(|event| days.iter().any(|day| event.start.starts_with(day.as_str())));
+            events.retain(|event| days.iter().any(|day| event.is_on(day)));
             Ok(events)
         })
     }
@@ -339,6 +339,29 @@ mod tests {
                 .unwrap()
                 .is_empty()
         );
+    }
+
+    #[tokio::test]
+    async fn an_event_is_on_its_day_in_utc_and_on_its_local_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let calendar = Ics::new(&folder.path().join("calendar"));
+        let event = Event {
+            id: "abc1".to_owned(),
+            start: "2025-01-10T23:30:00Z".to_owned(),
+            end: "2025-01-11T00:30:00Z".to_owned(),
+            timezone: "Europe/Berlin".to_owned(),
+            ..Event::default()
+        };
+        calendar.create(&event).await.unwrap();
+        for (day, count) in [
+            ("2025-01-09", 0),
+            ("2025-01-10", 1),
+            ("2025-01-11", 1),
+            ("2025-01-12", 0),
+        ] {
+            let found = calendar.on(&[day.to_owned()]).await.unwrap();
+            assert_eq!(found.len(), count, "{day}");
+        }
     }
 
     #[test]

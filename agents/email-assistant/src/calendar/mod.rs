@@ -13,7 +13,7 @@ pub use zone::{MeetingZone, TimeProblem, shown};
 
 /// A calendar that can list and create events.
 pub trait Calendar: Send + Sync {
-    /// Returns the events on these days (`YYYY-MM-DD`), ordered by start time within each day.
+    /// Returns the events on these days (`YYYY-MM-DD`, see [`Event::is_on`]), each once, ordered by start time within each day.
     fn on<'a>(&'a self, days: &'a [String]) -> BoxFuture<'a, anyhow::Result<Vec<Event>>>;
 
     /// Creates an event under its own id. Creating it again either changes nothing, or [`Self::find`] finds the first one.
@@ -41,6 +41,16 @@ pub struct Event {
     /// IANA name of the time zone in which the meeting was made; empty for UTC.
     #[serde(default)]
     pub timezone: String,
+}
+
+impl Event {
+    /// Returns whether the event starts on this day (`YYYY-MM-DD`), in UTC or by the clocks of its zone.
+    pub fn is_on(&self, day: &str) -> bool {
+        let zone = MeetingZone::find(&self.timezone).ok();
+        let local = zone.and_then(|zone| zone.local(&self.start));
+        self.start.starts_with(day)
+            || local.is_some_and(|(time, _)| time.format(DAY).to_string() == day)
+    }
 }
 
 /// Why an event was not created, or may not have been.
@@ -81,8 +91,10 @@ fn in_utc(moment: chrono::DateTime<chrono::Utc>) -> String {
 /// Converts a day to `YYYY-MM-DD` from the forms that models write. Returns `None` if it is not a valid day.
 pub fn day(text: &str) -> Option<String> {
     let text = text.trim();
-    ["%Y-%m-%d", "%d-%m-%Y", "%d.%m.%Y", "%Y/%m/%d"]
+    [DAY, "%d-%m-%Y", "%d.%m.%Y", "%Y/%m/%d"]
         .iter()
         .find_map(|form| chrono::NaiveDate::parse_from_str(text, form).ok())
-        .map(|day| day.format("%Y-%m-%d").to_string())
+        .map(|day| day.format(DAY).to_string())
 }
+
+const DAY: &str = "%Y-%m-%d";

@@ -62,6 +62,30 @@ fn mail_to_many_is_left_unless_it_may_matter() {
 }
 
 #[test]
+fn mail_to_many_that_is_part_of_a_conversation_or_asks_something_is_left_to_the_model() {
+    let list = email(
+        "Bob <bob@shop.example>",
+        "Re: [dev] release",
+        &[("list-id", "<dev.example>")],
+    );
+    let reply = Email {
+        references: vec!["1@x".to_owned()],
+        ..list.clone()
+    };
+    let question = Email {
+        body: "Ada, could you look at this?".to_owned(),
+        ..list.clone()
+    };
+    assert_eq!(decided(&usual(&list)), Some(Classification::Ignore));
+    for email in [reply, question] {
+        assert_eq!(
+            usual(&email),
+            RuleVerdict::NoReply("it was sent to many".to_owned())
+        );
+    }
+}
+
+#[test]
 fn the_person_sets_what_happens_to_mail_to_many() {
     let email = email("Shop <news@shop.example>", "20 % off", &[UNSUBSCRIBE]);
     for (bulk, wanted) in [
@@ -96,6 +120,30 @@ fn an_earlier_decision_about_a_sender_goes_before_the_setting() {
         of(&past("news@other.example", Classification::Notify)),
         Some(Classification::Ignore)
     );
+}
+
+#[test]
+fn a_sender_that_was_ignored_before_is_ignored_only_if_the_setting_and_the_subject_allow_it() {
+    let past = [PastDecision {
+        from: "news@shop.example".to_owned(),
+        subject: String::new(),
+        decision: Classification::Ignore,
+    }];
+    for (subject, bulk, wanted) in [
+        ("20 % off", RuleAction::Ignore, Some(Classification::Ignore)),
+        ("Your invoice 12", RuleAction::Ignore, None),
+        ("20 % off", RuleAction::Notify, None),
+        ("20 % off", RuleAction::Model, None),
+    ] {
+        let email = email("Shop <news@shop.example>", subject, &[UNSUBSCRIBE]);
+        let settings = RuleSettings {
+            bulk,
+            ..RuleSettings::default()
+        };
+        let verdict = with(&email, settings, &past);
+        assert_eq!(decided(&verdict), wanted, "{subject} {bulk:?}");
+        assert_ne!(verdict, RuleVerdict::Open, "{subject} {bulk:?}");
+    }
 }
 
 #[test]

@@ -175,7 +175,7 @@ pub fn date_text(days: f64) -> String {
 
 /// Days from 1899-12-30 to 1970-01-01.
 const EPOCH_DAYS: f64 = 25_569.0;
-const ROWS_MAX: u32 = 1_048_576;
+pub(crate) const ROWS_MAX: u32 = 1_048_576;
 const COLUMNS_MAX: u32 = 16_384;
 
 /// Why a workbook cannot be used.

@@ -28,6 +28,20 @@ pub enum NumberFormat {
     Code(String),
 }
 
+impl NumberFormat {
+    /// Returns the format code, or the number of a format whose code is not known.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Code(code) => code.clone(),
+            Self::BuiltIn(0) => "General".to_owned(),
+            Self::BuiltIn(id) => {
+                let known = BUILT_IN.iter().find(|(_, known)| known == id);
+                known.map_or_else(|| format!("built-in {id}"), |(code, _)| (*code).to_owned())
+            }
+        }
+    }
+}
+
 impl Dress {
     /// Returns the default format for dates.
     pub(super) fn of_date(has_time: bool) -> Self {
@@ -107,6 +121,11 @@ impl Styles {
                 _ => continue,
             };
             let name = element.local_name().as_ref().to_owned();
+            // Extensions have lists with the same names.
+            if name == "extLst" && !is_empty {
+                pieces.rest_of(&name)?;
+                continue;
+            }
             let parent = within.last().map(String::as_str).unwrap_or_default();
             match (parent, name.as_str()) {
                 ("numFmts", "numFmt") => {
@@ -302,6 +321,10 @@ fn append(text: &str, list: &str, items: &str, count: usize) -> Result<Option<St
     let mut is_done = false;
     while let Some(piece) = pieces.next()? {
         match &piece.event {
+            Event::Start(element) if element.local_name().as_ref() == "extLst" => {
+                out.push_str(piece.raw);
+                out.push_str(pieces.rest_of("extLst")?);
+            }
             Event::Start(element) if element.local_name().as_ref() == list && !is_done => {
                 let before: usize = attribute(element, "count")
                     .and_then(|count| count.parse().ok())
@@ -378,7 +401,7 @@ const BUILT_IN: &[(&str, u32)] = &[
     ("0.00%", 10),
     ("mm-dd-yy", 14),
 ];
-const FIRST_OWN: u32 = 164;
+pub(super) const FIRST_OWN: u32 = 164;
 const RESERVED_FILLS: [&str; 2] = [
     r#"<fill><patternFill patternType="none"/></fill>"#,
     r#"<fill><patternFill patternType="gray125"/></fill>"#,
@@ -386,3 +409,19 @@ const RESERVED_FILLS: [&str; 2] = [
 const PLAIN_STYLE: &str = r#"<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>"#;
 /// What comes after the formats of conditional formats in a style sheet.
 const LATER_THAN_CONDITIONAL: &[&str] = &["tableStyles", "colors", "extLst"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_extensions_are_not_those_of_the_workbook() {
+        let extension = "<extLst><ext><x14:dxfs><x14:dxf/><x14:dxf/></x14:dxfs></ext></extLst>";
+        let text = format!("<styleSheet><cellXfs><xf/></cellXfs>{extension}</styleSheet>");
+        let mut styles = Styles::read(&text).unwrap();
+        assert_eq!(styles.conditional("<dxf/>").unwrap(), 0);
+        let written = styles.written().unwrap().unwrap();
+        let list = format!(r#"<dxfs count="1"><dxf/></dxfs>{extension}"#);
+        assert!(written.contains(&list), "{written}");
+    }
+}

@@ -3,6 +3,8 @@
 //! The source may be hostile: depth and number of elements are limited, prefixes are resolved, and an attribute with a prefix
 //! survives only as the [`relation`](Element::relation) of its element.
 
+use std::collections::BTreeSet;
+
 use quick_xml::NsReader;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::name::{Namespace, ResolveResult};
@@ -74,14 +76,14 @@ impl Element {
             match event {
                 Event::Start(start) => {
                     room = room.checked_sub(1).ok_or_else(too_large)?;
-                    open.push(Self::started(space, &start));
+                    open.push(Self::started(space, &start)?);
                     if open.len() > DEPTH_MAX {
                         return Err(too_large());
                     }
                 }
                 Event::Empty(start) => {
                     room = room.checked_sub(1).ok_or_else(too_large)?;
-                    open[top].children.push(Self::started(space, &start));
+                    open[top].children.push(Self::started(space, &start)?);
                 }
                 Event::End(_) => {
                     let (Some(mut done), true) = (open.pop(), top > 0) else {
@@ -119,14 +121,27 @@ impl Element {
         found.ok_or_else(|| BookError::unreadable("an element is missing"))
     }
 
-    fn started(space: Space, start: &BytesStart<'_>) -> Self {
+    fn started(space: Space, start: &BytesStart<'_>) -> Result<Self, BookError> {
         let mut element = Self {
             space,
             name: start.local_name().as_ref().to_owned(),
             ..Self::default()
         };
+        if !is_name(&element.name) {
+            return Err(BookError::unreadable("the name of an element is not valid"));
+        }
+        let mut known = BTreeSet::new();
         for attribute in start.attributes().with_checks(false).flatten() {
+            let key: &str = attribute.key.as_ref();
+            if !known.insert(key.to_owned()) {
+                return Err(BookError::unreadable("an element has an attribute twice"));
+            }
             let (name, prefix) = attribute.key.decompose();
+            if prefix.is_none() && !is_name(name.as_ref()) {
+                return Err(BookError::unreadable(
+                    "the name of an attribute is not valid",
+                ));
+            }
             let Ok(value) = quick_xml::escape::unescape(&attribute.value) else {
                 continue;
             };
@@ -138,7 +153,7 @@ impl Element {
                 _ => {}
             }
         }
-        element
+        Ok(element)
     }
 
     pub(super) fn attribute(&self, name: &str) -> Option<&str> {
@@ -209,6 +224,11 @@ impl Space {
     }
 }
 
+/// Returns whether a name, without its prefix, is one that the format uses. Names are written as they are, so no other may pass.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
 fn too_large() -> BookError {
     BookError::refused("one of its parts has too many elements, or too many within each other")
 }
@@ -221,3 +241,23 @@ pub(super) const RELATIONS: &str =
     "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
 const ELEMENTS_MAX: usize = 500_000;
 const DEPTH_MAX: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_would_not_be_written_as_they_were_read_are_refused() {
+        let good = Element::fragment(r#"<col min="1" r:id="rId1" max="2"/>"#).unwrap();
+        assert_eq!(good.attribute("max"), Some("2"));
+        for wrong in [
+            r#"<col min="1" min="2"/>"#,
+            r#"<col mi&n="1"/>"#,
+            r#"<col mi"n="1"/>"#,
+            "<c&l/>",
+            "<c-l/>",
+        ] {
+            Element::fragment(wrong).expect_err(wrong);
+        }
+    }
+}

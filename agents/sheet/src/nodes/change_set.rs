@@ -53,7 +53,12 @@ async fn ask_person(
     let mut problem = None;
     for attempt in 1.. {
         // The key contains the snapshot, so that an answer only applies to the workbook that was shown.
-        let key = format!("changes-{}-{attempt}", state.workbook.snapshot);
+        // Older versions asked with the first prefix, and did not show formats and charts.
+        let prefix = match review.looks.is_empty() {
+            true => "changes",
+            false => "changes-and-looks",
+        };
+        let key = format!("{prefix}-{}-{attempt}", state.workbook.snapshot);
         let mut request = review.request();
         if let Some(problem) = problem.take() {
             request["problem"] = json!(problem);

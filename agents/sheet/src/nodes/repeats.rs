@@ -4,12 +4,13 @@ use superstep_llm::{Message, ToolCall};
 
 use super::super::plan::{self, Plan};
 use super::super::state::{GraphState, JournalEntry};
-use super::super::tools::INFORMER;
+use super::super::tools::{INFORMER, SUBMITTER};
 use super::is_stale;
 
 /// Returns the earlier results of exactly this call since the workbook last changed, oldest first.
 ///
-/// A call that changed the workbook counts, too: what it wrote is there already, and running it again would write it twice.
+/// A call that changed the workbook counts, too: what it wrote is there already, and running it again would write it twice. An
+/// accepted answer does not count: after a failed check, the planner may finish again with the same one.
 pub(super) fn earlier_results<'a>(
     journal: impl Iterator<Item = &'a JournalEntry>,
     tool: &str,
@@ -17,7 +18,8 @@ pub(super) fn earlier_results<'a>(
     snapshot: &str,
 ) -> Vec<&'a JournalEntry> {
     let is_same = |done: &&JournalEntry| {
-        done.tool == tool && done.input == input && done.snapshot == snapshot
+        let is_accepted = done.ok && done.tool == SUBMITTER;
+        done.tool == tool && done.input == input && done.snapshot == snapshot && !is_accepted
     };
     journal.filter(is_same).collect()
 }
@@ -66,3 +68,32 @@ const NOT_RUN: &str = "not run: you made exactly this call before";
 
 /// The planner may repeat itself once. After this many earlier calls the run ends.
 pub(super) const REPEATS_MAX: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::tools::PYTHON;
+    use super::*;
+
+    #[test]
+    fn an_accepted_answer_may_be_submitted_again() {
+        let entry = |tool: &str, ok| JournalEntry {
+            step: 1,
+            tool: tool.to_owned(),
+            input: "12".to_owned(),
+            observation: String::new(),
+            ok,
+            snapshot: "s".to_owned(),
+            lines: None,
+            pictures: std::collections::BTreeMap::new(),
+        };
+        for (tool, ok, times) in [
+            (SUBMITTER, true, 0),
+            (SUBMITTER, false, 1),
+            (PYTHON, true, 1),
+        ] {
+            let journal = [entry(tool, ok)];
+            let found = earlier_results(journal.iter(), tool, "12", "s");
+            assert_eq!(found.len(), times, "{tool} {ok}");
+        }
+    }
+}

@@ -23,16 +23,22 @@ pub struct Bubblewrap {
 impl Bubblewrap {
     /// Creates the sandbox for this Python. An error says what is missing and how to fix it.
     pub fn new(python: Python) -> Result<Self, SandboxError> {
-        for (program, remedy) in NEEDED {
-            if !Path::new("/usr/bin").join(program).is_file() {
-                return Err(SandboxError::Missing { program, remedy });
-            }
-        }
+        Self::check_programs()?;
         Ok(Self {
             python,
             filter: seccomp::program().map_err(SandboxError::Filter)?,
             is_root: is_root()?,
         })
+    }
+
+    /// Checks that the programs that the sandbox needs are installed.
+    pub fn check_programs() -> Result<(), SandboxError> {
+        for (program, remedy) in NEEDED {
+            if !Path::new("/usr/bin").join(program).is_file() {
+                return Err(SandboxError::Missing { program, remedy });
+            }
+        }
+        Ok(())
     }
 
     /// Makes the job's files accessible to the unprivileged user that the sandbox switches to, if it runs as root.

@@ -1,7 +1,9 @@
 //! A Python environment of Archie's own, for machines whose Python lacks the modules: made once, in the cache folder.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use super::python::Python;
 
@@ -65,9 +67,9 @@ pub fn create(progress: impl Fn(&str)) -> Result<PathBuf, EnvironmentError> {
         "making a Python environment in {}",
         folder.display()
     ));
-    run(&make)?;
+    run(&make, TIME_LIMIT)?;
     progress("installing pandas, openpyxl and matplotlib from the Python registry, once");
-    run(&install)?;
+    run(&install, TIME_LIMIT)?;
     // Only a complete environment has the final name, so that one that was interrupted is made again.
     clear(&folder)?;
     std::fs::rename(&partial, &folder).map_err(|source| EnvironmentError::Io {
@@ -107,7 +109,7 @@ fn commands(folder: &Path, python: &Path) -> Option<(Step, Step)> {
     if works("uv") {
         let make = step(&["uv", "venv", "--quiet", &folder]);
         let start = ["uv", "pip", "install", "--quiet", "--python", &python];
-        let install = step(&[&start[..], PACKAGES].concat());
+        let install = step(&[&start[..], WHEELS_ONLY, PACKAGES].concat());
         return Some((make, install));
     }
     works("python3").then(|| {
@@ -121,7 +123,7 @@ fn commands(folder: &Path, python: &Path) -> Option<(Step, Step)> {
         ];
         (
             step(&["python3", "-m", "venv", &folder]),
-            step(&[&start[..], PACKAGES].concat()),
+            step(&[&start[..], WHEELS_ONLY, PACKAGES].concat()),
         )
     })
 }
@@ -134,7 +136,7 @@ fn works(program: &str) -> bool {
     ran.is_ok_and(|ran| ran.status.success())
 }
 
-fn run(step: &Step) -> Result<(), EnvironmentError> {
+fn run(step: &Step, time_limit: Duration) -> Result<(), EnvironmentError> {
     let Some((program, args)) = step.words.split_first() else {
         return Ok(());
     };
@@ -142,15 +144,41 @@ fn run(step: &Step) -> Result<(), EnvironmentError> {
         command: step.words.join(" "),
         says,
     };
+    let started = Instant::now();
     let ran = Command::new(program)
         .args(args)
         .stdin(Stdio::null())
-        .output();
-    let ran = ran.map_err(|error| failed(error.to_string()))?;
-    if ran.status.success() {
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut ran = ran.map_err(|error| failed(error.to_string()))?;
+    // Another thread reads what it says, because a full pipe would block it.
+    let stderr = ran.stderr.take();
+    let reader = std::thread::spawn(move || {
+        let mut said = Vec::new();
+        if let Some(mut stderr) = stderr {
+            // What was read before an error is all there is to show.
+            let _ = stderr.read_to_end(&mut said);
+        }
+        said
+    });
+    let status = loop {
+        if let Some(status) = ran.try_wait().map_err(|error| failed(error.to_string()))? {
+            break status;
+        }
+        if started.elapsed() > time_limit {
+            let ended = ran.kill().and_then(|()| ran.wait());
+            ended.map_err(|error| failed(error.to_string()))?;
+            let says = format!("it took longer than {} s", time_limit.as_secs());
+            return Err(failed(says));
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    };
+    if status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&ran.stderr);
+    let said = reader.join().unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
     let last = said.trim().lines().last().unwrap_or("it said nothing");
     Err(failed(last.chars().take(SAID_CHARS).collect()))
 }
@@ -166,4 +194,25 @@ fn clear(folder: &Path) -> Result<(), EnvironmentError> {
 }
 
 const PACKAGES: &[&str] = &["pandas", "openpyxl", "matplotlib"];
+/// A package that is not a wheel runs code of its own when it is installed, outside of any sandbox.
+const WHEELS_ONLY: &[&str] = &["--only-binary", ":all:"];
 const SAID_CHARS: usize = 300;
+const TIME_LIMIT: Duration = Duration::from_secs(300);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_takes_too_long_is_ended() {
+        let step = |words: &[&str]| Step {
+            words: words.iter().map(|word| (*word).to_owned()).collect(),
+        };
+        run(&step(&["true"]), TIME_LIMIT).unwrap();
+        let wrong = run(&step(&["sh", "-c", "echo no >&2; exit 3"]), TIME_LIMIT);
+        assert!(wrong.unwrap_err().to_string().contains("failed: no;"));
+        let late = run(&step(&["sleep", "60"]), Duration::from_millis(100));
+        assert!(late.unwrap_err().to_string().contains("took longer than"));
+    }
+}

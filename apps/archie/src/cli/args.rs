@@ -107,7 +107,7 @@ pub enum Command {
     Delete(DeleteArgs),
     /// Check which paused threads this version cannot resume
     Check(JsonArgs),
-    /// Run a scripted scenario of every agent offline
+    /// Run a scripted scenario of every agent without a model
     Demo(JsonArgs),
     /// Diagnose the model, the database and missing programs
     Doctor(DoctorArgs),

@@ -1,5 +1,5 @@
-//! `archie demo`: runs a scripted scenario of every agent offline, with the same graphs, store and commands as usual. Each
-//! scenario has its own file.
+//! `archie demo`: runs a scripted scenario of every agent without a model, with the same graphs, store and commands as usual.
+//! Each scenario has its own file. Only that of `sheet` may use the network: once, to install a Python environment.
 
 mod analyze;
 mod atris;

@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use archie_agent::{Exit, state_of};
 use archie_docs::NAME;
-use archie_docs::state::{AgentWorkflowState, DocsState, Version};
+use archie_docs::state::{AgentWorkflowState, DocsState, ExecutionState, Version};
 use serde_json::json;
 
 use crate::session::Session;
@@ -62,7 +62,8 @@ pub(super) async fn handle_docs_versions_command(
     Ok(Exit::Done)
 }
 
-/// Reads the versions of all agents: of those that are done from the results, of the others from their subgraphs.
+/// Reads the versions of all agents: of those that are done from the results, or from the subgraph around the agents while others
+/// run; of the others from their own subgraphs.
 async fn load(thread: &str, session: &Session<'_>) -> anyhow::Result<Vec<AgentVersions>> {
     let (thread, row) = session.app.find(thread).await?;
     if row.graph != NAME {
@@ -82,24 +83,31 @@ async fn load(thread: &str, session: &Session<'_>) -> anyhow::Result<Vec<AgentVe
         })
         .collect();
     for inner in thread.subgraphs(None).await? {
-        // The subgraph around the agents has another state.
         let levels = inner.frame.segments();
-        if levels
-            .last()
-            .is_none_or(|level| level.node.as_str() != archie_docs::AGENT.name())
-        {
-            continue;
+        let node = levels.last().map(|level| level.node.as_str());
+        if node == Some(archie_docs::EXECUTE_AGENTS) {
+            let state: ExecutionState = inner.values.decode()?;
+            for finished in state.finished {
+                put(&mut all, finished.agent, finished.versions);
+            }
+        } else if node == Some(archie_docs::AGENT.name()) {
+            let state: AgentWorkflowState = inner.values.decode()?;
+            put(&mut all, state.agent, state.versions);
         }
-        let state: AgentWorkflowState = inner.values.decode()?;
-        all.push(AgentVersions {
-            agent: state.agent,
-            versions: state.versions,
-        });
     }
     if all.is_empty() {
         bail!("no agent of this thread has written a text yet");
     }
     Ok(all)
+}
+
+/// Adds the versions of an agent. One that runs again for shared questions begins with those of its first run, so the later ones
+/// replace them.
+fn put(all: &mut Vec<AgentVersions>, agent: String, versions: Vec<Version>) {
+    match all.iter_mut().find(|of| of.agent == agent) {
+        Some(known) => known.versions = versions,
+        None => all.push(AgentVersions { agent, versions }),
+    }
 }
 
 fn list(of: &AgentVersions) -> String {
@@ -142,4 +150,18 @@ fn print(of: &AgentVersions, number: Option<usize>, session: &Session<'_>) -> an
         session.terminal.line(&version.analysis);
     }
     Ok(())
+}
+
+#[test]
+fn a_second_run_of_an_agent_replaces_its_first() {
+    let version = |score| Version {
+        score,
+        ..Version::default()
+    };
+    let mut all = Vec::new();
+    put(&mut all, "a".to_owned(), vec![version(62)]);
+    put(&mut all, "b".to_owned(), vec![version(91)]);
+    put(&mut all, "a".to_owned(), vec![version(62), version(85)]);
+    let listed: Vec<String> = all.iter().map(list).collect();
+    assert_eq!(listed, ["a  1: 62, 2: 85", "b  1: 91"]);
 }

@@ -47,9 +47,19 @@ fn compare(
         }
         _ => found.push(Difference {
             path: path.to_owned(),
-            lines: line_differences(&lines(one), &lines(other)),
+            lines: shown_difference(one, other),
         }),
     }
+}
+
+/// Returns the lines that differ, or both values as JSON if they only look the same, such as `1` and `"1"`.
+fn shown_difference(one: Option<&Json>, other: Option<&Json>) -> Vec<String> {
+    let found = line_differences(&lines(one), &lines(other));
+    if !found.is_empty() {
+        return found;
+    }
+    let json = |value: Option<&Json>| value.map_or_else(|| "(absent)".to_owned(), Json::to_string);
+    vec![format!("- {}", json(one)), format!("+ {}", json(other))]
 }
 
 /// Splits a value into the units of comparison: lines of text, items of a list, otherwise the whole value.
@@ -171,5 +181,16 @@ mod tests {
         );
         assert_eq!(shown(json!([1, 2]), json!([1, 3, 2])), ["state: + 3"]);
         assert_eq!(shown(json!(null), json!("new")), ["state: + new"]);
+    }
+
+    #[test]
+    fn values_that_look_the_same_are_shown_as_json() {
+        assert_eq!(shown(json!(1), json!("1")), ["state: - 1 | + \"1\""]);
+        assert_eq!(
+            shown(json!("a\n"), json!("a")),
+            ["state: - \"a\\n\" | + \"a\""]
+        );
+        let found = differences("state", None, Some(&json!(null)));
+        assert_eq!(found[0].lines, ["- (absent)", "+ null"]);
     }
 }

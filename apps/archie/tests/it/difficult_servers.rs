@@ -42,7 +42,7 @@ fn with_each_fault(run: impl Fn(&Workdir, &ModelServer) -> Ran) {
                 let says = ["archie ", "error: ", "That did not work: "];
                 let is_said =
                     |words: &&str| ran.err().contains(*words) || ran.out().contains(*words);
-                assert!(says.iter().any(|words| is_said(words)), "{told}");
+                assert!(says.iter().any(is_said), "{told}");
             }
             _ => panic!("{told}"),
         }

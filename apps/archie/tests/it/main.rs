@@ -20,6 +20,7 @@ mod crashes;
 mod deaths;
 mod difficult_servers;
 mod docs;
+mod evaluation;
 mod evil;
 mod hostile_folder;
 mod kit;

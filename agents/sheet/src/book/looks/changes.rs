@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::style::Dress;
+use archie_agent::printable::summary_line;
+
+use super::super::style::{Dress, NumberFormat};
+use super::super::tree::Element;
 use super::super::{Place, letters};
 use super::Looks;
 use super::charts::Chart;
@@ -175,11 +178,26 @@ impl SheetLookChanges {
     fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for chart in &self.charts {
-            lines.push(format!("{}: {}", self.sheet, chart.about));
+            let cells: Vec<_> = chart.cells.iter().map(String::as_str).collect();
+            let of = match cells.is_empty() {
+                true => String::new(),
+                false => format!(" of {}", summary_line(&cells.join(", "), SHOWN_CHARS)),
+            };
+            lines.push(format!("{}: {}{of}", self.sheet, chart.about));
+        }
+        let mut formats: BTreeMap<&NumberFormat, BTreeSet<Place>> = BTreeMap::new();
+        for (place, dress) in &self.dresses {
+            if let Some(format) = &dress.format {
+                formats.entry(format).or_default().insert(*place);
+            }
+        }
+        for (format, places) in &formats {
+            let code = summary_line(&format.text(), SHOWN_CHARS);
+            let areas = areas(places);
+            lines.push(format!("{}: number format of {areas}: {code}", self.sheet));
         }
         type Part = (&'static str, fn(&Dress) -> bool);
-        let parts: [Part; 5] = [
-            ("number format", |dress| dress.format.is_some()),
+        let parts: [Part; 4] = [
             ("font", |dress| dress.font.is_some()),
             ("fill", |dress| dress.fill.is_some()),
             ("border", |dress| dress.border.is_some()),
@@ -192,24 +210,89 @@ impl SheetLookChanges {
                 lines.push(format!("{}: {what} of {}", self.sheet, areas(&places)));
             }
         }
-        if !self.columns.is_empty() {
-            let names: Vec<_> = self.columns.keys().map(|column| letters(*column)).collect();
+        let (hidden, others): (Vec<_>, Vec<_>) =
+            self.columns.iter().partition(|(_, look)| look.is_hidden);
+        for (what, columns) in [("hides", hidden), ("width of", others)] {
+            if columns.is_empty() {
+                continue;
+            }
+            let names: Vec<_> = columns
+                .iter()
+                .map(|(column, _)| letters(**column))
+                .collect();
             let shown = names[..names.len().min(COLUMNS_SHOWN)].join(", ");
             let more = match names.len() > COLUMNS_SHOWN {
                 true => format!(" and {} more", names.len() - COLUMNS_SHOWN),
                 false => String::new(),
             };
-            lines.push(format!("{}: width of columns {shown}{more}", self.sheet));
+            lines.push(format!("{}: {what} columns {shown}{more}", self.sheet));
         }
         for conditional in &self.conditional {
             lines.push(format!(
-                "{}: conditional format on {}",
-                self.sheet, conditional.ranges
+                "{}: conditional format on {} ({})",
+                self.sheet,
+                summary_line(&conditional.ranges, SHOWN_CHARS),
+                rule_text(&conditional.rule)
             ));
         }
         lines
     }
 }
 
+/// Returns the type of a rule with its operator and its formulas, such as `cellIs greaterThan: 100`.
+fn rule_text(rule: &Element) -> String {
+    let names = ["type", "operator"].map(|name| rule.attribute(name).unwrap_or_default());
+    let all = rule.all();
+    let formulas = all.iter().filter(|element| element.name == "formula");
+    let formulas: Vec<_> = formulas.map(|element| element.text.as_str()).collect();
+    let what = names.join(" ");
+    let text = match formulas.is_empty() {
+        true => what,
+        false => format!("{}: {}", what.trim_end(), formulas.join(", ")),
+    };
+    summary_line(&text, SHOWN_CHARS)
+}
+
 const COLUMNS_SHOWN: usize = 20;
 const LEFT_OUT_MAX: usize = 10;
+/// How much of a format code, a formula or a list of ranges is shown.
+const SHOWN_CHARS: usize = 120;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_name_codes_hidden_columns_and_rules() {
+        let dress = Dress {
+            format: Some(NumberFormat::Code("0.0\n;;;".to_owned())),
+            ..Dress::default()
+        };
+        let look = |is_hidden| ColumnLook {
+            width: "9".to_owned(),
+            is_hidden,
+        };
+        let rule =
+            r#"<cfRule type="cellIs" operator="greaterThan"><formula>100</formula></cfRule>"#;
+        let sheet = SheetLookChanges {
+            sheet: "Data".to_owned(),
+            dresses: [(Place { row: 1, column: 1 }, dress)].into(),
+            columns: [(2, look(true)), (3, look(false))].into(),
+            conditional: vec![ConditionalFormat {
+                ranges: "A1:A9".to_owned(),
+                rule: Element::fragment(rule).unwrap(),
+                format: None,
+            }],
+            ..SheetLookChanges::default()
+        };
+        assert_eq!(
+            sheet.lines(),
+            [
+                "Data: number format of A1 (1 cell): 0.0 ;;;",
+                "Data: hides columns B",
+                "Data: width of columns C",
+                "Data: conditional format on A1:A9 (cellIs greaterThan: 100)",
+            ]
+        );
+    }
+}

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use archie_agent::printable::counted;
+
 use super::super::patch::parts::Parts;
 use super::super::patch::relations::{relations_of, resolve};
 use super::super::tree::{Element, Space};
 use super::super::{BookError, Place};
+use crate::changes::reaches_out;
 
 /// A chart, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +20,8 @@ pub(crate) struct Chart {
     pub(crate) about: String,
     /// Names of the sheets whose cells it shows.
     pub(crate) shows: BTreeSet<String>,
+    /// The references to the cells it shows, as they are written.
+    pub(crate) cells: BTreeSet<String>,
 }
 
 /// Where a drawing is in its sheet. Columns and rows count from 0, lengths are in EMU.
@@ -47,11 +52,12 @@ pub(super) struct DrawingContent {
     pub(super) left_out: Vec<String>,
 }
 
-/// Reads the drawing of a sheet.
+/// Reads the drawing of a sheet. `room` is how many charts may still be read; a chart counts as often as it is shown.
 pub(super) fn read_drawing(
     parts: &mut Parts<'_>,
     sheet_part: &str,
     relation: &str,
+    room: &mut usize,
 ) -> Result<DrawingContent, BookError> {
     let mut found = DrawingContent::default();
     let Some(part) = related(parts, sheet_part, relation)? else {
@@ -60,6 +66,7 @@ pub(super) fn read_drawing(
     let Some(text) = parts.text(&part)? else {
         return Ok(found);
     };
+    let mut excess = 0_usize;
     for element in Element::parse(&text)?.children {
         let Some(anchor) = Anchor::read(&element) else {
             found.left_out.push("a drawing".to_owned());
@@ -75,6 +82,11 @@ pub(super) fn read_drawing(
             found.left_out.push(format!("{what} at {}", anchor.place()));
             continue;
         };
+        let Some(left) = room.checked_sub(1) else {
+            excess += 1;
+            continue;
+        };
+        *room = left;
         let chart_part = related(parts, &part, relation)?;
         let text = chart_part.map(|part| parts.text(&part)).transpose()?;
         match text.flatten() {
@@ -87,6 +99,14 @@ pub(super) fn read_drawing(
                 anchor.place()
             )),
         }
+    }
+    if excess > 0 {
+        // First, because a long list is cut when it is shown.
+        let what = format!(
+            "{} beyond the first {CHARTS_MAX} of the workbook",
+            counted(excess, "chart")
+        );
+        found.left_out.insert(0, what);
     }
     Ok(found)
 }
@@ -118,11 +138,12 @@ impl Chart {
             }
         };
         let about = about(&kept, anchor);
-        let mut shows = BTreeSet::new();
+        let (mut shows, mut cells) = (BTreeSet::new(), BTreeSet::new());
         for formula in kept.all().iter().filter(|element| element.name == "f") {
             match reference(&formula.text) {
                 Some(sheet) => {
                     shows.insert(sheet);
+                    cells.insert(formula.text.clone());
                 }
                 None => {
                     return Ok(Err(format!(
@@ -140,6 +161,7 @@ impl Chart {
             xml,
             about,
             shows,
+            cells,
         }))
     }
 }
@@ -160,14 +182,31 @@ fn kept(element: &Element) -> Option<Element> {
 /// Returns the sheet of a reference such as `'Sales 2026'!$A$1:$B$5`; `None` for every other formula.
 fn reference(formula: &str) -> Option<String> {
     let (sheet, cells) = formula.rsplit_once('!')?;
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
     let sheet = match sheet.strip_prefix('\'') {
-        Some(quoted) => quoted.strip_suffix('\'')?.replace("''", "'"),
-        None => sheet.to_owned(),
+        Some(quoted) => {
+            let quoted = quoted.strip_suffix('\'')?;
+            // A single quote would end the name, and something else would follow it.
+            if quoted.replace("''", "").contains('\'') {
+                return None;
+            }
+            quoted.replace("''", "'")
+        }
+        None if sheet.chars().all(is_plain) => sheet.to_owned(),
+        None => return None,
     };
     let is_name = !sheet.is_empty() && !sheet.contains(['[', ']', '\\', '/', ':', '|']);
     let (first, last) = cells.split_once(':').unwrap_or((cells, cells));
-    let is_range = Place::parse(first).is_some() && Place::parse(last).is_some();
-    (is_name && is_range).then_some(sheet)
+    let is_range = is_cell(first) && is_cell(last);
+    (is_name && is_range && !reaches_out(formula)).then_some(sheet)
+}
+
+/// Returns whether a text is a cell, such as `B7` or `$B$7`, and nothing else.
+fn is_cell(text: &str) -> bool {
+    let bare = text.strip_prefix('$').unwrap_or(text);
+    let digits = bare.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    let digits = digits.strip_prefix('$').unwrap_or(digits);
+    digits.chars().all(|c| c.is_ascii_digit()) && Place::parse(text).is_some()
 }
 
 fn about(chart: &Element, anchor: Anchor) -> String {
@@ -227,7 +266,7 @@ impl Anchor {
     }
 
     /// Returns the cell of its upper left corner.
-    fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> Place {
         match self {
             Self::OneCell { from, .. } | Self::TwoCells { from, .. } => Place {
                 row: from.row + 1,
@@ -254,8 +293,14 @@ const DROPPED: &[&str] = &[
 ];
 const TITLE_CHARS: usize = 60;
 
+/// How many charts of a workbook are read.
+pub(super) const CHARTS_MAX: usize = 100;
+
 #[cfg(test)]
 mod tests {
+    use std::io::{Cursor, Write};
+
+    use super::super::super::tree::RELATIONS;
     use super::*;
 
     #[test]
@@ -264,6 +309,7 @@ mod tests {
             ("'Sales'!$B$2:$B$3", "Sales"),
             ("Sales!B1", "Sales"),
             ("'It''s 2026'!$A$1", "It's 2026"),
+            ("Data_1.x!$A1:B$2", "Data_1.x"),
         ] {
             assert_eq!(reference(formula), Some(sheet.to_owned()), "{formula}");
         }
@@ -273,11 +319,49 @@ mod tests {
             "cmd|' /C calc'!A0",
             "WEBSERVICE(\"http://x\")",
             "Sales!A1+1",
+            "Data!A1+WEBSERVICE(Data!B1)+Data!A1",
+            "'Data'!A1+WEBSERVICE('Data'!A1",
+            "'Data'!A1+WEBSERVICE(Data!B1)+'Data'!A1",
+            "Data!A$$1",
+            "Data!A1$",
             "{1,2}",
             "",
         ] {
             assert_eq!(reference(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_chart_counts_as_often_as_it_is_shown() {
+        let (xdr, c) = (Space::SheetDrawing.uri(), Space::Chart.uri());
+        let anchor = r#"<xdr:absoluteAnchor><xdr:pos x="0" y="0"/><xdr:ext cx="1" cy="1"/><c:chart r:id="r1"/></xdr:absoluteAnchor>"#;
+        let relation = |target: &str| {
+            format!(r#"<Relationships><Relationship Id="r1" Target="{target}"/></Relationships>"#)
+        };
+        let drawing = format!(
+            r#"<xdr:wsDr xmlns:xdr="{xdr}" xmlns:c="{c}" xmlns:r="{RELATIONS}">{}</xdr:wsDr>"#,
+            anchor.repeat(5)
+        );
+        let mut package = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        for (name, text) in [
+            ("x/_rels/sheet.xml.rels", relation("drawing.xml")),
+            ("x/drawing.xml", drawing),
+            ("x/_rels/drawing.xml.rels", relation("chart.xml")),
+            ("x/chart.xml", format!(r#"<chartSpace xmlns="{c}"/>"#)),
+        ] {
+            let options = zip::write::SimpleFileOptions::default();
+            package.start_file(name, options).unwrap();
+            package.write_all(text.as_bytes()).unwrap();
+        }
+        let package = package.finish().unwrap().into_inner();
+        let mut parts = Parts::open(&package).unwrap();
+        let mut room = 3;
+        let found = read_drawing(&mut parts, "x/sheet.xml", "r1", &mut room).unwrap();
+        assert_eq!((found.charts.len(), room), (3, 0));
+        assert_eq!(
+            found.left_out,
+            ["2 charts beyond the first 100 of the workbook"]
+        );
     }
 
     #[test]

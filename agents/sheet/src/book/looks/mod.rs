@@ -16,6 +16,7 @@ use super::patch::parts::Parts;
 use super::patch::workbook::Workbook;
 use super::tree::Element;
 pub use changes::{LookChanges, SheetLookChanges};
+use charts::CHARTS_MAX;
 pub(crate) use charts::{Anchor, Chart, Corner};
 use sheet::SheetLooks;
 pub(crate) use sheet::{ColumnLook, ConditionalFormat};
@@ -38,10 +39,10 @@ impl Looks {
             None => StyleSheet::default(),
         };
         let mut looks = Self::default();
+        let mut charts_room = CHARTS_MAX;
         for (name, part) in workbook.sheets() {
-            looks
-                .sheets
-                .push(SheetLooks::read(name, part, &styles, &mut parts)?);
+            let sheet = SheetLooks::read(name, part, &styles, &mut parts, &mut charts_room)?;
+            looks.sheets.push(sheet);
         }
         Ok(looks)
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use archie_agent::printable::{counted, summary_line};
 use quick_xml::events::{BytesStart, Event};
 
 use super::super::patch::parts::Parts;
@@ -26,6 +27,8 @@ pub(super) struct SheetLooks {
     pub(super) usual: Arc<CellStyle>,
     pub(super) columns: BTreeMap<u32, ColumnLook>,
     pub(super) conditional: Vec<ConditionalFormat>,
+    /// How many rules the sheet has, including those that are left out.
+    pub(super) rules: usize,
     pub(super) charts: Vec<Chart>,
     /// Everything else, as XML by what it is called: never carried over, but the person is told when it changes.
     pub(super) others: BTreeMap<&'static str, String>,
@@ -58,6 +61,7 @@ impl SheetLooks {
         part: &str,
         styles: &StyleSheet,
         parts: &mut Parts<'_>,
+        charts_room: &mut usize,
     ) -> Result<Self, BookError> {
         let mut sheet = Self {
             name: name.to_owned(),
@@ -108,8 +112,16 @@ impl SheetLooks {
         if !heights.is_empty() {
             sheet.others.insert("row heights", heights);
         }
+        if sheet.rules > RULES_MAX {
+            // First, because a long list is cut when it is shown.
+            let what = format!(
+                "{} beyond the first {RULES_MAX} of the sheet",
+                counted(sheet.rules - RULES_MAX, "conditional format")
+            );
+            sheet.left_out.insert(0, what);
+        }
         if let Some(relation) = drawing {
-            let content = read_drawing(parts, part, &relation)?;
+            let content = read_drawing(parts, part, &relation, charts_room)?;
             sheet.charts = content.charts;
             sheet.left_out.extend(content.left_out);
         }
@@ -148,6 +160,13 @@ impl SheetLooks {
         let (Some(first), Some(last)) = (number("min"), number("max")) else {
             return;
         };
+        if last > super::super::COLUMNS_MAX {
+            self.others
+                .entry("widths of columns that no sheet has")
+                .or_default()
+                .push_str(&column.written(&[]));
+            return;
+        }
         if first == 0 || last < first || last - first >= COLUMNS_MAX {
             self.others
                 .entry("widths of very many columns")
@@ -179,8 +198,13 @@ impl SheetLooks {
             let (first, last) = range.split_once(':').unwrap_or((range, range));
             Place::parse(first).is_some() && Place::parse(last).is_some()
         };
-        let are_ranges = !ranges.is_empty() && ranges.split(' ').all(is_range);
+        let is_short = ranges.len() <= RANGES_BYTES_MAX;
+        let are_ranges = is_short && !ranges.is_empty() && ranges.split(' ').all(is_range);
         for rule in &element.children {
+            self.rules += 1;
+            if self.rules > RULES_MAX {
+                continue;
+            }
             let format = rule.attribute("dxfId").and_then(|id| id.parse().ok());
             let format = format.and_then(|id: usize| styles.conditional.get(id));
             let kept = kept(rule).filter(|rule| rule.name == "cfRule");
@@ -190,9 +214,15 @@ impl SheetLooks {
                     rule,
                     format: format.filter(|format| !format.is_empty()).cloned(),
                 }),
-                None => self
-                    .left_out
-                    .push(format!("a conditional format on {ranges}")),
+                None => {
+                    let shown = summary_line(&ranges, RANGES_CHARS);
+                    let why = match is_short {
+                        true => "",
+                        false => ", whose list of ranges is longer than 8 KB",
+                    };
+                    self.left_out
+                        .push(format!("a conditional format on {shown}{why}"));
+                }
             }
         }
     }
@@ -232,3 +262,44 @@ const OTHERS: &[(&str, &str)] = &[
     ("tableParts", "tables"),
 ];
 const COLUMNS_MAX: u32 = 1_024;
+/// How many rules of conditional formats are read of a sheet.
+const RULES_MAX: usize = 1_000;
+const RANGES_BYTES_MAX: usize = 8 * 1_024;
+const RANGES_CHARS: usize = 120;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sheet_with(rules: usize, ranges: &str) -> SheetLooks {
+        let rule = r#"<cfRule type="expression"><formula>1</formula></cfRule>"#;
+        let raw = format!(
+            r#"<conditionalFormatting sqref="{ranges}">{}</conditionalFormatting>"#,
+            rule.repeat(rules)
+        );
+        let mut sheet = SheetLooks::default();
+        sheet.conditional(&Element::fragment(&raw).unwrap(), &StyleSheet::default());
+        sheet
+    }
+
+    #[test]
+    fn rules_and_ranges_beyond_the_limits_are_left_out() {
+        let sheet = sheet_with(RULES_MAX + 5, "A1:B2");
+        assert_eq!(sheet.conditional.len(), RULES_MAX);
+        assert_eq!(sheet.rules, RULES_MAX + 5);
+        let long = "A1 ".repeat(RANGES_BYTES_MAX);
+        let sheet = sheet_with(1, &long);
+        assert!(sheet.conditional.is_empty());
+        assert!(sheet.left_out[0].ends_with("longer than 8 KB"));
+        assert!(sheet.left_out[0].len() < 250);
+    }
+
+    #[test]
+    fn columns_that_no_sheet_has_are_left_out() {
+        let mut sheet = SheetLooks::default();
+        let raw = r#"<col min="16384" max="16385" width="9" customWidth="1"/>"#;
+        sheet.column(&Element::fragment(raw).unwrap());
+        assert!(sheet.columns.is_empty());
+        assert_eq!(sheet.others.len(), 1);
+    }
+}

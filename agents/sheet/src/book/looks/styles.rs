@@ -6,7 +6,7 @@ use std::sync::Arc;
 use quick_xml::events::Event;
 
 use super::super::BookError;
-use super::super::style::{Dress, NumberFormat};
+use super::super::style::{Dress, FIRST_OWN, NumberFormat};
 use super::super::xml::{Pieces, attribute};
 use super::allowed::rebuilt;
 
@@ -69,6 +69,11 @@ impl StyleSheet {
                 _ => continue,
             };
             let name = element.local_name().as_ref().to_owned();
+            // Extensions have lists with the same names.
+            if name == "extLst" && !is_empty {
+                pieces.rest_of(&name)?;
+                continue;
+            }
             if LISTS.iter().any(|(known, _)| *known == name) {
                 list = if is_empty { String::new() } else { name };
                 continue;
@@ -108,6 +113,8 @@ impl StyleSheet {
             Ok(Arc::new(CellStyle {
                 format: match codes.get(&id) {
                     Some(code) => NumberFormat::Code(code.clone()),
+                    // A format that the list does not have is shown as no format.
+                    None if id >= FIRST_OWN => NumberFormat::BuiltIn(0),
                     None => NumberFormat::BuiltIn(id),
                 },
                 font: at(&fonts, "fontId").unwrap_or_default(),
@@ -140,3 +147,17 @@ const LISTS: &[(&str, &str)] = &[
     ("colors", "color"),
     ("extLst", "ext"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_number_formats_and_extensions_are_not_read() {
+        let text = r#"<styleSheet><cellXfs><xf numFmtId="14"/><xf numFmtId="170"/></cellXfs><dxfs><dxf><font><b/></font></dxf></dxfs><extLst><ext><x14:dxfs><x14:dxf/></x14:dxfs></ext></extLst></styleSheet>"#;
+        let sheet = StyleSheet::read(text).unwrap();
+        assert_eq!(sheet.cells[0].format, NumberFormat::BuiltIn(14));
+        assert_eq!(sheet.cells[1].format, NumberFormat::BuiltIn(0));
+        assert_eq!(sheet.conditional.len(), 1);
+    }
+}

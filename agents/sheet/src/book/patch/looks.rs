@@ -103,7 +103,7 @@ fn with_conditional(
     styles: &mut Styles,
 ) -> Result<String, BookError> {
     let mut priority = highest(text, "cfRule", "priority")?;
-    let mut text = text.to_owned();
+    let mut items = String::new();
     for conditional in added {
         let mut rule = conditional.rule.clone();
         priority += 1;
@@ -111,14 +111,13 @@ fn with_conditional(
         if let Some(format) = &conditional.format {
             rule.set("dxfId", &styles.conditional(format)?.to_string());
         }
-        let item = format!(
+        items.push_str(&format!(
             r#"<conditionalFormatting sqref="{}">{}</conditionalFormatting>"#,
             escaped(&conditional.ranges),
             rule.written(&[])
-        );
-        text = insert_child(&text, &item, "conditionalFormatting")?;
+        ));
     }
-    Ok(text)
+    insert_child(text, &items, "conditionalFormatting")
 }
 
 fn with_charts(

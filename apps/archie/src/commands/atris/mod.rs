@@ -111,6 +111,10 @@ pub async fn handle_atris_command(args: &AtrisArgs, session: &Session<'_>) -> an
         extraction: args.extract.map(Extraction::from).unwrap_or_default(),
         ..Options::default()
     };
+    let mut log = match &args.log_state {
+        Some(file) => Some(state_log::open(file)?),
+        None => None,
+    };
     let agent = agent_of(session.app, &options)?;
     let thread = match &args.thread {
         Some(prefix) => {
@@ -130,17 +134,29 @@ pub async fn handle_atris_command(args: &AtrisArgs, session: &Session<'_>) -> an
         }
         None => session.new_thread(&agent, &query)?,
     };
-    let start = AtrisState::ask(
-        session.app.settings.model.as_deref().unwrap_or(NO_MODEL),
-        &query,
-    );
+    let llm = llm_of(args.extract, session.app.settings.model.as_deref());
+    let start = AtrisState::ask(llm, &query);
     let exit = session
         .begin(&agent, &*thread, serde_json::to_value(start)?)
-        .await?;
-    if let Some(file) = &args.log_state {
-        state_log::append(file, &*thread, session.app).await?;
+        .await;
+    // A run that failed is logged too. The log never changes what the run came to.
+    if let Some(log) = &mut log
+        && let Err(error) = state_log::append(log, &*thread, session.app).await
+    {
+        session
+            .terminal
+            .aside(&format!("the states were not logged: {error:#}"));
     }
-    Ok(exit)
+    exit
+}
+
+/// Returns the model that the thread stores. With the rules alone it is none, so that a process that resumes the thread does not
+/// ask a model either.
+fn llm_of(extract: Option<Extract>, model: Option<&str>) -> &str {
+    match extract {
+        Some(Extract::Rules) => NO_MODEL,
+        Some(Extract::Model | Extract::Auto) | None => model.unwrap_or(NO_MODEL),
+    }
 }
 
 /// Refuses a choice that cannot be carried out.
@@ -180,4 +196,18 @@ fn agent_of(app: &App, options: &Options) -> anyhow::Result<Arc<Agent>> {
     let agent = agent_with(&app.deps(), options)?;
     agent.register(&app.runtime);
     Ok(agent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_of_the_rules_alone_stores_no_model() {
+        let model = Some("fake/script");
+        assert_eq!(llm_of(Some(Extract::Rules), model), NO_MODEL);
+        assert_eq!(llm_of(Some(Extract::Model), model), "fake/script");
+        assert_eq!(llm_of(None, model), "fake/script");
+        assert_eq!(llm_of(None, None), NO_MODEL);
+    }
 }

@@ -1,5 +1,6 @@
 //! The log of states: one JSON line per transition of the last run.
 
+use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
@@ -12,8 +13,17 @@ use superstep_llm::Secret;
 
 use crate::app::App;
 
-/// Appends the transitions of the last run to a file that only its owner can read.
-pub(super) async fn append(file: &Path, thread: &dyn AnyThread, app: &App) -> anyhow::Result<()> {
+/// Opens the log, before the run starts. Fails if it is a link or if others can read it.
+pub(super) fn open(file: &Path) -> anyhow::Result<File> {
+    private_file::append(file).with_context(|| format!("cannot open the log `{}`", file.display()))
+}
+
+/// Appends the transitions of the last run to the log.
+pub(super) async fn append(
+    log: &mut File,
+    thread: &dyn AnyThread,
+    app: &App,
+) -> anyhow::Result<()> {
     let catalogues = CatalogueStore::new(app.memory.clone()).list().await?;
     let secrets: Vec<Secret> = catalogues
         .iter()
@@ -26,8 +36,6 @@ pub(super) async fn append(file: &Path, thread: &dyn AnyThread, app: &App) -> an
         lines.push_str(&line.to_string());
         lines.push('\n');
     }
-    let mut log = private_file::append(file)
-        .with_context(|| format!("cannot open the log `{}`", file.display()))?;
     log.write_all(lines.as_bytes())
-        .with_context(|| format!("cannot write the log `{}`", file.display()))
+        .context("cannot write the log")
 }

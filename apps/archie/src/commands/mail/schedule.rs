@@ -79,10 +79,6 @@ impl SystemTimer {
             "`--every` takes whole minutes, such as 10m or 2h"
         );
         let source = Mailboxes::canonical(&args.source);
-        ensure!(
-            !source.chars().any(char::is_control),
-            "the mailbox's name has control characters, which a timer cannot have"
-        );
         let home = std::path::absolute(&app.settings.home)?
             .display()
             .to_string();
@@ -97,14 +93,29 @@ impl SystemTimer {
             ingest.extend(["--store".to_owned(), format!("sqlite:{}", file.display())]);
         }
         let key = digest("timer", &serde_json::json!([source, home]));
-        Ok(Self {
+        let timer = Self {
             name: format!("archie-mail-{}", &key[..8]),
             source,
             minutes: seconds / 60,
             program: program.display().to_string(),
             args: ingest,
             home,
-        })
+        };
+        timer.refuse_control_characters()?;
+        Ok(timer)
+    }
+
+    /// Fails if a word has a control character: a line break would start a new line of a unit or of the crontab.
+    fn refuse_control_characters(&self) -> anyhow::Result<()> {
+        let words = [&self.source, &self.program, &self.home];
+        for word in words.into_iter().chain(&self.args) {
+            ensure!(
+                !word.chars().any(char::is_control),
+                "`{}` has control characters, which a timer cannot have",
+                word.escape_debug()
+            );
+        }
+        Ok(())
     }
 
     /// Returns the source as it is typed in a shell.
@@ -137,7 +148,7 @@ impl SystemTimer {
         ]
     }
 
-    /// Returns the line for crontab.
+    /// Returns the line for crontab. As with systemd, the environment file may be missing. Only the user can read the log.
     fn crontab(&self) -> anyhow::Result<String> {
         let times = match self.minutes {
             minutes if minutes < 60 && 60 % minutes == 0 => format!("*/{minutes} * * * *"),
@@ -158,8 +169,14 @@ impl SystemTimer {
         let words = std::iter::once(&self.program).chain(&self.args);
         let command: Vec<_> = words.map(|word| in_shell(word)).collect();
         let home = in_shell(&self.home);
+        let folder = in_shell(&format!("{}/mail", self.home));
         let log = in_shell(&format!("{}/mail/ingest.log", self.home));
-        let line = format!("ARCHIE_HOME={home} {} >> {log} 2>&1", command.join(" "));
+        let environment = in_shell(&environment_file(&self.home));
+        let line = format!(
+            "umask 077; mkdir -p {folder} && {{ if [ -r {environment} ]; then set -a; . {environment}; set +a; fi; \
+             ARCHIE_HOME={home} {}; }} >> {log} 2>&1",
+            command.join(" ")
+        );
         // cron takes `%` for the end of the line.
         Ok(format!("{times} {}", line.replace('%', "\\%")))
     }
@@ -261,7 +278,10 @@ mod tests {
     fn a_crontab_line_names_everything_in_full_and_quotes_it() {
         assert_eq!(
             timer(10).crontab().unwrap(),
-            "*/10 * * * * ARCHIE_HOME=/home/ada/.local/share/archie /usr/bin/archie mail ingest '/home/ada/my $mail 100\\%' \
+            "*/10 * * * * umask 077; mkdir -p /home/ada/.local/share/archie/mail && \
+             { if [ -r /home/ada/.local/share/archie/mail/environment ]; then set -a; \
+             . /home/ada/.local/share/archie/mail/environment; set +a; fi; \
+             ARCHIE_HOME=/home/ada/.local/share/archie /usr/bin/archie mail ingest '/home/ada/my $mail 100\\%'; } \
              >> /home/ada/.local/share/archie/mail/ingest.log 2>&1"
         );
         for (minutes, times) in [
@@ -276,6 +296,23 @@ mod tests {
         }
         for minutes in [7, 90, 300, 2_880] {
             assert!(timer(minutes).crontab().is_err(), "{minutes}");
+        }
+    }
+
+    #[test]
+    fn control_characters_are_refused_wherever_they_are() {
+        timer(10).refuse_control_characters().unwrap();
+        let changes: [fn(&mut SystemTimer); 4] = [
+            |timer| timer.source.push('\n'),
+            |timer| timer.program.push('\n'),
+            |timer| timer.home.push('\r'),
+            |timer| timer.args.push("--model\nx".to_owned()),
+        ];
+        for change in changes {
+            let mut timer = timer(10);
+            change(&mut timer);
+            let why = timer.refuse_control_characters().unwrap_err().to_string();
+            assert!(why.contains("control characters"), "{timer:?}: {why}");
         }
     }
 

@@ -64,9 +64,10 @@ fn a_timer_is_printed_and_nothing_is_written() {
         "",
     );
     assert!(
-        ran.out().starts_with("*/30 * * * * ARCHIE_HOME="),
+        ran.out().starts_with("*/30 * * * * umask 077; mkdir -p "),
         "{ran:?}"
     );
+    assert!(ran.out().contains(" ARCHIE_HOME="), "{ran:?}");
     assert_eq!(ran.out().lines().count(), 1);
     assert!(ran.err().contains("crontab -e"), "{ran:?}");
 }

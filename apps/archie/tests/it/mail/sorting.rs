@@ -25,7 +25,7 @@ fn newsletter(id: &str) -> String {
         id,
         "Shop <news@shop.example>",
         "20 % off",
-        "Can you miss this?",
+        "Do not miss this!",
         header,
     )
 }
@@ -59,6 +59,8 @@ async fn fraud_is_shown_with_the_reasons_and_no_model_reads_it() {
     answer(&home, &came[0].thread, ignore()).await;
     let end = state(&home, &came[0].thread).await;
     assert_eq!((end.ended, end.messages.len()), (Some(Ended::Ignored), 0));
+    let past = archie_email_assistant::decisions::recent(&home.memory).await;
+    assert!(past.unwrap().is_empty(), "the sender may be forged");
 }
 
 #[tokio::test]
@@ -118,12 +120,8 @@ async fn a_quotation_that_is_not_in_the_mail_is_asked_for_again_and_then_rules_d
         ),
         (
             &asks,
-            json!([
-                quoting("You won!", "ignore"),
-                quoting("You won!", "ignore"),
-                wants(json!([sends("Friday.")]))
-            ]),
-            Classification::Respond,
+            json!([quoting("You won!", "ignore"), quoting("ready", "respond")]),
+            Classification::Notify,
             "",
         ),
         (

@@ -399,3 +399,20 @@ fn a_total_that_counts_subtotals_twice_is_told() {
     );
     assert!(out.contains("without them it is 35"), "{out}");
 }
+
+#[test]
+fn a_new_sheet_that_is_a_chart_is_no_reason_to_save_a_workbook() {
+    let draws = "chart = BarChart()
+chart.add_data(Reference(workbook['Sales'], min_col=2, min_row=1, max_row=6), titles_from_data=True)
+workbook.create_chartsheet('Bars').add_chart(chart)
+";
+    let (workdir, ran) = run(&[draws], &["--yes"], "");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    assert!(!workdir.path("out/workbook_new.xlsx").exists());
+    let report = fs::read_to_string(workdir.path("out/report.md")).unwrap();
+    assert!(
+        report.contains("Bars: the sheet, which is a chart"),
+        "{report}"
+    );
+    assert!(!report.contains("new sheet Bars"), "{report}");
+}
