@@ -171,7 +171,7 @@ fn scale(word: &str) -> Option<f64> {
     }
 }
 
-/// "One" and German "ein" are more often articles or pronouns than numbers, so they are not here.
+/// "One" and its German counterpart are more often articles or pronouns than numbers, so they are not here.
 const SMALL: [(&str, u16); 37] = [
     ("two", 2),
     ("three", 3),

@@ -67,7 +67,10 @@ impl<'a> CallIndex<'a> {
         for (api, text) in &self.calls {
             let score = self.words(question, text);
             if score > 0.0 {
-                let score = score * agreement(question, api, text);
+                let mut score = score * agreement(question, api, text);
+                if is_title(question, api) {
+                    score *= VERBATIM;
+                }
                 ranked.push(Ranked { api, score });
             }
         }
@@ -136,6 +139,12 @@ impl<'a> CallIndex<'a> {
             .ln()
             .clamp(0.1, RARE)
     }
+}
+
+/// Returns whether the question is the name of the call, word for word.
+fn is_title(question: &Question, api: &Api) -> bool {
+    let said = question.words.iter().map(|word| word.lower.as_str());
+    said.eq(tokens(&api.tool_name).iter().map(String::as_str))
 }
 
 /// Returns whether the first call is so far ahead that no model has to choose.
@@ -298,6 +307,8 @@ const RELATED: f64 = 0.7;
 const UNSAID: f64 = 0.1;
 /// Score of every call for a question without words.
 const BARE: f64 = 0.1;
+/// Weight of a question that is the name of a call.
+const VERBATIM: f64 = 1.5;
 /// A lead of this much needs no model.
 const CLEAR: f64 = 1.35;
 /// With a lead of less than this, a person is asked.

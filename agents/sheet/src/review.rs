@@ -126,7 +126,7 @@ impl Review {
 
     /// Returns a one-line summary, such as `new sheet Counts (10 cells): Counts!A1:B5 added (10 cells); unchanged: Sales`.
     ///
-    /// It names every sheet that changed, with its number of cells, before it comes to ranges.
+    /// It names every sheet that changed, with its number of cells, before the ranges.
     pub fn summary(&self) -> String {
         let sheets = changed_sheets(&self.diff);
         if self.is_empty() && sheets.is_empty() {

@@ -34,7 +34,7 @@ pub enum SourceFocus {
     Marks,
 }
 
-/// What a model read of the source. Stored with a page, to find out later whether that has changed.
+/// What a model read of the source. Stored with a page, to tell later whether that has changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SourceRecord {

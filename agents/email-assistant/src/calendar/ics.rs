@@ -118,7 +118,7 @@ pub fn write(event: &Event) -> String {
     lines.join("\r\n")
 }
 
-/// Returns the zone with this name; `None` for UTC, which times are written in anyway, and for a name that is not a zone.
+/// Returns the zone with this name; `None` for UTC, in which times are written, and for a name that is not a zone.
 fn zone_of(name: &str) -> Option<MeetingZone> {
     MeetingZone::find(name).ok().filter(|zone| !zone.is_utc())
 }

@@ -34,7 +34,7 @@ pub struct AskArgs {
 /// What to write.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct BuildContextArgs {
-    /// Folder with notes (.txt and .md); the context is written there
+    /// Folder with notes (.txt and .md); the context is written into it
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub inputs: PathBuf,
     /// Name of the context; the file is NAME_context.md

@@ -82,7 +82,11 @@ fn build_context_writes_checked_facts_and_merges_the_memory_file() {
 fn a_second_context_keeps_the_first_and_does_not_read_it() {
     let other = json!({ "at": "context", "json": { "facts": [{ "claim": "One machine.", "file": "b.txt", "line": 1, "quote": "We have one machine" }] } });
     let workdir = Workdir::scripted(&json!([facts(), entities(), other, entities()]));
-    for _ in 0..2 {
+    for note in [
+        "We have one machine.\n",
+        "We have one machine. It is old.\n",
+    ] {
+        fs::write(workdir.notes().join("b.txt"), note).unwrap();
         let ran = workdir.run(&BUILD, "");
         assert_eq!(ran.code(), Some(0), "{ran:?}");
     }

@@ -237,11 +237,8 @@ fn a5_echo_and_plain_words_reach_no_model() {
         workdir.run(&["run", "analyze", "--input", &input], "")
     };
     let ran = run("echo hello");
-    assert_eq!(
-        (ran.code(), ran.out().trim()),
-        (Some(0), "hello"),
-        "{ran:?}"
-    );
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    assert!(ran.out().ends_with("\nhello\n"), "{ran:?}");
     let ran = run("what is Kafka?");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     assert!(
@@ -332,12 +329,9 @@ async fn a9_the_interrupt_and_its_resume_are_on_the_stream() {
     let resumed = at(&|event| event["type"] == "update" && event["node"] == "ANALYSIS_INTERRUPT");
     assert!(turn < paused && paused < resumed, "{seen:#?}");
     let interrupt = &seen[paused]["interrupts"][0];
-    assert_eq!(interrupt["node"], "ANALYSIS_INTERRUPT", "{interrupt}");
-    assert_eq!(
-        interrupt["request"],
-        json!({ "query": "Is ordering required?" }),
-        "{interrupt}"
-    );
+    assert_eq!(*interrupt, json!(open.interrupt.id.to_string()));
+    let request: Json = open.interrupt.request.decode().unwrap();
+    assert_eq!(request, json!({ "query": "Is ordering required?" }));
     assert_eq!(
         seen[resumed]["updates"],
         json!([{ "userInput": "yes, per customer" }])

@@ -204,6 +204,8 @@ fn repository(url: &str) -> Workdir {
     let written = |agent: &str| {
         [
             json!({ "at": format!("{agent}-InitialAnalysis"), "text": all }),
+            // It ends in an open code block, so its end is asked for.
+            json!({ "at": format!("{agent}-InitialAnalysis"), "text": "```\n\nThat is all." }),
             json!({ "at": format!("{agent}-EvaluateClarity"), "json": { "completeness": 90, "clarity": 90, "depth": 90, "accuracy": 90 } }),
         ]
     };
@@ -257,6 +259,8 @@ fn the_viewer_shows_sixty_texts_and_does_nothing() {
             "out",
             "--agents",
             "file-structure,dependency-analyzer,architecture-analyzer",
+            "--clarity-threshold",
+            "1",
         ],
         "",
     );
@@ -283,6 +287,8 @@ fn no_page_in_markdown_acts_wherever_it_is_rendered() {
         "out",
         "--agents",
         "file-structure,dependency-analyzer,architecture-analyzer",
+        "--clarity-threshold",
+        "1",
     ];
     assert_eq!(workdir.run(&docs, "").code(), Some(0));
     let mut page = rendered(&fs::read_to_string(workdir.path("out/index.md")).unwrap());

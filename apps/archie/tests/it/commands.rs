@@ -109,10 +109,11 @@ fn a_graph_is_drawn_in_three_ways() {
     let workdir = paused();
     insta::assert_snapshot!(workdir.run(&["graph", "analyze"], "").out(), @r"
     analyze
-      [__start__] ─▶ __end__ │ ANALYSIS_PREPARE
+      [__start__] ─▶ __end__ │ ANALYSIS_PREPARE │ ECHO
       [ANALYSIS_INTERRUPT] ─▶ ANALYSIS_PREPARE
       [ANALYSIS_PREPARE] ─▶ __end__ │ ANALYSIS_INTERRUPT │ ANALYSIS_TOOLS
       [ANALYSIS_TOOLS] ─▶ ANALYSIS_PREPARE
+      [ECHO] ─▶ __end__
       [__end__]
     ");
     assert!(

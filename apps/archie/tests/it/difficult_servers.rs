@@ -39,7 +39,7 @@ fn with_each_fault(run: impl Fn(&Workdir, &ModelServer) -> Ran) {
             Some(0 | 3) => {}
             // A failure says what to do.
             Some(1) => {
-                let says = ["archie ", "error: ", "That did not work: "];
+                let says = ["archie ", "error: ", "That did not work: ", "No result: "];
                 let is_said =
                     |words: &&str| ran.err().contains(*words) || ran.out().contains(*words);
                 assert!(says.iter().any(is_said), "{told}");

@@ -21,6 +21,8 @@ fn the_documentation_works_with_a_small_real_model() {
             "file-structure,dependency-analyzer",
             "--max-iterations",
             "1",
+            "--source-tokens",
+            "300",
             "--json",
         ],
         "",
