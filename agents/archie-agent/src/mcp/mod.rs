@@ -376,6 +376,7 @@ const NAMES_SHOWN: usize = 5;
 /// How long a failed connection is not tried again.
 const FAILURE_KEPT: Duration = Duration::from_secs(30);
 
+#[cfg(test)]
 #[tokio::test]
 async fn a_server_that_does_not_start_delays_no_other_and_no_later_turn() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;

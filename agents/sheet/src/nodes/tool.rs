@@ -96,22 +96,21 @@ fn earlier(
     if state.recipe.is_some() {
         return None;
     }
-    let all = state.journal.iter().chain(journal);
-    let results = repeats::earlier_results(all, &call.name, &input(call), snapshot);
-    if let Some(first) = results.first() {
+    // Questions first: the journal has only those that were not passed on to the informer.
+    let asked = repeats::earlier_questions(state, call);
+    if asked > 0 {
+        let known = state.key_information.as_ref();
         return Some(EarlierResult {
-            observation: first.observation.clone(),
-            times: results.len(),
+            observation: known.map(|known| known.text.clone()).unwrap_or_default(),
+            times: asked,
         });
     }
-    let known = state.key_information.as_ref();
-    match repeats::earlier_questions(state, call) {
-        0 => None,
-        times => Some(EarlierResult {
-            observation: known.map(|known| known.text.clone()).unwrap_or_default(),
-            times,
-        }),
-    }
+    let all = state.journal.iter().chain(journal);
+    let results = repeats::earlier_results(all, &call.name, &input(call), snapshot);
+    results.first().map(|first| EarlierResult {
+        observation: first.observation.clone(),
+        times: results.len(),
+    })
 }
 
 /// Tells the planner that its message has no action, and stops it if it wrote exactly this twice before.

@@ -47,7 +47,7 @@ pub fn existing() -> Option<PathBuf> {
 }
 
 /// Makes the environment and installs the modules in it, unless that was done before. Calls `progress` before each command,
-/// because installing takes up to a minute.
+/// because installing may take a minute.
 pub fn create(progress: impl Fn(&str)) -> Result<PathBuf, EnvironmentError> {
     let folder = folder().ok_or(EnvironmentError::NoFolder)?;
     let python = interpreter(&folder);

@@ -167,9 +167,9 @@ fn a_tool_that_reads_asks_unless_its_server_is_local() {
 #[test]
 fn a_call_of_a_tool_that_was_not_offered_does_not_stop_the_interview() {
     let replies =
-        json!([calls("hidden", json!({})), { "at": "followup", "text": "Is that enough?" }]);
+        json!([calls("hidden", json!({})), { "at": "initial", "text": "Is that enough?" }]);
     let person = Person::with(&replies, json!({}));
-    let ran = person.analyze("Go on.\n");
+    let ran = person.analyze("");
     let out = ran.out();
     assert!(
         out.contains("`everything__hidden`, which is not offered"),

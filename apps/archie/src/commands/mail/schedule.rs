@@ -264,13 +264,13 @@ mod tests {
     fn timer(minutes: u64) -> SystemTimer {
         SystemTimer {
             name: "archie-mail-0123abcd".to_owned(),
-            source: "/home/ada/my $mail 100%".to_owned(),
+            source: "/people/ada/my $mail 100%".to_owned(),
             minutes,
             program: "/usr/bin/archie".to_owned(),
-            args: ["mail", "ingest", "/home/ada/my $mail 100%"]
+            args: ["mail", "ingest", "/people/ada/my $mail 100%"]
                 .map(str::to_owned)
                 .to_vec(),
-            home: "/home/ada/.local/share/archie".to_owned(),
+            home: "/people/ada/.local/share/archie".to_owned(),
         }
     }
 
@@ -278,11 +278,11 @@ mod tests {
     fn a_crontab_line_names_everything_in_full_and_quotes_it() {
         assert_eq!(
             timer(10).crontab().unwrap(),
-            "*/10 * * * * umask 077; mkdir -p /home/ada/.local/share/archie/mail && \
-             { if [ -r /home/ada/.local/share/archie/mail/environment ]; then set -a; \
-             . /home/ada/.local/share/archie/mail/environment; set +a; fi; \
-             ARCHIE_HOME=/home/ada/.local/share/archie /usr/bin/archie mail ingest '/home/ada/my $mail 100\\%'; } \
-             >> /home/ada/.local/share/archie/mail/ingest.log 2>&1"
+            "*/10 * * * * umask 077; mkdir -p /people/ada/.local/share/archie/mail && \
+             { if [ -r /people/ada/.local/share/archie/mail/environment ]; then set -a; \
+             . /people/ada/.local/share/archie/mail/environment; set +a; fi; \
+             ARCHIE_HOME=/people/ada/.local/share/archie /usr/bin/archie mail ingest '/people/ada/my $mail 100\\%'; } \
+             >> /people/ada/.local/share/archie/mail/ingest.log 2>&1"
         );
         for (minutes, times) in [
             (60, "0 * * * *"),
@@ -321,15 +321,13 @@ mod tests {
         let [(_, service), (name, timer)] = timer(10).units();
         assert!(
             service.contains(
-                "ExecStart=\"/usr/bin/archie\" \"mail\" \"ingest\" \"/home/ada/my $$mail 100%%\"\n"
+                "ExecStart=\"/usr/bin/archie\" \"mail\" \"ingest\" \"/people/ada/my $$mail 100%%\"\n"
             ),
             "{service}"
         );
-        assert!(
-            service.contains(
-                "Type=oneshot\nEnvironment=\"ARCHIE_HOME=/home/ada/.local/share/archie\"\n"
-            )
-        );
+        assert!(service.contains(
+            "Type=oneshot\nEnvironment=\"ARCHIE_HOME=/people/ada/.local/share/archie\"\n"
+        ));
         assert_eq!(name, "archie-mail-0123abcd.timer");
         assert!(timer.contains("OnUnitActiveSec=10min\n"), "{timer}");
     }

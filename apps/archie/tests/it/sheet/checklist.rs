@@ -211,7 +211,7 @@ async fn b4_the_informer_tries_three_times_and_may_pass() {
         calls("Informer", json!({ "question": "?" })),
         wrong("SELECT nothing"),
         { "at": "informer_node", "expect": "The last SELECT failed: ", "json": { "action": "select", "sql": "DELETE FROM \"Sales\"" } },
-        { "at": "informer_node", "expect": "The last SELECT failed: not authorized", "json": { "action": "select", "sql": "SELECT" } },
+        { "at": "informer_node", "expect": "The last SELECT failed: SQLite says: not authorized", "json": { "action": "select", "sql": "SELECT" } },
         { "at": "planner_node", "expect": "incomplete input", "tool_calls": [{ "name": "Informer", "args": { "question": "again" } }] },
         { "at": "informer_node", "json": { "action": "pass", "sql": "" } },
         { "at": "planner_node", "expect": "nothing was looked up", "text": "Done" }
@@ -350,7 +350,7 @@ async fn b5_the_change_set_names_cells_steps_and_lines() {
     let request: Json = open[0].interrupt.request.decode().unwrap();
     assert_eq!(
         request["summary"],
-        "Changes: new sheet Counts (10 cells): Counts!A1:B5 added (10 cells); unchanged: Sales."
+        "Changes: new sheet Counts (10 cells): Counts!A1:B5 added (10 cells); formats and charts: Counts: width of columns A, B; unchanged: Sales."
     );
     assert_eq!(
         request["ranges"][0]["shown"][3],

@@ -414,5 +414,8 @@ workbook.create_chartsheet('Bars').add_chart(chart)
         report.contains("Bars: the sheet, which is a chart"),
         "{report}"
     );
-    assert!(!report.contains("new sheet Bars"), "{report}");
+    assert!(
+        report.contains("\nnothing changed (accepted)\n"),
+        "{report}"
+    );
 }

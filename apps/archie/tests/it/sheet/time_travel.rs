@@ -126,7 +126,7 @@ workbook.create_sheet('Counts')['A1'] = 'x'
     assert_eq!(told.code(), Some(0), "{told:?}");
     assert_eq!(
         told.out(),
-        "+ sheet Counts (1 cell)\n~ sheet Sales (2 cells)\n  Sales!B2: 3 → 4\n  Sales!C2: empty → =B2*2\n  Counts!A1: empty → \"x\"\n  Sales: fill of A1 (1 cell)\n"
+        "+ sheet Counts (1 cell)\n~ sheet Sales (2 cells)\n  Sales!B2: 3 → 4\n  Sales!C2: empty → =B2*2\n  Counts!A1: empty → \"x\"\n  Sales: fill of A1 (1 cell)\n  Counts: width of columns A\n"
     );
     let back = workdir.json(&["sheet", "diff", new, "sales.xlsx", "--json"]);
     assert_eq!(back["same"], false);
