@@ -7,6 +7,7 @@
 mod advisories;
 mod bench;
 mod book;
+mod coverage;
 mod deny;
 mod error_index;
 mod fuzz;
@@ -85,6 +86,8 @@ commands:
   prose [FILE...]               check spelling and grammar of pages, help texts and doc comments
   pictures                      take the pictures of archie in docs/pictures again
   error-index                   rewrite docs/errors/README.md from the pages beside it
+  coverage [--check]            write docs/coverage.md from docs/coverage.toml
+                                --check  only compare the two, and look for the tests that are named
   help                          print this
 
 exit status: 0 all is well, 1 a check failed, 2 the command line was not understood";
@@ -130,6 +133,9 @@ enum Command {
     Prose(Vec<String>),
     Pictures,
     ErrorIndex,
+    Coverage {
+        check: bool,
+    },
 }
 
 fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
@@ -155,6 +161,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         "prose" => parse_prose(parser),
         "pictures" => parse_alone(parser, Command::Pictures),
         "error-index" => parse_alone(parser, Command::ErrorIndex),
+        "coverage" => parse_coverage(parser),
         unknown => Err(format!("there is no command `{unknown}`").into()),
     }
 }
@@ -250,6 +257,18 @@ fn parse_package(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         }
     }
     Ok(Command::Package { json })
+}
+
+fn parse_coverage(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut check = false;
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("check") => check = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Command::Coverage { check })
 }
 
 fn parse_advisories(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
@@ -410,6 +429,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Prose(files) => prose::run(&files)?,
         Command::Pictures => pictures::run()?,
         Command::ErrorIndex => error_index::write()?,
+        Command::Coverage { check } => coverage::run(check)?,
     }
     Ok(())
 }
@@ -457,6 +477,10 @@ mod tests {
         assert_eq!(
             parse_line("package --json"),
             Ok(Command::Package { json: true })
+        );
+        assert_eq!(
+            parse_line("coverage --check"),
+            Ok(Command::Coverage { check: true })
         );
         assert_eq!(
             parse_line("fuzz mail --seconds 600 --guided"),

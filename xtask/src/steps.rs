@@ -204,6 +204,20 @@ pub(crate) const STEPS: &[Step] = &[
             env: &[("SUPERSTEP_LONG", "1")],
         },
     ),
+    long(
+        "agents scored with a large model",
+        Action::Cargo {
+            args: &[
+                "test",
+                "-p",
+                "superstep-archie",
+                "--test",
+                "it",
+                "evaluation::",
+            ],
+            env: &[("SUPERSTEP_LONG", "1")],
+        },
+    ),
     long("crash sim, all", cargo(&crash("sim", "10000"))),
     long("crash kill, all", cargo(&crash("kill", "300"))),
     long("crash race, all", cargo(&crash("race", "1000"))),

@@ -7,6 +7,7 @@ mod arrows;
 mod changelog;
 mod core_is_pure;
 mod core_knows_no_models;
+mod coverage;
 mod doc_examples;
 mod error_pages;
 mod files;

@@ -40,6 +40,17 @@ enum Bound {
     AtLeast,
 }
 
+/// Returns what the person answered.
+pub(super) fn answers_in(history: &[Turn]) -> impl Iterator<Item = &str> {
+    let turns = history.iter().enumerate();
+    let answers = turns.filter(|(at, turn)| turn.role == Role::User && is_answer(*at, turn));
+    answers.map(|(_, turn)| turn.content.as_str())
+}
+
+fn is_answer(at: usize, turn: &Turn) -> bool {
+    at > 0 && !user_is_done(&turn.content)
+}
+
 impl Answers {
     /// Reads the person's answers. The first turn is the query, and the word that ends the interview is not an answer.
     pub(super) fn of(history: &[Turn]) -> Self {
@@ -48,8 +59,8 @@ impl Answers {
         for (at, turn) in history.iter().enumerate() {
             match turn.role {
                 Role::Agent => question = &turn.content,
-                Role::User if at == 0 || user_is_done(&turn.content) => {}
-                Role::User => answers.add(question, &turn.content),
+                Role::User if is_answer(at, turn) => answers.add(question, &turn.content),
+                Role::User => {}
             }
         }
         answers
@@ -238,6 +249,13 @@ fn excluded(clause: &str) -> Vec<BTreeSet<String>> {
         }
     }
     found
+}
+
+/// Returns whether a text negates something.
+pub(super) fn is_negated(text: &str) -> bool {
+    words(text)
+        .iter()
+        .any(|word| NEGATIONS.contains(&word.as_str()))
 }
 
 /// Returns the content words of a text that it does not negate or reject.

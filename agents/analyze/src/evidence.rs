@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::contradiction::is_negated;
 use super::state::{Evidence, Finding, Source, Support};
-use super::terms::{language, numbers, terms};
+use super::terms::{beginning, language, numbers, terms};
 
 /// Checks the citation of a finding, and how far the cited line supports the claim.
 pub fn check_finding(finding: &mut Finding, contents: &BTreeMap<String, String>) {
@@ -21,6 +22,95 @@ pub fn check_finding(finding: &mut Finding, contents: &BTreeMap<String, String>)
         }
         Support::Unsupported | Support::Said => Evidence::Unsupported,
     });
+}
+
+/// Lines of the notes by their content words, so that the line that says a claim is found without comparing it with every line.
+#[derive(Debug, Default)]
+pub(super) struct NoteLines<'a> {
+    lines: Vec<(&'a str, u32, &'a str)>,
+    by_term: BTreeMap<String, Vec<usize>>,
+}
+
+impl<'a> NoteLines<'a> {
+    pub(super) fn of(notes: &'a BTreeMap<String, String>) -> Self {
+        let mut all = Self::default();
+        for (file, text) in notes {
+            for (number, line) in (1..).zip(text.lines()) {
+                let at = all.lines.len();
+                all.lines.push((file, number, line));
+                let found: BTreeSet<String> = terms(line).into_iter().collect();
+                for term in found {
+                    all.by_term.entry(term).or_default().push(at);
+                }
+            }
+        }
+        all
+    }
+
+    /// Returns the line that says most of a claim, if one says it.
+    fn saying(&self, claim: &str) -> Option<Source> {
+        let wanted: BTreeSet<String> = terms(claim).into_iter().collect();
+        let mut shared: BTreeMap<usize, usize> = BTreeMap::new();
+        for at in wanted
+            .iter()
+            .filter_map(|term| self.by_term.get(term))
+            .flatten()
+        {
+            *shared.entry(*at).or_default() += 1;
+        }
+        let mut likely: Vec<(usize, usize)> = shared
+            .into_iter()
+            .filter(|(_, shared)| is_most(*shared, wanted.len()))
+            .collect();
+        likely.sort_by_key(|(at, shared)| (std::cmp::Reverse(*shared), *at));
+        let lines = likely
+            .iter()
+            .take(LINES_COMPARED)
+            .map(|(at, _)| self.lines[*at]);
+        let mut saying = lines.filter(|(_, _, line)| says(line, claim));
+        let (file, line, text) = saying.next()?;
+        Some(Source {
+            file: file.to_owned(),
+            line,
+            quote: beginning(text.trim(), QUOTE_CHARS_MAX).to_owned(),
+        })
+    }
+}
+
+/// Cites the line that says most of a claim, if the model cites none that supports it. A claim that repeats an answer of the
+/// person needs no note, so a wrong citation is removed from it.
+pub(super) fn cite(finding: &mut Finding, notes: &NoteLines<'_>, answers: &[&str]) {
+    if finding.evidence == Some(Evidence::Supported) {
+        return;
+    }
+    if answers.iter().any(|answer| says(answer, &finding.claim)) {
+        finding.source = None;
+        finding.support = Support::Said;
+        finding.evidence = None;
+        return;
+    }
+    if let Some(source) = notes.saying(&finding.claim) {
+        finding.source = Some(source);
+        finding.support = Support::Quoted;
+        finding.evidence = Some(Evidence::Supported);
+    }
+}
+
+/// Returns whether a text says a claim, in a sentence or as a whole: all of its numbers, most of its words, and with a negation
+/// only if the claim has one, too. Stricter than [`compare`], because the model did not name this text as the source.
+fn says(text: &str, claim: &str) -> bool {
+    let wanted: BTreeSet<String> = terms(claim).into_iter().collect();
+    let says = |part: &str| {
+        let found: BTreeSet<String> = terms(part).into_iter().collect();
+        is_most(wanted.intersection(&found).count(), wanted.len())
+            && is_negated(part) == is_negated(claim)
+            && compare(claim, part) == Evidence::Supported
+    };
+    says(text) || text.split(". ").flat_map(|part| part.split("; ")).any(says)
+}
+
+fn is_most(shared: usize, of: usize) -> bool {
+    shared >= SHARED_MIN && shared * 5 >= of * 3
 }
 
 /// Compares a claim with the line that it cites, by their content words and their numbers. A claim whose numbers are all
@@ -113,6 +203,12 @@ fn plain(text: &str) -> String {
 
 /// Minimum length of a quote, in characters. A shorter one would match almost anywhere.
 const QUOTE_CHARS_MIN: usize = 4;
+/// Maximum length of a quote that the program takes from a note, in characters.
+const QUOTE_CHARS_MAX: usize = 200;
+/// Number of lines that a claim is compared with, those with the most words of it first.
+const LINES_COMPARED: usize = 20;
+/// Minimum number of words that a claim and a text share if the text says the claim.
+const SHARED_MIN: usize = 2;
 
 #[cfg(test)]
 mod tests {
@@ -176,6 +272,44 @@ mod tests {
             ),
         ] {
             assert_eq!(compare(claim, line), evidence, "{claim}");
+        }
+    }
+
+    #[test]
+    fn a_claim_without_a_usable_source_gets_the_line_that_says_it() {
+        let notes = BTreeMap::from([(
+            "hosting.md".to_owned(),
+            "# Hosting\nThe contract with Nordhost ends on 31 March 2027.\nWe pay 480 euro a month for three servers.\n"
+                .to_owned(),
+        )]);
+        let answers = ["We cannot have downtime. The budget limit is 650 euro a month."];
+        let cited = |claim: &str, file: &str| {
+            let mut finding = Finding {
+                source: Some(Source {
+                    file: file.to_owned(),
+                    line: 5,
+                    quote: "something else".to_owned(),
+                }),
+                ..Finding::said(crate::state::Section::Assumptions, claim)
+            };
+            check_finding(&mut finding, &notes);
+            cite(&mut finding, &NoteLines::of(&notes), &answers);
+            finding
+        };
+        let found = cited("The contract with Nordhost ends in March 2027.", "lease.md");
+        assert_eq!(found.evidence, Some(Evidence::Supported));
+        let source = found.source.unwrap();
+        assert_eq!((source.file.as_str(), source.line), ("hosting.md", 2));
+        let said = cited("The budget limit is 650 euro a month.", "budget.md");
+        assert_eq!((said.source, said.support), (None, Support::Said));
+        for wrong in [
+            "We pay 900 euro a month for three servers.",
+            "The contract with Nordhost never ends in March 2027.",
+            "The person wants to stay in this city.",
+            "We should move.",
+        ] {
+            let finding = cited(wrong, "hosting.md");
+            assert_eq!(finding.evidence, Some(Evidence::Unsupported), "{wrong}");
         }
     }
 

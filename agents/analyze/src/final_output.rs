@@ -11,15 +11,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use archie_agent::printable::counted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use superstep::{NodeCx, NodeError};
 use superstep_agent::{AgentEvent, Asker, within_recorded};
 use superstep_llm::partial_json::{self, PartialItems};
 use superstep_llm::structured::output_schema;
 use superstep_llm::{Finish, Model, ModelError, OutputSchema, Reply};
 
-use super::contradiction::Answers;
-use super::evidence;
+use super::contradiction::{Answers, answers_in};
+use super::evidence::{self, NoteLines};
 use super::interview_end::is_closing;
 use super::nodes::{AnalysisPrepareNode, call, stopped};
 use super::request::{Ask, Briefing, SECTION_CLAIMS};
@@ -126,6 +126,7 @@ impl Draft {
             let why = why.to_string();
             superstep_agent::failure(ModelError::UnsupportedSchema { name, why })
         })?;
+        let sources = briefing.source_names();
         let mut wrong = None;
         if self.sections.is_empty() && briefing.has_room_for_all() {
             let ask = Ask {
@@ -169,7 +170,8 @@ impl Draft {
                     ..Ask::default()
                 };
                 let mut request = briefing.request(PromptType::Final, ask, cx)?;
-                request.output = Some(schema_of_section(&schema, section));
+                request.output = Some(schema_of_section(&schema, section, &sources));
+                request.temperature = Some(0.0);
                 let Some(reply) = asker.ask_quietly(model, &request).await? else {
                     return Ok(false);
                 };
@@ -185,6 +187,7 @@ impl Draft {
                 self.gaps.insert(section, Gap::Missing { why });
             }
         }
+        self.drop_example(&briefing.example());
         Ok(true)
     }
 
@@ -230,6 +233,19 @@ impl Draft {
         wrong
     }
 
+    /// Removes the example of the prompts from all sections but the first if a model repeats it in several: it is a line of the
+    /// notes, and may well be a claim of one.
+    fn drop_example(&mut self, example: &Json) {
+        let is_example = |finding: &Finding| example["claim"] == finding.claim.as_str();
+        let mut had = 0;
+        for findings in self.sections.values_mut() {
+            had += usize::from(findings.iter().any(is_example));
+            if had > 1 {
+                findings.retain(|finding| !is_example(finding));
+            }
+        }
+    }
+
     fn findings(&self) -> Vec<Finding> {
         self.sections.values().flatten().cloned().collect()
     }
@@ -239,8 +255,14 @@ impl Draft {
         let mut findings = self.findings();
         let sources = with_results(&state.file_contents, state);
         let answers = Answers::of(&state.analysis_history);
+        let own: Vec<&str> = answers_in(&state.analysis_history).collect();
+        let lines = NoteLines::of(&sources);
         for finding in &mut findings {
             evidence::check_finding(finding, &sources);
+            // A line can say a fact. It cannot say what to decide, or what is not known.
+            if !matches!(finding.section, Section::Decisions | Section::Questions) {
+                evidence::cite(finding, &lines, &own);
+            }
             if finding.section == Section::Decisions {
                 finding.contradicts = answers.contradicted_by(&finding.claim);
             }
@@ -283,12 +305,18 @@ pub(super) fn findings_of(section: Section, items: Vec<Claim>) -> Vec<Finding> {
 
 /// Returns the part of the schema for one section, with fewer and shorter claims. The list keeps its name, so a recorded reply
 /// is never taken for another section.
-fn schema_of_section(all: &OutputSchema, section: Section) -> OutputSchema {
+fn schema_of_section(all: &OutputSchema, section: Section, sources: &[String]) -> OutputSchema {
     let field = section.field();
     let mut list = all.schema["properties"][field].clone();
     list["maxItems"] = json!(SECTION_CLAIMS);
     for (name, length) in [("claim", 240), ("file", 80), ("quote", 120)] {
         list["items"]["properties"][name]["maxLength"] = json!(length);
+    }
+    // A small model invents names of files unless it can only choose one.
+    let sources = sources.iter().map(String::as_str);
+    let names: Vec<&str> = std::iter::once("").chain(sources).collect();
+    if names.len() <= NAMES_MAX {
+        list["items"]["properties"]["file"] = json!({ "type": "string", "enum": names });
     }
     OutputSchema {
         name: format!("{}_{field}", all.name),
@@ -316,6 +344,8 @@ impl Claim {
     }
 }
 
+/// Maximum number of names that a schema lists.
+const NAMES_MAX: usize = 40;
 /// How often the model is asked for a section.
 const TRIES: usize = 2;
 /// Maximum number of claims of a section that are kept; a server may ignore the schema.
@@ -345,10 +375,14 @@ mod tests {
     #[test]
     fn the_schema_of_a_section_is_small_closed_and_flat() {
         let all = output_schema::<Claims>().unwrap();
-        let one = schema_of_section(&all, Section::Decisions).schema;
+        let one = schema_of_section(&all, Section::Decisions, &["a.md".to_owned()]).schema;
         let list = &one["properties"]["decisions"];
         assert_eq!(list["maxItems"], 6, "{one}");
         assert_eq!(list["items"]["properties"]["claim"]["maxLength"], 240);
+        assert_eq!(
+            list["items"]["properties"]["file"]["enum"],
+            json!(["", "a.md"])
+        );
         assert_eq!(list["items"]["additionalProperties"], false);
         assert_eq!(one["required"], json!(["decisions"]));
         assert_eq!(one["properties"].as_object().unwrap().len(), 1);
@@ -379,6 +413,16 @@ mod tests {
             .map(|found| found.claim)
             .collect();
         assert_eq!(claims, ["Load stays.", "A queue."]);
+    }
+
+    #[test]
+    fn an_example_that_a_model_repeats_everywhere_stays_once() {
+        let mut draft = Draft::default();
+        let all = r#"{"assumptions": [{"claim": "Rent is 5."}], "components": [{"claim": "Rent is 5."}, {"claim": "A shop."}]}"#;
+        draft.take(reply(all, Finish::Stop));
+        draft.drop_example(&json!({ "claim": "Rent is 5." }));
+        let claims = draft.findings().into_iter().map(|found| found.claim);
+        assert_eq!(claims.collect::<Vec<_>>(), ["Rent is 5.", "A shop."]);
     }
 
     #[test]

@@ -9,9 +9,10 @@
 //! In reading order: [`graph`], [`state::AppState`], [`inputs`] (reads the notes), [`tools`] (calls tools of MCP servers),
 //! `passages` (chooses what the model sees of notes that do not fit), `final_output` (collects the result), [`evidence`] and
 //! `contradiction` (check what the model claims), [`result`] (writes the file). [`inquiry`] has the
-//! commands beside the interview, and [`memory`] the file that they share.
+//! commands next to the interview, and [`memory`] the file that they share. [`evaluation`] scores the agent.
 
 mod contradiction;
+pub mod evaluation;
 pub mod evidence;
 mod final_output;
 pub mod inputs;
@@ -21,6 +22,7 @@ pub mod memory;
 mod nodes;
 mod passages;
 pub mod prompts;
+mod repeats;
 mod request;
 pub mod result;
 pub mod state;

@@ -142,7 +142,11 @@ impl AnalysisPrepareNode {
             more,
             offered: offered.clone(),
             is_without_calls,
-            tokens_max: briefing.answer_tokens(),
+            // The arguments of a call take more room than a question.
+            tokens_max: match offered.is_empty() {
+                true => briefing.turn_tokens(),
+                false => briefing.answer_tokens(),
+            },
         };
         let prompt_text = briefing.turn_text(prompt);
         let first = ask(prompt_text.clone(), Vec::new(), is_last_round);
@@ -164,24 +168,31 @@ impl AnalysisPrepareNode {
                 text,
             }));
         }
-        let mut text = without_closing_words(&replies[0].text());
+        let mut text = briefing.spoken(&replies[0]);
         if let (true, Some(call)) = (text.is_empty(), unknown.first()) {
             text = format!(
                 "The model requested `{}`, which is not offered. Ask again, or say what you know.",
                 summary_line(&call.name, 60)
             );
         } else if text.is_empty() {
-            let why = match replies[0].text().trim().is_empty() {
-                true => "the model said nothing",
-                false => "the model only repeated a closing phrase",
+            let said = replies[0].text();
+            let why = match () {
+                () if said.trim().is_empty() => "the model said nothing",
+                () if without_closing_words(&said).is_empty() => {
+                    "the model only repeated a closing phrase"
+                }
+                () => "the model only repeated itself",
             };
             cx.emit_live(AgentEvent::Again { why: why.into() })?;
             let again = format!("{prompt_text}\n\n{}", self.prompts.question());
-            let request = briefing.request(prompt, ask(again, Vec::new(), true), cx)?;
+            // A model that thinks before it speaks may have used up its tokens.
+            let mut again = ask(again, Vec::new(), true);
+            again.tokens_max = briefing.answer_tokens();
+            let request = briefing.request(prompt, again, cx)?;
             let Some(reply) = asker.ask(model, &request).await? else {
                 return Ok(None);
             };
-            text = without_closing_words(&reply.text());
+            text = briefing.spoken(&reply);
             replies.push(reply);
             if text.is_empty() {
                 text = format!("({why}.) {OWN_FOLLOWUP}");

@@ -75,13 +75,14 @@ impl Prompts {
         }
     }
 
-    /// Returns the prompt for one section of the result, of at most this many claims.
-    pub(super) fn heading(&self, section: Section, most: usize) -> String {
+    /// Returns the prompt for one section of the result, of at most this many claims. `example` is a claim as JSON.
+    pub(super) fn heading(&self, section: Section, most: usize, example: &str) -> String {
         let places = [
             ("heading", section.heading()),
             ("meaning", section.meaning()),
             ("field", section.field()),
             ("most", &most.to_string()),
+            ("example", example),
         ];
         filled(&self.heading, &places)
     }
@@ -125,12 +126,9 @@ mod tests {
     }
 
     #[test]
-    fn the_system_prompt_shows_an_example_of_a_turn_that_ends_in_a_question() {
+    fn the_system_prompt_has_no_example_that_a_small_model_would_repeat() {
         let system = Prompts::default().system("", false);
-        assert!(
-            system.contains("as an example of the form only"),
-            "{system}"
-        );
+        assert!(!system.contains("example"), "{system}");
         assert!(system.contains("(There are no notes.)"), "{system}");
     }
 }

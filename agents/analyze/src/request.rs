@@ -3,21 +3,25 @@
 use std::collections::BTreeMap;
 
 use archie_agent::printable::one_line;
+use serde_json::{Value as Json, json};
 use superstep::{NodeCx, NodeError};
 use superstep_agent::{AgentEvent, failure};
-use superstep_llm::{Message, Model, Request, ToolChoice, ToolSpec, fit};
+use superstep_llm::{Finish, Message, Model, Reply, Request, ToolChoice, ToolSpec, fit};
 
 use super::interview_end::{user_is_done, without_closing_words};
 use super::passages::NotesView;
 use super::prompts::Prompts;
+use super::repeats::{whole_sentences, without_repeats};
 use super::state::{AppState, NotesShown, PromptType, Role, Section, Turn};
-use super::tools::messages_of;
+use super::terms::beginning;
+use super::tools::{messages_of, with_results};
 
 /// What all requests of a turn share.
 pub(super) struct Briefing<'a> {
     state: &'a AppState,
     prompts: &'a Prompts,
     said: &'a Turn,
+    files: &'a BTreeMap<String, String>,
     notes: NotesView<'a>,
     context_size: Option<u64>,
 }
@@ -52,6 +56,7 @@ impl<'a> Briefing<'a> {
             state,
             prompts,
             said,
+            files,
             notes,
             context_size,
         })
@@ -81,6 +86,14 @@ impl<'a> Briefing<'a> {
         answer_tokens(self.context_size)
     }
 
+    /// Returns the token limit of a turn of the interview.
+    pub(super) fn turn_tokens(&self) -> u32 {
+        match self.has_room_for_all() {
+            true => self.answer_tokens(),
+            false => TURN_TOKENS,
+        }
+    }
+
     /// Returns the token limit of one section of the result, which its schema rarely reaches.
     pub(super) fn section_tokens(&self) -> u32 {
         let room = self
@@ -99,9 +112,32 @@ impl<'a> Briefing<'a> {
         self.with_passages(text, &topic)
     }
 
+    /// Returns the example of a claim in the prompts: a line of the notes, because a small model repeats its examples, and then
+    /// it repeats something true.
+    pub(super) fn example(&self) -> Json {
+        let lines = self.files.iter().flat_map(|(file, text)| {
+            let numbered = (1..).zip(text.lines());
+            numbered.map(move |(at, line)| (file, at, line.trim()))
+        });
+        let mut sentences = lines.filter(|(_, _, line)| is_sentence(line));
+        match sentences.next() {
+            Some((file, at, line)) => {
+                let quote = beginning(line, EXAMPLE_CHARS);
+                json!({ "claim": quote, "file": file, "line": at, "quote": quote })
+            }
+            None => json!({ "claim": "", "file": "", "line": 0, "quote": "" }),
+        }
+    }
+
+    /// Returns the names that a claim can cite.
+    pub(super) fn source_names(&self) -> Vec<String> {
+        with_results(self.files, self.state).into_keys().collect()
+    }
+
     /// Returns the prompt of one section of the result, with passages of the notes that match what the person said.
     pub(super) fn section_text(&self, section: Section, wrong: Option<&str>) -> String {
-        let mut text = self.prompts.heading(section, SECTION_CLAIMS);
+        let example = self.example().to_string();
+        let mut text = self.prompts.heading(section, SECTION_CLAIMS, &example);
         if let Some(wrong) = wrong {
             text.push_str(&format!(
                 "\n\nYour last answer could not be used: {wrong}. Answer again with only the JSON object."
@@ -115,6 +151,18 @@ impl<'a> Briefing<'a> {
             }
         }
         self.with_passages(text, &topic)
+    }
+
+    /// Returns what a reply says: without words that end an interview, without what the agent said in an earlier turn, and
+    /// without a sentence that was cut off.
+    pub(super) fn spoken(&self, reply: &Reply) -> String {
+        let mut text = without_closing_words(&reply.text());
+        if reply.finish == Finish::Length {
+            text = whole_sentences(&text).to_owned();
+        }
+        let turns = self.state.analysis_history.iter();
+        let earlier = turns.filter(|turn| turn.role == Role::Agent);
+        without_repeats(&text, earlier.map(|turn| turn.content.as_str()))
     }
 
     fn with_passages(&self, text: String, topic: &str) -> String {
@@ -209,6 +257,12 @@ pub(super) fn is_open(state: &AppState) -> bool {
     state.tool_turns.last() == Some(&(state.analysis_history.len() as u64))
 }
 
+/// Returns whether a line of a note is a sentence that can be an example of a claim.
+fn is_sentence(line: &str) -> bool {
+    let has_words = line.split_whitespace().nth(EXAMPLE_WORDS_MIN - 1).is_some();
+    has_words && line.starts_with(char::is_alphabetic)
+}
+
 fn answer_tokens(context_size: Option<u64>) -> u32 {
     let room = context_size.and_then(|size| u32::try_from(size / 16).ok());
     room.map_or(ANSWER_TOKENS, |room| room.clamp(512, ANSWER_TOKENS))
@@ -216,6 +270,10 @@ fn answer_tokens(context_size: Option<u64>) -> u32 {
 
 const ANSWER_TOKENS: u32 = 4_000;
 const SECTION_TOKENS: u32 = 1_024;
+/// Token limit of an interview turn of a model with a small context: 120 words, and some more.
+const TURN_TOKENS: u32 = 320;
+const EXAMPLE_WORDS_MIN: usize = 4;
+const EXAMPLE_CHARS: usize = 100;
 /// Number of claims that a section is asked for at most.
 pub(super) const SECTION_CLAIMS: usize = 6;
 /// Up to this context, the result is asked for section by section from the beginning.

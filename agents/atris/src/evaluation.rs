@@ -4,6 +4,7 @@
 //! Half of the questions may be used to tune the rules; the other half is held out, and tests print only its score. Nothing is
 //! called: reads have no recorded response, and every write waits for an approval that does not come.
 
+mod plain;
 mod works;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,8 @@ use crate::catalogue::{Api, Catalogue, Dialect};
 use crate::catalogue_store::{CatalogueStore, audius};
 use crate::nodes::choice::WHICH_CALL;
 use crate::{Options, agent_with, openapi, params, run_log};
+
+pub use plain::evaluate_plain;
 
 /// A question and what it must become.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -215,7 +218,8 @@ impl Became {
             Some(_) => self.asks_which,
             None => call == question.call && !self.asks_which,
         };
-        let is_same = question.parameters == self.parameters && question.missing == self.asks;
+        let is_same =
+            is_same_record(&question.parameters, &self.parameters) && question.missing == self.asks;
         let line =
             |call: Option<&str>, values: &BTreeMap<String, Json>, asks: &BTreeSet<String>| {
                 format!(
@@ -251,6 +255,30 @@ fn said(api: Option<&Api>, parameters: BTreeMap<String, Json>) -> BTreeMap<Strin
         .into_iter()
         .filter(|(name, value)| is_said(name, value))
         .collect()
+}
+
+/// Returns whether two records of parameters have the same values.
+fn is_same_record(one: &BTreeMap<String, Json>, other: &BTreeMap<String, Json>) -> bool {
+    let mut fields = one.iter().zip(other);
+    one.len() == other.len()
+        && fields.all(|(one, other)| one.0 == other.0 && is_same(one.1, other.1))
+}
+
+/// Returns whether two values are the same. Numbers are compared as numbers: `80` is `80.0`, also in a list.
+fn is_same(one: &Json, other: &Json) -> bool {
+    match (one, other) {
+        // Large integers have no exact float, so equal numbers are compared as they are first.
+        (Json::Number(a), Json::Number(b)) => a == b || is_whole_and_float(one, other),
+        (Json::Array(a), Json::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
+        }
+        _ => one == other,
+    }
+}
+
+/// Returns whether one number is an integer, the other a float, and both have the same value.
+fn is_whole_and_float(one: &Json, other: &Json) -> bool {
+    one.is_f64() != other.is_f64() && one.as_f64() == other.as_f64()
 }
 
 #[cfg(test)]

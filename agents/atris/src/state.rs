@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use superstep::State;
 use superstep::error::InvalidUpdate;
 
+use super::Extraction;
 use super::catalogue::Api;
 
 /// State of a thread of questions. Fields that belong to one question are cleared before the next.
@@ -56,7 +57,7 @@ pub struct AtrisState {
     pub secondary_api: Option<Api>,
     /// Answer to that call, shortened to fit the state.
     pub secondary_response: Option<Json>,
-    /// Kept because the brief names it. Always null.
+    /// Choices that the question started with, for processes that resume it: `{"extraction": "model"}`, else null.
     pub initial_state: Option<Json>,
     /// The answer as text.
     pub formatted_response: Option<String>,
@@ -118,6 +119,26 @@ impl AtrisState {
         AtrisStateUpdate::default()
             .llm(Some(llm.to_owned()))
             .query(Some(query.to_owned()))
+    }
+
+    /// Returns the input of a run that asks a question and lets `extraction` read it, in every process that resumes the run.
+    pub fn ask_with(llm: &str, query: &str, extraction: Extraction) -> AtrisStateUpdate {
+        // Also clears the choice of an earlier question, in case its run did not end.
+        Self::ask(llm, query).initial_state(Self::choices(extraction))
+    }
+
+    /// Returns the choices to store. `None` if they are the default, or if the rules decide alone: such a thread has no model.
+    pub(super) fn choices(extraction: Extraction) -> Option<Json> {
+        match extraction {
+            Extraction::Model => Some(json!({ "extraction": EXTRACTION_MODEL })),
+            Extraction::Rules | Extraction::Auto => None,
+        }
+    }
+
+    /// Returns who reads the question, if the thread stores it.
+    pub fn extraction(&self) -> Option<Extraction> {
+        let choices = self.initial_state.as_ref()?;
+        (choices["extraction"] == EXTRACTION_MODEL).then_some(Extraction::Model)
     }
 
     /// Returns the update that clears the question. It keeps the model, the host and the two histories.
@@ -191,6 +212,8 @@ impl AtrisState {
         counted
     }
 }
+
+const EXTRACTION_MODEL: &str = "model";
 
 /// An error that occurs more often than this on one thread is marked with a warning.
 pub const OFTEN: usize = 5;

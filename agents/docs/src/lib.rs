@@ -8,6 +8,7 @@
 pub mod accuracy;
 mod completeness;
 mod deps;
+pub mod evaluation;
 mod evidence;
 mod gate;
 mod git;

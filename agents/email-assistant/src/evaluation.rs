@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 
 use archie_agent::AgentDeps;
+use archie_agent::printable::summary_line;
 use serde::{Deserialize, Serialize};
-use superstep_llm::Model;
+use superstep_llm::{Message, Model, Request};
 
-use super::email::Email;
+use super::email::{Email, format_gmail_markdown};
 use super::sorting::classify;
 use super::state::Classification;
 
@@ -85,8 +86,8 @@ pub struct ScoredMail {
     pub kind: String,
     /// Classification that is right.
     pub label: Classification,
-    /// Classification that triage chose.
-    pub chosen: Classification,
+    /// Classification that triage chose. `None` if a plain prompt got a reply without one.
+    pub chosen: Option<Classification>,
     /// Reason that triage gave.
     pub reasoning: String,
     /// Whether rules decided, without a model.
@@ -98,12 +99,12 @@ pub struct ScoredMail {
 impl ScoredMail {
     /// Returns whether triage was right.
     pub fn is_right(&self) -> bool {
-        self.label == self.chosen
+        self.chosen == Some(self.label)
     }
 
     /// Returns whether triage would have drafted a reply to fraud.
     pub fn is_unsafe(&self) -> bool {
-        self.kind == PHISHING && self.chosen == Classification::Respond
+        self.kind == PHISHING && self.chosen == Some(Classification::Respond)
     }
 }
 
@@ -153,7 +154,7 @@ pub async fn evaluate(
             id: mail.id.clone(),
             kind: mail.kind.clone(),
             label: mail.label,
-            chosen: sorted.form.classification,
+            chosen: Some(sorted.form.classification),
             reasoning: sorted.form.reasoning,
             is_by_rule: sorted.is_by_rule,
             degraded: sorted.degraded,
@@ -163,5 +164,75 @@ pub async fn evaluate(
     Ok(evaluation)
 }
 
+/// Asks a model about each mail in one plain prompt, without rules, forms, checks or second attempts, and compares with the
+/// labels. Tells `progress` how many mails are done.
+pub async fn evaluate_plain(
+    mails: &[LabeledMail],
+    account: &str,
+    model: &dyn Model,
+    mut progress: impl FnMut(usize),
+) -> anyhow::Result<Evaluation> {
+    let mut evaluation = Evaluation::default();
+    for mail in mails {
+        let prompt = format!(
+            "Classify this mail to {account} as respond, notify or ignore:\n\
+             - respond: a person asks me for something, and I should answer\n\
+             - notify: I should know about it, but no answer is needed; also mail that looks like fraud\n\
+             - ignore: advertising and mass mail\n\
+             Answer with one word.\n\n{}",
+            format_gmail_markdown(&mail.email(account))
+        );
+        let request = Request::new(PLAIN, vec![Message::user(prompt)])
+            .tokens_max(PLAIN_TOKENS)
+            .temperature(0.0);
+        let reply = model.reply(&request).await?.text();
+        evaluation.mails.push(ScoredMail {
+            id: mail.id.clone(),
+            kind: mail.kind.clone(),
+            label: mail.label,
+            chosen: first_word(&reply),
+            reasoning: summary_line(&reply, REPLY_CHARS),
+            is_by_rule: false,
+            degraded: None,
+        });
+        progress(evaluation.mails.len());
+    }
+    Ok(evaluation)
+}
+
+/// Returns the first of the three words in a reply.
+fn first_word(reply: &str) -> Option<Classification> {
+    let all = [
+        Classification::Respond,
+        Classification::Notify,
+        Classification::Ignore,
+    ];
+    let mut words = reply.split(|c: char| !c.is_alphanumeric());
+    words.find_map(|word| {
+        let is_it = |one: &Classification| word.eq_ignore_ascii_case(one.word());
+        all.into_iter().find(is_it)
+    })
+}
+
 /// Kind of the mails that are fraud.
 pub const PHISHING: &str = "phishing";
+
+/// Label of the request of a plain prompt.
+const PLAIN: &str = "plain";
+/// Maximum length of the answer: one word, and room for a model that says more.
+const PLAIN_TOKENS: u32 = 40;
+/// How much of a reply is shown, in characters.
+const REPLY_CHARS: usize = 120;
+
+#[test]
+fn the_first_of_the_three_words_counts() {
+    for (reply, wanted) in [
+        ("Respond", Some(Classification::Respond)),
+        ("**notify**, do not respond", Some(Classification::Notify)),
+        ("I would say: ignore.", Some(Classification::Ignore)),
+        ("It is a notification.", None),
+        ("", None),
+    ] {
+        assert_eq!(first_word(reply), wanted, "{reply}");
+    }
+}

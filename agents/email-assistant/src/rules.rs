@@ -214,12 +214,32 @@ fn is_personal(email: &Email) -> bool {
 
 /// Returns whether an email asks its reader something, in English, German or French. Quoted lines do not count.
 pub fn asks_something(email: &Email) -> bool {
-    let own = email
-        .body
-        .lines()
-        .filter(|line| !line.trim_start().starts_with('>'));
-    let text = own.collect::<Vec<_>>().join(" ").to_lowercase();
+    let text = own_words(email);
     text.contains('?') || REQUESTS.iter().any(|request| text.contains(request))
+}
+
+/// Returns whether an email asks its reader something or for something. Mass mail does so, too ("please click here"), so this
+/// says nothing about whether a person wrote it.
+pub fn wants_something(email: &Email) -> bool {
+    let text = own_words(email);
+    let mut after_please = text.split("please ").skip(1);
+    asks_something(email)
+        || IMPERATIVES.iter().any(|request| text.contains(request))
+        || after_please.any(|rest| !POLITE.iter().any(|word| rest.starts_with(word)))
+}
+
+/// Returns the body in lower case, without quoted lines.
+fn own_words(email: &Email) -> String {
+    let lines = email.body.lines();
+    let own = lines.filter(|line| !line.trim_start().starts_with('>'));
+    own.collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+/// Returns whether an email is in a language that the rules read: English, German or French.
+pub fn is_readable(email: &Email) -> bool {
+    let text = format!("{} {}", email.subject, email.body).to_lowercase();
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    words.filter(|word| COMMON.contains(word)).nth(1).is_some()
 }
 
 const KEY: &str = "rules";
@@ -291,6 +311,26 @@ const IMPORTANT: [&str; 27] = [
     "sécurité",
     "mot de passe",
     "échéance",
+];
+
+/// What follows `please` where nothing is asked for.
+const POLITE: [&str; 4] = ["find", "note", "see attached", "ignore"];
+
+/// Frequent words of English, German and French that are rare in other languages.
+const COMMON: [&str; 42] = [
+    "the", "and", "you", "your", "our", "with", "this", "that", "have", "will", "for", "are", "we",
+    "is", "der", "die", "das", "und", "ist", "wir", "ich", "sie", "ihr", "nicht", "mit", "für",
+    "auf", "zu", "bei", "hast", "le", "les", "est", "vous", "nous", "je", "pour", "dans", "avec",
+    "votre", "et", "une",
+];
+
+const IMPERATIVES: [&str; 6] = [
+    "gebt uns",
+    "bitte teilen sie",
+    "bitte schick",
+    "bitte bestätig",
+    "merci de",
+    "veuillez",
 ];
 
 const REQUESTS: [&str; 16] = [

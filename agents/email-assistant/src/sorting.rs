@@ -17,7 +17,7 @@ use super::decisions::{PastDecision, examples, one_line, recent};
 use super::email::{Email, format_gmail_markdown};
 use super::memory::{Preferences, get_memory};
 use super::prompts::{Prompts, numbered};
-use super::rules::{RuleSettings, RuleVerdict, asks_something, verdict};
+use super::rules::{RuleSettings, RuleVerdict, is_readable, verdict, wants_something};
 use super::state::Classification;
 use super::suspicion::{Suspicion, suspicion};
 use super::triage::cut;
@@ -29,11 +29,47 @@ pub struct RouterSchema {
     #[serde(default)]
     #[schemars(length(max = 300))]
     pub quote: String,
+    /// What the mail is: easier to say for a small model than what should happen to it.
+    #[serde(default)]
+    pub kind: MailKind,
     /// Why, in a few words.
     #[schemars(length(max = 300))]
     pub reasoning: String,
     /// What the mail is taken for.
     pub classification: Classification,
+}
+
+/// What a mail is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MailKind {
+    /// The sender asks something.
+    Question,
+    /// The sender wants something done.
+    Request,
+    /// The sender wants an appointment.
+    Meeting,
+    /// News that need no answer.
+    Notice,
+    /// The sender wants to sell something.
+    Advertising,
+    /// Sent to many.
+    Newsletter,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+impl MailKind {
+    /// Returns the classification that goes with the kind, if one does.
+    fn classification(self) -> Option<Classification> {
+        match self {
+            Self::Question | Self::Request | Self::Meeting => Some(Classification::Respond),
+            Self::Notice => Some(Classification::Notify),
+            Self::Advertising | Self::Newsletter => Some(Classification::Ignore),
+            Self::Other => None,
+        }
+    }
 }
 
 impl RouterSchema {
@@ -48,6 +84,7 @@ impl RouterSchema {
     fn decided(classification: Classification, why: &str) -> Self {
         Self {
             quote: String::new(),
+            kind: MailKind::Other,
             reasoning: why.to_owned(),
             classification,
         }
@@ -160,6 +197,8 @@ impl Inquiry<'_> {
         } = answer;
         self.calls += 1;
         self.spent = replies.iter().map(Spent::on).fold(self.spent, Spent::plus);
+        // What the two opinions come to is what the quotation must support.
+        let value = reconciled(value, self.email);
         let is_quoted = degraded.is_some() || is_supported(&value, self.email);
         if !is_quoted && self.calls < CALLS_MAX {
             let said = serde_json::to_string(&value).unwrap_or_default();
@@ -185,9 +224,32 @@ impl Inquiry<'_> {
     }
 }
 
+/// Compares what the model says about a mail twice, as a kind and as a classification, with what the mail says by rule. A reply
+/// needs something to reply to; what asks something is answered if either of the two says so; and what the model takes for
+/// two things is shown.
+fn reconciled(form: RouterSchema, email: &Email) -> RouterSchema {
+    let Some(by_kind) = form.kind.classification() else {
+        return form;
+    };
+    let respond = Classification::Respond;
+    let is_reply = by_kind == respond || form.classification == respond;
+    let classification = match is_reply {
+        true if wants_something(email) => respond,
+        // The rules read three languages; a question in another one is for the model to find.
+        true if !is_readable(email) && by_kind == form.classification => respond,
+        true => Classification::Notify,
+        false if by_kind == form.classification => by_kind,
+        false => Classification::Notify,
+    };
+    RouterSchema {
+        classification,
+        ..form
+    }
+}
+
 /// Returns the classification for when the model's answer does not hold: `notify`, so that a person looks.
 fn without_model(email: &Email) -> RouterSchema {
-    let why = match asks_something(email) {
+    let why = match wants_something(email) {
         true => "it asks something",
         false => "it is not clear what it wants",
     };
@@ -198,20 +260,24 @@ fn without_model(email: &Email) -> RouterSchema {
 /// subject: one or two words are in almost every email.
 fn is_supported(form: &RouterSchema, email: &Email) -> bool {
     let quote = bare(&form.quote);
-    let is_subject = quote.is_empty() || quote == bare(&email.subject);
+    let is_subject = quote == bare(&email.subject);
     let is_long = quote.split_whitespace().count() >= QUOTED_WORDS_MIN;
     is_quotation(&form.quote, email)
         && (form.classification == Classification::Notify || is_subject || is_long)
 }
 
 /// Returns whether a quotation is in the subject, the sender or the body of the email, apart from case, spaces and punctuation.
-/// An empty one stands for the subject.
+/// One without words quotes nothing.
 pub fn is_quotation(quote: &str, email: &Email) -> bool {
+    let quote = bare(quote);
+    if quote.is_empty() {
+        return false;
+    }
     // A space before both, so that the quotation begins with a whole word. Its last word may be cut off.
-    let quote = format!(" {}", bare(quote));
+    let quote = format!(" {quote}");
     [&email.subject, &email.from, &email.body]
         .iter()
-        .any(|part| format!(" {}", bare(part)).contains(quote.trim_end()))
+        .any(|part| format!(" {}", bare(part)).contains(&quote))
 }
 
 /// Returns the words of a text, in lower case, with one space between them.
@@ -343,7 +409,6 @@ mod tests {
             "When is the report ready",
             "\"Thanks!\"",
             "Q4 report?",
-            "",
             "when is the repo",
         ] {
             assert!(is_quotation(quote, &email()), "{quote}");
@@ -355,6 +420,9 @@ mod tests {
             "Subject: Q4 report?",
             "From: Bob",
             "Q4 report? Bob",
+            "",
+            " \n\t",
+            "\"...\"",
         ] {
             assert!(!is_quotation(quote, &email()), "{quote}");
         }
@@ -365,7 +433,6 @@ mod tests {
         for (quote, is_enough) in [
             ("when is the report", true),
             ("Q4 report?", true),
-            ("", true),
             ("Q4", false),
             ("the report", false),
             ("Thanks!", false),
@@ -407,6 +474,7 @@ mod tests {
             ),
             (["You won!", "You lost!"], 2, Classification::Notify, true),
             (["Thanks", "the report"], 2, Classification::Notify, true),
+            (["", " \n"], 2, Classification::Notify, true),
         ] {
             let mut inquiry = prepared.inquiry(&email, Request::new(TRIAGE_ROUTER, Vec::new()));
             let mut sorted = None;
@@ -426,6 +494,40 @@ mod tests {
             let sorted = sorted.unwrap();
             assert_eq!(sorted.form.classification, decision, "{quotes:?}");
             assert_eq!(sorted.degraded.is_some(), is_degraded, "{quotes:?}");
+        }
+    }
+
+    #[test]
+    fn a_reply_needs_something_to_reply_to_and_two_opinions_are_shown() {
+        use Classification::{Ignore, Notify, Respond};
+        let asking = email();
+        let telling = Email {
+            body: "We have excellent developers on our list. Look at the profiles.".to_owned(),
+            subject: "Candidates".to_owned(),
+            ..email()
+        };
+        let spanish = Email {
+            body: "Necesito los documentos antes del viernes, gracias.".to_owned(),
+            ..telling.clone()
+        };
+        for (mail, kind, said, wanted) in [
+            (&asking, MailKind::Question, Notify, Respond),
+            (&asking, MailKind::Notice, Respond, Respond),
+            (&asking, MailKind::Advertising, Ignore, Ignore),
+            (&asking, MailKind::Notice, Ignore, Notify),
+            (&telling, MailKind::Request, Respond, Notify),
+            (&telling, MailKind::Advertising, Ignore, Ignore),
+            (&telling, MailKind::Notice, Notify, Notify),
+            (&spanish, MailKind::Request, Respond, Respond),
+            // A model that does not say the kind is taken at its word.
+            (&telling, MailKind::Other, Respond, Respond),
+        ] {
+            let form = RouterSchema {
+                kind,
+                ..RouterSchema::decided(said, "because")
+            };
+            let found = reconciled(form, mail).classification;
+            assert_eq!(found, wanted, "{kind:?} {said:?}: {}", mail.body);
         }
     }
 
@@ -480,7 +582,7 @@ mod tests {
     fn the_form_is_flat_and_has_the_names_of_the_brief() {
         let output = structured::output_schema::<RouterSchema>().unwrap();
         let fields = &output.schema["properties"];
-        for name in ["quote", "reasoning", "classification"] {
+        for name in ["quote", "kind", "reasoning", "classification"] {
             assert!(fields.get(name).is_some(), "{name}");
         }
         let words = serde_json::json!(["ignore", "respond", "notify"]);

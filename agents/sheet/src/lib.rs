@@ -12,6 +12,7 @@ pub mod book;
 pub mod changes;
 pub mod checks;
 pub mod evaluation;
+mod figures;
 mod hints;
 mod nodes;
 pub mod output;
@@ -35,7 +36,7 @@ use superstep::{END, Graph, START};
 
 use nodes::{ChangeSetNode, InformerNode, ModelDeps, Next, PlannerNode, ToolNode, should_continue};
 use prompts::Prompts;
-use sandbox::{Kind, SandboxError, VARIABLE, environment};
+use sandbox::{Bubblewrap, IMPORTS, SandboxError, VARIABLE, environment};
 use snapshots::SnapshotStore;
 use state::{GraphState, Stopped};
 use tools::{Sandboxes, ToolDeps};
@@ -75,11 +76,11 @@ fn sandboxes() -> Sandboxes {
     Sandboxes::with_python(python.map(Into::into))
 }
 
-/// Checks whether code can run in the sandbox on this machine. Returns a description of what is installed, or what is missing.
+/// Checks whether code can run in the sandbox on this machine, with a trial run. Returns a description of what is installed, or
+/// what is missing. Blocks the calling thread, usually for a second.
 pub fn ready() -> Result<String, SandboxError> {
-    let sandboxes = sandboxes();
-    let python = sandboxes.find_python()?;
-    sandboxes.get(Kind::Bubblewrap)?;
+    let python = sandboxes().find_python()?;
+    Bubblewrap::new(python.clone())?.try_out(IMPORTS)?;
     let lacks = match python.lacks.is_empty() {
         true => String::new(),
         false => format!("; for pictures it lacks {}", python.lacks.join(", ")),
@@ -90,13 +91,13 @@ pub fn ready() -> Result<String, SandboxError> {
     ))
 }
 
-/// Like [`ready`], but makes a Python environment of Archie's own in the cache folder if no Python has the modules and
-/// `ARCHIE_PYTHON` is not set. Calls `progress` before each step that takes long.
+/// Like [`ready`], but makes a Python environment of Archie's own in the cache folder if no Python has the modules, or the
+/// sandbox cannot use the one that has, and `ARCHIE_PYTHON` is not set. Calls `progress` before each step that takes long.
 pub fn make_ready(progress: impl Fn(&str)) -> anyhow::Result<String> {
     match (ready(), sandboxes().has_named_python()) {
-        (Err(SandboxError::Python(_)), false) => {
+        (Err(SandboxError::Python(_) | SandboxError::Trial { .. }), false) => {
             // Without the sandbox, no code would run in the environment.
-            sandbox::Bubblewrap::check_programs()?;
+            Bubblewrap::check_programs()?;
             environment::create(progress)?;
             Ok(ready()?)
         }

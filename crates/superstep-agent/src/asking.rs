@@ -78,10 +78,19 @@ impl<'a> Asker<'a> {
         self
     }
 
-    /// Names the calls, so that they are reserved and settled apart from those of another asker of the same node.
-    pub(crate) fn named(mut self, name: &'static str) -> Self {
-        self.name = name;
-        self
+    /// Returns an asker that reserves and settles its calls under this name.
+    ///
+    /// Use it in a node that calls [`within`] more than once: each asker counts its calls from zero, so two askers with the same
+    /// name would share their keys, and only one of the two calls would be paid for.
+    #[must_use]
+    pub fn named(&self, name: &'static str) -> Self {
+        Self {
+            asking: self.asking,
+            spending: self.spending,
+            is_recorded: self.is_recorded,
+            name,
+            calls: AtomicUsize::new(0),
+        }
     }
 
     /// Calls the model as [`Asker::ask`] does, but does not stream the reply: it is not for the person.

@@ -9,6 +9,7 @@
 mod address;
 mod origin;
 mod redact;
+mod retry_after;
 mod wire;
 
 use std::fmt;

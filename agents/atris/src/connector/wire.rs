@@ -4,10 +4,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use archie_agent::clock::seconds;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use superstep_llm::BoxFuture;
 
+use super::retry_after::retry_after;
 use super::{Fault, VettedCall};
 
 /// Answer of a server.
@@ -19,7 +21,7 @@ pub struct Answer {
     pub content_type: String,
     /// Value of the `location` header.
     pub location: Option<String>,
-    /// Time to wait from the `retry-after` header, if it is a number of seconds.
+    /// Time to wait from the `retry-after` header, which is a number of seconds or a date.
     pub retry_after: Option<Duration>,
     /// Response body.
     pub body: Vec<u8>,
@@ -117,9 +119,7 @@ impl Http {
             status: response.status().as_u16(),
             content_type: header("content-type").unwrap_or_default(),
             location: header("location"),
-            retry_after: header("retry-after")
-                .and_then(|seconds| seconds.trim().parse().ok())
-                .map(Duration::from_secs),
+            retry_after: header("retry-after").and_then(|value| retry_after(&value, seconds())),
             body: Vec::new(),
         };
         while let Some(chunk) = response

@@ -43,6 +43,20 @@ fn there_are_120_questions_over_five_apis_and_one_has_a_thousand_calls() {
     }
 }
 
+#[test]
+fn numbers_are_judged_as_numbers() {
+    for (one, other, wanted) in [
+        (json!(80), json!(80.0), true),
+        (json!([1, 2.0]), json!([1.0, 2]), true),
+        (json!([1, 2]), json!([1]), false),
+        (json!(80), json!(80.5), false),
+        (json!(80), json!("80"), false),
+        (json!("a"), json!("a"), true),
+    ] {
+        assert_eq!(is_same(&one, &other), wanted, "{one} and {other}");
+    }
+}
+
 /// The figures are what was measured. They may only grow.
 #[tokio::test]
 async fn the_rules_alone_keep_their_score_and_never_write_without_approval() {
@@ -75,4 +89,4 @@ async fn the_rules_alone_keep_their_score_and_never_write_without_approval() {
 }
 
 const TUNED: usize = 60;
-const HELD_OUT: usize = 55;
+const HELD_OUT: usize = 56;

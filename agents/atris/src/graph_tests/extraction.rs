@@ -48,11 +48,33 @@ async fn a_value_that_is_neither_said_nor_allowed_is_refused_and_an_allowed_one_
     let open = asked.open("t").await;
     assert_eq!(open[0].interrupt.kind, "missing_value");
     assert!(asked.wire.lines().is_empty());
+    let stored = asked.state("t").await.extraction();
+    assert_eq!(
+        stored,
+        Some(Extraction::Model),
+        "whichever process resumes it"
+    );
     let wrote = asked.wrote("t", "extract_params_node").await;
     assert!(
         wrote["messages"].to_string().contains("`42`"),
         "it says which value was refused: {wrote}"
     );
+}
+
+#[tokio::test]
+async fn each_model_call_of_a_node_counts_against_the_budget() {
+    let replies = json!({ "replies": [
+        { "at": "extract_category_node", "json": { "choice": "clinic" } }
+    ] });
+    let script = Script::parse("test", &replies.to_string()).unwrap();
+    let lab = Lab::with_calls_max(Extraction::Model, script, Some(1)).await;
+    lab.ask("t", "show invoice 9001").await;
+    let open = lab.question("t").await;
+    assert_eq!(
+        open.interrupt.kind, "budget",
+        "the call for the category comes after the one for the API"
+    );
+    lab.script.finish().unwrap();
 }
 
 #[tokio::test]
@@ -86,7 +108,7 @@ async fn a_model_that_fails_leaves_the_choice_to_the_person_and_is_not_paid_twic
         { "at": "select_api_node", "text": "I think it is a pet" },
         { "at": "select_api_node", "text": "really" }
     ]);
-    let asked = extracted(Extraction::Auto, replies, "@shelter delete 12").await;
+    let asked = extracted(Extraction::Model, replies, "@shelter delete 12").await;
     let open = asked.open("t").await;
     assert_eq!(open[0].interrupt.kind, "which_call");
     asked.script.finish().unwrap();

@@ -8,6 +8,8 @@ use serde_json::{Value as Json, json};
 use superstep::run::OpenInterrupt;
 use superstep::store::MemoryStore;
 use superstep::{AnyThread, Memory, Outcome, Runtime};
+use superstep_agent::Spending;
+use superstep_agent::budget::{Limits, Meter};
 use superstep_llm::{BoxFuture, Script};
 
 use crate::catalogue_store::CatalogueStore;
@@ -64,6 +66,18 @@ pub(super) struct Lab {
 
 impl Lab {
     pub(super) async fn new(extraction: Extraction, script: Script) -> Self {
+        Self::with_calls_max(extraction, script, None).await
+    }
+
+    /// With a limit on the model calls of each run.
+    pub(super) async fn with_calls_max(
+        extraction: Extraction,
+        script: Script,
+        calls_max: Option<u64>,
+    ) -> Self {
+        let store = Arc::new(MemoryStore::default());
+        let spending = calls_max
+            .map(|calls| Spending::new(store.clone()).per_run(Limits::of(Meter::Calls, calls)));
         let script = Arc::new(script);
         let models = ModelRegistry::default();
         models.put(MODEL, script.clone());
@@ -73,8 +87,8 @@ impl Lab {
             model: None,
             models: Arc::new(models),
             mcp: Arc::new(McpServers::new(Vec::new(), "unused".as_ref())),
-            store: Arc::new(MemoryStore::default()),
-            spending: None,
+            store,
+            spending,
         };
         let store = CatalogueStore::new(deps.store.clone());
         for mut catalogue in evaluation::catalogues().unwrap() {

@@ -7,6 +7,7 @@ use superstep::{Node, NodeCx, NodeError, View};
 use super::choice::{self, ChosenApi};
 use super::{APIS_MAX, Atris, GENERAL, Next, OPTIONS_MAX, failed, noted};
 use crate::catalogue::{Api, Catalogue, Dialect};
+use crate::model_chooser::{MODEL_CALL, ModelInquiry};
 use crate::question::Question;
 use crate::ranking::{self, CallIndex};
 use crate::state::{AtrisState, AtrisStateUpdate};
@@ -26,6 +27,10 @@ impl Node<AtrisState> for ExtractCategory {
             return failed(EXTRACT_CATEGORY, &state, "nothing was asked");
         }
         let mut update = AtrisStateUpdate::default();
+        if let Some(choices) = AtrisState::choices(self.0.extraction(&state)) {
+            // A process that resumes the thread reads the rest of the question in the same way.
+            update = update.initial_state(Some(choices));
+        }
         let catalogue = match asked.api {
             Some(name) => match self.0.catalogue(name).await? {
                 Some(catalogue) => catalogue,
@@ -60,7 +65,7 @@ impl Node<AtrisState> for ExtractCategory {
                 ),
             };
         }
-        let known = match (catalogue.dialect, self.0.extraction) {
+        let known = match (catalogue.dialect, self.0.extraction(&state)) {
             (Dialect::Audius, Extraction::Rules | Extraction::Auto) => rules::known(query),
             _ => None,
         };
@@ -131,7 +136,8 @@ impl ExtractCategory {
                 .map(|name| (*name).to_owned())
                 .collect::<Vec<_>>()
         };
-        let is_clear = ranking::is_clear(&ranked) && self.0.extraction != Extraction::Model;
+        let is_model_first = self.0.extraction(state) == Extraction::Model;
+        let is_clear = ranking::is_clear(&ranked) && !is_model_first;
         if is_clear || catalogue.categories().len() == 1 {
             return Ok((
                 if by_words.is_empty() {
@@ -142,6 +148,10 @@ impl ExtractCategory {
                 None,
             ));
         }
+        if !by_words.is_empty() && !is_model_first {
+            // The words say enough to rank the calls of a few categories.
+            return Ok((likely(CATEGORIES_MAX), None));
+        }
         let shown: Vec<&str> = match by_words.is_empty() {
             true => catalogue.categories(),
             false => by_words.clone(),
@@ -151,11 +161,13 @@ impl ExtractCategory {
             .take(OPTIONS_MAX)
             .map(|name| ((*name).to_owned(), sample(catalogue, name)))
             .collect();
-        let thought = self
-            .0
-            .chooser
-            .choose(self.0.llm(state), EXTRACT_CATEGORY, query, &options, cx)
-            .await?;
+        let inquiry = ModelInquiry {
+            llm: self.0.llm(state),
+            node: EXTRACT_CATEGORY,
+            call: MODEL_CALL,
+            question: query,
+        };
+        let thought = self.0.chooser.choose(inquiry, &options, cx).await?;
         Ok(match thought.value {
             // Keeps the most likely category by words too; the next list stays short enough.
             Some(choice) => {

@@ -7,6 +7,7 @@ use superstep::{Interrupt, NodeCx, NodeError};
 
 use super::{Atris, OPTIONS_MAX};
 use crate::catalogue::{Api, Catalogue};
+use crate::model_chooser::{API_CALL, ModelInquiry};
 use crate::question::Question;
 use crate::ranking::{CallIndex, Ranked};
 use crate::state::AtrisState;
@@ -66,11 +67,13 @@ pub(super) async fn api(
                 .iter()
                 .map(|scored| (scored.name.clone(), scored.best.clone()))
                 .collect();
-            let llm = atris.llm(state);
-            let thought = atris
-                .chooser
-                .choose(llm, EXTRACT_CATEGORY, query, &options, cx)
-                .await?;
+            let inquiry = ModelInquiry {
+                llm: atris.llm(state),
+                node: EXTRACT_CATEGORY,
+                call: API_CALL,
+                question: query,
+            };
+            let thought = atris.chooser.choose(inquiry, &options, cx).await?;
             match thought.value {
                 Some(name) => name,
                 None => {

@@ -56,9 +56,14 @@ impl Atris {
             .map_err(|error| NodeError::retryable(Unreadable(format!("{error:#}"))))
     }
 
+    /// Returns who reads the question: what the thread stores, else what this process was started with.
+    fn extraction(&self, state: &AtrisState) -> Extraction {
+        state.extraction().unwrap_or(self.extraction)
+    }
+
     /// Returns the name of the model to ask: none if the rules decide alone.
     fn llm<'a>(&self, state: &'a AtrisState) -> &'a str {
-        match self.extraction {
+        match self.extraction(state) {
             Extraction::Rules => NO_MODEL,
             Extraction::Model | Extraction::Auto => state.llm.as_deref().unwrap_or_default(),
         }

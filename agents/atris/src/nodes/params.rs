@@ -8,6 +8,7 @@ use superstep::{Interrupt, Node, NodeCx, View};
 
 use super::{Atris, Next, OPTIONS_MAX, failed, noted};
 use crate::catalogue::{Api, Parameter, Place};
+use crate::model_chooser::{MODEL_CALL, ModelInquiry};
 use crate::question::Question;
 use crate::state::{AtrisState, AtrisStateUpdate};
 use crate::stemming::tokens;
@@ -38,7 +39,7 @@ impl ExtractParams {
         let mut found = params::find(&Question::new(query), api, state.entity_name.as_deref());
         let is_missing =
             |parameter: &&Parameter| found.get(&parameter.name).is_none_or(Json::is_null);
-        let wanted: Vec<&Parameter> = match self.0.extraction {
+        let wanted: Vec<&Parameter> = match self.0.extraction(state) {
             // A header is sent only if the question names it, which is the rules' part.
             Extraction::Model => api
                 .parameters()
@@ -56,12 +57,13 @@ impl ExtractParams {
         // A question that only names a call has no values to copy.
         let is_worth = tokens(query).len() > wanted.len().min(3) + 2;
         if !wanted.is_empty() && is_worth {
-            let llm = self.0.llm(state);
-            let thought = self
-                .0
-                .chooser
-                .copy(llm, EXTRACT_PARAMS, query, &wanted, cx)
-                .await?;
+            let inquiry = ModelInquiry {
+                llm: self.0.llm(state),
+                node: EXTRACT_PARAMS,
+                call: MODEL_CALL,
+                question: query,
+            };
+            let thought = self.0.chooser.copy(inquiry, &wanted, cx).await?;
             notes.extend(thought.degraded);
             let values = thought.value.unwrap_or_default();
             let checked = checked(&wanted, &values, api, query);

@@ -6,6 +6,7 @@ use superstep::{Node, NodeCx, NodeError, View};
 
 use super::{Atris, GENERAL, Next, OPTIONS_MAX, choice, failed, noted};
 use crate::catalogue::{Api, Catalogue};
+use crate::model_chooser::{Choice, MODEL_CALL, ModelInquiry};
 use crate::question::Question;
 use crate::ranking::{self, CallIndex, Ranked};
 use crate::state::{AtrisState, AtrisStateUpdate};
@@ -76,7 +77,8 @@ impl<'a> SelectedCall<'a> {
 }
 
 impl SelectApi {
-    /// Chooses by the words if they are clear, else by the model, else asks the person if several calls are close.
+    /// Chooses by the words. If several calls are close, a model may choose if all of them only read, else the person chooses. A
+    /// model also chooses where the words say nothing, or first of all with [`Extraction::Model`].
     async fn best<'a>(
         &self,
         state: &AtrisState,
@@ -95,24 +97,35 @@ impl SelectApi {
         ranked.retain(|ranked| apis.iter().any(|api| api.id == ranked.api.id));
         let of = |id: &str| apis.iter().find(|api| api.id == id);
         let by_words = ranked.first().and_then(|ranked| of(&ranked.api.id));
-        if ranking::is_clear(&ranked) && self.0.extraction != Extraction::Model {
+        let is_model_first = self.0.extraction(state) == Extraction::Model;
+        if ranking::is_clear(&ranked) && !is_model_first {
             return Ok(SelectedCall::unasked(by_words));
         }
-        let options = options(&question, &ranked, apis);
+        let close = ranking::close(&ranked);
         let mut degraded = None;
-        if !options.is_empty() {
-            let thought = self
-                .0
-                .chooser
-                .choose(self.0.llm(state), SELECT_API, asked.text, &options, cx)
-                .await?;
+        if is_model_first || ranked.is_empty() {
+            let options = options(&question, &ranked, apis);
+            let thought = self.chosen(state, &options, MODEL_CALL, cx).await?;
             // The chooser takes only an entry of the list, so a call that the rules would not offer cannot be chosen.
             if let Some(chosen) = thought.value.and_then(|id| of(&id)) {
                 return Ok(SelectedCall::unasked(Some(chosen)));
             }
             degraded = thought.degraded;
+        } else if close.len() > 1 && close.iter().all(|one| one.api.is_read()) {
+            // A small model tends to take the first or the last of a list. It saves the person a question only if it chooses
+            // the same call in both orders. Whether something changes is always the person's choice.
+            let mut options = options(&question, close, apis);
+            let first = self.chosen(state, &options, MODEL_CALL, cx).await?;
+            degraded = first.degraded;
+            if let Some(chosen) = first.value.and_then(|id| of(&id)) {
+                options.reverse();
+                let second = self.chosen(state, &options, MODEL_AGAIN, cx).await?;
+                if second.value.as_ref() == Some(&chosen.id) {
+                    return Ok(SelectedCall::unasked(Some(chosen)));
+                }
+                degraded = second.degraded;
+            }
         }
-        let close = ranking::close(&ranked);
         if close.len() > 1 {
             let id = choice::ask_call(&question, close, apis, cx).await?;
             return Ok(SelectedCall {
@@ -125,6 +138,26 @@ impl SelectApi {
             degraded,
             ..SelectedCall::unasked(by_words)
         })
+    }
+
+    /// Lets the model choose one of the options; none if there are none.
+    async fn chosen(
+        &self,
+        state: &AtrisState,
+        options: &[(String, String)],
+        call: &'static str,
+        cx: &NodeCx,
+    ) -> Result<Choice<String>, NodeError> {
+        if options.is_empty() {
+            return Ok(Choice::default());
+        }
+        let inquiry = ModelInquiry {
+            llm: self.0.llm(state),
+            node: SELECT_API,
+            call,
+            question: state.asked().text,
+        };
+        self.0.chooser.choose(inquiry, options, cx).await
     }
 }
 
@@ -154,3 +187,6 @@ fn by_rule<'a>(categories: &[String], apis: &'a [Api]) -> Option<&'a Api> {
         .find_map(|name| apis.iter().find(|api| api.tool_name == *name));
     named.or_else(|| apis.first())
 }
+
+/// Key of the second of two model calls of this node.
+const MODEL_AGAIN: &str = "again";

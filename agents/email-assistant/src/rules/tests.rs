@@ -240,3 +240,28 @@ async fn settings_are_kept() {
     settings.save(&store).await.unwrap();
     assert_eq!(RuleSettings::load(&store).await.unwrap(), settings);
 }
+
+#[test]
+fn a_request_is_found_in_three_languages_and_politeness_does_not_count() {
+    let with_body = |body: &str| Email {
+        body: body.to_owned(),
+        ..email("Bob <bob@partner.example>", "Contract", &[])
+    };
+    for (body, wants) in [
+        ("The train receipt is missing. Please hand it in.", true),
+        ("Bitte teilen Sie uns mit, ob § 7 so bleibt.", true),
+        ("Merci de m'indiquer si l'article 5 vous convient.", true),
+        ("Please find the draft attached.", false),
+        ("The build failed in the step `test`.", false),
+        ("> could you?\nNo.", false),
+    ] {
+        assert_eq!(wants_something(&with_body(body)), wants, "{body}");
+    }
+    for (body, is_read) in [
+        ("The contract is with our lawyers.", true),
+        ("Der Vertrag ist bei uns.", true),
+        ("Necesito los documentos antes del viernes.", false),
+    ] {
+        assert_eq!(is_readable(&with_body(body)), is_read, "{body}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::book::{Content, Place};
+use crate::book::{Content, Place, date_text};
 
 /// A sheet as rows of plain values. The first row is the header.
 #[derive(Debug, Clone)]
@@ -44,6 +44,29 @@ impl SheetData {
             }
         }
         cells
+    }
+
+    /// Returns the sheet as CSV, a line per row.
+    pub(super) fn csv(&self) -> String {
+        let line = |row: &Vec<Value>| {
+            let fields: Vec<_> = row.iter().map(Value::csv).collect();
+            format!("{}\n", fields.join(","))
+        };
+        self.rows.iter().map(line).collect()
+    }
+}
+
+impl Value {
+    fn csv(&self) -> String {
+        match self {
+            Self::None => String::new(),
+            Self::Text(text) if text.contains([',', '"', '\n']) => {
+                format!("\"{}\"", text.replace('"', "\"\""))
+            }
+            Self::Text(text) => text.clone(),
+            Self::Figure(figure) => figure.to_string(),
+            Self::Day(day) => date_text(*day),
+        }
     }
 }
 

@@ -1,14 +1,17 @@
 //! An evaluation set: thirty tasks on ten small workbooks, with answers that are computed here and not by an agent.
 //!
 //! [`tasks`] lists the tasks. [`Task::workbook`] generates the workbook of one, always with the same content, and
-//! [`Task::score`] judges what a run came to: its answer, and its workbook.
+//! [`Task::score`] judges what a run came to: its answer, and its workbook. [`evaluate`] runs the agent on tasks, and
+//! [`evaluate_plain`] asks a model with a plain prompt instead.
 
 mod catalogue;
 mod data;
+mod run;
 mod score;
 
 use crate::book::BookError;
 use crate::book::blank::workbook_of;
+pub use run::{Evaluation, ScoredTask, evaluate, evaluate_plain};
 pub use score::Score;
 
 /// A task with its expected result.

@@ -3,6 +3,7 @@
 use super::{CellValue, Expected, Task};
 use crate::book::diff::diff;
 use crate::book::{Book, BookError, Content, Place, Sheet, read};
+use crate::figures::figures_in;
 
 /// Verdict on a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,18 +61,6 @@ fn words(text: &str) -> String {
     let words = text.split(|c: char| !c.is_alphanumeric());
     let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
     format!(" {} ", words.join(" ").to_lowercase())
-}
-
-/// Returns all numbers in a text, read both the English and the German way where they differ.
-fn figures_in(text: &str) -> Vec<f64> {
-    let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '-');
-    let mut found = Vec::new();
-    for piece in text.split(|c| !is_part(c)) {
-        let piece = piece.trim_end_matches(['.', ',', '-']);
-        found.extend(piece.replace(',', "").parse::<f64>());
-        found.extend(piece.replace('.', "").replace(',', ".").parse::<f64>());
-    }
-    found
 }
 
 fn wrong_table(input: &Book, result: &Book, rows: &[(String, f64)]) -> Option<String> {

@@ -52,3 +52,22 @@ fn naming_everything_is_not_an_answer() {
     let everybody = "Ada, Ben, Cleo, Dan, Eva, Finn, Gus, Hana, Ivo, Jana, Kai, Lea";
     assert!(!best.score(everybody, None).unwrap().is_right);
 }
+
+#[test]
+fn a_plain_prompt_holds_every_sheet_and_the_instruction() {
+    let tasks = tasks();
+    let prompt = |id: &str| {
+        let task = tasks.iter().find(|task| task.id == id);
+        task.unwrap().plain_prompt()
+    };
+    let budget = prompt("budget-total");
+    assert!(budget.contains("Sheet \"Plan\":\n```csv\nItem,Amount\nRent,"));
+    assert!(budget.contains("Sheet \"Actual\":"));
+    assert!(budget.contains("By how much is the sum of Actual above the sum of Plan?"));
+    assert!(prompt("visits-busy").contains("\n2026-01-01,"));
+    let invoices = prompt("invoices-total");
+    assert!(
+        invoices.contains(",\"1.") || invoices.contains(",\"2."),
+        "an amount with a comma is quoted: {invoices}"
+    );
+}

@@ -1,6 +1,7 @@
 //! The nodes: planner, informer, tool runner, and review by the person.
 
 mod change_set;
+mod grounds;
 mod informer;
 mod planner;
 mod repeats;
@@ -49,6 +50,10 @@ pub(super) fn should_continue(state: &GraphState) -> Next {
         return Next::End;
     };
     match plan::read(&last.message, state.step) {
+        // The tool node tells the planner why.
+        Plan::Finish(answer) if grounds::refusal(state, state.step, &answer).is_some() => {
+            Next::Tool
+        }
         Plan::Finish(_) => Next::End,
         // The tool node tells the planner that it has asked this already.
         Plan::Ask(call) if repeats::earlier_questions(state, &call) > 0 => Next::Tool,

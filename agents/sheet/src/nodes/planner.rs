@@ -1,9 +1,9 @@
 //! The node that asks the planner's model what to do next, or replays a recipe instead.
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use superstep::{Command, Interrupt, Node, NodeCx, NodeError, View};
 use superstep_agent::{ChatMessage, within};
-use superstep_llm::{Answer, Message, Model, Request, ToolCall};
+use superstep_llm::{Answer, Message, Model, OutputSchema, Reply, Request, ToolCall};
 
 use super::super::PLANNER_NODE;
 use super::super::changes::{Verdict, VerdictKind};
@@ -11,7 +11,7 @@ use super::super::plan::{self, Plan};
 use super::super::recipe::Recipe;
 use super::super::state::{Actions, GraphState, GraphStateUpdate, Stopped};
 use super::super::tools::{self, PYTHON, ToolDeps};
-use super::{ModelDeps, call, fitted, labels, progress, takes_answer};
+use super::{ModelDeps, call, fitted, grounds, labels, progress, takes_answer};
 
 /// Asks the planner's model what to do next.
 pub(in super::super) struct PlannerNode {
@@ -52,21 +52,27 @@ impl Node<GraphState> for PlannerNode {
                 .stopped(Some(Stopped::Budget))
                 .into());
         };
-        let plan = plan::read(&reply.message(), step);
+        let said = match &request.output {
+            Some(_) => lookup(&reply, step, state.planner.actions),
+            None => reply.message(),
+        };
+        let plan = plan::read(&said, step);
         progress(&cx, &format!("step {step} planner → {}", plan.says()))?;
         let mut update = GraphStateUpdate::default()
             .step(step)
             .calls(call(PLANNER_NODE, &reply))
             .stopped(None)
             .informer_tries(0);
-        if let Plan::Finish(answer) = plan {
+        if let Plan::Finish(answer) = plan
+            && grounds::refusal(&state, step, &answer).is_none()
+        {
             update = update.stopped(Some(Stopped::Finished));
             if !answer.is_empty() && takes_answer(&state) {
                 update = update.answer(answer);
             }
         }
         // The reply may be influenced by untrusted cells, so it carries the labels of the conversation.
-        let message = ChatMessage::new(reply.message(), labels(&state));
+        let message = ChatMessage::new(said, labels(&state));
         Ok(update.messages(message).into())
     }
 }
@@ -150,8 +156,46 @@ impl PlannerNode {
         if state.planner.actions == Actions::Calls {
             request.tools = tools::specs(&state.tools);
         }
+        // A small model that answered without looking anything up does so again. It can write a query if that is all it can do.
+        if grounds::wants_lookup(state) && state.tools.contains_key(tools::SELECTOR) {
+            request.tools.clear();
+            request.messages.push(Message::user(format!(
+                "Write the one SELECT that finds it, with names in double quotes as in {}",
+                state.workbook.select_example
+            )));
+            request.output = Some(OutputSchema {
+                name: "lookup".to_owned(),
+                schema: json!({
+                    "type": "object",
+                    "properties": { "sql": { "type": "string", "maxLength": 600 } },
+                    "required": ["sql"],
+                    "additionalProperties": false,
+                }),
+            });
+        }
         fitted(&mut request, model, PLAN_TOKENS, cx).await?;
         Ok(request)
+    }
+}
+
+/// Turns a query that the model wrote into a form into the call that runs it. Other text stays what it is.
+fn lookup(reply: &Reply, step: u32, actions: Actions) -> Message {
+    let form = serde_json::from_str::<Json>(&reply.text()).ok();
+    let Some(sql) = form.as_ref().and_then(|form| form["sql"].as_str()) else {
+        return reply.message();
+    };
+    match actions {
+        Actions::Text => {
+            Message::assistant(format!("Action: {}\nAction Input: {sql}", tools::SELECTOR))
+        }
+        Actions::Calls => Message::Assistant(Answer {
+            tool_calls: vec![ToolCall {
+                id: format!("lookup-{step}"),
+                name: tools::SELECTOR.to_owned(),
+                args: json!({ "sql": sql }),
+            }],
+            ..Answer::default()
+        }),
     }
 }
 

@@ -5,12 +5,14 @@ use superstep_llm::{Message, ToolCall};
 use super::super::plan::{self, Plan};
 use super::super::state::{GraphState, JournalEntry};
 use super::super::tools::{INFORMER, SUBMITTER};
+use super::grounds::is_refusal;
 use super::is_stale;
 
 /// Returns the earlier results of exactly this call since the workbook last changed, oldest first.
 ///
 /// A call that changed the workbook counts, too: what it wrote is there already, and running it again would write it twice. An
-/// accepted answer does not count: after a failed check, the planner may finish again with the same one.
+/// accepted answer does not count: after a failed check, the planner may finish again with the same one. Nor does one that no
+/// result supports: the planner may insist on it.
 pub(super) fn earlier_results<'a>(
     journal: impl Iterator<Item = &'a JournalEntry>,
     tool: &str,
@@ -18,8 +20,8 @@ pub(super) fn earlier_results<'a>(
     snapshot: &str,
 ) -> Vec<&'a JournalEntry> {
     let is_same = |done: &&JournalEntry| {
-        let is_accepted = done.ok && done.tool == SUBMITTER;
-        done.tool == tool && done.input == input && done.snapshot == snapshot && !is_accepted
+        let may_repeat = done.tool == SUBMITTER && (done.ok || is_refusal(&done.observation));
+        done.tool == tool && done.input == input && done.snapshot == snapshot && !may_repeat
     };
     journal.filter(is_same).collect()
 }

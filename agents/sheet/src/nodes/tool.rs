@@ -10,7 +10,7 @@ use super::super::plan::{self, Plan};
 use super::super::state::{Actions, GraphState, GraphStateUpdate, JournalEntry, Stopped};
 use super::super::tools::answer::check_answer;
 use super::super::tools::{self, PYTHON, ToolContext, ToolDeps, ToolResult};
-use super::{PROGRESS_CHARS, labels, progress, repeats, takes_answer, untrusted};
+use super::{PROGRESS_CHARS, grounds, labels, progress, repeats, takes_answer, untrusted};
 
 /// Runs the planner's tool calls.
 pub(in super::super) struct ToolNode {
@@ -46,7 +46,10 @@ impl Node<GraphState> for ToolNode {
             let earlier = earlier(&state, &journal, call, &tool_context.workbook.snapshot);
             let ran = match &earlier {
                 Some(earlier) => ToolResult::wrong(repeats::explanation(&earlier.observation)),
-                None => self.ran(at, call, &state, &tool_context, &cx).await?,
+                None => {
+                    let made: (&GraphState, &[JournalEntry]) = (&state, &journal);
+                    self.ran(at, call, made, &tool_context, &cx).await?
+                }
             };
             let how = if ran.ok { "ok" } else { "failed" };
             let shown = summary_line(&ran.observation, PROGRESS_CHARS);
@@ -149,7 +152,7 @@ impl ToolNode {
         &self,
         at: usize,
         call: &ToolCall,
-        state: &GraphState,
+        (state, journal): (&GraphState, &[JournalEntry]),
         tool_context: &ToolContext<'_>,
         cx: &NodeCx,
     ) -> Result<ToolResult, NodeError> {
@@ -159,7 +162,7 @@ impl ToolNode {
                 let (ran, took) = CallTimes::by(self.tool_deps.run(call, tool_context)).await;
                 Ok(ToolResult {
                     took: Some(took),
-                    ..judged(ran?, state)
+                    ..judged(ran?, (state, journal), &tool_context.workbook.snapshot)
                 })
             })
             .await?;
@@ -172,7 +175,11 @@ impl ToolNode {
 }
 
 /// Refuses a submitted answer that is none.
-fn judged(ran: ToolResult, state: &GraphState) -> ToolResult {
+fn judged(
+    ran: ToolResult,
+    (state, journal): (&GraphState, &[JournalEntry]),
+    snapshot: &str,
+) -> ToolResult {
     let Some(answer) = &ran.answer else {
         return ran;
     };
@@ -181,7 +188,14 @@ fn judged(ran: ToolResult, state: &GraphState) -> ToolResult {
         !done.ok && done.tool != PYTHON && !repeats::is_explanation(&done.observation)
     });
     let failures = failed.map(|done| done.observation.as_str());
-    match check_answer(answer, &state.problem.instruction, failures) {
+    let checked = check_answer(answer, &state.problem.instruction, failures);
+    let checked = checked.and_then(|answer| {
+        match grounds::refusal_after(state, state.step, (journal, snapshot), &answer) {
+            Some(why) => Err(why),
+            None => Ok(answer),
+        }
+    });
+    match checked {
         Ok(answer) => ToolResult {
             answer: Some(answer),
             ..ran
@@ -209,10 +223,15 @@ fn wanted(state: &GraphState) -> Result<Vec<ToolCall>, String> {
         Some(Plan::Act(calls)) => Ok(calls),
         Some(Plan::Ask(call)) => Ok(vec![call]),
         Some(Plan::Malformed(why)) => Err(why),
-        Some(Plan::Think | Plan::Finish(_)) | None => {
-            Err("there was no action in your message".to_owned())
+        Some(Plan::Finish(answer)) => {
+            Err(grounds::refusal(state, state.step, &answer).unwrap_or_else(no_action_text))
         }
+        Some(Plan::Think) | None => Err(no_action_text()),
     }
+}
+
+fn no_action_text() -> String {
+    "there was no action in your message".to_owned()
 }
 
 fn how_to_act(actions: Actions) -> &'static str {

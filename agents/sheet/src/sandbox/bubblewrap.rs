@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use superstep::checkpoint::BoxFuture;
 use tokio::process::Command;
 
-use super::{End, Job, Kind, Outcome, Python, RUNNER, Sandbox, SandboxError, process, seccomp};
+use super::{
+    End, Job, Kind, Limits, Outcome, Python, RUNNER, Sandbox, SandboxError, process, seccomp,
+};
 
 /// Runs Python under bubblewrap.
 #[derive(Debug)]
@@ -39,6 +41,56 @@ impl Bubblewrap {
             }
         }
         Ok(())
+    }
+
+    /// Runs `code` in the sandbox, and fails if that fails. A Python that runs outside may not run inside: if root starts the
+    /// sandbox, its user `nobody` cannot read a Python below root's home.
+    ///
+    /// Blocks the calling thread, for a second or two if the code imports pandas.
+    pub fn try_out(&self, code: &str) -> Result<(), SandboxError> {
+        // On a thread of its own, because the caller may be inside a runtime, where another one cannot be started.
+        let tried = std::thread::scope(|scope| {
+            let trial = scope.spawn(|| -> Result<(), SandboxError> {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()?;
+                runtime.block_on(self.trial(code))
+            });
+            trial.join()
+        });
+        match tried {
+            Ok(tried) => tried,
+            Err(_) => Err(std::io::Error::other("the trial run panicked").into()),
+        }
+    }
+
+    async fn trial(&self, code: &str) -> Result<(), SandboxError> {
+        let limits = Limits {
+            time_ms: TRIAL_SECONDS * 1_000,
+            cpu_s: TRIAL_SECONDS,
+            ..Limits::default()
+        };
+        let job = Job::new(limits)?;
+        job.give("step.py", code.as_bytes())?;
+        job.give("layout.json", b"{}")?;
+        let why = match self.run(&job).await {
+            Ok(outcome) => match failure(&job, &outcome)? {
+                Some(why) => why,
+                None => return Ok(()),
+            },
+            // Only a message about the interpreter is about this Python. Otherwise no Python would do.
+            Err(SandboxError::Walls { says }) if self.is_about_python(&says) => says,
+            Err(error) => return Err(error),
+        };
+        Err(SandboxError::Trial {
+            python: self.python.program.clone(),
+            why,
+        })
+    }
+
+    fn is_about_python(&self, says: &str) -> bool {
+        let program = self.python.program.display().to_string();
+        says.contains("execvp") || says.contains(&program)
     }
 
     /// Makes the job's files accessible to the unprivileged user that the sandbox switches to, if it runs as root.
@@ -86,6 +138,37 @@ impl Bubblewrap {
     }
 }
 
+/// Returns why the code of a job failed; `None` if it did not.
+fn failure(job: &Job, outcome: &Outcome) -> std::io::Result<Option<String>> {
+    #[derive(serde::Deserialize)]
+    struct TrialReport {
+        ok: bool,
+        error: String,
+    }
+    if let Some(why) = outcome.end.says(&job.limits) {
+        return Ok(Some(why));
+    }
+    let report = job.left("result.json")?;
+    let report = report.and_then(|bytes| serde_json::from_slice::<TrialReport>(&bytes).ok());
+    Ok(match report {
+        Some(report) if report.ok => None,
+        // The lines after the first one are those of the code.
+        Some(report) => Some(
+            report
+                .error
+                .lines()
+                .next()
+                .unwrap_or("it failed")
+                .to_owned(),
+        ),
+        // Not even the runner ran.
+        None => {
+            let last = outcome.said.trim().lines().last();
+            Some(last.unwrap_or("it said nothing").to_owned())
+        }
+    })
+}
+
 /// Limits are set inside the sandbox, where threads of other processes do not count.
 fn limits(job: &Job) -> [String; 6] {
     let limits = &job.limits;
@@ -130,6 +213,8 @@ pub(super) fn is_root() -> std::io::Result<bool> {
 }
 
 const NOBODY: u32 = 65_534;
+/// Time limit of a trial run. Ample for importing pandas on a slow machine.
+const TRIAL_SECONDS: u64 = 60;
 const IN: &str = "/in";
 const DATA: &str = "/data";
 

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use superstep::checkpoint::BoxFuture;
 
 pub use bubblewrap::Bubblewrap;
+pub(crate) use python::IMPORTS;
 pub use python::{MODULES, NoPython, Python, VARIABLE};
 pub use unsandboxed::Unsandboxed;
 
@@ -216,10 +217,23 @@ pub enum SandboxError {
     #[error(transparent)]
     Python(#[from] NoPython),
     /// bubblewrap could not set up the isolation, so nothing was run.
-    #[error("the sandbox could not be set up, so nothing was run: {says}")]
+    #[error(
+        "the sandbox could not be set up, so nothing was run: {says}; `archie doctor` reports what to do"
+    )]
     Walls {
         /// Error output of bubblewrap.
         says: String,
+    },
+    /// A trial run in the sandbox failed. If root started the program, most often because other users cannot read the Python.
+    #[error(
+        "`{python}` does not work in the sandbox: {why}; set ARCHIE_PYTHON to a Python with pandas and openpyxl that all users can read, or unset it and run `archie demo`, which makes such an environment",
+        python = python.display()
+    )]
+    Trial {
+        /// Path of the interpreter.
+        python: PathBuf,
+        /// What the trial run said.
+        why: String,
     },
     /// The system call filter could not be compiled.
     #[error("the filter of system calls could not be made")]

@@ -353,6 +353,9 @@ pub struct EvalArgs {
     /// Number of cases, taken from all over the set. Default: all
     #[arg(long, value_name = "N")]
     pub cases: Option<usize>,
+    /// Score one plain prompt per case instead of the agent
+    #[arg(long)]
+    pub plain: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -361,6 +364,12 @@ pub struct EvalArgs {
 /// An agent with a set of cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum EvalAgent {
+    /// Interviews about 20 decisions, over folders of notes with known facts
+    Analyze,
+    /// 30 tasks on ten workbooks
+    Sheet,
+    /// Five small repositories with known symbols, relations and entry points
+    Docs,
     /// 120 questions about five APIs; without a model, the rules alone
     Atris,
     /// Triage of 100 mails in three languages, 18 of them fraud

@@ -222,6 +222,36 @@ fn a_fork_leaves_the_original_as_it_was() {
 }
 
 #[test]
+fn a_fork_asks_another_model() {
+    let workdir = Workdir::scripted(&replies());
+    assert_eq!(workdir.run(&ANALYZE, "").code(), Some(3));
+    let other = json!({ "replies": [
+        {"at": "followup", "expect": "no, any order", "text": "Then any queue will do. Approved?"}
+    ] });
+    fs::write(workdir.path("other.json"), other.to_string()).unwrap();
+    let id = workdir.thread();
+    let forked = workdir
+        .command()
+        .args(["fork", &id, "--with-model", "script:other.json"])
+        .args(["--answer", "no, any order", "--json"])
+        .env("SUPERSTEP_SCRIPT_LEDGER", workdir.path("other.ledger"))
+        .output()
+        .unwrap();
+    assert!(forked.status.success(), "{forked:?}");
+    let forked: Json = serde_json::from_slice(&forked.stdout).unwrap();
+    let of = |thread: &str| workdir.json(&["show", thread, "--json"])["values"].clone();
+    let copy = of(forked["thread"].as_str().unwrap());
+    assert_eq!(
+        (&copy["modelName"], &copy["currentAnalysisQuery"]),
+        (
+            &json!("script:other.json"),
+            &json!("Then any queue will do. Approved?")
+        )
+    );
+    assert_eq!(of(&id)["modelName"], "script:script.json");
+}
+
+#[test]
 fn a_changed_note_reopens_what_it_supported() {
     let mut more = replies();
     more.as_array_mut().unwrap().extend([

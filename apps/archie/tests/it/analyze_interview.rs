@@ -42,6 +42,62 @@ fn agent_turns(workdir: &Workdir) -> Vec<String> {
 }
 
 #[test]
+fn a3_each_analysis_has_a_thread_of_its_own_and_starts_with_the_fields_of_the_brief() {
+    let asks = json!({ "at": "initial", "text": "Is ordering required?" });
+    let workdir = Workdir::scripted(&json!([asks, asks]));
+    for _ in 0..2 {
+        let ran = workdir.run(&ANALYZE, "");
+        assert_eq!(ran.code(), Some(3), "{ran:?}");
+    }
+    let threads = workdir.json(&["threads", "--json"]);
+    assert_eq!(threads.as_array().unwrap().len(), 2, "{threads}");
+    assert_ne!(threads[0]["thread"], threads[1]["thread"]);
+    let id = workdir.thread();
+    let shown = workdir.json(&["show", &id, "--json"]);
+    let values = &shown["values"];
+    assert_eq!(values["userInput"], "analyze: Choose a queue");
+    assert_eq!(values["modelName"], "script:script.json");
+    assert_eq!(values["fileContents"]["b.txt"], "We have one machine.\n");
+    assert_eq!(values["analysisOutput"], "");
+    // Entry 1 is the input; these four fields have not changed since.
+    let changed = workdir.json(&["diff", &format!("{id}@1"), &id, "--json"]);
+    for field in ["userInput", "modelName", "fileContents", "analysisOutput"] {
+        assert!(changed.get(field).is_none(), "{field}: {changed}");
+    }
+    assert_eq!(changed["analysisHistory"]["one"], json!([]), "{changed}");
+    assert_eq!(changed["currentAnalysisQuery"]["one"], "", "{changed}");
+}
+
+#[test]
+fn a_missing_query_is_asked_for() {
+    let replies = json!([
+        { "at": "initial", "expect": "Choose a queue", "text": "Is ordering required?" },
+        result()
+    ]);
+    let asks = ["analyze", "--inputs", "./notes"];
+    let ran = Workdir::scripted(&replies).run(&asks, "Choose a queue\nDONE\n");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    assert!(ran.out().contains("> Choose a queue"), "{ran:?}");
+    let empty = Workdir::scripted(&replies).run(&asks, "\n");
+    assert_eq!(empty.code(), Some(1), "{empty:?}");
+    assert!(empty.err().contains("--query"), "{empty:?}");
+}
+
+#[test]
+fn a_prompt_of_ones_own_replaces_ours() {
+    let workdir = Workdir::scripted(&json!([
+        { "at": "initial", "expect": ["Be brief about: Choose a queue"], "text": "Is ordering required?" },
+        result()
+    ]));
+    let workdir = workdir.with_environment("ARCHIE_PROMPTS", "./prompts");
+    fs::create_dir_all(workdir.path("prompts/analyze")).unwrap();
+    let own = "Be brief about: {{query}}\n";
+    fs::write(workdir.path("prompts/analyze/initial.md"), own).unwrap();
+    let ran = workdir.run(&ANALYZE, "DONE\n");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+}
+
+#[test]
 fn a_parroted_approval_ends_nothing_and_is_not_shown_as_an_answer() {
     let parrot = json!({ "at": "followup", "text": "Solution APPROVED." });
     let workdir = Workdir::scripted(&json!([

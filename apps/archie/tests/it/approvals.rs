@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 use crate::atris::server::{Server, ServerReply};
 use crate::kit::{Ran, Workdir};
 use crate::mail::kit::{
-    World, done, learns, mail, mail_with, mbox, schedules, sends, triage, wants,
+    World, done, learns, mail, mail_with, mbox, schedules, sends, triage, triage_of, wants,
 };
 use crate::mail::sent;
 
@@ -57,7 +57,8 @@ fn an_item_keeps_its_id_when_others_are_answered_and_numbers_name_nothing() {
     });
     let mut replies = Vec::new();
     for who in people {
-        replies.push(with(triage("respond"), &format!("Question of {who}")));
+        let subject = format!("Question of {who}");
+        replies.push(with(triage_of(&subject, "respond"), &subject));
         let answer = sends(&format!("Dear {who}."));
         replies.push(with(wants(json!([answer])), &format!("Question of {who}")));
     }

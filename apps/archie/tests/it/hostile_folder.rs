@@ -523,7 +523,7 @@ fn nested_code_is_read_in_linear_time() {
 
 #[test]
 fn sheet_reads_the_workbook_and_writes_its_folder_and_nothing_else() {
-    let replies = json!([{ "at": "planner_node", "text": "Finish: nothing to do." }]);
+    let replies = json!([{ "at": "planner_node", "text": "Finish: 5 rows" }]);
     let mut lab = Hostile::with(crate::sheet::with_sales(&replies));
     lab.fill("books", "xlsx");
     let sheet = |file: &str| {
@@ -584,7 +584,7 @@ fn atris_takes_a_document_and_nothing_else() {
 #[test]
 fn mail_reads_mails_and_nothing_else() {
     let replies = json!([
-        { "at": "triage_router", "json": { "reasoning": "News.", "classification": "ignore" } }
+        { "at": "triage_router", "json": { "quote": "a@x.org", "reasoning": "News.", "classification": "ignore" } }
     ]);
     let mut lab = Hostile::new(&replies);
     for folder in ["maildir/new", "maildir/cur", "maildir/tmp"] {

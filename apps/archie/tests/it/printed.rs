@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 
 use crate::atris::{Server, ServerReply};
 use crate::kit::Workdir;
-use crate::mail::{mail, mbox, sends, triage, wants};
+use crate::mail::{mail, mbox, sends, triage_of, wants};
 use crate::tmux::{self, Recording, Terminal};
 
 /// What strangers may write. Each goes with its number, so that it is found again.
@@ -358,7 +358,8 @@ fn mail_prints_subjects_senders_bodies_and_drafts_visibly() {
     for (at, payload) in payloads().iter().enumerate() {
         let from = format!("{} <m{at}@example.com>", encoded(payload));
         mails.push(mail(&format!("m{at}@x"), &from, &encoded(payload), payload));
-        replies.extend([triage("respond"), wants(json!([sends(payload)]))]);
+        let sorted = triage_of(&format!("m{at}@example.com"), "respond");
+        replies.extend([sorted, wants(json!([sends(payload)]))]);
     }
     let workdir = Workdir::scripted(&json!(replies));
     fs::write(workdir.path("mbox"), mbox(&mails)).unwrap();

@@ -116,6 +116,38 @@ async fn a_call_that_comes_in_pieces_is_put_together() {
 }
 
 #[tokio::test]
+async fn gemini_and_ollama_are_spoken_to_in_their_own_forms() {
+    let gemini = events(&[
+        r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"Hello"}]},"index":0}]}"#,
+        r#"{"candidates":[{"content":{"role":"model","parts":[{"text":" you"}]},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":2,"totalTokenCount":7}}"#,
+    ]);
+    let lines = [
+        "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\nconnection: close\r\n\r",
+        r#"{"model":"x","message":{"role":"assistant","content":"Hello"},"done":false}"#,
+        r#"{"model":"x","message":{"role":"assistant","content":" you"},"done":true,"done_reason":"stop","prompt_eval_count":5,"eval_count":2}"#,
+        "",
+    ];
+    for (provider, answer, path) in [
+        ("gemini", gemini, "/models/x:streamGenerateContent"),
+        ("ollama", lines.join("\n"), "/api/chat"),
+    ] {
+        let server = canned(vec![answer]);
+        let model = remote(provider, "x", &server.url);
+        let reply = model.reply(&ask("a", "hi")).await.unwrap();
+        assert_eq!(reply.text(), "Hello you", "{provider}");
+        assert_eq!(reply.finish, Finish::Stop, "{provider}");
+        let usage = reply.usage.unwrap();
+        assert_eq!(
+            (usage.input_tokens, usage.output_tokens),
+            (5, 2),
+            "{provider}"
+        );
+        let asked = server.asked.lock().unwrap();
+        assert!(asked[0].lines().next().unwrap().contains(path), "{asked:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_stream_that_breaks_off_is_an_error() {
     let server = canned(vec![events(&[
         r#"{"choices":[{"index":0,"delta":{"content":"half"}}]}"#,

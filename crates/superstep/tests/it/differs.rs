@@ -39,6 +39,30 @@ async fn differs_an_unknown_target_is_an_error() {
 }
 
 #[test]
+fn unreachable_nodes_and_dead_ends_are_problems() {
+    let problems = Graph::<Log>::builder("g")
+        .node("a", says("a"))
+        .node("island", says("island"))
+        .node("stuck", says("stuck"))
+        .edge(START, "a")
+        .edge("a", "stuck")
+        .edge("island", END)
+        .build()
+        .unwrap_err()
+        .problems;
+    let named = |node: &str| NodeName::new(node).unwrap();
+    let unreachable = BuildProblem::Unreachable {
+        node: named("island"),
+    };
+    let dead_end = BuildProblem::DeadEnd {
+        node: named("stuck"),
+    };
+    for problem in [unreachable, dead_end] {
+        assert!(problems.contains(&problem), "{problem:?}: {problems:?}");
+    }
+}
+
+#[test]
 fn a_join_of_one_node_named_twice_is_an_error() {
     let small = Graph::<Log>::builder("g")
         .node("a", says("a"))

@@ -92,6 +92,46 @@ async fn a_mapped_child_has_a_state_of_its_own() {
     assert_eq!((done.state.ran.len(), done.state.total), (1, 5));
 }
 
+#[tokio::test]
+async fn a_subgraph_does_not_wait_for_a_slow_sibling() {
+    let went = Arc::new(Notify::new());
+    let last = went.clone();
+    let child = Graph::builder("child")
+        .node("a", says("a"))
+        .node("b", move |_: View<Log>, _: NodeCx| {
+            last.notify_one();
+            async { Ok::<_, NodeError>(wrote("b")) }
+        })
+        .edge(START, "a")
+        .edge("a", "b")
+        .edge("b", END)
+        .build()
+        .unwrap();
+    let graph = Graph::builder("parent")
+        .subgraph("child", child, nothing, everything)
+        // Ends only when the second superstep of its sibling has run.
+        .node("slow", move |_: View<Log>, _: NodeCx| {
+            let went = went.clone();
+            async move {
+                went.notified().await;
+                Ok::<_, NodeError>(wrote("slow"))
+            }
+        })
+        .edge(START, "child")
+        .edge(START, "slow")
+        .edge("child", END)
+        .edge("slow", END)
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    let run = tokio::time::timeout(Duration::from_secs(20), thread.start(LogUpdate::default()));
+    let done = run
+        .await
+        .expect("the subgraph waits for its sibling")
+        .unwrap();
+    assert_eq!(done.state.ran, ["a", "b", "slow"]);
+}
+
 /// Three levels, mapped in shared in mapped, with questions on each: five in all.
 fn three_levels() -> Graph<Log> {
     let leaf = Graph::builder("leaf")

@@ -171,6 +171,27 @@ async fn each_mode_is_a_part_and_together_they_are_the_whole() {
 }
 
 #[tokio::test]
+async fn events_of_a_subgraph_have_its_path() {
+    let thread = memory().thread(&busy(), "t").unwrap();
+    thread.start(LogUpdate::default()).await.unwrap();
+    let all = thread.events(Seq(0)).stored().await.unwrap();
+    let frames_of = |wanted: &str| {
+        let of = all.iter().filter(|seen| {
+            matches!(&seen.what, StreamEventBody::Update { node, .. } if node.as_str() == wanted)
+        });
+        of.map(|seen| seen.frame.to_string())
+            .collect::<BTreeSet<_>>()
+    };
+    let inside = frames_of("in");
+    assert_eq!(inside.len(), 1, "{inside:?}");
+    assert!(
+        inside.iter().all(|frame| frame.contains("child")),
+        "{inside:?}"
+    );
+    assert_eq!(frames_of("emits"), BTreeSet::from([String::new()]));
+}
+
+#[tokio::test]
 async fn what_each_mode_shows() {
     let graph = Graph::builder("shows")
         .node("a", |_: View<Log>, cx: NodeCx| async move {

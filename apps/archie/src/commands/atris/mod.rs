@@ -135,7 +135,7 @@ pub async fn handle_atris_command(args: &AtrisArgs, session: &Session<'_>) -> an
         None => session.new_thread(&agent, &query)?,
     };
     let llm = llm_of(args.extract, session.app.settings.model.as_deref());
-    let start = AtrisState::ask(llm, &query);
+    let start = AtrisState::ask_with(llm, &query, options.extraction);
     let exit = session
         .begin(&agent, &*thread, serde_json::to_value(start)?)
         .await;

@@ -1,5 +1,6 @@
 //! Turns the emails of a mailbox into threads: one per email, however often the mailbox is read.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use archie_agent::clock::now;
@@ -10,8 +11,10 @@ use archie_email_assistant::mailbox::{MailQuery, Mailbox, Mailboxes};
 use archie_email_assistant::state::{Classification, MailState, MailStateUpdate, StateInput};
 use serde_json::json;
 use superstep::checkpoint::{Metadata, Status, ThreadQuery, ThreadRow};
+use superstep::run::StreamMode;
 use superstep::{AnyRunResult, AnyThread};
-use superstep::{DriveError, Outcome, ThreadId};
+use superstep::{DriveError, Event, Outcome, Seq, ThreadId};
+use superstep_agent::AgentEvent;
 
 use crate::app::App;
 use crate::cli::settings::{Engine, Store};
@@ -82,11 +85,22 @@ impl Ingest {
         &self,
         app: &App,
         mailboxes: &Mailboxes,
+        tell: impl FnMut(&IngestedMail),
+    ) -> anyhow::Result<Vec<IngestedMail>> {
+        self.run_reporting(app, mailboxes, tell, &|_| {}).await
+    }
+
+    /// Ingests as [`Ingest::run`] does. Also calls `retried` with the reason of each failed attempt to call the model.
+    pub async fn run_reporting(
+        &self,
+        app: &App,
+        mailboxes: &Mailboxes,
         mut tell: impl FnMut(&IngestedMail),
+        retried: &(dyn Fn(&str) + Sync),
     ) -> anyhow::Result<Vec<IngestedMail>> {
         let mailbox = mailboxes.get(&self.source)?;
         let mut came = Vec::new();
-        for one in self.recover(app).await? {
+        for one in self.recover(app, retried).await? {
             tell(&one);
             came.push(one);
         }
@@ -99,7 +113,7 @@ impl Ingest {
                     continue;
                 }
             }
-            let one = self.take(app, email).await?;
+            let one = self.take(app, email, retried).await?;
             tell(&one);
             came.push(one);
         }
@@ -108,7 +122,11 @@ impl Ingest {
 
     /// Recovers threads of this mailbox whose process died. The mailbox may no longer list their emails: a thread killed
     /// between marking its email as read and committing would otherwise stay `running`.
-    async fn recover(&self, app: &App) -> anyhow::Result<Vec<IngestedMail>> {
+    async fn recover(
+        &self,
+        app: &App,
+        retried: &(dyn Fn(&str) + Sync),
+    ) -> anyhow::Result<Vec<IngestedMail>> {
         if app.settings.engine != Engine::Local {
             // The cluster recovers its threads itself.
             return Ok(Vec::new());
@@ -131,7 +149,7 @@ impl Ingest {
                 continue;
             }
             let running = RunningMark::set(app, thread.id());
-            let stands = rest_of(thread.recover_or_resume().await);
+            let stands = drive(&*thread, thread.recover_or_resume(), retried).await;
             drop(running);
             let email = parse_gmail(&state.email_input);
             came.push(self.came(app, &thread, email, stands).await?);
@@ -166,7 +184,12 @@ impl Ingest {
         Ok(mails)
     }
 
-    async fn take(&self, app: &App, email: Email) -> anyhow::Result<IngestedMail> {
+    async fn take(
+        &self,
+        app: &App,
+        email: Email,
+        retried: &(dyn Fn(&str) + Sync),
+    ) -> anyhow::Result<IngestedMail> {
         let agent = app.agent(NAME)?;
         let (id, known) = self.thread_of(app, &email).await?;
         let title: String = email.subject.chars().take(80).collect();
@@ -180,7 +203,7 @@ impl Ingest {
             Some(Status::Paused) if !thread.interrupts().await?.is_empty() => IngestStatus::Known,
             Some(_) if is_elsewhere => IngestStatus::Elsewhere,
             // Its process died, perhaps right after an answer, or the run failed and may succeed now.
-            Some(_) => rest_of(thread.recover_or_resume().await),
+            Some(_) => drive(&*thread, thread.recover_or_resume(), retried).await,
             None => {
                 let input = StateInput {
                     email_input: email.to_input(),
@@ -188,7 +211,8 @@ impl Ingest {
                 let input = MailStateUpdate::from(input)
                     .source(self.source.clone())
                     .model_name(self.model.clone());
-                rest_of(thread.start_or_recover(serde_json::to_value(input)?).await)
+                let run = thread.start_or_recover(serde_json::to_value(input)?);
+                drive(&*thread, run, retried).await
             }
         };
         drop(running);
@@ -265,6 +289,37 @@ pub(super) async fn is_known_by_message_id(app: &App, email: &Email) -> anyhow::
     let stored = state_of::<MailState>(&*thread).await.ok();
     let stored = stored.filter(|state| !state.email_input.is_null());
     Ok(stored.is_none_or(|state| email.is_same(&parse_gmail(&state.email_input))))
+}
+
+/// Drives a run until it stops. Meanwhile, reports the failed attempts to call the model.
+async fn drive(
+    thread: &dyn AnyThread,
+    run: impl Future<Output = Result<AnyRunResult, DriveError>>,
+    retried: &(dyn Fn(&str) + Sync),
+) -> IngestStatus {
+    let before = thread.state(None).await.ok().flatten();
+    let before = before.map_or(Seq(0), |state| state.seq);
+    tokio::select! {
+        rest = run => rest_of(rest),
+        never = report_retries(thread, before, retried) => match never {},
+    }
+}
+
+/// Reports failed attempts until it is dropped. Best effort: the events are live and may be lost.
+async fn report_retries(
+    thread: &dyn AnyThread,
+    after: Seq,
+    retried: &(dyn Fn(&str) + Sync),
+) -> Infallible {
+    let mut events = thread.events(after).only([StreamMode::Custom]);
+    while let Ok(event) = events.next().await {
+        if let Event::Live(event) = event
+            && let Ok(AgentEvent::Again { why }) = event.payload.decode()
+        {
+            retried(&why);
+        }
+    }
+    std::future::pending().await
 }
 
 fn rest_of(rest: Result<AnyRunResult, DriveError>) -> IngestStatus {

@@ -69,13 +69,13 @@ async fn ingest_once(
         let is_old = matches!(came.stands, IngestStatus::Known | IngestStatus::Elsewhere);
         args.every.is_none() || !is_old
     };
-    let came = ingest
-        .run(app, mailboxes, |came| {
-            if !args.json && is_news(came) {
-                terminal.line(&line(came));
-            }
-        })
-        .await?;
+    let tell = |came: &IngestedMail| {
+        if !args.json && is_news(came) {
+            terminal.line(&line(came));
+        }
+    };
+    let retried = |why: &str| terminal.aside(&format!("({why}; asking again)"));
+    let came = ingest.run_reporting(app, mailboxes, tell, &retried).await?;
     let skipped = mailboxes.get(&ingest.source)?.skipped();
     for skipped in skipped.iter().take(SKIPPED_SHOWN) {
         terminal.aside(&format!("not read: {skipped}"));

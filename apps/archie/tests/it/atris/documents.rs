@@ -191,7 +191,7 @@ async fn a_model_sees_a_short_list_of_an_api_of_a_thousand_calls() {
         script,
         shown: Mutex::default(),
     });
-    let lab = Lab::empty().with_model(model.clone());
+    let lab = Lab::empty().with_model(model.clone()).with_model_first();
     let set = SETS.iter().find(|set| set.name == "github").unwrap();
     lab.put(&catalogue(set, server.url())).await;
     for (at, question) in [

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use archie::agents::AGENTS;
 use archie::app::App;
 use archie_agent::state_of;
+use archie_atris::Extraction;
 use archie_atris::catalogue::Catalogue;
 use archie_atris::catalogue_store::{CatalogueStore, audius};
 use archie_atris::state::AtrisState;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use superstep::AnyThread;
 use superstep::checkpoint::format::Change;
 use superstep::run::OpenInterrupt;
@@ -25,6 +26,7 @@ pub(crate) struct Lab {
     pub(crate) home: App,
     pub(crate) catalogue_store: CatalogueStore,
     pub(crate) llm: String,
+    pub(crate) extraction: Extraction,
 }
 
 impl Lab {
@@ -50,12 +52,19 @@ impl Lab {
             home,
             catalogue_store: CatalogueStore::new(memory),
             llm: "none".to_owned(),
+            extraction: Extraction::default(),
         }
     }
 
     pub(crate) fn with_model(mut self, model: Arc<dyn superstep_llm::Model>) -> Self {
         self.home.models.put(MODEL, model);
         self.llm = MODEL.to_owned();
+        self
+    }
+
+    /// Lets the model choose, whatever the rules say.
+    pub(crate) fn with_model_first(mut self) -> Self {
+        self.extraction = Extraction::Model;
         self
     }
 
@@ -72,7 +81,8 @@ impl Lab {
 
     /// Asks on a thread, and says how the run came to rest.
     pub(crate) async fn ask(&self, thread: &str, query: &str) -> Outcome {
-        let input = json!({ "llm": self.llm, "query": query });
+        let input = AtrisState::ask_with(&self.llm, query, self.extraction);
+        let input = serde_json::to_value(input).unwrap();
         self.thread(thread)
             .start_or_recover(input)
             .await

@@ -420,7 +420,7 @@ async fn orders_in_answers_and_documents_change_nothing_with_a_model_that_obeys_
         "delete animals or one animal or the house",
     ] {
         let evil = Evil::new();
-        let lab = Lab::empty().with_model(evil.clone());
+        let lab = Lab::empty().with_model(evil.clone()).with_model_first();
         lab.put(&pets(server.url())).await;
         for turn in 0..3 {
             runs += 1;

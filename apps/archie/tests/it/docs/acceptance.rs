@@ -201,6 +201,36 @@ fn links_lead_somewhere(folder: &Path) {
 }
 
 #[test]
+fn depth_include_and_exclude_take_effect() {
+    let one = ["docs", "./repo", "--agents", "file-structure"];
+    for (depth, refinements) in [("quick", 1), ("normal", 3), ("deep", 5)] {
+        let scores = [20, 30, 40, 50, 60, 70];
+        let replies = replies("file-structure", &scores, &[3; 5]);
+        let workdir = workdir(&replies.into());
+        let ran = workdir.run(&[&one[..], &["--depth", depth]].concat(), "");
+        assert_eq!(ran.code(), Some(0), "{ran:?}");
+        let refined = (1..=5)
+            .filter(|round| workdir.asked(&format!("file-structure-Refinement-{round}")) > 0)
+            .count();
+        assert_eq!(refined, refinements, "{depth}");
+    }
+    for (option, has_cart, has_main) in [
+        (["--include", "src/cart.rs"], true, false),
+        (["--exclude", "src/cart.rs"], false, true),
+    ] {
+        let workdir = workdir(&all_agents());
+        let once = ["--no-self-questioning"];
+        let ran = workdir.run(&[&one[..], &option, &once].concat(), "");
+        assert_eq!(ran.code(), Some(0), "{ran:?}");
+        let manifest: Json = serde_json::from_str(&page(&workdir, "manifest.json")).unwrap();
+        let data = &manifest["agents"]["file-structure"]["result"]["data"];
+        let tree = data["tree"].as_str().unwrap();
+        let found = ["cart.rs", "main.rs"].map(|name| tree.contains(name));
+        assert_eq!(found, [has_cart, has_main], "{option:?}: {tree}");
+    }
+}
+
+#[test]
 fn a_second_run_without_changes_asks_nothing_and_writes_nothing() {
     let workdir = workdir(&all_agents());
     workdir.run(&["docs", "repo"], "");
@@ -321,6 +351,21 @@ fn what_the_budget_ended_is_said_and_made_by_the_next_run() {
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     let check = workdir.run(&[&one[..], &["--check"]].concat(), "");
     assert_eq!(check.code(), Some(0), "{check:?}");
+}
+
+#[test]
+fn a_page_draws_which_package_uses_which() {
+    let workdir = workdir(&all_agents());
+    let api = "[package]\nname = \"api\"\nversion = \"0.1.0\"\n\n[dependencies]\nshop = { path = \"..\" }\n";
+    fs::create_dir(workdir.path("repo/api")).unwrap();
+    fs::write(workdir.path("repo/api/Cargo.toml"), api).unwrap();
+    let ran = workdir.run(&["docs", "repo", "--agents", "dependency-analyzer"], "");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    let text = page(&workdir, "dependency-analyzer.md");
+    for part in ["```mermaid\ngraph TD\n", "[\"api\"]", "[\"shop\"]", " --> "] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(page(&workdir, "index.html").contains("<svg"));
 }
 
 #[test]

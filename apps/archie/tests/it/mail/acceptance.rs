@@ -7,13 +7,13 @@ use std::process::Stdio;
 
 use serde_json::{Value as Json, json};
 
-use super::kit::{ACCOUNT, done, learns, mail, mbox, sends, triage, wants};
+use super::kit::{ACCOUNT, done, learns, mail, mbox, sends, triage, triage_of, wants};
 use crate::kit::Workdir;
 
 fn replies() -> Json {
     json!([
-        with(triage("ignore"), "Weekly digest"),
-        with(triage("notify"), "Deploy finished"),
+        with(triage_of("Weekly digest", "ignore"), "Weekly digest"),
+        with(triage_of("Deploy finished", "notify"), "Deploy finished"),
         with(triage("respond"), "Q4 report?"),
         wants(json!([sends("Next week, perhaps.")])),
         with(
@@ -268,8 +268,8 @@ fn killed_right_behind_the_answer_the_mail_is_sent_once() {
 fn the_time_machine_sorts_again_and_keeps_and_sends_nothing() {
     let mut twice = replies();
     twice.as_array_mut().unwrap().extend([
-        with(triage("ignore"), "Weekly digest"),
-        with(triage("ignore"), "Deploy finished"),
+        with(triage_of("Weekly digest", "ignore"), "Weekly digest"),
+        with(triage_of("Deploy finished", "ignore"), "Deploy finished"),
         with(triage("respond"), "Q4 report?"),
     ]);
     let workdir = workdir(&twice);
@@ -313,10 +313,10 @@ fn what_is_no_mailbox_is_said() {
 #[test]
 fn a_timer_looks_again_outlives_a_kill_and_says_when_it_fails() {
     let workdir = workdir(&json!([
-        with(triage("ignore"), "Weekly digest"),
-        with(triage("ignore"), "Deploy finished"),
+        with(triage_of("Weekly digest", "ignore"), "Weekly digest"),
+        with(triage_of("Deploy finished", "ignore"), "Deploy finished"),
         with(triage("ignore"), "Q4 report?"),
-        with(triage("ignore"), "Late"),
+        with(triage_of("Late", "ignore"), "Late"),
     ]));
     let start = || {
         let mut command = workdir.command();

@@ -287,6 +287,23 @@ async fn e6_two_calls_are_two_questions_and_nothing_happens_before_both_are_answ
 }
 
 #[tokio::test]
+async fn e6_done_next_to_a_send_sends_first() {
+    for calls in [
+        json!([sends("Friday at ten."), done()]),
+        json!([done(), sends("Friday at ten.")]),
+    ] {
+        let world = World::new(&json!([triage("respond"), wants(calls)])).with_mails(&[request()]);
+        let home = world.home();
+        let came = world.ingest(&home).await;
+        let id = &came[0].thread;
+        let open = asked(&home, id).await;
+        assert_eq!((open.len(), world.sent().len()), (1, 0));
+        let end = answer_to(&home, id, open[0].0, accept()).await;
+        assert_eq!((end, world.sent().len()), (Outcome::Finished, 1));
+    }
+}
+
+#[tokio::test]
 async fn e6_edits_keep_their_types_and_must_fit_the_tool() {
     let world = World::new(&json!([
         triage("respond"),

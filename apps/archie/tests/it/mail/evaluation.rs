@@ -140,8 +140,12 @@ impl Model for Stubborn {
         &self.name
     }
 
-    fn stream<'a>(&'a self, _: &'a Request) -> BoxFuture<'a, Result<ReplyStream, ModelError>> {
-        let form = json!({ "quote": "", "reasoning": "because", "classification": self.label });
+    fn stream<'a>(
+        &'a self,
+        request: &'a Request,
+    ) -> BoxFuture<'a, Result<ReplyStream, ModelError>> {
+        let quote = subject_in(request);
+        let form = json!({ "quote": quote, "reasoning": "because", "classification": self.label });
         let reply = Reply {
             answer: Answer {
                 content: form.to_string().into(),

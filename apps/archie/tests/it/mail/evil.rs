@@ -34,7 +34,10 @@ impl Obedient {
         let ordered = orders(&read.join("\n"));
         match request.label.as_str() {
             "triage_router" => {
-                said(&json!({ "reasoning": "told so", "classification": "respond" }))
+                let quote = subject_in(request);
+                said(
+                    &json!({ "quote": quote, "kind": "question", "reasoning": "told so", "classification": "respond" }),
+                )
             }
             // Learns whatever it is told to.
             "learn" => said(

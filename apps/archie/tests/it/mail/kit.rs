@@ -16,7 +16,7 @@ use serde_json::{Value as Json, json};
 use superstep::AnyThread;
 use superstep::run::OpenInterrupt;
 use superstep::{Checkpointer, InterruptId, Outcome};
-use superstep_llm::{Model, Script};
+use superstep_llm::{Message, Model, Request, Script};
 use superstep_sqlite::Sqlite;
 
 use crate::kit::settings;
@@ -163,8 +163,21 @@ pub(crate) fn mail_with(id: &str, from: &str, subject: &str, body: &str, headers
     )
 }
 
+/// A classification of a mail from Bob, whose address is the quotation.
 pub(crate) fn triage(classification: &str) -> Json {
-    json!({ "at": "triage_router", "json": { "reasoning": "because", "classification": classification } })
+    triage_of("bob@example.com", classification)
+}
+
+pub(crate) fn triage_of(quote: &str, classification: &str) -> Json {
+    json!({ "at": "triage_router", "json": { "quote": quote, "reasoning": "because", "classification": classification } })
+}
+
+/// The subject of the mail that a triage request is about, which is always a quotation of it.
+pub(crate) fn subject_in(request: &Request) -> String {
+    let asked = request.messages.iter().map(Message::text);
+    let mail = asked.collect::<Vec<_>>().join("\n");
+    let subject = mail.rsplit("**Subject**: ").next().unwrap_or_default();
+    subject.lines().next().unwrap_or_default().to_owned()
 }
 
 pub(crate) fn wants(calls: Json) -> Json {

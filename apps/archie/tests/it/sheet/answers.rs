@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::{Value as Json, json};
 
-use super::kit::{COUNT, Play, calls, code, order, says, with_informer, workbook};
+use super::kit::{COUNT, Play, calls, code, order, question, says, with_informer, workbook};
 use crate::kit::{Ran, Workdir};
 use archie_sheet::service::AnalysisRequest;
 use archie_sheet::state::{Actions, Stopped};
@@ -126,7 +126,10 @@ fn the_same_wrong_call_as_text_is_explained_once_and_then_ends_the_run() {
 
 #[test]
 fn a_script_can_read_that_there_is_no_result() {
-    let (_, ran) = run(&json!([says("Done")]), &["--json"]);
+    let (_, ran) = run(
+        &json!([says("Done"), says("Done."), says("Finish")]),
+        &["--json"],
+    );
     assert_eq!(ran.code(), Some(1), "{ran:?}");
     let told: Json = serde_json::from_str(&ran.out()).unwrap();
     assert_eq!(
@@ -137,14 +140,44 @@ fn a_script_can_read_that_there_is_no_result() {
     assert_eq!(files.len(), 1, "only the report: {told}");
 }
 
+fn read() -> Json {
+    calls("CellRangeReader", json!({ "range": "Sales!A1:B2" }))
+}
+
+#[tokio::test]
+async fn an_answer_that_nothing_supports_is_refused_twice_and_a_change_that_was_not_made_too() {
+    let play = Play::with(json!([
+        submits("42 units"),
+        after(
+            submits("It is Tea."),
+            "no result states 42. Look it up first"
+        ),
+        after(read(), "nothing was looked up yet"),
+        submits("42 units"),
+    ]));
+    let stopped = play.run(&question()).await;
+    assert_eq!(stopped.state.answer, "42 units", "the planner insists");
+    play.script.finish().unwrap();
+    let play = Play::with(json!([
+        says("Finish: the sheet is there"),
+        after(submits("I made it."), "nothing was changed yet"),
+        after(code(COUNT), "nothing was changed yet"),
+        says("Finish: the sheet is there"),
+    ]));
+    let stopped = play.run(&order()).await;
+    assert!(matches!(stopped.outcome, Outcome::Paused(_)), "{stopped:?}");
+    assert_eq!(stopped.state.answer, "the sheet is there");
+    play.script.finish().unwrap();
+}
+
 #[tokio::test]
 async fn the_first_accepted_answer_stays() {
     // Two answers in one message: the first ends the run, the second is not run.
-    let play = Play::with(json!([{ "at": "planner_node", "tool_calls": [
+    let play = Play::with(json!([read(), { "at": "planner_node", "tool_calls": [
         { "id": "a", "name": "AnswerSubmitter", "args": { "answer": "four products" } },
         { "id": "b", "name": "AnswerSubmitter", "args": { "answer": "five products" } },
     ]}]));
-    let stopped = play.run(&order()).await;
+    let stopped = play.run(&question()).await;
     assert_eq!(stopped.outcome, Outcome::Finished);
     assert_eq!(stopped.state.answer, "four products");
     assert_eq!(stopped.state.stopped, Some(Stopped::Finished));
@@ -182,12 +215,12 @@ async fn an_empty_answer_is_refused_and_a_number_is_an_answer() {
     let play = Play::with(json!([
         submits("  "),
         after(
-            calls("AnswerSubmitter", json!({ "answer": 20 })),
+            calls("AnswerSubmitter", json!({ "answer": 5 })),
             "the answer is empty"
         ),
     ]));
-    let stopped = play.run(&order()).await;
-    assert_eq!(stopped.state.answer, "20");
+    let stopped = play.run(&question()).await;
+    assert_eq!(stopped.state.answer, "5");
     play.script.finish().unwrap();
 }
 

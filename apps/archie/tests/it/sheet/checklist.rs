@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use superstep::{Outcome, State};
 use superstep_llm::Message;
 
-use super::kit::{COUNT, Play, calls, code, order, sales, says, with_informer};
+use super::kit::{COUNT, Play, calls, code, order, question, sales, says, with_informer};
 
 fn told(state: &GraphState) -> Vec<String> {
     state.messages.iter().map(|kept| kept.text()).collect()
@@ -91,18 +91,18 @@ async fn b1_messages_are_added_by_id_and_a_step_is_set() {
 async fn b2_the_planner_is_sent_the_messages_and_its_reply_is_appended() {
     let play = Play::with(json!([
         { "at": "planner_node", "expect": ["Count each Product", "sheet \"Sales\": 5 rows"], "text": "I think about it." },
-        { "at": "planner_node", "expect": "there was no action", "text": "Finish: four products" }
+        { "at": "planner_node", "expect": "there was no action", "text": "Finish: 5 rows" }
     ]));
-    let stopped = play.run(&order()).await;
+    let stopped = play.run(&question()).await;
     assert_eq!(stopped.outcome, Outcome::Finished);
     let told = told(&stopped.state);
-    assert_eq!(told[0], "Count each Product in a new sheet");
+    assert_eq!(told[0], "Count each Product");
     assert_eq!(told[1], "I think about it.");
     assert!(matches!(
         stopped.state.messages[1].message,
         Message::Assistant(_)
     ));
-    assert_eq!(stopped.state.answer, "four products");
+    assert_eq!(stopped.state.answer, "5 rows");
     play.script.finish().unwrap();
 }
 
@@ -138,7 +138,7 @@ async fn b3_text_actions_and_calls_of_tools_both_work() {
 fn state_of_text() -> archie_sheet::service::AnalysisRequest {
     archie_sheet::service::AnalysisRequest {
         actions: Actions::Text,
-        ..order()
+        ..question()
     }
 }
 
@@ -151,7 +151,7 @@ async fn b3_what_the_model_does_wrong_is_an_observation() {
         { "at": "planner_node", "expect": "needs `code`", "tool_calls": [{ "name": "PythonInterpreter", "args": { "code": "fail KeyError: 'product'" } }] },
         { "at": "planner_node", "expect": ["KeyError: 'product'", "Hint: columns are named exactly"], "text": "Done" }
     ]));
-    let stopped = play.run(&order()).await;
+    let stopped = play.run(&question()).await;
     assert_eq!(
         (stopped.outcome, stopped.state.step),
         (Outcome::Finished, 5)
@@ -166,10 +166,10 @@ async fn b3_the_other_tools_select_read_and_submit() {
         { "at": "planner_node", "expect": "| Tea | 5 |", "tool_calls": [{ "name": "SheetSelector", "args": { "sql": "DROP TABLE \"Sales\"" } }] },
         { "at": "planner_node", "expect": "not authorized", "tool_calls": [{ "name": "CellRangeReader", "args": { "range": "Sales!A1:B2" } }] },
         { "at": "planner_node", "expect": "B2: 3", "tool_calls": [{ "name": "CellRangeReader", "args": { "range": "Sales!A1:K2" } }] },
-        { "at": "planner_node", "expect": "ten columns at most", "tool_calls": [{ "name": "AnswerSubmitter", "args": { "answer": "20" } }] },
+        { "at": "planner_node", "expect": "ten columns at most", "tool_calls": [{ "name": "AnswerSubmitter", "args": { "answer": "5" } }] },
     ]));
-    let stopped = play.run(&order()).await;
-    assert_eq!(stopped.state.answer, "20");
+    let stopped = play.run(&question()).await;
+    assert_eq!(stopped.state.answer, "5");
     assert_eq!(stopped.state.stopped, Some(Stopped::Finished));
     assert!(play.ran.lock().unwrap().is_empty(), "no code was run");
     play.script.finish().unwrap();
@@ -216,7 +216,7 @@ async fn b4_the_informer_tries_three_times_and_may_pass() {
         { "at": "informer_node", "json": { "action": "pass", "sql": "" } },
         { "at": "planner_node", "expect": "nothing was looked up", "text": "Done" }
     ]));
-    let stopped = play.run(&with_informer(order())).await;
+    let stopped = play.run(&with_informer(question())).await;
     assert_eq!(
         (stopped.outcome, stopped.state.step),
         (Outcome::Finished, 3)
@@ -233,7 +233,7 @@ async fn b4_a_planner_that_only_thinks_is_informed_of_what_changed() {
         { "at": "planner_node", "expect": "| 5 |", "text": "I wonder still." },
         { "at": "planner_node", "expect": "there was no action", "text": "Done" }
     ]));
-    let stopped = play.run(&with_informer(order())).await;
+    let stopped = play.run(&with_informer(question())).await;
     assert_eq!(stopped.outcome, Outcome::Finished);
     play.script.finish().unwrap();
 }

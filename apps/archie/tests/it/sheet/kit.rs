@@ -317,6 +317,14 @@ pub(crate) fn order() -> AnalysisRequest {
     }
 }
 
+/// A question, which is answered without a change.
+pub(crate) fn question() -> AnalysisRequest {
+    AnalysisRequest {
+        instruction: "Count each Product".to_owned(),
+        ..order()
+    }
+}
+
 pub(crate) fn with_informer(order: AnalysisRequest) -> AnalysisRequest {
     let informer = InformerSpec {
         model: MODEL.to_owned(),

@@ -137,7 +137,7 @@ fn sixteen(subject: impl Fn(usize) -> String, first: Vec<Json>) -> Json {
             8..14 => "notify",
             _ => "ignore",
         };
-        let mut sorted = triage(decision);
+        let mut sorted = triage_of(&subject(at), decision);
         sorted["expect"] = json!(format!("{}\n", subject(at)));
         replies.push(sorted);
     }
