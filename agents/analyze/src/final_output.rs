@@ -77,7 +77,8 @@ impl AnalysisPrepareNode {
     ) -> Result<AppStateUpdate, NodeError> {
         let model = self.model(state)?;
         let files = with_memory(&state.file_contents, state);
-        let briefing = Briefing::new((state, &files), &self.prompts, &said, &*model).await?;
+        let asked = (&*model, self.profile(state));
+        let briefing = Briefing::new((state, &files), &self.prompts, &said, asked).await?;
         let mut draft = Draft::of(state);
         let is_whole = within_recorded(self.spending.as_ref(), cx, async |asker| {
             draft.collect(&briefing, &*model, asker, cx).await

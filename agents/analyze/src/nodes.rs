@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use archie_agent::ModelRegistry;
 use archie_agent::mcp::{McpServers, McpTools};
 use archie_agent::printable::summary_line;
+use archie_agent::{ModelProfile, ModelRegistry};
 use serde_json::json;
 use superstep::{Interrupt, Node, NodeCx, NodeError, View};
 use superstep_agent::{AgentEvent, Asker, Spending, within_recorded};
@@ -80,7 +80,8 @@ impl AnalysisPrepareNode {
         }
         let model = self.model(state)?;
         let files = with_memory(&state.file_contents, state);
-        let briefing = Briefing::new((state, &files), &self.prompts, &said, &*model).await?;
+        let asked = (&*model, self.profile(state));
+        let briefing = Briefing::new((state, &files), &self.prompts, &said, asked).await?;
         let notes_shown = briefing.notes_shown().cloned();
         if notes_shown != state.notes_shown
             && let Some(shown) = &notes_shown
@@ -231,6 +232,11 @@ impl AnalysisPrepareNode {
     /// Returns the model of the thread.
     pub(super) fn model(&self, state: &AppState) -> Result<Arc<dyn Model>, NodeError> {
         self.models.get(&state.model_name).map_err(NodeError::fatal)
+    }
+
+    /// Returns how much may be left to the model of the thread.
+    pub(super) fn profile(&self, state: &AppState) -> ModelProfile {
+        self.models.profile(&state.model_name)
     }
 
     /// Returns the tools that the model may request. Tells the person which servers are not used, and why.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use archie_agent::ModelProfile;
 use archie_agent::printable::one_line;
 use serde_json::{Value as Json, json};
 use superstep::{NodeCx, NodeError};
@@ -24,6 +25,7 @@ pub(super) struct Briefing<'a> {
     files: &'a BTreeMap<String, String>,
     notes: NotesView<'a>,
     context_size: Option<u64>,
+    profile: ModelProfile,
 }
 
 /// A request of a turn, apart from what all of them share.
@@ -47,7 +49,7 @@ impl<'a> Briefing<'a> {
         (state, files): (&'a AppState, &'a BTreeMap<String, String>),
         prompts: &'a Prompts,
         said: &'a Turn,
-        model: &dyn Model,
+        (model, profile): (&dyn Model, ModelProfile),
     ) -> Result<Self, NodeError> {
         let context_size = model.context_size().await.map_err(failure)?;
         let query = state.analysis_history.first().unwrap_or(said);
@@ -59,6 +61,7 @@ impl<'a> Briefing<'a> {
             files,
             notes,
             context_size,
+            profile,
         })
     }
 
@@ -75,9 +78,11 @@ impl<'a> Briefing<'a> {
         is_open(state) && rounds >= ROUNDS_MAX
     }
 
-    /// Returns whether the whole result fits into one answer. A small context usually means a small or slow model.
+    /// Returns whether the whole result may be asked for in one answer. A model that was not measured may be a small or slow one
+    /// if its context is small.
     pub(super) fn has_room_for_all(&self) -> bool {
-        self.context_size.is_none_or(|size| size > SMALL_CONTEXT)
+        let has_room = self.context_size.is_none_or(|size| size > SMALL_CONTEXT);
+        has_room && self.profile != ModelProfile::Small
     }
 
     /// Returns the token limit of an answer. A small context means a small model, and those tend to write until they are

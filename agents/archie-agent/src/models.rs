@@ -5,14 +5,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use superstep_llm::{Model, ModelError, ModelName};
 
+use crate::profile::{ModelProfile, ModelProfiles};
+
 /// Opens each model once and shares it. State holds only a model's name, so that it can be stored; the registry holds the
 /// model.
 #[derive(Debug, Default)]
 pub struct ModelRegistry {
     open: Mutex<BTreeMap<String, Arc<dyn Model>>>,
+    profiles: ModelProfiles,
 }
 
 impl ModelRegistry {
+    /// Creates a registry that knows what was measured of these models.
+    pub fn with_profiles(profiles: ModelProfiles) -> Self {
+        Self {
+            profiles,
+            ..Self::default()
+        }
+    }
+
+    /// Returns how much an agent may leave to the model with this name.
+    pub fn profile(&self, name: &str) -> ModelProfile {
+        self.profiles.get(name)
+    }
+
     /// Registers a model under a name, replacing any model that has it.
     pub fn put(&self, name: &str, model: Arc<dyn Model>) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

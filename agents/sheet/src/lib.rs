@@ -168,9 +168,7 @@ fn wired(asking: ModelDeps, tool_deps: ToolDeps) -> Result<Graph<GraphState>, Bu
 }
 
 fn has_changed(state: &GraphState) -> bool {
-    let is_other =
-        !state.workbook.baseline.is_empty() && state.workbook.snapshot != state.workbook.baseline;
-    is_other && state.stopped != Some(Stopped::Budget)
+    state.workbook.is_changed() && state.stopped != Some(Stopped::Budget)
 }
 
 /// Compiles the examples of the README.

@@ -153,6 +153,13 @@ pub struct WorkbookState {
     pub select_example: String,
 }
 
+impl WorkbookState {
+    /// Returns whether code has changed the workbook. Opening and saving it without a change is not one.
+    pub fn is_changed(&self) -> bool {
+        !self.baseline.is_empty() && self.snapshot != self.baseline
+    }
+}
+
 /// A tool call that was run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalEntry {

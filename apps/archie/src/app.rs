@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use archie_agent::clock::now;
 use archie_agent::mcp::McpServers;
-use archie_agent::{Agent, AgentDeps, AgentFactory, ModelRegistry};
+use archie_agent::{Agent, AgentDeps, AgentFactory, ModelProfiles, ModelRegistry};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use superstep::checkpoint::{Metadata, Page, Status, ThreadQuery, ThreadRow};
@@ -74,7 +74,10 @@ impl App {
         memory: Arc<dyn Memory>,
         makers: &[AgentFactory],
     ) -> anyhow::Result<Self> {
-        let models = Arc::new(ModelRegistry::default());
+        let profiles = ModelProfiles::read(&settings.profiles_file());
+        let models = Arc::new(ModelRegistry::with_profiles(profiles.with_context(
+            || format!("cannot read {}", settings.profiles_file().display()),
+        )?));
         let mcp = Arc::new(McpServers::new(settings.mcp.clone(), &settings.home));
         let deps = deps(&settings, &models, &mcp, &memory);
         let mut agents: Vec<Arc<Agent>> = Vec::new();

@@ -2,7 +2,7 @@
 //!
 //! If you write a [`Checkpointer`] or a [`Store`], run the same suite that ours pass:
 //! [`checkpointer`] and [`store`] hold a fresh one to every clause of its trait's docs and give a
-//! [`Report`]; [`node_cache`] does so for the results of nodes. A clause is a
+//! [`Report`]; [`node_cache`] does so for the results of nodes, [`registry`] for runs and assistants. A clause is a
 //! small async function named for the rule it checks, so a failure reads as a broken rule: `commit::stale_epoch_is_fenced`.
 //! Tests of what a store does beside the rules find commits ready made in [`sample`], and our own stores share [`sql()`].
 //!
@@ -42,7 +42,7 @@ pub mod services;
 pub mod sim;
 pub mod sql;
 
-pub use clauses::{checkpointer, node_cache, sql, store};
+pub use clauses::{checkpointer, node_cache, registry, sql, store};
 pub use poll::{block_on, give_way, join_all};
 pub use prng::Prng;
 pub use report::{Fault, Report, Verdict};

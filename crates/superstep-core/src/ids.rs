@@ -271,6 +271,11 @@ hex_id! {
     InterruptId
 }
 
+hex_id! {
+    /// Id of an assistant: a graph with a configuration.
+    AssistantId
+}
+
 impl RunId {
     /// Returns the id of the run that this key names on a thread. The same key on another thread is another run.
     pub fn of_key(thread: &ThreadId, key: &str) -> Self {

@@ -91,6 +91,7 @@ mod ids;
 pub mod label;
 mod lock;
 pub mod node;
+pub mod registry;
 pub mod run;
 pub mod schema;
 pub mod state;
@@ -105,8 +106,8 @@ pub use command::{Command, Goto, Gotos, NodeRef, Payload, SendTo, Target};
 pub use error::NodeError;
 pub use graph::{Failed, Graph, GraphBuilder, RetryPolicy, Siblings, SubgraphLife, Timeout};
 pub use ids::{
-    END, Epoch, FramePath, FrameSegment, InterruptId, Moment, NodeName, RunId, START, Seq, TaskId,
-    ThreadId, Timestamp,
+    AssistantId, END, Epoch, FramePath, FrameSegment, InterruptId, Moment, NodeName, RunId, START,
+    Seq, TaskId, ThreadId, Timestamp,
 };
 pub use label::{Label, Labeled, Labels};
 pub use node::{Interrupt, Node, NodeCx, NodeStore, TestCx, with};

@@ -1,8 +1,9 @@
-//! Threads and long-term memory in PostgreSQL.
+//! Threads, runs, assistants and long-term memory in PostgreSQL.
 //!
-//! [`Postgres`] is a [`Checkpointer`], a [`Store`] and a [`NodeCache`]: durable execution for several processes on several
-//! machines. Fencing keeps their commits apart; there is no lease, no heartbeat and no lock that outlives a transaction, so a
-//! process may die at any point.
+//! [`Postgres`] is a [`Checkpointer`], a [`Store`], a [`NodeCache`] and a [`Registry`]: durable execution for several processes
+//! on several machines. Fencing keeps their commits apart; there is no lease, no heartbeat and no lock that outlives a
+//! transaction, so a process may die at any point. The one exception is the lock of a [`QueueOwner`], which ends with its
+//! connection.
 //!
 //! This crate knows nothing about graphs: bodies are opaque bytes, and every decision depends only on the [`Commit`] it gets.
 //! It does not encrypt its connections yet: use it over loopback or a network that you trust.
@@ -46,14 +47,17 @@ mod list;
 mod owner;
 mod place;
 mod pool;
+mod queue_owner;
 mod read;
 mod records;
+mod registry;
 mod request_queue;
 mod schema;
 mod store;
 mod terms;
 
 pub use fault::PostgresError;
+pub use queue_owner::QueueOwner;
 
 use std::fmt;
 use std::sync::Arc;
@@ -67,6 +71,8 @@ use superstep_core::checkpoint::{
 use superstep_core::driver::{NodeCache, RequestQueue, RequestRow};
 use superstep_core::error::CheckpointError;
 #[cfg(doc)]
+use superstep_core::registry::Registry;
+#[cfg(doc)]
 use superstep_core::store::Store;
 use superstep_core::{Epoch, RunId, Seq, TaskId, ThreadId, Timestamp};
 use tokio_postgres::Config;
@@ -76,8 +82,8 @@ use crate::place::Places;
 use crate::pool::Pool;
 use crate::records::Records;
 
-/// A database of threads and facts. Cheap to clone: one database can be the checkpointer, the store and the node cache, and
-/// all of them share its connections.
+/// A database of threads, runs, assistants and facts. Cheap to clone: one database can be the checkpointer, the store, the node
+/// cache and the registry, and all of them share its connections.
 #[doc(alias = "PostgresSaver")]
 #[derive(Clone)]
 pub struct Postgres {
@@ -94,7 +100,7 @@ pub struct Options {
     /// Schema that contains the tables: 1 to 63 of `a-z 0-9 _`, not starting with a digit. Default: `superstep`.
     pub schema: String,
     /// Number of connections that requests share; at least 1. Up to four more are opened for copies, deletions and long
-    /// searches. Default: 16.
+    /// searches, and one for the owner of the queue. Default: 16.
     pub connections: usize,
     /// Number of partitions of the large tables. Only used when the schema is created, and fixed from then on. Default: 16.
     pub partitions: u32,

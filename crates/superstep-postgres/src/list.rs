@@ -254,7 +254,7 @@ pub(crate) async fn unfinished(
 }
 
 /// A query may contain any text; only valid tenant names are sent to the database.
-fn is_tenant(tenant: &str) -> bool {
+pub(crate) fn is_tenant(tenant: &str) -> bool {
     ThreadId::of_tenant(tenant, "x").is_ok()
 }
 

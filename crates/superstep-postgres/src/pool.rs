@@ -48,7 +48,7 @@ struct Slot {
 }
 
 /// A single connection.
-struct Link {
+pub(crate) struct Link {
     client: Client,
     statements: Mutex<HashMap<Box<str>, Statement>>,
     /// Drives the connection. Ends by itself, after a clean goodbye to the server, when the client is dropped.
@@ -158,17 +158,49 @@ impl Pool {
         Ok(link)
     }
 
-    /// Retries any transient failure, because nothing has been sent to the server yet.
-    async fn connect_patiently(&self) -> Result<Link, Fault> {
-        self.patiently(|fault| !fault.is_final(), || self.connect())
-            .await
+    /// Opens a connection that no request shares, for a lock that lasts as long as its session. Both sides notice within half a
+    /// minute if the other one is gone without a goodbye.
+    pub(crate) async fn dedicated(&self) -> Result<Link, Fault> {
+        let mut config = self.config.clone();
+        config
+            .keepalives_idle(PROBE_IDLE)
+            .keepalives_interval(PROBE_INTERVAL)
+            .keepalives_retries(PROBES_MAX);
+        let greeting = format!(
+            "{} SET idle_session_timeout = 0; SET tcp_keepalives_idle = {};
+             SET tcp_keepalives_interval = {}; SET tcp_keepalives_count = {PROBES_MAX};",
+            self.greeting,
+            PROBE_IDLE.as_secs(),
+            PROBE_INTERVAL.as_secs()
+        );
+        self.patiently(
+            |fault| !fault.is_final(),
+            || self.connect(&config, &greeting),
+        )
+        .await
     }
 
-    async fn connect(&self) -> Result<Link, Fault> {
-        let made = timeout(
-            self.request_timeout,
-            Link::connect(&self.config, &self.greeting),
-        );
+    /// Runs a statement on a dedicated connection.
+    pub(crate) async fn query_on(
+        &self,
+        link: &Link,
+        sql: &str,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, Fault> {
+        self.in_time(link, link.query(sql, params)).await
+    }
+
+    /// Retries any transient failure, because nothing has been sent to the server yet.
+    async fn connect_patiently(&self) -> Result<Link, Fault> {
+        self.patiently(
+            |fault| !fault.is_final(),
+            || self.connect(&self.config, &self.greeting),
+        )
+        .await
+    }
+
+    async fn connect(&self, config: &Config, greeting: &str) -> Result<Link, Fault> {
+        let made = timeout(self.request_timeout, Link::connect(config, greeting));
         made.await.unwrap_or_else(|_| Err(self.silent()))
     }
 
@@ -254,7 +286,7 @@ impl Link {
         Ok(link)
     }
 
-    fn is_live(&self) -> bool {
+    pub(crate) fn is_live(&self) -> bool {
         let is_lost = self.is_lost.load(Ordering::Relaxed);
         !is_lost && !self.client.is_closed() && !self.abort.is_finished()
     }
@@ -357,5 +389,9 @@ const STATEMENTS_MAX: usize = 1_024;
 const ALONE_MAX: usize = 4;
 const ROWS_AT_ONCE: i32 = 256;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+/// Keepalive probes of a dedicated connection, by both sides.
+const PROBE_IDLE: Duration = Duration::from_secs(10);
+const PROBE_INTERVAL: Duration = Duration::from_secs(5);
+const PROBES_MAX: u32 = 3;
 const FIRST_WAIT: Duration = Duration::from_millis(10);
 const LONGEST_WAIT: Duration = Duration::from_millis(500);

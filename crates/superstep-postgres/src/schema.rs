@@ -20,7 +20,15 @@ use crate::pool::Pool;
 use crate::store;
 
 /// Each migration takes the schema from its index to the next number, given the number of partitions.
-const MIGRATIONS: &[fn(u32) -> String] = &[checkpoints, items, cache, inbox, checksums, leases];
+const MIGRATIONS: &[fn(u32) -> String] = &[
+    checkpoints,
+    items,
+    cache,
+    inbox,
+    checksums,
+    leases,
+    registry,
+];
 
 const TABLES: &str = "
     CREATE SEQUENCE thread_id;
@@ -204,6 +212,112 @@ fn checksums(_: u32) -> String {
 /// changes while a run goes on.
 fn leases(_: u32) -> String {
     "ALTER TABLE thread ADD COLUMN lease bigint;".to_owned()
+}
+
+/// Runs and assistants. What a caller may write is stored as bytes, also the tenant of an assistant, because nothing checks that
+/// it is a name.
+///
+/// The two functions are volatile, so under READ COMMITTED each statement inside them sees what was committed before it, also
+/// what was committed while the function waited for its lock. A single statement would not: it sees the tables as of its start.
+fn registry(_: u32) -> String {
+    "-- `number` is the order in which runs were created. `name` is that of the thread.
+    CREATE TABLE run (
+        number bigint GENERATED ALWAYS AS IDENTITY,
+        created bigint NOT NULL,
+        updated bigint NOT NULL,
+        due bigint NOT NULL,
+        attempts integer NOT NULL,
+        status smallint NOT NULL,
+        id uuid NOT NULL,
+        assistant uuid NOT NULL,
+        tenant text COLLATE \"C\" NOT NULL,
+        name text COLLATE \"C\" NOT NULL,
+        principal bytea NOT NULL,
+        request bytea NOT NULL,
+        arguments bytea NOT NULL,
+        metadata bytea NOT NULL,
+        error bytea,
+        PRIMARY KEY (tenant, id)
+    );
+    CREATE INDEX run_active ON run (tenant, name, number) WHERE status < 2;
+    CREATE INDEX run_of_thread ON run (tenant, name, number);
+    CREATE INDEX run_of_tenant ON run (tenant, number);
+    CREATE INDEX run_due ON run (due) WHERE status = 0;
+
+    -- `outcome` is 0 if the run was stored, 1 if one with its id exists, 2 if its thread is busy. `ahead` are the active runs of
+    -- the thread, oldest first.
+    CREATE FUNCTION create_run(
+        new_tenant text, new_id uuid, new_name text, new_assistant uuid, new_principal bytea,
+        new_created bigint, new_due bigint, new_request bytea, new_arguments bytea, new_metadata bytea,
+        reject_if_busy boolean, OUT outcome integer, OUT ahead uuid[]) LANGUAGE plpgsql AS $$
+    BEGIN
+        PERFORM pg_advisory_xact_lock(hashtextextended(
+            current_schema()::text || '/run/' || new_tenant || '/' || new_name, 0));
+        IF EXISTS (SELECT FROM run r WHERE r.tenant = new_tenant AND r.id = new_id) THEN
+            outcome := 1;
+            RETURN;
+        END IF;
+        ahead := ARRAY(
+            SELECT r.id FROM run r
+            WHERE r.tenant = new_tenant AND r.name = new_name AND r.status < 2
+            ORDER BY r.number);
+        IF reject_if_busy AND cardinality(ahead) > 0 THEN
+            outcome := 2;
+            RETURN;
+        END IF;
+        INSERT INTO run (created, updated, due, attempts, status, id, assistant, tenant, name,
+            principal, request, arguments, metadata)
+        VALUES (new_created, new_created, new_due, 0, 0, new_id, new_assistant, new_tenant, new_name,
+            new_principal, new_request, new_arguments, new_metadata)
+        ON CONFLICT (tenant, id) DO NOTHING;
+        IF FOUND THEN
+            outcome := 0;
+        ELSE
+            outcome := 1;
+        END IF;
+    END $$;
+
+    CREATE FUNCTION take_runs(now_ms bigint, rows_max bigint) RETURNS SETOF run LANGUAGE plpgsql AS $$
+    BEGIN
+        PERFORM pg_advisory_xact_lock(hashtextextended(current_schema()::text || '/take', 0));
+        RETURN QUERY UPDATE run AS r SET status = 1, attempts = r.attempts + 1, updated = now_ms
+            FROM (SELECT p.tenant, p.id FROM run p
+                  WHERE p.status = 0 AND p.due <= now_ms AND NOT EXISTS (
+                      SELECT FROM run o
+                      WHERE o.tenant = p.tenant AND o.name = p.name AND o.status < 2
+                        AND (o.status = 1 OR (o.due <= now_ms AND o.number < p.number)))
+                  ORDER BY p.number LIMIT rows_max) AS oldest
+            WHERE r.tenant = oldest.tenant AND r.id = oldest.id AND r.status = 0
+            RETURNING r.*;
+    END $$;
+
+    -- `version` is the current version, `newest` the highest number that a version has.
+    CREATE TABLE assistant (
+        created bigint NOT NULL,
+        version bigint NOT NULL,
+        newest bigint NOT NULL,
+        id uuid NOT NULL,
+        tenant bytea NOT NULL,
+        PRIMARY KEY (tenant, id)
+    );
+
+    -- Goes with its assistant, also a version that is being added while the assistant is deleted.
+    CREATE TABLE assistant_version (
+        created bigint NOT NULL,
+        updated bigint NOT NULL,
+        version bigint NOT NULL,
+        id uuid NOT NULL,
+        tenant bytea NOT NULL,
+        graph bytea NOT NULL,
+        name bytea NOT NULL,
+        description bytea NOT NULL,
+        config bytea NOT NULL,
+        context bytea NOT NULL,
+        metadata bytea NOT NULL,
+        PRIMARY KEY (tenant, id, version),
+        FOREIGN KEY (tenant, id) REFERENCES assistant ON DELETE CASCADE
+    );"
+    .to_owned()
 }
 
 /// Number of the first schema whose items have checksums.

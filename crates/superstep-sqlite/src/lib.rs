@@ -1,7 +1,8 @@
-//! Threads and long-term memory in one SQLite file.
+//! Threads, long-term memory, and the runs and assistants of a server in one SQLite file.
 //!
-//! [`Sqlite`] is a [`Checkpointer`] and a [`Store`]: durable execution for programs on one machine, which survives `kill -9`
-//! and a power cut without running a service. Several processes may open the same file; fencing keeps their commits apart.
+//! [`Sqlite`] is a [`Checkpointer`], a [`Store`] and a [`Registry`]: durable execution for programs on one machine, which
+//! survives `kill -9` and a power cut without running a service. Several processes may open the same file; fencing keeps their
+//! commits apart, and [`Sqlite::try_own_queue`] lets one of them execute the queued runs.
 //!
 //! This crate knows nothing about graphs: bodies are opaque bytes, and every decision depends only on the [`Commit`] it gets.
 //!
@@ -36,8 +37,10 @@ mod cache;
 mod commit;
 mod fault;
 mod list;
+mod queue_owner;
 mod read;
 mod reader_pool;
+mod registry;
 mod row;
 mod schema;
 mod store;
@@ -45,6 +48,7 @@ mod work;
 mod writer;
 
 pub use fault::SqliteError;
+pub use queue_owner::QueueOwner;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -60,6 +64,8 @@ use superstep_core::checkpoint::{
 };
 use superstep_core::driver::NodeCache;
 #[cfg(doc)]
+use superstep_core::registry::Registry;
+#[cfg(doc)]
 use superstep_core::store::Store;
 use superstep_core::{Epoch, Seq, TaskId, ThreadId, Timestamp};
 
@@ -68,8 +74,8 @@ use crate::reader_pool::ReaderPool;
 use crate::work::Setting;
 use crate::writer::Writer;
 
-/// A database of threads and facts. Cheap to clone: one database can be the checkpointer, the store and the node cache.
-/// Dropping the last handle finishes pending work and closes the file.
+/// A database of threads, facts, runs and assistants. Cheap to clone: one database can be the checkpointer, the store, the
+/// registry and the node cache. Dropping the last handle finishes pending work and closes the file.
 #[doc(alias = "SqliteSaver")]
 #[derive(Clone)]
 pub struct Sqlite {
@@ -79,6 +85,8 @@ pub struct Sqlite {
     path: Option<PathBuf>,
     /// Whether the file was checked for damage since it was opened.
     is_checked: Arc<AtomicBool>,
+    /// Whether the queue of a database in memory is owned.
+    is_queue_owned: Arc<AtomicBool>,
 }
 
 /// Options for opening a database.
@@ -130,6 +138,7 @@ impl Sqlite {
             writer: Arc::new(Writer::new(connection, Options::default().busy_timeout)?),
             path: None,
             is_checked: Arc::new(AtomicBool::new(true)),
+            is_queue_owned: Arc::default(),
         })
     }
 
@@ -143,6 +152,7 @@ impl Sqlite {
             writer: Arc::new(Writer::new(writer, options.busy_timeout)?),
             path: Some(path.to_owned()),
             is_checked: Arc::default(),
+            is_queue_owned: Arc::default(),
         })
     }
 

@@ -62,7 +62,7 @@ pub(crate) fn living(connection: &Connection, thread: &ThreadId) -> Result<Store
         })
 }
 
-/// Returns the number of a tenant; `None` if it never had a thread.
+/// Returns the number of a tenant; `None` if nothing was ever stored for it.
 pub(crate) fn tenant(connection: &Connection, name: &str) -> rusqlite::Result<Option<i64>> {
     connection
         .prepare_cached("SELECT id FROM tenant WHERE name = ?1")?

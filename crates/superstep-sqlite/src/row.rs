@@ -1,4 +1,4 @@
-//! Creation of a thread's row: by a first commit, a copy or an import.
+//! Creation of a thread's row (by a first commit, a copy or an import), and of a tenant's.
 
 use rusqlite::{Connection, params};
 use superstep_core::checkpoint::Head;
@@ -50,8 +50,8 @@ pub(crate) fn make(
     })
 }
 
-/// Returns the number of a tenant. Assigns one when the tenant's first thread is created.
-fn tenant(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
+/// Returns the number of a tenant. Assigns one when its first thread, run or assistant is created.
+pub(crate) fn tenant(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
     if let Some(tenant) = read::tenant(connection, name)? {
         return Ok(tenant);
     }

@@ -7,6 +7,8 @@
 //! of up to a page stays in its row. (Measured with 270-byte bodies: 24 bytes of overhead per row, against 45 for a
 //! two-column key without rowid; with 1,500-byte bodies 556 against 3,182.)
 //!
+//! `run` is the queue of runs and their history in one table; `assistant` and `assistant_version` are the assistants.
+//!
 //! The file has our application id, so we never mistake another program's database for ours, and a schema number. Migrations
 //! are never edited, only added.
 
@@ -36,6 +38,7 @@ const MIGRATIONS: &[Migration] = &[
         fill: Some(store::fill_checksums),
     },
     Migration::sql(LEASES),
+    Migration::sql(REGISTRY),
 ];
 
 /// SQL statements, and a function that computes new columns of existing rows.
@@ -176,6 +179,61 @@ const CHECKSUMS: &str = "
 /// Until when the owner of a running thread holds it, in milliseconds; null if the owner did not say.
 const LEASES: &str = "ALTER TABLE thread ADD COLUMN lease INTEGER;";
 
+/// Runs and assistants. A run may belong to a thread that has no row yet.
+///
+/// The number of a run is its place in the order of creation, and `AUTOINCREMENT` never gives it to another run. Only pending
+/// and running runs (status 0 and 1) are in the partial indexes, so the queue costs the same however many runs have ended.
+/// The large columns come last: a list of runs does not read the requests.
+const REGISTRY: &str = "
+    CREATE TABLE run (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        tenant INTEGER NOT NULL,
+        id BLOB NOT NULL,
+        thread TEXT NOT NULL,
+        assistant BLOB NOT NULL,
+        principal TEXT NOT NULL,
+        status INTEGER NOT NULL,
+        attempts INTEGER NOT NULL,
+        created INTEGER NOT NULL,
+        updated INTEGER NOT NULL,
+        due INTEGER NOT NULL,
+        metadata TEXT NOT NULL,
+        error TEXT NOT NULL,
+        arguments TEXT NOT NULL,
+        request BLOB NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX run_id ON run (tenant, id);
+    -- An index ends with the number of the row, so these two have the runs of a tenant or a thread in order.
+    CREATE INDEX run_tenant ON run (tenant);
+    CREATE INDEX run_thread ON run (tenant, thread);
+    CREATE INDEX run_due ON run (due) WHERE status = 0;
+    CREATE INDEX run_active ON run (tenant, thread, status) WHERE status = 0 OR status = 1;
+
+    -- The current version, and the highest one that ever was.
+    CREATE TABLE assistant (
+        tenant INTEGER NOT NULL,
+        id BLOB NOT NULL,
+        version INTEGER NOT NULL,
+        highest INTEGER NOT NULL,
+        created INTEGER NOT NULL,
+        PRIMARY KEY (tenant, id)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE assistant_version (
+        tenant INTEGER NOT NULL,
+        id BLOB NOT NULL,
+        version INTEGER NOT NULL,
+        updated INTEGER NOT NULL,
+        graph TEXT NOT NULL,
+        name TEXT NOT NULL,
+        description TEXT NOT NULL,
+        config TEXT NOT NULL,
+        context TEXT NOT NULL,
+        metadata TEXT NOT NULL,
+        PRIMARY KEY (tenant, id, version)
+    ) STRICT, WITHOUT ROWID;
+";
+
 /// Opens the writing connection, and migrates the file to the newest schema.
 pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Connection, Fault> {
     check_library()?;
@@ -236,7 +294,7 @@ fn check_library() -> Result<(), SqliteError> {
     Ok(())
 }
 
-fn create_unless_there(path: &Path) -> io::Result<()> {
+pub(crate) fn create_unless_there(path: &Path) -> io::Result<()> {
     match create_new(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         done => done,

@@ -60,6 +60,7 @@ mod live_messages;
 mod moving;
 mod recovery;
 mod retrying_checkpointer;
+mod run_queue;
 mod run_stream;
 mod running;
 mod runtime;
@@ -76,6 +77,7 @@ pub use engine::Engine;
 pub use erased::{AnyGraph, AnyRunResult, AnyThread};
 pub use events::{Event, EventId, Events};
 pub use live_bus::{LiveBus, LiveDelivery, LiveMessage, Subscription};
+pub use run_queue::RunQueue;
 pub use run_stream::RunStream;
 pub use runtime::{RegisteredGraph, Runtime, RuntimeBuilder};
 pub use thread::{HistoryEntry, RunResult, Thread};
@@ -87,14 +89,16 @@ pub use superstep_core::run::{
     Durability, RunOptions, RunReport, SegmentEnd, SegmentLimits, Suspension,
 };
 pub use superstep_core::{
-    Channel, ChannelKind, ChannelSet, Checkpointer, Command, END, Epoch, Failed, FramePath, Goto,
-    Gotos, Graph, GraphBuilder, Interrupt, InterruptId, Message, MessageWrite, Node, NodeCx,
-    NodeError, NodeName, NodeRef, NodeStore, Outcome, Payload, RetryPolicy, RunId, START, SendTo,
-    Seq, Siblings, State, StateUpdate, SubgraphLife, Target, TaskId, TestCx, ThreadId, Timeout,
-    Timestamp, Value, View, WorkflowState, WorkflowUpdate, WorkflowValue, with, workflow,
+    AssistantId, Channel, ChannelKind, ChannelSet, Checkpointer, Command, END, Epoch, Failed,
+    FramePath, Goto, Gotos, Graph, GraphBuilder, Interrupt, InterruptId, Message, MessageWrite,
+    Node, NodeCx, NodeError, NodeName, NodeRef, NodeStore, Outcome, Payload, RetryPolicy, RunId,
+    START, SendTo, Seq, Siblings, State, StateUpdate, SubgraphLife, Target, TaskId, TestCx,
+    ThreadId, Timeout, Timestamp, Value, View, WorkflowState, WorkflowUpdate, WorkflowValue, with,
+    workflow,
 };
 pub use superstep_core::{
-    channel, checkpoint, driver, error, graph, label, node, run, schema, state, store, trace,
+    channel, checkpoint, driver, error, graph, label, node, registry, run, schema, state, store,
+    trace,
 };
 
 /// Re-exports of what most programs need.

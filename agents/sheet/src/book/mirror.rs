@@ -212,9 +212,10 @@ pub fn select_example(book: &Book) -> String {
     };
     let table = quoted(name);
     match (of(&[Type::Text]), of(&[Type::Number, Type::GermanNumber])) {
-        (Some(text), Some(number)) => {
-            format!("SELECT {text}, SUM({number}) FROM {table} GROUP BY {text}")
-        }
+        // Two, because a small model copies the form of an only one, whatever was asked.
+        (Some(text), Some(number)) => format!(
+            "SELECT {text}, SUM({number}) FROM {table} GROUP BY {text} or SELECT AVG({number}) FROM {table} WHERE {text} = 'x'"
+        ),
         (Some(text), None) => format!("SELECT {text}, COUNT(*) FROM {table} GROUP BY {text}"),
         (None, Some(number)) => format!("SELECT SUM({number}) FROM {table}"),
         (None, None) => format!("SELECT COUNT(*) FROM {table}"),
@@ -384,14 +385,16 @@ mod tests {
     }
 
     #[test]
-    fn the_example_is_a_select_that_runs() {
+    fn the_examples_are_selects_that_run() {
         let book = book();
         let example = select_example(&book);
         assert_eq!(
             example,
-            r#"SELECT "Product", SUM("Betrag") FROM "Sales ""1""" GROUP BY "Product""#
+            r#"SELECT "Product", SUM("Betrag") FROM "Sales ""1""" GROUP BY "Product" or SELECT AVG("Betrag") FROM "Sales ""1""" WHERE "Product" = 'x'"#
         );
-        assert_eq!(mirror().select(&example).unwrap().rows.len(), 2);
+        for (example, rows) in example.split(" or ").zip([2, 1]) {
+            assert_eq!(mirror().select(example).unwrap().rows.len(), rows);
+        }
         assert_eq!(select_example(&Book::default()), "");
     }
 

@@ -1,10 +1,11 @@
 //! Checks that an answer rests on what the run has looked up or changed. A small model likes to answer at once, with a figure
 //! that it made up, or to say that a change is made which it did not make.
 
-use superstep_llm::Message;
+use archie_agent::ModelProfile;
+use superstep_llm::{Message, ToolStatus};
 
 use super::super::figures::unstated;
-use super::super::state::{GraphState, JournalEntry};
+use super::super::state::{GraphState, JournalEntry, WorkbookState};
 use super::super::tools::{self, SUBMITTER};
 
 /// Returns why the answer of a message without calls is refused, as text for the planner. `None` if it rests on results, or if
@@ -15,14 +16,14 @@ pub(super) fn refusal(state: &GraphState, step: u32, answer: &str) -> Option<Str
     if answer.trim().is_empty() && !asks_for_change(&state.problem.instruction) {
         return None;
     }
-    refusal_after(state, step, (&[], &state.workbook.snapshot), answer)
+    refusal_after(state, step, (&[], &state.workbook), answer)
 }
 
 /// Like [`refusal`], for an answer behind other calls of the same message: those calls, and the workbook after them.
 pub(super) fn refusal_after(
     state: &GraphState,
     step: u32,
-    (done, snapshot): (&[JournalEntry], &str),
+    (done, workbook): (&[JournalEntry], &WorkbookState),
     answer: &str,
 ) -> Option<String> {
     if state.recipe.is_some() || step >= state.max_steps || refusals(state) >= REFUSALS_MAX {
@@ -30,16 +31,16 @@ pub(super) fn refusal_after(
     }
     let journal: Vec<&JournalEntry> = state.journal.iter().chain(done).collect();
     let why = match asks_for_change(&state.problem.instruction) {
-        true => unchanged(&journal, snapshot != state.problem.workbook.hash)?,
+        true => unchanged(&journal, workbook)?,
         false => unfounded(state, &journal, answer)?,
     };
     Some(format!("{NOT_GROUNDED} {why}"))
 }
 
-fn unchanged(journal: &[&JournalEntry], is_changed: bool) -> Option<String> {
+fn unchanged(journal: &[&JournalEntry], workbook: &WorkbookState) -> Option<String> {
     let has_picture = journal.iter().any(|done| !done.pictures.is_empty());
-    let example = "ws = workbook.create_sheet(\"Name\") and ws.append([…])";
-    (!is_changed && !has_picture).then(|| {
+    let example = "new_sheet(\"Name\", select(\"SELECT …\"))";
+    (!workbook.is_changed() && !has_picture).then(|| {
         format!(
             "nothing was changed yet, and a change was asked for. Make it with {}, for example {example}",
             tools::PYTHON
@@ -62,15 +63,17 @@ fn unfounded(state: &GraphState, journal: &[&JournalEntry], answer: &str) -> Opt
     let told = (!results.is_empty()).then_some(state.problem.instruction.as_str());
     let stated = results.iter().copied().chain(sheets).chain(told);
     let look_up = format!(
-        "{LOOK_UP}, with {}, for example {}",
+        "Look it up first, with {}, for example {}",
         tools::SELECTOR,
         state.workbook.select_example
     );
     if let Some(figure) = unstated(answer, stated) {
         return Some(format!("no result states {figure}. {look_up}"));
     }
-    let has_figure = answer.contains(|c: char| c.is_ascii_digit());
-    (results.is_empty() && !has_figure).then(|| format!("nothing was looked up yet. {look_up}"))
+    // How many rows a sheet has is known without a look, but not after one that failed.
+    let is_known =
+        answer.contains(|c: char| c.is_ascii_digit()) && journal.iter().all(|done| done.ok);
+    (results.is_empty() && !is_known).then(|| format!("nothing was looked up yet. {look_up}"))
 }
 
 /// Returns whether an observation is such a refusal.
@@ -78,13 +81,45 @@ pub(super) fn is_refusal(observation: &str) -> bool {
     observation.starts_with(NOT_GROUNDED)
 }
 
-/// Returns whether the planner was just told to look something up.
-pub(super) fn wants_lookup(state: &GraphState) -> bool {
-    let Some(last) = state.messages.last() else {
-        return false;
+/// What a planner is asked for whose answer was refused: the one thing that is missing, and nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MissingStep {
+    /// A query that finds the answer.
+    Lookup,
+    /// The name of a new sheet, and the query that finds its rows.
+    NewSheet,
+    /// Code that makes the change.
+    Code,
+}
+
+/// Returns what comes first: a look at the data, or the change.
+pub(super) fn first_step(state: &GraphState) -> MissingStep {
+    let instruction = &state.problem.instruction;
+    match (asks_for_change(instruction), asks_for_sheet(instruction)) {
+        (true, true) => MissingStep::NewSheet,
+        (true, false) => MissingStep::Code,
+        (false, _) => MissingStep::Lookup,
+    }
+}
+
+/// Returns what is missing if the last message to the planner says that its answer was refused, or that what it did about the
+/// refusal failed. What a small model did failed in a form, refused or not.
+pub(super) fn missing_step(state: &GraphState, profile: ModelProfile) -> Option<MissingStep> {
+    let Message::Tool(last) = &state.messages.last()?.message else {
+        return None;
     };
-    let text = last.text();
-    matches!(last.message, Message::Tool(_)) && is_refusal(&text) && text.contains(LOOK_UP)
+    let is_refused = is_refusal(&state.messages.last()?.text());
+    let has_form = refusals(state) > 0 || profile == ModelProfile::Small;
+    let is_failed = last.status == ToolStatus::Error && has_form;
+    let (step, tool) = match first_step(state) {
+        MissingStep::Lookup => (MissingStep::Lookup, tools::SELECTOR),
+        change => (change, tools::PYTHON),
+    };
+    if step != MissingStep::Lookup {
+        let journal: Vec<&JournalEntry> = state.journal.iter().collect();
+        unchanged(&journal, &state.workbook)?;
+    }
+    (is_refused || (is_failed && last.name == tool)).then_some(step)
 }
 
 /// Returns how often an answer was refused. Counts only what this program wrote: a cell may hold the same words.
@@ -107,7 +142,17 @@ fn asks_for_change(instruction: &str) -> bool {
         let mut words = sentence.split(|c: char| !c.is_alphanumeric());
         words.find(|word| !word.is_empty() && !POLITE.contains(word))
     });
-    firsts.any(|first| VERBS.contains(&first)) || PLACES.iter().any(|place| text.contains(place))
+    firsts.any(|first| VERBS.contains(&first))
+        || NEW_SHEETS
+            .iter()
+            .chain(&NEW_COLUMNS)
+            .any(|place| text.contains(place))
+}
+
+/// Returns whether an instruction asks for a new sheet.
+fn asks_for_sheet(instruction: &str) -> bool {
+    let text = instruction.to_lowercase();
+    NEW_SHEETS.iter().any(|place| text.contains(place))
 }
 
 const POLITE: [&str; 4] = ["please", "bitte", "then", "dann"];
@@ -150,21 +195,21 @@ const VERBS: [&str; 34] = [
     "trie",
 ];
 
-/// Places that are not there before.
-const PLACES: [&str; 6] = [
+const NEW_SHEETS: [&str; 4] = [
     "new sheet",
-    "new column",
     "neues blatt",
-    "neue spalte",
+    "neuen blatt",
     "nouvelle feuille",
+];
+const NEW_COLUMNS: [&str; 4] = [
+    "new column",
+    "neue spalte",
+    "neuen spalte",
     "nouvelle colonne",
 ];
 
 /// Begins a refusal.
 const NOT_GROUNDED: &str = "not accepted yet:";
-
-/// Tells the planner what to do about a refusal.
-const LOOK_UP: &str = "Look it up first";
 
 /// After this many refusals an answer is taken as it is.
 const REFUSALS_MAX: usize = 2;

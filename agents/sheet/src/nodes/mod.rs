@@ -5,6 +5,7 @@ mod grounds;
 mod informer;
 mod planner;
 mod repeats;
+mod step_form;
 mod tool;
 
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! The node that asks the planner's model what to do next, or replays a recipe instead.
 
-use serde_json::{Value as Json, json};
+use serde_json::json;
 use superstep::{Command, Interrupt, Node, NodeCx, NodeError, View};
 use superstep_agent::{ChatMessage, within};
-use superstep_llm::{Answer, Message, Model, OutputSchema, Reply, Request, ToolCall};
+use superstep_llm::{Answer, Message, Model, Request, ToolCall};
 
 use super::super::PLANNER_NODE;
 use super::super::changes::{Verdict, VerdictKind};
@@ -11,6 +11,7 @@ use super::super::plan::{self, Plan};
 use super::super::recipe::Recipe;
 use super::super::state::{Actions, GraphState, GraphStateUpdate, Stopped};
 use super::super::tools::{self, PYTHON, ToolDeps};
+use super::step_form::{self, StepForm};
 use super::{ModelDeps, call, fitted, grounds, labels, progress, takes_answer};
 
 /// Asks the planner's model what to do next.
@@ -53,7 +54,7 @@ impl Node<GraphState> for PlannerNode {
                 .into());
         };
         let said = match &request.output {
-            Some(_) => lookup(&reply, step, state.planner.actions),
+            Some(_) => step_form::said(&reply, step, state.planner.actions),
             None => reply.message(),
         };
         let plan = plan::read(&said, step);
@@ -156,46 +157,13 @@ impl PlannerNode {
         if state.planner.actions == Actions::Calls {
             request.tools = tools::specs(&state.tools);
         }
-        // A small model that answered without looking anything up does so again. It can write a query if that is all it can do.
-        if grounds::wants_lookup(state) && state.tools.contains_key(tools::SELECTOR) {
-            request.tools.clear();
-            request.messages.push(Message::user(format!(
-                "Write the one SELECT that finds it, with names in double quotes as in {}",
-                state.workbook.select_example
-            )));
-            request.output = Some(OutputSchema {
-                name: "lookup".to_owned(),
-                schema: json!({
-                    "type": "object",
-                    "properties": { "sql": { "type": "string", "maxLength": 600 } },
-                    "required": ["sql"],
-                    "additionalProperties": false,
-                }),
-            });
+        // A small model that answered without looking anything up, or without a change, does so again. It can write one query
+        // or a few lines of code if that is all it can do.
+        if let Some(form) = StepForm::of(state, self.asking.models.profile(&state.planner.model)) {
+            form.put_into(&mut request, state);
         }
         fitted(&mut request, model, PLAN_TOKENS, cx).await?;
         Ok(request)
-    }
-}
-
-/// Turns a query that the model wrote into a form into the call that runs it. Other text stays what it is.
-fn lookup(reply: &Reply, step: u32, actions: Actions) -> Message {
-    let form = serde_json::from_str::<Json>(&reply.text()).ok();
-    let Some(sql) = form.as_ref().and_then(|form| form["sql"].as_str()) else {
-        return reply.message();
-    };
-    match actions {
-        Actions::Text => {
-            Message::assistant(format!("Action: {}\nAction Input: {sql}", tools::SELECTOR))
-        }
-        Actions::Calls => Message::Assistant(Answer {
-            tool_calls: vec![ToolCall {
-                id: format!("lookup-{step}"),
-                name: tools::SELECTOR.to_owned(),
-                args: json!({ "sql": sql }),
-            }],
-            ..Answer::default()
-        }),
     }
 }
 

@@ -7,7 +7,9 @@ use superstep_agent::{CallTimes, ChatMessage, tool_span};
 use superstep_llm::{Message, ToolCall};
 
 use super::super::plan::{self, Plan};
-use super::super::state::{Actions, GraphState, GraphStateUpdate, JournalEntry, Stopped};
+use super::super::state::{
+    Actions, GraphState, GraphStateUpdate, JournalEntry, Stopped, WorkbookState,
+};
 use super::super::tools::answer::check_answer;
 use super::super::tools::{self, PYTHON, ToolContext, ToolDeps, ToolResult};
 use super::{PROGRESS_CHARS, grounds, labels, progress, repeats, takes_answer, untrusted};
@@ -162,7 +164,7 @@ impl ToolNode {
                 let (ran, took) = CallTimes::by(self.tool_deps.run(call, tool_context)).await;
                 Ok(ToolResult {
                     took: Some(took),
-                    ..judged(ran?, (state, journal), &tool_context.workbook.snapshot)
+                    ..judged(ran?, (state, journal), &tool_context.workbook)
                 })
             })
             .await?;
@@ -178,7 +180,7 @@ impl ToolNode {
 fn judged(
     ran: ToolResult,
     (state, journal): (&GraphState, &[JournalEntry]),
-    snapshot: &str,
+    workbook: &WorkbookState,
 ) -> ToolResult {
     let Some(answer) = &ran.answer else {
         return ran;
@@ -190,7 +192,7 @@ fn judged(
     let failures = failed.map(|done| done.observation.as_str());
     let checked = check_answer(answer, &state.problem.instruction, failures);
     let checked = checked.and_then(|answer| {
-        match grounds::refusal_after(state, state.step, (journal, snapshot), &answer) {
+        match grounds::refusal_after(state, state.step, (journal, workbook), &answer) {
             Some(why) => Err(why),
             None => Ok(answer),
         }

@@ -100,9 +100,8 @@ def openpyxl():
     return module
 
 
-def table(sheet):
-    """A sheet as a DataFrame: its header rows as one, trimmed; numbers and dates as such; formulas as what they came to."""
-    import pandas
+def cells_of(sheet):
+    """The rows of a sheet below its header, and their numbers: figures and dates as such, formulas as what they came to."""
     known = LAYOUT.get(sheet)
     if known is None:
         raise KeyError(f"there is no sheet {sheet!r}; there are {', '.join(map(repr, LAYOUT))}")
@@ -130,10 +129,85 @@ def table(sheet):
         if kind in convert:
             for row in rows:
                 row[column] = convert[kind](row[column]) if column < len(row) else None
-    frame = pandas.DataFrame(rows, columns=columns)
-    frame.index = range(first, first + len(frame))
+    return range(first, first + len(rows)), rows
+
+
+def table(sheet):
+    """A sheet as a DataFrame: its header rows as one, trimmed; its index is the row in the sheet."""
+    import pandas
+    numbers, rows = cells_of(sheet)
+    frame = pandas.DataFrame(rows, columns=LAYOUT[sheet]["columns"])
+    frame.index = numbers
     frame.index.name = "row"
     return frame
+
+
+class Rows(list):
+    """Rows that a SELECT found, with the names of their columns."""
+
+    columns = []
+
+
+def select(sql):
+    """Runs a SELECT over the sheets, which are tables with the columns of `table` and a column "row"."""
+    import sqlite3
+    check_names(sql)
+    database = sqlite3.connect(":memory:")
+    for sheet, known in LAYOUT.items():
+        if not known["columns"]:
+            continue
+        row_name = "sheet row" if "row" in [column.lower() for column in known["columns"]] else "row"
+        names = [quoted(name) for name in [row_name] + known["columns"]]
+        database.execute(f"CREATE TABLE {quoted(sheet)} ({', '.join(names)})")
+        rows = ([row, *map(plain_value, values)] for row, values in zip(*cells_of(sheet)))
+        database.executemany(f"INSERT INTO {quoted(sheet)} VALUES ({', '.join('?' * len(names))})", rows)
+    cursor = database.execute(sql)
+    found = Rows(list(row) for row in cursor)
+    found.columns = [column[0] for column in cursor.description or []]
+    return found
+
+
+def check_names(sql):
+    """SQLite takes a misspelt name in double quotes for a text, and finds that text in every row."""
+    known = {"row", "sheet row", *(name.lower() for name in LAYOUT)}
+    for layout in LAYOUT.values():
+        known |= {column.lower() for column in layout["columns"]}
+    without_texts = re.sub(r"'(?:[^']|'')*'", "''", sql)
+    names = re.findall(r'(\bAS\s+)?"((?:[^"]|"")*)"', without_texts, re.IGNORECASE)
+    known |= {name.lower() for alias, name in names if alias}
+    for _, name in names:
+        if name.replace('""', '"').lower() not in known:
+            columns = "; ".join(f"{quoted(sheet)}: {', '.join(map(quoted, layout['columns']))}" for sheet, layout in LAYOUT.items())
+            raise NameError(f"there is no {quoted(name)} in the workbook, which has {columns}")
+
+
+def quoted(name):
+    return '"' + name.replace('"', '""') + '"'
+
+
+def plain_value(value):
+    """A value as the tables of `select` hold it: dates as text that sorts, whole numbers without a point."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, (datetime.date, datetime.datetime)):
+        return str(value).removesuffix(" 00:00:00")
+    return value if value is None or isinstance(value, (int, float, str)) else str(value)
+
+
+def new_sheet(name, rows):
+    """Adds a sheet with a header and these rows, which are a result of `select` or a DataFrame."""
+    if hasattr(rows, "itertuples"):
+        columns, values = list(rows.columns), [list(row) for row in rows.itertuples(index=False)]
+    else:
+        columns, values = list(getattr(rows, "columns", [])), [list(row) for row in rows]
+    if not values:
+        raise ValueError("there are no rows for the new sheet")
+    made = BOOKS.workbook().create_sheet(name)
+    for row in ([columns] if columns else []) + values:
+        made.append(row)
+    return made
 
 
 def line_here():
@@ -187,7 +261,7 @@ def main():
     sys.stdout = sys.stderr = out
     try:
         code = compile(SOURCE, STEP, "exec")
-        given = {"__name__": "__main__", "table": table, "formula": formula, "de_number": de_number, "de_date": de_date,
+        given = {"__name__": "__main__", "table": table, "select": select, "new_sheet": new_sheet, "formula": formula, "de_number": de_number, "de_date": de_date,
                  "sheets": list(LAYOUT)}
         names = names_of(code)
         if names & {"workbook", "load_workbook"}:

@@ -215,6 +215,11 @@ pub const VARIABLES: &[Variable] = &[
 ];
 
 impl Settings {
+    /// Returns the file with what `archie doctor` measured of models, which need not exist.
+    pub fn profiles_file(&self) -> PathBuf {
+        self.home.join("models.json")
+    }
+
     /// Resolves the settings from `given`, the environment and the settings file.
     pub fn read(given: &SettingOptions) -> anyhow::Result<Self> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());

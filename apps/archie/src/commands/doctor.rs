@@ -5,7 +5,8 @@ mod offers;
 
 use std::time::Duration;
 
-use archie_agent::{Exit, Terminal};
+use anyhow::Context as _;
+use archie_agent::{Exit, ModelProfile, ModelProfiles, Terminal};
 use serde_json::{Value as Json, json};
 
 use crate::app::App;
@@ -103,15 +104,29 @@ async fn model(app: &App) -> Json {
         Err(error) => return no(error.to_string()),
     };
     match tokio::time::timeout(PATIENCE, measure(opened.as_ref())).await {
-        Ok(Ok(measured)) => {
-            json!({ "ok": true, "says": measured.says(&name), "measured": measured })
-        }
+        Ok(Ok(measured)) => match remember(app, &name, measured.profile()) {
+            Ok(()) => {
+                json!({ "ok": true, "says": measured.says(&name), "measured": measured, "profile": measured.profile() })
+            }
+            Err(error) => no(format!("{error:#}")),
+        },
         Ok(Err(error)) => no(error.to_string()),
         Err(_) => no(format!(
-            "{name} did not answer three short questions within {} s",
+            "{name} did not answer five short questions within {} s",
             PATIENCE.as_secs()
         )),
     }
+}
+
+/// Stores the profile of a model, for the agents.
+fn remember(app: &App, model: &str, profile: ModelProfile) -> anyhow::Result<()> {
+    let file = app.settings.profiles_file();
+    let store = || {
+        let mut profiles = ModelProfiles::read(&file)?;
+        profiles.set(model, profile);
+        profiles.write(&file)
+    };
+    store().with_context(|| format!("cannot store what was measured in {}", file.display()))
 }
 
 /// Returns the message that no model is set, with the models that are available.

@@ -169,5 +169,6 @@ fn the_doctor_measures_what_the_model_does() {
         assert_eq!(measured["slots"], serde_json::json!(slots), "{report}");
         let says = report["model"]["says"].as_str().unwrap();
         assert!(says.contains("did not call a tool"), "{says}");
+        assert_eq!(report["model"]["profile"], "small", "{report}");
     }
 }

@@ -14,6 +14,7 @@ mod list;
 mod load;
 mod record;
 mod refusal;
+mod registry;
 mod search;
 mod security;
 mod sql;
@@ -21,6 +22,7 @@ mod store;
 
 use superstep_core::checkpoint::{BoxFuture, Checkpointer};
 use superstep_core::driver::NodeCache;
+use superstep_core::registry::Registry;
 use superstep_core::store::Store;
 
 use crate::report::{Report, Verdict};
@@ -50,6 +52,21 @@ where
 {
     let mut report = Report::default();
     for (name, clause) in STORE {
+        let db = make().await;
+        report.add(name, clause(&db).await);
+    }
+    report
+}
+
+/// Holds a registry of runs and assistants to every clause. `make` gives an empty one each time it is called.
+pub async fn registry<F, Fut, R>(make: F) -> Report
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = R>,
+    R: Registry,
+{
+    let mut report = Report::default();
+    for (name, clause) in REGISTRY {
         let db = make().await;
         report.add(name, clause(&db).await);
     }
@@ -335,6 +352,67 @@ const STORE: &[Clause<dyn Store>] = clauses! {
         put_if_has_the_limits_of_a_put,
         racing_put_ifs_have_one_winner,
         racing_put_ifs_lose_no_count;
+};
+
+const REGISTRY: &[Clause<dyn Registry>] = clauses! {
+    registry:
+        empty_registry_has_no_rows,
+        created_run_is_read_as_given,
+        same_id_twice_is_stored_once,
+        ids_of_tenants_are_apart,
+        racing_creates_of_one_id_store_one,
+        reject_stores_nothing_if_the_thread_is_busy,
+        racing_rejects_have_one_winner,
+        enqueued_run_names_the_runs_before_it,
+        take_gives_the_oldest_of_each_thread,
+        take_marks_the_run_and_counts_the_attempt,
+        take_leaves_a_thread_with_a_running_run_alone,
+        take_stops_at_the_limit,
+        take_waits_until_a_run_is_due,
+        future_run_does_not_block_later_ones,
+        take_spans_tenants_and_threads,
+        order_is_the_creation_not_the_clock,
+        racing_takes_give_each_run_once,
+        first_end_stays,
+        racing_ends_have_one_winner,
+        ended_run_is_never_taken,
+        end_of_no_run_is_false,
+        next_due_is_the_earliest_of_the_pending,
+        release_makes_running_runs_pending,
+        released_runs_keep_their_order,
+        cancel_withdraws_a_pending_run,
+        release_leaves_what_is_held,
+        cancel_changes_only_pending_runs,
+        racing_cancel_and_take_agree,
+        deleted_run_leaves_nothing,
+        delete_of_a_thread_keeps_other_threads,
+        runs_are_listed_newest_first,
+        runs_by_thread_and_status,
+        runs_by_ids,
+        runs_by_metadata_as_the_model,
+        runs_are_filtered_before_they_are_paged,
+        tenants_are_apart_in_runs,
+        hostile_texts_of_runs_survive,
+        every_json_value_of_a_run_survives,
+        large_runs_are_stored_whole,
+        created_assistant_is_read_as_given,
+        same_assistant_twice_is_stored_once,
+        racing_creates_of_one_assistant_store_one,
+        change_makes_a_version_and_merges_metadata,
+        older_version_becomes_the_current_one,
+        version_numbers_are_not_reused,
+        racing_changes_make_a_version_each,
+        versions_are_newest_first_by_page,
+        versions_show_when_their_assistant_was_created,
+        assistants_by_name_whatever_its_case,
+        assistants_by_graph_and_metadata,
+        assistants_are_found_by_their_current_version,
+        assistants_are_sorted_both_ways,
+        count_of_assistants_is_of_all_pages,
+        deleted_assistant_leaves_no_versions,
+        tenants_are_apart_in_assistants,
+        assistants_of_tenants_share_ids,
+        hostile_texts_of_assistants_survive;
 };
 
 const NODE_CACHE: &[Clause<dyn NodeCache>] = clauses! {

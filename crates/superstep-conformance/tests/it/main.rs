@@ -5,10 +5,12 @@ mod broken;
 mod sim;
 mod teeth;
 
-use superstep_conformance::{block_on, checkpointer, store};
+use serde_json::{Value as Json, json};
+use superstep_conformance::{block_on, checkpointer, registry, store};
 use superstep_core::checkpoint::{Checkpointer, Commit, Head, Memory};
+use superstep_core::registry::{MemoryRegistry, NewRun, Registry, RunEnd, RunStatus, WhenBusy};
 use superstep_core::store::MemoryStore;
-use superstep_core::{Epoch, Seq, ThreadId, Timestamp};
+use superstep_core::{AssistantId, Epoch, RunId, Seq, ThreadId, Timestamp};
 
 #[test]
 fn memory_keeps_every_clause() {
@@ -22,6 +24,42 @@ fn memory_store_keeps_every_clause() {
     let report = block_on(store(async || MemoryStore::new()));
     report.assert();
     assert!(report.passed.len() >= 25, "{report}");
+}
+
+#[test]
+fn memory_registry_keeps_every_clause() {
+    let report = block_on(registry(async || MemoryRegistry::new()));
+    report.assert();
+    assert!(report.passed.len() >= 50, "{report}");
+}
+
+#[test]
+fn a_memory_registry_stores_no_end_that_is_active() {
+    let source = MemoryRegistry::new();
+    let run = NewRun {
+        id: RunId::from_bytes([1; 16]),
+        thread: ThreadId::new("t").unwrap(),
+        assistant: AssistantId::from_bytes([1; 16]),
+        principal: String::new(),
+        request: Vec::new(),
+        arguments: Json::Null,
+        metadata: json!({}),
+        when_busy: WhenBusy::Enqueue,
+        at: Timestamp(0),
+        due: Timestamp(0),
+    };
+    block_on(source.create_run(&run)).unwrap();
+    let same = source.clone();
+    let before = block_on(same.run("", run.id)).unwrap().unwrap();
+    for status in [RunStatus::Pending, RunStatus::Running] {
+        let end = RunEnd {
+            status,
+            error: Json::Null,
+            at: Timestamp(9),
+        };
+        assert!(!block_on(source.end_run("", run.id, &end)).unwrap());
+    }
+    assert_eq!(block_on(same.run("", run.id)).unwrap().unwrap(), before);
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! A suite that nothing fails is worth nothing: each defect must be caught by the clauses that name it.
 
-use superstep_conformance::{Report, block_on, checkpointer, node_cache, sql, store};
+use superstep_conformance::{Report, block_on, checkpointer, node_cache, registry, sql, store};
 
 use crate::broken::{
-    Broken, BrokenCache, BrokenDatabase, BrokenStore, CacheDefect, DatabaseDefect, Defect,
-    StoreDefect,
+    Broken, BrokenCache, BrokenDatabase, BrokenRegistry, BrokenStore, CacheDefect, DatabaseDefect,
+    Defect, RegistryDefect, StoreDefect,
 };
 
 #[test]
@@ -479,6 +479,108 @@ fn every_defect_of_a_cache_is_caught() {
 }
 
 #[test]
+fn every_defect_of_a_registry_is_caught() {
+    for (defect, clauses) in [
+        (
+            RegistryDefect::SameIdReplaces,
+            &[
+                "registry::same_id_twice_is_stored_once",
+                "registry::racing_creates_of_one_id_store_one",
+            ] as &[&str],
+        ),
+        (
+            RegistryDefect::ExistingRequestLost,
+            &[
+                "registry::same_id_twice_is_stored_once",
+                "registry::racing_creates_of_one_id_store_one",
+            ],
+        ),
+        (
+            RegistryDefect::QueuedRunLost,
+            &[
+                "registry::enqueued_run_names_the_runs_before_it",
+                "registry::take_leaves_a_thread_with_a_running_run_alone",
+            ],
+        ),
+        (
+            RegistryDefect::RejectIgnoresRunning,
+            &["registry::reject_stores_nothing_if_the_thread_is_busy"],
+        ),
+        (
+            RegistryDefect::RejectTorn,
+            &["registry::racing_rejects_have_one_winner"],
+        ),
+        (
+            RegistryDefect::TakesTwoOfAThread,
+            &[
+                "registry::take_gives_the_oldest_of_each_thread",
+                "registry::racing_takes_give_each_run_once",
+            ],
+        ),
+        (
+            RegistryDefect::TakesRunningAgain,
+            &[
+                "registry::take_leaves_a_thread_with_a_running_run_alone",
+                "registry::racing_takes_give_each_run_once",
+            ],
+        ),
+        (
+            RegistryDefect::TakeTorn,
+            &["registry::racing_takes_give_each_run_once"],
+        ),
+        (
+            RegistryDefect::DueIgnored,
+            &[
+                "registry::take_waits_until_a_run_is_due",
+                "registry::future_run_does_not_block_later_ones",
+            ],
+        ),
+        (RegistryDefect::LastEndWins, &["registry::first_end_stays"]),
+        (
+            RegistryDefect::ReleasedGoToTheBack,
+            &["registry::released_runs_keep_their_order"],
+        ),
+        (
+            RegistryDefect::CancelEndsRunning,
+            &["registry::cancel_changes_only_pending_runs"],
+        ),
+        (
+            RegistryDefect::DeleteIgnoresTenant,
+            &["registry::delete_of_a_thread_keeps_other_threads"],
+        ),
+        (
+            RegistryDefect::TenantsMixedInLists,
+            &[
+                "registry::ids_of_tenants_are_apart",
+                "registry::tenants_are_apart_in_runs",
+            ],
+        ),
+        (
+            RegistryDefect::VersionReused,
+            &["registry::version_numbers_are_not_reused"],
+        ),
+        (
+            RegistryDefect::MetadataReplaced,
+            &["registry::change_makes_a_version_and_merges_metadata"],
+        ),
+        (
+            RegistryDefect::VersionsOldestFirst,
+            &[
+                "registry::versions_are_newest_first_by_page",
+                "registry::older_version_becomes_the_current_one",
+            ],
+        ),
+        (
+            RegistryDefect::NameMatchesCase,
+            &["registry::assistants_by_name_whatever_its_case"],
+        ),
+    ] {
+        let report = block_on(registry(async || BrokenRegistry::new(defect)));
+        assert_caught(&format!("{defect:?}"), clauses, &report);
+    }
+}
+
+#[test]
 fn every_defect_of_a_database_is_caught() {
     for (defect, clauses) in [
         (
@@ -527,6 +629,7 @@ fn the_wrappers_are_sound_without_a_defect() {
     block_on(checkpointer(async || Broken::new(Defect::None))).assert();
     block_on(store(async || BrokenStore::new(StoreDefect::None))).assert();
     block_on(node_cache(async || BrokenCache::new(CacheDefect::None))).assert();
+    block_on(registry(async || BrokenRegistry::new(RegistryDefect::None))).assert();
     block_on(sql(async || BrokenDatabase::new(DatabaseDefect::None))).assert();
 }
 

@@ -1,6 +1,6 @@
-//! The suites that every checkpointer, store and cache is held to, and the one that stores in SQL databases share.
+//! The suites that every checkpointer, store, cache and registry is held to, and the one that stores in SQL databases share.
 
-use superstep_conformance::{checkpointer, node_cache, sql, store};
+use superstep_conformance::{checkpointer, node_cache, registry, sql, store};
 
 use crate::kit::{Schema, db};
 
@@ -18,6 +18,8 @@ async fn emptied(schema: &Schema) -> superstep_postgres::Postgres {
         "term",
         "item",
         "cache",
+        "run",
+        "assistant",
     ];
     let sql = tables.map(|table| format!("DELETE FROM {table};")).concat();
     client.batch_execute(&sql).await.unwrap();
@@ -40,6 +42,12 @@ async fn the_rules_of_a_store_hold() {
 async fn the_rules_of_a_node_cache_hold() {
     let schema = Schema::new();
     node_cache(async || emptied(&schema).await).await.assert();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rules_of_a_registry_hold() {
+    let schema = Schema::new();
+    registry(async || emptied(&schema).await).await.assert();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -15,6 +15,8 @@ mod migrations;
 mod moving;
 mod overtaking;
 mod places;
+mod queue_owner;
 mod races;
 mod records;
+mod registry;
 mod request_queue;

@@ -1,8 +1,8 @@
-//! The suites that every checkpointer, store and cache is held to, and the one that stores in SQL databases share.
+//! The suites that every checkpointer, store, registry and cache is held to, and the one that stores in SQL databases share.
 
 use std::cell::Cell;
 
-use superstep_conformance::{block_on, checkpointer, node_cache, sql, store};
+use superstep_conformance::{block_on, checkpointer, node_cache, registry, sql, store};
 use superstep_sqlite::Sqlite;
 use tempfile::TempDir;
 
@@ -43,6 +43,17 @@ fn the_rules_of_a_checkpointer_hold_in_memory() {
 fn the_rules_of_a_store_hold() {
     let files = Files::new();
     block_on(store(async || files.next())).assert();
+}
+
+#[test]
+fn the_rules_of_a_registry_hold() {
+    let files = Files::new();
+    block_on(registry(async || files.next())).assert();
+}
+
+#[test]
+fn the_rules_of_a_registry_hold_in_memory() {
+    block_on(registry(async || Sqlite::in_memory().unwrap())).assert();
 }
 
 #[test]

@@ -187,7 +187,9 @@ async fn items_of_an_older_schema_get_checksums_and_stay_readable() {
     file.execute_batch(
         "DROP TRIGGER item_unsealed; ALTER TABLE item DROP COLUMN checksum;
          ALTER TABLE cache DROP COLUMN checksum;
-         ALTER TABLE thread DROP COLUMN lease; PRAGMA user_version = 4;",
+         ALTER TABLE thread DROP COLUMN lease;
+         DROP TABLE run; DROP TABLE assistant; DROP TABLE assistant_version;
+         PRAGMA user_version = 4;",
     )
     .unwrap();
     drop(file);

@@ -230,4 +230,5 @@ async fn a_database_in_memory_keeps_the_same_rules() {
 
 const TO_THE_FIRST_SCHEMA: &str = "
     DROP VIEW head; DROP TABLE item; DROP TABLE cache; ALTER TABLE thread DROP COLUMN lease;
+    DROP TABLE run; DROP TABLE assistant; DROP TABLE assistant_version;
     PRAGMA user_version = 1;";

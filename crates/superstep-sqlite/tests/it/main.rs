@@ -12,3 +12,5 @@ mod damage;
 mod files;
 mod kit;
 mod questions;
+mod queue_owner;
+mod registry;

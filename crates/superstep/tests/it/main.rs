@@ -20,6 +20,7 @@ mod moving;
 mod parity;
 mod pauses;
 mod remote;
+mod run_queue;
 mod scenario;
 mod segments;
 mod smoke;

@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use archie_agent::ModelProfile;
 use futures_util::StreamExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use superstep_llm::structured::{output_schema, read};
-use superstep_llm::{Chunk, Message, Model, ModelError, Request, ToolSpec};
+use superstep_llm::{Answer, Chunk, Message, Model, ModelError, Request, ToolCall, ToolSpec};
 
 /// What was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,9 +25,25 @@ pub(super) struct Measured {
     forms_enforced: bool,
     /// Whether it calls a tool when told to.
     calls_tools: bool,
+    /// Whether it looks up what it cannot know, instead of answering.
+    looks_up: bool,
+    /// Whether it tries again as a failed call tells it to, instead of giving up.
+    corrects_calls: bool,
 }
 
 impl Measured {
+    /// Returns how much agents may leave to the model.
+    pub(super) fn profile(&self) -> ModelProfile {
+        // Servers that do not tell the size of their context are the hosted ones, whose contexts are large.
+        let is_roomy = self.context_size.is_none_or(|size| size >= ROOMY_CONTEXT);
+        let does_by_itself = self.calls_tools && self.looks_up && self.corrects_calls;
+        match (does_by_itself, is_roomy) {
+            (false, _) => ModelProfile::Small,
+            (true, false) => ModelProfile::Medium,
+            (true, true) => ModelProfile::Large,
+        }
+    }
+
     /// Says it in one line.
     pub(super) fn says(&self, name: &str) -> String {
         let mut says = format!("{name} answers after {} ms", self.first_token_ms);
@@ -48,6 +66,11 @@ impl Measured {
             true => "; calls tools",
             false => "; did not call a tool when told to: use `--actions text` with `archie sheet`",
         });
+        says.push_str(match self.profile() {
+            ModelProfile::Small => "; profile small: agents ask it one thing at a time, with forms",
+            ModelProfile::Medium => "; profile medium",
+            ModelProfile::Large => "; profile large",
+        });
         says
     }
 }
@@ -66,7 +89,8 @@ enum Colour {
     Ochre,
 }
 
-/// Calls the model three times: for some tokens, for a form, and for a tool call.
+/// Calls the model five times: for some tokens, for a form, for a tool call, for something that it must look up, and for a call
+/// that failed before.
 pub(super) async fn measure(model: &dyn Model) -> Result<Measured, ModelError> {
     let (first_token, tokens_per_second) = pace(model).await?;
     Ok(Measured {
@@ -76,6 +100,8 @@ pub(super) async fn measure(model: &dyn Model) -> Result<Measured, ModelError> {
         slots: model.slots().await,
         forms_enforced: keeps_to_forms(model).await?,
         calls_tools: calls_tools(model).await?,
+        looks_up: looks_up(model).await?,
+        corrects_calls: corrects_calls(model).await?,
     })
 }
 
@@ -120,7 +146,73 @@ async fn calls_tools(model: &dyn Model) -> Result<bool, ModelError> {
         schema: superstep_llm::structured::schema_of::<Sum>(),
     };
     let question = Message::user("Add 1234 and 4321 with the tool `add`.");
-    let request = Request::new("doctor", vec![question])
+    calls_tool(model, vec![question], tool, |args| {
+        args["a"].is_i64() && args["b"].is_i64()
+    })
+    .await
+}
+
+/// Asks for a figure that only a query can tell, without naming the tool.
+async fn looks_up(model: &dyn Model) -> Result<bool, ModelError> {
+    let is_select = |args: &serde_json::Value| {
+        let sql = args["sql"].as_str().unwrap_or_default().to_lowercase();
+        sql.contains("select") && sql.contains("orders")
+    };
+    calls_tool(model, question().into(), query_tool(), is_select).await
+}
+
+/// Shows a query that failed, with the table name to use instead.
+async fn corrects_calls(model: &dyn Model) -> Result<bool, ModelError> {
+    let wrong = ToolCall {
+        id: "call-1".to_owned(),
+        name: query_tool().name,
+        args: json!({ "sql": "SELECT SUM(amount) FROM orders_2026 WHERE region = 'North'" }),
+    };
+    let why = "no such table: orders_2026; write names in double quotes, exactly as here: FROM \"Orders 2026\"";
+    let failed = Message::tool_error(&wrong, why);
+    let called = Message::Assistant(Answer {
+        tool_calls: vec![wrong],
+        ..Answer::default()
+    });
+    let [system, user] = question();
+    let is_corrected = |args: &serde_json::Value| {
+        let sql = args["sql"].as_str().unwrap_or_default();
+        sql.contains("\"Orders 2026\"")
+    };
+    let messages = vec![system, user, called, failed];
+    calls_tool(model, messages, query_tool(), is_corrected).await
+}
+
+fn question() -> [Message; 2] {
+    [
+        Message::system(
+            "You answer questions about a database with the table Orders 2026 (region, amount, units).",
+        ),
+        Message::user("What is the sum of the amounts in the region North?"),
+    ]
+}
+
+fn query_tool() -> ToolSpec {
+    #[derive(JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    struct Query {
+        sql: String,
+    }
+    ToolSpec {
+        name: "query".to_owned(),
+        description: "Runs one SQL SELECT and returns its rows.".to_owned(),
+        schema: superstep_llm::structured::schema_of::<Query>(),
+    }
+}
+
+async fn calls_tool(
+    model: &dyn Model,
+    messages: Vec<Message>,
+    tool: ToolSpec,
+    is_right: impl Fn(&serde_json::Value) -> bool,
+) -> Result<bool, ModelError> {
+    let name = tool.name.clone();
+    let request = Request::new("doctor", messages)
         .tools(vec![tool])
         .tokens_max(96);
     let reply = match model.reply(&request).await {
@@ -129,9 +221,9 @@ async fn calls_tools(model: &dyn Model) -> Result<bool, ModelError> {
         Err(ModelError::Refused { .. }) => return Ok(false),
         Err(error) => return Err(error),
     };
-    let is_right = |name: &str, args: &serde_json::Value| {
-        name == "add" && args["a"].as_i64().is_some() && args["b"].as_i64().is_some()
-    };
-    let calls = &reply.answer.tool_calls;
-    Ok(calls.iter().any(|call| is_right(&call.name, &call.args)))
+    let mut calls = reply.answer.tool_calls.iter();
+    Ok(calls.any(|call| call.name == name && is_right(&call.args)))
 }
+
+/// In tokens.
+const ROOMY_CONTEXT: u64 = 32_768;

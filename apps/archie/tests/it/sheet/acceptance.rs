@@ -202,6 +202,54 @@ fn the_change_set_is_answered_in_the_inbox_with_json() {
 }
 
 #[test]
+fn a_planner_that_only_says_that_it_made_a_sheet_fills_a_form_and_the_sheet_is_there() {
+    let form = json!({ "sheet": "Counts", "sql": "SELECT \"Product\", COUNT(*) AS n FROM \"Sales\" GROUP BY 1 ORDER BY 1" });
+    let wrong = json!({ "sheet": "Counts", "sql": "SELECT \"product \" FROM \"Sales\"" });
+    let workdir = workdir(&json!([
+        { "at": "planner_node", "text": "Finish: the sheet is there" },
+        { "at": "planner_node", "expect": ["nothing was changed yet", "Write the name of the new sheet"], "json": wrong },
+        // A query that fails leads to the form again.
+        { "at": "planner_node", "expect": ["there is no \"product \" in the workbook", "Write the name of the new sheet"], "json": form },
+        { "at": "planner_node", "expect": "changed: Counts!A1:B5 added (10 cells)", "text": "Finish: the sheet is there" }
+    ]));
+    let ran = workdir.run(
+        &[
+            "sheet",
+            "sales.xlsx",
+            "--instruction",
+            "Count each Product in a new sheet",
+        ],
+        "y\n",
+    );
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    let made = read(&fs::read(workdir.path("out/workbook_new.xlsx")).unwrap()).unwrap();
+    let counts = made.sheet("Counts").unwrap();
+    assert_eq!(
+        counts.content(place("A4")),
+        Some(Content::Text("Tea".to_owned()))
+    );
+    assert_eq!(counts.content(place("B4")), Some(Content::Number(2.0)));
+}
+
+#[test]
+fn rows_of_a_query_and_tables_become_new_sheets_and_no_rows_are_an_error() {
+    let both = "new_sheet('A', select('SELECT \"row\", \"Product\" FROM \"Sales\" WHERE \"Product\" = \\'Tea\\''))\nnew_sheet('B', table('Sales').groupby('Product').size().reset_index(name='n'))";
+    let none =
+        "new_sheet('C', select('SELECT \"row\" FROM \"Sales\" WHERE \"Product\" = \\'Wine\\''))";
+    let workdir = workdir(&json!([
+        code(both),
+        { "at": "planner_node", "expect": ["changed: A!A1:B3 added (6 cells)", "B!A1:B5 added (10 cells)"],
+          "tool_calls": [{ "name": "PythonInterpreter", "args": { "code": none } }] },
+        { "at": "planner_node", "expect": "there are no rows for the new sheet", "text": "Finish: done" }
+    ]));
+    let ran = workdir.run(
+        &["sheet", "sales.xlsx", "--instruction", "Add two sheets"],
+        "y\n",
+    );
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+}
+
+#[test]
 fn a_shell_and_a_socket_are_refused_and_told_to_the_planner() {
     let attempts = "import os, socket\nfor attempt in (lambda: os.system('id'), lambda: socket.socket()):\n    try:\n        attempt()\n        print('ESCAPED')\n    except PermissionError as error:\n        print(error)";
     let workdir = workdir(&json!([

@@ -1,0 +1,438 @@
+//! A registry with a defect.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard};
+
+use serde_json::Value as Json;
+use superstep_conformance::give_way;
+use superstep_core::checkpoint::{BoxFuture, CheckpointResult, Page};
+use superstep_core::registry::{
+    Assistant, AssistantChange, AssistantQuery, CancelledRun, CreatedAssistant, CreatedRun,
+    MemoryRegistry, NewAssistant, NewRun, Registry, RunEnd, RunQuery, RunRow, RunStatus, TakenRun,
+    WhenBusy,
+};
+use superstep_core::{AssistantId, RunId, ThreadId, Timestamp};
+
+/// What is wrong with a registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RegistryDefect {
+    None,
+    /// A second run with the same id takes the place of the first.
+    SameIdReplaces,
+    /// The caller gets its own request back instead of the stored one.
+    ExistingRequestLost,
+    /// A run behind others is reported as stored, and is not.
+    QueuedRunLost,
+    /// Only pending runs make a thread busy.
+    RejectIgnoresRunning,
+    /// The thread is checked, and the run stored a moment later.
+    RejectTorn,
+    TakesTwoOfAThread,
+    TakesRunningAgain,
+    /// The runs are read, and marked a moment later.
+    TakeTorn,
+    DueIgnored,
+    LastEndWins,
+    ReleasedGoToTheBack,
+    CancelEndsRunning,
+    /// The runs of every tenant's thread of this name.
+    DeleteIgnoresTenant,
+    TenantsMixedInLists,
+    /// One higher than the current version, not than all.
+    VersionReused,
+    MetadataReplaced,
+    VersionsOldestFirst,
+    NameMatchesCase,
+}
+
+/// A registry with a defect.
+pub(crate) struct BrokenRegistry {
+    inner: MemoryRegistry,
+    defect: RegistryDefect,
+    /// Runs as they were given, by tenant and id.
+    given: Mutex<BTreeMap<(String, RunId), NewRun>>,
+}
+
+const EVERY: Page = Page {
+    limit: 10_000,
+    offset: 0,
+};
+
+impl BrokenRegistry {
+    pub(crate) fn new(defect: RegistryDefect) -> Self {
+        Self {
+            inner: MemoryRegistry::new(),
+            defect,
+            given: Mutex::default(),
+        }
+    }
+
+    fn is(&self, defect: RegistryDefect) -> bool {
+        self.defect == defect
+    }
+
+    fn given(&self) -> MutexGuard<'_, BTreeMap<(String, RunId), NewRun>> {
+        self.given.lock().expect("no clause panics")
+    }
+
+    fn tenants(&self) -> BTreeSet<String> {
+        let given = self.given();
+        given.keys().map(|(tenant, _)| tenant.clone()).collect()
+    }
+
+    /// Returns the runs of a thread, newest first.
+    async fn rows_of(
+        &self,
+        thread: &ThreadId,
+        statuses: &[RunStatus],
+    ) -> CheckpointResult<Vec<RunRow>> {
+        let query = RunQuery {
+            tenant: thread.tenant().to_owned(),
+            thread: Some(thread.clone()),
+            statuses: statuses.to_vec(),
+            page: EVERY,
+            ..RunQuery::default()
+        };
+        self.inner.runs(&query).await
+    }
+
+    /// Creates a run, however busy its thread is.
+    async fn enqueue(&self, run: &NewRun) -> CheckpointResult<CreatedRun> {
+        let run = NewRun {
+            when_busy: WhenBusy::Enqueue,
+            ..run.clone()
+        };
+        self.inner.create_run(&run).await
+    }
+
+    /// Deletes a run and creates it again. Returns whether it was ever created.
+    async fn recreate(&self, tenant: &str, id: RunId) -> CheckpointResult<bool> {
+        let given = self.given().get(&(tenant.to_owned(), id)).cloned();
+        let Some(run) = given else {
+            return Ok(false);
+        };
+        self.inner.delete_run(tenant, id).await?;
+        self.enqueue(&run).await?;
+        Ok(true)
+    }
+
+    async fn create_by_defect(&self, run: &NewRun) -> CheckpointResult<CreatedRun> {
+        let rejects = run.when_busy == WhenBusy::Reject;
+        match self.defect {
+            RegistryDefect::SameIdReplaces => {
+                self.inner.delete_run(run.thread.tenant(), run.id).await?;
+                self.inner.create_run(run).await
+            }
+            RegistryDefect::QueuedRunLost => {
+                let created = self.inner.create_run(run).await?;
+                if matches!(&created, CreatedRun::Stored(before) if !before.is_empty()) {
+                    self.inner.delete_run(run.thread.tenant(), run.id).await?;
+                }
+                Ok(created)
+            }
+            RegistryDefect::RejectIgnoresRunning if rejects => {
+                let pending = self.rows_of(&run.thread, &[RunStatus::Pending]).await?;
+                if !pending.is_empty() {
+                    return self.inner.create_run(run).await;
+                }
+                self.enqueue(run).await
+            }
+            RegistryDefect::RejectTorn if rejects => {
+                let statuses = [RunStatus::Pending, RunStatus::Running];
+                let active = self.rows_of(&run.thread, &statuses).await?;
+                give_way().await;
+                if !active.is_empty() {
+                    return self.inner.create_run(run).await;
+                }
+                self.enqueue(run).await
+            }
+            _ => self.inner.create_run(run).await,
+        }
+    }
+
+    /// Adds the next pending run of each thread.
+    async fn take_more(&self, taken: &mut Vec<TakenRun>) -> CheckpointResult<()> {
+        let threads: Vec<_> = taken.iter().map(|run| run.row.thread.clone()).collect();
+        for thread in threads {
+            let mut waiting = self.rows_of(&thread, &[RunStatus::Pending]).await?;
+            if let Some(oldest) = waiting.pop() {
+                let row = RunRow {
+                    status: RunStatus::Running,
+                    ..oldest
+                };
+                let request = Vec::new();
+                taken.push(TakenRun { row, request });
+            }
+        }
+        Ok(())
+    }
+
+    async fn release_to_the_back(&self) -> CheckpointResult<u64> {
+        let mut released = 0;
+        for tenant in self.tenants() {
+            let query = RunQuery {
+                tenant: tenant.clone(),
+                statuses: vec![RunStatus::Running],
+                page: EVERY,
+                ..RunQuery::default()
+            };
+            let mut running = self.inner.runs(&query).await?;
+            running.reverse();
+            for row in running {
+                self.recreate(&tenant, row.id).await?;
+                released += 1;
+            }
+        }
+        Ok(released)
+    }
+}
+
+impl Registry for BrokenRegistry {
+    fn create_run<'a>(&'a self, run: &'a NewRun) -> BoxFuture<'a, CheckpointResult<CreatedRun>> {
+        Box::pin(async move {
+            let created = self.create_by_defect(run).await?;
+            if matches!(created, CreatedRun::Stored(_)) {
+                let key = (run.thread.tenant().to_owned(), run.id);
+                self.given().insert(key, run.clone());
+            }
+            Ok(match created {
+                CreatedRun::Exists(row, _) if self.is(RegistryDefect::ExistingRequestLost) => {
+                    CreatedRun::Exists(row, run.request.clone())
+                }
+                created => created,
+            })
+        })
+    }
+
+    fn run<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: RunId,
+    ) -> BoxFuture<'a, CheckpointResult<Option<RunRow>>> {
+        self.inner.run(tenant, id)
+    }
+
+    fn runs<'a>(&'a self, query: &'a RunQuery) -> BoxFuture<'a, CheckpointResult<Vec<RunRow>>> {
+        Box::pin(async move {
+            if !self.is(RegistryDefect::TenantsMixedInLists) {
+                return self.inner.runs(query).await;
+            }
+            let mut found = Vec::new();
+            for tenant in self.tenants() {
+                let query = RunQuery {
+                    tenant,
+                    ..query.clone()
+                };
+                found.extend(self.inner.runs(&query).await?);
+            }
+            Ok(found)
+        })
+    }
+
+    fn take_runs(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<TakenRun>>> {
+        Box::pin(async move {
+            match self.defect {
+                RegistryDefect::TakesTwoOfAThread => {
+                    let mut taken = self.inner.take_runs(now, limit).await?;
+                    self.take_more(&mut taken).await?;
+                    Ok(taken)
+                }
+                RegistryDefect::TakesRunningAgain => {
+                    self.inner.release_runs(&[], now).await?;
+                    self.inner.take_runs(now, limit).await
+                }
+                RegistryDefect::TakeTorn => {
+                    let taken = self.inner.take_runs(now, limit).await?;
+                    self.inner.release_runs(&[], now).await?;
+                    give_way().await;
+                    self.inner.take_runs(now, limit).await?;
+                    Ok(taken)
+                }
+                RegistryDefect::DueIgnored => {
+                    self.inner.take_runs(Timestamp(i64::MAX), limit).await
+                }
+                _ => self.inner.take_runs(now, limit).await,
+            }
+        })
+    }
+
+    fn next_due(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
+        self.inner.next_due()
+    }
+
+    fn release_runs<'a>(
+        &'a self,
+        held: &'a [RunId],
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(async move {
+            match self.is(RegistryDefect::ReleasedGoToTheBack) {
+                true => self.release_to_the_back().await,
+                false => self.inner.release_runs(held, now).await,
+            }
+        })
+    }
+
+    fn end_run<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: RunId,
+        end: &'a RunEnd,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        Box::pin(async move {
+            let ended = self.inner.end_run(tenant, id, end).await?;
+            if ended || !self.is(RegistryDefect::LastEndWins) {
+                return Ok(ended);
+            }
+            self.recreate(tenant, id).await?;
+            self.inner.end_run(tenant, id, end).await
+        })
+    }
+
+    fn cancel_run<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: RunId,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<CancelledRun>> {
+        Box::pin(async move {
+            let cancelled = self.inner.cancel_run(tenant, id, now).await?;
+            if cancelled == CancelledRun::Running && self.is(RegistryDefect::CancelEndsRunning) {
+                let end = RunEnd {
+                    status: RunStatus::Interrupted,
+                    error: Json::Null,
+                    at: now,
+                };
+                self.inner.end_run(tenant, id, &end).await?;
+            }
+            Ok(cancelled)
+        })
+    }
+
+    fn delete_run<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: RunId,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        self.inner.delete_run(tenant, id)
+    }
+
+    fn delete_runs<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(async move {
+            if !self.is(RegistryDefect::DeleteIgnoresTenant) {
+                return self.inner.delete_runs(thread).await;
+            }
+            let mut deleted = 0;
+            for tenant in self.tenants() {
+                let other = ThreadId::of_tenant(&tenant, thread.name()).expect("tenants are valid");
+                deleted += self.inner.delete_runs(&other).await?;
+            }
+            Ok(deleted)
+        })
+    }
+
+    fn create_assistant<'a>(
+        &'a self,
+        assistant: &'a NewAssistant,
+    ) -> BoxFuture<'a, CheckpointResult<CreatedAssistant>> {
+        self.inner.create_assistant(assistant)
+    }
+
+    fn assistant<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: AssistantId,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Assistant>>> {
+        self.inner.assistant(tenant, id)
+    }
+
+    fn assistants<'a>(
+        &'a self,
+        query: &'a AssistantQuery,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<Assistant>>> {
+        Box::pin(async move {
+            let Some(name) = &query.name else {
+                return self.inner.assistants(query).await;
+            };
+            if !self.is(RegistryDefect::NameMatchesCase) {
+                return self.inner.assistants(query).await;
+            }
+            let any_name = AssistantQuery {
+                name: None,
+                ..query.clone()
+            };
+            let mut found = self.inner.assistants(&any_name).await?;
+            found.retain(|found| found.name.contains(name.as_str()));
+            Ok(found)
+        })
+    }
+
+    fn count_assistants<'a>(
+        &'a self,
+        query: &'a AssistantQuery,
+    ) -> BoxFuture<'a, CheckpointResult<u64>> {
+        self.inner.count_assistants(query)
+    }
+
+    fn change_assistant<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: AssistantId,
+        change: &'a AssistantChange,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Assistant>>> {
+        Box::pin(async move {
+            let before = self.inner.assistant(tenant, id).await?;
+            let changed = self.inner.change_assistant(tenant, id, change, now).await?;
+            let (Some(before), Some(mut changed)) = (before, changed) else {
+                return Ok(None);
+            };
+            if self.is(RegistryDefect::VersionReused) {
+                changed.version = before.version + 1;
+            }
+            if let Some(metadata) = &change.metadata
+                && self.is(RegistryDefect::MetadataReplaced)
+            {
+                changed.metadata = metadata.clone();
+            }
+            Ok(Some(changed))
+        })
+    }
+
+    fn assistant_versions<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: AssistantId,
+        page: Page,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<Assistant>>> {
+        Box::pin(async move {
+            let mut found = self.inner.assistant_versions(tenant, id, page).await?;
+            if self.is(RegistryDefect::VersionsOldestFirst) {
+                found.reverse();
+            }
+            Ok(found)
+        })
+    }
+
+    fn use_assistant_version<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: AssistantId,
+        version: u32,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Assistant>>> {
+        self.inner.use_assistant_version(tenant, id, version, now)
+    }
+
+    fn delete_assistant<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: AssistantId,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        self.inner.delete_assistant(tenant, id)
+    }
+}

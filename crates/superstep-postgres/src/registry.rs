@@ -1,0 +1,170 @@
+//! The registry: runs and assistants.
+
+mod assistants;
+mod runs;
+
+use serde_json::Value as Json;
+use superstep_core::checkpoint::{BoxFuture, CheckpointResult, Page};
+use superstep_core::registry::{
+    Assistant, AssistantChange, AssistantQuery, CancelledRun, CreatedAssistant, CreatedRun,
+    NewAssistant, NewRun, Registry, RunEnd, RunQuery, RunRow, TakenRun,
+};
+use superstep_core::{AssistantId, RunId, ThreadId, Timestamp};
+use tokio_postgres::Row;
+
+use crate::Postgres;
+use crate::fault::Fault;
+
+impl Registry for Postgres {
+    fn create_run<'a>(&'a self, run: &'a NewRun) -> BoxFuture<'a, CheckpointResult<CreatedRun>> {
+        Box::pin(async move { Ok(runs::create(&self.pool, run).await?) })
+    }
+
+    fn run<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: RunId,
+    ) -> BoxFuture<'a, CheckpointResult<Option<RunRow>>> {
+        Box::pin(async move { Ok(runs::find(&self.pool, tenant, id).await?) })
+    }
+
+    fn runs<'a>(&'a self, query: &'a RunQuery) -> BoxFuture<'a, CheckpointResult<Vec<RunRow>>> {
+        Box::pin(async move { Ok(runs::list(&self.pool, query).await?) })
+    }
+
+    fn take_runs(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<TakenRun>>> {
+        Box::pin(async move { Ok(runs::take(&self.pool, now, limit).await?) })
+    }
+
+    fn next_due(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
+        Box::pin(async move { Ok(runs::next_due(&self.pool).await?) })
+    }
+
+    fn release_runs<'a>(
+        &'a self,
+        held: &'a [RunId],
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(runs::release(&self.pool, held, now).await?) })
+    }
+
+    fn end_run<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: RunId,
+        end: &'a RunEnd,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        Box::pin(async move { Ok(runs::end(&self.pool, tenant, id, end).await?) })
+    }
+
+    fn cancel_run<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: RunId,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<CancelledRun>> {
+        Box::pin(async move { Ok(runs::cancel(&self.pool, tenant, id, now).await?) })
+    }
+
+    fn delete_run<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: RunId,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        Box::pin(async move { Ok(runs::delete(&self.pool, tenant, id).await?) })
+    }
+
+    fn delete_runs<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(runs::delete_all(&self.pool, thread).await?) })
+    }
+
+    fn create_assistant<'a>(
+        &'a self,
+        assistant: &'a NewAssistant,
+    ) -> BoxFuture<'a, CheckpointResult<CreatedAssistant>> {
+        Box::pin(async move { Ok(assistants::create(&self.pool, assistant).await?) })
+    }
+
+    fn assistant<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: AssistantId,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Assistant>>> {
+        Box::pin(async move { Ok(assistants::find(&self.pool, tenant, id).await?) })
+    }
+
+    fn assistants<'a>(
+        &'a self,
+        query: &'a AssistantQuery,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<Assistant>>> {
+        Box::pin(async move {
+            let found = assistants::matching(&self.pool, query).await?;
+            Ok(query.page_of(found))
+        })
+    }
+
+    fn count_assistants<'a>(
+        &'a self,
+        query: &'a AssistantQuery,
+    ) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(async move {
+            let found = assistants::matching(&self.pool, query).await?;
+            Ok(found.len() as u64)
+        })
+    }
+
+    fn change_assistant<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: AssistantId,
+        change: &'a AssistantChange,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Assistant>>> {
+        Box::pin(async move { Ok(assistants::change(&self.pool, tenant, id, change, now).await?) })
+    }
+
+    fn assistant_versions<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: AssistantId,
+        page: Page,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<Assistant>>> {
+        Box::pin(async move { Ok(assistants::versions(&self.pool, tenant, id, page).await?) })
+    }
+
+    fn use_assistant_version<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: AssistantId,
+        version: u32,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Assistant>>> {
+        Box::pin(async move {
+            let used = assistants::use_version(&self.pool, tenant, id, version, now);
+            Ok(used.await?)
+        })
+    }
+
+    fn delete_assistant<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: AssistantId,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        Box::pin(async move { Ok(assistants::delete(&self.pool, tenant, id).await?) })
+    }
+}
+
+/// Reads JSON that is stored as bytes: PostgreSQL's own JSON types refuse NUL characters.
+fn json(row: &Row, column: usize) -> Result<Json, Fault> {
+    let bytes: &[u8] = row.get(column);
+    Ok(serde_json::from_slice(bytes)?)
+}
+
+/// Reads a number that this program stored as an `u32`.
+fn small_number(row: &Row, column: usize) -> u32 {
+    u32::try_from(row.get::<_, i64>(column)).unwrap_or(u32::MAX)
+}

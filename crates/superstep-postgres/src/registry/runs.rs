@@ -1,0 +1,299 @@
+//! Runs as rows: the table `run`.
+//!
+//! # Why READ COMMITTED is enough
+//!
+//! A creation decides by rows that another creation may be about to add, so it locks more than rows. The function `create_run`
+//! takes an advisory lock on the thread, looks for active runs and inserts the new one. Each statement in the function sees what
+//! was committed before that statement, and a lock is released only after the commit of its holder is visible: a creation that
+//! waited sees the run it waited for. So of racing creations that want no other run, one succeeds. The number of a run is drawn
+//! under the lock too, so runs of a thread become visible in the order of their numbers. Two threads whose locks have the same
+//! hash only wait for each other.
+//!
+//! The function `take_runs` is serialized by one lock for the whole queue. That costs nothing, because only the owner of the queue
+//! takes runs; the lock matters while a former owner does not know yet that it is one. Nothing else marks a run as running, so a
+//! thread without a running run stays so until the function is done. A run that is ended, cancelled or deleted meanwhile is left
+//! alone, because the update compares its status again.
+//!
+//! Everything else is a single statement on one run, which PostgreSQL compares again if the row has changed.
+
+use serde_json::Value as Json;
+use superstep_core::registry::{
+    CancelledRun, CreatedRun, NewRun, RunEnd, RunQuery, RunRow, RunStatus, TakenRun, WhenBusy,
+    json_contains,
+};
+use superstep_core::{AssistantId, RunId, ThreadId, Timestamp};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::{json, small_number};
+use crate::fault::{Fault, PostgresError};
+use crate::id::Id;
+use crate::list::{is_tenant, limits, rows_max};
+use crate::pool::{Params, Pool, walk};
+use crate::read::{count, text};
+
+/// Stores a run unless one exists under its id, or its thread is busy and the caller wants none to wait.
+pub(super) async fn create(pool: &Pool, run: &NewRun) -> Result<CreatedRun, Fault> {
+    let (tenant, name) = (run.thread.tenant(), run.thread.name());
+    let (id, assistant) = (Id(run.id.to_bytes()), Id(run.assistant.to_bytes()));
+    let principal = run.principal.as_bytes();
+    let arguments = serde_json::to_vec(&run.arguments)?;
+    let metadata = serde_json::to_vec(&run.metadata)?;
+    let reject_if_busy = run.when_busy == WhenBusy::Reject;
+    let sql = "SELECT outcome, ahead FROM create_run($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+    let params: Params<'_> = &[
+        &tenant,
+        &id,
+        &name,
+        &assistant,
+        &principal,
+        &run.at.0,
+        &run.due.0,
+        &run.request,
+        &arguments,
+        &metadata,
+        &reject_if_busy,
+    ];
+    loop {
+        let rows = pool.write(sql, params).await?;
+        let row = rows.first().expect("the function returns one row");
+        match row.get::<_, i32>(0) {
+            STORED => return Ok(CreatedRun::Stored(ids(row, 1))),
+            BUSY => return Ok(CreatedRun::Busy),
+            _ => {}
+        }
+        if let Some((row, request)) = find_with_request(pool, tenant, id).await? {
+            return Ok(CreatedRun::Exists(Box::new(row), request));
+        }
+        // The run that existed was deleted in between, so this one can be stored.
+    }
+}
+
+fn ids(row: &Row, column: usize) -> Vec<RunId> {
+    let ids: Option<Vec<Id>> = row.get(column);
+    let ids = ids.unwrap_or_default().into_iter();
+    ids.map(|id| RunId::from_bytes(id.0)).collect()
+}
+
+async fn find_with_request(
+    pool: &Pool,
+    tenant: &str,
+    id: Id,
+) -> Result<Option<(RunRow, Vec<u8>)>, Fault> {
+    let sql = format!("SELECT {COLUMNS}, request FROM run WHERE tenant = $1 AND id = $2");
+    let rows = pool.read(&sql, &[&tenant, &id]).await?;
+    let found = |row: &Row| Ok((run_row(row)?, row.get::<_, Vec<u8>>(REQUEST)));
+    rows.first().map(found).transpose()
+}
+
+/// Returns a run of the tenant.
+pub(super) async fn find(pool: &Pool, tenant: &str, id: RunId) -> Result<Option<RunRow>, Fault> {
+    if !is_tenant(tenant) {
+        return Ok(None);
+    }
+    let sql = format!("SELECT {COLUMNS} FROM run WHERE tenant = $1 AND id = $2");
+    let rows = pool.read(&sql, &[&tenant, &Id(id.to_bytes())]).await?;
+    rows.first().map(run_row).transpose()
+}
+
+/// Lists runs, newest first. The database selects the page, unless the metadata must be compared: that is done here.
+pub(super) async fn list(pool: &Pool, query: &RunQuery) -> Result<Vec<RunRow>, Fault> {
+    let elsewhere = |thread: &ThreadId| thread.tenant() != query.tenant;
+    if !is_tenant(&query.tenant) || query.thread.as_ref().is_some_and(elsewhere) {
+        return Ok(Vec::new());
+    }
+    let name = query.thread.as_ref().map(ThreadId::name);
+    let statuses: Vec<i16> = query.statuses.iter().copied().map(number_of).collect();
+    let ids: Option<Vec<Id>> = query
+        .ids
+        .as_ref()
+        .map(|ids| ids.iter().map(|id| Id(id.to_bytes())).collect());
+    let (limit, offset) = limits(query.page);
+    let mut params: Vec<&(dyn ToSql + Sync)> = vec![&query.tenant];
+    let mut sql = format!("SELECT {COLUMNS} FROM run WHERE tenant = $1");
+    if let Some(name) = &name {
+        params.push(name);
+        sql.push_str(&format!(" AND name = ${}", params.len()));
+    }
+    if !statuses.is_empty() {
+        params.push(&statuses);
+        sql.push_str(&format!(" AND status = ANY (${})", params.len()));
+    }
+    if let Some(ids) = &ids {
+        params.push(ids);
+        sql.push_str(&format!(" AND id = ANY (${})", params.len()));
+    }
+    sql.push_str(" ORDER BY number DESC");
+    if let Some(part) = &query.metadata {
+        return list_containing(pool, (&sql, &params), query, part).await;
+    }
+    params.push(&limit);
+    params.push(&offset);
+    let last = params.len();
+    sql.push_str(&format!(" LIMIT ${} OFFSET ${last}", last - 1));
+    let rows = pool.read(&sql, &params).await?;
+    rows.iter().map(run_row).collect()
+}
+
+/// Collects the page of the runs whose metadata contains a value.
+async fn list_containing(
+    pool: &Pool,
+    (sql, params): (&str, Params<'_>),
+    query: &RunQuery,
+    part: &Json,
+) -> Result<Vec<RunRow>, Fault> {
+    let limit = rows_max(query.page);
+    let mut found = Vec::new();
+    let mut passed_over = 0;
+    walk(pool, sql, params, |row| {
+        let run = run_row(row)?;
+        if json_contains(&run.metadata, part) {
+            if passed_over < query.page.offset {
+                passed_over += 1;
+            } else if found.len() < limit {
+                found.push(run);
+            }
+        }
+        Ok(found.len() < limit)
+    })
+    .await?;
+    Ok(found)
+}
+
+/// Marks the oldest due run of each idle thread as running, and returns them with their requests, oldest first.
+pub(super) async fn take(pool: &Pool, now: Timestamp, limit: u32) -> Result<Vec<TakenRun>, Fault> {
+    let sql = format!("SELECT {COLUMNS}, request FROM take_runs($1, $2) ORDER BY number");
+    let rows = pool.write(&sql, &[&now.0, &i64::from(limit)]).await?;
+    let taken = |row: &Row| {
+        Ok(TakenRun {
+            row: run_row(row)?,
+            request: row.get(REQUEST),
+        })
+    };
+    rows.iter().map(taken).collect()
+}
+
+/// Returns when the next pending run is due.
+pub(super) async fn next_due(pool: &Pool) -> Result<Option<Timestamp>, Fault> {
+    let sql = "SELECT min(due) FROM run WHERE status = 0";
+    let rows = pool.read(sql, &[]).await?;
+    let due = rows.first().and_then(|row| row.get::<_, Option<i64>>(0));
+    Ok(due.map(Timestamp))
+}
+
+/// Marks every running run as pending again. Returns how many there were.
+pub(super) async fn release(pool: &Pool, held: &[RunId], now: Timestamp) -> Result<u64, Fault> {
+    let held: Vec<Id> = held.iter().map(|id| Id(id.to_bytes())).collect();
+    let sql = "WITH released AS (
+             UPDATE run SET status = 0, updated = $1 WHERE status = 1 AND id <> ALL($2) RETURNING 1)
+         SELECT count(*) FROM released";
+    let rows = pool.write(sql, &[&now.0, &held]).await?;
+    Ok(rows.first().map_or(0, |row| count(row, 0)))
+}
+
+/// Stores how an active run ended. Returns whether there was one.
+pub(super) async fn end(pool: &Pool, tenant: &str, id: RunId, end: &RunEnd) -> Result<bool, Fault> {
+    // An active status is a caller's bug: storing it could start the run a second time.
+    if end.status.is_active() || !is_tenant(tenant) {
+        return Ok(false);
+    }
+    let error = match &end.error {
+        Json::Null => None,
+        error => Some(serde_json::to_vec(error)?),
+    };
+    let sql = "UPDATE run SET status = $3, error = $4, updated = $5
+         WHERE tenant = $1 AND id = $2 AND status < 2 RETURNING 1";
+    let (id, status) = (Id(id.to_bytes()), number_of(end.status));
+    let params: Params<'_> = &[&tenant, &id, &status, &error, &end.at.0];
+    Ok(!pool.write(sql, params).await?.is_empty())
+}
+
+/// Ends a pending run as interrupted.
+pub(super) async fn cancel(
+    pool: &Pool,
+    tenant: &str,
+    id: RunId,
+    now: Timestamp,
+) -> Result<CancelledRun, Fault> {
+    if !is_tenant(tenant) {
+        return Ok(CancelledRun::Missing);
+    }
+    let id = Id(id.to_bytes());
+    let withdraw = "UPDATE run SET status = $3, updated = $4
+         WHERE tenant = $1 AND id = $2 AND status = 0 RETURNING 1";
+    let find = "SELECT status::int8 FROM run WHERE tenant = $1 AND id = $2";
+    let interrupted = number_of(RunStatus::Interrupted);
+    loop {
+        let params: Params<'_> = &[&tenant, &id, &interrupted, &now.0];
+        if !pool.write(withdraw, params).await?.is_empty() {
+            return Ok(CancelledRun::Withdrawn);
+        }
+        let rows = pool.read(find, &[&tenant, &id]).await?;
+        let Some(row) = rows.first() else {
+            return Ok(CancelledRun::Missing);
+        };
+        match status(row.get(0))? {
+            // Created or released in between: withdraw it now.
+            RunStatus::Pending => {}
+            RunStatus::Running => return Ok(CancelledRun::Running),
+            _ => return Ok(CancelledRun::Ended),
+        }
+    }
+}
+
+/// Deletes a run. Returns whether it existed.
+pub(super) async fn delete(pool: &Pool, tenant: &str, id: RunId) -> Result<bool, Fault> {
+    if !is_tenant(tenant) {
+        return Ok(false);
+    }
+    let sql = "DELETE FROM run WHERE tenant = $1 AND id = $2 RETURNING 1";
+    let rows = pool.write(sql, &[&tenant, &Id(id.to_bytes())]).await?;
+    Ok(!rows.is_empty())
+}
+
+/// Deletes all runs of a thread. Returns how many there were.
+pub(super) async fn delete_all(pool: &Pool, thread: &ThreadId) -> Result<u64, Fault> {
+    let sql = "WITH deleted AS (DELETE FROM run WHERE tenant = $1 AND name = $2 RETURNING 1)
+         SELECT count(*) FROM deleted";
+    let rows = pool.write(sql, &[&thread.tenant(), &thread.name()]).await?;
+    Ok(rows.first().map_or(0, |row| count(row, 0)))
+}
+
+/// Reads a run from the columns of [`COLUMNS`].
+fn run_row(row: &Row) -> Result<RunRow, Fault> {
+    let error: Option<&[u8]> = row.get(9);
+    Ok(RunRow {
+        id: RunId::from_bytes(row.get::<_, Id>(0).0),
+        thread: ThreadId::of_tenant(row.get(1), row.get(2))?,
+        assistant: AssistantId::from_bytes(row.get::<_, Id>(3).0),
+        principal: text(row, 4)?,
+        status: status(row.get(5))?,
+        attempts: small_number(row, 6),
+        arguments: json(row, 7)?,
+        metadata: json(row, 8)?,
+        error: error.map_or(Ok(Json::Null), serde_json::from_slice)?,
+        created: Timestamp(row.get(10)),
+        updated: Timestamp(row.get(11)),
+        due: Timestamp(row.get(12)),
+    })
+}
+
+const COLUMNS: &str = "id, tenant, name, assistant, principal, status::int8, attempts::int8,
+    arguments, metadata, error, created, updated, due";
+/// Column of the request, where it is selected after [`COLUMNS`].
+const REQUEST: usize = 13;
+
+fn status(number: i64) -> Result<RunStatus, PostgresError> {
+    RunStatus::from_number(number).ok_or(PostgresError::Unknown {
+        what: "status of a run",
+        number,
+    })
+}
+
+fn number_of(status: RunStatus) -> i16 {
+    i16::from(status.to_number())
+}
+
+/// Outcomes of the function `create_run`; any other means that a run with the id exists.
+const STORED: i32 = 0;
+const BUSY: i32 = 2;

@@ -1,0 +1,229 @@
+//! The registry: runs and assistants as rows.
+//!
+//! Every call is one transaction, so it happens as a whole or not at all. JSON is stored as text.
+
+mod assistants;
+mod runs;
+
+use rusqlite::Row;
+use serde_json::Value as Json;
+use superstep_core::checkpoint::{BoxFuture, CheckpointResult, Page};
+use superstep_core::error::CheckpointError;
+use superstep_core::registry::{
+    Assistant, AssistantChange, AssistantQuery, CancelledRun, CreatedAssistant, CreatedRun,
+    NewAssistant, NewRun, Registry, RunEnd, RunQuery, RunRow, TakenRun,
+};
+use superstep_core::{AssistantId, RunId, ThreadId, Timestamp};
+
+use crate::Sqlite;
+use crate::fault::Fault;
+
+impl Registry for Sqlite {
+    fn create_run<'a>(&'a self, run: &'a NewRun) -> BoxFuture<'a, CheckpointResult<CreatedRun>> {
+        let run = run.clone();
+        Box::pin(async move { Ok(self.write(move |db| runs::create(db, &run)).await?) })
+    }
+
+    fn run<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: RunId,
+    ) -> BoxFuture<'a, CheckpointResult<Option<RunRow>>> {
+        let tenant = tenant.to_owned();
+        Box::pin(async move { Ok(self.read(move |db| runs::find(db, &tenant, id)).await?) })
+    }
+
+    fn runs<'a>(&'a self, query: &'a RunQuery) -> BoxFuture<'a, CheckpointResult<Vec<RunRow>>> {
+        let query = query.clone();
+        Box::pin(async move { Ok(self.list(move |db| runs::list(db, &query)).await?) })
+    }
+
+    fn take_runs(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<TakenRun>>> {
+        Box::pin(async move { Ok(self.write(move |db| runs::take(db, now, limit)).await?) })
+    }
+
+    fn next_due(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
+        Box::pin(async move { Ok(self.read(runs::next_due).await?) })
+    }
+
+    fn release_runs<'a>(
+        &'a self,
+        held: &'a [RunId],
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<u64>> {
+        let held = held.to_vec();
+        Box::pin(async move { Ok(self.write(move |db| runs::release(db, &held, now)).await?) })
+    }
+
+    fn end_run<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: RunId,
+        end: &'a RunEnd,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        let (tenant, end) = (tenant.to_owned(), end.clone());
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| runs::end(db, &tenant, id, &end))
+                .await?)
+        })
+    }
+
+    fn cancel_run<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: RunId,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<CancelledRun>> {
+        let tenant = tenant.to_owned();
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| runs::cancel(db, &tenant, id, now))
+                .await?)
+        })
+    }
+
+    fn delete_run<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: RunId,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        let tenant = tenant.to_owned();
+        Box::pin(async move { Ok(self.write(move |db| runs::delete(db, &tenant, id)).await?) })
+    }
+
+    fn delete_runs<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<u64>> {
+        let thread = thread.clone();
+        Box::pin(async move { Ok(self.write(move |db| runs::delete_all(db, &thread)).await?) })
+    }
+
+    fn create_assistant<'a>(
+        &'a self,
+        assistant: &'a NewAssistant,
+    ) -> BoxFuture<'a, CheckpointResult<CreatedAssistant>> {
+        let new = assistant.clone();
+        Box::pin(async move { Ok(self.write(move |db| assistants::create(db, &new)).await?) })
+    }
+
+    fn assistant<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: AssistantId,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Assistant>>> {
+        let tenant = tenant.to_owned();
+        Box::pin(async move {
+            Ok(self
+                .read(move |db| assistants::find(db, &tenant, id))
+                .await?)
+        })
+    }
+
+    fn assistants<'a>(
+        &'a self,
+        query: &'a AssistantQuery,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<Assistant>>> {
+        let query = query.clone();
+        Box::pin(async move {
+            let find = move |db: &_| Ok(query.page_of(assistants::matching(db, &query)?));
+            Ok(self.list(find).await?)
+        })
+    }
+
+    fn count_assistants<'a>(
+        &'a self,
+        query: &'a AssistantQuery,
+    ) -> BoxFuture<'a, CheckpointResult<u64>> {
+        let query = query.clone();
+        Box::pin(async move {
+            let count = move |db: &_| Ok(assistants::matching(db, &query)?.len() as u64);
+            Ok(self.list(count).await?)
+        })
+    }
+
+    fn change_assistant<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: AssistantId,
+        change: &'a AssistantChange,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Assistant>>> {
+        let (tenant, change) = (tenant.to_owned(), change.clone());
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| assistants::change(db, &tenant, id, &change, now))
+                .await?)
+        })
+    }
+
+    fn assistant_versions<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: AssistantId,
+        page: Page,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<Assistant>>> {
+        let tenant = tenant.to_owned();
+        Box::pin(async move {
+            Ok(self
+                .list(move |db| assistants::versions(db, &tenant, id, page))
+                .await?)
+        })
+    }
+
+    fn use_assistant_version<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: AssistantId,
+        version: u32,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Assistant>>> {
+        let tenant = tenant.to_owned();
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| assistants::use_version(db, &tenant, id, version, now))
+                .await?)
+        })
+    }
+
+    fn delete_assistant<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: AssistantId,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        let tenant = tenant.to_owned();
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| assistants::delete(db, &tenant, id))
+                .await?)
+        })
+    }
+}
+
+/// Reads a JSON column.
+fn json(row: &Row<'_>, column: usize) -> Result<Json, Fault> {
+    Ok(serde_json::from_str(row.get_ref(column)?.as_str()?)?)
+}
+
+/// Writes JSON for a column. Refuses a value that [`json`] could not read again: such a run would look like damage, and would
+/// make every attempt to take it from the queue fail.
+fn json_text(value: &Json) -> Result<String, Fault> {
+    if nesting(value) > NESTING_MAX {
+        let why = format!("JSON is nested more than {NESTING_MAX} levels deep");
+        return Err(CheckpointError::Query { why }.into());
+    }
+    Ok(serde_json::to_string(value)?)
+}
+
+fn nesting(value: &Json) -> usize {
+    match value {
+        Json::Array(elements) => 1 + elements.iter().map(nesting).max().unwrap_or(0),
+        Json::Object(fields) => 1 + fields.values().map(nesting).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// What serde_json reads.
+const NESTING_MAX: usize = 127;

@@ -1,0 +1,449 @@
+//! The run queue: executes the runs of a registry in this process. Requests survive a crash, runs of one thread keep their order,
+//! and no cluster is needed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use superstep_core::__private::lock;
+use superstep_core::checkpoint::{CheckpointResult, Status};
+use superstep_core::driver::{QueuedRequest, ThreadRequest};
+use superstep_core::error::{CheckpointError, OpenError};
+use superstep_core::registry::{
+    CancelledRun, CreatedRun, NewRun, Registry, RunEnd, RunRow, RunStatus, TakenRun,
+};
+use superstep_core::run::read_state;
+use superstep_core::{Outcome, RunId, Timestamp};
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::task::JoinSet;
+
+use crate::drive::{DriveError, RequestEnd};
+use crate::runtime::Runtime;
+
+/// Executes the runs of a [`Registry`] with a [`Runtime`] whose driver is this process: a durable queue without a cluster.
+///
+/// A run is stored with its request before [`RunQueue::submit`] returns, and is executed when its time has come and the runs of its
+/// thread that were submitted before it have ended. After a crash, the next queue over the same stores executes what was pending,
+/// and recovers what was running.
+///
+/// One process at a time may have a queue over a registry. The databases of `superstep-sqlite` and `superstep-postgres` have a lock
+/// for that, which a program takes before it starts the queue.
+pub struct RunQueue {
+    shared: Arc<QueueState>,
+    /// The dispatcher, which stops with the queue.
+    dispatcher: JoinSet<()>,
+}
+
+struct QueueState {
+    runtime: Runtime,
+    registry: Arc<dyn Registry>,
+    runs_max: usize,
+    /// Wakes the dispatcher: a run was submitted, or one that others waited for is gone.
+    wake: Notify,
+    /// Runs that this process executes, each with the means to cancel it.
+    executing: Mutex<BTreeMap<RunKey, watch::Sender<bool>>>,
+    /// Callers that wait for the end of a run.
+    waiting: Mutex<BTreeMap<RunKey, Vec<oneshot::Sender<()>>>>,
+    is_draining: watch::Sender<bool>,
+}
+
+/// A run's tenant and id.
+type RunKey = (String, RunId);
+
+impl RunQueue {
+    /// Starts to execute the runs of a registry, at most `runs_max` at once. What a crash left running is pending again.
+    ///
+    /// The graphs of the runs must be registered with the runtime. A run of another graph ends with an error.
+    pub async fn start(
+        runtime: &Runtime,
+        registry: Arc<dyn Registry>,
+        runs_max: usize,
+    ) -> Result<Self, DriveError> {
+        let released = registry.release_runs(&[], runtime.now()).await?;
+        if released > 0 {
+            tracing::info!(released, "runs of an earlier process are recovered");
+        }
+        let shared = Arc::new(QueueState {
+            runtime: runtime.clone(),
+            registry,
+            runs_max: runs_max.max(1),
+            wake: Notify::new(),
+            executing: Mutex::default(),
+            waiting: Mutex::default(),
+            is_draining: watch::Sender::new(false),
+        });
+        let mut dispatcher = JoinSet::new();
+        dispatcher.spawn(dispatch(shared.clone()));
+        Ok(Self { shared, dispatcher })
+    }
+
+    /// Returns the registry.
+    pub fn registry(&self) -> &Arc<dyn Registry> {
+        &self.shared.registry
+    }
+
+    /// Stores a run, to be executed when its turn comes. Submitting a run again under the same id stores and executes nothing more.
+    pub async fn submit(&self, run: &NewRun) -> Result<CreatedRun, DriveError> {
+        let created = self.shared.registry.create_run(run).await?;
+        if let CreatedRun::Exists(_, request) = &created
+            && !asks_the_same(request, run)
+        {
+            return Err(DriveError::IdReused { run: run.id });
+        }
+        self.shared.wake.notify_one();
+        Ok(created)
+    }
+
+    /// Waits until a run has ended, and returns it; `None` if there is no such run, or it was deleted.
+    pub async fn wait(&self, tenant: &str, id: RunId) -> Result<Option<RunRow>, DriveError> {
+        loop {
+            // Before the row is read, so that an end in between is noticed.
+            let ended = self.shared.subscribe((tenant.to_owned(), id));
+            let row = self.shared.registry.run(tenant, id).await?;
+            match row {
+                Some(row) if row.status.is_active() => {}
+                row => return Ok(row),
+            }
+            // Nothing is sent for a run that was deleted, or that another process executes.
+            let _ = tokio::time::timeout(LOOK_AGAIN, ended).await;
+        }
+    }
+
+    /// Cancels a run and returns when it has stopped. A pending run never starts.
+    pub async fn cancel(&self, tenant: &str, id: RunId) -> Result<CancelledRun, DriveError> {
+        let key = (tenant.to_owned(), id);
+        loop {
+            let now = self.shared.now();
+            let found = self.shared.registry.cancel_run(tenant, id, now).await?;
+            match found {
+                CancelledRun::Running => {
+                    let signal = lock(&self.shared.executing).get(&key).cloned();
+                    let Some(signal) = signal else {
+                        // The dispatcher has just taken it.
+                        tokio::time::sleep(SHORTEST_WAIT).await;
+                        continue;
+                    };
+                    signal.send_replace(true);
+                    self.wait(tenant, id).await?;
+                }
+                CancelledRun::Withdrawn => {
+                    self.shared.report_end(&key);
+                    self.shared.wake.notify_one();
+                }
+                CancelledRun::Ended | CancelledRun::Missing => {}
+            }
+            return Ok(found);
+        }
+    }
+
+    /// Takes no further runs, drains the runtime, and returns when every run of this process has stopped. The next queue over the
+    /// same stores continues with them.
+    pub async fn drain(&mut self) {
+        self.shared.is_draining.send_replace(true);
+        self.shared.runtime.drain().await;
+        while self.dispatcher.join_next().await.is_some() {}
+    }
+}
+
+impl fmt::Debug for RunQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunQueue")
+            .field("executing", &lock(&self.shared.executing).len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether a stored request is the one of a run that is submitted under the same id.
+fn asks_the_same(stored: &[u8], run: &NewRun) -> bool {
+    let read = |bytes| QueuedRequest::from_bytes(bytes, &run.thread).ok();
+    match (read(stored), read(&run.request)) {
+        (Some(stored), Some(new)) => stored.is_same_as(&new),
+        _ => false,
+    }
+}
+
+/// Takes runs from the registry and executes them, until the queue drains.
+async fn dispatch(shared: Arc<QueueState>) {
+    let mut executions = JoinSet::new();
+    let mut draining = shared.is_draining.subscribe();
+    // Runs that were marked as running in a reply that did not arrive.
+    let mut has_lost_runs = false;
+    loop {
+        if has_lost_runs {
+            has_lost_runs = shared.release_lost_runs().await.is_err();
+        }
+        let (mut may_have_more, mut next_look) = (false, LOOK_AGAIN);
+        let room = shared.runs_max.saturating_sub(executions.len());
+        if room > 0 && !*draining.borrow_and_update() {
+            let limit = u32::try_from(room.min(TAKEN_AT_ONCE)).unwrap_or(u32::MAX);
+            match shared.registry.take_runs(shared.runtime.now(), limit).await {
+                Ok(taken) => {
+                    may_have_more = taken.len() == limit as usize;
+                    for run in taken {
+                        // Known before the task runs, so that a cancel finds it.
+                        let cancelled = shared.begin(&run);
+                        executions.spawn(execute_to_its_end(shared.clone(), run, cancelled));
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(?error, "the registry did not answer");
+                    has_lost_runs = true;
+                }
+            }
+            next_look = shared.time_to_next_run().await;
+        }
+        if *draining.borrow_and_update() {
+            break;
+        }
+        if may_have_more && executions.len() < shared.runs_max {
+            continue;
+        }
+        tokio::select! {
+            () = shared.wake.notified() => {}
+            Some(_) = executions.join_next() => {}
+            () = tokio::time::sleep(next_look) => {}
+            _ = draining.changed() => {}
+        }
+        while executions.try_join_next().is_some() {}
+    }
+    while executions.join_next().await.is_some() {}
+}
+
+impl QueueState {
+    /// Makes runs pending again that are marked as running, and that this process does not execute.
+    async fn release_lost_runs(&self) -> CheckpointResult<u64> {
+        let held: Vec<RunId> = lock(&self.executing).keys().map(|(_, id)| *id).collect();
+        self.registry.release_runs(&held, self.now()).await
+    }
+
+    /// Returns how long to wait until a run may be due that is not yet.
+    async fn time_to_next_run(&self) -> Duration {
+        let Ok(Some(due)) = self.registry.next_due().await else {
+            return LOOK_AGAIN;
+        };
+        let left = due.0.saturating_sub(self.runtime.now().0);
+        match u64::try_from(left) {
+            Ok(left) => Duration::from_millis(left).clamp(SHORTEST_WAIT, LOOK_AGAIN),
+            // It is due and waits for another run of its thread, whose end wakes the dispatcher.
+            Err(_) => LOOK_AGAIN,
+        }
+    }
+
+    fn begin(&self, run: &TakenRun) -> watch::Receiver<bool> {
+        let (signal, cancelled) = watch::channel(false);
+        lock(&self.executing).insert(key_of(&run.row), signal);
+        cancelled
+    }
+
+    fn subscribe(&self, run: RunKey) -> oneshot::Receiver<()> {
+        let (sender, ended) = oneshot::channel();
+        let mut waiting = lock(&self.waiting);
+        let senders = waiting.entry(run).or_default();
+        senders.retain(|sender| !sender.is_closed());
+        senders.push(sender);
+        ended
+    }
+
+    fn report_end(&self, run: &RunKey) {
+        let senders = lock(&self.waiting).remove(run);
+        for sender in senders.into_iter().flatten() {
+            // The caller may have gone.
+            let _ = sender.send(());
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.runtime.now()
+    }
+}
+
+fn key_of(row: &RunRow) -> RunKey {
+    (row.thread.tenant().to_owned(), row.id)
+}
+
+/// Executes a run and stores how it ended. Leaves it running if the process drains: the next queue recovers it.
+async fn execute_to_its_end(
+    shared: Arc<QueueState>,
+    run: TakenRun,
+    cancelled: watch::Receiver<bool>,
+) {
+    let key = key_of(&run.row);
+    if let Some(end) = execute(&shared, &run, cancelled).await {
+        let mut pause = SHORTEST_WAIT;
+        // A store that does not answer now will later; until then the run counts as running.
+        while let Err(error) = shared.registry.end_run(&key.0, key.1, &end).await {
+            tracing::warn!(run = %key.1, ?error, "the end of a run was not stored");
+            if *shared.is_draining.borrow() {
+                break;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LOOK_AGAIN);
+        }
+    }
+    lock(&shared.executing).remove(&key);
+    shared.report_end(&key);
+    // The next run of the thread can start.
+    shared.wake.notify_one();
+}
+
+/// Executes a run until it stops. `None` if the process drains.
+async fn execute(
+    shared: &QueueState,
+    run: &TakenRun,
+    mut cancelled: watch::Receiver<bool>,
+) -> Option<RunEnd> {
+    let mut pause = SHORTEST_WAIT;
+    // The first execution may have stored something before a crash.
+    let mut is_repeated = run.row.attempts > 1;
+    loop {
+        let executed = tokio::select! {
+            executed = execute_once(shared, run, is_repeated) => executed,
+            () = cancel_until_it_stops(shared, run, &mut cancelled) => unreachable!("it never returns"),
+        };
+        match executed {
+            Ok(Some(end)) => return Some(end),
+            // Drained, or about to be.
+            Ok(None) | Err(DriveError::Draining) => return None,
+            // Another process runs the thread, or the store did not answer: its turn comes later.
+            Err(
+                error @ (DriveError::Open(OpenError::Busy { .. })
+                | DriveError::Checkpoint(
+                    CheckpointError::Store { .. } | CheckpointError::Fenced { .. },
+                )),
+            ) => {
+                tracing::debug!(run = %run.row.id, ?error, "a run is tried again");
+                if *cancelled.borrow() {
+                    return Some(cancelled_end(shared.now()));
+                }
+                is_repeated = true;
+            }
+            Err(error) => return Some(failed(error.code(), &error.to_string(), shared.now())),
+        }
+        let mut draining = shared.is_draining.subscribe();
+        if *draining.borrow_and_update() {
+            return None;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            _ = draining.changed() => return None,
+            _ = cancelled.changed() => {}
+        }
+        pause = (pause * 2).min(LOOK_AGAIN);
+    }
+}
+
+/// Cancels the run whenever that was requested, again and again: a request that arrives before the run has claimed its thread is
+/// forgotten by the claim.
+async fn cancel_until_it_stops(
+    shared: &QueueState,
+    run: &TakenRun,
+    cancelled: &mut watch::Receiver<bool>,
+) {
+    loop {
+        if *cancelled.borrow_and_update() {
+            // Only this run can be running on its thread here; a failure is retried like a request that came too early.
+            let _ = shared.runtime.cancel(&run.row.thread).await;
+            tokio::time::sleep(CANCEL_AGAIN).await;
+        } else if cancelled.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+async fn execute_once(
+    shared: &QueueState,
+    run: &TakenRun,
+    is_repeated: bool,
+) -> Result<Option<RunEnd>, DriveError> {
+    let (thread, id) = (&run.row.thread, run.row.id);
+    let queued = QueuedRequest::from_bytes(&run.request, thread).map_err(CheckpointError::from)?;
+    let graph = shared.runtime.local.graph(&queued.graph, thread)?;
+    let options = queued.options(id)?;
+    let mut request = queued.request;
+    if is_repeated {
+        let loaded = shared.runtime.local.store().load(thread).await?;
+        if let Some(loaded) = loaded {
+            let state = read_state(&graph, thread, &loaded.history)?;
+            if state.is_some_and(|state| state.run.run == id) {
+                if loaded.head.status != Status::Running {
+                    let seq = loaded.head.seq;
+                    let outcome = shared
+                        .runtime
+                        .local
+                        .outcome_at(thread, seq, &loaded)
+                        .await?;
+                    return Ok(run_end(&outcome, shared.now()));
+                }
+                request = ThreadRequest::Recover;
+            }
+        }
+    }
+    let driver = shared.runtime.driver();
+    match driver.execute(thread, &graph, request, &options).await {
+        Ok(Some(RequestEnd {
+            driven: Some(driven),
+            ..
+        })) => Ok(run_end(&driven.0, shared.now())),
+        // A change without a run, or answers that the thread's owner takes in.
+        Ok(_) => Ok(Some(ended(RunStatus::Success, Json::Null, shared.now()))),
+        Err(DriveError::Open(OpenError::Taken { .. })) => {
+            let loaded = shared.runtime.loaded(thread).await?;
+            let seq = loaded.head.seq;
+            let outcome = shared
+                .runtime
+                .local
+                .outcome_at(thread, seq, &loaded)
+                .await?;
+            Ok(run_end(&outcome, shared.now()))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns how a run with this outcome ended; `None` if it did not.
+fn run_end(outcome: &Outcome, at: Timestamp) -> Option<RunEnd> {
+    Some(match outcome {
+        Outcome::Finished => ended(RunStatus::Success, Json::Null, at),
+        Outcome::Paused(_) | Outcome::Breakpoint(_) => {
+            ended(RunStatus::Interrupted, Json::Null, at)
+        }
+        Outcome::Cancelled => cancelled_end(at),
+        Outcome::StepLimit => failed(
+            "step-limit",
+            "the run reached its step limit; resume it to allow as many supersteps again",
+            at,
+        ),
+        Outcome::Failed(failures) => {
+            let first = failures.first();
+            let code = first.map_or("failed", |first| {
+                first.code.as_deref().unwrap_or(first.kind.code())
+            });
+            let message = first.map_or("", |first| first.message.as_str());
+            failed(code, message, at)
+        }
+        Outcome::Drained => return None,
+    })
+}
+
+fn cancelled_end(at: Timestamp) -> RunEnd {
+    let error = json!({ "error": "cancelled", "message": "the run was cancelled" });
+    ended(RunStatus::Interrupted, error, at)
+}
+
+fn failed(code: &str, message: &str, at: Timestamp) -> RunEnd {
+    let error = json!({ "error": code, "message": message });
+    ended(RunStatus::Error, error, at)
+}
+
+fn ended(status: RunStatus, error: Json, at: Timestamp) -> RunEnd {
+    RunEnd { status, error, at }
+}
+
+/// How often the queue looks for runs that another process submitted, and for ends that nothing reported.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const SHORTEST_WAIT: Duration = Duration::from_millis(2);
+const CANCEL_AGAIN: Duration = Duration::from_millis(20);
+/// Number of runs that are taken with one call to the registry.
+const TAKEN_AT_ONCE: usize = 256;

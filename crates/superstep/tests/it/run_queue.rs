@@ -1,0 +1,326 @@
+//! The run queue: runs are stored before they are executed, keep their order per thread, survive a crash and can be cancelled.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use superstep::checkpoint::{Answer, AnswerBody};
+use superstep::driver::{QueuedRequest, ThreadRequest};
+use superstep::prelude::*;
+use superstep::registry::{
+    CancelledRun, CreatedRun, MemoryRegistry, NewRun, Registry, RunStatus, WhenBusy,
+};
+use superstep::{
+    AssistantId, InterruptId, RunId, RunOptions, RunQueue, ThreadId, Timestamp, Value,
+};
+use tokio::sync::Notify;
+
+use crate::kit::{Count, Log, LogUpdate, asks, fails, patient, row, says, wrote};
+
+/// A store and a registry, which outlive processes.
+#[derive(Clone, Default)]
+struct Disk {
+    store: Memory,
+    registry: MemoryRegistry,
+}
+
+impl Disk {
+    /// A process with a queue.
+    async fn process(&self, graphs: &[&Graph<Log>]) -> (Runtime, RunQueue) {
+        let runtime = Runtime::builder(self.store.clone())
+            .lease(Duration::ZERO)
+            .build();
+        for graph in graphs {
+            runtime.register(graph);
+        }
+        let registry = Arc::new(self.registry.clone());
+        let queue = RunQueue::start(&runtime, registry, 64).await.unwrap();
+        (runtime, queue)
+    }
+
+    async fn status(&self, id: u8) -> RunStatus {
+        let row = self.registry.run("", run_id(id)).await.unwrap();
+        row.unwrap().status
+    }
+}
+
+fn run_id(id: u8) -> RunId {
+    RunId::from_bytes([id; 16])
+}
+
+fn starts(graph: &str, thread: &str, id: u8, input: LogUpdate) -> NewRun {
+    let request = ThreadRequest::Start {
+        input: Value::encode(&input).unwrap(),
+        context: None,
+        metadata: None,
+    };
+    requests(graph, thread, id, request)
+}
+
+fn requests(graph: &str, thread: &str, id: u8, request: ThreadRequest) -> NewRun {
+    let thread: ThreadId = thread.parse().unwrap();
+    let request = QueuedRequest::new(graph, request, &RunOptions::default()).unwrap();
+    NewRun {
+        id: run_id(id),
+        request: request.to_bytes(&thread),
+        thread,
+        assistant: AssistantId::from_bytes([9; 16]),
+        principal: "ann".to_owned(),
+        arguments: json!({}),
+        metadata: json!({}),
+        when_busy: WhenBusy::Enqueue,
+        at: Timestamp(1),
+        due: Timestamp(0),
+    }
+}
+
+async fn ended(queue: &RunQueue, id: u8) -> (RunStatus, Json) {
+    let row = queue.wait("", run_id(id)).await.unwrap().unwrap();
+    (row.status, row.error)
+}
+
+#[tokio::test]
+async fn runs_of_a_thread_are_executed_in_order_and_once() {
+    let disk = Disk::default();
+    let graph = row(&["a", "b"]);
+    let (runtime, queue) = disk.process(&[&graph]).await;
+    for id in 1..=5 {
+        let input = wrote(format!("input {id}"));
+        let created = queue.submit(&starts("row", "t", id, input)).await.unwrap();
+        assert!(matches!(created, CreatedRun::Stored(_)), "{created:?}");
+    }
+    // A caller that lost the reply asks again.
+    let again = starts("row", "t", 3, wrote("input 3"));
+    let created = queue.submit(&again).await.unwrap();
+    assert!(matches!(created, CreatedRun::Exists(..)), "{created:?}");
+    for id in 1..=5 {
+        assert_eq!(ended(&queue, id).await, (RunStatus::Success, Json::Null));
+    }
+    let thread = runtime.thread(&graph, "t").unwrap();
+    let state: Log = thread.values().await.unwrap().unwrap();
+    let expected = (1..=5).flat_map(|id| [format!("input {id}"), "a".into(), "b".into()]);
+    assert_eq!(state.ran, expected.collect::<Vec<String>>());
+    let other = starts("row", "t", 3, wrote("something else"));
+    let refused = queue.submit(&other).await.unwrap_err();
+    assert_eq!(refused.code(), "drive-id-reused");
+}
+
+#[tokio::test]
+async fn what_a_crash_left_is_executed_by_the_next_process() {
+    let disk = Disk::default();
+    let (calls, go) = (Count::default(), Arc::new(Notify::new()));
+    let graph = Graph::builder("pay")
+        .node("charge", {
+            let calls = calls.clone();
+            move |_: View<Log>, cx: NodeCx| {
+                let calls = calls.clone();
+                async move {
+                    let n = cx.step("charge", async || Ok(calls.up())).await?;
+                    Ok::<_, NodeError>(wrote(format!("charged {n}")))
+                }
+            }
+        })
+        .node("wait", {
+            let go = go.clone();
+            move |_: View<Log>, _: NodeCx| {
+                let go = go.clone();
+                async move {
+                    go.notified().await;
+                    Ok::<_, NodeError>(wrote("done"))
+                }
+            }
+        })
+        .edge(START, "charge")
+        .edge("charge", "wait")
+        .edge("wait", END)
+        .build()
+        .unwrap();
+    let (runtime, queue) = disk.process(&[&graph]).await;
+    for (thread, id) in [("t", 1), ("t", 2), ("u", 3)] {
+        let run = starts("pay", thread, id, LogUpdate::default());
+        queue.submit(&run).await.unwrap();
+    }
+    while calls.get() < 2 {
+        tokio::task::yield_now().await;
+    }
+    // The process dies.
+    drop((queue, runtime));
+    assert_eq!(disk.status(1).await, RunStatus::Running);
+    assert_eq!(disk.status(2).await, RunStatus::Pending);
+
+    let (runtime, queue) = disk.process(&[&graph]).await;
+    for _ in 0..3 {
+        go.notify_one();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        go.notify_one();
+    }
+    go.notify_waiters();
+    for id in 1..=3 {
+        go.notify_one();
+        assert_eq!(ended(&queue, id).await.0, RunStatus::Success, "run {id}");
+    }
+    assert_eq!(calls.get(), 3, "each run charges once");
+    let thread = runtime.thread(&graph, "t").unwrap();
+    let state: Log = thread.values().await.unwrap().unwrap();
+    assert_eq!(state.ran.iter().filter(|ran| *ran == "done").count(), 2);
+    let attempts = disk.registry.run("", run_id(1)).await.unwrap().unwrap();
+    assert_eq!(attempts.attempts, 2);
+}
+
+#[tokio::test]
+async fn a_pending_run_that_is_cancelled_never_starts_and_a_running_one_stops() {
+    let disk = Disk::default();
+    let (calls, go) = (Count::default(), Arc::new(Notify::new()));
+    let graph = patient(&calls, &go);
+    let (_runtime, queue) = disk.process(&[&graph]).await;
+    for id in [1, 2] {
+        let run = starts("patient", "t", id, LogUpdate::default());
+        queue.submit(&run).await.unwrap();
+    }
+    while calls.get() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let cancelled = queue.cancel("", run_id(2)).await.unwrap();
+    assert_eq!(cancelled, CancelledRun::Withdrawn);
+    let cancelled = queue.cancel("", run_id(1)).await.unwrap();
+    assert_eq!(cancelled, CancelledRun::Running);
+    for id in [1, 2] {
+        assert_eq!(ended(&queue, id).await.0, RunStatus::Interrupted);
+        let again = queue.cancel("", run_id(id)).await.unwrap();
+        assert_eq!(again, CancelledRun::Ended);
+    }
+    assert_eq!(calls.get(), 1);
+    let missing = queue.cancel("other", run_id(1)).await.unwrap();
+    assert_eq!(missing, CancelledRun::Missing);
+}
+
+#[tokio::test]
+async fn an_answer_is_a_run_of_its_own_and_is_recovered_like_one() {
+    let disk = Disk::default();
+    let (calls, go) = (Count::default(), Arc::new(Notify::new()));
+    let slow = {
+        let (calls, go) = (calls.clone(), go.clone());
+        move |_: View<Log>, _: NodeCx| {
+            let (calls, go) = (calls.clone(), go.clone());
+            async move {
+                calls.up();
+                go.notified().await;
+                Ok::<_, NodeError>(wrote("slow"))
+            }
+        }
+    };
+    let graph = Graph::builder("asks")
+        .node("ask", asks("ask"))
+        .node("slow", slow)
+        .edge(START, "ask")
+        .edge("ask", "slow")
+        .edge("slow", END)
+        .build()
+        .unwrap();
+    let (runtime, queue) = disk.process(&[&graph]).await;
+    let run = starts("asks", "t", 1, LogUpdate::default());
+    queue.submit(&run).await.unwrap();
+    assert_eq!(ended(&queue, 1).await.0, RunStatus::Interrupted);
+    let thread = runtime.thread(&graph, "t").unwrap();
+    let open = thread.interrupts().await.unwrap();
+    let answer = |id: InterruptId| Answer {
+        interrupt: id,
+        body: AnswerBody::Value(Value::plain("yes").unwrap()),
+        by: "ann".to_owned(),
+        at: Timestamp(5),
+    };
+    let request = ThreadRequest::Answer(vec![answer(open[0].interrupt.id)]);
+    let run = requests("asks", "t", 2, request);
+    queue.submit(&run).await.unwrap();
+    while calls.get() == 0 {
+        tokio::task::yield_now().await;
+    }
+    drop((queue, thread, runtime));
+
+    let (runtime, queue) = disk.process(&[&graph]).await;
+    while calls.get() == 1 {
+        tokio::task::yield_now().await;
+    }
+    go.notify_one();
+    assert_eq!(ended(&queue, 2).await.0, RunStatus::Success);
+    let thread = runtime.thread(&graph, "t").unwrap();
+    let state: Log = thread.values().await.unwrap().unwrap();
+    assert_eq!(state.ran, ["ask=yes", "slow"]);
+}
+
+#[tokio::test]
+async fn failures_and_unknown_graphs_end_a_run_with_an_error() {
+    let disk = Disk::default();
+    let graph = Graph::builder("broken")
+        .node("a", fails("a", 9, &Count::default()))
+        .edge(START, "a")
+        .edge("a", END)
+        .build()
+        .unwrap();
+    let (_runtime, queue) = disk.process(&[&graph]).await;
+    for (graph, thread, id) in [("broken", "t", 1), ("gone", "u", 2)] {
+        let run = starts(graph, thread, id, LogUpdate::default());
+        queue.submit(&run).await.unwrap();
+    }
+    let (status, error) = ended(&queue, 1).await;
+    assert_eq!(status, RunStatus::Error);
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("a is broken"), "{error}");
+    let (status, error) = ended(&queue, 2).await;
+    assert_eq!(status, RunStatus::Error);
+    assert_eq!(error["error"], "drive-unknown-graph");
+}
+
+#[tokio::test]
+async fn a_run_waits_for_its_time_and_holds_up_no_other() {
+    let disk = Disk::default();
+    let graph = Graph::builder("row")
+        .node("a", says("a"))
+        .edge(START, "a")
+        .edge("a", END)
+        .build()
+        .unwrap();
+    let (runtime, queue) = disk.process(&[&graph]).await;
+    let later = NewRun {
+        due: runtime.now().plus_ms(150),
+        ..starts("row", "t", 1, wrote("later"))
+    };
+    queue.submit(&later).await.unwrap();
+    queue
+        .submit(&starts("row", "t", 2, wrote("now")))
+        .await
+        .unwrap();
+    assert_eq!(ended(&queue, 2).await.0, RunStatus::Success);
+    assert_eq!(disk.status(1).await, RunStatus::Pending);
+    assert_eq!(ended(&queue, 1).await.0, RunStatus::Success);
+    assert!(runtime.now() >= later.due);
+}
+
+#[tokio::test]
+async fn a_drained_queue_leaves_its_runs_to_the_next_one() {
+    let disk = Disk::default();
+    let (calls, go) = (Count::default(), Arc::new(Notify::new()));
+    let graph = patient(&calls, &go);
+    let (_runtime, mut queue) = disk.process(&[&graph]).await;
+    for id in [1, 2] {
+        let run = starts("patient", "t", id, LogUpdate::default());
+        queue.submit(&run).await.unwrap();
+    }
+    while calls.get() == 0 {
+        tokio::task::yield_now().await;
+    }
+    // A drain waits for the node.
+    let drain = queue.drain();
+    let free = async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        go.notify_one();
+    };
+    tokio::join!(drain, free);
+    assert_eq!(calls.get(), 1, "the second run was not started");
+    assert_eq!(disk.status(2).await, RunStatus::Pending);
+    let (_runtime, queue) = disk.process(&[&graph]).await;
+    for id in [1, 2] {
+        go.notify_one();
+        assert_eq!(ended(&queue, id).await.0, RunStatus::Success, "run {id}");
+    }
+}
