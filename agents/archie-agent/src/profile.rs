@@ -1,10 +1,12 @@
 //! What a model can be trusted with, as measured.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
-use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
+
+use crate::private_file;
 
 /// How much an agent leaves to a model. Chosen by what the model did when it was measured, never by its name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -27,7 +29,7 @@ pub struct ModelProfiles(BTreeMap<String, ModelProfile>);
 impl ModelProfiles {
     /// Reads the profiles from a file; there are none if the file does not exist.
     pub fn read(file: &Path) -> io::Result<Self> {
-        match fs::read(file) {
+        match private_file::read(file) {
             Ok(bytes) => Ok(serde_json::from_slice(&bytes)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(error),
@@ -36,7 +38,7 @@ impl ModelProfiles {
 
     /// Writes the profiles to a file.
     pub fn write(&self, file: &Path) -> io::Result<()> {
-        crate::private_file::write(file, &serde_json::to_vec_pretty(self)?)
+        private_file::write(file, &serde_json::to_vec_pretty(self)?)
     }
 
     /// Sets the profile of a model.
@@ -50,17 +52,22 @@ impl ModelProfiles {
     }
 }
 
-#[test]
-fn profiles_survive_a_file_and_unmeasured_models_are_medium() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("models.json");
-    let mut profiles = ModelProfiles::read(&file).unwrap();
-    assert_eq!(profiles.get("openai:m"), ModelProfile::Medium);
-    profiles.set("openai:m", ModelProfile::Small);
-    profiles.write(&file).unwrap();
-    assert_eq!(ModelProfiles::read(&file).unwrap(), profiles);
-    assert_eq!(
-        fs::read_to_string(&file).unwrap(),
-        "{\n  \"openai:m\": \"small\"\n}"
-    );
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_survive_a_file_and_unmeasured_models_are_medium() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("models.json");
+        let mut profiles = ModelProfiles::read(&file).unwrap();
+        assert_eq!(profiles.get("openai:m"), ModelProfile::Medium);
+        profiles.set("openai:m", ModelProfile::Small);
+        profiles.write(&file).unwrap();
+        assert_eq!(ModelProfiles::read(&file).unwrap(), profiles);
+        assert_eq!(
+            private_file::read(&file).unwrap(),
+            b"{\n  \"openai:m\": \"small\"\n}"
+        );
+    }
 }

@@ -7,6 +7,7 @@ use superstep_llm::{Message, ToolStatus};
 use super::super::figures::unstated;
 use super::super::state::{GraphState, JournalEntry, WorkbookState};
 use super::super::tools::{self, SUBMITTER};
+use super::repeats;
 
 /// Returns why the answer of a message without calls is refused, as text for the planner. `None` if it rests on results, or if
 /// the planner insists: a person reads the answer next to the steps, and a figure may be right although no result states it.
@@ -71,8 +72,8 @@ fn unfounded(state: &GraphState, journal: &[&JournalEntry], answer: &str) -> Opt
         return Some(format!("no result states {figure}. {look_up}"));
     }
     // How many rows a sheet has is known without a look, but not after one that failed.
-    let is_known =
-        answer.contains(|c: char| c.is_ascii_digit()) && journal.iter().all(|done| done.ok);
+    let is_known = answer.contains(|c: char| c.is_ascii_digit())
+        && journal.iter().all(|done| done.ok || done.tool == SUBMITTER);
     (results.is_empty() && !is_known).then(|| format!("nothing was looked up yet. {look_up}"))
 }
 
@@ -103,14 +104,17 @@ pub(super) fn first_step(state: &GraphState) -> MissingStep {
 }
 
 /// Returns what is missing if the last message to the planner says that its answer was refused, or that what it did about the
-/// refusal failed. What a small model did failed in a form, refused or not.
+/// refusal failed. A small model has a form from the start.
 pub(super) fn missing_step(state: &GraphState, profile: ModelProfile) -> Option<MissingStep> {
     let Message::Tool(last) = &state.messages.last()?.message else {
         return None;
     };
-    let is_refused = is_refusal(&state.messages.last()?.text());
+    let text = state.messages.last()?.text();
+    let is_refused = is_refusal(&text);
     let has_form = refusals(state) > 0 || profile == ModelProfile::Small;
-    let is_failed = last.status == ToolStatus::Error && has_form;
+    // What it wrote into the form twice, it would write there again.
+    let is_new = !repeats::is_explanation(&text);
+    let is_failed = last.status == ToolStatus::Error && has_form && is_new;
     let (step, tool) = match first_step(state) {
         MissingStep::Lookup => (MissingStep::Lookup, tools::SELECTOR),
         change => (change, tools::PYTHON),
