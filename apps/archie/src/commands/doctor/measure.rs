@@ -6,9 +6,8 @@ use archie_agent::ModelProfile;
 use futures_util::StreamExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use superstep_llm::structured::{output_schema, read};
-use superstep_llm::{Answer, Chunk, Message, Model, ModelError, Request, ToolCall, ToolSpec};
+use superstep_llm::{Chunk, Message, Model, ModelError, Request, ToolSpec};
 
 /// What was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -27,8 +26,8 @@ pub(super) struct Measured {
     calls_tools: bool,
     /// Whether it looks up what it cannot know, instead of answering.
     looks_up: bool,
-    /// Whether it tries again as a failed call tells it to, instead of giving up.
-    corrects_calls: bool,
+    /// Whether it picks from a list what meets a condition, and nothing else. Small models name everything.
+    picks_by_condition: bool,
 }
 
 impl Measured {
@@ -36,7 +35,7 @@ impl Measured {
     pub(super) fn profile(&self) -> ModelProfile {
         // Servers that do not tell the size of their context are the hosted ones, whose contexts are large.
         let is_roomy = self.context_size.is_none_or(|size| size >= ROOMY_CONTEXT);
-        let does_by_itself = self.calls_tools && self.looks_up && self.corrects_calls;
+        let does_by_itself = self.calls_tools && self.looks_up && self.picks_by_condition;
         match (does_by_itself, is_roomy) {
             (false, _) => ModelProfile::Small,
             (true, false) => ModelProfile::Medium,
@@ -89,8 +88,8 @@ enum Colour {
     Ochre,
 }
 
-/// Calls the model five times: for some tokens, for a form, for a tool call, for something that it must look up, and for a call
-/// that failed before.
+/// Calls the model five times: for some tokens, for a form, for a tool call, for something that it must look up, and for a
+/// choice from a list.
 pub(super) async fn measure(model: &dyn Model) -> Result<Measured, ModelError> {
     let (first_token, tokens_per_second) = pace(model).await?;
     Ok(Measured {
@@ -101,7 +100,7 @@ pub(super) async fn measure(model: &dyn Model) -> Result<Measured, ModelError> {
         forms_enforced: keeps_to_forms(model).await?,
         calls_tools: calls_tools(model).await?,
         looks_up: looks_up(model).await?,
-        corrects_calls: corrects_calls(model).await?,
+        picks_by_condition: picks_by_condition(model).await?,
     })
 }
 
@@ -154,55 +153,55 @@ async fn calls_tools(model: &dyn Model) -> Result<bool, ModelError> {
 
 /// Asks for a figure that only a query can tell, without naming the tool.
 async fn looks_up(model: &dyn Model) -> Result<bool, ModelError> {
-    let is_select = |args: &serde_json::Value| {
-        let sql = args["sql"].as_str().unwrap_or_default().to_lowercase();
-        sql.contains("select") && sql.contains("orders")
-    };
-    calls_tool(model, question().into(), query_tool(), is_select).await
-}
-
-/// Shows a query that failed, with the table name to use instead.
-async fn corrects_calls(model: &dyn Model) -> Result<bool, ModelError> {
-    let wrong = ToolCall {
-        id: "call-1".to_owned(),
-        name: query_tool().name,
-        args: json!({ "sql": "SELECT SUM(amount) FROM orders_2026 WHERE region = 'North'" }),
-    };
-    let why = "no such table: orders_2026; write names in double quotes, exactly as here: FROM \"Orders 2026\"";
-    let failed = Message::tool_error(&wrong, why);
-    let called = Message::Assistant(Answer {
-        tool_calls: vec![wrong],
-        ..Answer::default()
-    });
-    let [system, user] = question();
-    let is_corrected = |args: &serde_json::Value| {
-        let sql = args["sql"].as_str().unwrap_or_default();
-        sql.contains("\"Orders 2026\"")
-    };
-    let messages = vec![system, user, called, failed];
-    calls_tool(model, messages, query_tool(), is_corrected).await
-}
-
-fn question() -> [Message; 2] {
-    [
-        Message::system(
-            "You answer questions about a database with the table Orders 2026 (region, amount, units).",
-        ),
-        Message::user("What is the sum of the amounts in the region North?"),
-    ]
-}
-
-fn query_tool() -> ToolSpec {
     #[derive(JsonSchema)]
     #[expect(dead_code, reason = "only its schema is used")]
     struct Query {
         sql: String,
     }
-    ToolSpec {
+    let tool = ToolSpec {
         name: "query".to_owned(),
         description: "Runs one SQL SELECT and returns its rows.".to_owned(),
         schema: superstep_llm::structured::schema_of::<Query>(),
-    }
+    };
+    let messages = vec![
+        Message::system(
+            "You answer questions about a database with the table orders (region, amount, units).",
+        ),
+        Message::user("What is the sum of the amounts in the region North?"),
+    ];
+    let is_select = |args: &serde_json::Value| {
+        let sql = args["sql"].as_str().unwrap_or_default().to_lowercase();
+        sql.contains("select") && sql.contains("orders")
+    };
+    calls_tool(model, messages, tool, is_select).await
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+enum Part {
+    Bolt,
+    Nut,
+    Hinge,
+    Key,
+    Lock,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Parts {
+    names: Vec<Part>,
+}
+
+async fn picks_by_condition(model: &dyn Model) -> Result<bool, ModelError> {
+    let question = Message::user(
+        "Parts as name, stock, minimum: Bolt 40 25; Nut 12 20; Hinge 9 9; Key 3 8; Lock 31 30. \
+         Which parts have less in stock than their minimum?",
+    );
+    let mut request = Request::new("doctor", vec![question]).tokens_max(64);
+    request.output = output_schema::<Parts>().ok();
+    let reply = model.reply(&request).await?;
+    Ok(read::<Parts>(&reply).is_ok_and(|mut parts| {
+        parts.names.sort_unstable();
+        parts.names == [Part::Nut, Part::Key]
+    }))
 }
 
 async fn calls_tool(
