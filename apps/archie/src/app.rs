@@ -74,10 +74,12 @@ impl App {
         memory: Arc<dyn Memory>,
         makers: &[AgentFactory],
     ) -> anyhow::Result<Self> {
-        let profiles = ModelProfiles::read(&settings.profiles_file());
-        let models = Arc::new(ModelRegistry::with_profiles(profiles.with_context(
-            || format!("cannot read {}", settings.profiles_file().display()),
-        )?));
+        let file = settings.profiles_file();
+        let profiles = ModelProfiles::read(&file).with_context(|| {
+            let file = file.display();
+            format!("cannot read {file}; delete it, and run `archie doctor` again")
+        })?;
+        let models = Arc::new(ModelRegistry::with_profiles(profiles));
         let mcp = Arc::new(McpServers::new(settings.mcp.clone(), &settings.home));
         let deps = deps(&settings, &models, &mcp, &memory);
         let mut agents: Vec<Arc<Agent>> = Vec::new();

@@ -98,16 +98,23 @@ impl RunQueue {
 
     /// Waits until a run has ended, and returns it; `None` if there is no such run, or it was deleted.
     pub async fn wait(&self, tenant: &str, id: RunId) -> Result<Option<RunRow>, DriveError> {
+        let key = (tenant.to_owned(), id);
         loop {
             // Before the row is read, so that an end in between is noticed.
-            let ended = self.shared.subscribe((tenant.to_owned(), id));
-            let row = self.shared.registry.run(tenant, id).await?;
-            match row {
-                Some(row) if row.status.is_active() => {}
-                row => return Ok(row),
+            let ended = self.shared.subscribe(key.clone());
+            let row = self.shared.registry.run(tenant, id).await;
+            let is_active = |row: &RunRow| row.status.is_active();
+            let goes_on = matches!(&row, Ok(Some(row)) if is_active(row));
+            if goes_on {
+                // Nothing is sent for a run that was deleted, or that another process executes.
+                let _ = tokio::time::timeout(LOOK_AGAIN, ended).await;
+            } else {
+                drop(ended);
             }
-            // Nothing is sent for a run that was deleted, or that another process executes.
-            let _ = tokio::time::timeout(LOOK_AGAIN, ended).await;
+            self.shared.forget_closed(&key);
+            if !goes_on {
+                return Ok(row?);
+            }
         }
     }
 
@@ -244,6 +251,18 @@ impl QueueState {
         senders.retain(|sender| !sender.is_closed());
         senders.push(sender);
         ended
+    }
+
+    /// Drops what is left of callers that no longer wait, so that asking for runs that do not exist costs no memory.
+    fn forget_closed(&self, run: &RunKey) {
+        let mut waiting = lock(&self.waiting);
+        let Some(senders) = waiting.get_mut(run) else {
+            return;
+        };
+        senders.retain(|sender| !sender.is_closed());
+        if senders.is_empty() {
+            waiting.remove(run);
+        }
     }
 
     fn report_end(&self, run: &RunKey) {

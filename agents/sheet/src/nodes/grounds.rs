@@ -71,7 +71,7 @@ fn unfounded(state: &GraphState, journal: &[&JournalEntry], answer: &str) -> Opt
     if let Some(figure) = unstated(answer, stated) {
         return Some(format!("no result states {figure}. {look_up}"));
     }
-    // How many rows a sheet has is known without a look, but not after one that failed.
+    // How many rows a sheet has is known without a lookup, but not after one that failed.
     let is_known = answer.contains(|c: char| c.is_ascii_digit())
         && journal.iter().all(|done| done.ok || done.tool == SUBMITTER);
     (results.is_empty() && !is_known).then(|| format!("nothing was looked up yet. {look_up}"))

@@ -189,8 +189,11 @@ def plain_value(value):
     """A value as the tables of `select` hold it: dates as text that sorts, whole numbers without a point."""
     if isinstance(value, bool):
         return int(value)
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float) and value.is_integer() and abs(value) < 9e15:
         return int(value)
+    if isinstance(value, int) and abs(value) >= 2**63:
+        # SQLite has no such number.
+        return str(value)
     if isinstance(value, (datetime.date, datetime.datetime)):
         return str(value).removesuffix(" 00:00:00")
     return value if value is None or isinstance(value, (int, float, str)) else str(value)

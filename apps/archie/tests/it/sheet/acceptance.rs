@@ -250,6 +250,18 @@ fn rows_of_a_query_and_tables_become_new_sheets_and_no_rows_are_an_error() {
 }
 
 #[test]
+fn figures_that_sqlite_cannot_hold_stop_no_query() {
+    let code_of_both = "workbook['Sales']['B2'] = 1e300\nworkbook['Sales']['B3'] = 2**70\nprint(select('SELECT \"Amount\" FROM \"Sales\" ORDER BY \"row\"')[:2])";
+    let workdir = workdir(&json!([
+        code(code_of_both),
+        { "at": "planner_node", "expect": "[[1e+300], ['1180591620717411303424']]", "text": "Finish: done" }
+    ]));
+    let ran = workdir.run(&["sheet", "sales.xlsx", "--instruction", "Set B2"], "n\n");
+    assert!(ran.code().is_some(), "{ran:?}");
+    assert!(!ran.err().contains("has no reply"), "{ran:?}");
+}
+
+#[test]
 fn a_shell_and_a_socket_are_refused_and_told_to_the_planner() {
     let attempts = "import os, socket\nfor attempt in (lambda: os.system('id'), lambda: socket.socket()):\n    try:\n        attempt()\n        print('ESCAPED')\n    except PermissionError as error:\n        print(error)";
     let workdir = workdir(&json!([
