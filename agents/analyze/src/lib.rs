@@ -71,6 +71,7 @@ pub fn agent(deps: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
 pub fn graph(deps: &AgentDeps) -> anyhow::Result<Graph<AppState>> {
     let prepare = AnalysisPrepareNode {
         models: deps.models.clone(),
+        default_model: deps.model.clone(),
         prompts: Prompts::of(NAME, deps)?,
         spending: deps.spending.clone(),
         mcp: deps.mcp.clone(),
@@ -79,6 +80,7 @@ pub fn graph(deps: &AgentDeps) -> anyhow::Result<Graph<AppState>> {
         mcp: deps.mcp.clone(),
     };
     let graph = Graph::builder(NAME)
+        .inputs(["userInput", "fileContents"])
         .node(ANALYSIS_PREPARE, prepare)
         .node(ANALYSIS_INTERRUPT, AnalysisInterruptNode)
         .node(ANALYSIS_TOOLS, tools)

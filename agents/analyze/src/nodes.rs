@@ -20,6 +20,8 @@ use super::tools::{latest_results, request_of, with_memory};
 /// Adds the person's input to the history, and calls the model for the next question or for the result.
 pub(super) struct AnalysisPrepareNode {
     pub(super) models: Arc<ModelRegistry>,
+    /// Model for threads whose state names none.
+    pub(super) default_model: Option<String>,
     pub(super) prompts: Prompts,
     pub(super) spending: Option<Spending>,
     pub(super) mcp: Arc<McpServers>,
@@ -200,8 +202,10 @@ impl AnalysisPrepareNode {
             }
         }
         if prompt == PromptType::Initial && !ends_in_question(&text) {
-            // On its own line, behind what was streamed.
+            // On its own line, after the reply that was streamed last.
+            let earlier = replies.len() as u32 - 1;
             cx.emit_live(AgentEvent::Token {
+                message: cx.message_id(earlier).into(),
                 text: "\n\n".into(),
             })?;
             let more = vec![
@@ -231,12 +235,25 @@ impl AnalysisPrepareNode {
 
     /// Returns the model of the thread.
     pub(super) fn model(&self, state: &AppState) -> Result<Arc<dyn Model>, NodeError> {
-        self.models.get(&state.model_name).map_err(NodeError::fatal)
+        let name = self.model_name(state);
+        if name.is_empty() {
+            return Err(NodeError::fatal(
+                "no model is chosen; give one with --model, or set ARCHIE_MODEL",
+            ));
+        }
+        self.models.get(name).map_err(NodeError::fatal)
+    }
+
+    fn model_name<'a>(&'a self, state: &'a AppState) -> &'a str {
+        match state.model_name.as_str() {
+            "" => self.default_model.as_deref().unwrap_or_default(),
+            name => name,
+        }
     }
 
     /// Returns how much may be left to the model of the thread.
     pub(super) fn profile(&self, state: &AppState) -> ModelProfile {
-        self.models.profile(&state.model_name)
+        self.models.profile(self.model_name(state))
     }
 
     /// Returns the tools that the model may request. Tells the person which servers are not used, and why.

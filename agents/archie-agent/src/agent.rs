@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use superstep::checkpoint::Metadata;
-use superstep::graph::Drawing;
+use superstep::graph::{Definition, Drawing};
 use superstep::store::Store;
 use superstep::{AnyGraph, AnyThread, DriveError, Runtime};
 use superstep_agent::Spending;
@@ -86,6 +86,11 @@ impl Agent {
     /// Returns the nodes and edges of the graph, for drawing.
     pub fn drawing(&self) -> Drawing {
         self.graph.drawing()
+    }
+
+    /// Returns the graph without its state type, for a server.
+    pub fn definition(&self) -> &Arc<Definition> {
+        self.graph.definition()
     }
 
     /// Registers the graph with a runtime, so that the runtime can recover the agent's threads.

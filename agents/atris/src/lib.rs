@@ -131,6 +131,7 @@ fn atris(deps: &AgentDeps, options: &Options) -> Arc<Atris> {
             offline: options.offline,
         },
         extraction: options.extraction,
+        default_model: deps.model.clone(),
     })
 }
 
@@ -143,6 +144,7 @@ fn create_graph(atris: Arc<Atris>) -> Result<Graph<AtrisState>, BuildError> {
         }
     };
     Graph::builder(NAME)
+        .inputs(["query"])
         .node(EXTRACT_CATEGORY, ExtractCategory(atris.clone()))
         .node(GET_APIS, GetApis(atris.clone()))
         .node(SELECT_API, SelectApi(atris.clone()))

@@ -131,6 +131,7 @@ fn wired(deps: &Arc<MailDeps>) -> Result<Graph<MailState>, BuildError> {
         .edge(MARK_AS_READ, END)
         .build()?;
     Graph::builder(NAME)
+        .inputs(["email_input"])
         .node(TRIAGE_ROUTER, TriageRouter(deps.clone()))
         .node(
             TRIAGE_INTERRUPT_HANDLER,

@@ -3,10 +3,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use superstep::State;
+use superstep::error::InvalidUpdate;
 use superstep_agent::{ChatMessage, Spent};
 
 /// State of one thread, which handles one email: the email, its classification and the conversation about it.
 #[derive(Clone, Debug, Default, State)]
+#[state(check = check)]
 pub struct MailState {
     /// Conversation of the response agent with the model, without the system prompt.
     #[state(messages)]
@@ -114,6 +116,20 @@ pub struct Learned {
     /// earlier versions did it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub proposal: String,
+}
+
+/// Refuses another email once triage has decided about one. The recipients of a reply are computed from the email, so a caller who
+/// could exchange it between the question and the answer would choose who gets what a person approved for another recipient.
+fn check(state: &MailState, update: &MailStateUpdate) -> Result<(), InvalidUpdate> {
+    let is_other = update
+        .written_email_input()
+        .is_some_and(|email| *email != state.email_input);
+    match is_other && state.classification_decision.is_some() {
+        true => Err(InvalidUpdate::rule(
+            "`email_input` does not change after triage: another email needs a thread of its own",
+        )),
+        false => Ok(()),
+    }
 }
 
 /// Input of a run.

@@ -5,7 +5,8 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use futures_util::StreamExt;
 use schemars::JsonSchema;
@@ -33,6 +34,8 @@ pub struct Asker<'a> {
     name: &'static str,
     /// Number of model calls so far. Part of each call's key, so every call is reserved and settled separately.
     calls: AtomicUsize,
+    /// Number of streamed replies so far, of all askers that were [named](Asker::named) from the same one.
+    streamed: Arc<AtomicU32>,
 }
 
 /// Recorded outcome of an attempt to call a model.
@@ -52,9 +55,12 @@ struct Answered {
 }
 
 /// Whether the chunks of a reply are emitted live.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pieces {
-    Shown,
+#[derive(Debug, Clone, Copy)]
+enum Pieces<'a> {
+    /// Emitted, as pieces of the message with this id.
+    Shown {
+        message: &'a str,
+    },
     Kept,
 }
 
@@ -69,6 +75,7 @@ impl<'a> Asker<'a> {
             is_recorded: spending.is_some(),
             name: MODEL_ASKER,
             calls: AtomicUsize::new(0),
+            streamed: Arc::default(),
         }
     }
 
@@ -90,6 +97,7 @@ impl<'a> Asker<'a> {
             is_recorded: self.is_recorded,
             name,
             calls: AtomicUsize::new(0),
+            streamed: self.streamed.clone(),
         }
     }
 
@@ -103,12 +111,19 @@ impl<'a> Asker<'a> {
     }
 
     /// Calls the model. If the call would exceed a limit, interrupts for a person; returns `None` if they choose to stop.
+    ///
+    /// Streams the reply as the next message of the node: the live events of the first call carry the id
+    /// [`cx.message_id(0)`](NodeCx::message_id), those of the second call `cx.message_id(1)`, and so on. The runtime gives these
+    /// ids to the messages that the node writes without an id, in their order.
     pub async fn ask(
         &self,
         model: &dyn Model,
         request: &Request,
     ) -> Result<Option<Reply>, NodeError> {
-        self.ask_once(model, request, Pieces::Shown).await
+        let earlier = self.streamed.fetch_add(1, Ordering::Relaxed);
+        let message = self.asking.cx.message_id(earlier);
+        let pieces = Pieces::Shown { message: &message };
+        self.ask_once(model, request, pieces).await
     }
 
     /// Calls the model for structured output of type `T`, as [`ask_model_for`] does. Returns `None` if a person chooses to
@@ -134,7 +149,7 @@ impl<'a> Asker<'a> {
         &self,
         model: &dyn Model,
         request: &Request,
-        pieces: Pieces,
+        pieces: Pieces<'_>,
     ) -> Result<Option<Reply>, NodeError> {
         let cx = self.asking.cx;
         let call = match self.calls.fetch_add(1, Ordering::Relaxed) {
@@ -171,7 +186,7 @@ impl<'a> Asker<'a> {
         &self,
         model: &dyn Model,
         request: &Request,
-        pieces: Pieces,
+        pieces: Pieces<'_>,
         call: &str,
     ) -> Result<ModelCallRecord, NodeError> {
         let cx = self.asking.cx;
@@ -205,12 +220,17 @@ impl fmt::Debug for Asker<'_> {
 /// Calls a model, streams its reply as live events and emits the call into the thread's trace.
 ///
 /// The reply is not recorded here: the node's own commit is the record, or a [`NodeCx::step`] around this call.
+///
+/// The live events carry the id of the first message that the node writes without an id,
+/// [`cx.message_id(0)`](NodeCx::message_id). A node that streams several replies calls [`within`]: an [`Asker`] counts them.
 pub async fn ask_model(
     model: &dyn Model,
     request: &Request,
     cx: &NodeCx,
 ) -> Result<Reply, NodeError> {
-    let (reply, took) = timed(model, watched(model, request, cx, Pieces::Shown)).await?;
+    let message = cx.message_id(0);
+    let pieces = Pieces::Shown { message: &message };
+    let (reply, took) = timed(model, watched(model, request, cx, pieces)).await?;
     cx.emit(model_call(model.name(), &reply, took))?;
     Ok(reply)
 }
@@ -286,7 +306,7 @@ async fn watched(
     model: &dyn Model,
     request: &Request,
     cx: &NodeCx,
-    pieces: Pieces,
+    pieces: Pieces<'_>,
 ) -> Result<Reply, NodeError> {
     let mut pace = Pace::new(request.tokens_max);
     let mut chunks = model.stream(request).await.map_err(failure)?;
@@ -295,30 +315,61 @@ async fn watched(
         if let Some(progress) = pace.count(&chunk) {
             cx.emit_live(progress)?;
         }
+        if let Pieces::Shown { message } = pieces {
+            show(&chunk, message, cx)?;
+        }
         match chunk {
-            Chunk::Text(text) if pieces == Pieces::Shown => {
-                cx.emit_live(AgentEvent::Token { text: text.into() })?;
-            }
-            Chunk::Reasoning(text) if pieces == Pieces::Shown => {
-                cx.emit_live(AgentEvent::Reasoning { text: text.into() })?;
-            }
-            // A call of a tool comes with every fragment of its arguments. Clients get each call once, when it is complete.
             Chunk::Text(_) | Chunk::Reasoning(_) | Chunk::ToolCall { .. } => {}
             Chunk::Again { why } => cx.emit_live(AgentEvent::Again { why: why.into() })?,
-            Chunk::End(reply) if pieces == Pieces::Kept => return Ok(*reply),
-            Chunk::End(reply) => {
-                for call in &reply.answer.tool_calls {
-                    cx.emit_live(AgentEvent::ToolCall {
-                        id: call.id.as_str().into(),
-                        name: call.name.as_str().into(),
-                        args: Cow::Borrowed(&call.args),
-                    })?;
-                }
-                return Ok(*reply);
-            }
+            Chunk::End(reply) => return Ok(*reply),
         }
     }
     Err(failure(ModelError::Cut))
+}
+
+/// Emits a chunk of the message with this id.
+fn show(chunk: &Chunk, message: &str, cx: &NodeCx) -> Result<(), NodeError> {
+    match chunk {
+        Chunk::Text(text) => cx.emit_live(AgentEvent::Token {
+            message: message.into(),
+            text: text.into(),
+        }),
+        Chunk::Reasoning(text) => cx.emit_live(AgentEvent::Reasoning {
+            message: message.into(),
+            text: text.into(),
+        }),
+        Chunk::ToolCall {
+            index,
+            id,
+            name,
+            args,
+        } => cx.emit_live(AgentEvent::ToolCallDelta {
+            message: message.into(),
+            index: *index,
+            id: id.into(),
+            name: name.into(),
+            args: args.into(),
+        }),
+        Chunk::Again { .. } => Ok(()),
+        Chunk::End(reply) => show_end(reply, message, cx),
+    }
+}
+
+/// Emits the complete tool calls of a reply, and that it has ended.
+fn show_end(reply: &Reply, message: &str, cx: &NodeCx) -> Result<(), NodeError> {
+    for call in &reply.answer.tool_calls {
+        cx.emit_live(AgentEvent::ToolCall {
+            message: message.into(),
+            id: call.id.as_str().into(),
+            name: call.name.as_str().into(),
+            args: Cow::Borrowed(&call.args),
+        })?;
+    }
+    cx.emit_live(AgentEvent::ModelEnded {
+        message: message.into(),
+        input_tokens: reply.usage.map(|usage| usage.input_tokens),
+        output_tokens: reply.usage.map(|usage| usage.output_tokens),
+    })
 }
 
 /// Converts a model error into a node error, retryable if [`ModelError::is_retryable`] says so.

@@ -1,8 +1,9 @@
 //! A checkpointer in front of another one: it says what is its own, and [`forward!`](crate::forward!) writes the rest.
 
 pub use superstep_core::checkpoint::{
-    Answer, Archive, BoxFuture, CheckpointResult, Commit, Glance, History, InterruptQuery,
-    InterruptRow, Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow, UnfinishedThread,
+    Answer, Archive, BoxFuture, CheckpointResult, Commit, ExpiredThread, Glance, History,
+    InterruptQuery, InterruptRow, Loaded, NewThread, RecordWrite, Saved, StoredBody,
+    ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 pub use superstep_core::{Epoch, Seq, TaskId, ThreadId, Timestamp};
 
@@ -37,8 +38,8 @@ pub use superstep_core::{Epoch, Seq, TaskId, ThreadId, Timestamp};
 ///         Box::pin(async { Ok(()) })
 ///     }
 ///
-///     forward! { through counted: save record answer request_cancel renew copy prune expire import }
-///     forward! { load load_at entries glance unfinished threads interrupts overdue export }
+///     forward! { through counted: create annotate save record answer request_cancel renew copy prune expire import }
+///     forward! { load load_at entries glance unfinished threads count_threads interrupts overdue expired export forget }
 /// }
 ///
 /// let hoard = async || Hoard { inner: Memory::new(), writes: AtomicU64::new(0) };
@@ -55,6 +56,18 @@ macro_rules! forward {
         $($crate::forward! { @$operation })+
     };
 
+    (@create $($hook:ident)?) => {
+        $crate::forward! {
+            @method $($hook)?,
+            create(thread: &'a $crate::forward::ThreadId, new: &'a $crate::forward::NewThread) -> bool
+        }
+    };
+    (@annotate $($hook:ident)?) => {
+        $crate::forward! {
+            @method $($hook)?,
+            annotate(thread: &'a $crate::forward::ThreadId, change: &'a $crate::forward::ThreadAnnotation) -> bool
+        }
+    };
     (@save $($hook:ident)?) => {
         $crate::forward! { @method $($hook)?, save(commit: &'a $crate::forward::Commit) -> $crate::forward::Saved }
     };
@@ -115,6 +128,9 @@ macro_rules! forward {
             threads(query: &'a $crate::forward::ThreadQuery) -> Vec<$crate::forward::ThreadRow>
         }
     };
+    (@count_threads $($hook:ident)?) => {
+        $crate::forward! { @method $($hook)?, count_threads(query: &'a $crate::forward::ThreadQuery) -> u64 }
+    };
     (@interrupts $($hook:ident)?) => {
         $crate::forward! {
             @method $($hook)?,
@@ -140,11 +156,20 @@ macro_rules! forward {
     (@delete $($hook:ident)?) => {
         $crate::forward! { @method $($hook)?, delete(thread: &'a $crate::forward::ThreadId) -> () }
     };
+    (@forget $($hook:ident)?) => {
+        $crate::forward! { @method $($hook)?, forget(thread: &'a $crate::forward::ThreadId) -> () }
+    };
     (@prune $($hook:ident)?) => {
         $crate::forward! { @method $($hook)?, prune(thread: &'a $crate::forward::ThreadId, keep: u32) -> u64 }
     };
     (@expire $($hook:ident)?) => {
         $crate::forward! { @method $($hook)?, expire(before: $crate::forward::Timestamp, limit: u32) -> u64 }
+    };
+    (@expired $($hook:ident)?) => {
+        $crate::forward! {
+            @method $($hook)?,
+            expired(now: $crate::forward::Timestamp, limit: u32) -> Vec<$crate::forward::ExpiredThread>
+        }
     };
     (@export $($hook:ident)?) => {
         $crate::forward! { @method $($hook)?, export(thread: &'a $crate::forward::ThreadId) -> $crate::forward::Archive }

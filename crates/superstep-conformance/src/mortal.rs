@@ -216,8 +216,8 @@ impl Checkpointer for Mortal {
 
     crate::forward! {
         through doing:
-        load load_at entries glance request_cancel unfinished threads interrupts overdue
-        copy delete prune expire export import
+        create annotate load load_at entries glance request_cancel unfinished threads count_threads interrupts overdue
+        copy delete forget prune expire expired export import
     }
     // Renewals follow the clock, so they are no points at which every execution of a program can be killed.
     crate::forward! { renew }

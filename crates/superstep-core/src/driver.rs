@@ -4,6 +4,8 @@ mod request;
 
 pub use request::{QueuedRequest, RequestQueue, RequestRow, ThreadRequest};
 
+pub use crate::run::ThreadEdit;
+
 use std::sync::Arc;
 
 use crate::checkpoint::{BoxFuture, CheckpointResult, RecordWrite};

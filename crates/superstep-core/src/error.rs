@@ -87,7 +87,7 @@ pub enum NameError {
         text: String,
     },
     /// Not the id of an event.
-    #[error("`{text}` is not the id of an event: it has two numbers, like `12.0`")]
+    #[error("`{text}` is not the id of an event: it has two numbers, like `12-0`")]
     Event {
         /// The rejected text, shortened if long.
         text: String,
@@ -372,6 +372,14 @@ pub enum BuildProblem {
         /// Wire name of both channels.
         channel: String,
     },
+    /// The inputs of the graph name a channel that its state does not have.
+    #[error(
+        "`.inputs(..)` names `{channel}`, which is not a channel of this state; use the wire name of a field"
+    )]
+    UnknownInput {
+        /// Name of the missing channel.
+        channel: String,
+    },
     /// A setting does not apply to subgraph nodes.
     #[error("`{node}` is a subgraph, which takes no `{setting}`; set it on the nodes inside")]
     SubgraphSetting {
@@ -413,6 +421,7 @@ error_codes!(BuildProblem {
     SmallJoin => "build-small-join",
     TooManyChannels => "build-too-many-channels",
     DuplicateChannel => "build-duplicate-channel",
+    UnknownInput => "build-unknown-input",
     SubgraphSetting => "build-subgraph-setting",
     StatelessPause => "build-stateless-pause",
     BadGraphName => "build-bad-graph-name",
@@ -698,6 +707,24 @@ pub enum OpenError {
         /// Name of the undeclared target.
         to: String,
     },
+    /// An edit names a subgraph that is not open.
+    #[error(
+        "thread `{thread}` is not inside subgraph `{frame}`; name a subgraph that is open at this entry"
+    )]
+    NotInside {
+        /// Thread that was to be edited.
+        thread: ThreadId,
+        /// Path of the subgraph.
+        frame: FramePath,
+    },
+    /// An edit gives an input to a subgraph that shares its parent's state.
+    #[error(
+        "subgraph `{frame}` shares the state of its parent and takes no input; update it as one of its nodes"
+    )]
+    SharedInput {
+        /// Path of the subgraph.
+        frame: FramePath,
+    },
     /// Stored bytes are not as they should be.
     #[error(transparent)]
     Format(#[from] FormatError),
@@ -721,6 +748,8 @@ error_codes!(OpenError {
     NoSuchNode => "open-no-such-node",
     AmbiguousNode => "open-ambiguous-node",
     UndeclaredTarget => "open-undeclared-target",
+    NotInside => "open-not-inside",
+    SharedInput => "open-shared-input",
     Format => "open-format",
 });
 

@@ -126,4 +126,5 @@ pub mod __private {
     pub use crate::ids::shorten;
     pub use crate::lock::lock;
     pub use serde;
+    pub use serde_json;
 }

@@ -10,8 +10,10 @@ use crate::channel::{Channel, ChannelSet};
 use crate::error::{InvalidUpdate, MigrationError};
 
 pub use fields::Fields;
+pub use schema::StateSchema;
 
 mod fields;
+mod schema;
 
 /// The state of a graph: a plain struct with one channel per field.
 #[diagnostic::on_unimplemented(
@@ -49,6 +51,12 @@ pub trait State: Clone + Default + Serialize + DeserializeOwned + Send + Sync + 
     fn check(&self, update: &Self::Update) -> Result<(), InvalidUpdate> {
         let _ = update;
         Ok(())
+    }
+
+    /// Returns a JSON Schema of this state, under its wire names, for people and programs that read or write it. Default: any
+    /// object. The derive writes it from the types of the fields.
+    fn schema() -> serde_json::Value {
+        serde_json::json!({ "type": "object" })
     }
 
     /// Migrates data of version `from` to version `from + 1`.
@@ -104,9 +112,14 @@ impl MessageIds {
 
     /// Returns the next id.
     pub fn next_id(&mut self) -> String {
-        let id = format!("{}-{}", self.task, self.next);
+        let id = Self::nth(&self.task, self.next);
         self.next += 1;
         id
+    }
+
+    /// Returns the id of the message with this number, from 0, among those that a task writes without an id.
+    pub fn nth(task: impl std::fmt::Display, number: u32) -> String {
+        format!("{task}-{number}")
     }
 }
 

@@ -21,6 +21,7 @@ use serde_json::{Map, Value as Json};
 use crate::checkpoint::InterruptRow;
 use crate::checkpoint::format::Entry;
 use crate::ids::{Seq, ThreadId, Timestamp};
+use crate::value::Value;
 
 pub use kind::{CallKind, SpanKind};
 pub use names::{fields, spans};
@@ -99,6 +100,16 @@ pub struct SpanNames {
     pub graph_span: Option<String>,
 }
 
+/// Whether a stored event of a node is a record for the trace (a [`CallSpan`] or [`SpanNames`]), and not an event for people.
+pub fn is_trace_record(event: &Value) -> bool {
+    // A struct can be read from an array too, and an array is not what a node emits for the trace.
+    let is_object = event.json().is_ok_and(|json| json.starts_with(b"{"));
+    let is_call = || event.decode::<CallSpan>().is_ok();
+    let names = || event.decode::<SpanNames>();
+    let has_names = || names().is_ok_and(|names| names != SpanNames::default());
+    is_object && (is_call() || has_names())
+}
+
 impl Trace {
     /// Reads the trace from the entries of a thread, oldest first. The interrupts tell when waits for people ended.
     pub fn read(thread: &ThreadId, entries: &[(Seq, Entry)], questions: &[InterruptRow]) -> Self {
@@ -138,5 +149,26 @@ impl fmt::Display for TraceId {
 impl Serialize for SpanId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+#[test]
+fn records_of_the_trace_differ_from_events_of_users() {
+    let is_record = |event: &Json| is_trace_record(&Value::plain(event).unwrap());
+    for record in [
+        serde_json::json!({ "span": "query", "name": "q", "start": 1, "end": 2 }),
+        serde_json::json!({ "node_span": "draft" }),
+    ] {
+        assert!(is_record(&record), "{record}");
+    }
+    for event in [
+        serde_json::json!({ "progress": 1 }),
+        serde_json::json!({ "name": "q", "start": 1, "end": 2 }),
+        serde_json::json!(["draft", "essay"]),
+        serde_json::json!("half way"),
+        serde_json::json!({}),
+        serde_json::json!(null),
+    ] {
+        assert!(!is_record(&event), "{event}");
     }
 }

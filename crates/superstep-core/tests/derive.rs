@@ -2,6 +2,7 @@
 
 #![cfg(feature = "derive")]
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use serde::de::DeserializeOwned;
@@ -634,6 +635,7 @@ mod derived {
 fn a_state_written_by_hand_is_the_same_as_a_derived_one() {
     assert_eq!(by_hand::Review::CHANNELS, derived::Review::CHANNELS);
     assert_eq!(by_hand::Review::VERSION, derived::Review::VERSION);
+    assert_eq!(by_hand::Review::schema(), derived::Review::schema());
     let by_hand = by_hand::ReviewUpdate::default()
         .verdict(None)
         .notes("b")
@@ -652,6 +654,73 @@ fn a_state_written_by_hand_is_the_same_as_a_derived_one() {
     other.apply(read(stored(&derived)));
     assert_eq!(stored(&one), stored(&other));
     assert!(refusal::<by_hand::Review>(json!({ "x": 1 })).starts_with("unknown field `x`"));
+}
+
+mod many_types {
+    use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+    use superstep_core::State;
+
+    #[derive(Clone, Debug, Default, State)]
+    #[state(crate = superstep_core, rename_all = "camelCase")]
+    pub(crate) struct Shapes {
+        /// What it is about,
+        /// in a few words.
+        topic: std::string::String,
+        is_open: bool,
+        ratio: f32,
+        counts: Vec<u16>,
+        past: VecDeque<Option<char>>,
+        tags: BTreeSet<String>,
+        scores: BTreeMap<String, Vec<f64>>,
+        by_number: BTreeMap<u8, String>,
+        free: serde_json::Value,
+        #[state(name = "pair")]
+        two: (u8, u8),
+    }
+}
+
+#[test]
+fn the_schema_follows_from_how_the_types_are_written() {
+    let integers = json!({ "type": "array", "items": { "type": "integer" } });
+    let numbers = json!({ "type": "array", "items": { "type": "number" } });
+    let letter = json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] });
+    let expected = json!({
+        "title": "Shapes",
+        "type": "object",
+        "properties": {
+            "topic": { "type": "string", "description": "What it is about,\nin a few words." },
+            "isOpen": { "type": "boolean" },
+            "ratio": { "type": "number" },
+            "counts": integers,
+            "past": { "type": "array", "items": letter },
+            "tags": { "type": "array", "items": { "type": "string" } },
+            "scores": { "type": "object", "additionalProperties": numbers },
+            "byNumber": {},
+            "free": {},
+            "pair": {},
+        },
+    });
+    assert_eq!(many_types::Shapes::schema(), expected);
+}
+
+#[test]
+fn the_schema_has_the_channels_that_are_stored_between_supersteps() {
+    let schema = Review::schema();
+    let properties = schema["properties"].as_object().expect("an object");
+    let names: BTreeSet<&str> = properties.keys().map(String::as_str).collect();
+    let shown = [
+        "topic",
+        "verdict",
+        "sideNotes",
+        "messages",
+        "score",
+        "alerts",
+        "input",
+    ];
+    assert_eq!(names, BTreeSet::from(shown));
+    let messages = json!({ "type": "array", "items": { "type": "object" } });
+    assert_eq!(properties["messages"], messages);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! not in the recording is an error that says what differs. Given secrets, and anything that looks like an API key, are never
 //! written to the file.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -232,7 +233,8 @@ impl Model for Recorder {
 }
 
 impl Tape {
-    fn write(&self, request: &Request, chunks: Vec<Chunk>) -> std::io::Result<()> {
+    fn write(&self, request: &Request, mut chunks: Vec<Chunk>) -> std::io::Result<()> {
+        join_arguments(&mut chunks);
         let track = Track {
             request: request.clone(),
             chunks,
@@ -242,6 +244,27 @@ impl Tape {
         line.push('\n');
         let mut file = lock(&self.file);
         file.write_all(line.as_bytes())
+    }
+}
+
+/// Moves the arguments of each call into its last fragment: a secret that is split over fragments would not be found.
+fn join_arguments(chunks: &mut [Chunk]) {
+    // A repeated call of the model counts its tool calls from 0 again.
+    for attempt in chunks.split_mut(|chunk| matches!(chunk, Chunk::Again { .. })) {
+        let mut joined: BTreeMap<u32, String> = BTreeMap::new();
+        for chunk in attempt.iter_mut() {
+            if let Chunk::ToolCall { index, args, .. } = chunk {
+                joined.entry(*index).or_default().push_str(args);
+                args.clear();
+            }
+        }
+        for chunk in attempt.iter_mut().rev() {
+            if let Chunk::ToolCall { index, args, .. } = chunk
+                && let Some(whole) = joined.remove(&*index)
+            {
+                *args = whole;
+            }
+        }
     }
 }
 
@@ -293,3 +316,32 @@ const KEY_STARTS: [&str; 6] = ["sk-", "AIza", "ghp_", "gsk_", "xoxb-", "lsv2_"];
 
 /// Shorter words are not keys.
 const KEY_BYTES_MIN: usize = 20;
+
+#[test]
+fn the_arguments_of_a_call_are_recorded_in_one_piece() {
+    let fragment = |index: u32, args: &str| Chunk::ToolCall {
+        index,
+        id: format!("c{index}"),
+        name: "look".to_owned(),
+        args: args.to_owned(),
+    };
+    let again = Chunk::Again {
+        why: "cut".to_owned(),
+    };
+    let mut chunks = [
+        fragment(0, "{\"key\":\"hun"),
+        again.clone(),
+        fragment(0, "{\"key\":\"hun"),
+        fragment(1, "{}"),
+        fragment(0, "ter2\"}"),
+    ];
+    join_arguments(&mut chunks);
+    let joined = [
+        fragment(0, "{\"key\":\"hun"),
+        again,
+        fragment(0, ""),
+        fragment(1, "{}"),
+        fragment(0, "{\"key\":\"hunter2\"}"),
+    ];
+    assert_eq!(chunks, joined);
+}

@@ -64,10 +64,16 @@ pub enum Chunk {
     Reasoning(String),
     /// A tool call has started or grown. The complete call, with its arguments, is in [`Chunk::End`].
     ToolCall {
+        /// Position of the call among the calls of the reply, from 0.
+        #[serde(default)]
+        index: u32,
         /// Id of the call.
         id: String,
         /// Name of the tool.
         name: String,
+        /// Text to append to the arguments, which are JSON once the call is complete. Empty if only the name is known so far.
+        #[serde(default)]
+        args: String,
     },
     /// Discard all chunks so far: the call is repeated, with the same model or the next one.
     Again {

@@ -440,10 +440,12 @@ impl Model for Script {
             match line.cut_after {
                 Some(_) => chunks.push(Err(ModelError::Cut)),
                 None => {
-                    let calls = reply.answer.tool_calls.iter().map(|call| {
+                    let calls = (0..).zip(&reply.answer.tool_calls).map(|(index, call)| {
                         Ok(Chunk::ToolCall {
+                            index,
                             id: call.id.clone(),
                             name: call.name.clone(),
+                            args: call.args.to_string(),
                         })
                     });
                     chunks.extend(calls.collect::<Vec<_>>());

@@ -1,5 +1,5 @@
 use serde::{Deserialize, Serialize};
-use superstep_core::state::present;
+use superstep_core::state::{StateSchema, present};
 use superstep_core::{Channel, ChannelKind, ChannelSet, State, StateUpdate};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -123,6 +123,15 @@ impl State for Review {
         if let Some(value) = update.score {
             self.score = add(self.score, value);
         }
+    }
+
+    fn schema() -> serde_json::Value {
+        let text = || StateSchema::of("string");
+        StateSchema::new("Review")
+            .field("verdict", StateSchema::nullable(text()), "")
+            .field("notes", StateSchema::list(text()), "")
+            .field("score", StateSchema::of("integer"), "")
+            .finish()
     }
 }
 

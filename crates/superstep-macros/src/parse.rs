@@ -38,6 +38,8 @@ pub(crate) struct Field {
     pub(crate) wire: String,
     /// Where the wire name was set: the attribute, or the field.
     pub(crate) wire_span: Span,
+    /// The doc comment; empty if there is none.
+    pub(crate) doc: String,
 }
 
 /// What a write to the channel does. A list kind has the type of its items.
@@ -274,6 +276,7 @@ impl Field {
             kind,
             wire,
             wire_span,
+            doc: crate::tool::description(&field.attrs),
         })
     }
 }
@@ -379,17 +382,27 @@ fn item(kind: &str, ty: &Type) -> syn::Result<Type> {
 
 /// Returns the one type argument of a type that is written `name<..>`.
 pub(crate) fn argument_of<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
-    let Type::Path(path) = ty else { return None };
-    let last = path
-        .path
-        .segments
-        .last()
-        .filter(|last| last.ident == name)?;
-    let PathArguments::AngleBracketed(arguments) = &last.arguments else {
-        return None;
-    };
-    match arguments.args.first() {
-        Some(GenericArgument::Type(argument)) if arguments.args.len() == 1 => Some(argument),
+    let (ident, arguments) = name_and_arguments(ty)?;
+    match arguments.as_slice() {
+        [argument] if ident == name => Some(*argument),
         _ => None,
     }
+}
+
+/// Returns the last name of a path, and its type arguments. `None` for a type that is not a path, or has other arguments.
+pub(crate) fn name_and_arguments(ty: &Type) -> Option<(&Ident, Vec<&Type>)> {
+    let Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last()?;
+    let arguments = match &last.arguments {
+        PathArguments::None => Vec::new(),
+        PathArguments::AngleBracketed(arguments) => {
+            let types = arguments.args.iter().map(|argument| match argument {
+                GenericArgument::Type(argument) => Some(argument),
+                _ => None,
+            });
+            types.collect::<Option<Vec<&Type>>>()?
+        }
+        PathArguments::Parenthesized(_) => return None,
+    };
+    Some((&last.ident, arguments))
 }

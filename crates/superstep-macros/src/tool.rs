@@ -220,7 +220,7 @@ fn without_attributes(parameter: &FnArg) -> FnArg {
 }
 
 /// Returns the doc comment as one text.
-fn description(attrs: &[Attribute]) -> String {
+pub(crate) fn description(attrs: &[Attribute]) -> String {
     let line = |attr: &Attribute| match &attr.meta {
         Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
             Expr::Lit(ExprLit {

@@ -8,6 +8,7 @@ use quote::quote;
 
 use crate::parse::Model;
 
+mod schema;
 mod serde;
 mod state;
 mod update;

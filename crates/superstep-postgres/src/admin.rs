@@ -7,9 +7,10 @@ use superstep_core::checkpoint::format::{Body, Entry, Snapshot};
 use superstep_core::checkpoint::{Status, StoredBody};
 use superstep_core::error::CheckpointError;
 use superstep_core::{Seq, ThreadId, Timestamp};
-use tokio_postgres::{IsolationLevel, Transaction};
+use tokio_postgres::{IsolationLevel, Row, Transaction};
 
 use crate::fault::Fault;
+use crate::lifetime;
 use crate::place::Places;
 use crate::pool::{Params, Pool};
 use crate::read::{no_thread, number, stored_body};
@@ -54,7 +55,7 @@ pub(crate) async fn copy(
     Ok(())
 }
 
-/// Finds a thread that exists, and the entry up to which to copy it.
+/// Finds a thread that exists, and the entry up to which to copy it: 0 if nothing has happened on the thread.
 async fn find_source(
     transaction: &Transaction<'_>,
     from: &ThreadId,
@@ -67,6 +68,9 @@ async fn find_source(
     let row = found.ok_or_else(|| no_thread(from))?;
     let (source, seq): (i64, i64) = (row.get(0), row.get(1));
     let upto = upto.unwrap_or(Seq(seq.unsigned_abs()));
+    if seq == 0 && upto == Seq(0) {
+        return Ok((source, upto));
+    }
     let sql = "SELECT FROM log WHERE thread = $1 AND seq = $2";
     let entry = transaction
         .query_opt(sql, &[&source, &number(upto.0)])
@@ -138,9 +142,11 @@ impl Copy<'_> {
         Ok(B::unseal(&stored.body, self.from, stored.seq)?.seal(self.to, stored.seq))
     }
 
-    /// Copies the row in the list, including its timestamps. Terms include the tenant, so they are computed again.
+    /// Copies the row in the list, including its timestamps and its lifetime. Terms include the tenant, so they are computed
+    /// again.
     async fn line(&self) -> Result<(), Fault> {
-        let sql = "SELECT graph, metadata, state, created, updated FROM listing WHERE thread = $1";
+        let sql = "SELECT graph, metadata, state, created, updated, lifetime_ms, at_end::int8
+             FROM listing WHERE thread = $1";
         let Some(row) = self.transaction.query_opt(sql, &[&self.source]).await? else {
             return Ok(());
         };
@@ -150,6 +156,7 @@ impl Copy<'_> {
             status: Status::Idle,
             created: Timestamp(row.get(3)),
             updated: Timestamp(row.get(4)),
+            lifetime: lifetime::read(&row, 5)?,
         };
         let line = terms::ListRow::stored(self.to.tenant(), &row)?;
         line.insert(self.transaction, &owner).await
@@ -161,12 +168,33 @@ pub(crate) async fn delete(pool: &Pool, thread: &ThreadId) -> Result<(), Fault> 
     erase(pool, thread, None).await.map(drop)
 }
 
-/// The head of a thread when it was found to be expired.
+/// The head of a thread when it was found to be expired, and when its row in the list last changed.
 #[derive(Debug, Clone, Copy)]
 struct Unchanged {
     epoch: i64,
     seq: i64,
     answers: i64,
+    updated: i64,
+}
+
+impl Unchanged {
+    /// Returns the locked row of the thread if the thread is as it was found. An annotation changes only the row in the list.
+    /// A statement of its own reads that row: it starts after an annotation that the lock waited for.
+    async fn filter(
+        self,
+        transaction: &Transaction<'_>,
+        row: Option<Row>,
+    ) -> Result<Option<Row>, Fault> {
+        let Some(row) = row else {
+            return Ok(None);
+        };
+        let (id, head): (i64, [i64; 3]) = (row.get(0), [row.get(1), row.get(2), row.get(3)]);
+        let sql = "SELECT updated FROM listing WHERE thread = $1";
+        let line = transaction.query_opt(sql, &[&id]).await?;
+        let is_unchanged = head == [self.epoch, self.seq, self.answers]
+            && line.is_some_and(|line| line.get::<_, i64>(0) == self.updated);
+        Ok(Some(row).filter(|_| is_unchanged))
+    }
 }
 
 /// Deletes every row of a thread except the one that remembers its epoch. Returns whether the thread existed and was
@@ -182,10 +210,10 @@ async fn erase(pool: &Pool, thread: &ThreadId, found: Option<Unchanged>) -> Resu
             &[&thread.tenant(), &thread.name()],
         )
         .await?;
-    let row = row.filter(|row| {
-        let stands: [i64; 3] = [row.get(1), row.get(2), row.get(3)];
-        found.is_none_or(|found| stands == [found.epoch, found.seq, found.answers])
-    });
+    let row = match found {
+        Some(found) => found.filter(&transaction, row).await?,
+        None => row,
+    };
     if let Some(row) = &row {
         let id: i64 = row.get(0);
         let every_status = terms::of_every_status(thread.tenant());
@@ -255,6 +283,7 @@ pub(crate) async fn expire(pool: &Pool, before: Timestamp, limit: u32) -> Result
             epoch: row.get(2),
             seq: row.get(3),
             answers: row.get(4),
+            updated: row.get(5),
         };
         expired += u64::from(erase(pool, &thread, Some(found)).await?);
     }
@@ -268,7 +297,7 @@ const EXPIRED: &str = "
         UNION ALL
         SELECT (SELECT l.tenant FROM listing l WHERE l.tenant > n.tenant ORDER BY l.tenant LIMIT 1)
         FROM tenants n WHERE n.tenant IS NOT NULL)
-    SELECT n.tenant, o.name, o.epoch, o.seq, o.answers
+    SELECT n.tenant, o.name, o.epoch, o.seq, o.answers, o.updated
     FROM tenants n CROSS JOIN LATERAL (
         SELECT l.name, l.updated, t.epoch, t.seq, t.answers
         FROM listing l JOIN thread t ON t.tenant = l.tenant AND t.name = l.name

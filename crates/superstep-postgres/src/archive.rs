@@ -274,6 +274,8 @@ impl Import<'_> {
             status: self.archive.head.status,
             created: archived.created,
             updated: archived.updated,
+            // An archive has none: the store that imports a thread decides how long it keeps it.
+            lifetime: None,
         };
         let line = terms::ListRow::of(thread.tenant(), &listing);
         line.insert(self.transaction, &owner).await

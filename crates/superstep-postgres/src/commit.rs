@@ -8,12 +8,17 @@
 //!
 //! The other parts see the tables as of the start of the statement, possibly before the wait. That is safe: the row was
 //! compared twice, in that old snapshot and in its current version, and a pair of epoch and sequence number never repeats. So
-//! no commit, deletion, copy or import happened in between, and what only they write (log, snapshots, listing, terms, which
-//! interrupts are open and closed) is unchanged. Two things may have happened in between, because they leave epoch and
-//! sequence number alone: answers, and records of the former owner. The number of answers is in the row itself. The rest of
+//! no commit, deletion, copy or import happened in between, and what only they write (log, snapshots, which interrupts are open
+//! and closed) is unchanged. Three things may have happened in between, because they leave epoch and sequence number alone:
+//! answers, records of the former owner, and annotations. The number of answers is in the row itself. The rest of
 //! what the owner learns about them ([`Saved::unseen`], [`Saved::records`]) is read by a second statement, sent together with
 //! the first, that starts after the commit. From then on records of the former owner are refused, and an answer beyond those
 //! counted is simply one more that the owner has seen.
+//!
+//! An annotation (`thread_row.rs`) changes the thread's row in the list, and its terms. So a commit that writes that row locks
+//! it before it compares terms: the lock returns the current version of the row. A term that an annotation added since the
+//! statement started is not visible to the part that deletes terms. A commit that replaces the metadata may leave such a term
+//! behind, and a search then compares one row too many. A term that the row has is never missing.
 //!
 //! A claim locks the row for update, which waits for records that are being written (they hold it for key share, see
 //! `records.rs`). A superstep's own update does not, so records and commits of the same owner never wait for each other.

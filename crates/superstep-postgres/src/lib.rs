@@ -43,6 +43,7 @@ mod cache;
 mod commit;
 mod fault;
 mod id;
+mod lifetime;
 mod list;
 mod owner;
 mod place;
@@ -55,6 +56,7 @@ mod request_queue;
 mod schema;
 mod store;
 mod terms;
+mod thread_row;
 
 pub use fault::PostgresError;
 pub use queue_owner::QueueOwner;
@@ -64,9 +66,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use superstep_core::checkpoint::{
-    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, Glance, History,
-    InterruptQuery, InterruptRow, Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
-    UnfinishedThread,
+    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, ExpiredThread, Glance,
+    History, InterruptQuery, InterruptRow, Loaded, NewThread, RecordWrite, Saved, StoredBody,
+    ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::driver::{NodeCache, RequestQueue, RequestRow};
 use superstep_core::error::CheckpointError;
@@ -224,6 +226,22 @@ impl RequestQueue for Postgres {
 }
 
 impl Checkpointer for Postgres {
+    fn create<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        new: &'a NewThread,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        Box::pin(async move { Ok(thread_row::create(&self.places, thread, new).await?) })
+    }
+
+    fn annotate<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        change: &'a ThreadAnnotation,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        Box::pin(async move { Ok(thread_row::annotate(&self.places, thread, change).await?) })
+    }
+
     fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>> {
         Box::pin(async move { Ok(commit::save(&self.places, commit).await?) })
     }
@@ -296,6 +314,10 @@ impl Checkpointer for Postgres {
         Box::pin(async move { Ok(list::threads(&self.pool, query).await?) })
     }
 
+    fn count_threads<'a>(&'a self, query: &'a ThreadQuery) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(list::count_threads(&self.pool, query).await?) })
+    }
+
     fn interrupts<'a>(
         &'a self,
         query: &'a InterruptQuery,
@@ -311,9 +333,9 @@ impl Checkpointer for Postgres {
         Box::pin(async move { Ok(list::overdue(&self.pool, now, limit).await?) })
     }
 
-    /// Copies entries and snapshots up to `upto`, resealed for the new thread, and the row in the list of threads. The copy
-    /// is idle at that entry, with no records and no interrupts. A checkpointer knows nothing about graphs, so the caller
-    /// writes the entry that says where the copy comes from.
+    /// Copies entries and snapshots up to `upto`, resealed for the new thread, and the row in the list of threads with its
+    /// lifetime. The copy is idle at that entry, with no records and no interrupts. A checkpointer knows nothing about graphs,
+    /// so the caller writes the entry that says where the copy comes from.
     fn copy<'a>(
         &'a self,
         from: &'a ThreadId,
@@ -327,6 +349,10 @@ impl Checkpointer for Postgres {
         Box::pin(async move { Ok(admin::delete(&self.pool, thread).await?) })
     }
 
+    fn forget<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(async move { Ok(thread_row::forget(&self.places, thread).await?) })
+    }
+
     fn prune<'a>(
         &'a self,
         thread: &'a ThreadId,
@@ -337,6 +363,14 @@ impl Checkpointer for Postgres {
 
     fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
         Box::pin(async move { Ok(admin::expire(&self.pool, before, limit).await?) })
+    }
+
+    fn expired(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<ExpiredThread>>> {
+        Box::pin(async move { Ok(lifetime::expired(&self.pool, now, limit).await?) })
     }
 
     fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {

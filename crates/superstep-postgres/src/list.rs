@@ -1,86 +1,243 @@
 //! Lists of threads and interrupts, and search by content.
 //!
-//! A search takes the rarest of its terms and reads the rows that have it. If even the rarest one is common, it scans the
-//! rows from the newest on, which then fills the page soon. Either way each row is compared with the query itself. Every
-//! value is a bound parameter; statements consist only of constants.
+//! A search that names threads reads those. Any other takes the condition whose terms the fewest threads have, and reads the
+//! rows that have one of them. If even those are many, it reads the rows in the order of the list, which then fills the page
+//! soon. The database compares what is a column of its own; the content of metadata and state is bytes to it, and is compared
+//! here. Every value is a bound parameter; statements consist only of constants.
 
-use serde_json::{Map, Value as Json};
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
 use superstep_core::checkpoint::{
-    Filter, InterruptQuery, InterruptRow, Metadata, Page, ThreadQuery, ThreadRow, UnfinishedThread,
+    Filter, InterruptQuery, InterruptRow, Metadata, Page, ThreadQuery, ThreadRow, ThreadSort,
+    UnfinishedThread,
 };
+use superstep_core::registry::json_contains;
 use superstep_core::{Epoch, ThreadId, Timestamp, Value};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::fault::Fault;
+use crate::lifetime;
 use crate::place::Places;
 use crate::pool::{self, Pool};
 use crate::read::{self, text};
 use crate::terms;
 
-/// Lists threads, most recently changed first.
+/// Lists the threads that match a query, in its order.
 pub(crate) async fn threads(pool: &Pool, query: &ThreadQuery) -> Result<Vec<ThreadRow>, Fault> {
-    if !is_tenant(&query.tenant) {
+    let Some(search) = ThreadSearch::new(pool, query).await? else {
         return Ok(Vec::new());
+    };
+    let (limit, offset) = limits(query.page);
+    let mut select = search.statement(ROWS);
+    select.sql.push_str(order(query));
+    // Without a limit in the narrow case: with one, the planner prefers to read the whole list in its order.
+    if search.is_narrow() || compares_content(query) {
+        let mut found = PageCollector::new(query);
+        let visit = |row: &Row| found.add(row);
+        search.visit(pool, &select, visit).await?;
+        return Ok(found.rows);
     }
-    let terms = terms::of_query(query);
-    if terms.is_empty() && query.graph.is_none() {
-        return page(pool, query).await;
-    }
-    let mut found = PageCollector::new(query);
-    match rarest(pool, query, &terms).await? {
-        Some(term) => {
-            let terms = [term, terms::overfull(&query.tenant)];
-            let rows = pool
-                .read(WITH_TERM, &[&query.tenant, &terms.as_slice()])
-                .await?;
-            for row in &rows {
-                if !found.add(row)? {
-                    break;
-                }
-            }
-        }
-        None => pool::walk(pool, ALL, &[&query.tenant], |row| found.add(row)).await?,
-    }
-    Ok(found.rows)
+    select.params.push(&limit);
+    select.params.push(&offset);
+    let last = select.params.len();
+    let page = format!(" LIMIT ${} OFFSET ${last}", last - 1);
+    select.sql.push_str(&page);
+    let rows = pool.read(&select.sql, &select.params).await?;
+    let row = |row| thread_row(row, &query.tenant);
+    rows.iter().map(row).collect()
 }
 
-macro_rules! lines {
-    ($rest:literal) => {
+/// Returns how many threads match a query.
+pub(crate) async fn count_threads(pool: &Pool, query: &ThreadQuery) -> Result<u64, Fault> {
+    let Some(search) = ThreadSearch::new(pool, query).await? else {
+        return Ok(0);
+    };
+    if compares_content(query) {
+        let select = search.statement(ROWS);
+        let mut matching = 0;
+        let visit = |row: &Row| {
+            matching += u64::from(has_content(&thread_row(row, &query.tenant)?, query));
+            Ok(true)
+        };
+        search.visit(pool, &select, visit).await?;
+        return Ok(matching);
+    }
+    let count = search.statement(search.count());
+    let rows = pool.read(&count.sql, &count.params).await?;
+    Ok(rows.first().map_or(0, |row| read::count(row, 0)))
+}
+
+macro_rules! of_threads {
+    ($select:literal) => {
         concat!(
-            "SELECT t.epoch, t.seq, t.status::int8, t.recoveries, t.answers, l.name, l.created, l.updated,
-                    l.graph, l.metadata, l.state
-             FROM listing l JOIN thread t ON t.tenant = l.tenant AND t.name = l.name
-             WHERE l.tenant = $1 ",
-            $rest
+            $select,
+            " FROM listing l
+              JOIN thread t ON t.tenant = l.tenant AND t.name = l.name AND t.id = l.thread"
         )
     };
 }
 
-const ALL: &str = lines!("ORDER BY l.updated DESC, l.name");
-const PAGE: &str = lines!("ORDER BY l.updated DESC, l.name LIMIT $2 OFFSET $3");
-const WITH_TERM: &str = lines!(
-    "AND l.thread IN (SELECT thread FROM term WHERE term = ANY ($2)) ORDER BY l.updated DESC, l.name"
+const ROWS: &str = of_threads!(
+    "SELECT t.epoch, t.seq, t.status::int8, t.recoveries, t.answers, l.name, l.created, l.updated,
+         l.graph, l.metadata, l.state, l.lifetime_ms, l.at_end::int8"
 );
+const COUNT: &str = of_threads!("SELECT count(*)");
+/// Every thread that is not deleted has a row in the list, so the other table is not needed.
+const COUNT_LISTED: &str = "SELECT count(*) FROM listing l";
 
-/// Returns a page of all threads of a tenant, without comparing anything.
-async fn page(pool: &Pool, query: &ThreadQuery) -> Result<Vec<ThreadRow>, Fault> {
-    let (limit, offset) = limits(query.page);
-    let rows = pool.read(PAGE, &[&query.tenant, &limit, &offset]).await?;
-    let row = |row| ThreadLine::read(row)?.row(&query.tenant, row);
-    rows.iter().map(row).collect()
+/// Names are sorted byte by byte, because their column has the collation `C`. The order by times is that of an index in one
+/// direction; in the other only rows of equal times are sorted. The order by names is that of the key of `thread`.
+fn order(query: &ThreadQuery) -> &'static str {
+    match (query.sort, query.is_ascending) {
+        (ThreadSort::Updated, false) => " ORDER BY l.updated DESC, l.name",
+        (ThreadSort::Updated, true) => " ORDER BY l.updated, l.name",
+        (ThreadSort::Created, false) => " ORDER BY l.created DESC, l.name",
+        (ThreadSort::Created, true) => " ORDER BY l.created, l.name",
+        (ThreadSort::Id, false) => " ORDER BY l.name DESC",
+        (ThreadSort::Id, true) => " ORDER BY l.name",
+        (ThreadSort::Status, false) => " ORDER BY t.status DESC, l.name",
+        (ThreadSort::Status, true) => " ORDER BY t.status, l.name",
+    }
 }
 
-/// Returns the term that the fewest threads have, if they are few.
-async fn rarest(pool: &Pool, query: &ThreadQuery, terms: &[i64]) -> Result<Option<i64>, Fault> {
+/// The conditions of a query that the database compares, as values of parameters.
+struct ThreadSearch<'a> {
+    query: &'a ThreadQuery,
+    statuses: Vec<i16>,
+    names: Option<Vec<&'a str>>,
+    excluded: Vec<&'a str>,
+    graph: Option<&'a [u8]>,
+    /// Every matching thread has one of these terms, and few threads do. `None` if many do, or the query names threads.
+    terms: Option<Vec<i64>>,
+}
+
+impl<'a> ThreadSearch<'a> {
+    /// Returns `None` if no thread can match.
+    async fn new(pool: &Pool, query: &'a ThreadQuery) -> Result<Option<Self>, Fault> {
+        let names_of = |ids: &'a [ThreadId]| -> Vec<&'a str> {
+            let own = ids.iter().filter(|id| id.tenant() == query.tenant);
+            own.map(ThreadId::name).collect()
+        };
+        let names = query.ids.as_deref().map(names_of);
+        if !is_tenant(&query.tenant) || names.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(None);
+        }
+        let terms = match names {
+            Some(_) => None,
+            None => rarest(pool, query).await?,
+        };
+        Ok(Some(Self {
+            query,
+            statuses: query.statuses.iter().map(|status| *status as i16).collect(),
+            names,
+            excluded: names_of(&query.except),
+            graph: query.graph.as_deref().map(str::as_bytes),
+            terms,
+        }))
+    }
+
+    /// Returns whether the rows that can match are so few that all of them may be read at once.
+    fn is_narrow(&self) -> bool {
+        let are_few = |names: &Vec<&str>| names.len() <= CANDIDATES_MAX as usize;
+        self.terms.is_some() || self.names.as_ref().is_some_and(are_few)
+    }
+
+    fn count(&self) -> &'static str {
+        match self.statuses.is_empty() && self.names.is_none() {
+            true => COUNT_LISTED,
+            false => COUNT,
+        }
+    }
+
+    /// Adds the conditions to a text that names its tables `l` and `t`.
+    fn statement(&self, select: &str) -> ListStatement<'_> {
+        let mut statement = ListStatement {
+            sql: format!("{select} WHERE l.tenant = $1"),
+            params: vec![&self.query.tenant],
+        };
+        if let Some(names) = &self.names {
+            statement.and("t.name = ANY (?)", names);
+        }
+        if !self.statuses.is_empty() {
+            statement.and("t.status = ANY (?)", &self.statuses);
+        }
+        if !self.excluded.is_empty() {
+            statement.and("l.name <> ALL (?)", &self.excluded);
+        }
+        if let Some(graph) = &self.graph {
+            statement.and("l.graph = ?", graph);
+        }
+        if let Some(terms) = &self.terms {
+            statement.and(
+                "l.thread IN (SELECT thread FROM term WHERE term = ANY (?))",
+                terms,
+            );
+        }
+        statement
+    }
+
+    /// Reads rows for as long as `visit` returns `true`.
+    async fn visit(
+        &self,
+        pool: &Pool,
+        select: &ListStatement<'_>,
+        mut visit: impl FnMut(&Row) -> Result<bool, Fault>,
+    ) -> Result<(), Fault> {
+        if !self.is_narrow() {
+            return pool::walk(pool, &select.sql, &select.params, visit).await;
+        }
+        let rows = pool.read(&select.sql, &select.params).await?;
+        for row in &rows {
+            if !visit(row)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A statement with the values of its parameters.
+struct ListStatement<'a> {
+    sql: String,
+    params: Vec<&'a (dyn ToSql + Sync)>,
+}
+
+impl<'a> ListStatement<'a> {
+    /// Adds a condition, with the value for its `?`.
+    fn and(&mut self, condition: &str, value: &'a (dyn ToSql + Sync)) {
+        self.params.push(value);
+        let place = format!("${}", self.params.len());
+        self.sql.push_str(" AND ");
+        self.sql.push_str(&condition.replace('?', &place));
+    }
+}
+
+/// Returns the terms of the condition that the fewest threads meet, if those are few, with the term of overfull threads.
+async fn rarest(pool: &Pool, query: &ThreadQuery) -> Result<Option<Vec<i64>>, Fault> {
+    let conditions = terms::of_query(query);
+    if conditions.is_empty() {
+        return Ok(None);
+    }
     let sql = "SELECT n.term, (SELECT count(*) FROM
                  (SELECT FROM term WHERE term = ANY (ARRAY[n.term, $2]) LIMIT $3) AS few)
          FROM unnest($1::int8[]) AS n (term)";
     let (overfull, limit) = (terms::overfull(&query.tenant), CANDIDATES_MAX + 1);
-    let rows = pool.read(sql, &[&terms, &overfull, &limit]).await?;
-    let counts = rows.iter().map(|row| (row.get::<_, i64>(1), row.get(0)));
-    let rarest = counts.min().filter(|(count, _)| *count <= CANDIDATES_MAX);
-    Ok(rarest.map(|(_, term)| term))
+    let rows = pool
+        .read(sql, &[&conditions.concat(), &overfull, &limit])
+        .await?;
+    let counts: BTreeMap<i64, i64> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    let threads = |terms: &Vec<i64>| -> i64 {
+        let counts = terms.iter().filter_map(|term| counts.get(term));
+        counts.sum()
+    };
+    let rarest = conditions.into_iter().min_by_key(threads);
+    let few = rarest.filter(|terms| threads(terms) <= CANDIDATES_MAX);
+    Ok(few.map(|mut terms| {
+        terms.push(overfull);
+        terms
+    }))
 }
 
 /// Collects the page of a query from sorted rows.
@@ -99,70 +256,72 @@ impl<'a> PageCollector<'a> {
         }
     }
 
-    /// Adds a row if it matches. Returns whether there is room for more.
+    /// Adds a row if its content matches. Returns whether there is room for more.
     fn add(&mut self, row: &Row) -> Result<bool, Fault> {
-        let line = ThreadLine::read(row)?;
-        if line.is_wanted(self.query) {
+        let row = thread_row(row, &self.query.tenant)?;
+        if has_content(&row, self.query) {
             if self.passed_over < self.query.page.offset {
                 self.passed_over += 1;
             } else if self.rows.len() < rows_max(self.query.page) {
-                self.rows.push(line.row(&self.query.tenant, row)?);
+                self.rows.push(row);
             }
         }
         Ok(self.rows.len() < rows_max(self.query.page))
     }
 }
 
-/// A thread's row of the list as stored.
-struct ThreadLine {
-    head: superstep_core::checkpoint::Head,
-    graph: String,
-    metadata: Metadata,
-    state: Option<Value>,
+/// Reads a thread from the columns that [`ROWS`] selects.
+fn thread_row(row: &Row, tenant: &str) -> Result<ThreadRow, Fault> {
+    let metadata: Option<&[u8]> = row.get(9);
+    let state: Option<Vec<u8>> = row.get(10);
+    Ok(ThreadRow {
+        thread: ThreadId::of_tenant(tenant, row.get(5))?,
+        head: read::head(row, 0)?,
+        graph: text(row, 8)?,
+        metadata: metadata.map_or(Ok(Metadata::new()), serde_json::from_slice)?,
+        values: state.map(Value::from_bytes),
+        created: Timestamp(row.get(6)),
+        updated: Timestamp(row.get(7)),
+        lifetime: lifetime::read(row, 11)?,
+    })
 }
 
-impl ThreadLine {
-    fn read(row: &Row) -> Result<Self, Fault> {
-        let metadata: Option<&[u8]> = row.get(9);
-        let state: Option<Vec<u8>> = row.get(10);
-        Ok(Self {
-            head: read::head(row, 0)?,
-            graph: text(row, 8)?,
-            metadata: metadata.map_or(Ok(Metadata::new()), serde_json::from_slice)?,
-            state: state.map(Value::from_bytes),
-        })
-    }
+/// Returns whether a query has conditions that only [`has_content`] compares.
+fn compares_content(query: &ThreadQuery) -> bool {
+    compares_values(query) || !query.metadata.is_empty() || query.metadata_contains.is_some()
+}
 
-    fn is_wanted(&self, query: &ThreadQuery) -> bool {
-        query.status.is_none_or(|status| status == self.head.status)
-            && query
-                .graph
-                .as_ref()
-                .is_none_or(|graph| *graph == self.graph)
-            && Filter::all_match(&query.metadata, |field| self.metadata.get(field))
-            && (query.values.is_empty() || {
-                let state = self.state_fields();
-                Filter::all_match(&query.values, |field| state.get(field))
-            })
-    }
+fn compares_values(query: &ThreadQuery) -> bool {
+    !query.values.is_empty() || query.values_contains.is_some()
+}
 
-    /// Returns the fields of the state; empty if it is not an object, or not listed.
-    fn state_fields(&self) -> Map<String, Json> {
-        let fields = self.state.as_ref().and_then(|state| state.decode().ok());
-        fields.unwrap_or_default()
-    }
+/// Returns whether metadata and listed state match a query.
+///
+/// PostgreSQL's own containment is not the same: an array there contains a scalar that is one of its elements, and its JSON has
+/// no NUL characters.
+fn has_content(row: &ThreadRow, query: &ThreadQuery) -> bool {
+    has_metadata(&row.metadata, query)
+        && (!compares_values(query) || has_values(row.values.as_ref(), query))
+}
 
-    fn row(self, tenant: &str, row: &Row) -> Result<ThreadRow, Fault> {
-        Ok(ThreadRow {
-            thread: ThreadId::of_tenant(tenant, row.get(5))?,
-            head: self.head,
-            graph: self.graph,
-            metadata: self.metadata,
-            values: self.state,
-            created: Timestamp(row.get(6)),
-            updated: Timestamp(row.get(7)),
-        })
-    }
+fn has_metadata(metadata: &Metadata, query: &ThreadQuery) -> bool {
+    let has = |(name, part): (&String, &Json)| {
+        let found = metadata.get(name);
+        found.is_some_and(|found| json_contains(found, part))
+    };
+    let contains = |part: &Json| part.as_object().is_some_and(|part| part.iter().all(has));
+    Filter::all_match(&query.metadata, |field| metadata.get(field))
+        && query.metadata_contains.as_ref().is_none_or(contains)
+}
+
+/// A thread whose state is not listed has no values, so it matches no condition on them.
+fn has_values(values: Option<&Value>, query: &ThreadQuery) -> bool {
+    let values = values.and_then(|values| values.decode::<Json>().ok());
+    values.is_some_and(|values| {
+        let contains = |part: &Json| part.is_object() && json_contains(&values, part);
+        Filter::all_match(&query.values, |field| values.get(field))
+            && query.values_contains.as_ref().is_none_or(contains)
+    })
 }
 
 /// Lists interrupts, oldest first.
@@ -268,5 +427,5 @@ pub(crate) fn limits(page: Page) -> (i64, i64) {
 }
 
 const PAGE_MAX: u32 = 1_000;
-/// Maximum number of rows to read by term; beyond it a search scans instead.
+/// Maximum number of rows to read by term or by name at once; beyond it a search reads rows in the order of the list.
 const CANDIDATES_MAX: i64 = 1_024;

@@ -5,7 +5,8 @@
 //! a thread is, caches the answer, and names the partitions in its statements.
 //!
 //! A place never changes: a deleted thread keeps its row and its number. (Unless an old backup is restored under a running
-//! process. Statements compare the number too, and look the place up again if they find nothing.)
+//! process, or the name of a forgotten thread is used again. Statements compare the number too, and look the place up again if
+//! they find nothing.)
 //!
 //! # How many statements there are
 //!

@@ -369,9 +369,14 @@ pub(crate) async fn walk(
 
 /// Every statement of ours finds few rows by an index. So plans are generic, and the planner is kept from scanning whole
 /// tables while they are so small that this looks cheap. The operator's durability setting is kept, unless it is `off`.
+///
+/// The isolation level is set for statements that are sent without a transaction: commits, `create_run` and `take_runs` wait
+/// for other writers and then go by what those wrote. At a stricter level, which a role or a database can have as its default,
+/// they would see the tables as of their start: a commit that waited would fail, and two runs could start on one thread.
 fn greeting(options: &Options) -> String {
     format!(
         "SET search_path TO \"{}\", pg_catalog;
+         SET default_transaction_isolation = 'read committed';
          SET plan_cache_mode = force_generic_plan;
          SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
          SET max_parallel_workers_per_gather = 0; SET jit = off;

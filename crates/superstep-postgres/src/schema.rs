@@ -28,6 +28,7 @@ const MIGRATIONS: &[fn(u32) -> String] = &[
     checksums,
     leases,
     registry,
+    lifetimes,
 ];
 
 const TABLES: &str = "
@@ -318,6 +319,17 @@ fn registry(_: u32) -> String {
         FOREIGN KEY (tenant, id) REFERENCES assistant ON DELETE CASCADE
     );"
     .to_owned()
+}
+
+/// How long a thread is kept after its row in the list last changed, and what happens then; null without a limit. Only threads
+/// with a lifetime are in the index of ends. It adds numbers of type `numeric`, because a sum of two large integers would be out of range, and the
+/// commit that writes the row would fail.
+fn lifetimes(_: u32) -> String {
+    "ALTER TABLE listing ADD COLUMN lifetime_ms bigint, ADD COLUMN at_end smallint;
+    CREATE INDEX listing_ends ON listing ((updated::numeric + lifetime_ms::numeric))
+        WHERE lifetime_ms IS NOT NULL;
+    CREATE INDEX listing_created ON listing (tenant, created DESC, name);"
+        .to_owned()
 }
 
 /// Number of the first schema whose items have checksums.

@@ -5,12 +5,15 @@
 //! Terms of the metadata are stored separately, because a commit may keep the metadata without carrying it.
 
 use serde_json::{Map, Value as Json};
-use superstep_core::checkpoint::{Filter, FilterValue, Listing, Status, ThreadQuery};
+use superstep_core::checkpoint::{
+    Filter, FilterValue, Listing, Metadata, Status, ThreadLifetime, ThreadQuery,
+};
 use superstep_core::{ThreadId, Timestamp, Value};
 use tokio_postgres::{Row, Transaction};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::fault::Fault;
+use crate::lifetime;
 use crate::read::text;
 
 /// A row of the list of threads, to be written.
@@ -30,7 +33,7 @@ impl ListRow {
             .and_then(|state| state.decode().ok())
             .unwrap_or_default();
         let metadata_terms = metadata
-            .map(|fields| of_fields(tenant, Kind::Metadata, fields))
+            .map(|fields| of_metadata(tenant, fields))
             .unwrap_or_default();
         let mut state_terms = of_fields(tenant, Kind::State, &state);
         state_terms.push(of_graph(tenant, &listing.graph));
@@ -48,16 +51,24 @@ impl ListRow {
     }
 }
 
-/// The thread that a row belongs to, with its status and timestamps.
+/// The thread that a row belongs to, with its status, timestamps and lifetime.
 pub(crate) struct Owner<'a> {
     pub(crate) number: i64,
     pub(crate) thread: &'a ThreadId,
     pub(crate) status: Status,
     pub(crate) created: Timestamp,
     pub(crate) updated: Timestamp,
+    pub(crate) lifetime: Option<ThreadLifetime>,
 }
 
 impl ListRow {
+    /// Returns all terms of a thread with this row.
+    pub(crate) fn found_by(&self, tenant: &str, status: Status) -> Vec<i64> {
+        let of_row = self.metadata_terms.iter().chain(&self.state_terms);
+        let status = of_status(tenant, status);
+        of_row.copied().chain([status]).collect()
+    }
+
     /// Reads a row from three columns: graph, metadata, state. Computes its terms for this tenant.
     pub(crate) fn stored(tenant: &str, row: &Row) -> Result<Self, Fault> {
         let metadata: Option<&[u8]> = row.get(1);
@@ -77,11 +88,12 @@ impl ListRow {
         owner: &Owner<'_>,
     ) -> Result<(), Fault> {
         let (tenant, name) = (owner.thread.tenant(), owner.thread.name());
+        let (lifetime_ms, at_end) = lifetime::columns(owner.lifetime);
         transaction
             .execute(
                 "INSERT INTO listing (thread, tenant, name, created, updated, graph, metadata, state,
-                     metadata_terms, state_terms)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+                     metadata_terms, state_terms, lifetime_ms, at_end)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
                 &[
                     &owner.number,
                     &tenant,
@@ -93,11 +105,12 @@ impl ListRow {
                     &self.state,
                     &self.metadata_terms,
                     &self.state_terms,
+                    &lifetime_ms,
+                    &at_end,
                 ],
             )
             .await?;
-        let mut found_by = [self.metadata_terms, self.state_terms].concat();
-        found_by.push(of_every_status(tenant)[owner.status as usize]);
+        let found_by = self.found_by(tenant, owner.status);
         transaction
             .execute(
                 "INSERT INTO term (term, thread) SELECT unnest($2::int8[]), $1 ON CONFLICT DO NOTHING",
@@ -106,6 +119,11 @@ impl ListRow {
             .await?;
         Ok(())
     }
+}
+
+/// Returns the terms of metadata, as they are stored with it.
+pub(crate) fn of_metadata(tenant: &str, metadata: &Metadata) -> Vec<i64> {
+    of_fields(tenant, Kind::Metadata, metadata)
 }
 
 /// Returns the terms of an object's scalars, plus a marker if there are too many.
@@ -148,7 +166,11 @@ pub(crate) fn of_every_status(tenant: &str) -> Vec<i64> {
         .collect()
 }
 
-fn of_graph(tenant: &str, graph: &str) -> i64 {
+fn of_status(tenant: &str, status: Status) -> i64 {
+    hash(tenant, Kind::Status, "", &[status as u8])
+}
+
+pub(crate) fn of_graph(tenant: &str, graph: &str) -> i64 {
     hash(tenant, Kind::Graph, graph, &[])
 }
 
@@ -171,24 +193,39 @@ fn hash(tenant: &str, kind: Kind, field: &str, value: &[u8]) -> i64 {
     hasher.digest().cast_signed()
 }
 
-/// Returns the terms that every matching thread has, unless it is overfull.
-pub(crate) fn of_query(query: &ThreadQuery) -> Vec<i64> {
+/// Returns the conditions of a query that can be looked up: a thread that matches has one of the terms of each, unless it is
+/// overfull.
+pub(crate) fn of_query(query: &ThreadQuery) -> Vec<Vec<i64>> {
     let tenant = &query.tenant;
-    let status = query
-        .status
-        .map(|status| hash(tenant, Kind::Status, "", &[status as u8]));
+    let statuses = query.statuses.iter();
+    let statuses: Vec<i64> = statuses.map(|status| of_status(tenant, *status)).collect();
     // A thread whose row was created without a listing has no graph, and no term for it.
     let graph = query.graph.as_ref().filter(|graph| !graph.is_empty());
     let graph = graph.map(|graph| of_graph(tenant, graph));
     let by = |kind| move |filter: &Filter| of_value(tenant, kind, &filter.field, &filter.equals);
     let metadata = query.metadata.iter().map(by(Kind::Metadata));
     let state = query.values.iter().map(by(Kind::State));
-    status
-        .into_iter()
-        .chain(graph)
+    let in_metadata = of_part(tenant, Kind::Metadata, query.metadata_contains.as_ref());
+    let in_state = of_part(tenant, Kind::State, query.values_contains.as_ref());
+    let single = (graph.into_iter())
         .chain(metadata)
         .chain(state)
-        .collect()
+        .chain(in_metadata)
+        .chain(in_state)
+        .map(|term| vec![term]);
+    let all = [statuses].into_iter().chain(single);
+    all.filter(|terms| !terms.is_empty()).collect()
+}
+
+/// Returns the terms of those fields of a JSON object that a row contains only as they are. Numbers are not among them: `1` and
+/// `1.0` contain each other and have different terms.
+fn of_part(tenant: &str, kind: Kind, part: Option<&Json>) -> Vec<i64> {
+    let fields = part.and_then(Json::as_object).into_iter().flatten();
+    let term = |(field, value): (&String, &Json)| {
+        let scalar = FilterValue::of(value).filter(|_| !value.is_number())?;
+        Some(of_value(tenant, kind, field, &scalar))
+    };
+    fields.filter_map(term).collect()
 }
 
 /// Maximum number of terms of metadata and of state each, not counting the overfull marker.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use superstep::checkpoint::BoxFuture;
-use superstep::driver::{QueuedRequest, RequestQueue, ThreadRequest};
+use superstep::driver::{QueuedRequest, RequestQueue};
 use superstep::{DriveError, Engine, RunId, RunReport, ThreadId};
 
 use crate::handlers::{Reply, now};
@@ -217,9 +217,9 @@ impl std::fmt::Debug for Restate {
 }
 
 fn path_of(thread: &ThreadId, request: &QueuedRequest) -> String {
-    let handler = match request.request {
-        ThreadRequest::Update { .. } | ThreadRequest::Fork { .. } => "change",
-        _ => "run",
+    let handler = match request.request.is_change() {
+        true => "change",
+        false => "run",
     };
     let thread = thread.to_string();
     let key = utf8_percent_encode(&thread, NON_ALPHANUMERIC);

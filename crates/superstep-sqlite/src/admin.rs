@@ -5,7 +5,9 @@ use std::path::Path;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, params};
 use superstep_core::checkpoint::format::{Body, Entry, Snapshot};
-use superstep_core::checkpoint::{CheckpointResult, Head, Status, StoredBody};
+use superstep_core::checkpoint::{
+    CheckpointResult, Head, NewThread, Status, StoredBody, ThreadAnnotation,
+};
 use superstep_core::error::CheckpointError;
 use superstep_core::{Epoch, Seq, ThreadId, Timestamp};
 
@@ -105,6 +107,34 @@ fn copy_file(connection: &Connection, to: &Path) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Creates a thread on which nothing has happened, unless it exists. Returns whether it did not.
+pub(crate) fn create(
+    connection: &Connection,
+    thread: &ThreadId,
+    new: &NewThread,
+) -> Result<bool, Fault> {
+    let Some(stand) = make_idle(connection, thread, Seq(0))? else {
+        return Ok(false);
+    };
+    schema::check_place(stand.id, Seq(0))?;
+    list::create(connection, &stand, new)?;
+    Ok(true)
+}
+
+/// Changes what the row of a thread says. Returns whether there is such a thread.
+pub(crate) fn annotate(
+    connection: &Connection,
+    thread: &ThreadId,
+    change: &ThreadAnnotation,
+) -> Result<bool, Fault> {
+    let stand = read::stand(connection, thread)?;
+    let Some(stand) = stand.filter(StoredThread::is_living) else {
+        return Ok(false);
+    };
+    list::annotate(connection, &stand, change)?;
+    Ok(true)
+}
+
 /// Copies entries and snapshots up to an entry, and the row in the list of threads.
 pub(crate) fn copy(
     connection: &Connection,
@@ -115,7 +145,9 @@ pub(crate) fn copy(
     let source = read::living(connection, from)?;
     let upto = upto.unwrap_or(source.head.seq);
     read::check_entry(connection, from, &source, upto)?;
-    let target = make_target(connection, to, upto)?;
+    let Some(target) = make_idle(connection, to, upto)? else {
+        return Err(CheckpointError::ThreadExists { thread: to.clone() }.into());
+    };
     schema::check_place(target.id, upto)?;
 
     let last = place(source.id, upto);
@@ -150,21 +182,26 @@ pub(crate) fn copy(
     list::copy(connection, &source, &target)
 }
 
-/// Creates the row of a copy: a new one, or that of a deleted thread with the next epoch.
-fn make_target(connection: &Connection, to: &ThreadId, upto: Seq) -> Result<StoredThread, Fault> {
-    let former = read::stand(connection, to)?;
+/// Creates the row of an idle thread: a new one, or that of a deleted thread with the next epoch. Returns `None` if the thread
+/// exists.
+fn make_idle(
+    connection: &Connection,
+    thread: &ThreadId,
+    seq: Seq,
+) -> Result<Option<StoredThread>, Fault> {
+    let former = read::stand(connection, thread)?;
     if former.is_some_and(|former| former.is_living()) {
-        return Err(CheckpointError::ThreadExists { thread: to.clone() }.into());
+        return Ok(None);
     }
     let epoch = former.map_or(Epoch(0), |former| former.head.epoch).next();
     let head = Head {
         epoch,
-        seq: upto,
+        seq,
         status: Status::Idle,
         recoveries: 0,
         answers: 0,
     };
-    row::make(connection, to, head, false, 0, None)
+    row::make(connection, thread, head, false, 0, None).map(Some)
 }
 
 /// Visits bodies in order, in small batches, because the visitor writes to the table they are read from.
@@ -229,6 +266,21 @@ fn erase(connection: &Connection, stand: &StoredThread) -> Result<(), Fault> {
              WHERE id = ?1",
         )?
         .execute(params![stand.id, Status::Deleted as u8])?;
+    Ok(())
+}
+
+/// Deletes the row that remembers a deleted thread. Nothing else of such a thread is left.
+pub(crate) fn forget(connection: &Connection, thread: &ThreadId) -> Result<(), Fault> {
+    connection
+        .prepare_cached(
+            "DELETE FROM thread
+             WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2 AND status = ?3",
+        )?
+        .execute(params![
+            thread.tenant(),
+            thread.name(),
+            Status::Deleted as u8
+        ])?;
     Ok(())
 }
 

@@ -43,7 +43,9 @@ mod reader_pool;
 mod registry;
 mod row;
 mod schema;
+mod search;
 mod store;
+mod terms;
 mod work;
 mod writer;
 
@@ -58,9 +60,9 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use superstep_core::checkpoint::{
-    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, Glance, History,
-    InterruptQuery, InterruptRow, Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
-    UnfinishedThread,
+    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, ExpiredThread, Glance,
+    History, InterruptQuery, InterruptRow, Loaded, NewThread, RecordWrite, Saved, StoredBody,
+    ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::driver::NodeCache;
 #[cfg(doc)]
@@ -255,6 +257,32 @@ impl NodeCache for Sqlite {
 }
 
 impl Checkpointer for Sqlite {
+    fn create<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        new: &'a NewThread,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        let (thread, new) = (thread.clone(), new.clone());
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| admin::create(db, &thread, &new))
+                .await?)
+        })
+    }
+
+    fn annotate<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        change: &'a ThreadAnnotation,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        let (thread, change) = (thread.clone(), change.clone());
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| admin::annotate(db, &thread, &change))
+                .await?)
+        })
+    }
+
     fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>> {
         let (who, commit) = (Some(commit.thread.clone()), commit.clone());
         let save = move |db: &_| commit::save(db, &commit);
@@ -354,7 +382,12 @@ impl Checkpointer for Sqlite {
         query: &'a ThreadQuery,
     ) -> BoxFuture<'a, CheckpointResult<Vec<ThreadRow>>> {
         let query = query.clone();
-        Box::pin(async move { Ok(self.list(move |db| list::threads(db, &query)).await?) })
+        Box::pin(async move { Ok(self.list(move |db| search::threads(db, &query)).await?) })
+    }
+
+    fn count_threads<'a>(&'a self, query: &'a ThreadQuery) -> BoxFuture<'a, CheckpointResult<u64>> {
+        let query = query.clone();
+        Box::pin(async move { Ok(self.list(move |db| search::count(db, &query)).await?) })
     }
 
     fn overdue(
@@ -395,6 +428,11 @@ impl Checkpointer for Sqlite {
         Box::pin(async move { Ok(self.write(move |db| admin::delete(db, &thread)).await?) })
     }
 
+    fn forget<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
+        let thread = thread.clone();
+        Box::pin(async move { Ok(self.write(move |db| admin::forget(db, &thread)).await?) })
+    }
+
     fn prune<'a>(
         &'a self,
         thread: &'a ThreadId,
@@ -414,6 +452,14 @@ impl Checkpointer for Sqlite {
                 .write(move |db| admin::expire(db, before, limit))
                 .await?)
         })
+    }
+
+    fn expired(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<ExpiredThread>>> {
+        Box::pin(async move { Ok(self.list(move |db| list::expired(db, now, limit)).await?) })
     }
 
     fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {

@@ -1,24 +1,19 @@
-//! Lists of threads and interrupts, and search by content.
+//! The rows of threads in their list, and lists of interrupts, of unfinished threads and of those whose lifetime is over.
 //!
-//! A thread's row in the list is found by *terms*: hashes of its status, its graph, and every top-level scalar of its
-//! metadata and its state, each combined with the tenant. A search takes the rarest of its terms and reads the rows that have
-//! it. If even the rarest one is common, it scans the rows from the newest on, which then fills the page soon. Either way
-//! each row is compared with the query itself, so a hash collision never returns a wrong row.
+//! A thread's row is found by its [terms](crate::terms), which are written with it. [`search`](crate::search) reads both.
 
 use std::collections::BTreeSet;
 
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Params, Row, ToSql, params};
-use serde_json::{Map, Value as Json};
+use rusqlite::{Connection, Row, ToSql, params};
 use superstep_core::checkpoint::{
-    ArchivedListing, Filter, FilterValue, InterruptQuery, InterruptRow, Listing, Metadata, Page,
-    Status, ThreadQuery, ThreadRow, UnfinishedThread,
+    ArchivedListing, AtLifetimeEnd, ExpiredThread, InterruptQuery, InterruptRow, Listing, Metadata,
+    NewThread, Page, Status, ThreadAnnotation, ThreadLifetime, UnfinishedThread,
 };
 use superstep_core::{Epoch, ThreadId, Timestamp, Value};
-use xxhash_rust::xxh3::Xxh3;
 
 use crate::fault::{Fault, SqliteError};
-use crate::read::{self, StoredThread};
+use crate::read::{self, StoredThread, number};
+use crate::terms;
 
 /// What a commit changes in a thread's row of the list.
 pub(crate) struct Change<'a> {
@@ -30,10 +25,11 @@ pub(crate) struct Change<'a> {
 
 /// A thread's row of the list as stored, without its timestamps.
 #[derive(Debug, Clone, Default)]
-struct ListRow {
-    graph: String,
-    metadata: Metadata,
-    state: Option<Value>,
+pub(crate) struct ListRow {
+    pub(crate) graph: String,
+    pub(crate) metadata: Metadata,
+    pub(crate) state: Option<Value>,
+    pub(crate) lifetime: Option<ThreadLifetime>,
 }
 
 /// Writes the row of a thread whose status changed or whose commit carries a new listing.
@@ -61,6 +57,40 @@ pub(crate) fn write(
     )
 }
 
+/// Writes the row of a thread on which nothing has happened.
+pub(crate) fn create(
+    connection: &Connection,
+    stand: &StoredThread,
+    new: &NewThread,
+) -> Result<(), Fault> {
+    let line = ListRow {
+        graph: new.graph.clone(),
+        metadata: new.metadata.clone(),
+        state: None,
+        lifetime: new.lifetime,
+    };
+    put(connection, stand, &line, [new.at; 2])?;
+    let terms = line.terms(stand.tenant, stand.head.status);
+    replace_terms(connection, stand.id, &BTreeSet::new(), &terms)
+}
+
+/// Changes what the row of a thread says besides its state.
+pub(crate) fn annotate(
+    connection: &Connection,
+    stand: &StoredThread,
+    change: &ThreadAnnotation,
+) -> Result<(), Fault> {
+    let Some(mut line) = line(connection, stand.id)? else {
+        let what = "the row of a thread in the list".to_owned();
+        return Err(SqliteError::RowMissing { what }.into());
+    };
+    let old_terms = line.terms(stand.tenant, stand.head.status);
+    change.apply(&mut line.graph, &mut line.metadata, &mut line.lifetime);
+    put(connection, stand, &line, [change.at; 2])?;
+    let terms = line.terms(stand.tenant, stand.head.status);
+    replace_terms(connection, stand.id, &old_terms, &terms)
+}
+
 /// Copies the row of the source, including its timestamps.
 pub(crate) fn copy(
     connection: &Connection,
@@ -72,8 +102,9 @@ pub(crate) fn copy(
     };
     connection
         .prepare_cached(
-            "INSERT INTO line (thread, tenant, created, updated, graph, metadata, state)
-             SELECT ?2, ?3, created, updated, graph, metadata, state FROM line WHERE thread = ?1",
+            "INSERT INTO line (thread, tenant, created, updated, graph, metadata, state, lifetime_ms, at_end)
+             SELECT ?2, ?3, created, updated, graph, metadata, state, lifetime_ms, at_end
+             FROM line WHERE thread = ?1",
         )?
         .execute([from.id, to.id, to.tenant])?;
     let terms = line.terms(to.tenant, to.head.status);
@@ -86,7 +117,8 @@ pub(crate) fn archived(
     stand: &StoredThread,
 ) -> Result<ArchivedListing, Fault> {
     let mut select = connection.prepare_cached(
-        "SELECT graph, metadata, state, created, updated FROM line WHERE thread = ?1",
+        "SELECT graph, metadata, state, lifetime_ms, at_end, created, updated
+         FROM line WHERE thread = ?1",
     )?;
     let mut rows = select.query([stand.id])?;
     let Some(row) = rows.next()? else {
@@ -97,8 +129,8 @@ pub(crate) fn archived(
         graph: line.graph,
         metadata: line.metadata,
         values: line.state,
-        created: Timestamp(row.get(3)?),
-        updated: Timestamp(row.get(4)?),
+        created: Timestamp(row.get(5)?),
+        updated: Timestamp(row.get(6)?),
     })
 }
 
@@ -112,6 +144,7 @@ pub(crate) fn restore(
         graph: listing.graph.clone(),
         metadata: listing.metadata.clone(),
         state: listing.values.clone(),
+        lifetime: None,
     };
     put(connection, stand, &line, [listing.created, listing.updated])?;
     let terms = line.terms(stand.tenant, stand.head.status);
@@ -132,8 +165,9 @@ pub(crate) fn remove(connection: &Connection, stand: &StoredThread) -> Result<()
 }
 
 fn line(connection: &Connection, thread: i64) -> Result<Option<ListRow>, Fault> {
-    let mut select =
-        connection.prepare_cached("SELECT graph, metadata, state FROM line WHERE thread = ?1")?;
+    let mut select = connection.prepare_cached(
+        "SELECT graph, metadata, state, lifetime_ms, at_end FROM line WHERE thread = ?1",
+    )?;
     let mut rows = select.query([thread])?;
     rows.next()?.map(|row| ListRow::read(row, 0)).transpose()
 }
@@ -152,10 +186,11 @@ fn put(
     let state = line.state.as_ref().map(Value::as_bytes);
     connection
         .prepare_cached(
-            "INSERT INTO line (thread, tenant, created, updated, graph, metadata, state)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            "INSERT INTO line (thread, tenant, created, updated, graph, metadata, state, lifetime_ms, at_end)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
              ON CONFLICT (thread) DO UPDATE SET updated = excluded.updated,
-                 graph = excluded.graph, metadata = excluded.metadata, state = excluded.state",
+                 graph = excluded.graph, metadata = excluded.metadata, state = excluded.state,
+                 lifetime_ms = excluded.lifetime_ms, at_end = excluded.at_end",
         )?
         .execute(params![
             stand.id,
@@ -164,7 +199,9 @@ fn put(
             updated.0,
             line.graph,
             metadata,
-            state
+            state,
+            line.lifetime.map(|lifetime| number(lifetime.ms)),
+            line.lifetime.map(|lifetime| lifetime.at_end as u8),
         ])?;
     Ok(())
 }
@@ -189,14 +226,23 @@ fn replace_terms(
 }
 
 impl ListRow {
-    /// Reads three columns, starting at `first`: graph, metadata, state.
-    fn read(row: &Row<'_>, first: usize) -> Result<Self, Fault> {
+    /// Reads five columns, starting at `first`: graph, metadata, state, milliseconds and end of the lifetime.
+    pub(crate) fn read(row: &Row<'_>, first: usize) -> Result<Self, Fault> {
         let metadata: Option<Vec<u8>> = row.get(first + 1)?;
         let state: Option<Vec<u8>> = row.get(first + 2)?;
+        let ms: Option<i64> = row.get(first + 3)?;
+        let lifetime = match ms {
+            Some(ms) => Some(ThreadLifetime {
+                ms: ms.unsigned_abs(),
+                at_end: at_end(row.get(first + 4)?)?,
+            }),
+            None => None,
+        };
         Ok(Self {
             graph: row.get(first)?,
             metadata: metadata.map_or(Ok(Metadata::new()), |json| serde_json::from_slice(&json))?,
             state: state.map(Value::from_bytes),
+            lifetime,
         })
     }
 
@@ -208,200 +254,49 @@ impl ListRow {
             graph: listing.graph,
             metadata: listing.metadata.unwrap_or(self.metadata),
             state: listing.values,
+            lifetime: self.lifetime,
         }
-    }
-
-    /// Returns the fields of the state; empty if it is not an object, or not listed.
-    fn state_fields(&self) -> Map<String, Json> {
-        let fields = self.state.as_ref().and_then(|state| state.decode().ok());
-        fields.unwrap_or_default()
     }
 
     fn terms(&self, tenant: i64, status: Status) -> BTreeSet<i64> {
-        let state = self.state_fields();
-        let metadata = self
-            .metadata
-            .iter()
-            .map(|(field, value)| (Kind::Metadata, field, value));
-        let state = state
-            .iter()
-            .map(|(field, value)| (Kind::State, field, value));
-        let scalars = metadata
-            .chain(state)
-            .filter_map(|(kind, field, value)| Some((kind, field, FilterValue::of(value)?)));
-        let mut terms =
-            BTreeSet::from([status_term(tenant, status), graph_term(tenant, &self.graph)]);
-        for (kind, field, value) in scalars {
-            if terms.len() == TERMS_MAX {
-                terms.insert(overfull_term(tenant));
-                break;
-            }
-            terms.insert(term(tenant, kind, field, &value));
-        }
-        terms
-    }
-
-    fn is_wanted(&self, status: Status, query: &ThreadQuery) -> bool {
-        query.status.is_none_or(|wanted| wanted == status)
-            && query
-                .graph
-                .as_ref()
-                .is_none_or(|graph| *graph == self.graph)
-            && Filter::all_match(&query.metadata, |field| self.metadata.get(field))
-            && (query.values.is_empty() || {
-                let state = self.state_fields();
-                Filter::all_match(&query.values, |field| state.get(field))
-            })
+        terms::of_row(tenant, status, self)
     }
 }
 
-/// What a term is about. The numbers are part of stored hashes.
-#[derive(Debug, Clone, Copy)]
-#[repr(u8)]
-enum Kind {
-    Status = 0,
-    Graph = 1,
-    Metadata = 2,
-    State = 3,
-    /// The thread has more scalars than terms, so a search must also consider it for terms it lacks.
-    Overfull = 4,
+fn at_end(number: i64) -> Result<AtLifetimeEnd, SqliteError> {
+    let known = u8::try_from(number)
+        .ok()
+        .and_then(AtLifetimeEnd::from_number);
+    known.ok_or(SqliteError::Unknown {
+        what: "end of a lifetime",
+        number,
+    })
 }
 
-fn status_term(tenant: i64, status: Status) -> i64 {
-    hash(tenant, Kind::Status, "", &[status as u8])
-}
-
-fn graph_term(tenant: i64, graph: &str) -> i64 {
-    hash(tenant, Kind::Graph, graph, &[])
-}
-
-fn overfull_term(tenant: i64) -> i64 {
-    hash(tenant, Kind::Overfull, "", &[])
-}
-
-fn term(tenant: i64, kind: Kind, field: &str, value: &FilterValue) -> i64 {
-    hash(tenant, kind, field, &value.to_key())
-}
-
-fn hash(tenant: i64, kind: Kind, field: &str, value: &[u8]) -> i64 {
-    let mut hasher = Xxh3::new();
-    hasher.update(&tenant.to_le_bytes());
-    hasher.update(&[kind as u8]);
-    hasher.update(&(field.len() as u64).to_le_bytes());
-    hasher.update(field.as_bytes());
-    hasher.update(value);
-    hasher.digest().cast_signed()
-}
-
-/// Lists threads, most recently changed first.
-pub(crate) fn threads(
+/// Returns threads of all tenants that are not running and whose lifetime is over.
+pub(crate) fn expired(
     connection: &Connection,
-    query: &ThreadQuery,
-) -> Result<Vec<ThreadRow>, Fault> {
-    let Some(tenant) = read::tenant(connection, &query.tenant)? else {
-        return Ok(Vec::new());
-    };
-    // A `+` hides an index from the planner: by thread in one query, by age in the other.
-    match rarest(connection, tenant, query)? {
-        Some(term) => page_of(
-            connection,
-            "SELECT t.epoch, t.seq, t.status, t.recoveries, t.answers, t.name, l.created, l.updated,
-                    l.graph, l.metadata, l.state
-             FROM line l LEFT JOIN head t ON t.id = l.thread
-             WHERE l.thread IN (SELECT thread FROM term WHERE term IN (?2, ?3)) AND +l.tenant = ?1
-             ORDER BY l.updated DESC, t.name",
-            [tenant, term, overfull_term(tenant)],
-            query,
-        ),
-        None => page_of(
-            connection,
-            "SELECT t.epoch, t.seq, t.status, t.recoveries, t.answers, t.name, l.created, l.updated,
-                    l.graph, l.metadata, l.state
-             FROM line l LEFT JOIN head t ON t.id = +l.thread
-             WHERE l.tenant = ?1
-             ORDER BY l.updated DESC, t.name",
-            [tenant],
-            query,
-        ),
-    }
-}
-
-/// Returns the term of a query that the fewest threads have, if they are few.
-fn rarest(
-    connection: &Connection,
-    tenant: i64,
-    query: &ThreadQuery,
-) -> rusqlite::Result<Option<i64>> {
-    let mut count = connection.prepare_cached(
-        "SELECT count(*) FROM (SELECT 1 FROM term WHERE term IN (?1, ?2) LIMIT ?3)",
-    )?;
-    let mut best = (CANDIDATES_MAX + 1, None);
-    for term in terms_of(tenant, query) {
-        let limit = CANDIDATES_MAX + 1;
-        let found: i64 = count.query_row([term, overfull_term(tenant), limit], |row| row.get(0))?;
-        if found < best.0 {
-            best = (found, Some(term));
-        }
-    }
-    Ok(best.1)
-}
-
-fn terms_of(tenant: i64, query: &ThreadQuery) -> impl Iterator<Item = i64> {
-    let status = query.status.map(|status| status_term(tenant, status));
-    let graph = query.graph.as_ref().map(|graph| graph_term(tenant, graph));
-    let by = move |kind| move |filter: &Filter| term(tenant, kind, &filter.field, &filter.equals);
-    let metadata = query.metadata.iter().map(by(Kind::Metadata));
-    let state = query.values.iter().map(by(Kind::State));
-    status.into_iter().chain(graph).chain(metadata).chain(state)
-}
-
-/// Reads rows in the order of the statement until the page is full.
-fn page_of(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-    query: &ThreadQuery,
-) -> Result<Vec<ThreadRow>, Fault> {
-    let mut select = connection.prepare_cached(sql)?;
-    let mut rows = select.query(params)?;
-    let limit = rows_max(query.page);
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<ExpiredThread>, Fault> {
+    // A thread whose row is missing is not left out: its name is null, which is damage.
+    let mut select = connection.prepare_cached(EXPIRED)?;
+    let mut rows = select.query(params![now.0, Status::Running as u8, limit])?;
     let mut found = Vec::new();
-    let mut passed_over = 0;
-    while found.len() < limit {
-        let Some(row) = rows.next()? else { break };
-        let Some(thread) = wanted(row, query)? else {
-            continue;
-        };
-        if passed_over < query.page.offset {
-            passed_over += 1;
-        } else {
-            found.push(thread);
-        }
+    while let Some(row) = rows.next()? {
+        let (tenant, name) = (row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
+        found.push(ExpiredThread {
+            thread: ThreadId::of_tenant(tenant, name)?,
+            at_end: at_end(row.get(2)?)?,
+        });
     }
     Ok(found)
 }
 
-fn wanted(row: &Row<'_>, query: &ThreadQuery) -> Result<Option<ThreadRow>, Fault> {
-    // The row of the thread must exist: both are deleted together.
-    if row.get_ref(5)? == ValueRef::Null {
-        let what = "the row of a thread that is listed".to_owned();
-        return Err(SqliteError::RowMissing { what }.into());
-    }
-    let head = read::head(row)?;
-    let line = ListRow::read(row, 8)?;
-    if !line.is_wanted(head.status, query) {
-        return Ok(None);
-    }
-    Ok(Some(ThreadRow {
-        thread: ThreadId::of_tenant(&query.tenant, row.get_ref(5)?.as_str()?)?,
-        head,
-        graph: line.graph,
-        metadata: line.metadata,
-        values: line.state,
-        created: Timestamp(row.get(6)?),
-        updated: Timestamp(row.get(7)?),
-    }))
-}
+const EXPIRED: &str = "SELECT n.name, t.name, l.at_end
+     FROM line l LEFT JOIN thread t ON t.id = l.thread LEFT JOIN tenant n ON n.id = l.tenant
+     WHERE l.lifetime_ms IS NOT NULL AND l.updated + l.lifetime_ms <= ?1 AND t.status IS NOT ?2
+     LIMIT ?3";
 
 /// Lists interrupts, oldest first.
 pub(crate) fn interrupts(
@@ -516,7 +411,3 @@ pub(crate) fn rows_max(page: Page) -> usize {
 }
 
 const PAGE_MAX: u32 = 1_000;
-/// Maximum number of terms per thread, not counting the one that marks an overfull thread.
-const TERMS_MAX: usize = 64;
-/// Maximum number of rows to read by term; beyond it a search scans instead.
-const CANDIDATES_MAX: i64 = 1_024;

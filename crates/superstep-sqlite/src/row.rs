@@ -1,4 +1,4 @@
-//! Creation of a thread's row (by a first commit, a copy or an import), and of a tenant's.
+//! Creation of a thread's row (by a first commit, on its own, by a copy or an import), and of a tenant's.
 
 use rusqlite::{Connection, params};
 use superstep_core::checkpoint::Head;

@@ -39,6 +39,7 @@ const MIGRATIONS: &[Migration] = &[
     },
     Migration::sql(LEASES),
     Migration::sql(REGISTRY),
+    Migration::sql(LIFETIMES),
 ];
 
 /// SQL statements, and a function that computes new columns of existing rows.
@@ -232,6 +233,15 @@ const REGISTRY: &str = "
         metadata TEXT NOT NULL,
         PRIMARY KEY (tenant, id, version)
     ) STRICT, WITHOUT ROWID;
+";
+
+/// How long a thread is kept after its row last changed, and what happens then; null without a limit. Only threads with a lifetime
+/// are in the index of ends. (A sum that exceeds 63 bits is a float, which is still larger than any time.)
+const LIFETIMES: &str = "
+    ALTER TABLE line ADD COLUMN lifetime_ms INTEGER;
+    ALTER TABLE line ADD COLUMN at_end INTEGER;
+    CREATE INDEX line_created ON line (tenant, created);
+    CREATE INDEX line_ends ON line (updated + lifetime_ms) WHERE lifetime_ms IS NOT NULL;
 ";
 
 /// Opens the writing connection, and migrates the file to the newest schema.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use superstep_core::checkpoint::{BoxFuture, Metadata};
 use superstep_core::graph::{Definition, Drawing};
-use superstep_core::run::{OpenInterrupt, SubgraphState, ThreadState};
+use superstep_core::run::{OpenInterrupt, SubgraphState, ThreadEdit, ThreadState};
 use superstep_core::trace::Trace;
 use superstep_core::{
     Command, Graph, InterruptId, Outcome, RunId, Seq, State, StateUpdate, ThreadId, Value,
@@ -90,6 +90,9 @@ pub trait AnyThread: Send + Sync {
         node: &'a str,
         update: Json,
     ) -> BoxFuture<'a, Result<Seq, DriveError>>;
+
+    /// Makes several updates of the state in one commit.
+    fn edit(&self, edit: ThreadEdit) -> BoxFuture<'_, Result<Seq, DriveError>>;
 
     /// Returns the interrupts that wait for an answer.
     fn interrupts(&self) -> BoxFuture<'_, Result<Vec<OpenInterrupt>, DriveError>>;
@@ -210,6 +213,10 @@ impl<S: State> AnyThread for Thread<S> {
             let update: S::Update = read_update(&update)?;
             Thread::update_as(self, node, Command::update(update)).await
         })
+    }
+
+    fn edit(&self, edit: ThreadEdit) -> BoxFuture<'_, Result<Seq, DriveError>> {
+        Box::pin(Thread::edit(self, edit))
     }
 
     fn interrupts(&self) -> BoxFuture<'_, Result<Vec<OpenInterrupt>, DriveError>> {

@@ -41,7 +41,7 @@ pub enum Event {
     },
 }
 
-/// The place of an item of the log: the entry, and the position in it. Written `12.3`, as the id of a server-sent event.
+/// The place of an item of the log: the entry, and the position in it. Written `12-3`, as the id of a server-sent event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId {
     /// Sequence number of the entry.
@@ -65,15 +65,16 @@ impl Event {
 
 impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.seq.0, self.index)
+        write!(f, "{}-{}", self.seq.0, self.index)
     }
 }
 
+/// Also reads `12.3`, the form of earlier versions, which clients may have kept.
 impl FromStr for EventId {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let parts = text.split_once('.');
+        let parts = text.split_once(['-', '.']);
         let numbers = parts.and_then(|(seq, index)| Some((seq.parse().ok()?, index.parse().ok()?)));
         let (seq, index) = numbers.ok_or_else(|| NameError::Event {
             text: shorten(text),
@@ -96,7 +97,7 @@ impl EventId {
     /// ```
     /// use superstep::EventId;
     ///
-    /// assert_eq!(EventId::from_header(Some("12.3"))?.to_string(), "12.3");
+    /// assert_eq!(EventId::from_header(Some("12-3"))?.to_string(), "12-3");
     /// assert_eq!(EventId::from_header(None::<&str>)?, EventId::START);
     /// assert!(EventId::from_header(Some("latest")).is_err());
     /// # Ok::<(), superstep::DriveError>(())

@@ -65,8 +65,10 @@ mod run_stream;
 mod running;
 mod runtime;
 mod spans;
+mod states;
 pub mod testing;
 mod thread;
+mod thread_rows;
 
 pub use background::RunHandle;
 pub use cache::MemoryCache;

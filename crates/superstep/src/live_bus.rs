@@ -20,6 +20,10 @@ pub trait LiveBus: Send + Sync + 'static {
     /// Subscribes to a thread. Returns at once.
     fn subscribe(&self, thread: &ThreadId) -> Box<dyn Subscription>;
 
+    /// Lets watchers rely on the announcements of this bus, because no other process runs the threads of its store. They then poll
+    /// the log rarely. Default: does nothing.
+    fn assume_sole_process(&self) {}
+
     /// Returns how many messages were dropped so far.
     fn dropped(&self) -> u64 {
         0

@@ -4,7 +4,7 @@
 //! last one removes it.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use superstep_core::__private::lock;
@@ -27,6 +27,8 @@ struct Watched {
     /// later watcher will read that entry.
     watchers: AtomicUsize,
     channels: Mutex<BTreeMap<ThreadId, broadcast::Sender<LiveMessage>>>,
+    /// Whether no other process runs the threads of the store, so that every entry is announced here.
+    is_sole_process: AtomicBool,
 }
 
 /// Number of messages that a slow watcher may lag behind before it reads the store again.
@@ -41,6 +43,10 @@ impl LiveBus for LocalBus {
         if let Some(channel) = lock(&self.0.channels).get(thread) {
             let _ = channel.send(notice);
         }
+    }
+
+    fn assume_sole_process(&self) {
+        self.0.is_sole_process.store(true, Ordering::Relaxed);
     }
 
     fn subscribe(&self, thread: &ThreadId) -> Box<dyn Subscription> {
@@ -75,6 +81,10 @@ impl Subscription for Watcher {
                 None => std::future::pending().await,
             }
         })
+    }
+
+    fn hears_all(&self) -> bool {
+        self.watched.is_sole_process.load(Ordering::Relaxed)
     }
 }
 

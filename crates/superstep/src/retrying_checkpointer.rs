@@ -1,15 +1,17 @@
 //! A checkpointer whose calls are retried while the store does not answer.
 //!
 //! Everything the driver does to threads goes through here. Commits, records, answers and imports are idempotent, so a retry
-//! settles an unknown outcome; reads change nothing; requesting a cancel twice requests it once. Only errors that are transient
-//! are retried; a refusal is final.
+//! settles an unknown outcome; reads change nothing; requesting a cancel twice requests it once, and so do annotating, pruning and
+//! deleting. A retried creation may find the thread that it created and say that it exists. Only errors that are transient are
+//! retried; a refusal is final.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use superstep_core::checkpoint::{
-    Answer, Archive, CheckpointResult, Commit, Glance, History, InterruptQuery, InterruptRow,
-    Loaded, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow, UnfinishedThread,
+    Answer, Archive, CheckpointResult, Commit, ExpiredThread, Glance, History, InterruptQuery,
+    InterruptRow, Loaded, NewThread, RecordWrite, Saved, StoredBody, ThreadAnnotation, ThreadQuery,
+    ThreadRow, UnfinishedThread,
 };
 use superstep_core::{Checkpointer, Epoch, Seq, TaskId, ThreadId, Timestamp};
 use tokio::time::Instant;
@@ -25,6 +27,23 @@ const FIRST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 impl RetryingCheckpointer {
+    pub(crate) async fn create(
+        &self,
+        thread: &ThreadId,
+        new: &NewThread,
+    ) -> CheckpointResult<bool> {
+        self.ask("create", || self.store.create(thread, new)).await
+    }
+
+    pub(crate) async fn annotate(
+        &self,
+        thread: &ThreadId,
+        change: &ThreadAnnotation,
+    ) -> CheckpointResult<bool> {
+        self.ask("annotate", || self.store.annotate(thread, change))
+            .await
+    }
+
     pub(crate) async fn save(&self, commit: &Commit) -> CheckpointResult<Saved> {
         self.ask("save", || self.store.save(commit)).await
     }
@@ -92,6 +111,26 @@ impl RetryingCheckpointer {
 
     pub(crate) async fn threads(&self, query: &ThreadQuery) -> CheckpointResult<Vec<ThreadRow>> {
         self.ask("threads", || self.store.threads(query)).await
+    }
+
+    pub(crate) async fn count_threads(&self, query: &ThreadQuery) -> CheckpointResult<u64> {
+        self.ask("count", || self.store.count_threads(query)).await
+    }
+
+    pub(crate) async fn expired(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> CheckpointResult<Vec<ExpiredThread>> {
+        self.ask("expired", || self.store.expired(now, limit)).await
+    }
+
+    pub(crate) async fn delete(&self, thread: &ThreadId) -> CheckpointResult<()> {
+        self.ask("delete", || self.store.delete(thread)).await
+    }
+
+    pub(crate) async fn prune(&self, thread: &ThreadId, keep: u32) -> CheckpointResult<u64> {
+        self.ask("prune", || self.store.prune(thread, keep)).await
     }
 
     pub(crate) async fn interrupts(

@@ -16,7 +16,7 @@ use superstep_core::registry::{
 };
 use superstep_core::run::read_state;
 use superstep_core::{Outcome, RunId, Timestamp};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Mutex as AsyncMutex, Notify, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::drive::{DriveError, RequestEnd};
@@ -32,8 +32,8 @@ use crate::runtime::Runtime;
 /// for that, which a program takes before it starts the queue.
 pub struct RunQueue {
     shared: Arc<QueueState>,
-    /// The dispatcher, which stops with the queue.
-    dispatcher: JoinSet<()>,
+    /// The dispatcher, which stops with the queue. Locked by a drain, which waits for its end.
+    dispatcher: AsyncMutex<JoinSet<()>>,
 }
 
 struct QueueState {
@@ -61,6 +61,8 @@ impl RunQueue {
         registry: Arc<dyn Registry>,
         runs_max: usize,
     ) -> Result<Self, DriveError> {
+        // One process has a queue over these stores: what it runs, it announces.
+        runtime.live_bus().assume_sole_process();
         let released = registry.release_runs(&[], runtime.now()).await?;
         if released > 0 {
             tracing::info!(released, "runs of an earlier process are recovered");
@@ -76,6 +78,7 @@ impl RunQueue {
         });
         let mut dispatcher = JoinSet::new();
         dispatcher.spawn(dispatch(shared.clone()));
+        let dispatcher = AsyncMutex::new(dispatcher);
         Ok(Self { shared, dispatcher })
     }
 
@@ -128,6 +131,10 @@ impl RunQueue {
                 CancelledRun::Running => {
                     let signal = lock(&self.shared.executing).get(&key).cloned();
                     let Some(signal) = signal else {
+                        if *self.shared.is_draining.borrow() {
+                            // It has stopped, and stays marked as running for the next queue.
+                            return Err(DriveError::Draining);
+                        }
                         // The dispatcher has just taken it.
                         tokio::time::sleep(SHORTEST_WAIT).await;
                         continue;
@@ -147,10 +154,11 @@ impl RunQueue {
 
     /// Takes no further runs, drains the runtime, and returns when every run of this process has stopped. The next queue over the
     /// same stores continues with them.
-    pub async fn drain(&mut self) {
+    pub async fn drain(&self) {
         self.shared.is_draining.send_replace(true);
         self.shared.runtime.drain().await;
-        while self.dispatcher.join_next().await.is_some() {}
+        let mut dispatcher = self.dispatcher.lock().await;
+        while dispatcher.join_next().await.is_some() {}
     }
 }
 
@@ -405,7 +413,8 @@ async fn execute_once(
             driven: Some(driven),
             ..
         })) => Ok(run_end(&driven.0, shared.now())),
-        // A change without a run, or answers that the thread's owner takes in.
+        // A change without a run, or answers that the thread's owner takes in. After a crash before its end was stored, a
+        // change is made again: the log does not have the ids of changes.
         Ok(_) => Ok(Some(ended(RunStatus::Success, Json::Null, shared.now()))),
         Err(DriveError::Open(OpenError::Taken { .. })) => {
             let loaded = shared.runtime.loaded(thread).await?;

@@ -313,7 +313,7 @@ impl Runtime {
         self.local.live_bus()
     }
 
-    /// Lists the threads that match a query, most recently changed first.
+    /// Lists the threads that match a query, in its order. Default: most recently changed first.
     pub async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRow>, DriveError> {
         Ok(self.local.store().threads(query).await?)
     }

@@ -14,7 +14,8 @@ use superstep_core::driver::ThreadRequest;
 use superstep_core::error::{CheckpointError, OpenError};
 use superstep_core::graph::Definition;
 use superstep_core::run::{
-    self, Edit, EditNode, ForkFrom, OpenInterrupt, RunOptions, SubgraphState, ThreadState,
+    self, Edit, EditNode, ForkFrom, OpenInterrupt, RunOptions, SubgraphState, ThreadEdit,
+    ThreadState,
 };
 use superstep_core::trace::Trace;
 use superstep_core::{
@@ -22,7 +23,7 @@ use superstep_core::{
 };
 
 use crate::drive::{DriveError, RequestEnd};
-use crate::event_reader::{LogPlace, WatchedThread};
+use crate::event_reader::LogPlace;
 use crate::events::{EventId, Events};
 use crate::retrying_checkpointer::RetryingCheckpointer;
 use crate::run_stream::RunStream;
@@ -528,42 +529,21 @@ impl<S: State> Thread<S> {
 
     /// Returns the thread's current state; `None` if there is no such thread.
     pub async fn state(&self) -> Result<Option<ThreadState>, DriveError> {
-        match self.runtime.local.store().load(&self.id).await? {
-            Some(loaded) => Ok(run::read_state(
-                self.graph.definition(),
-                &self.id,
-                &loaded.history,
-            )?),
-            None => Ok(None),
-        }
+        let graph = self.graph.definition();
+        self.runtime.state_of(graph, &self.id, None).await
     }
 
     /// Returns the thread's state as of an entry.
     pub async fn state_at(&self, seq: Seq) -> Result<Option<ThreadState>, DriveError> {
-        let history = self.runtime.local.store().load_at(&self.id, seq).await?;
-        Ok(run::read_state(
-            self.graph.definition(),
-            &self.id,
-            &history,
-        )?)
+        let graph = self.graph.definition();
+        self.runtime.state_of(graph, &self.id, Some(seq)).await
     }
 
     /// Returns the states of the subgraphs that the thread is inside of, now or as of an entry, parents first. A subgraph that
     /// has ended has none: what it returned is in the state of its parent.
     pub async fn subgraphs(&self, at: Option<Seq>) -> Result<Vec<SubgraphState>, DriveError> {
-        let store = self.runtime.local.store();
-        let history = match at {
-            Some(seq) => store.load_at(&self.id, seq).await?,
-            None => match store.load(&self.id).await? {
-                Some(loaded) => loaded.history,
-                None => return Ok(Vec::new()),
-            },
-        };
-        Ok(run::read_subgraphs(
-            self.graph.definition(),
-            &self.id,
-            &history,
-        )?)
+        let graph = self.graph.definition();
+        self.runtime.subgraphs_of(graph, &self.id, at).await
     }
 
     pub(crate) fn store(&self) -> &RetryingCheckpointer {
@@ -657,12 +637,8 @@ impl<S: State> Thread<S> {
     }
 
     fn events_at(&self, place: LogPlace) -> Events {
-        let watched = WatchedThread {
-            driver: self.runtime.local.clone(),
-            graph: self.graph.definition().clone(),
-            thread: self.id.clone(),
-        };
-        Events::new(watched, place)
+        self.runtime
+            .events_at(self.graph.definition(), &self.id, place)
     }
 
     /// Changes the state as if `node` had just returned this command. The node's routing decides what runs next; earlier plans
@@ -685,28 +661,60 @@ impl<S: State> Thread<S> {
         node: &str,
         command: impl Into<Command<S>>,
     ) -> Result<Seq, DriveError> {
-        self.edit(EditNode::Node(NodeName::new(node)?), command.into())
+        self.update_state(EditNode::Node(NodeName::new(node)?), command.into())
             .await
     }
 
     /// Changes the state as if the node that ran last had returned this command. Fails unless exactly one node ran last.
     #[doc(alias = "update_state")]
     pub async fn update(&self, command: impl Into<Command<S>>) -> Result<Seq, DriveError> {
-        self.edit(EditNode::Last, command.into()).await
+        self.update_state(EditNode::Last, command.into()).await
     }
 
     /// Writes an input without running. The next [`Thread::resume`] starts with it.
     pub async fn update_as_input(&self, input: S::Update) -> Result<Seq, DriveError> {
-        self.edit(EditNode::Input, Command::update(input)).await
+        self.update_state(EditNode::Input, Command::update(input))
+            .await
     }
 
     /// Drops whatever was planned: the thread is finished with its current state.
     pub async fn finish(&self) -> Result<Seq, DriveError> {
-        self.edit(EditNode::End, Command::update(S::Update::default()))
+        self.update_state(EditNode::End, Command::update(S::Update::default()))
             .await
     }
 
-    async fn edit(&self, node: EditNode, command: Command<S>) -> Result<Seq, DriveError> {
+    /// Makes several updates of the state in one commit: as several nodes, inside a subgraph that is open, or from an older entry.
+    /// Returns the entry that it wrote.
+    ///
+    /// Interrupts of the tasks that the edit replaces close. Tasks outside of an edited subgraph keep theirs.
+    ///
+    /// ```
+    /// # use superstep::prelude::*;
+    /// # use superstep::{DriveError, RunOptions, Seq};
+    /// # #[derive(Clone, Debug, Default, State)]
+    /// # struct Refund { order: String, cents: u64, receipt: Option<String> }
+    /// # async fn example(thread: Thread<Refund>) -> Result<(), DriveError> {
+    /// use superstep::run::{Edit, EditNode, ThreadEdit};
+    /// use superstep::{FramePath, NodeName};
+    ///
+    /// let node = EditNode::Node(NodeName::new("estimate")?);
+    /// let correction = Command::update(RefundUpdate::default().cents(450));
+    /// let edit = ThreadEdit {
+    ///     at: Some(Seq(2)),
+    ///     frame: FramePath::root(),
+    ///     updates: vec![Edit::new(node, correction)?],
+    /// };
+    /// thread.edit(edit).await?;
+    /// thread.resume().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[doc(alias = "bulk_update_state")]
+    pub async fn edit(&self, edit: ThreadEdit) -> Result<Seq, DriveError> {
+        self.change(ThreadRequest::Edit(edit)).await
+    }
+
+    async fn update_state(&self, node: EditNode, command: Command<S>) -> Result<Seq, DriveError> {
         let Edit { node, update, goto } = Edit::new(node, command)?;
         self.change(ThreadRequest::Update { node, update, goto })
             .await

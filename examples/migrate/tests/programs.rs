@@ -73,8 +73,8 @@ prints! {
     ];
     streaming: [
         r#"custom: {"searched":50}"#,
-        r#"token: Token { text: "Cats " } from answer"#,
-        r#"{"id":"3.5","outcome":"finished","type":"stopped"}"#,
+        r#"token: "Cats " by answer"#,
+        r#"{"id":"3-5","outcome":"finished","type":"stopped"}"#,
     ];
     structured: [
         r#"Some(Ticket { title: "Printer is on fire", priority: High, seats: 3 })"#,

@@ -139,7 +139,7 @@ impl Found<'_> {
             equals: FilterValue::Bool(true),
         };
         let query = ThreadQuery {
-            status: Some(Status::Paused),
+            statuses: vec![Status::Paused],
             values: vec![text("city", "city-8"), express],
             ..ThreadQuery::default()
         };

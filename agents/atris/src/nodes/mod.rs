@@ -27,6 +27,8 @@ pub(super) struct Atris {
     pub(super) chooser: ModelChooser,
     pub(super) api_client: ApiClient,
     pub(super) extraction: Extraction,
+    /// Model for threads whose state names none.
+    pub(super) default_model: Option<String>,
 }
 
 /// Clears the state for the next question.
@@ -62,10 +64,13 @@ impl Atris {
     }
 
     /// Returns the name of the model to ask: none if the rules decide alone.
-    fn llm<'a>(&self, state: &'a AtrisState) -> &'a str {
+    fn llm<'a>(&'a self, state: &'a AtrisState) -> &'a str {
         match self.extraction(state) {
             Extraction::Rules => NO_MODEL,
-            Extraction::Model | Extraction::Auto => state.llm.as_deref().unwrap_or_default(),
+            Extraction::Model | Extraction::Auto => {
+                let name = state.llm.as_deref().or(self.default_model.as_deref());
+                name.unwrap_or_default()
+            }
         }
     }
 }

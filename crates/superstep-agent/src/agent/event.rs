@@ -9,24 +9,47 @@ use superstep_llm::ToolStatus;
 
 /// Live event of an agent, for clients that stream the thread. Not stored.
 ///
-/// Serialized as `{"event": "token", "text": "…"}` and so on. Clients decode a live event with
+/// Serialized as `{"event": "token", "message": "…", "text": "…"}` and so on. Clients decode a live event with
 /// [`AgentEvent::of`] and match on it.
+///
+/// The events of a model's answer carry the id of the message that the answer will be stored as, if its node stores it as a
+/// message without an id of its own; see [`NodeCx::message_id`](superstep_core::NodeCx::message_id).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AgentEvent<'a> {
     /// A piece of the model's answer.
     Token {
+        /// Id of the message that the answer becomes.
+        message: Cow<'a, str>,
         /// Text to append to the answer.
         text: Cow<'a, str>,
     },
     /// A piece of the model's reasoning, if the provider streams it.
     Reasoning {
+        /// Id of the message that the answer becomes.
+        message: Cow<'a, str>,
         /// Text to append to the reasoning.
         text: Cow<'a, str>,
     },
-    /// The model requests a tool call. Emitted once per call, when its arguments are complete.
+    /// The model is writing a tool call. Emitted for every piece of the arguments that the provider streams; some providers
+    /// stream none, or send each call in one piece.
+    ToolCallDelta {
+        /// Id of the message that the answer becomes.
+        message: Cow<'a, str>,
+        /// Position of the call among the calls of the answer, from 0.
+        index: u32,
+        /// Id of the call, as the provider sent it.
+        id: Cow<'a, str>,
+        /// Name of the tool.
+        name: Cow<'a, str>,
+        /// Text to append to the arguments, which are JSON once the call is complete.
+        args: Cow<'a, str>,
+    },
+    /// The model requests a tool call. Emitted once per call, when the answer is complete.
     ToolCall {
+        /// Id of the message that the answer becomes.
+        message: Cow<'a, str>,
         /// Id of the call, as the provider sent it.
         id: Cow<'a, str>,
         /// Name of the tool.
@@ -39,6 +62,17 @@ pub enum AgentEvent<'a> {
     Again {
         /// Reason of the failure.
         why: Cow<'a, str>,
+    },
+    /// The model has finished a streamed answer.
+    ModelEnded {
+        /// Id of the message that the answer becomes.
+        message: Cow<'a, str>,
+        /// Input tokens, including cached ones. `None` if the server did not report them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input_tokens: Option<u64>,
+        /// Output tokens, including reasoning. `None` if the server did not report them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output_tokens: Option<u64>,
     },
     /// The model is answering. Emitted at most once a second during calls that take longer than that, also for answers that
     /// are not streamed.
@@ -57,6 +91,9 @@ pub enum AgentEvent<'a> {
         id: Cow<'a, str>,
         /// Name of the tool.
         name: Cow<'a, str>,
+        /// Arguments that the tool gets; hooks and the person who approved the call may have changed them. `null` if the call is
+        /// labeled `secret`.
+        input: Cow<'a, Json>,
     },
     /// A tool call has its result, be it from the tool or a refusal.
     ToolEnded {
@@ -66,6 +103,8 @@ pub enum AgentEvent<'a> {
         name: Cow<'a, str>,
         /// Whether the call succeeded.
         status: ToolStatus,
+        /// Text of the result, cut to 10,000 characters. Empty if the result is labeled `secret`.
+        output: Cow<'a, str>,
     },
     /// A running tool call reports how far it is, for tools of MCP servers that do so. At most ten times a second.
     ToolProgress {
@@ -103,66 +142,109 @@ impl<'a> AgentEvent<'a> {
     }
 }
 
-#[test]
-fn events_are_read_back_as_they_were_emitted() {
-    let (id, name) = (Cow::from("1"), Cow::from("search"));
-    let events = [
-        AgentEvent::Token { text: "a".into() },
-        AgentEvent::Reasoning { text: "b".into() },
-        AgentEvent::ToolCall {
-            id: id.clone(),
-            name: name.clone(),
-            args: Cow::Owned(serde_json::json!({ "words": "bolts" })),
-        },
-        AgentEvent::Again { why: "cut".into() },
-        AgentEvent::ModelProgress {
-            tokens: 118,
-            seconds: 36.5,
-            tokens_max: None,
-        },
-        AgentEvent::ToolProgress {
-            id: id.clone(),
-            name: name.clone(),
-            progress: 2.0,
-            total: Some(5.0),
-            message: None,
-        },
-        AgentEvent::ToolEnded {
-            id,
-            name,
-            status: ToolStatus::Success,
-        },
-        AgentEvent::progress("reading"),
-    ];
-    for event in events {
-        let json = serde_json::to_string(&event).expect("plain data");
-        let read: AgentEvent<'_> = serde_json::from_str(&json).expect("it is read");
-        assert_eq!(read, event, "{json}");
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Shorter than a real id, as in the documentation.
+    const MESSAGE: &str = "01980d6e-0";
+
+    /// Returns an event of each kind, in the order of the documentation.
+    fn samples() -> Vec<AgentEvent<'static>> {
+        let message = Cow::from(MESSAGE);
+        let (id, name) = (Cow::from("1"), Cow::from("search"));
+        vec![
+            AgentEvent::Reasoning {
+                message: message.clone(),
+                text: "bolts, then".into(),
+            },
+            AgentEvent::Token {
+                message: message.clone(),
+                text: "I search.".into(),
+            },
+            AgentEvent::ToolCallDelta {
+                message: message.clone(),
+                index: 0,
+                id: id.clone(),
+                name: name.clone(),
+                args: "{\"words\":".into(),
+            },
+            AgentEvent::ToolCall {
+                message: message.clone(),
+                id: id.clone(),
+                name: name.clone(),
+                args: Cow::Owned(json!({ "words": "bolts" })),
+            },
+            AgentEvent::ModelEnded {
+                message,
+                input_tokens: Some(310),
+                output_tokens: Some(24),
+            },
+            AgentEvent::ToolStarted {
+                id: id.clone(),
+                name: name.clone(),
+                input: Cow::Owned(json!({ "words": "bolts" })),
+            },
+            AgentEvent::ToolEnded {
+                id: id.clone(),
+                name: name.clone(),
+                status: ToolStatus::Success,
+                output: "12 kinds of bolts".into(),
+            },
+            AgentEvent::ToolProgress {
+                id,
+                name: "files__index".into(),
+                progress: 2.0,
+                total: Some(5.0),
+                message: Some("reading".into()),
+            },
+            AgentEvent::ModelProgress {
+                tokens: 118,
+                seconds: 36.5,
+                tokens_max: Some(512),
+            },
+            AgentEvent::Again { why: "cut".into() },
+            AgentEvent::progress("reading"),
+        ]
     }
-}
 
-#[test]
-fn progress_of_a_model_has_the_documented_form() {
-    let event = AgentEvent::ModelProgress {
-        tokens: 118,
-        seconds: 36.5,
-        tokens_max: Some(512),
-    };
-    let json = serde_json::to_string(&event).expect("plain data");
-    let documented = include_str!("../../../../docs/streaming.md");
-    assert!(documented.contains(&json), "{json}");
-}
+    #[test]
+    fn events_are_read_back_as_they_were_emitted() {
+        let message = Cow::from(MESSAGE);
+        let without_options = [
+            AgentEvent::ModelEnded {
+                message,
+                input_tokens: None,
+                output_tokens: None,
+            },
+            AgentEvent::ModelProgress {
+                tokens: 118,
+                seconds: 36.5,
+                tokens_max: None,
+            },
+            AgentEvent::ToolProgress {
+                id: "1".into(),
+                name: "search".into(),
+                progress: 2.0,
+                total: None,
+                message: None,
+            },
+        ];
+        for event in samples().into_iter().chain(without_options) {
+            let json = serde_json::to_string(&event).expect("plain data");
+            let read: AgentEvent<'_> = serde_json::from_str(&json).expect("it is read");
+            assert_eq!(read, event, "{json}");
+        }
+    }
 
-#[test]
-fn progress_of_a_tool_has_the_documented_form() {
-    let event = AgentEvent::ToolProgress {
-        id: "1".into(),
-        name: "files__index".into(),
-        progress: 2.0,
-        total: Some(5.0),
-        message: Some("reading".into()),
-    };
-    let json = serde_json::to_string(&event).expect("plain data");
-    let documented = include_str!("../../../../docs/streaming.md");
-    assert!(documented.contains(&json), "{json}");
+    #[test]
+    fn every_event_has_the_documented_form() {
+        let documented = include_str!("../../../../docs/streaming.md");
+        for event in samples() {
+            let json = serde_json::to_string(&event).expect("plain data");
+            assert!(documented.contains(&json), "{json}");
+        }
+    }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 use superstep_core::label::{Label, Labeled};
-use superstep_core::{Command, Labels, Node, NodeCx, NodeError, View};
+use superstep_core::state::MessageIds;
+use superstep_core::{Command, Labels, Node, NodeCx, NodeError, StateUpdate, View};
 use superstep_llm::{Message, Model, Reply, Request, ToolCall, ToolChoice};
 
 use crate::agent::answer_form::{AnswerForm, FinalReplies};
@@ -291,8 +292,16 @@ impl ModelCall<'_> {
 
 impl<S: Conversation> Node<S> for ModelNode {
     async fn run(&self, state: View<S>, cx: NodeCx) -> Result<Command<S>, NodeError> {
-        let turn = self.turn(state.messages(), &cx).await?;
-        Ok(Command::update(S::said(turn)))
+        let mut turn = self.turn(state.messages(), &cx).await?;
+        // The live events of the answer carry the first id (`cx.message_id(0)`), wherever `said` puts the answer.
+        let mut ids = MessageIds::of(cx.task());
+        for kept in &mut turn.messages {
+            kept.id = Some(ids.next_id());
+        }
+        let mut update = S::said(turn);
+        // Core would number messages that `said` adds from 0, and an id that exists replaces its message.
+        update.name_messages(&mut ids);
+        Ok(Command::update(update))
     }
 }
 

@@ -10,8 +10,10 @@ mod effect;
 mod in_turn;
 mod tool_question;
 
+use std::borrow::Cow;
+
 use serde_json::Value as Json;
-use superstep_core::{Labels, NodeCx, NodeError, schema};
+use superstep_core::{Label, Labels, NodeCx, NodeError, schema};
 use superstep_llm::{Content, Message, ToolCall, ToolResult, ToolStatus};
 
 use crate::agent::{AgentEvent, Go, HookCx, Hooks};
@@ -157,9 +159,14 @@ impl Caller<'_> {
         let came = match (withheld, tool) {
             (Some(came), _) => came,
             (None, Some(tool)) => {
+                let input = match self.labels.has(&Label::SECRET) {
+                    true => Cow::Owned(Json::Null),
+                    false => Cow::Borrowed(&call.args),
+                };
                 self.cx.emit_live(AgentEvent::ToolStarted {
                     id: call.id.as_str().into(),
                     name: call.name.as_str().into(),
+                    input,
                 })?;
                 let wanted = self.wanted(tool, &call);
                 let effect = effect::Effect::new(&wanted, call.args.clone(), asking);
@@ -187,10 +194,15 @@ impl Caller<'_> {
 
     /// Converts the result into a message, and emits that the call has ended.
     fn told(&self, result: ToolResult, labels: Labels) -> Result<ChatMessage, NodeError> {
+        let output = match labels.has(&Label::SECRET) {
+            true => String::new(),
+            false => shown_output(&result.content),
+        };
         self.cx.emit_live(AgentEvent::ToolEnded {
             id: result.tool_call_id.as_str().into(),
             name: result.name.as_str().into(),
             status: result.status,
+            output: output.into(),
         })?;
         Ok(ChatMessage::new(Message::Tool(result), labels))
     }
@@ -203,6 +215,18 @@ impl Caller<'_> {
         }
     }
 }
+
+/// Returns the text of a result as live events show it.
+fn shown_output(content: &Content) -> String {
+    let mut text = content.text();
+    if let Some((end, _)) = text.char_indices().nth(OUTPUT_CHARS_MAX) {
+        text.truncate(end);
+    }
+    text
+}
+
+/// Longer results are for the state of the thread, not for every watcher.
+const OUTPUT_CHARS_MAX: usize = 10_000;
 
 /// A requested call without its arguments, which a person may change.
 pub(crate) struct RequestedCall<'a> {

@@ -695,10 +695,10 @@ async fn is_gone(db: &dyn Checkpointer, thread: &ThreadId, epoch: Epoch) -> Verd
         );
     }
     let tenant = thread.tenant().to_owned();
-    for status in [None, Some(Status::Deleted), Some(loaded.head.status)] {
+    for statuses in [vec![], vec![Status::Deleted], vec![loaded.head.status]] {
         let query = ThreadQuery {
             tenant: tenant.clone(),
-            status,
+            statuses,
             page: ALL,
             ..Default::default()
         };

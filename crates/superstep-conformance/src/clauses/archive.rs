@@ -135,7 +135,7 @@ pub(super) async fn imported_thread_is_listed_and_found(db: &dyn Checkpointer) -
         ),
         (
             ThreadQuery {
-                status: Some(Status::Paused),
+                statuses: vec![Status::Paused],
                 ..all.clone()
             },
             "its status",
@@ -177,7 +177,7 @@ pub(super) async fn found_no_longer_by_what_has_changed(db: &dyn Checkpointer) -
         ensure_eq!(found.len(), wanted, "threads about {field}");
     }
     let paused = ThreadQuery {
-        status: Some(Status::Paused),
+        statuses: vec![Status::Paused],
         ..ThreadQuery::default()
     };
     ensure_eq!(

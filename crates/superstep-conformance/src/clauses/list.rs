@@ -36,6 +36,7 @@ pub(super) async fn thread_row_shows_the_thread(db: &dyn Checkpointer) -> Verdic
         values: listing.values,
         created: owner.at,
         updated: owner.at,
+        lifetime: None,
     };
     ensure_eq!(
         threads(db, ThreadQuery::default()).await?,
@@ -214,7 +215,7 @@ pub(super) async fn threads_by_status(db: &dyn Checkpointer) -> Verdict {
     }
     for status in all {
         let query = ThreadQuery {
-            status: Some(status),
+            statuses: vec![status],
             ..ThreadQuery::default()
         };
         ensure_eq!(

@@ -19,6 +19,7 @@ mod search;
 mod security;
 mod sql;
 mod store;
+mod threads;
 
 use superstep_core::checkpoint::{BoxFuture, Checkpointer};
 use superstep_core::driver::NodeCache;
@@ -240,6 +241,34 @@ const CHECKPOINTER: &[Clause<dyn Checkpointer>] = clauses! {
         questions_that_are_due,
         unfinished_is_what_must_be_taken_up,
         unfinished_by_page;
+    threads:
+        created_thread_is_loaded_and_listed,
+        create_of_an_existing_thread_changes_nothing,
+        racing_creates_have_one_winner,
+        create_that_races_a_start_has_one_winner,
+        create_after_delete_keeps_former_owners_out,
+        first_run_keeps_what_the_row_says,
+        annotate_merges_into_the_metadata,
+        annotate_names_the_graph_of_a_thread_without_one,
+        annotate_of_no_thread_is_false,
+        search_follows_annotations,
+        lifetime_counts_from_the_last_change,
+        lifetime_is_changed_and_removed,
+        endless_lifetime_is_never_over,
+        running_thread_does_not_expire,
+        expired_spans_tenants_and_stops_at_the_limit,
+        copy_takes_the_lifetime,
+        archive_has_no_lifetime,
+        deleted_thread_has_no_lifetime,
+        forgotten_thread_leaves_nothing,
+        only_a_deleted_thread_is_forgotten,
+        threads_by_several_statuses,
+        threads_by_ids_and_exceptions,
+        threads_that_contain_json_as_the_model,
+        threads_are_sorted_both_ways,
+        pages_of_every_order_have_no_gaps,
+        count_is_of_all_pages,
+        tenants_are_apart_in_rows;
     search:
         search_follows_the_values,
         search_follows_a_status_without_a_listing,

@@ -50,7 +50,7 @@ pub(super) async fn created_run_is_read_as_given(db: &dyn Registry) -> Verdict {
     );
     ensure_eq!(
         db.run("acme", new.id).await?,
-        Some(pending(&new)),
+        Some(new.pending_row()),
         "the run that was created"
     );
     ensure_eq!(db.run("acme", run_id(2)).await?, None, "another run");
@@ -74,7 +74,7 @@ pub(super) async fn same_id_twice_is_stored_once(db: &dyn Registry) -> Verdict {
     };
     let rejecting = rejecting_run(&thread("a"), 1);
     for again in [&first, &second, &rejecting] {
-        let wanted = CreatedRun::Exists(Box::new(pending(&first)), first.request.clone());
+        let wanted = CreatedRun::Exists(Box::new(first.pending_row()), first.request.clone());
         ensure_eq!(db.create_run(again).await?, wanted, "the run created again");
     }
     ensure_eq!(listed(db, all_runs("")).await?, [1], "the runs");
@@ -99,9 +99,9 @@ pub(super) async fn ids_of_tenants_are_apart(db: &dyn Registry) -> Verdict {
     }
     for run in &runs {
         let found = db.run(run.thread.tenant(), run.id).await?;
-        ensure_eq!(found, Some(pending(run)), "the run of {}", run.thread);
+        ensure_eq!(found, Some(run.pending_row()), "the run of {}", run.thread);
         let found = db.runs(&all_runs(run.thread.tenant())).await?;
-        ensure_eq!(found, [pending(run)], "the runs of {}", run.thread);
+        ensure_eq!(found, [run.pending_row()], "the runs of {}", run.thread);
     }
     let taken = db.take_runs(NOW, 10).await?;
     let requests: Vec<_> = taken.into_iter().map(|run| run.request).collect();
@@ -235,7 +235,7 @@ pub(super) async fn take_marks_the_run_and_counts_the_attempt(db: &dyn Registry)
                 status: RunStatus::Running,
                 attempts: attempt,
                 updated: now,
-                ..pending(&new)
+                ..new.pending_row()
             },
             request: new.request.clone(),
         };
@@ -503,7 +503,7 @@ pub(super) async fn release_makes_running_runs_pending(db: &dyn Registry) -> Ver
         let wanted = RunRow {
             attempts: 1,
             updated: later(9),
-            ..pending(&new_run(&thread(name), n))
+            ..new_run(&thread(name), n).pending_row()
         };
         ensure_eq!(row(db, "", n).await?, wanted, "the released run {n}");
     }
@@ -539,7 +539,7 @@ pub(super) async fn cancel_withdraws_a_pending_run(db: &dyn Registry) -> Verdict
     let withdrawn = RunRow {
         status: RunStatus::Interrupted,
         updated: later(5),
-        ..pending(&new)
+        ..new.pending_row()
     };
     ensure_eq!(row(db, "", 1).await?, withdrawn, "the withdrawn run");
     let cancelled = db.cancel_run("", new.id, later(6)).await?;
@@ -640,7 +640,11 @@ pub(super) async fn deleted_run_leaves_nothing(db: &dyn Registry) -> Verdict {
     };
     ensure_eq!(create(db, &again).await?, NONE, "the runs before it");
     let found = row(db, "", 1).await?;
-    ensure_eq!(found, pending(&again), "a run with the id of a deleted one");
+    ensure_eq!(
+        found,
+        again.pending_row(),
+        "a run with the id of a deleted one"
+    );
     Ok(())
 }
 
@@ -872,7 +876,7 @@ pub(super) async fn tenants_are_apart_in_runs(db: &dyn Registry) -> Verdict {
         }
     }
     let found = row(db, "acme", 1).await?;
-    ensure_eq!(found, pending(&own), "the run after all of that");
+    ensure_eq!(found, own.pending_row(), "the run after all of that");
     Ok(())
 }
 
@@ -888,7 +892,7 @@ pub(super) async fn hostile_texts_of_runs_survive(db: &dyn Registry) -> Verdict 
         };
         create(db, &new).await?;
         let found = row(db, "", n).await?;
-        ensure_eq!(found, pending(&new), "the run with {text:?}");
+        ensure_eq!(found, new.pending_row(), "the run with {text:?}");
     }
     for (n, text) in (1..).zip(&texts) {
         for (metadata, wanted) in [
@@ -944,7 +948,7 @@ pub(super) async fn every_json_value_of_a_run_survives(db: &dyn Registry) -> Ver
         };
         create(db, &new).await?;
         let found = row(db, "", n).await?;
-        ensure_eq!(found, pending(&new), "the run with {value}");
+        ensure_eq!(found, new.pending_row(), "the run with {value}");
         let end = RunEnd {
             error: value.clone(),
             ..run_end(RunStatus::Error, later(9))
@@ -965,7 +969,7 @@ pub(super) async fn large_runs_are_stored_whole(db: &dyn Registry) -> Verdict {
     };
     create(db, &new).await?;
     let found = row(db, "", 1).await?;
-    ensure!(found == pending(&new), "the row is not as it was given");
+    ensure!(found == new.pending_row(), "the row is not as it was given");
     let taken = db.take_runs(NOW, 1).await?;
     ensure!(
         taken.len() == 1 && taken[0].request == new.request,
@@ -1589,25 +1593,6 @@ fn rejecting_run(thread: &ThreadId, n: u8) -> NewRun {
     NewRun {
         when_busy: WhenBusy::Reject,
         ..new_run(thread, n)
-    }
-}
-
-/// Returns the row of a run that was created and nothing else.
-fn pending(new: &NewRun) -> RunRow {
-    let new = new.clone();
-    RunRow {
-        id: new.id,
-        thread: new.thread,
-        assistant: new.assistant,
-        principal: new.principal,
-        status: RunStatus::Pending,
-        attempts: 0,
-        arguments: new.arguments,
-        metadata: new.metadata,
-        error: Json::Null,
-        created: new.at,
-        updated: new.at,
-        due: new.due,
     }
 }
 

@@ -121,7 +121,7 @@ pub(super) async fn empty_texts_and_nul_are_only_texts(db: &dyn Checkpointer) ->
 
 fn of_status(status: Status) -> ThreadQuery {
     ThreadQuery {
-        status: Some(status),
+        statuses: vec![status],
         ..ThreadQuery::default()
     }
 }

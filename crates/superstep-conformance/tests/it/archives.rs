@@ -7,7 +7,7 @@ use superstep_conformance::sample::Owner;
 use superstep_conformance::{block_on, checkpointer, give_way};
 use superstep_core::ThreadId;
 use superstep_core::checkpoint::{
-    ArchiveCheckpointer, ArchiveStore, ArchiveStoreResult, Checkpointer, Memory,
+    ArchiveCheckpointer, ArchiveStore, ArchiveStoreResult, Checkpointer, Memory, NewThread,
 };
 
 /// Archives in memory. Another task gets its turn before each write, so that racing writers do race.
@@ -86,6 +86,28 @@ fn a_store_that_does_not_compare_is_noticed() {
         ArchiveCheckpointer::new(Careless(Archives::default()))
     }));
     assert!(!report.failed.is_empty());
+}
+
+#[test]
+fn a_forgotten_thread_is_an_empty_archive_which_the_store_may_drop() {
+    let archives = Archives::default();
+    let store = ArchiveCheckpointer::new(archives.clone());
+    let (kept, dropped) = (
+        ThreadId::new("kept").unwrap(),
+        ThreadId::new("dropped").unwrap(),
+    );
+    for thread in [&kept, &dropped] {
+        block_on(store.save(&Owner::new(thread).start())).unwrap();
+        block_on(store.delete(thread)).unwrap();
+        assert!(!archives.lock()[thread].is_empty());
+        block_on(store.forget(thread)).unwrap();
+        assert!(archives.lock()[thread].is_empty());
+    }
+    archives.lock().remove(&dropped);
+    for thread in [&kept, &dropped] {
+        assert!(block_on(store.load(thread)).unwrap().is_none());
+        assert!(block_on(store.create(thread, &NewThread::default())).unwrap());
+    }
 }
 
 #[test]

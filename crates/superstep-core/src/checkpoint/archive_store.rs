@@ -10,9 +10,9 @@ use std::slice;
 use std::task::{Context, Poll, Waker};
 
 use crate::checkpoint::{
-    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, Glance, History,
-    InterruptQuery, InterruptRow, Loaded, Memory, RecordWrite, Saved, StoredBody, ThreadQuery,
-    ThreadRow, UnfinishedThread,
+    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, ExpiredThread, Glance,
+    History, InterruptQuery, InterruptRow, Loaded, Memory, NewThread, RecordWrite, Saved,
+    StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use crate::error::CheckpointError;
 use crate::ids::{Epoch, Seq, TaskId, ThreadId, Timestamp};
@@ -69,6 +69,9 @@ pub trait ArchiveStore: Send + Sync + 'static {
     ///
     /// Of two calls that expect the same, in any processes, one returns false. When this returns true, a power cut cannot take
     /// the archive back.
+    ///
+    /// An empty archive is what remains of a thread that was [forgotten](Checkpointer::forget). The store may keep the empty bytes,
+    /// or nothing, as if nothing had ever been stored.
     fn replace(
         &self,
         thread: &ThreadId,
@@ -104,7 +107,7 @@ impl<S: ArchiveStore> ArchiveCheckpointer<S> {
     ) -> CheckpointResult<Option<Vec<u8>>> {
         let stored = self.store.read(thread).await;
         let stored = stored.map_err(CheckpointError::store)?;
-        if let Some(bytes) = &stored {
+        if let Some(bytes) = stored.as_ref().filter(|bytes| !bytes.is_empty()) {
             let found = memory.restore(bytes)?;
             if found != *thread {
                 let thread = thread.clone();
@@ -129,7 +132,8 @@ impl<S: ArchiveStore> ArchiveCheckpointer<S> {
     async fn read_all(&self) -> CheckpointResult<(Memory, BTreeMap<ThreadId, Vec<u8>>)> {
         let (memory, mut archives) = (Memory::new(), BTreeMap::new());
         let all = self.store.read_all().await;
-        for bytes in all.map_err(CheckpointError::store)? {
+        let all = all.map_err(CheckpointError::store)?;
+        for bytes in all.into_iter().filter(|bytes| !bytes.is_empty()) {
             archives.insert(memory.restore(&bytes)?, bytes);
         }
         Ok((memory, archives))
@@ -172,13 +176,13 @@ impl<S: ArchiveStore> ArchiveCheckpointer<S> {
         before: Option<&[u8]>,
         memory: &Memory,
     ) -> CheckpointResult<bool> {
-        match memory.stored(thread) {
-            Some(after) if Some(after.as_slice()) != before => {
-                let replaced = self.store.replace(thread, before, &after).await;
-                replaced.map_err(CheckpointError::store)
-            }
-            _ => Ok(true),
+        // A forgotten thread is no longer in memory: nothing remains of it.
+        let after = memory.stored(thread).unwrap_or_default();
+        if after == before.unwrap_or_default() {
+            return Ok(true);
         }
+        let replaced = self.store.replace(thread, before, &after).await;
+        replaced.map_err(CheckpointError::store)
     }
 }
 
@@ -198,6 +202,24 @@ impl<S> fmt::Debug for ArchiveCheckpointer<S> {
 }
 
 impl<S: ArchiveStore> Checkpointer for ArchiveCheckpointer<S> {
+    fn create<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        new: &'a NewThread,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        Box::pin(self.change(thread, None, |memory| at_once(memory.create(thread, new))))
+    }
+
+    fn annotate<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        change: &'a ThreadAnnotation,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        Box::pin(self.change(thread, None, |memory| {
+            at_once(memory.annotate(thread, change))
+        }))
+    }
+
     fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>> {
         Box::pin(self.change(&commit.thread, None, |memory| at_once(memory.save(commit))))
     }
@@ -286,6 +308,10 @@ impl<S: ArchiveStore> Checkpointer for ArchiveCheckpointer<S> {
         Box::pin(self.of_all(|memory| at_once(memory.threads(query))))
     }
 
+    fn count_threads<'a>(&'a self, query: &'a ThreadQuery) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(self.of_all(|memory| at_once(memory.count_threads(query))))
+    }
+
     fn interrupts<'a>(
         &'a self,
         query: &'a InterruptQuery,
@@ -321,6 +347,10 @@ impl<S: ArchiveStore> Checkpointer for ArchiveCheckpointer<S> {
         Box::pin(self.change(thread, None, |memory| at_once(memory.delete(thread))))
     }
 
+    fn forget<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(self.change(thread, None, |memory| at_once(memory.forget(thread))))
+    }
+
     fn prune<'a>(
         &'a self,
         thread: &'a ThreadId,
@@ -345,6 +375,14 @@ impl<S: ArchiveStore> Checkpointer for ArchiveCheckpointer<S> {
             }
             Ok(expired)
         })
+    }
+
+    fn expired(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<ExpiredThread>>> {
+        Box::pin(self.of_all(move |memory| at_once(memory.expired(now, limit))))
     }
 
     fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {

@@ -12,8 +12,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::AnswerBody;
 use crate::checkpoint::seal::Seal;
+use crate::checkpoint::{AnswerBody, AtLifetimeEnd, ThreadLifetime};
 use crate::error::{Failure, FailureKind, FormatError};
 use crate::ids::{FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId, Timestamp};
 use crate::label::Labels;
@@ -75,6 +75,9 @@ impl Extensions {
     /// In the archive that an [`ArchiveStore`](crate::checkpoint::ArchiveStore) keeps: until when the thread's owner holds it. Even,
     /// because a lease fences nobody.
     pub const LEASE: u16 = 2;
+    /// In the archive that an [`ArchiveStore`](crate::checkpoint::ArchiveStore) keeps: how long the thread is kept. Even, because a
+    /// reader without it keeps the thread longer.
+    pub const LIFETIME: u16 = 4;
 
     pub(super) fn check(&self, understood: &[u16]) -> Result<(), FormatError> {
         let unknown = |tag: &u16| tag % 2 == 1 && !understood.contains(tag);
@@ -95,6 +98,25 @@ impl Extensions {
         let (_, bytes) = self.0.iter().find(|(tag, _)| *tag == Self::LEASE)?;
         let bytes = bytes.as_slice().try_into().ok()?;
         Some(Timestamp(i64::from_le_bytes(bytes)))
+    }
+
+    /// Adds how long a thread is kept: eight bytes of milliseconds, one for what happens then.
+    pub(super) fn with_lifetime(mut self, lifetime: Option<ThreadLifetime>) -> Self {
+        if let Some(ThreadLifetime { ms, at_end }) = lifetime {
+            let mut bytes = ms.to_le_bytes().to_vec();
+            bytes.push(at_end as u8);
+            self.0.push((Self::LIFETIME, bytes));
+        }
+        self
+    }
+
+    pub(super) fn lifetime(&self) -> Option<ThreadLifetime> {
+        let (_, bytes) = self.0.iter().find(|(tag, _)| *tag == Self::LIFETIME)?;
+        let (ms, rest) = bytes.split_first_chunk()?;
+        Some(ThreadLifetime {
+            ms: u64::from_le_bytes(*ms),
+            at_end: AtLifetimeEnd::from_number(*rest.first()?)?,
+        })
     }
 
     /// Adds labels; an empty set takes no room.
@@ -158,6 +180,8 @@ pub enum Change {
     Forked(Forked),
     /// A run with this id resumed the thread where it had stopped.
     RunResumed(RunId),
+    /// The caller of a resume wrote into the state of the root graph; what runs next stays.
+    StateWritten(StateWritten),
 }
 
 /// A run, as stored with its thread.
@@ -281,6 +305,15 @@ pub struct Forked {
     pub thread: Option<String>,
     /// Entry that was forked.
     pub seq: Seq,
+}
+
+/// What the caller of a resume wrote.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StateWritten {
+    /// What was written to the state of the root graph; `None` for nothing.
+    pub update: Option<Value>,
+    /// Context of the run from here on; `None` keeps the one it had.
+    pub context: Option<Value>,
 }
 
 /// How a run stopped, in its stored form.

@@ -10,14 +10,13 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use serde_json::Value as Json;
-
 use crate::checkpoint::format::{self, Body};
 use crate::checkpoint::{
     Answer, AnswerBody, Archive, AskedRow, BoxFuture, CheckpointResult, Checkpointer, Commit,
-    Filter, Glance, Head, History, InterruptQuery, InterruptRow, Listing, Loaded, Metadata, Page,
-    RESULT_KEY, RecordRow, RecordWrite, Released, ReleasedRecords, Saved, Status, StoredBody,
-    ThreadQuery, ThreadRow, UnfinishedThread, UnseenAnswers,
+    ExpiredThread, Glance, Head, History, InterruptQuery, InterruptRow, Listing, Loaded, Metadata,
+    NewThread, Page, RESULT_KEY, RecordRow, RecordWrite, Released, ReleasedRecords, Saved, Status,
+    StoredBody, ThreadAnnotation, ThreadLifetime, ThreadQuery, ThreadRow, UnfinishedThread,
+    UnseenAnswers,
 };
 use crate::error::CheckpointError;
 use crate::ids::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
@@ -70,6 +69,26 @@ impl fmt::Debug for Memory {
 }
 
 impl Checkpointer for Memory {
+    fn create<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        new: &'a NewThread,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        Box::pin(async move { Ok(create(&mut self.lock(), thread, new)) })
+    }
+
+    fn annotate<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        change: &'a ThreadAnnotation,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        Box::pin(async move {
+            let mut threads = self.lock();
+            let found = living_mut(&mut threads, thread);
+            Ok(found.map(|thread| thread.annotate(change)).is_some())
+        })
+    }
+
     fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>> {
         Box::pin(async move { save(&mut self.lock(), commit) })
     }
@@ -202,20 +221,13 @@ impl Checkpointer for Memory {
         query: &'a ThreadQuery,
     ) -> BoxFuture<'a, CheckpointResult<Vec<ThreadRow>>> {
         Box::pin(async move {
-            let threads = self.lock();
-            let mut found: Vec<_> = threads
-                .iter()
-                .filter(|(id, thread)| thread.is_wanted(id, query))
-                .collect();
-            found.sort_by(|(a_id, a), (b_id, b)| {
-                b.updated
-                    .cmp(&a.updated)
-                    .then_with(|| a_id.name().cmp(b_id.name()))
-            });
-            Ok(page(found.into_iter(), query.page)
-                .map(|(id, thread)| thread.row(id))
-                .collect())
+            let found = wanted(&self.lock(), query);
+            Ok(query.page_of(found))
         })
+    }
+
+    fn count_threads<'a>(&'a self, query: &'a ThreadQuery) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(wanted(&self.lock(), query).len() as u64) })
     }
 
     fn overdue(
@@ -274,6 +286,16 @@ impl Checkpointer for Memory {
         })
     }
 
+    fn forget<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(async move {
+            let mut threads = self.lock();
+            if threads.get(thread).is_some_and(|found| !found.is_living()) {
+                threads.remove(thread);
+            }
+            Ok(())
+        })
+    }
+
     fn prune<'a>(
         &'a self,
         thread: &'a ThreadId,
@@ -303,6 +325,20 @@ impl Checkpointer for Memory {
         })
     }
 
+    fn expired(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<ExpiredThread>>> {
+        Box::pin(async move {
+            let threads = self.lock();
+            let over = threads
+                .iter()
+                .filter_map(|(id, thread)| thread.expired(id, now));
+            Ok(over.take(limit as usize).collect())
+        })
+    }
+
     fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {
         Box::pin(async move { archive::export(&self.lock(), thread) })
     }
@@ -314,6 +350,35 @@ impl Checkpointer for Memory {
     ) -> BoxFuture<'a, CheckpointResult<()>> {
         Box::pin(async move { archive::import(&mut self.lock(), thread, archive) })
     }
+}
+
+/// Creates a thread, unless it exists. Returns whether it did not.
+fn create(threads: &mut Threads, id: &ThreadId, new: &NewThread) -> bool {
+    let former = threads.get(id);
+    if former.is_some_and(Thread::is_living) {
+        return false;
+    }
+    let epoch = former.map_or(Epoch(0), |thread| thread.head.epoch).next();
+    let mut thread = Thread::new(new.at);
+    thread.head.epoch = epoch;
+    thread.listing = Listed {
+        graph: new.graph.clone(),
+        metadata: new.metadata.clone(),
+        values: None,
+        lifetime: new.lifetime,
+    };
+    threads.insert(id.clone(), thread);
+    true
+}
+
+/// Returns the rows of all threads that match a query, in no order.
+fn wanted(threads: &Threads, query: &ThreadQuery) -> Vec<ThreadRow> {
+    let of_tenant =
+        |(id, thread): &(&ThreadId, &Thread)| thread.is_living() && id.tenant() == query.tenant;
+    let rows = threads.iter().filter(of_tenant);
+    rows.map(|(id, thread)| thread.row(id))
+        .filter(|row| query.matches(row))
+        .collect()
 }
 
 fn save(threads: &mut Threads, commit: &Commit) -> CheckpointResult<Saved> {
@@ -457,6 +522,7 @@ struct Listed {
     graph: String,
     metadata: Metadata,
     values: Option<Value>,
+    lifetime: Option<ThreadLifetime>,
 }
 
 impl Thread {
@@ -763,16 +829,24 @@ impl Thread {
         };
     }
 
-    fn is_wanted(&self, id: &ThreadId, query: &ThreadQuery) -> bool {
-        self.is_living()
-            && id.tenant() == query.tenant
-            && query
-                .graph
-                .as_ref()
-                .is_none_or(|graph| *graph == self.listing.graph)
-            && query.status.is_none_or(|status| status == self.head.status)
-            && Filter::all_match(&query.metadata, |field| self.listing.metadata.get(field))
-            && (query.values.is_empty() || self.listing.has_values(&query.values))
+    fn annotate(&mut self, change: &ThreadAnnotation) {
+        let Listed {
+            graph,
+            metadata,
+            lifetime,
+            ..
+        } = &mut self.listing;
+        change.apply(graph, metadata, lifetime);
+        self.updated = change.at;
+    }
+
+    /// Returns what is to happen to the thread if its lifetime is over.
+    fn expired(&self, id: &ThreadId, now: Timestamp) -> Option<ExpiredThread> {
+        let lifetime = self.listing.lifetime.filter(|_| !self.is_running())?;
+        lifetime.is_over(self.updated, now).then(|| ExpiredThread {
+            thread: id.clone(),
+            at_end: lifetime.at_end,
+        })
     }
 
     fn row(&self, id: &ThreadId) -> ThreadRow {
@@ -784,6 +858,7 @@ impl Thread {
             values: self.listing.values.clone(),
             created: self.created,
             updated: self.updated,
+            lifetime: self.listing.lifetime,
         }
     }
 }
@@ -810,14 +885,6 @@ impl Listed {
         if let Some(metadata) = &listing.metadata {
             self.metadata.clone_from(metadata);
         }
-    }
-
-    fn has_values(&self, filters: &[Filter]) -> bool {
-        let values = self
-            .values
-            .as_ref()
-            .and_then(|values| values.decode::<Json>().ok());
-        values.is_some_and(|values| Filter::all_match(filters, |field| values.get(field)))
     }
 }
 

@@ -13,7 +13,7 @@ mod seal;
 pub use archive::{Archive, ArchivedAnswer, ArchivedEntry, ArchivedInterrupt, ArchivedListing};
 pub use archive_store::{ArchiveCheckpointer, ArchiveStore, ArchiveStoreResult};
 pub use memory::Memory;
-pub use query::{Filter, FilterValue, InterruptQuery, Metadata, Page, ThreadQuery};
+pub use query::{Filter, FilterValue, InterruptQuery, Metadata, Page, ThreadQuery, ThreadSort};
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -46,7 +46,8 @@ pub type CheckpointResult<T> = Result<T, CheckpointError>;
 ///    the writer of another answer gets an error.
 /// 4. **Durable first.** Nothing is acknowledged that a power cut could take back.
 /// 5. **Deleted stays deleted.** Deleting twice is no error. The store remembers a deleted thread with an epoch above its last owner's, so no former owner
-///    can write it again. Only a claim that expects that epoch creates it again.
+///    can write it again. Only a claim that expects that epoch creates it again, or [`Checkpointer::create`] and
+///    [`Checkpointer::copy`] with a higher one. [`Checkpointer::forget`] ends this.
 /// 6. **No answer is overlooked.** A thread counts the answers it received ([`Checkpointer::answer`] adds to the count) and
 ///    remembers how many its owner has seen (`head.answers` of the last commit). A commit that would set the status to
 ///    [`Status::Paused`] while there are more than its owner has seen leaves the status at [`Status::Running`] instead, in the
@@ -63,6 +64,24 @@ pub type CheckpointResult<T> = Result<T, CheckpointError>;
 )]
 #[doc(alias = "BaseCheckpointSaver")]
 pub trait Checkpointer: Send + Sync + 'static {
+    /// Creates a thread on which nothing has happened: idle, at sequence 0, with a row in the list. Returns false and changes
+    /// nothing if the thread exists, also if a repeated call finds what the first one created. A deleted thread is created again,
+    /// with an epoch above the remembered one.
+    ///
+    /// The first run on the thread expects the head that this creates, and keeps what the row says: its metadata, its lifetime.
+    fn create<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        new: &'a NewThread,
+    ) -> BoxFuture<'a, CheckpointResult<bool>>;
+
+    /// Changes what the row of a thread says besides its state. Returns false if there is no such thread, or it is deleted.
+    fn annotate<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        change: &'a ThreadAnnotation,
+    ) -> BoxFuture<'a, CheckpointResult<bool>>;
+
     /// Makes a commit durable.
     fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>>;
 
@@ -125,11 +144,14 @@ pub trait Checkpointer: Send + Sync + 'static {
         lease: Timestamp,
     ) -> BoxFuture<'a, CheckpointResult<()>>;
 
-    /// Lists the threads that match a query, most recently changed first.
+    /// Lists the threads that match a query, in its order. Default: most recently changed first.
     fn threads<'a>(
         &'a self,
         query: &'a ThreadQuery,
     ) -> BoxFuture<'a, CheckpointResult<Vec<ThreadRow>>>;
+
+    /// Returns how many threads match a query, on all pages.
+    fn count_threads<'a>(&'a self, query: &'a ThreadQuery) -> BoxFuture<'a, CheckpointResult<u64>>;
 
     /// Lists the interrupts that match a query, oldest first.
     fn interrupts<'a>(
@@ -145,8 +167,8 @@ pub trait Checkpointer: Send + Sync + 'static {
         limit: u32,
     ) -> BoxFuture<'_, CheckpointResult<Vec<InterruptRow>>>;
 
-    /// Copies a thread up to an entry. The copy is idle and has the same history, with bodies sealed again for its name;
-    /// interrupts and records are not copied.
+    /// Copies a thread up to an entry. The copy is idle and has the same history, with bodies sealed again for its name, and the
+    /// same row in the list, lifetime included; interrupts and records are not copied.
     fn copy<'a>(
         &'a self,
         from: &'a ThreadId,
@@ -157,6 +179,10 @@ pub trait Checkpointer: Send + Sync + 'static {
     /// Deletes a thread: every row except its epoch, which the store remembers.
     fn delete<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>>;
 
+    /// Forgets a deleted thread, its epoch included. Only for names that are never used again: a former owner could create the
+    /// thread again. Does nothing if the thread is not deleted.
+    fn forget<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>>;
+
     /// Drops history older than the `keep` newest entries, as far as no reachable entry needs it. Returns how many entries were
     /// dropped.
     fn prune<'a>(&'a self, thread: &'a ThreadId, keep: u32)
@@ -165,8 +191,17 @@ pub trait Checkpointer: Send + Sync + 'static {
     /// Deletes at most `limit` threads that are not running and were not changed since `before`. Returns how many.
     fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>>;
 
+    /// Lists at most `limit` threads of every tenant that are not running and whose lifetime is over at `now`, in any order. Changes
+    /// nothing: the caller applies what each thread specifies for the end of its lifetime.
+    fn expired(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<ExpiredThread>>>;
+
     /// Exports everything the thread is, as of one moment: bodies byte for byte as they are stored, [`Archive::checked`]. The
-    /// thread stays; its owner is not notified, and what it writes afterwards is not in the archive.
+    /// thread stays; its owner is not notified, and what it writes afterwards is not in the archive. An archive has no lifetime:
+    /// the store that imports it decides how long it keeps its threads.
     fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>>;
 
     /// Creates a thread from an archive: as a whole or not at all, and so that an export returns the same archive again.
@@ -249,6 +284,98 @@ impl Status {
             Status::Deleted => "deleted",
         }
     }
+}
+
+/// A thread to be created, see [`Checkpointer::create`].
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NewThread {
+    /// Name of the thread's graph; empty if only the first run decides it.
+    pub graph: String,
+    /// What the thread can be searched by.
+    pub metadata: Metadata,
+    /// How long the thread is kept without a change; `None` for no limit.
+    pub lifetime: Option<ThreadLifetime>,
+    /// When the thread is created.
+    pub at: Timestamp,
+}
+
+/// A change of a thread's row besides its state, see [`Checkpointer::annotate`].
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ThreadAnnotation {
+    /// Fields that are merged into the metadata: each replaces the one of its name.
+    pub metadata: Metadata,
+    /// Name of the graph, for a thread that has none yet; `None` keeps it. A thread that has one keeps it in any case.
+    pub graph: Option<String>,
+    /// The new lifetime: `Some(None)` removes it, `None` keeps it.
+    pub lifetime: Option<Option<ThreadLifetime>>,
+    /// When the row changes. The lifetime counts from then on.
+    pub at: Timestamp,
+}
+
+impl ThreadAnnotation {
+    /// Applies the change to the parts of a row. The store also sets when the row last changed.
+    pub fn apply(
+        &self,
+        graph: &mut String,
+        metadata: &mut Metadata,
+        lifetime: &mut Option<ThreadLifetime>,
+    ) {
+        if let Some(name) = &self.graph
+            && graph.is_empty()
+        {
+            graph.clone_from(name);
+        }
+        let fields = self.metadata.iter();
+        metadata.extend(fields.map(|(name, value)| (name.clone(), value.clone())));
+        if let Some(new) = self.lifetime {
+            *lifetime = new;
+        }
+    }
+}
+
+/// How long a thread is kept, and what happens then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadLifetime {
+    /// Milliseconds since the thread last changed. Stores keep 63 bits.
+    pub ms: u64,
+    /// What happens at the end.
+    pub at_end: AtLifetimeEnd,
+}
+
+impl ThreadLifetime {
+    /// Whether the lifetime of a thread that was last changed at this time is over.
+    pub fn is_over(&self, updated: Timestamp, now: Timestamp) -> bool {
+        updated.plus_ms(self.ms) <= now
+    }
+}
+
+/// What happens to a thread when its lifetime is over. The numbers are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum AtLifetimeEnd {
+    /// The thread is deleted.
+    #[default]
+    Delete = 0,
+    /// The thread keeps its newest state, and loses the history that this state does not need. Its lifetime is removed.
+    KeepLatest = 1,
+}
+
+impl AtLifetimeEnd {
+    /// Returns the value for a stored number; `None` for an unknown one.
+    pub fn from_number(number: u8) -> Option<Self> {
+        [AtLifetimeEnd::Delete, AtLifetimeEnd::KeepLatest]
+            .into_iter()
+            .find(|at_end| *at_end as u8 == number)
+    }
+}
+
+/// A thread whose lifetime is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpiredThread {
+    /// Id of the thread.
+    pub thread: ThreadId,
+    /// What is to happen to it.
+    pub at_end: AtLifetimeEnd,
 }
 
 /// One atomic, fenced write.
@@ -531,4 +658,6 @@ pub struct ThreadRow {
     pub created: Timestamp,
     /// When its status, or this row, last changed.
     pub updated: Timestamp,
+    /// How long the thread is kept after `updated`; `None` for no limit.
+    pub lifetime: Option<ThreadLifetime>,
 }

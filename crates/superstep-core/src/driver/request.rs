@@ -6,7 +6,7 @@ use crate::checkpoint::format::{Body, BodyKind, Extensions, GotoRecord};
 use crate::checkpoint::{Answer, BoxFuture, CheckpointResult};
 use crate::error::{FormatError, ValueError};
 use crate::ids::{RunId, Seq, ThreadId, Timestamp};
-use crate::run::{EditNode, RunOptions};
+use crate::run::{EditNode, RunOptions, ThreadEdit};
 use crate::value::Value;
 
 /// What a caller asks of a thread.
@@ -43,18 +43,58 @@ pub enum ThreadRequest {
         /// Entry to go back to.
         at: Seq,
     },
+    /// Resume the thread with a command of the caller: answer interrupts, write into the state, replace the context; then
+    /// continue. Refused if there is something to write and the thread is running.
+    ///
+    /// A run id of the request names this resume, not the run that it resumes: repeated under the same id, it writes once.
+    ResumeWith {
+        /// Answers to open interrupts, all or none; may be empty.
+        answers: Vec<Answer>,
+        /// What to write into the state of the root graph: an encoded update. It does not change what runs next.
+        write: Option<Value>,
+        /// What nodes can read besides the state from now on; `None` keeps what the run has.
+        context: Option<Value>,
+    },
+    /// Change the state from outside, without a run: several updates in order, in one graph of the thread, from an older entry
+    /// if wanted.
+    Edit(ThreadEdit),
 }
 
 impl ThreadRequest {
     /// Whether the request changes the thread without running it.
     pub fn is_change(&self) -> bool {
-        matches!(self, Self::Update { .. } | Self::Fork { .. })
+        matches!(
+            self,
+            Self::Update { .. } | Self::Fork { .. } | Self::Edit(_)
+        )
+    }
+
+    /// Returns the answers that the request gives.
+    pub fn answers(&self) -> &[Answer] {
+        match self {
+            Self::Answer(answers) | Self::ResumeWith { answers, .. } => answers,
+            _ => &[],
+        }
+    }
+
+    /// Whether the request only gives answers. The owner of a running thread can continue with them, so such a request is not
+    /// refused because of a run in progress.
+    pub fn is_answer(&self) -> bool {
+        match self {
+            Self::Answer(_) => true,
+            Self::ResumeWith {
+                answers,
+                write: None,
+                context: None,
+            } => !answers.is_empty(),
+            _ => false,
+        }
     }
 
     /// Returns the request without the times of its answers.
     fn timeless(&self) -> Self {
         let mut request = self.clone();
-        if let Self::Answer(answers) = &mut request {
+        if let Self::Answer(answers) | Self::ResumeWith { answers, .. } = &mut request {
             for answer in answers {
                 answer.at = Timestamp::default();
             }
@@ -180,13 +220,39 @@ fn an_answer_that_is_given_again_later_is_the_same_and_another_one_is_not() {
             by: String::new(),
             at: Timestamp(at),
         };
-        QueuedRequest::new(
-            "g",
-            ThreadRequest::Answer(vec![answer]),
-            &RunOptions::default(),
-        )
-        .unwrap()
+        let with = |answers: Vec<Answer>| ThreadRequest::ResumeWith {
+            answers,
+            write: None,
+            context: None,
+        };
+        let forms = [
+            ThreadRequest::Answer(vec![answer.clone()]),
+            with(vec![answer]),
+        ];
+        forms.map(|form| QueuedRequest::new("g", form, &RunOptions::default()).unwrap())
     };
-    assert!(request(1, 5).is_same_as(&request(1, 9)));
-    assert!(!request(1, 5).is_same_as(&request(2, 5)));
+    let mut repeated = request(1, 5).into_iter().zip(request(1, 9));
+    assert!(repeated.all(|(one, other)| one.is_same_as(&other)));
+    let mut different = request(1, 5).into_iter().zip(request(2, 5));
+    assert!(different.all(|(one, other)| !one.is_same_as(&other)));
+}
+
+#[test]
+fn a_resume_that_only_answers_is_an_answer_and_one_that_writes_is_not() {
+    let answer = || Answer {
+        interrupt: crate::ids::InterruptId::from_bytes([1; 16]),
+        body: crate::checkpoint::AnswerBody::Expired,
+        by: String::new(),
+        at: Timestamp(1),
+    };
+    let with = |answers, write| ThreadRequest::ResumeWith {
+        answers,
+        write,
+        context: None,
+    };
+    assert!(with(vec![answer()], None).is_answer());
+    assert!(!with(Vec::new(), None).is_answer());
+    let writes = with(vec![answer()], Some(Value::from_json_bytes(b"{}")));
+    assert!(!writes.is_answer());
+    assert_eq!(writes.answers(), [answer()]);
 }

@@ -57,6 +57,8 @@ pub struct GraphBuilder<S> {
     pub(super) pause_before: BTreeSet<NodeName>,
     pub(super) pause_after: BTreeSet<NodeName>,
     pub(super) siblings: Siblings,
+    /// Names of the channels that callers from outside may write.
+    pub(super) inputs: BTreeSet<String>,
     /// Settings and edges, which may name nodes that are added later.
     pub(super) mentions: Vec<Mention>,
     pub(super) problems: Vec<BuildProblem>,
@@ -111,6 +113,7 @@ impl<S: State> GraphBuilder<S> {
             pause_before: BTreeSet::new(),
             pause_after: BTreeSet::new(),
             siblings: Siblings::default(),
+            inputs: BTreeSet::new(),
             mentions: Vec::new(),
             problems: Vec::new(),
             over: PhantomData,
@@ -366,6 +369,32 @@ impl<S: State> GraphBuilder<S> {
         self
     }
 
+    /// Lets callers from outside, such as the clients of a server, write these channels, by their wire names: with the input of
+    /// a run, and with a state update. It is no limit for the program itself. Default: none.
+    ///
+    /// ```
+    /// # use superstep_core::{Command, END, Failed, Goto, Graph, Interrupt, NodeCx, NodeError, START, SendTo, State, View};
+    /// # #[derive(Clone, Debug, Default, State)]
+    /// # #[state(crate = superstep_core)]
+    /// # struct Essay { topic: String, #[state(append)] parts: Vec<String>, score: u8 }
+    /// # async fn step(_: View<Essay>, _: NodeCx) -> Result<EssayUpdate, NodeError> { Ok(EssayUpdate::default()) }
+    /// let graph = Graph::builder("essay")
+    ///     .node("write", step)
+    ///     .edge(START, "write")
+    ///     .edge("write", END)
+    ///     .inputs(["topic"])
+    ///     .build()?;
+    /// let schema = graph.definition().input_schema();
+    /// assert!(schema["properties"].get("topic").is_some() && schema["properties"].get("score").is_none());
+    /// # Ok::<(), superstep_core::error::BuildError>(())
+    /// ```
+    #[doc(alias = "input_schema")]
+    #[must_use]
+    pub fn inputs(mut self, channels: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.inputs.extend(channels.into_iter().map(Into::into));
+        self
+    }
+
     /// Checks the graph and returns it, or every problem at once.
     #[doc(alias = "compile")]
     pub fn build(mut self) -> Result<Graph<S>, BuildError> {
@@ -377,7 +406,12 @@ impl<S: State> GraphBuilder<S> {
                 problems: self.problems,
             });
         }
+        let channels = S::CHANNELS.iter().map(|channel| channel.name);
+        let inputs = channels
+            .filter(|name| self.inputs.contains(*name))
+            .collect();
         let definition = Definition {
+            inputs,
             name: self.name,
             ops: Ops::<S>::shared(),
             nodes: self.nodes,

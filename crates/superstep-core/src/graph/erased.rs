@@ -32,6 +32,7 @@ const OWN_TYPE: &str = "a graph's functions only ever see its own types";
 pub(crate) trait StateOps: Send + Sync {
     fn channels(&self) -> &'static [Channel];
     fn version(&self) -> u32;
+    fn schema(&self) -> serde_json::Value;
     fn initial(&self) -> Live;
     fn encode_state(&self, state: &Live) -> Result<Value, ValueError>;
     fn decode_state(&self, value: &Value, version: u32) -> Result<Live, ReadError>;
@@ -115,6 +116,10 @@ impl<S: State> StateOps for Ops<S> {
 
     fn version(&self) -> u32 {
         S::VERSION
+    }
+
+    fn schema(&self) -> serde_json::Value {
+        S::schema()
     }
 
     fn initial(&self) -> Live {

@@ -21,10 +21,14 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use serde_json::{Map, Value as Json};
+
+use crate::channel::Channel;
 use crate::checkpoint::format::GotoRecord;
-use crate::error::{FailureKind, NodeError};
+use crate::error::{FailureKind, NodeError, OpenError};
 use crate::ids::{FramePath, NodeName};
 use crate::state::State;
+use crate::value::Value;
 use erased::{CacheFn, DownFn, RouteFn, UpFn};
 
 /// A graph over the state `S`, made by [`Graph::builder`]. Cheap to clone.
@@ -95,6 +99,7 @@ pub struct Definition {
     pub(crate) pause_before: BTreeSet<NodeName>,
     pub(crate) pause_after: BTreeSet<NodeName>,
     pub(crate) siblings: Siblings,
+    pub(crate) inputs: BTreeSet<&'static str>,
 }
 
 impl Definition {
@@ -106,6 +111,62 @@ impl Definition {
     /// Returns the names of the graph's nodes, in alphabetical order.
     pub fn nodes(&self) -> impl Iterator<Item = &NodeName> {
         self.nodes.keys()
+    }
+
+    /// Returns the graph that a path leads to: this one, or a subgraph inside it. `None` if a node on the path is not a subgraph.
+    pub fn at(self: &Arc<Self>, frame: &FramePath) -> Option<Arc<Self>> {
+        self.descend(frame).ok()
+    }
+
+    /// Returns the channels of the graph's state.
+    pub fn channels(&self) -> &'static [Channel] {
+        self.ops.channels()
+    }
+
+    /// Returns the names of the channels that callers from outside may write; see [`GraphBuilder::inputs`].
+    pub fn inputs(&self) -> &BTreeSet<&'static str> {
+        &self.inputs
+    }
+
+    /// Checks that an encoded update can be read as an update of this graph's state. The rules of the state are checked when the
+    /// update is written.
+    pub fn check_update(&self, update: &Value) -> Result<(), OpenError> {
+        let bad_input = |source| OpenError::BadInput {
+            graph: self.name.clone(),
+            source,
+        };
+        // The serde code of the state's types is user code, and may panic.
+        let read = guarded("the reading of an update", || {
+            self.ops.decode_update(update, self.ops.version())
+        });
+        match read {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(bad_input(error.into())),
+            Err(panic) => Err(bad_input(panic.to_string().into())),
+        }
+    }
+
+    /// Returns a JSON Schema of the graph's state.
+    pub fn state_schema(&self) -> Json {
+        self.ops.schema()
+    }
+
+    /// Returns a JSON Schema of what callers from outside may write: the schema of the state, with the channels of
+    /// [`inputs`](Definition::inputs) only.
+    pub fn input_schema(&self) -> Json {
+        let mut schema = self.ops.schema();
+        // A state that is written by hand may say `true`.
+        if !schema.is_object() {
+            schema = serde_json::json!({ "type": "object" });
+        }
+        let any = || Json::Object(Map::new());
+        let property = |name: &&'static str| {
+            let known = schema["properties"].get(*name).cloned();
+            ((*name).to_owned(), known.unwrap_or_else(any))
+        };
+        let properties: Map<String, Json> = self.inputs.iter().map(property).collect();
+        schema["properties"] = Json::Object(properties);
+        schema
     }
 
     pub(crate) fn node(&self, name: &NodeName) -> &NodeDef {

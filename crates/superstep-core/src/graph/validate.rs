@@ -257,6 +257,7 @@ pub(super) fn check<S>(builder: &mut GraphBuilder<S>, channels: &[Channel]) {
         });
     }
     check_channels(channels, &mut problems);
+    check_inputs(&builder.inputs, channels, &mut problems);
     let leaves_start = !builder.start.edges.is_empty() || !builder.start.routes.is_empty();
     for (name, node) in &builder.nodes {
         let joins = builder.joins.iter().any(|join| join.sources.contains(name));
@@ -299,6 +300,14 @@ fn check_channels(channels: &[Channel], problems: &mut Vec<BuildProblem>) {
             });
         }
     }
+}
+
+fn check_inputs(inputs: &BTreeSet<String>, channels: &[Channel], problems: &mut Vec<BuildProblem>) {
+    let is_channel = |name: &&String| channels.iter().any(|channel| channel.name == **name);
+    let unknown = inputs.iter().filter(|name| !is_channel(name));
+    problems.extend(unknown.map(|name| BuildProblem::UnknownInput {
+        channel: name.clone(),
+    }));
 }
 
 fn reachable<S>(builder: &GraphBuilder<S>) -> BTreeSet<NodeName> {

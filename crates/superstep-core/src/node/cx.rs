@@ -21,6 +21,7 @@ use crate::lock::lock;
 use crate::node::interrupt::{Interrupt, plain};
 use crate::node::records::{StepKept, TaskRecords};
 use crate::schema;
+use crate::state::MessageIds;
 use crate::store::Store;
 use crate::value::Value;
 
@@ -466,6 +467,12 @@ impl NodeCx {
     /// Returns the id of the task: the same in every attempt.
     pub fn task(&self) -> TaskId {
         self.0.info.task
+    }
+
+    /// Returns the id that a message of this task gets if the node writes it without one: `number` counts those messages from 0,
+    /// in the order in which the update writes them. So a node can show a message live under the id that it will have.
+    pub fn message_id(&self, number: u32) -> String {
+        MessageIds::nth(self.0.info.task, number)
     }
 
     /// Returns the epoch under which this task runs. It rises with every claim of the thread: a receiver that has seen a higher

@@ -6,8 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use serde_json::Value as Json;
-
 use crate::checkpoint::{BoxFuture, CheckpointResult, Page};
 use crate::ids::{AssistantId, RunId, ThreadId, Timestamp};
 use crate::lock::lock;
@@ -143,24 +141,9 @@ struct StoredRun {
 
 impl StoredRun {
     fn pending(new: &NewRun) -> Self {
-        let new = new.clone();
-        let row = RunRow {
-            id: new.id,
-            thread: new.thread,
-            assistant: new.assistant,
-            principal: new.principal,
-            status: RunStatus::Pending,
-            attempts: 0,
-            arguments: new.arguments,
-            metadata: new.metadata,
-            error: Json::Null,
-            created: new.at,
-            updated: new.at,
-            due: new.due,
-        };
         Self {
-            row,
-            request: new.request,
+            row: new.pending_row(),
+            request: new.request.clone(),
         }
     }
 

@@ -85,6 +85,26 @@ pub struct NewRun {
     pub due: Timestamp,
 }
 
+impl NewRun {
+    /// Returns the row of the run when it was stored and nothing else has happened to it.
+    pub fn pending_row(&self) -> RunRow {
+        RunRow {
+            id: self.id,
+            thread: self.thread.clone(),
+            assistant: self.assistant,
+            principal: self.principal.clone(),
+            status: RunStatus::Pending,
+            attempts: 0,
+            arguments: self.arguments.clone(),
+            metadata: self.metadata.clone(),
+            error: Json::Null,
+            created: self.at,
+            updated: self.at,
+            due: self.due,
+        }
+    }
+}
+
 /// A run, as stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRow {

@@ -1,6 +1,6 @@
-//! Changes a thread from outside: a state update in the name of a node, and a fork.
+//! Changes a thread from outside: state updates in the names of nodes, and forks.
 //!
-//! Both return one fenced commit that claims the thread, so they exclude a run, and each other.
+//! Each returns one fenced commit that claims the thread, so they exclude a run, and each other.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,22 +9,56 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::format::{
     Body, Change, Entry, EntryKind, Extensions, Forked, FrameAdvanced, FrameOpened, GotoRecord,
-    Next, RunRecord, TaskWrite,
+    InterruptRecord, Next, RunRecord, TaskWrite,
 };
 use crate::checkpoint::{
     Commit, Head, History, Listing, Loaded, Released, ReleasedRecords, Status,
 };
 use crate::command::{self, Command};
 use crate::error::{NodeError, OpenError, ValueError};
-use crate::graph::{Definition, Prepared};
-use crate::ids::{FramePath, Moment, NodeName, RunId, Seq, TaskId, ThreadId};
+use crate::graph::{Definition, Live, Prepared};
+use crate::ids::{FramePath, InterruptId, Moment, NodeName, RunId, Seq, TaskId, ThreadId};
 use crate::run::plan;
-use crate::run::position::{Position, TaskUpdate, try_write_beside, try_writes};
+use crate::run::position::{Frame, Position, TaskUpdate, try_writes};
 use crate::state::State;
 use crate::value::Value;
 
-/// A change of a thread's state from outside.
-#[derive(Debug, Clone)]
+/// A change of a thread's state from outside: several updates, in one commit.
+///
+/// ```
+/// use superstep_core::driver::ThreadRequest;
+/// use superstep_core::run::{Edit, EditNode, ThreadEdit};
+/// use superstep_core::{FramePath, NodeName, Value};
+///
+/// let by_node = |node: &str, update: serde_json::Value| -> Result<Edit, Box<dyn std::error::Error>> {
+///     Ok(Edit {
+///         node: EditNode::Node(NodeName::new(node)?),
+///         update: Value::plain(&update)?,
+///         goto: Vec::new(),
+///     })
+/// };
+/// let request = ThreadRequest::Edit(ThreadEdit {
+///     at: None,
+///     frame: FramePath::root(),
+///     updates: vec![
+///         by_node("plan", serde_json::json!({ "topic": "taxes" }))?,
+///         by_node("write", serde_json::json!({ "parts": ["one"] }))?,
+///     ],
+/// });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ThreadEdit {
+    /// Entry to continue from; `None` for the newest. An older one makes the edit a fork.
+    pub at: Option<Seq>,
+    /// Path of the graph whose state changes: the root, or a subgraph that is open at the entry.
+    pub frame: FramePath,
+    /// Updates, in the order in which they are made.
+    pub updates: Vec<Edit>,
+}
+
+/// One update of a graph's state from outside.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Edit {
     /// Node in whose name the state changes: it decides what runs next.
     pub node: EditNode,
@@ -61,7 +95,7 @@ pub enum EditNode {
     End,
 }
 
-/// Returns the commit that updates the state of a thread. Refused while the thread is running.
+/// Returns the commit that updates the state of a thread's root graph. Refused while the thread is running.
 pub fn update_state(
     graph: &Arc<Definition>,
     thread: &ThreadId,
@@ -70,42 +104,45 @@ pub fn update_state(
     moment: Moment,
 ) -> Result<Commit, OpenError> {
     let loaded = loaded.unwrap_or_default();
-    let run = || RunRecord {
-        run: RunId::derive(
-            thread,
-            loaded.head.seq.next(),
-            loaded.head.epoch.claimed(moment.entropy),
-        ),
-        graph: graph.name.clone(),
-        context: None,
-        step_limit: 0,
-    };
-    let found = Position::read(graph, thread, &loaded.history)?;
-    let is_new = found.is_none();
-    let position = found.unwrap_or_else(|| Position::empty(graph, thread, run()));
-    let mut editing = Editing {
-        loaded,
-        position,
-        moment,
-        changes: Vec::new(),
-    };
-    editing.refuse_running()?;
-    if is_new {
-        editing
-            .changes
-            .push(Change::RunStarted(editing.position.run.clone()));
+    let mut editing = Editing::at_newest(graph, thread, loaded, FramePath::root(), moment)?;
+    editing.apply(edit)?;
+    editing.into_update()
+}
+
+/// Returns the commit that makes an edit. Refused while the thread is running. `None` if there is nothing to do: no updates,
+/// and no older entry to go back to.
+///
+/// `older` is the history up to the entry that the edit continues from, if that is not the newest one.
+///
+/// An edit inside a subgraph replaces what is planned in that subgraph. Tasks outside of it keep their ids, what they recorded
+/// and their open interrupts: if those were closed, the same tasks could never ask them again.
+pub fn edit_thread(
+    graph: &Arc<Definition>,
+    thread: &ThreadId,
+    loaded: Option<Loaded>,
+    edit: &ThreadEdit,
+    older: Option<&History>,
+    moment: Moment,
+) -> Result<Option<Commit>, OpenError> {
+    let loaded = loaded.unwrap_or_default();
+    let frame = edit.frame.clone();
+    if let Some(history) = older {
+        let from = ForkFrom {
+            at: edit.at.unwrap_or(loaded.head.seq),
+            history,
+            copied_from: None,
+            write: None,
+        };
+        let mut editing = Editing::at_older(graph, thread, loaded, &from, frame, moment)?;
+        editing.apply_all(&edit.updates)?;
+        return editing.into_fork(&from).map(Some);
     }
-    match &edit.node {
-        EditNode::Input => editing.as_input(edit)?,
-        EditNode::End => editing.as_end(),
-        EditNode::Node(node) => editing.as_node(node, edit)?,
-        EditNode::Last => {
-            let node = editing.last_node()?;
-            editing.as_node(&node, edit)?;
-        }
+    if edit.updates.is_empty() {
+        return Ok(None);
     }
-    let (parent, snapshot) = (editing.loaded.head.seq, editing.position.is_outdated());
-    Ok(editing.commit(EntryKind::Update, parent, snapshot))
+    let mut editing = Editing::at_newest(graph, thread, loaded, frame, moment)?;
+    editing.apply_all(&edit.updates)?;
+    editing.into_update().map(Some)
 }
 
 /// The entry from which a fork continues.
@@ -131,43 +168,96 @@ pub fn fork(
     from: &ForkFrom<'_>,
     moment: Moment,
 ) -> Result<Commit, OpenError> {
-    let nothing = || OpenError::NothingToRun {
-        thread: thread.clone(),
-    };
-    let position = Position::read(graph, thread, from.history)?.ok_or_else(nothing)?;
-    let mut editing = Editing {
-        loaded,
-        position,
-        moment,
-        changes: Vec::new(),
-    };
-    editing.refuse_running()?;
-    editing.position.check()?;
-    let branch = editing.loaded.head.seq.next();
-    editing
-        .position
-        .rebranch(from.copied_from.unwrap_or(thread), branch);
-    // On the new branch every task has a new id, so even a subgraph that was left for its error handler can be entered again.
-    let frames = editing.position.frames.values_mut();
-    frames.for_each(|frame| frame.failed.clear());
+    let mut editing = Editing::at_older(graph, thread, loaded, from, FramePath::root(), moment)?;
     if let Some(write) = from.write {
         editing.write(write)?;
     }
-    editing.changes.push(Change::Forked(Forked {
-        thread: from.copied_from.map(ToString::to_string),
-        seq: from.at,
-    }));
-    Ok(editing.commit(EntryKind::Fork, from.at, true))
+    editing.into_fork(from)
 }
 
 struct Editing {
     loaded: Loaded,
     position: Position,
     moment: Moment,
+    /// Path of the graph whose state changes.
+    frame: FramePath,
     changes: Vec<Change>,
+    /// Number of updates prepared so far.
+    prepared: u32,
 }
 
 impl Editing {
+    /// Starts at the newest entry, or at the beginning of a new thread.
+    fn at_newest(
+        graph: &Arc<Definition>,
+        thread: &ThreadId,
+        loaded: Loaded,
+        frame: FramePath,
+        moment: Moment,
+    ) -> Result<Self, OpenError> {
+        let found = Position::read(graph, thread, &loaded.history)?;
+        let mut changes = Vec::new();
+        let position = found.unwrap_or_else(|| {
+            let run = RunRecord {
+                run: RunId::derive(
+                    thread,
+                    loaded.head.seq.next(),
+                    loaded.head.epoch.claimed(moment.entropy),
+                ),
+                graph: graph.name.clone(),
+                context: None,
+                step_limit: 0,
+            };
+            changes.push(Change::RunStarted(run.clone()));
+            Position::empty(graph, thread, run)
+        });
+        let editing = Self {
+            loaded,
+            position,
+            moment,
+            frame,
+            changes,
+            prepared: 0,
+        };
+        editing.refuse_running()?;
+        editing.refuse_closed()?;
+        Ok(editing)
+    }
+
+    /// Starts at an older entry, on a new branch. `frame` is a path at that entry; on the branch it has other tasks in it.
+    fn at_older(
+        graph: &Arc<Definition>,
+        thread: &ThreadId,
+        loaded: Loaded,
+        from: &ForkFrom<'_>,
+        frame: FramePath,
+        moment: Moment,
+    ) -> Result<Self, OpenError> {
+        let nothing = || OpenError::NothingToRun {
+            thread: thread.clone(),
+        };
+        let position = Position::read(graph, thread, from.history)?.ok_or_else(nothing)?;
+        let mut editing = Self {
+            loaded,
+            position,
+            moment,
+            frame,
+            changes: Vec::new(),
+            prepared: 0,
+        };
+        editing.refuse_running()?;
+        editing.refuse_closed()?;
+        editing.position.check()?;
+        let branch = editing.loaded.head.seq.next();
+        let old_thread = from.copied_from.unwrap_or(thread);
+        let renamed = editing.position.rebranch(old_thread, branch);
+        editing.frame = editing.frame.renamed(&renamed);
+        // On the new branch every task has a new id, so even a subgraph that was left for its error handler can be entered again.
+        let frames = editing.position.frames.values_mut();
+        frames.for_each(|frame| frame.failed.clear());
+        Ok(editing)
+    }
+
     fn refuse_running(&self) -> Result<(), OpenError> {
         if self.loaded.head.status == Status::Running {
             return Err(OpenError::Busy {
@@ -177,8 +267,49 @@ impl Editing {
         Ok(())
     }
 
+    /// Refuses a subgraph that the thread is not inside of.
+    fn refuse_closed(&self) -> Result<(), OpenError> {
+        let is_entered = |frame: &Frame| frame.entered_by.is_some();
+        if self.frame.is_root() || self.edited().is_some_and(is_entered) {
+            return Ok(());
+        }
+        Err(OpenError::NotInside {
+            thread: self.position.thread.clone(),
+            frame: self.frame.clone(),
+        })
+    }
+
+    /// Returns the graph that is edited, with its state; `None` if it is the root of a thread that has none yet.
+    fn edited(&self) -> Option<&Frame> {
+        self.position.frames.get(&self.frame)
+    }
+
+    fn graph(&self) -> Arc<Definition> {
+        let edited = self.edited();
+        edited.map_or_else(|| self.position.graph.clone(), |frame| frame.graph.clone())
+    }
+
+    fn apply_all(&mut self, edits: &[Edit]) -> Result<(), OpenError> {
+        edits.iter().try_for_each(|edit| self.apply(edit))
+    }
+
+    fn apply(&mut self, edit: &Edit) -> Result<(), OpenError> {
+        match &edit.node {
+            EditNode::Input => self.as_input(edit),
+            EditNode::End => {
+                self.as_end();
+                Ok(())
+            }
+            EditNode::Node(node) => self.as_node(node, edit),
+            EditNode::Last => {
+                let node = self.last_node()?;
+                self.as_node(&node, edit)
+            }
+        }
+    }
+
     fn last_node(&self) -> Result<NodeName, OpenError> {
-        let last = self.position.root().map_or(&[][..], |root| &root.last);
+        let last = self.edited().map_or(&[][..], |frame| &frame.last);
         match last {
             [node] => Ok(node.clone()),
             [] => Err(OpenError::AmbiguousNode {
@@ -194,19 +325,27 @@ impl Editing {
     }
 
     fn as_input(&mut self, edit: &Edit) -> Result<(), OpenError> {
-        let graph = self.position.graph.clone();
+        let graph = self.graph();
+        // The log has no input of a subgraph that shares its parent's state, so a thread that is loaded would lose this one.
+        if self.edited().is_some_and(|frame| frame.shared) {
+            return Err(OpenError::SharedInput {
+                frame: self.frame.clone(),
+            });
+        }
+        let entered_by = self.edited().and_then(|frame| frame.entered_by);
         let state = self
-            .position
-            .root()
-            .map_or_else(|| graph.ops.initial(), |root| root.state.clone());
+            .edited()
+            .map_or_else(|| graph.ops.initial(), |frame| frame.state.clone());
         let Prepared {
             stored,
             read_back: update,
             ..
-        } = self.prepare(&state, &edit.update)?;
+        } = self.prepare(&graph, &state, &edit.update)?;
+        // Nothing else may hold the state, or it would be copied before it is changed.
+        drop(state);
         let mut opened = FrameOpened {
-            frame: FramePath::root(),
-            entered_by: None,
+            frame: self.frame.clone(),
+            entered_by,
             version: graph.ops.version(),
             input: Some(stored),
             next: Next::default(),
@@ -214,26 +353,26 @@ impl Editing {
         self.position
             .open(&opened, graph.clone(), Some(update))
             .map_err(|error| bad_input(&graph, error))?;
-        let root = self.position.frame_mut(&FramePath::root());
-        opened.next = plan::first(&graph, &root.state)
+        let frame = self.position.frame_mut(&self.frame);
+        opened.next = plan::first(&graph, &frame.state)
             .map_err(|error| bad_input(&graph, error.to_string()))?;
-        root.next = opened.next.clone();
+        frame.next = opened.next.clone();
         self.changes.push(Change::FrameOpened(opened));
         Ok(())
     }
 
     fn as_end(&mut self) {
-        if self.position.root().is_some() {
+        if self.edited().is_some() {
             self.advance(Vec::new(), Next::default());
         }
     }
 
     fn as_node(&mut self, node: &NodeName, edit: &Edit) -> Result<(), OpenError> {
-        let graph = self.position.graph.clone();
+        let graph = self.graph();
         let def = graph.nodes.get(node).ok_or_else(|| OpenError::NoSuchNode {
             node: node.to_string(),
         })?;
-        if self.position.root().is_none() {
+        if self.edited().is_none() {
             self.as_input(&Edit {
                 node: EditNode::Input,
                 update: Value::from_json_bytes(b"{}"),
@@ -246,22 +385,27 @@ impl Editing {
         };
         def.check_goto(&graph, node, &edit.goto, false)
             .map_err(undeclared)?;
-        let root = self.position.frame(&FramePath::root());
+        let state = self.position.frame(&self.frame).state.clone();
         let Prepared {
             stored,
             read_back: update,
             ..
-        } = self.prepare(&root.state.clone(), &edit.update)?;
-        let root = self.position.frame_mut(&FramePath::root());
-        try_writes(&*graph.ops, &mut root.state, vec![TaskUpdate::only(update)])
-            .map_err(|error| bad_input(&graph, error))?;
+        } = self.prepare(&graph, &state, &edit.update)?;
+        drop(state);
+        let frame = self.position.frame_mut(&self.frame);
+        try_writes(
+            &*graph.ops,
+            &mut frame.state,
+            vec![TaskUpdate::only(update)],
+        )
+        .map_err(|error| bad_input(&graph, error))?;
         let goto = def
             .leaves_by_command(&edit.goto)
             .then_some(edit.goto.as_slice());
         let planned = plan::after(
             &graph,
-            &root.state,
-            &root.next,
+            &frame.state,
+            &frame.next,
             std::iter::once(plan::Ended { node, goto }),
         );
         if let Some((_, error)) = planned.faults.into_iter().next() {
@@ -278,7 +422,8 @@ impl Editing {
         Ok(())
     }
 
-    /// Writes into the state, and leaves what runs next as it is. The change is in the snapshot stored with the entry.
+    /// Writes into the state of the root graph, and leaves what runs next as it is. The change is in the snapshot stored with
+    /// the entry.
     fn write(&mut self, update: &Value) -> Result<(), OpenError> {
         let graph = self.position.graph.clone();
         let root = self
@@ -287,31 +432,27 @@ impl Editing {
             .ok_or_else(|| OpenError::NothingToRun {
                 thread: self.position.thread.clone(),
             })?;
-        let Prepared { read_back, .. } = self.prepare(&root.state.clone(), update)?;
-        let root = self.position.frame_mut(&FramePath::root());
-        try_write_beside(&*graph.ops, &mut root.state, read_back)
+        let state = root.state.clone();
+        let Prepared { read_back, .. } = self.prepare(&graph, &state, update)?;
+        self.position
+            .write(Some(read_back), None)
             .map_err(|error| bad_input(&graph, error))
     }
 
-    fn prepare(&self, state: &crate::graph::Live, update: &Value) -> Result<Prepared, OpenError> {
-        let graph = &self.position.graph;
-        let update = graph
-            .ops
-            .decode_update(update, graph.ops.version())
-            .map_err(|error| bad_input(graph, error))?;
-        let seq = self.loaded.head.seq.next();
-        let task = TaskId::from_bytes(
-            RunId::derive(&self.position.thread, seq, self.loaded.head.epoch).to_bytes(),
-        );
-        graph
-            .ops
-            .prepare(state, update, task)
-            .map_err(|error| bad_input(graph, error))
+    fn prepare(
+        &mut self,
+        graph: &Definition,
+        state: &Live,
+        update: &Value,
+    ) -> Result<Prepared, OpenError> {
+        let writer = outside_writer(&self.position.thread, self.loaded.head, self.prepared);
+        self.prepared += 1;
+        prepare_update(graph, state, update, writer)
     }
 
     fn advance(&mut self, writes: Vec<TaskWrite>, next: Next) {
         let advanced = FrameAdvanced {
-            frame: FramePath::root(),
+            frame: self.frame.clone(),
             writes,
             next,
         };
@@ -319,7 +460,58 @@ impl Editing {
         self.changes.push(Change::FrameAdvanced(advanced));
     }
 
-    fn commit(mut self, kind: EntryKind, parent: Seq, with_snapshot: bool) -> Commit {
+    /// Returns the commit of updates at the newest entry.
+    fn into_update(self) -> Result<Commit, OpenError> {
+        let (parent, with_snapshot) = (self.loaded.head.seq, self.position.is_outdated());
+        let kept = self.tasks_outside();
+        self.commit(EntryKind::Update, parent, with_snapshot, &kept)
+    }
+
+    /// Returns the commit of a fork. The snapshot holds what the updates changed, and replaces the changes: a history is never
+    /// read across a fork.
+    fn into_fork(mut self, from: &ForkFrom<'_>) -> Result<Commit, OpenError> {
+        self.changes = vec![Change::Forked(Forked {
+            thread: from.copied_from.map(ToString::to_string),
+            seq: from.at,
+        })];
+        self.commit(EntryKind::Fork, from.at, true, &BTreeSet::new())
+    }
+
+    /// Returns the tasks that wait in graphs outside of the edited one.
+    fn tasks_outside(&self) -> BTreeSet<TaskId> {
+        let frames = self.position.frames.iter();
+        let outside =
+            frames.filter(|(path, _)| **path != self.frame && !path.is_below(&self.frame));
+        let of_frame = |(path, frame): (&FramePath, &Frame)| -> Vec<TaskId> {
+            let tasks = (0..).zip(&frame.next.tasks);
+            tasks
+                .map(|(index, task)| self.position.task_id(path, &task.node, index))
+                .collect()
+        };
+        outside.flat_map(of_frame).collect()
+    }
+
+    /// Returns the interrupts of all tasks but these.
+    fn interrupts_except(&self, kept: &BTreeSet<TaskId>) -> Result<Vec<InterruptId>, OpenError> {
+        let mut closed = Vec::new();
+        for row in &self.loaded.interrupts {
+            let is_kept = !kept.is_empty()
+                && kept.contains(&InterruptRecord::unseal(&row.body, &row.thread, row.seq)?.task);
+            if !is_kept {
+                closed.push(row.id);
+            }
+        }
+        Ok(closed)
+    }
+
+    /// Returns the commit. Tasks other than `kept` are gone: their interrupts close, and what they recorded is released.
+    fn commit(
+        mut self,
+        kind: EntryKind,
+        parent: Seq,
+        with_snapshot: bool,
+        kept: &BTreeSet<TaskId>,
+    ) -> Result<Commit, OpenError> {
         let was = self.loaded.head;
         let head = Head {
             epoch: was.epoch.claimed(self.moment.entropy),
@@ -328,6 +520,7 @@ impl Editing {
             recoveries: 0,
             answers: was.answers,
         };
+        let closed = self.interrupts_except(kept)?;
         let entry = Entry {
             kind,
             parent,
@@ -342,18 +535,18 @@ impl Editing {
             .position
             .root()
             .and_then(|root| root.graph.ops.encode_state(&root.state).ok());
-        Commit {
+        Ok(Commit {
             expect: was,
             head,
             at: self.moment.now,
             entry: Some(entry.seal(&thread, head.seq)),
             snapshot: with_snapshot.then(|| self.position.snapshot().seal(&thread, head.seq)),
             asked: Vec::new(),
-            closed: self.loaded.interrupts.iter().map(|row| row.id).collect(),
+            closed,
             released: tasks
-                .into_iter()
+                .difference(kept)
                 .map(|task| Released {
-                    task,
+                    task: *task,
                     which: ReleasedRecords::All,
                 })
                 .collect(),
@@ -364,11 +557,43 @@ impl Editing {
             }),
             lease: None,
             thread,
+        })
+    }
+}
+
+/// Returns the id that stands for the task of an update from outside: messages without an id get theirs from it. `index` counts
+/// the updates of one commit.
+pub(super) fn outside_writer(thread: &ThreadId, head: Head, index: u32) -> TaskId {
+    let first = RunId::derive(thread, head.seq.next(), head.epoch).to_bytes();
+    let first = TaskId::from_bytes(first);
+    match index {
+        0 => first,
+        // A second update with the same id would replace the messages of the first.
+        index => {
+            let derived = InterruptId::derive(first, &format!("update {index}"));
+            TaskId::from_bytes(derived.to_bytes())
         }
     }
 }
 
-fn bad_input(
+/// Reads an update from outside, and checks it against the state that it changes.
+pub(super) fn prepare_update(
+    graph: &Definition,
+    state: &Live,
+    update: &Value,
+    writer: TaskId,
+) -> Result<Prepared, OpenError> {
+    let update = graph
+        .ops
+        .decode_update(update, graph.ops.version())
+        .map_err(|error| bad_input(graph, error))?;
+    graph
+        .ops
+        .prepare(state, update, writer)
+        .map_err(|error| bad_input(graph, error))
+}
+
+pub(super) fn bad_input(
     graph: &Definition,
     error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
 ) -> OpenError {

@@ -36,7 +36,7 @@ impl Serialize for StreamEvent {
         let mut form = Map::new();
         form.insert(
             "id".to_owned(),
-            format!("{}.{}", self.seq.0, self.index).into(),
+            format!("{}-{}", self.seq.0, self.index).into(),
         );
         if !self.frame.is_root() {
             form.insert("graph".to_owned(), self.frame.to_string().into());
@@ -44,12 +44,18 @@ impl Serialize for StreamEvent {
         if let Json::Object(body) = body(&self.what) {
             form.extend(body);
         }
+        if let StreamEventBody::RunBegan { .. } = self.what {
+            form.insert("run".to_owned(), self.run.to_string().into());
+        }
         form.serialize(serializer)
     }
 }
 
 fn body(body: &StreamEventBody) -> Json {
     match body {
+        StreamEventBody::RunBegan { is_resumed } => {
+            json!({ "type": "run_began", "resumed": is_resumed })
+        }
         StreamEventBody::Values(values) => json!({ "type": "values", "values": plain(values) }),
         StreamEventBody::Update {
             node,

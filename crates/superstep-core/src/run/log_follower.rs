@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use crate::checkpoint::History;
 use crate::checkpoint::format::{
-    AttemptFailed, Change, Entry, EntryKind, FrameAdvanced, Next, Stop,
+    AttemptFailed, Change, Entry, EntryKind, FrameAdvanced, Next, StateWritten, Stop,
 };
 use crate::error::OpenError;
 use crate::graph::Definition;
-use crate::ids::{FramePath, NodeName, Seq, TaskId, ThreadId};
+use crate::ids::{FramePath, NodeName, RunId, Seq, TaskId, ThreadId, Timestamp};
 use crate::run::position::{Frame, Position};
 use crate::value::Value;
 
@@ -25,7 +25,7 @@ pub enum StreamMode {
     Updates,
     /// Events that nodes emitted.
     Custom,
-    /// Tasks as they start, fail and end.
+    /// Runs as they begin, and tasks as they start, fail and end.
     Tasks,
     /// Each entry, with the state and what runs next.
     Checkpoints,
@@ -42,11 +42,23 @@ pub struct StreamEvent {
     pub frame: FramePath,
     /// What the item shows.
     pub what: StreamEventBody,
+    /// Run that the entry belongs to. A change from outside belongs to the run before it.
+    pub run: RunId,
+    /// Time of the entry, by the driver's clock.
+    pub at: Timestamp,
+    /// What wrote the entry.
+    pub kind: EntryKind,
 }
 
 /// What an item of the log shows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StreamEventBody {
+    /// A run started, or a run with an id of its own resumed the thread. Comes before everything else of its entry. A state
+    /// update that creates a thread starts no run.
+    RunBegan {
+        /// Whether the run resumed the thread, instead of starting with an input.
+        is_resumed: bool,
+    },
     /// The state after a superstep, as a JSON object.
     Values(Value),
     /// What a task wrote.
@@ -105,7 +117,8 @@ impl StreamEventBody {
             StreamEventBody::Values(_) => Some(StreamMode::Values),
             StreamEventBody::Update { .. } => Some(StreamMode::Updates),
             StreamEventBody::Custom { .. } => Some(StreamMode::Custom),
-            StreamEventBody::TaskStarts { .. }
+            StreamEventBody::RunBegan { .. }
+            | StreamEventBody::TaskStarts { .. }
             | StreamEventBody::TaskEnded { .. }
             | StreamEventBody::AttemptFailed(_) => Some(StreamMode::Tasks),
             StreamEventBody::Checkpoint { .. } => Some(StreamMode::Checkpoints),
@@ -141,6 +154,10 @@ impl LogFollower {
     /// A fork names the entry from which the thread continues, not the state there: start a new watch after it.
     pub fn see(&mut self, seq: Seq, entry: &Entry) -> Result<Vec<StreamEvent>, OpenError> {
         let mut sights = Vec::new();
+        if let Some(is_resumed) = begins_run(entry) {
+            let began = StreamEventBody::RunBegan { is_resumed };
+            sights.push((FramePath::root(), began));
+        }
         for change in &entry.changes {
             self.look(change, &mut sights)?;
             if matches!(change, Change::Forked(_)) {
@@ -161,6 +178,9 @@ impl LogFollower {
         if let Some(stop) = &entry.stop {
             sights.push((FramePath::root(), StreamEventBody::Stopped(stop.clone())));
         }
+        // Only a log whose beginning is missing has an entry without a run.
+        let run = self.position.as_ref().map(|position| position.run.run);
+        let run = run.unwrap_or(RunId::from_bytes([0; 16]));
         Ok((0..)
             .zip(sights)
             .map(|(index, (frame, what))| StreamEvent {
@@ -168,6 +188,9 @@ impl LogFollower {
                 index,
                 frame,
                 what,
+                run,
+                at: entry.at,
+                kind: entry.kind,
             })
             .collect())
     }
@@ -207,10 +230,16 @@ impl LogFollower {
 
     /// Collects what is visible only after a change: the new state, and what runs next.
     fn look_again(&self, change: &Change, sights: &mut Vec<(FramePath, StreamEventBody)>) {
+        let (root, nothing) = (FramePath::root(), Next::default());
         let (path, next) = match change {
             Change::FrameAdvanced(advanced) => (&advanced.frame, &advanced.next),
             Change::FrameOpened(opened) => (&opened.frame, &opened.next),
-            Change::RunStarted(_)
+            // What runs next stays, and was shown before.
+            Change::StateWritten(StateWritten {
+                update: Some(_), ..
+            }) => (&root, &nothing),
+            Change::StateWritten(_)
+            | Change::RunStarted(_)
             | Change::RunResumed(_)
             | Change::AttemptFailed(_)
             | Change::Forked(_) => return,
@@ -251,6 +280,18 @@ impl std::fmt::Debug for LogFollower {
             .field("thread", &self.thread)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns whether the run that begins with this entry resumed the thread; `None` if none begins.
+fn begins_run(entry: &Entry) -> Option<bool> {
+    if entry.kind == EntryKind::Update {
+        return None;
+    }
+    entry.changes.iter().find_map(|change| match change {
+        Change::RunStarted(_) => Some(false),
+        Change::RunResumed(_) => Some(true),
+        _ => None,
+    })
 }
 
 fn ended_tasks(

@@ -35,13 +35,13 @@ mod start;
 mod suspend;
 
 pub use answer::check_answer;
-pub use edit::{Edit, EditNode, ForkFrom, fork, update_state};
+pub use edit::{Edit, EditNode, ForkFrom, ThreadEdit, edit_thread, fork, update_state};
 pub use live_filter::{LiveFilter, LiveVerdict};
 pub use log_follower::{LogFollower, StreamEvent, StreamEventBody, StreamMode};
 pub use open::{Durability, RunOptions};
 pub use read::{
     NextTask, OpenInterrupt, SubgraphState, ThreadState, check, graph_name, open_interrupts,
-    read_state, read_subgraphs,
+    read_state, read_states, read_subgraphs,
 };
 pub use segment::{RunReport, Segment, SegmentEnd, SegmentLimits, Suspension};
 pub use suspend::{ResumeToken, read_outcome};

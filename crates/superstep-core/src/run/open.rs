@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::format::{
     Body, Change, EntryKind, FrameOpened, InterruptRecord, Next, Record, RecordContent, RunRecord,
-    Stop,
+    StateWritten, Stop,
 };
 use crate::checkpoint::{
     Head, InterruptRow, Loaded, Metadata, RESULT_KEY, RecordRow, Released, ReleasedRecords, Status,
@@ -18,6 +18,7 @@ use crate::graph::{AnyUpdate, Definition};
 use crate::ids::{Epoch, FramePath, Moment, NodeName, RunId, ThreadId};
 use crate::node::{RECORD_SEQ, StepKept};
 use crate::run::commit::{LogSize, Pending};
+use crate::run::edit::{bad_input, outside_writer, prepare_update};
 use crate::run::phase::Phase;
 use crate::run::position::Position;
 use crate::run::suspend::{Reopened, ResumeToken};
@@ -145,7 +146,8 @@ impl Run {
     /// | stopped | taken: it was carried out before | proceed |
     ///
     /// A request that changes the thread first (answers, an update, a fork) is opened after the driver made that change
-    /// durable, and then resumes.
+    /// durable, and then resumes. What the caller of a resume writes is part of the run's first commit instead, so a repeated
+    /// request does not write again: it is taken, or recovers the run.
     pub fn open(
         graph: &Arc<Definition>,
         thread: &ThreadId,
@@ -201,24 +203,67 @@ impl Run {
             | ThreadRequest::Recover
             | ThreadRequest::Answer(_)
             | ThreadRequest::Update { .. }
-            | ThreadRequest::Fork { .. } => {
-                let position = position.filter(has_work);
-                let nothing = || OpenError::NothingToRun {
-                    thread: thread.clone(),
-                };
-                let mut run = Self::at(position.ok_or_else(nothing)?, &loaded, options, moment);
-                let frames = run.position.frames.iter();
-                run.progress.passed = frames
-                    .map(|(path, frame)| (path.clone(), frame.step))
-                    .collect();
-                run.restore_tasks(&loaded, Reopened::AfterCrash)?;
-                if let Some(id) = run.options.run {
-                    run.position.run.run = id;
-                    run.pending.push(EntryKind::Resume, Change::RunResumed(id));
-                }
+            | ThreadRequest::Fork { .. }
+            | ThreadRequest::Edit(_) => Self::resume(thread, position, &loaded, options, moment),
+            ThreadRequest::ResumeWith { write, context, .. } => {
+                let mut run = Self::resume(thread, position, &loaded, options, moment)?;
+                run.write_on_resume(write.as_ref(), context)?;
                 Ok(run)
             }
         }
+    }
+
+    /// Opens a run that continues where the thread stopped.
+    fn resume(
+        thread: &ThreadId,
+        position: Option<Position>,
+        loaded: &Loaded,
+        options: RunOptions,
+        moment: Moment,
+    ) -> Result<Self, OpenError> {
+        let position = position.filter(has_work);
+        let nothing = || OpenError::NothingToRun {
+            thread: thread.clone(),
+        };
+        let mut run = Self::at(position.ok_or_else(nothing)?, loaded, options, moment);
+        let frames = run.position.frames.iter();
+        run.progress.passed = frames
+            .map(|(path, frame)| (path.clone(), frame.step))
+            .collect();
+        run.restore_tasks(loaded, Reopened::AfterCrash)?;
+        if let Some(id) = run.options.run {
+            run.position.run.run = id;
+            run.pending.push(EntryKind::Resume, Change::RunResumed(id));
+        }
+        Ok(run)
+    }
+
+    /// Applies what the caller of a resume writes. The entry of the resume stores it.
+    fn write_on_resume(
+        &mut self,
+        write: Option<&Value>,
+        context: Option<Value>,
+    ) -> Result<(), OpenError> {
+        if write.is_none() && context.is_none() {
+            return Ok(());
+        }
+        let graph = self.position.graph.clone();
+        let (mut stored, mut update) = (None, None);
+        if let (Some(write), Some(root)) = (write, self.position.root()) {
+            let writer = outside_writer(&self.position.thread, self.head, 0);
+            let prepared = prepare_update(&graph, &root.state, write, writer)?;
+            (stored, update) = (Some(prepared.stored), Some(prepared.read_back));
+        }
+        self.position
+            .write(update, context.clone())
+            .map_err(|error| bad_input(&graph, error))?;
+        let written = StateWritten {
+            update: stored,
+            context,
+        };
+        self.pending
+            .push(EntryKind::Resume, Change::StateWritten(written));
+        Ok(())
     }
 
     /// Opens a run that a segment suspended. This does not count as a recovery, unless another process resumed the run since

@@ -3,14 +3,14 @@
 //! A position is what a [`Snapshot`] stores and what [`Change`]s change. At barriers, the state machine changes it with the
 //! same functions that replay a log, so a thread that was loaded and one that never stopped cannot differ.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::channel::{Channel, ChannelKind, ChannelSet};
 use crate::checkpoint::History;
 use crate::checkpoint::format::{
     AfterFailure, AttemptFailed, Body, Change, Entry, Extensions, FrameAdvanced, FrameOpened,
-    FrameSnapshot, JoinSeen, Next, RunRecord, Snapshot, Stop,
+    FrameSnapshot, JoinSeen, Next, RunRecord, Snapshot, StateWritten, Stop,
 };
 use crate::error::{FailureKind, OpenError};
 use crate::graph::{AnyUpdate, Definition, Live, ReadError, StateOps, SubgraphLife, guarded};
@@ -112,12 +112,35 @@ impl Position {
         };
         for stored in &history.entries {
             let entry = Entry::unseal(&stored.body, thread, stored.seq)?;
-            for change in entry.changes {
-                position = Some(Self::replay(position, graph, thread, change)?);
-            }
-            if let (Some(position), Some(Stop::Failed(_))) = (&mut position, entry.stop) {
-                position.forget_attempts();
-            }
+            position = Self::after_entry(position, graph, thread, entry)?;
+        }
+        Ok(position)
+    }
+
+    /// Applies the next entry of a history. Fails at a fork, which continues from its own snapshot.
+    pub(crate) fn replay_entry(
+        position: Option<Self>,
+        graph: &Arc<Definition>,
+        thread: &ThreadId,
+        entry: Entry,
+    ) -> Result<Option<Self>, OpenError> {
+        guarded("the code of its state", || {
+            Self::after_entry(position, graph, thread, entry)
+        })
+        .unwrap_or_else(|panic| Err(unreadable(thread, graph, panic.to_string())))
+    }
+
+    fn after_entry(
+        mut position: Option<Self>,
+        graph: &Arc<Definition>,
+        thread: &ThreadId,
+        entry: Entry,
+    ) -> Result<Option<Self>, OpenError> {
+        for change in entry.changes {
+            position = Some(Self::replay(position, graph, thread, change)?);
+        }
+        if let (Some(position), Some(Stop::Failed(_))) = (&mut position, entry.stop) {
+            position.forget_attempts();
         }
         Ok(position)
     }
@@ -138,8 +161,12 @@ impl Position {
         }
     }
 
-    /// Moves the thread to a new branch, where every task has a new id.
-    pub(crate) fn rebranch(&mut self, old_thread: &ThreadId, branch: Seq) {
+    /// Moves the thread to a new branch, where every task has a new id. Returns the new ids by the old ones.
+    pub(crate) fn rebranch(
+        &mut self,
+        old_thread: &ThreadId,
+        branch: Seq,
+    ) -> BTreeMap<TaskId, TaskId> {
         let old_branch = std::mem::replace(&mut self.branch, branch);
         let mut renamed: BTreeMap<TaskId, TaskId> = BTreeMap::new();
         for (old_path, mut frame) in std::mem::take(&mut self.frames) {
@@ -169,6 +196,7 @@ impl Position {
             }
             self.frames.insert(path, frame);
         }
+        renamed
     }
 
     pub(crate) fn replay(
@@ -187,6 +215,7 @@ impl Position {
         match change {
             Change::RunStarted(_) => unreachable!("handled above"),
             Change::RunResumed(run) => position.run.run = run,
+            Change::StateWritten(written) => position.replay_written(written)?,
             Change::FrameOpened(opened) => position.replay_opened(opened)?,
             Change::FrameAdvanced(advanced) => position.replay_advanced(advanced)?,
             Change::AttemptFailed(failed) => {
@@ -246,6 +275,56 @@ impl Position {
         let frame = self.frame_mut(&advanced.frame);
         apply_writes(&*graph.ops, &mut frame.state, updates);
         self.advance(&advanced);
+        Ok(())
+    }
+
+    fn replay_written(&mut self, written: StateWritten) -> Result<(), OpenError> {
+        let graph = self.graph.clone();
+        let update = match (&written.update, self.root()) {
+            (Some(update), Some(root)) => Some(self.read_update(&graph, update, root.version)?),
+            (Some(_), None) => return Err(unreadable(&self.thread, &graph, Headless)),
+            (None, _) => None,
+        };
+        self.write(update, written.context)
+            .map_err(|error| unreadable(&self.thread, &graph, error))
+    }
+
+    /// Applies what the caller of a resume wrote: an update of the root graph's state, and the context. What runs next stays,
+    /// and so do open subgraphs; those that share the root's state see the write.
+    pub(crate) fn write(
+        &mut self,
+        update: Option<AnyUpdate>,
+        context: Option<Value>,
+    ) -> Result<(), BadWrite> {
+        if let Some(update) = update {
+            if let Some(root) = self.frames.get_mut(&FramePath::root()) {
+                let ops = root.graph.ops.clone();
+                try_write_beside(&*ops, &mut root.state, update)?;
+            }
+            self.refresh_shared()?;
+        }
+        if context.is_some() {
+            self.run.context = context;
+        }
+        Ok(())
+    }
+
+    /// Computes the states again of subgraphs that share the state of the root graph, directly or through one another.
+    fn refresh_shared(&mut self) -> Result<(), ReadError> {
+        let shared = self.frames.iter().filter(|(_, frame)| frame.shared);
+        let shared: Vec<_> = shared.map(|(path, _)| path.clone()).collect();
+        let mut refreshed = BTreeSet::from([FramePath::root()]);
+        // In the order of paths, so parents come first.
+        for path in shared {
+            let Some(parent) = path.parent().filter(|parent| refreshed.contains(parent)) else {
+                continue;
+            };
+            let frame = self.frame(&path);
+            let ops = frame.graph.ops.clone();
+            let state = self.shared_state(&*ops, &parent, &frame.forwarded, frame.version)?;
+            self.frame_mut(&path).state = state;
+            refreshed.insert(path);
+        }
         Ok(())
     }
 
@@ -524,7 +603,9 @@ impl Position {
         let read = |error: ReadError| unreadable(&self.thread, &graph, error);
         let state = match (&stored.state, stored.path.parent()) {
             (Some(state), _) => ops.decode_state(state, stored.version).map_err(read)?,
-            (None, Some(parent)) => self.shared_state(ops, &parent, stored).map_err(read)?,
+            (None, Some(parent)) => self
+                .shared_state(ops, &parent, &stored.forwarded, stored.version)
+                .map_err(read)?,
             (None, None) => return Err(unreadable(&self.thread, &graph, Headless)),
         };
         Ok(Frame {
@@ -546,17 +627,19 @@ impl Position {
         })
     }
 
+    /// Returns the state of a subgraph that works on its parent's: that state, and what the subgraph wrote so far.
     fn shared_state(
         &self,
         ops: &dyn StateOps,
         parent: &FramePath,
-        stored: &FrameSnapshot,
+        forwarded: &[Vec<Value>],
+        version: u32,
     ) -> Result<Live, ReadError> {
         let mut state = self.frame(parent).state.clone();
-        for step in &stored.forwarded {
+        for step in forwarded {
             ops.begin_step(&mut state);
             for update in step {
-                let update = ops.decode_update(update, stored.version)?;
+                let update = ops.decode_update(update, version)?;
                 ops.apply(&mut state, update);
             }
         }
@@ -676,6 +759,15 @@ pub(crate) enum BadFold {
     /// Names several channels if it is unknown which reducer panicked.
     #[error("the reducer of {channels} failed: {panic}")]
     Panicked { channels: String, panic: String },
+}
+
+/// A write from outside that cannot be applied.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BadWrite {
+    #[error(transparent)]
+    Fold(#[from] BadFold),
+    #[error(transparent)]
+    Read(#[from] ReadError),
 }
 
 impl BadFold {

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::checkpoint::format::{Body, Change, Entry, InterruptRecord, RunRecord, Snapshot};
-use crate::checkpoint::{History, InterruptRow, Loaded};
+use crate::checkpoint::format::{
+    Body, Change, Entry, EntryKind, InterruptRecord, RunRecord, Snapshot, Stop,
+};
+use crate::checkpoint::{History, InterruptRow, Loaded, StoredBody};
 use crate::error::{FormatError, OpenError};
 use crate::graph::Definition;
-use crate::ids::{FramePath, NodeName, Seq, TaskId, ThreadId};
+use crate::ids::{FramePath, NodeName, Seq, TaskId, ThreadId, Timestamp};
 use crate::run::position::Position;
 use crate::value::Value;
 
@@ -23,6 +25,27 @@ pub struct ThreadState {
     pub step: u64,
     /// Tasks that run next, those of subgraphs included, parents first.
     pub next: Vec<NextTask>,
+    /// What wrote the entry.
+    pub kind: EntryKind,
+    /// The entry that it follows: the one before, or an older one after a fork.
+    pub parent: Seq,
+    /// Time of the entry, by the driver's clock.
+    pub at: Timestamp,
+    /// How a run stopped, if one stopped here.
+    pub stop: Option<Stop>,
+}
+
+impl ThreadState {
+    /// Sets what the entry itself says: its kind, the entry before it, its time, and how a run stopped. Needed for a state that
+    /// was read from a snapshot alone.
+    #[must_use]
+    pub fn with_entry(mut self, entry: &Entry) -> Self {
+        self.kind = entry.kind;
+        self.parent = entry.parent;
+        self.at = entry.at;
+        self.stop = entry.stop.clone();
+        self
+    }
 }
 
 /// State of a subgraph that a thread is inside of.
@@ -48,6 +71,9 @@ pub struct NextTask {
 }
 
 /// Reads the state at the end of a history; `None` if nothing has happened.
+///
+/// A history that is a snapshot alone does not have the entry that the snapshot was taken with. Then the state has the kind of a
+/// step, no time and no stop, until [`ThreadState::with_entry`] sets them.
 pub fn read_state(
     graph: &Arc<Definition>,
     thread: &ThreadId,
@@ -56,14 +82,43 @@ pub fn read_state(
     let Some(position) = Position::read(graph, thread, history)? else {
         return Ok(None);
     };
-    let Some(root) = position.root() else {
-        return Ok(None);
-    };
-    let last = history
-        .entries
-        .last()
-        .or(history.snapshot.as_ref())
-        .map_or(Seq(0), |stored| stored.seq);
+    let newest = history.entries.last();
+    let seq = newest.or(history.snapshot.as_ref());
+    let state = state_of(&position, seq.map_or(Seq(0), |stored| stored.seq));
+    match (state, newest) {
+        (Some(state), Some(newest)) => Ok(Some(state.with_entry(&Entry::read(newest, thread)?))),
+        (state, _) => Ok(state),
+    }
+}
+
+/// Reads the states at many entries with one replay, oldest first. Entries without a state of the root graph are left out.
+///
+/// `entries` follow one another in the log, and `history` ends with the first of them. A fork continues from its own snapshot, so
+/// only the first entry may be one.
+pub fn read_states(
+    graph: &Arc<Definition>,
+    thread: &ThreadId,
+    history: &History,
+    entries: &[StoredBody],
+) -> Result<Vec<ThreadState>, OpenError> {
+    let mut position = Position::read(graph, thread, history)?;
+    let mut states = Vec::with_capacity(entries.len());
+    for (index, stored) in entries.iter().enumerate() {
+        let entry = Entry::read(stored, thread)?;
+        if index > 0 {
+            position = Position::replay_entry(position, graph, thread, entry.clone())?;
+        }
+        let state = position
+            .as_ref()
+            .and_then(|position| state_of(position, stored.seq));
+        states.extend(state.map(|state| state.with_entry(&entry)));
+    }
+    Ok(states)
+}
+
+/// Returns the state of a thread at a position, without what the entry says; `None` if its graph was never entered.
+fn state_of(position: &Position, seq: Seq) -> Option<ThreadState> {
+    let root = position.root()?;
     let mut next = Vec::new();
     for (path, frame) in &position.frames {
         for (index, task) in (0..).zip(&frame.next.tasks) {
@@ -81,13 +136,17 @@ pub fn read_state(
         .ops
         .encode_state(&root.state)
         .expect("every value in it was read back when it was written");
-    Ok(Some(ThreadState {
-        seq: last,
+    Some(ThreadState {
+        seq,
         run: position.run.clone(),
         values,
         step: root.step,
         next,
-    }))
+        kind: EntryKind::Step,
+        parent: Seq(seq.0.saturating_sub(1)),
+        at: Timestamp::default(),
+        stop: None,
+    })
 }
 
 /// Reads the states of the subgraphs that are open at the end of a history, parents first. A subgraph that has ended has none:
@@ -162,10 +221,7 @@ pub fn open_interrupts(rows: Vec<InterruptRow>) -> Result<Vec<OpenInterrupt>, Fo
 
 impl Entry {
     /// Decodes a stored entry.
-    pub fn read(
-        stored: &crate::checkpoint::StoredBody,
-        thread: &ThreadId,
-    ) -> Result<Self, FormatError> {
+    pub fn read(stored: &StoredBody, thread: &ThreadId) -> Result<Self, FormatError> {
         Self::unseal(&stored.body, thread, stored.seq)
     }
 }

@@ -118,15 +118,12 @@ impl Reading<'_> {
                 Change::RunStarted(record) => self.begin(seq, at, record),
                 Change::Forked(forked) => self.fork(seq, at, forked),
                 Change::FrameOpened(opened) => self.opened(seq, at, opened),
-                // The state was changed from outside: no node of the graph ran.
-                Change::FrameAdvanced(_) if entry.kind == EntryKind::Update => {
-                    self.open.clear();
-                    let root = Open::first(seq, at);
-                    self.open.insert(FramePath::root(), root);
+                Change::FrameAdvanced(advanced) if entry.kind == EntryKind::Update => {
+                    self.edited(seq, at, &advanced.frame);
                 }
                 Change::FrameAdvanced(advanced) => self.advanced(seq, at, advanced),
                 Change::AttemptFailed(failed) => self.attempt(seq, at, failed),
-                Change::RunResumed(_) => self.goes_on(),
+                Change::RunResumed(_) | Change::StateWritten(_) => self.goes_on(),
             }
         }
         if let Some(stop) = &entry.stop {
@@ -206,6 +203,13 @@ impl Reading<'_> {
         };
         self.open.insert(frame.clone(), open);
         self.goes_on();
+    }
+
+    /// The state of a graph was changed from outside: no node of it ran, and what was in progress inside is dropped.
+    fn edited(&mut self, seq: Seq, at: Timestamp, frame: &FramePath) {
+        self.open
+            .retain(|path, _| path != frame && !path.is_below(frame));
+        self.open.insert(frame.clone(), Open::first(seq, at));
     }
 
     fn advanced(&mut self, seq: Seq, at: Timestamp, advanced: &FrameAdvanced) {
@@ -557,6 +561,7 @@ fn first_call(entry: &Entry, after: Timestamp) -> Option<Timestamp> {
         Change::FrameAdvanced(advanced) => Some(advanced),
         Change::RunStarted(_)
         | Change::RunResumed(_)
+        | Change::StateWritten(_)
         | Change::FrameOpened(_)
         | Change::AttemptFailed(_)
         | Change::Forked(_) => None,

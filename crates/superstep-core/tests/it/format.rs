@@ -7,13 +7,13 @@ use superstep_core::checkpoint::format::{
     AfterFailure, AttemptFailed, Body, Breakpoint, BreakpointSide, Change, Draft, EndRecord,
     EndedHow, Entry, EntryKind, Extensions, FORMAT, Forked, FrameAdvanced, FrameOpened,
     FrameSnapshot, GotoRecord, InterruptRecord, JoinSeen, Next, OnDeadline, ParentRecord,
-    PlannedTask, Record, RecordContent, RunRecord, Snapshot, StepRecord, Stop, TaskRecord,
-    TaskWrite,
+    PlannedTask, Record, RecordContent, RunRecord, Snapshot, StateWritten, StepRecord, Stop,
+    TaskRecord, TaskWrite,
 };
 use superstep_core::checkpoint::{Answer, AnswerBody};
 use superstep_core::driver::{QueuedRequest, ThreadRequest};
 use superstep_core::error::{Failure, FailureKind, FormatError};
-use superstep_core::run::{EditNode, RunOptions};
+use superstep_core::run::{Edit, EditNode, RunOptions, ThreadEdit};
 use superstep_core::{
     FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId, Timestamp, Value,
 };
@@ -274,6 +274,16 @@ fn resumed() -> Entry {
     }
 }
 
+/// A resume whose caller wrote something.
+fn resumed_with() -> Entry {
+    let mut entry = resumed();
+    entry.changes.push(Change::StateWritten(StateWritten {
+        update: Some(value("{\"x\":1}")),
+        context: Some(value("{\"user\":\"ada\"}")),
+    }));
+    entry
+}
+
 fn draft() -> Draft {
     Draft {
         key: "call-1".to_owned(),
@@ -321,6 +331,33 @@ fn orders() -> Vec<(&'static str, QueuedRequest)> {
         ("update-input", update(EditNode::Input)),
         ("update-end", update(EditNode::End)),
         ("fork", ThreadRequest::Fork { at: Seq(3) }),
+        (
+            "resume-with",
+            ThreadRequest::ResumeWith {
+                answers: vec![answer(AnswerBody::Value(value("true")))],
+                write: Some(value("{\"x\":1}")),
+                context: Some(value("{\"user\":\"ada\"}")),
+            },
+        ),
+        (
+            "edit",
+            ThreadRequest::Edit(ThreadEdit {
+                at: Some(Seq(3)),
+                frame: path(),
+                updates: vec![
+                    Edit {
+                        node: EditNode::Node(node("a")),
+                        update: value("{\"x\":1}"),
+                        goto: parent().goto,
+                    },
+                    Edit {
+                        node: EditNode::End,
+                        update: value("{}"),
+                        goto: Vec::new(),
+                    },
+                ],
+            }),
+        ),
     ];
     let order = |(name, what)| {
         let order = QueuedRequest::new("graph", what, &RunOptions::default()).unwrap();
@@ -378,6 +415,7 @@ fn golden_files_of_format_1_decode_and_encode_to_the_same_bytes() {
     golden("record-step-labels", &labeled_step_record());
     golden("record-task", &task_record());
     golden("entry-resume", &resumed());
+    golden("entry-resume-write", &resumed_with());
     let failed = EndedHow::Failed {
         kind: FailureKind::Retryable,
         message: "broken".to_owned(),

@@ -7,6 +7,7 @@ mod embedder;
 mod failure;
 mod gate;
 mod reading;
+mod streamed_calls;
 mod wire;
 
 use std::collections::HashMap;
@@ -31,6 +32,7 @@ use crate::request::Request;
 use crate::secret::Secret;
 use gate::{Gate, Passage, bounded};
 use reading::Reading;
+use streamed_calls::StreamedCalls;
 
 pub use embedder::RemoteEmbedder;
 pub use gate::ReplyLimits;
@@ -328,6 +330,7 @@ impl Model for Remote {
                 content_bytes_max: self.limits.content_bytes_max,
                 reasoning_bytes: 0,
                 call_bytes: HashMap::new(),
+                calls: StreamedCalls::default(),
                 held: None,
                 is_over: false,
             };

@@ -10,6 +10,7 @@ use genai::chat::{self as wire, ChatStreamEvent};
 
 use super::failure::failure;
 use super::gate::Gate;
+use super::streamed_calls::StreamedCalls;
 use super::wire::{call, usage};
 use crate::error::ModelError;
 use crate::message::Answer;
@@ -32,6 +33,7 @@ pub(super) struct Reading {
     /// Size of the reasoning, and below of the arguments of each call. `genai` keeps the content; we only count.
     pub(super) reasoning_bytes: usize,
     pub(super) call_bytes: HashMap<String, usize>,
+    pub(super) calls: StreamedCalls,
     /// First chunk, read before the stream was returned.
     pub(super) held: Option<Result<Chunk, ModelError>>,
     pub(super) is_over: bool,
@@ -81,10 +83,7 @@ impl Reading {
                 Some(Chunk::Text(chunk.content))
             }
             ChatStreamEvent::ReasoningChunk(chunk) => Some(Chunk::Reasoning(chunk.content)),
-            ChatStreamEvent::ToolCallChunk(chunk) => Some(Chunk::ToolCall {
-                id: chunk.tool_call.call_id,
-                name: chunk.tool_call.fn_name,
-            }),
+            ChatStreamEvent::ToolCallChunk(chunk) => Some(self.calls.fragment(chunk.tool_call)),
             ChatStreamEvent::End(end) => Some(Chunk::End(Box::new(self.reply(end)))),
             ChatStreamEvent::Start
             | ChatStreamEvent::ThoughtSignatureChunk(_)

@@ -70,6 +70,16 @@ async fn a_reply_has_calls_and_usage_and_is_streamed_word_by_word() {
         })
         .collect();
     assert_eq!(words, ["I ", "will ", "count."]);
+    let calls: Vec<_> = chunks
+        .iter()
+        .filter_map(|chunk| match chunk {
+            Ok(Chunk::ToolCall {
+                index, name, args, ..
+            }) => Some((*index, name.as_str(), args.as_str())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(calls, [(0, "count", r#"{"of":"rows"}"#)]);
     let Some(Ok(Chunk::End(reply))) = chunks.last() else {
         panic!("the end is missing");
     };

@@ -102,10 +102,33 @@ async fn a_call_that_comes_in_pieces_is_put_together() {
         r#"{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":4,"total_tokens":9}}"#,
         "[DONE]",
     ])]);
-    let reply = remote("openai", "x", &server.url)
-        .reply(&ask("a", "1+1"))
+    let model = remote("openai", "x", &server.url);
+    let chunks: Vec<_> = model
+        .stream(&ask("a", "1+1"))
         .await
-        .unwrap();
+        .unwrap()
+        .collect()
+        .await;
+    let fragments: Vec<_> = chunks
+        .iter()
+        .filter_map(|chunk| match chunk {
+            Ok(Chunk::ToolCall {
+                index,
+                id,
+                name,
+                args,
+            }) => Some((*index, id.as_str(), name.as_str(), args.as_str())),
+            _ => None,
+        })
+        .collect();
+    let fragment = |args| (0, "c1", "add", args);
+    assert_eq!(
+        fragments,
+        [fragment(""), fragment(r#"{"a":"#), fragment("1}")]
+    );
+    let Some(Ok(Chunk::End(reply))) = chunks.last() else {
+        panic!("the end is missing: {chunks:?}");
+    };
     assert_eq!(reply.finish, Finish::ToolCalls);
     let call = &reply.answer.tool_calls[0];
     assert_eq!(

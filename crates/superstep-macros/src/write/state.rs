@@ -8,7 +8,7 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{ExprPath, Ident, Path, Type};
 
-use super::{at, update};
+use super::{at, schema, update};
 use crate::parse::{Field, Kind, Model};
 
 pub(super) fn state(model: &Model) -> TokenStream {
@@ -24,6 +24,7 @@ pub(super) fn state(model: &Model) -> TokenStream {
     let apply = model.fields.iter().map(|field| apply(krate, field));
     let folds = risky_folds(model);
     let check = check(model);
+    let schema = schema::schema(model);
     let migrate = migrate(model);
     quote! {
         #[automatically_derived]
@@ -43,6 +44,7 @@ pub(super) fn state(model: &Model) -> TokenStream {
             }
 
             #check
+            #schema
             #migrate
         }
     }

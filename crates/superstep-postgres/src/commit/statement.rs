@@ -345,20 +345,26 @@ released_results AS (
     DELETE FROM @record
     WHERE thread = $10 AND EXISTS (SELECT FROM head) AND task = ANY (?::uuid[]) AND key = ?::bytea)";
 
+/// Locks the row, because an annotation may have changed it since the statement started: a lock returns the current version.
+/// Waits for `head`, so that every writer locks the row of the thread first.
 const OLD_LINE: &str = ",
 old AS MATERIALIZED (
-    SELECT metadata_terms, state_terms FROM @listing WHERE thread = $10)";
+    SELECT metadata_terms, state_terms FROM @listing
+    WHERE thread = $10 AND EXISTS (SELECT FROM head)
+    FOR NO KEY UPDATE)";
 
 const NO_OLD_LINE: &str = ",
 old AS (SELECT '{}'::int8[] AS metadata_terms, '{}'::int8[] AS state_terms WHERE false)";
 
-/// The thread's row in the list. Metadata that the commit does not carry is kept, with its terms.
+/// The thread's row in the list. Metadata that the commit does not carry is kept, with its terms. The join makes it wait for
+/// `old`, which would not find a row that the same statement has already updated.
 const LINE: &str = ",
 line AS (
     INSERT INTO @listing AS l
         (thread, tenant, name, created, updated, graph, metadata, state, metadata_terms, state_terms)
     SELECT head.id, $1, $2, n.at, n.at, n.graph, n.metadata, n.state, n.metadata_terms, n.state_terms
-    FROM head, (SELECT ?::int8, ?::bytea, ?::bytea, ?::bytea, ?::int8[], ?::int8[])
+    FROM head LEFT JOIN old ON true,
+        (SELECT ?::int8, ?::bytea, ?::bytea, ?::bytea, ?::int8[], ?::int8[])
         AS n (at, graph, metadata, state, metadata_terms, state_terms)
     ON CONFLICT (thread) DO UPDATE SET updated = excluded.updated, graph = excluded.graph,
         state = excluded.state, state_terms = excluded.state_terms,

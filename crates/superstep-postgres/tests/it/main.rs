@@ -20,3 +20,4 @@ mod races;
 mod records;
 mod registry;
 mod request_queue;
+mod thread_rows;

@@ -147,10 +147,10 @@ async fn threads_are_the_same_bytes_in_every_store() {
     ];
     for tenant in ["", "acme"] {
         let tenant = tenant.to_owned();
-        for status in [None, Some(Status::Paused), Some(Status::Running)] {
+        for statuses in [vec![], vec![Status::Paused], vec![Status::Running]] {
             let query = ThreadQuery {
                 tenant: tenant.clone(),
-                status,
+                statuses,
                 ..ThreadQuery::default()
             };
             let wanted = stores.memory.threads(&query).await.unwrap();

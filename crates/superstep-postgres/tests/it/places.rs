@@ -1,14 +1,29 @@
 //! Where the rows of a thread lie, and what happens to those who remember it wrongly.
 
-use superstep_conformance::sample::{Owner, answer_by, interrupt_id};
-use superstep_core::checkpoint::{Checkpointer, Commit, InterruptQuery, Status};
+use serde_json::json;
+use superstep_conformance::sample::{Owner, answer_by, interrupt_id, thread};
+use superstep_core::Timestamp;
+use superstep_core::checkpoint::{
+    Checkpointer, Commit, InterruptQuery, Metadata, NewThread, Status, ThreadAnnotation,
+    ThreadQuery,
+};
 use superstep_postgres::Postgres;
 
 use crate::kit::{Schema, db};
 
 /// A run, a question, a second run: every statement that names tables.
 async fn live(db: &Postgres, name: &str) {
-    let mut owner = Owner::started(db, name).await.unwrap();
+    let mut owner = Owner::new(&thread(name));
+    let new = NewThread {
+        graph: String::new(),
+        metadata: Metadata::from([("by".to_owned(), json!(name))]),
+        lifetime: None,
+        at: Timestamp(1),
+    };
+    assert!(db.create(&owner.thread, &new).await.unwrap());
+    owner.head = db.load(&owner.thread).await.unwrap().unwrap().head;
+    owner.save(db, owner.start()).await.unwrap();
+    assert!(db.annotate(&owner.thread, &by(name)).await.unwrap());
     owner.save_steps(db, 4).await.unwrap();
     db.record(&owner.record_of_bytes("key", b"body"))
         .await
@@ -32,6 +47,20 @@ async fn live(db: &Postgres, name: &str) {
     };
     assert_eq!(db.interrupts(&asked).await.unwrap().len(), 1);
     assert_eq!(db.prune(&owner.thread, 2).await.unwrap(), 2);
+    let mine = ThreadQuery {
+        metadata_contains: Some(json!({ "by": name })),
+        ..ThreadQuery::default()
+    };
+    assert_eq!(db.count_threads(&mine).await.unwrap(), 1);
+}
+
+fn by(name: &str) -> ThreadAnnotation {
+    ThreadAnnotation {
+        metadata: Metadata::from([("by".to_owned(), json!(name))]),
+        graph: None,
+        lifetime: None,
+        at: Timestamp(2),
+    }
 }
 
 #[tokio::test]
@@ -63,4 +92,6 @@ async fn a_thread_that_lies_elsewhere_now_is_found_again() {
     let loaded = db.load(&owner.thread).await.unwrap().unwrap();
     assert_eq!(loaded.head, owner.head);
     assert_eq!(loaded.history.entries.len(), 2);
+    client.batch_execute(move_all).await.unwrap();
+    assert!(db.annotate(&owner.thread, &by("me")).await.unwrap());
 }

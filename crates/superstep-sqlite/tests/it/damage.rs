@@ -76,7 +76,7 @@ async fn read_everything(path: &Path) -> Result<(), String> {
     ids.sort_by(|a, b| a.thread.cmp(&b.thread));
     ids.dedup_by(|a, b| a.thread == b.thread);
     assert_eq!(ids.len(), THREADS, "threads were left out");
-    query.status = Some(Status::Paused);
+    query.statuses = vec![Status::Paused];
     let paused = db.threads(&query).await.map_err(named)?;
     assert_eq!(paused.len(), THREADS, "paused threads were left out");
     let open = InterruptQuery {
@@ -189,6 +189,8 @@ async fn items_of_an_older_schema_get_checksums_and_stay_readable() {
          ALTER TABLE cache DROP COLUMN checksum;
          ALTER TABLE thread DROP COLUMN lease;
          DROP TABLE run; DROP TABLE assistant; DROP TABLE assistant_version;
+         DROP INDEX line_created; DROP INDEX line_ends;
+         ALTER TABLE line DROP COLUMN lifetime_ms; ALTER TABLE line DROP COLUMN at_end;
          PRAGMA user_version = 4;",
     )
     .unwrap();

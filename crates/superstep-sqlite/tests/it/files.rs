@@ -5,7 +5,10 @@ use std::sync::{Arc, Barrier};
 
 use rusqlite::Connection;
 use superstep_conformance::sample::Owner;
-use superstep_core::checkpoint::Checkpointer;
+use superstep_core::checkpoint::{
+    AtLifetimeEnd, Checkpointer, NewThread, ThreadAnnotation, ThreadLifetime, ThreadQuery,
+    ThreadSort,
+};
 use superstep_core::error::CheckpointError;
 use superstep_core::store::{Search, Store};
 use superstep_core::{Seq, Timestamp};
@@ -99,6 +102,25 @@ async fn an_older_schema_is_migrated_and_keeps_its_threads() {
             .unwrap()
             .is_empty()
     );
+    // Rows of older threads are in the new indexes, and can have a lifetime.
+    let by_creation = ThreadQuery {
+        sort: ThreadSort::Created,
+        ..ThreadQuery::default()
+    };
+    let rows = db.threads(&by_creation).await.unwrap();
+    assert_eq!(rows.len(), 1);
+    assert_eq!((&rows[0].thread, rows[0].lifetime), (&owner.thread, None));
+    let lifetime = Some(ThreadLifetime {
+        ms: 1,
+        at_end: AtLifetimeEnd::KeepLatest,
+    });
+    let change = ThreadAnnotation {
+        lifetime: Some(lifetime),
+        ..ThreadAnnotation::default()
+    };
+    assert!(db.annotate(&owner.thread, &change).await.unwrap());
+    let rows = db.threads(&by_creation).await.unwrap();
+    assert_eq!(rows[0].lifetime, lifetime);
     assert!(db.integrity_check().await.unwrap().is_empty());
 }
 
@@ -215,6 +237,37 @@ async fn what_was_saved_is_there_when_the_file_is_opened_again() {
 }
 
 #[tokio::test]
+async fn a_lifetime_is_there_when_the_file_is_opened_again() {
+    let db = db();
+    let thread = superstep_core::ThreadId::new("t").unwrap();
+    let new = NewThread {
+        lifetime: Some(ThreadLifetime {
+            ms: 500,
+            at_end: AtLifetimeEnd::KeepLatest,
+        }),
+        at: Timestamp(1_000),
+        ..NewThread::default()
+    };
+    assert!(db.create(&thread, &new).await.unwrap());
+    let path = db.path();
+    drop(db.sqlite);
+    let again = Sqlite::open(path).unwrap();
+    let rows = again.threads(&ThreadQuery::default()).await.unwrap();
+    assert_eq!(rows[0].lifetime, new.lifetime);
+    assert!(
+        again
+            .expired(Timestamp(1_499), 10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    let expired = again.expired(Timestamp(1_500), 10).await.unwrap();
+    assert_eq!(expired.len(), 1);
+    assert_eq!(expired[0].thread, thread);
+    assert_eq!(expired[0].at_end, AtLifetimeEnd::KeepLatest);
+}
+
+#[tokio::test]
 async fn a_database_in_memory_keeps_the_same_rules() {
     let db = Sqlite::in_memory().unwrap();
     let mut owner = Owner::started(&db, "a").await.unwrap();
@@ -231,4 +284,6 @@ async fn a_database_in_memory_keeps_the_same_rules() {
 const TO_THE_FIRST_SCHEMA: &str = "
     DROP VIEW head; DROP TABLE item; DROP TABLE cache; ALTER TABLE thread DROP COLUMN lease;
     DROP TABLE run; DROP TABLE assistant; DROP TABLE assistant_version;
+    DROP INDEX line_created; DROP INDEX line_ends;
+    ALTER TABLE line DROP COLUMN lifetime_ms; ALTER TABLE line DROP COLUMN at_end;
     PRAGMA user_version = 1;";

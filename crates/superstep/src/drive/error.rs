@@ -157,11 +157,13 @@ impl DriveError {
                 OpenError::BadInput { .. }
                 | OpenError::NoSuchNode { .. }
                 | OpenError::AmbiguousNode { .. }
-                | OpenError::UndeclaredTarget { .. },
+                | OpenError::UndeclaredTarget { .. }
+                | OpenError::SharedInput { .. },
             ) => 400,
             DriveError::Checkpoint(
                 CheckpointError::NoThread { .. } | CheckpointError::NoCheckpoint { .. },
-            ) => 404,
+            )
+            | DriveError::Open(OpenError::NotInside { .. }) => 404,
             DriveError::Open(_)
             | DriveError::AmbiguousAnswer { .. }
             | DriveError::IdReused { .. }

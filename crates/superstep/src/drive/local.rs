@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use superstep_core::__private::lock;
-use superstep_core::checkpoint::{Answer, BoxFuture, Commit};
+use superstep_core::checkpoint::{BoxFuture, Commit};
 use superstep_core::driver::{NodeCache, ThreadRequest};
 use superstep_core::error::{CheckpointError, OpenError};
 use superstep_core::graph::Definition;
@@ -179,8 +179,11 @@ impl LocalDriver {
         options: &RunOptions,
     ) -> Result<Option<RequestEnd>, DriveError> {
         match request {
-            ThreadRequest::Answer(answers) => self.answer(thread, graph, &answers, options).await,
-            ThreadRequest::Update { .. } | ThreadRequest::Fork { .. } => {
+            ThreadRequest::Answer(_) => self.answer(thread, graph, &request, options).await,
+            ThreadRequest::ResumeWith { .. } => {
+                self.resume_with(thread, graph, request, options).await
+            }
+            ThreadRequest::Update { .. } | ThreadRequest::Fork { .. } | ThreadRequest::Edit(_) => {
                 let loaded = self.store().load(thread).await?;
                 let seq = self.change_once(thread, graph, &request, loaded).await?;
                 let run = options.run.unwrap_or_else(new_run_id);
@@ -254,7 +257,7 @@ impl LocalDriver {
         &self,
         thread: &ThreadId,
         graph: &Arc<Definition>,
-        answers: &[Answer],
+        request: &ThreadRequest,
         options: &RunOptions,
     ) -> Result<Option<RequestEnd>, DriveError> {
         // A draining process could not act on the answer. The caller keeps it and sends it to another process.
@@ -262,17 +265,57 @@ impl LocalDriver {
             return Err(DriveError::Draining);
         }
         let mut options = options.clone();
-        if self.check_resumable(thread, graph, &options).await? {
+        if self
+            .check_resumable(thread, graph, request, &options)
+            .await?
+        {
             // The answer continues the run that asks, under its id; it is no new request under an id that was used.
             options.run = None;
         }
-        self.store().answer(thread, answers).await?;
+        self.store().answer(thread, request.answers()).await?;
         match self
             .run(thread, graph, ThreadRequest::Resume, &options)
             .await
         {
             // The thread's owner has seen the answers or will, or the thread has finished and needs none.
             Err(DriveError::Open(OpenError::Busy { .. } | OpenError::NothingToRun { .. })) => {
+                Ok(None)
+            }
+            end => end.map(Some),
+        }
+    }
+
+    /// Stores the answers of a resume, then resumes the thread with what its caller writes.
+    ///
+    /// The answers are stored first and cannot be taken back, so everything that could refuse the rest is checked before. If
+    /// this is repeated under the id of a run, its answers and its write are in the store already, and the run is recovered or
+    /// was taken.
+    async fn resume_with(
+        &self,
+        thread: &ThreadId,
+        graph: &Arc<Definition>,
+        request: ThreadRequest,
+        options: &RunOptions,
+    ) -> Result<Option<RequestEnd>, DriveError> {
+        if self.inner.draining.load(Ordering::SeqCst) {
+            return Err(DriveError::Draining);
+        }
+        let is_repeated = self
+            .check_resumable(thread, graph, &request, options)
+            .await?;
+        if !is_repeated && !request.answers().is_empty() {
+            self.store().answer(thread, request.answers()).await?;
+        }
+        let is_answer = request.is_answer();
+        let end = match options.run {
+            None => self.run(thread, graph, request, options).await,
+            Some(_) => self.take_over(thread, graph, request, options, None).await,
+        };
+        match end {
+            // As for any answer: the thread's owner has seen it or will, or the thread needs none.
+            Err(DriveError::Open(OpenError::Busy { .. } | OpenError::NothingToRun { .. }))
+                if is_answer =>
+            {
                 Ok(None)
             }
             end => end.map(Some),

@@ -31,7 +31,8 @@ pub trait Driver: Send + Sync + 'static {
     /// Executes a request and returns when its run has stopped, or at once if the request does not run the thread.
     ///
     /// Returns `None` if the request delivers answers to a running thread: the process that runs it continues with them. A
-    /// request whose options name a run is executed once, however often it is repeated.
+    /// request whose options name a run is executed once, however often it is repeated; a change without a run is made each
+    /// time.
     fn execute<'a>(
         &'a self,
         thread: &'a ThreadId,

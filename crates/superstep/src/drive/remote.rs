@@ -37,9 +37,10 @@ impl RemoteDriver {
         options: &RunOptions,
     ) -> Result<Option<RequestEnd>, DriveError> {
         let id = options.run.unwrap_or_else(new_run_id);
-        let answers = match &request {
-            ThreadRequest::Answer(answers) => answers.clone(),
-            _ => Vec::new(),
+        // A write has to wait for its turn, and the answers that come with it too.
+        let answers = match request.is_answer() {
+            true => request.answers().to_vec(),
+            false => Vec::new(),
         };
         let request = QueuedRequest::new(graph.name(), request, options)?;
         if !answers.is_empty() && self.is_running(thread).await? {

@@ -39,10 +39,12 @@ impl LocalDriver {
     ) -> Result<SegmentEnd, DriveError> {
         let graph = self.graph(&request.graph, thread)?;
         let options = request.options(id)?;
-        let is_answer = matches!(request.request, ThreadRequest::Answer(_));
+        let is_answer = request.request.is_answer();
+        let answers = request.request.answers();
         let is_first = token.is_none();
-        if let (ThreadRequest::Answer(answers), true) = (&request.request, is_first) {
-            self.check_resumable(thread, &graph, &options).await?;
+        if is_first && !answers.is_empty() {
+            self.check_resumable(thread, &graph, &request.request, &options)
+                .await?;
             self.store().answer(thread, answers).await?;
         }
         // Both reads at once, to keep the latency of an answer low.
@@ -112,12 +114,14 @@ impl LocalDriver {
         }
     }
 
-    /// Refuses an answer that this version of the program could not resume with, before it is stored. The interrupt then stays
-    /// open for a version that can. Returns whether `options` name the run that the thread is in.
+    /// Refuses answers that this version of the program could not resume with, before they are stored. The interrupts then stay
+    /// open for a version that can. The same for answers of a caller whose write is refused, or cannot be made because the
+    /// thread runs or has nothing to run. Returns whether `options` name the run that the thread is in.
     pub(crate) async fn check_resumable(
         &self,
         thread: &ThreadId,
         graph: &Arc<Definition>,
+        request: &ThreadRequest,
         options: &RunOptions,
     ) -> Result<bool, DriveError> {
         let loaded = self.store().load(thread).await?;
@@ -126,15 +130,20 @@ impl LocalDriver {
             let state = run::read_state(graph, thread, &loaded.history)?;
             names_run = state.is_some_and(|state| state.run.run == id);
         }
+        let is_answer = request.is_answer();
+        if names_run && !is_answer {
+            // The request was carried out before: what it wrote is part of the run.
+            return Ok(true);
+        }
         let mut options = options.clone();
         options.run = options.run.filter(|_| !names_run);
-        let resume = ThreadRequest::Resume;
-        match Run::open(graph, thread, loaded, resume, options, self.moment()) {
+        let request = request.clone();
+        match Run::open(graph, thread, loaded, request, options, self.moment()) {
+            Ok(_) => Ok(names_run),
             // The store decides whether another process runs the thread or already ran it, because it knows the interrupt.
-            Ok(_)
-            | Err(
+            Err(
                 OpenError::Busy { .. } | OpenError::NothingToRun { .. } | OpenError::Taken { .. },
-            ) => Ok(names_run),
+            ) if is_answer => Ok(names_run),
             Err(error) => Err(error.into()),
         }
     }
@@ -205,6 +214,18 @@ impl LocalDriver {
                     write: None,
                 };
                 run::fork(graph, thread, loaded, &from, moment)?
+            }
+            ThreadRequest::Edit(edit) => {
+                let newest = loaded.as_ref().map_or(Seq(0), |loaded| loaded.head.seq);
+                let older = match edit.at.filter(|at| *at != newest) {
+                    Some(at) => Some(self.store().load_at(thread, at).await?),
+                    None => None,
+                };
+                let made = run::edit_thread(graph, thread, loaded, edit, older.as_ref(), moment)?;
+                let Some(commit) = made else {
+                    return Ok(newest);
+                };
+                commit
             }
             _ => return Err(DriveError::NotAChange),
         };

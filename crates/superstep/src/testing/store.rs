@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use superstep_core::__private::lock;
 use superstep_core::checkpoint::{
-    Answer, Archive, BoxFuture, CheckpointResult, Commit, Glance, History, InterruptQuery,
-    InterruptRow, Loaded, RESULT_KEY, RecordWrite, Saved, StoredBody, ThreadQuery, ThreadRow,
-    UnfinishedThread,
+    Answer, Archive, BoxFuture, CheckpointResult, Commit, ExpiredThread, Glance, History,
+    InterruptQuery, InterruptRow, Loaded, NewThread, RESULT_KEY, RecordWrite, Saved, StoredBody,
+    ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::{Checkpointer, Epoch, Seq, TaskId, ThreadId, Timestamp};
 
@@ -60,6 +60,8 @@ impl Checkpointer for ObservedStore {
     }
 
     held! {
+        create(thread: &'a ThreadId, new: &'a NewThread) -> bool;
+        annotate(thread: &'a ThreadId, change: &'a ThreadAnnotation) -> bool;
         save(commit: &'a Commit) -> Saved;
         answer(thread: &'a ThreadId, answers: &'a [Answer]) -> ();
         load(thread: &'a ThreadId) -> Option<Loaded>;
@@ -70,12 +72,15 @@ impl Checkpointer for ObservedStore {
         unfinished(after: Option<&'a ThreadId>, limit: u32) -> Vec<UnfinishedThread>;
         renew(owned: &'a [(ThreadId, Epoch)], lease: Timestamp) -> ();
         threads(query: &'a ThreadQuery) -> Vec<ThreadRow>;
+        count_threads(query: &'a ThreadQuery) -> u64;
         interrupts(query: &'a InterruptQuery) -> Vec<InterruptRow>;
         overdue(now: Timestamp, limit: u32) -> Vec<InterruptRow>;
         copy(from: &'a ThreadId, upto: Option<Seq>, to: &'a ThreadId) -> ();
         delete(thread: &'a ThreadId) -> ();
+        forget(thread: &'a ThreadId) -> ();
         prune(thread: &'a ThreadId, keep: u32) -> u64;
         expire(before: Timestamp, limit: u32) -> u64;
+        expired(now: Timestamp, limit: u32) -> Vec<ExpiredThread>;
         export(thread: &'a ThreadId) -> Archive;
         import(thread: &'a ThreadId, archive: &'a Archive) -> ();
     }

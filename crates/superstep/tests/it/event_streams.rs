@@ -57,8 +57,8 @@ impl Checkpointer for OddLog {
     }
 
     superstep_conformance::forward! {
-        save record answer load load_at glance request_cancel unfinished renew threads interrupts overdue copy delete prune
-        expire export import
+        create annotate save record answer load load_at glance request_cancel unfinished renew threads count_threads
+        interrupts overdue copy delete forget prune expire expired export import
     }
 }
 

@@ -48,8 +48,8 @@ impl Checkpointer for Late {
     }
 
     superstep_conformance::forward! {
-        record answer load load_at entries glance request_cancel unfinished renew threads interrupts overdue
-        copy delete prune expire export import
+        create annotate record answer load load_at entries glance request_cancel unfinished renew threads
+        count_threads interrupts overdue copy delete forget prune expire expired export import
     }
 }
 

@@ -201,8 +201,8 @@ impl Cut {
 impl Checkpointer for Cut {
     superstep_conformance::forward! {
         through reached:
-        save record answer load load_at entries glance request_cancel unfinished renew threads interrupts overdue
-        copy delete prune expire export import
+        create annotate save record answer load load_at entries glance request_cancel unfinished renew threads
+        count_threads interrupts overdue copy delete forget prune expire expired export import
     }
 }
 

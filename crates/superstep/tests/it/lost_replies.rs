@@ -62,10 +62,10 @@ impl Checkpointer for Forgetful {
 
     superstep_conformance::forward! {
         through reply:
-        save record answer load load_at entries request_cancel unfinished renew threads interrupts overdue export
-        import
+        create annotate save record answer load load_at entries request_cancel unfinished renew threads count_threads
+        interrupts overdue expired delete prune export import
     }
-    superstep_conformance::forward! { copy delete prune expire }
+    superstep_conformance::forward! { copy forget expire }
 }
 
 /// `start` makes a graph whose first node has an effect, and whose second one asks.

@@ -8,6 +8,7 @@
 mod background;
 mod dependencies;
 mod differs;
+mod edits;
 mod erased;
 mod event_streams;
 mod failures;
@@ -27,6 +28,7 @@ mod smoke;
 mod steps;
 mod stopping;
 mod subgraphs;
+mod thread_rows;
 mod time_travel;
 mod traces;
 mod ui;

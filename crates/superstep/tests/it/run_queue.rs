@@ -10,8 +10,10 @@ use superstep::prelude::*;
 use superstep::registry::{
     CancelledRun, CreatedRun, MemoryRegistry, NewRun, Registry, RunStatus, WhenBusy,
 };
+use superstep::run::{Edit, EditNode, ThreadEdit};
 use superstep::{
-    AssistantId, InterruptId, RunId, RunOptions, RunQueue, ThreadId, Timestamp, Value,
+    AssistantId, FramePath, InterruptId, NodeName, RunId, RunOptions, RunQueue, ThreadId,
+    Timestamp, Value,
 };
 use tokio::sync::Notify;
 
@@ -249,6 +251,48 @@ async fn an_answer_is_a_run_of_its_own_and_is_recovered_like_one() {
 }
 
 #[tokio::test]
+async fn a_resume_that_writes_and_an_edit_are_runs_of_their_own() {
+    let disk = Disk::default();
+    let graph = Graph::builder("asks")
+        .node("ask", asks("ask"))
+        .edge(START, "ask")
+        .edge("ask", END)
+        .build()
+        .unwrap();
+    let (runtime, queue) = disk.process(&[&graph]).await;
+    let run = starts("asks", "t", 1, LogUpdate::default());
+    queue.submit(&run).await.unwrap();
+    assert_eq!(ended(&queue, 1).await.0, RunStatus::Interrupted);
+    let thread = runtime.thread(&graph, "t").unwrap();
+    let open = thread.interrupts().await.unwrap().remove(0).interrupt.id;
+    let resume = ThreadRequest::ResumeWith {
+        answers: vec![Answer {
+            interrupt: open,
+            body: AnswerBody::Value(Value::plain("yes").unwrap()),
+            by: "ann".to_owned(),
+            at: Timestamp(5),
+        }],
+        write: Some(Value::encode(&LogUpdate::default().total(2)).unwrap()),
+        context: None,
+    };
+    let run = requests("asks", "t", 2, resume);
+    queue.submit(&run).await.unwrap();
+    assert_eq!(ended(&queue, 2).await, (RunStatus::Success, Json::Null));
+    let node = EditNode::Node(NodeName::new("ask").unwrap());
+    let by_hand = Command::<Log>::update(wrote("by hand"));
+    let edit = ThreadRequest::Edit(ThreadEdit {
+        at: None,
+        frame: FramePath::root(),
+        updates: vec![Edit::new(node, by_hand).unwrap()],
+    });
+    queue.submit(&requests("asks", "t", 3, edit)).await.unwrap();
+    assert_eq!(ended(&queue, 3).await, (RunStatus::Success, Json::Null));
+    let state: Log = thread.values().await.unwrap().unwrap();
+    assert_eq!(state.ran, ["ask=yes", "by hand"]);
+    assert_eq!(state.total, 2);
+}
+
+#[tokio::test]
 async fn failures_and_unknown_graphs_end_a_run_with_an_error() {
     let disk = Disk::default();
     let graph = Graph::builder("broken")
@@ -301,7 +345,7 @@ async fn a_drained_queue_leaves_its_runs_to_the_next_one() {
     let disk = Disk::default();
     let (calls, go) = (Count::default(), Arc::new(Notify::new()));
     let graph = patient(&calls, &go);
-    let (_runtime, mut queue) = disk.process(&[&graph]).await;
+    let (_runtime, queue) = disk.process(&[&graph]).await;
     for id in [1, 2] {
         let run = starts("patient", "t", id, LogUpdate::default());
         queue.submit(&run).await.unwrap();

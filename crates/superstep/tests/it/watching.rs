@@ -211,6 +211,7 @@ async fn what_each_mode_shows() {
         .iter()
         .map(|seen| {
             let words = match &seen.what {
+                StreamEventBody::RunBegan { is_resumed } => format!("began, resumed: {is_resumed}"),
                 StreamEventBody::Values(values) => {
                     format!("values {:?}", values.decode::<Log>().unwrap().ran)
                 }
@@ -226,24 +227,25 @@ async fn what_each_mode_shows() {
                 }
                 StreamEventBody::Stopped(stop) => format!("stopped {stop:?}"),
             };
-            format!("{}.{} {words}", seen.seq, seen.index)
+            format!("{}-{} {words}", seen.seq, seen.index)
         })
         .collect();
     insta::assert_snapshot!(told.join("\n"), @r#"
-    1.0 values []
-    1.1 starts a
-    1.2 checkpoint Input ["a"]
-    2.0 custom a {"half":"way"}
-    2.1 ended a
-    2.2 update a [{"ran":["a"]}]
-    2.3 values ["a"]
-    2.4 starts b
-    2.5 checkpoint Step ["b"]
-    3.0 ended b
-    3.1 update b [{"ran":["b"]}]
-    3.2 values ["a", "b"]
-    3.3 checkpoint Step []
-    3.4 stopped Finished
+    1-0 began, resumed: false
+    1-1 values []
+    1-2 starts a
+    1-3 checkpoint Input ["a"]
+    2-0 custom a {"half":"way"}
+    2-1 ended a
+    2-2 update a [{"ran":["a"]}]
+    2-3 values ["a"]
+    2-4 starts b
+    2-5 checkpoint Step ["b"]
+    3-0 ended b
+    3-1 update b [{"ran":["b"]}]
+    3-2 values ["a", "b"]
+    3-3 checkpoint Step []
+    3-4 stopped Finished
     "#);
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use superstep::checkpoint::BoxFuture;
-use superstep::driver::{QueuedRequest, ThreadRequest};
+use superstep::driver::QueuedRequest;
 use superstep::graph::Definition;
 use superstep::run::ResumeToken;
 use superstep::{
@@ -62,7 +62,7 @@ impl Segments {
     ) -> Result<RunReport, DriveError> {
         let _turn = self.turn.lock().await;
         let order = QueuedRequest::from_bytes(&order.to_bytes(thread), thread).unwrap();
-        if let ThreadRequest::Update { .. } | ThreadRequest::Fork { .. } = order.request {
+        if order.request.is_change() {
             let epoch = self.one.local().epoch_of(thread).await?;
             let first = self.one.local().change(thread, id, &order, epoch).await?;
             let again = self.one.local().change(thread, id, &order, epoch).await?;

@@ -8,6 +8,8 @@
 )]
 #![allow(dead_code, reason = "not every scenario needs everything")]
 
+#[path = "../it/edits.rs"]
+mod edits;
 mod engine;
 #[path = "../it/failures.rs"]
 mod failures;

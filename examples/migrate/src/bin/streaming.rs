@@ -48,9 +48,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut run = thread.stream(AnswerUpdate::default().question("What do cats do?"));
     while let Some(event) = run.next().await {
         match event? {
-            Event::Live(live) => match live.payload.decode::<AgentEvent>() {
-                Ok(event) => println!("token: {event:?} from {}", live.node),
-                Err(_) => println!("custom: {:?}", live.payload),
+            Event::Live(live) => match live.payload.decode() {
+                Ok(AgentEvent::Token { text, .. }) => println!("token: {text:?} by {}", live.node),
+                // Events of a node's own, and what else a model call shows.
+                _ => println!("custom: {:?}", live.payload),
             },
             event => println!("{}", serde_json::to_string(&event)?),
         }

@@ -119,7 +119,7 @@ impl Checkpointer for Broken {
     }
 
     superstep_conformance::forward! {
-        save load load_at entries glance request_cancel unfinished renew threads interrupts overdue
-        copy delete prune expire export import
+        create annotate save load load_at entries glance request_cancel unfinished renew threads count_threads
+        interrupts overdue copy delete forget prune expire expired export import
     }
 }

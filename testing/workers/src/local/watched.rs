@@ -253,7 +253,7 @@ impl Checkpointer for Watched {
     }
 
     superstep_conformance::forward! {
-        load load_at entries glance request_cancel unfinished renew threads interrupts overdue
-        copy delete prune expire export import
+        create annotate load load_at entries glance request_cancel unfinished renew threads count_threads interrupts
+        overdue copy delete forget prune expire expired export import
     }
 }

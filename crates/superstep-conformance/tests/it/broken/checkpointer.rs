@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use superstep_conformance::forward;
 use superstep_core::checkpoint::format::{Body, Entry};
 use superstep_core::checkpoint::{
-    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, Glance, Head, History,
-    InterruptQuery, InterruptRow, Loaded, Memory, RecordWrite, Released, ReleasedRecords, Saved,
-    Status, StoredBody, ThreadQuery, ThreadRow, UnfinishedThread,
+    Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, ExpiredThread, Glance,
+    Head, History, InterruptQuery, InterruptRow, Loaded, Memory, Metadata, NewThread, RecordWrite,
+    Released, ReleasedRecords, Saved, Status, StoredBody, ThreadAnnotation, ThreadLifetime,
+    ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::error::CheckpointError;
 use superstep_core::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
@@ -27,6 +28,9 @@ pub(crate) struct Broken {
     refused: AtomicBool,
     /// The status at the last listing, and whether that had metadata.
     pub(super) listed: Mutex<BTreeMap<ThreadId, (Status, bool)>>,
+    /// The threads that were annotated, and the graph that was given last.
+    pub(super) annotated: Mutex<BTreeMap<ThreadId, Option<String>>>,
+    pub(super) exported_lifetime: Mutex<Option<ThreadLifetime>>,
 }
 
 impl Broken {
@@ -39,6 +43,8 @@ impl Broken {
             replaced: Mutex::default(),
             refused: AtomicBool::new(false),
             listed: Mutex::default(),
+            annotated: Mutex::default(),
+            exported_lifetime: Mutex::default(),
         }
     }
 
@@ -94,6 +100,12 @@ impl Broken {
         }
         if self.is(Defect::LeaseForgotten) {
             bent.lease = None;
+        }
+        if let (true, Some(listing)) = (
+            self.is(Defect::FirstRunDropsMetadata) && head.seq == Seq(0),
+            &mut bent.listing,
+        ) {
+            listing.metadata.get_or_insert_with(Metadata::new);
         }
         if let (true, Some(lease)) = (self.is(Defect::LeaseMovedBySteps), commit.lease) {
             let owned = [(commit.thread.clone(), commit.expect.epoch)];
@@ -184,12 +196,25 @@ impl Broken {
 }
 
 impl Checkpointer for Broken {
+    fn create<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        new: &'a NewThread,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        Box::pin(self.create_bent(thread, new))
+    }
+
+    fn annotate<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        change: &'a ThreadAnnotation,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        Box::pin(self.annotate_bent(thread, change))
+    }
+
     fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>> {
         Box::pin(async move {
-            self.tenants
-                .lock()
-                .expect("no clause panics")
-                .insert(commit.thread.tenant().to_owned());
+            self.note_tenant(&commit.thread);
             let head = self.head(&commit.thread).await?;
             let expected = (head.epoch, head.seq) == (commit.expect.epoch, commit.expect.seq);
             if self.is(Defect::RetryRefused) && !expected {
@@ -382,6 +407,10 @@ impl Checkpointer for Broken {
         })
     }
 
+    fn count_threads<'a>(&'a self, query: &'a ThreadQuery) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(self.count_bent(query))
+    }
+
     fn interrupts<'a>(
         &'a self,
         query: &'a InterruptQuery,
@@ -411,6 +440,18 @@ impl Checkpointer for Broken {
                 false => self.inner.delete(thread).await,
             }
         })
+    }
+
+    fn forget<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(self.forget_bent(thread))
+    }
+
+    fn expired(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<ExpiredThread>>> {
+        Box::pin(self.expired_bent(now, limit))
     }
 
     fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
@@ -443,7 +484,10 @@ impl Checkpointer for Broken {
     }
 
     fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {
-        Box::pin(self.export_bent(thread))
+        Box::pin(async move {
+            self.note_lifetime(thread).await?;
+            self.export_bent(thread).await
+        })
     }
 
     fn import<'a>(
@@ -451,7 +495,10 @@ impl Checkpointer for Broken {
         thread: &'a ThreadId,
         archive: &'a Archive,
     ) -> BoxFuture<'a, CheckpointResult<()>> {
-        Box::pin(self.import_bent(thread, archive))
+        Box::pin(async move {
+            self.import_bent(thread, archive).await?;
+            self.restore_lifetime(thread, archive.listing.updated).await
+        })
     }
 
     fn unfinished<'a>(

@@ -209,8 +209,8 @@ impl Checkpointer for Tables {
     }
 
     forward! {
-        record load load_at entries glance request_cancel unfinished renew interrupts overdue
-        copy delete prune expire export import
+        create annotate record load load_at entries glance request_cancel unfinished renew count_threads interrupts
+        overdue copy delete forget prune expire expired export import
     }
 }
 

@@ -91,4 +91,49 @@ pub(crate) enum Defect {
     LeaseRenewedByAnyone,
     LeaseNeverRenewed,
     LeaseOfThreadsThatRest,
+    /// A thread that exists is made again.
+    CreateReplaces,
+    /// Every creation is said to have made a thread.
+    CreateAlwaysTold,
+    CreateForgetsEpoch,
+    CreateOfDeletedRefused,
+    CreatedNotListed,
+    CreatedNotLoaded,
+    /// The first commit of a run replaces the metadata that the thread was created with.
+    FirstRunDropsMetadata,
+    AnnotateReplaces,
+    /// An annotation does not move when the row last changed.
+    AnnotateIsNoChange,
+    AnnotateMakesAThread,
+    AnnotateAlwaysTold,
+    AnnotateRenamesGraph,
+    /// Threads are not found by metadata once these were annotated.
+    AnnotationsNotSearched,
+    RunningThreadsExpire,
+    LifetimeFromCreation,
+    LifetimeOverflows,
+    LifetimeNeverRemoved,
+    EndOfLifetimeForgotten,
+    ExpiredWithoutLimit,
+    ExpiredOfUnnamedTenantOnly,
+    CopyLosesLifetime,
+    ArchiveHasTheLifetime,
+    ForgetDoesNothing,
+    ForgetDeletes,
+    FirstStatusOnly,
+    IdsIgnored,
+    /// An empty list of ids is taken for none.
+    NoIdsMeanAny,
+    ExceptionsIgnored,
+    /// What is nested in what a thread must contain is not compared.
+    NestedIgnored,
+    /// A contained number must be written in the same way.
+    ContainedNumbersAsText,
+    SortIgnored,
+    CreatedIsUpdated,
+    DirectionIgnored,
+    /// Threads that are equal are in the reverse order of their names in a descending list.
+    TiesFollowTheDirection,
+    CountOfThePage,
+    CountIgnoresConditions,
 }

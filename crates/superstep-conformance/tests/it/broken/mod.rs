@@ -7,6 +7,7 @@ mod database;
 mod defect;
 mod reading;
 mod registry;
+mod rows;
 mod store;
 
 pub(crate) use cache::{BrokenCache, CacheDefect};

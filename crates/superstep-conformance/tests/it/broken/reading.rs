@@ -17,8 +17,10 @@ impl Broken {
         };
         loaded.interrupts = self.with_replaced(loaded.interrupts);
         let is_bare = loaded.head.seq == Seq(0) && loaded.head.status == Status::Running;
+        let is_created = loaded.head.seq == Seq(0) && loaded.head.status == Status::Idle;
         let is_deleted = loaded.head.status == Status::Deleted;
         match self.defect {
+            Defect::CreatedNotLoaded if is_created => return Ok(None),
             Defect::ClaimMakesAnEntry if is_bare => {
                 let (seq, body) = (Seq(1), Vec::new());
                 loaded.history.entries.push(StoredBody { seq, body });
@@ -71,11 +73,11 @@ impl Broken {
                 Ok(rows)
             }
             Defect::StatusOfTheListing => {
-                let wanted = query.status.take();
+                let wanted = std::mem::take(&mut query.statuses);
                 let mut rows = self.inner.threads(&query).await?;
                 rows.retain(|row| {
                     let found = listed.get(&row.thread).map(|line| line.0);
-                    wanted.is_none() || found == wanted
+                    wanted.is_empty() || found.is_some_and(|found| wanted.contains(&found))
                 });
                 Ok(rows)
             }
@@ -98,7 +100,7 @@ impl Broken {
                 self.inner.threads(&query).await
             }
             Defect::StatusIgnored => {
-                query.status = None;
+                query.statuses.clear();
                 self.inner.threads(&query).await
             }
             Defect::CopyLosesListing => {
@@ -108,7 +110,7 @@ impl Broken {
                 }
                 Ok(rows)
             }
-            _ => self.inner.threads(&query).await,
+            _ => self.list_bent(&query).await,
         }
     }
 

@@ -19,17 +19,19 @@ impl Memory {
         archive.extensions.check(&[])?;
         let mut thread = restored(&archive, archive.head.epoch);
         thread.lease = archive.extensions.lease();
+        thread.listing.lifetime = archive.extensions.lifetime();
         self.lock().insert(archive.thread.clone(), thread);
         Ok(archive.thread)
     }
 
-    /// Returns all of a thread as bytes: an archive that also has the lease, and of a deleted thread the epoch. `None` if there
-    /// never was such a thread.
+    /// Returns all of a thread as bytes: an archive that also has the lease and the lifetime, and of a deleted thread the epoch.
+    /// `None` if there is no such thread.
     pub(in crate::checkpoint) fn stored(&self, id: &ThreadId) -> Option<Vec<u8>> {
         let threads = self.lock();
         let thread = threads.get(id)?;
         let mut archive = archived(thread, id);
-        archive.extensions = Extensions::of_lease(thread.lease);
+        archive.extensions =
+            Extensions::of_lease(thread.lease).with_lifetime(thread.listing.lifetime);
         Some(archive.to_bytes())
     }
 }
@@ -92,6 +94,7 @@ fn restored(archive: &Archive, epoch: Epoch) -> Thread {
         graph: listing.graph.clone(),
         metadata: listing.metadata.clone(),
         values: listing.values.clone(),
+        lifetime: None,
     };
     thread.head = archive.head;
     thread.head.epoch = epoch;
