@@ -1,8 +1,8 @@
 //! The helper of this workspace: `cargo xtask verify` is what CI runs and what a contributor runs.
 //!
 //! It owns the list of checks ([`steps`]), the tidy rules (ordinary tests in `tidy`), the files that a program writes, and the
-//! command lines of `services`, `crash` and `bench`, which are in `testing/`. It is built from no product crate, so that it
-//! still builds, and says what is wrong, while one of them does not compile.
+//! command lines of `services`, `crash`, `bench` and `suites`, which are in `testing/`. It is built from no product crate, so
+//! that it still builds, and says what is wrong, while one of them does not compile.
 
 mod advisories;
 mod bench;
@@ -19,6 +19,7 @@ mod programs;
 mod prose;
 mod results;
 mod steps;
+mod suites;
 mod template;
 #[cfg(test)]
 mod tidy;
@@ -81,6 +82,10 @@ commands:
   services status [--json]      list them and where they are
   services env                  print their addresses as lines that a shell takes in
   services drill                break a Restate cluster of its own, and say how long it takes to heal
+  suites python [--only EXPR] [--backend sqlite|postgres] [--json]
+                                run the integration suite of LangGraph's Python SDK against our server
+                                --only     only tests that match an expression of pytest
+                                --backend  what the server stores its data in (default: sqlite)
   template                      do what `archie new` says, with the project that it makes
   book                          build the pages as a book with mdBook and follow every link of it
   prose [FILE...]               check spelling and grammar of pages, help texts and doc comments
@@ -128,6 +133,7 @@ enum Command {
     Bench(bench::BenchArgs),
     Weight(weight::WeightArgs),
     Services(services::Action),
+    Suites(suites::SuitesArgs),
     Template,
     Book,
     Prose(Vec<String>),
@@ -156,6 +162,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         "bench" => parse_bench(parser),
         "weight" => parse_weight(parser),
         "services" => parse_services(parser),
+        "suites" => parse_suites(parser),
         "template" => parse_alone(parser, Command::Template),
         "book" => parse_alone(parser, Command::Book),
         "prose" => parse_prose(parser),
@@ -408,6 +415,26 @@ fn parse_service(name: String) -> Result<String, String> {
     }
 }
 
+fn parse_suites(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut args = suites::SuitesArgs::default();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Value(name) if args.name.is_empty() => args.name = name.string()?,
+            Long("only") => args.only = Some(parser.value()?.string()?),
+            Long("backend") => {
+                args.backend = parser.value()?.parse_with(suites::Backend::parse)?;
+            }
+            Long("json") => args.json = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    match suites::NAMES.contains(&args.name.as_str()) {
+        true => Ok(Command::Suites(args)),
+        false => Err(format!("`suites` takes {}", suites::NAMES.join(", ")).into()),
+    }
+}
+
 fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Help => print_usage(),
@@ -424,6 +451,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Bench(args) => bench::run(&args)?,
         Command::Weight(args) => weight::run(&args)?,
         Command::Services(action) => services::run(action)?,
+        Command::Suites(args) => suites::run(&args)?,
         Command::Template => template::run()?,
         Command::Book => book::run()?,
         Command::Prose(files) => prose::run(&files)?,
@@ -497,6 +525,15 @@ mod tests {
                 names: vec!["agents".to_owned()],
                 record: true,
                 json: false
+            }))
+        );
+        assert_eq!(
+            parse_line("suites python --backend postgres --json"),
+            Ok(Command::Suites(suites::SuitesArgs {
+                name: "python".to_owned(),
+                backend: suites::Backend::Postgres,
+                json: true,
+                ..suites::SuitesArgs::default()
             }))
         );
         let restarts = crash_trials::CrashArgs {
@@ -575,6 +612,9 @@ mod tests {
             "deny advisories",
             "fuzz --seconds soon",
             "weight everything",
+            "suites",
+            "suites cobol",
+            "suites python --backend cluster",
         ] {
             assert!(parse_line(line).is_err(), "{line:?} was taken");
         }

@@ -12,6 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("superstep", &["superstep-core"]),
     // It spreads the runs of the local driver over processes, segment by segment.
     ("superstep-restate", &["superstep"]),
+    ("superstep-server", &["superstep"]),
     ("superstep-sqlite", &["superstep-core"]),
     ("superstep-postgres", &["superstep-core"]),
     ("superstep-llm", &[]),
@@ -82,6 +83,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "superstep-core",
             "superstep-macros",
             "superstep-restate",
+            "superstep-server",
             "superstep-sqlite",
             "superstep-postgres",
             "superstep-llm",
@@ -104,6 +106,7 @@ const UNBOUND: &[&str] = &[
     "crash-workers",
     "fuzz-targets",
     "model-overhead",
+    "server-suites",
     "simulator",
 ];
 

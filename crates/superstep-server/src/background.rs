@@ -1,0 +1,122 @@
+//! Work that no request waits for: threads of stateless runs are deleted, and threads whose lifetime is over.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use superstep::__private::lock;
+use superstep::checkpoint::{AtLifetimeEnd, ExpiredThread, Metadata, ThreadAnnotation};
+use superstep::{ThreadId, Timestamp};
+use tokio::task::JoinSet;
+
+use crate::error::ApiResult;
+use crate::{App, Shared, thread};
+
+/// Tasks of the server, which end with it.
+#[derive(Default)]
+pub(crate) struct Background {
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl Background {
+    /// Starts a task.
+    pub(crate) fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = lock(&self.tasks);
+        while tasks.try_join_next().is_some() {}
+        // A handler may be dropped after the runtime of the server has stopped.
+        if let Ok(handle) = tokio::runtime::Handle::try_current() {
+            tasks.spawn_on(work, &handle);
+        }
+    }
+
+    /// Ends all tasks where they are.
+    pub(crate) fn stop(&self) {
+        lock(&self.tasks).abort_all();
+    }
+}
+
+impl fmt::Debug for Background {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Background")
+            .field("tasks", &lock(&self.tasks).len())
+            .finish()
+    }
+}
+
+/// Starts to delete what has expired, for as long as the server exists.
+pub(crate) fn start_upkeep(app: &App) {
+    // The task belongs to what it works for, so it must not keep that alive.
+    let weak = Arc::downgrade(app);
+    app.background.run(keep_up(weak));
+}
+
+async fn keep_up(app: Weak<Shared>) {
+    loop {
+        tokio::time::sleep(UPKEEP_EVERY).await;
+        let Some(app) = app.upgrade() else {
+            return;
+        };
+        if let Err(error) = end_lifetimes(&app).await {
+            tracing::warn!(detail = %error.detail, "expired threads were not deleted");
+        }
+        if let Some(store) = &app.store
+            && let Err(error) = store.sweep(app.runtime.now(), SWEPT_AT_ONCE).await
+        {
+            tracing::warn!(%error, "expired items were not deleted");
+        }
+    }
+}
+
+/// Deletes the threads whose lifetime is over, or their histories.
+async fn end_lifetimes(app: &Shared) -> ApiResult<()> {
+    let checkpointer = app.runtime.checkpointer();
+    let now = app.runtime.now();
+    for expired in checkpointer.expired(now, SWEPT_AT_ONCE).await? {
+        // One that cannot be deleted must not keep the others.
+        if let Err(error) = end_lifetime(app, &expired, now).await {
+            let thread = &expired.thread;
+            tracing::warn!(%thread, detail = %error.detail, "an expired thread was not deleted");
+        }
+    }
+    Ok(())
+}
+
+async fn end_lifetime(app: &Shared, expired: &ExpiredThread, now: Timestamp) -> ApiResult<()> {
+    let (checkpointer, thread) = (app.runtime.checkpointer(), &expired.thread);
+    if !thread::active_runs(app, thread).await?.is_empty() {
+        return Ok(());
+    }
+    match expired.at_end {
+        AtLifetimeEnd::Delete => delete_thread(app, thread).await,
+        AtLifetimeEnd::KeepLatest => {
+            checkpointer.prune(thread, 1).await?;
+            let change = ThreadAnnotation {
+                metadata: Metadata::new(),
+                graph: None,
+                lifetime: Some(None),
+                at: now,
+            };
+            checkpointer.annotate(thread, &change).await?;
+            Ok(())
+        }
+    }
+}
+
+/// Deletes a thread and its runs.
+pub(crate) async fn delete_thread(app: &Shared, thread: &ThreadId) -> ApiResult<()> {
+    app.runtime.checkpointer().delete(thread).await?;
+    app.registry().delete_runs(thread).await?;
+    app.feeds.forget(thread);
+    Ok(())
+}
+
+/// Deletes a thread with an id that the server chose. The id is never used again, so the store need not remember it.
+pub(crate) async fn forget_thread(app: &Shared, thread: &ThreadId) -> ApiResult<()> {
+    delete_thread(app, thread).await?;
+    app.runtime.checkpointer().forget(thread).await?;
+    Ok(())
+}
+
+const UPKEEP_EVERY: Duration = Duration::from_secs(60);
+/// Number of threads, and of items, that one round deletes.
+const SWEPT_AT_ONCE: u32 = 1_000;

@@ -1,0 +1,214 @@
+//! Who sends a request, and the extractors that every route uses: ids in paths, JSON bodies, query strings.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use http::request::Parts;
+use serde::de::DeserializeOwned;
+use superstep::{AssistantId, RunId, ThreadId};
+use uuid::Uuid;
+
+use crate::error::{ApiError, ApiResult};
+
+/// Who sends a request. Until the server has authentication, every caller is of the unnamed tenant, and without a name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Caller {
+    pub(crate) tenant: String,
+    pub(crate) principal: String,
+}
+
+impl Caller {
+    /// Returns the thread of the caller's tenant with this id, which need not exist.
+    pub(crate) fn thread(&self, text: &str) -> ApiResult<ThreadId> {
+        let id = read_uuid(text)
+            .ok_or_else(|| ApiError::invalid("Invalid thread ID: must be a UUID"))?;
+        Ok(ThreadId::of_tenant(&self.tenant, &id.to_string())?)
+    }
+
+    /// Returns a new thread id, which sorts by the time of its creation.
+    pub(crate) fn new_thread(&self) -> ApiResult<ThreadId> {
+        Ok(ThreadId::of_tenant(
+            &self.tenant,
+            &Uuid::now_v7().to_string(),
+        )?)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(_: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::default())
+    }
+}
+
+/// Reads a run's id from a path or a body.
+pub(crate) fn run_id(text: &str) -> ApiResult<RunId> {
+    let id = read_uuid(text).ok_or_else(|| ApiError::invalid("Invalid run ID: must be a UUID"))?;
+    Ok(RunId::from_bytes(id.into_bytes()))
+}
+
+/// Reads an assistant's id; `None` if the text is not a UUID.
+pub(crate) fn assistant_id(text: &str) -> Option<AssistantId> {
+    let id = read_uuid(text)?;
+    Some(AssistantId::from_bytes(id.into_bytes()))
+}
+
+fn read_uuid(text: &str) -> Option<Uuid> {
+    // The other forms that the parser takes (without hyphens, in braces) would be second names of one thread.
+    (text.len() == 36).then(|| Uuid::parse_str(text).ok())?
+}
+
+/// The thread that a path names as `{thread_id}`.
+#[derive(Debug)]
+pub(crate) struct ThreadPath(pub(crate) ThreadId);
+
+impl<S: Send + Sync> FromRequestParts<S> for ThreadPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
+        let caller = caller_of(parts, state).await;
+        let names = names_of(parts, state).await?;
+        Ok(Self(caller.thread(&named(&names, "thread_id")?)?))
+    }
+}
+
+/// The thread and the run that a path names as `{thread_id}` and `{run_id}`.
+#[derive(Debug)]
+pub(crate) struct RunPath(pub(crate) ThreadId, pub(crate) RunId);
+
+impl<S: Send + Sync> FromRequestParts<S> for RunPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
+        let caller = caller_of(parts, state).await;
+        let names = names_of(parts, state).await?;
+        let thread = caller.thread(&named(&names, "thread_id")?)?;
+        Ok(Self(thread, run_id(&named(&names, "run_id")?)?))
+    }
+}
+
+type PathNames = BTreeMap<String, String>;
+
+async fn caller_of<S: Send + Sync>(parts: &mut Parts, state: &S) -> Caller {
+    match Caller::from_request_parts(parts, state).await {
+        Ok(caller) => caller,
+        Err(never) => match never {},
+    }
+}
+
+async fn names_of<S: Send + Sync>(parts: &mut Parts, state: &S) -> ApiResult<PathNames> {
+    let found = Path::<PathNames>::from_request_parts(parts, state).await;
+    let Path(names) = found.map_err(|error| ApiError::invalid(error.body_text()))?;
+    Ok(names)
+}
+
+fn named(names: &PathNames, name: &str) -> ApiResult<String> {
+    let found = names.get(name);
+    let value = found.ok_or_else(|| ApiError::not_found("Not Found"))?;
+    Ok(value.clone())
+}
+
+/// A JSON body. An empty body is read as `{}`.
+#[derive(Debug)]
+pub(crate) struct Payload<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Payload<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> ApiResult<Self> {
+        let bytes = Bytes::from_request(request, state).await;
+        let bytes = bytes.map_err(|error| ApiError::new(error.status(), error.body_text()))?;
+        let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+        match serde_json::from_slice(text) {
+            Ok(read) => Ok(Self(read)),
+            Err(error) => Err(ApiError::invalid(format!(
+                "The request body is not valid: {error}"
+            ))),
+        }
+    }
+}
+
+/// The fields of a query string, in order. Clients send lists in two forms: as repeated keys, and as one JSON list.
+#[derive(Debug, Default)]
+pub(crate) struct QueryFields(Vec<(String, String)>);
+
+impl<S: Send + Sync> FromRequestParts<S> for QueryFields {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
+        let read = axum::extract::Query::<Vec<(String, String)>>::from_request_parts(parts, state);
+        match read.await {
+            Ok(axum::extract::Query(fields)) => Ok(Self(fields)),
+            Err(error) => Err(ApiError::invalid(error.body_text())),
+        }
+    }
+}
+
+impl QueryFields {
+    /// Returns the first value of a field.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(found, _)| found == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Returns all values of a field, whichever form its list has.
+    pub(crate) fn list(&self, name: &str) -> Vec<String> {
+        let values = self.0.iter().filter(|(found, _)| found == name);
+        let values = values.map(|(_, value)| value.as_str());
+        values
+            .flat_map(|value| match value.starts_with('[') {
+                true => serde_json::from_str(value).unwrap_or_else(|_| vec![value.to_owned()]),
+                false => value.split(',').map(str::to_owned).collect(),
+            })
+            .filter(|value: &String| !value.is_empty())
+            .collect()
+    }
+
+    /// Whether a field is present and true: `true`, `1`.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        matches!(self.text(name), Some("true" | "True" | "1"))
+    }
+
+    /// Returns a number.
+    pub(crate) fn number(&self, name: &str) -> ApiResult<Option<u32>> {
+        let Some(text) = self.text(name) else {
+            return Ok(None);
+        };
+        match text.parse() {
+            Ok(number) => Ok(Some(number)),
+            Err(_) => Err(ApiError::invalid(format!("`{name}` is not a number"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_has_one_name() {
+        let caller = Caller::default();
+        let id = "0190a6b2-0000-7000-8000-00000000000a";
+        assert_eq!(caller.thread(id).unwrap().name(), id);
+        assert_eq!(caller.thread(&id.to_uppercase()).unwrap().name(), id);
+        let refused = caller.thread(&id.replace('-', "")).unwrap_err();
+        assert_eq!(refused.detail, "Invalid thread ID: must be a UUID");
+    }
+
+    #[test]
+    fn lists_of_both_clients_are_read() {
+        let fields = |pairs: &[(&str, &str)]| {
+            let own = pairs
+                .iter()
+                .map(|(a, b)| ((*a).to_owned(), (*b).to_owned()));
+            QueryFields(own.collect())
+        };
+        let python = fields(&[("select", "run_id"), ("select", "status")]);
+        let js = fields(&[("select", r#"["run_id","status"]"#)]);
+        assert_eq!(python.list("select"), ["run_id", "status"]);
+        assert_eq!(js.list("select"), ["run_id", "status"]);
+    }
+}

@@ -1,0 +1,163 @@
+//! Errors as clients read them: a status, and `{"detail": "…"}`.
+//!
+//! What the server is to blame for is logged, and the client gets only its code: the sentence may name hosts and files.
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use serde_json::json;
+use superstep::__private::chain;
+use superstep::error::{CheckpointError, NameError, OpenError, ValueError};
+use superstep::store::StoreError;
+use superstep::{DriveError, ThreadId};
+
+/// Why a request was refused or failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ApiError {
+    pub(crate) status: StatusCode,
+    pub(crate) detail: String,
+}
+
+/// Result of a handler.
+pub(crate) type ApiResult<T> = Result<T, ApiError>;
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self {
+            status,
+            detail: detail.into(),
+        }
+    }
+
+    /// The request cannot be carried out as it is: 400.
+    pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// What the request names does not exist: 404.
+    pub(crate) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// The thread or assistant does not allow the request now: 409.
+    pub(crate) fn conflict(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, detail)
+    }
+
+    /// The request is not valid: 422.
+    pub(crate) fn invalid(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+
+    pub(crate) fn no_thread(thread: &ThreadId) -> Self {
+        Self::not_found(format!("Thread with ID {} not found", thread.name()))
+    }
+
+    pub(crate) fn no_run() -> Self {
+        Self::not_found("Run not found")
+    }
+
+    /// The thread has an active run, and the request cannot wait for its end.
+    pub(crate) fn busy() -> Self {
+        Self::conflict(
+            "Thread is already running a task. Wait for it to finish or choose a different multitask strategy.",
+        )
+    }
+
+    /// Logs an error of the server, and returns what the client learns of it.
+    fn internal(
+        status: StatusCode,
+        code: &'static str,
+        error: &(dyn std::error::Error + 'static),
+    ) -> Self {
+        tracing::error!(error = %chain(error), code, "request failed");
+        Self::new(status, code)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        (self.status, Json(json!({ "detail": self.detail }))).into_response()
+    }
+}
+
+impl From<DriveError> for ApiError {
+    fn from(error: DriveError) -> Self {
+        match &error {
+            DriveError::Checkpoint(CheckpointError::NoThread { thread }) => Self::no_thread(thread),
+            DriveError::Open(OpenError::Busy { .. }) => Self::busy(),
+            DriveError::Name(_)
+            | DriveError::AnswerRefused { .. }
+            | DriveError::Open(OpenError::BadInput { .. }) => Self::invalid(chain(&error)),
+            _ => {
+                let status = StatusCode::from_u16(error.http_status())
+                    .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                match status.is_server_error() {
+                    true => Self::internal(status, error.code(), &error),
+                    false => Self::new(status, chain(&error)),
+                }
+            }
+        }
+    }
+}
+
+impl From<CheckpointError> for ApiError {
+    fn from(error: CheckpointError) -> Self {
+        DriveError::from(error).into()
+    }
+}
+
+impl From<OpenError> for ApiError {
+    fn from(error: OpenError) -> Self {
+        DriveError::from(error).into()
+    }
+}
+
+impl From<NameError> for ApiError {
+    fn from(error: NameError) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
+impl From<ValueError> for ApiError {
+    fn from(error: ValueError) -> Self {
+        match &error {
+            ValueError::NotFinite | ValueError::Encode { .. } => Self::invalid(chain(&error)),
+            // A stored value that this program cannot read.
+            _ => Self::internal(StatusCode::INTERNAL_SERVER_ERROR, error.code(), &error),
+        }
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match &error {
+            StoreError::Namespace { .. }
+            | StoreError::Key { .. }
+            | StoreError::NullValue { .. } => Self::invalid(error.to_string()),
+            StoreError::Store { .. } => {
+                Self::internal(StatusCode::SERVICE_UNAVAILABLE, error.code(), &error)
+            }
+            _ => Self::internal(StatusCode::INTERNAL_SERVER_ERROR, error.code(), &error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_reads_the_sentence_of_its_own_mistakes_and_the_code_of_ours() {
+        let thread = ThreadId::new("0190a6b2-0000-7000-8000-000000000001").unwrap();
+        let missing = ApiError::from(CheckpointError::NoThread { thread });
+        assert_eq!(missing.status, StatusCode::NOT_FOUND);
+        assert_eq!(
+            missing.detail,
+            "Thread with ID 0190a6b2-0000-7000-8000-000000000001 not found"
+        );
+        let broken = ApiError::from(CheckpointError::store("/srv/secret.db is locked"));
+        assert_eq!(broken.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(broken.detail, "checkpoint-store");
+    }
+}

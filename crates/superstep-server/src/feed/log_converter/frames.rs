@@ -1,0 +1,176 @@
+//! States of graphs: supersteps that end, graphs that are entered, runs that resume.
+
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+use superstep::checkpoint::format::{EntryKind, Stop};
+use superstep::{FramePath, Seq};
+
+use crate::feed::event::{
+    CheckpointTask, FeedBody, Namespace, StartedTask, StreamedCheckpoint, TaskOrigin,
+};
+use crate::feed::log_converter::{AdvancedFrame, EVENT_BYTES, LogConverter, lang_step};
+use crate::wire::{self, CheckpointId};
+
+impl LogConverter {
+    pub(super) fn frame_advanced(
+        &mut self,
+        advanced: AdvancedFrame,
+        seq: Seq,
+        kind: EntryKind,
+        stop: Option<&Stop>,
+    ) {
+        let namespace = advanced.namespace.clone();
+        let is_known = self.frames.contains_key(&namespace);
+        let Some(graph) = self.graph_of(&advanced.frame, &namespace) else {
+            return;
+        };
+        let bytes = advanced.values.len();
+        let values = Arc::new(wire::values(&graph, &advanced.values));
+        if kind == EntryKind::Resume {
+            // The caller of a resume wrote into the state: what runs next stays, and is streamed when the entry ends.
+            self.frame_mut(&namespace).values = values;
+            return;
+        }
+        self.places.item(advanced.index);
+        self.enter_subgraphs(&namespace);
+        self.close_children(&namespace);
+        let before = match is_known {
+            true => self.frame_mut(&namespace).values.clone(),
+            false => Arc::new(wire::empty_values(&graph)),
+        };
+        let frame = self.frame_mut(&namespace);
+        frame.step += u64::from(is_known);
+        let (step, has_written) = (frame.step, std::mem::take(&mut frame.has_written));
+        frame.values = values.clone();
+        frame.planned = advanced.planned;
+        if advanced.is_opened {
+            self.input_checkpoint(&namespace, seq, step, before);
+        }
+        if advanced.is_opened || has_written || kind == EntryKind::Update {
+            self.push(&namespace, bytes, FeedBody::Values(values));
+        }
+        let source = match kind {
+            EntryKind::Update => "update",
+            _ => "loop",
+        };
+        self.checkpoint(&namespace, CheckpointId::after(seq), source);
+        if kind != EntryKind::Update && may_start(stop, &advanced.frame) {
+            self.tasks_start(&namespace);
+        }
+    }
+
+    /// Shows the checkpoint before the input of a run was applied, which LangGraph writes as one of its own.
+    fn input_checkpoint(&mut self, namespace: &Namespace, seq: Seq, step: u64, before: Arc<Json>) {
+        let id = CheckpointId { seq, place: 0 };
+        let start = CheckpointTask {
+            id: id.to_uuid(&self.thread),
+            node: superstep::START.to_owned(),
+            interrupts: Vec::new(),
+        };
+        let parent = self.frame_mut(namespace).checkpoint.replace(id);
+        let body = StreamedCheckpoint {
+            id,
+            parent,
+            source: "input",
+            step: lang_step(step) - 1,
+            values: before,
+            tasks: vec![start],
+        };
+        self.push(namespace, 0, FeedBody::Checkpoint(Box::new(body)));
+    }
+
+    fn checkpoint(&mut self, namespace: &Namespace, id: CheckpointId, source: &'static str) {
+        let frame = self.frame_mut(namespace);
+        let parent = frame.checkpoint.replace(id).filter(|parent| *parent != id);
+        let tasks = frame.planned.iter().map(|planned| CheckpointTask {
+            id: planned.task.clone(),
+            node: planned.node.clone(),
+            interrupts: planned.interrupts.clone(),
+        });
+        let body = StreamedCheckpoint {
+            id,
+            parent,
+            source,
+            step: lang_step(frame.step),
+            values: frame.values.clone(),
+            tasks: tasks.collect(),
+        };
+        self.push(namespace, 0, FeedBody::Checkpoint(Box::new(body)));
+    }
+
+    fn tasks_start(&mut self, namespace: &Namespace) {
+        let frame = self.frame_mut(namespace);
+        let (step, state, planned) = (frame.step, frame.values.clone(), frame.planned.clone());
+        for planned in planned {
+            let (input, trigger) = match planned.payload {
+                Some(payload) => (payload, "__pregel_push".to_owned()),
+                None => (state.clone(), format!("branch:to:{}", planned.node)),
+            };
+            let body = StartedTask {
+                origin: Arc::new(TaskOrigin {
+                    node: planned.node,
+                    task: planned.task,
+                    step: lang_step(step) + 1,
+                }),
+                input,
+                triggers: vec![trigger],
+            };
+            self.push(namespace, 0, FeedBody::TaskStarted(Box::new(body)));
+        }
+    }
+
+    /// At the end of an entry: shows where a resumed run continues.
+    pub(super) fn entry_ends(&mut self, kind: EntryKind, seq: Seq) {
+        match kind {
+            EntryKind::Resume => {
+                let frames = self.frames.iter();
+                let open =
+                    frames.filter(|(path, frame)| path.is_root() || !frame.planned.is_empty());
+                let open: Vec<Namespace> = open.map(|(path, _)| path.clone()).collect();
+                for namespace in open {
+                    self.enter_subgraphs(&namespace);
+                    let values = self.frame_mut(&namespace).values.clone();
+                    // Of a subgraph that was entered before the reader started, the state is not known.
+                    if !values.is_null() {
+                        self.push(&namespace, EVENT_BYTES, FeedBody::Values(values));
+                    }
+                    let found = self.frame_mut(&namespace).checkpoint;
+                    let id = found.unwrap_or_else(|| CheckpointId::after(seq));
+                    self.checkpoint(&namespace, id, "loop");
+                    self.tasks_start(&namespace);
+                }
+            }
+            EntryKind::Fork => {
+                self.checkpoint(&Namespace::default(), CheckpointId::after(seq), "fork");
+            }
+            EntryKind::Input
+            | EntryKind::Step
+            | EntryKind::Attempt
+            | EntryKind::Stop
+            | EntryKind::Update => {}
+        }
+    }
+
+    /// Forgets the subgraphs of a superstep that is over. One that lives as long as its thread counts its supersteps on.
+    fn close_children(&mut self, namespace: &Namespace) {
+        self.frames.retain(|inner, frame| {
+            if inner == namespace || !inner.is_within(namespace) {
+                return true;
+            }
+            frame.planned.clear();
+            let mut below = inner.segments()[namespace.segments().len()..].iter();
+            below.all(|segment| !segment.contains(':'))
+        });
+    }
+}
+
+/// Whether the tasks that an entry plans for a graph start, even though the run stopped with the entry: they do if it stopped
+/// because of them.
+fn may_start(stop: Option<&Stop>, frame: &FramePath) -> bool {
+    match stop {
+        Some(Stop::Breakpoint(at)) => at.frame != *frame,
+        Some(Stop::StepLimit | Stop::Cancelled) => false,
+        None | Some(Stop::Finished | Stop::Paused { .. } | Stop::Failed(_) | Stop::Drained) => true,
+    }
+}

@@ -1,0 +1,159 @@
+//! The server itself: health, version, metrics, documentation.
+
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
+
+use axum::Json as JsonBody;
+use axum::Router;
+use axum::extract::State;
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use http::header::CONTENT_TYPE;
+use serde_json::{Value as Json, json};
+use superstep::checkpoint::{Page, ThreadQuery};
+use superstep::registry::{RunQuery, RunStatus};
+
+use crate::caller::{Caller, QueryFields};
+use crate::error::ApiResult;
+use crate::routes::openapi;
+use crate::{App, Shared};
+
+pub(super) fn routes() -> Router<App> {
+    Router::new()
+        .route("/", get(ok))
+        .route("/ok", get(ok))
+        .route("/info", get(info))
+        .route("/metrics", get(metrics))
+        .route("/openapi.json", get(document))
+        .route("/docs", get(docs))
+}
+
+async fn ok(State(app): State<App>, query: QueryFields) -> ApiResult<JsonBody<Json>> {
+    if query.flag("check_db") {
+        let any = ThreadQuery {
+            page: Page {
+                limit: 1,
+                offset: 0,
+            },
+            ..ThreadQuery::default()
+        };
+        app.runtime.threads(&any).await?;
+        app.registry().next_due().await?;
+    }
+    Ok(JsonBody(json!({ "ok": true })))
+}
+
+async fn info() -> JsonBody<Json> {
+    JsonBody(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "langgraph_py_version": null,
+        "flags": {
+            "assistants": true,
+            "crons": false,
+            "langsmith": false,
+            "langsmith_tracing_replicas": false,
+        },
+        "host": {
+            "kind": "self-hosted",
+            "project_id": null,
+            "host_revision_id": null,
+            "revision_id": null,
+            "tenant_id": null,
+        },
+    }))
+}
+
+/// What the server counts, with its unit in the name.
+struct Figures {
+    uptime_seconds: u64,
+    requests: u64,
+    failures: u64,
+    runs: u64,
+    pending: usize,
+    running: usize,
+}
+
+impl Figures {
+    async fn read(app: &Shared, caller: &Caller) -> ApiResult<Self> {
+        let counters = &app.counters;
+        let active = RunQuery {
+            tenant: caller.tenant.clone(),
+            statuses: vec![RunStatus::Pending, RunStatus::Running],
+            page: Page {
+                limit: ACTIVE_MAX,
+                offset: 0,
+            },
+            ..RunQuery::default()
+        };
+        let active = app.registry().runs(&active).await?;
+        let is_running = |status: RunStatus| status == RunStatus::Running;
+        let running = active.iter().filter(|run| is_running(run.status)).count();
+        Ok(Self {
+            uptime_seconds: app.started.elapsed().as_secs(),
+            requests: counters.requests.load(Ordering::Relaxed),
+            failures: counters.failures.load(Ordering::Relaxed),
+            runs: counters.runs.load(Ordering::Relaxed),
+            pending: active.len() - running,
+            running,
+        })
+    }
+
+    fn prometheus(&self) -> String {
+        let mut text = String::new();
+        let rows = [
+            ("uptime_seconds", "gauge", self.uptime_seconds),
+            ("requests_total", "counter", self.requests),
+            ("request_failures_total", "counter", self.failures),
+            ("runs_submitted_total", "counter", self.runs),
+        ];
+        for (name, kind, value) in rows {
+            let _ = writeln!(
+                text,
+                "# TYPE superstep_{name} {kind}\nsuperstep_{name} {value}"
+            );
+        }
+        let _ = writeln!(
+            text,
+            "# TYPE superstep_runs_active gauge\nsuperstep_runs_active{{status=\"pending\"}} {}\nsuperstep_runs_active{{status=\"running\"}} {}",
+            self.pending, self.running
+        );
+        text
+    }
+
+    fn json(&self) -> Json {
+        json!({
+            "uptime_seconds": self.uptime_seconds,
+            "requests": self.requests,
+            "request_failures": self.failures,
+            "runs_submitted": self.runs,
+            "runs_pending": self.pending,
+            "runs_running": self.running,
+        })
+    }
+}
+
+async fn metrics(
+    State(app): State<App>,
+    caller: Caller,
+    query: QueryFields,
+) -> ApiResult<Response> {
+    let figures = Figures::read(&app, &caller).await?;
+    Ok(match query.text("format") {
+        Some("json") => JsonBody(figures.json()).into_response(),
+        _ => {
+            let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+            (kind, figures.prometheus()).into_response()
+        }
+    })
+}
+
+async fn document() -> JsonBody<Json> {
+    JsonBody(openapi::document())
+}
+
+async fn docs() -> Html<String> {
+    Html(openapi::page())
+}
+
+/// Number of active runs that are counted.
+const ACTIVE_MAX: u32 = 10_000;

@@ -1,0 +1,540 @@
+//! Threads: create, search, change, copy, delete.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use axum::Json as JsonBody;
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde_json::{Map, Value as Json, json};
+use superstep::ThreadId;
+use superstep::checkpoint::{
+    AtLifetimeEnd, NewThread, Page, Status, ThreadAnnotation, ThreadLifetime, ThreadQuery,
+    ThreadRow, ThreadSort,
+};
+use superstep::driver::{ThreadEdit, ThreadRequest};
+use superstep::graph::Definition;
+use superstep::registry::RunQuery;
+use superstep::run::{Edit, RunOptions};
+use superstep::{FramePath, Seq};
+
+use crate::caller::{Caller, Payload, QueryFields, ThreadPath};
+use crate::error::{ApiError, ApiResult};
+use crate::routes::paging::{page, paged};
+use crate::routes::state::{UpdateBody, edit_of};
+use crate::wire::ThreadParts;
+use crate::{App, Shared, background, start, thread, wire};
+
+pub(super) fn routes() -> Router<App> {
+    Router::new()
+        .route("/threads", post(create))
+        .route("/threads/search", post(search))
+        .route("/threads/count", post(count))
+        .route("/threads/prune", post(prune))
+        .route(
+            "/threads/{thread_id}",
+            get(read).patch(change).delete(delete),
+        )
+        .route("/threads/{thread_id}/copy", post(copy))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct CreateBody {
+    thread_id: Option<String>,
+    metadata: Option<Map<String, Json>>,
+    if_exists: Option<String>,
+    ttl: Option<TtlBody>,
+    supersteps: Option<Vec<SuperstepBody>>,
+    graph_id: Option<String>,
+}
+
+/// How long a thread is kept: minutes, with or without what happens then.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+enum TtlBody {
+    Minutes(f64),
+    Full {
+        ttl: f64,
+        #[serde(default)]
+        strategy: TtlStrategy,
+    },
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum TtlStrategy {
+    #[default]
+    Delete,
+    KeepLatest,
+}
+
+impl TtlBody {
+    fn lifetime(&self) -> ApiResult<ThreadLifetime> {
+        let (minutes, strategy) = match self {
+            TtlBody::Minutes(minutes) => (*minutes, TtlStrategy::Delete),
+            TtlBody::Full { ttl, strategy } => (*ttl, *strategy),
+        };
+        let ms = wire::minutes(minutes);
+        Ok(ThreadLifetime {
+            ms: ms.ok_or_else(|| ApiError::invalid("`ttl` is not a positive number of minutes"))?,
+            at_end: match strategy {
+                TtlStrategy::Delete => AtLifetimeEnd::Delete,
+                TtlStrategy::KeepLatest => AtLifetimeEnd::KeepLatest,
+            },
+        })
+    }
+}
+
+/// Updates that a new thread begins with.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct SuperstepBody {
+    updates: Vec<UpdateBody>,
+}
+
+async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Payload(body): Payload<CreateBody>,
+) -> ApiResult<JsonBody<Json>> {
+    let id = match &body.thread_id {
+        Some(text) => caller.thread(text)?,
+        None => caller.new_thread()?,
+    };
+    let mut metadata = body.metadata.unwrap_or_default();
+    if let Some(graph) = body.graph_id {
+        metadata.insert("graph_id".to_owned(), graph.into());
+    }
+    let begins_with = match &body.supersteps {
+        Some(supersteps) => first_edits(&app, &metadata, supersteps)?,
+        None => None,
+    };
+    let new = NewThread {
+        // Decided by the first run: the metadata may name an assistant that does not exist yet.
+        graph: String::new(),
+        metadata: metadata.into_iter().collect(),
+        lifetime: body.ttl.as_ref().map(TtlBody::lifetime).transpose()?,
+        at: app.runtime.now(),
+    };
+    let is_new = app.runtime.checkpointer().create(&id, &new).await?;
+    if !is_new && body.if_exists.as_deref() != Some("do_nothing") {
+        return Err(ApiError::conflict(format!(
+            "Thread with ID {} already exists",
+            id.name()
+        )));
+    }
+    if let Some((graph, supersteps)) = begins_with.filter(|_| is_new) {
+        // Each is a checkpoint of its own.
+        for updates in supersteps {
+            let request = ThreadRequest::Edit(ThreadEdit {
+                at: None,
+                frame: FramePath::root(),
+                updates,
+            });
+            let options = RunOptions::default();
+            let edited = app.runtime.driver().execute(&id, &graph, request, &options);
+            if let Err(error) = edited.await {
+                // A thread without what it was to begin with is not what the caller asked for.
+                background::delete_thread(&app, &id).await?;
+                return Err(error.into());
+            }
+        }
+    }
+    let row = thread::get(&app, &id).await?;
+    Ok(JsonBody(show(&app, &row, &ShowOptions::default()).await?))
+}
+
+/// The graph of a new thread, and the updates of each superstep that it begins with.
+type FirstEdits = Option<(Arc<Definition>, Vec<Vec<Edit>>)>;
+
+/// Reads the updates that a new thread begins with. The first one acts as the input, if it names no node.
+fn first_edits(
+    app: &Shared,
+    metadata: &Map<String, Json>,
+    supersteps: &[SuperstepBody],
+) -> ApiResult<FirstEdits> {
+    if supersteps.iter().all(|step| step.updates.is_empty()) {
+        return Ok(None);
+    }
+    let graph = metadata.get("graph_id").and_then(Json::as_str);
+    let graph = graph.and_then(|graph| app.graphs.get(graph));
+    let graph = graph.ok_or_else(|| {
+        ApiError::bad_request("Updates of a new thread need `graph_id` in its metadata")
+    })?;
+    let mut edits = Vec::new();
+    let mut has_run = false;
+    for step in supersteps.iter().filter(|step| !step.updates.is_empty()) {
+        let mut of_step = Vec::with_capacity(step.updates.len());
+        for update in &step.updates {
+            of_step.push(edit_of(graph, update, has_run)?);
+            has_run = true;
+        }
+        edits.push(of_step);
+    }
+    Ok(Some((graph.clone(), edits)))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct SearchBody {
+    metadata: Option<Map<String, Json>>,
+    values: Option<Map<String, Json>>,
+    status: Option<String>,
+    ids: Option<Vec<String>>,
+    limit: Option<u32>,
+    offset: Option<u32>,
+    sort_by: Option<String>,
+    sort_order: Option<String>,
+    select: Option<Vec<String>>,
+    extract: Option<BTreeMap<String, String>>,
+}
+
+impl SearchBody {
+    async fn query(
+        &self,
+        app: &Shared,
+        caller: &Caller,
+        busy: &BTreeSet<ThreadId>,
+    ) -> ApiResult<ThreadQuery> {
+        let sort = match self.sort_by.as_deref() {
+            None | Some("updated_at" | "state_updated_at") => ThreadSort::Updated,
+            Some("created_at") => ThreadSort::Created,
+            Some("thread_id") => ThreadSort::Id,
+            Some("status") => ThreadSort::Status,
+            Some(other) => {
+                return Err(ApiError::invalid(format!("Cannot sort by `{other}`")));
+            }
+        };
+        let ids = match &self.ids {
+            Some(ids) => {
+                check_count("ids", ids)?;
+                let ids = ids.iter().map(|id| caller.thread(id));
+                Some(ids.collect::<ApiResult<Vec<_>>>()?)
+            }
+            None => None,
+        };
+        let contains = |fields: &Option<Map<String, Json>>| {
+            let fields = fields.clone().filter(|fields| !fields.is_empty());
+            fields.map(Json::Object)
+        };
+        let mut query = ThreadQuery {
+            tenant: caller.tenant.clone(),
+            ids,
+            metadata_contains: contains(&self.metadata),
+            values_contains: contains(&self.values),
+            sort,
+            is_ascending: self.sort_order.as_deref() == Some("asc"),
+            page: page(self.limit, self.offset)?,
+            ..ThreadQuery::default()
+        };
+        match self.status.as_deref() {
+            None => {}
+            Some("busy") => only_busy(app, caller, busy, &mut query).await?,
+            Some(name) => {
+                let statuses = wire::read_thread_status(name);
+                query.statuses = statuses.ok_or_else(|| {
+                    ApiError::invalid(format!("`{name}` is not a status of a thread"))
+                })?;
+                query.except = busy.iter().cloned().collect();
+            }
+        }
+        Ok(query)
+    }
+}
+
+/// Limits a query to busy threads: those with active runs, and those that something else runs.
+async fn only_busy(
+    app: &Shared,
+    caller: &Caller,
+    busy: &BTreeSet<ThreadId>,
+    query: &mut ThreadQuery,
+) -> ApiResult<()> {
+    let running = ThreadQuery {
+        tenant: caller.tenant.clone(),
+        statuses: vec![Status::Running],
+        page: Page {
+            limit: 1_000,
+            offset: 0,
+        },
+        ..ThreadQuery::default()
+    };
+    let running = app.runtime.threads(&running).await?;
+    let mut all = busy.clone();
+    all.extend(running.into_iter().map(|row| row.thread));
+    let wanted = query.ids.take();
+    let is_wanted =
+        |thread: &ThreadId| wanted.as_ref().is_none_or(|wanted| wanted.contains(thread));
+    all.retain(is_wanted);
+    query.ids = Some(all.into_iter().collect());
+    Ok(())
+}
+
+async fn search(
+    State(app): State<App>,
+    caller: Caller,
+    Payload(body): Payload<SearchBody>,
+) -> ApiResult<Response> {
+    let busy = thread::busy_threads(&app, &caller.tenant).await?;
+    let query = body.query(&app, &caller, &busy).await?;
+    let total = app.runtime.checkpointer().count_threads(&query).await?;
+    let rows = app.runtime.threads(&query).await?;
+    let select = body.select.clone().unwrap_or_default();
+    let extract = body.extract.clone().unwrap_or_default();
+    if extract.len() > EXTRACTS_MAX {
+        return Err(ApiError::invalid(format!(
+            "`extract` has more than {EXTRACTS_MAX} paths"
+        )));
+    }
+    let options = ShowOptions {
+        busy: Some(&busy),
+        select: &select,
+        extract: Some(&extract),
+    };
+    let mut shown = Vec::with_capacity(rows.len());
+    for row in &rows {
+        shown.push(show(&app, row, &options).await?);
+    }
+    Ok(paged(shown, query.page, total))
+}
+
+async fn count(
+    State(app): State<App>,
+    caller: Caller,
+    Payload(body): Payload<SearchBody>,
+) -> ApiResult<JsonBody<u64>> {
+    let busy = thread::busy_threads(&app, &caller.tenant).await?;
+    let query = body.query(&app, &caller, &busy).await?;
+    let count = app.runtime.checkpointer().count_threads(&query).await?;
+    Ok(JsonBody(count))
+}
+
+/// What of a thread is shown.
+#[derive(Debug, Default)]
+struct ShowOptions<'a> {
+    /// Threads with active runs, if they were looked up.
+    busy: Option<&'a BTreeSet<ThreadId>>,
+    /// Only these fields; all if empty.
+    select: &'a [String],
+    /// Paths to show under names of the caller.
+    extract: Option<&'a BTreeMap<String, String>>,
+}
+
+impl ShowOptions<'_> {
+    /// Whether a field is shown, or needed for a path.
+    fn needs(&self, field: &str) -> bool {
+        let is_selected = self.select.is_empty() || self.select.iter().any(|name| name == field);
+        let mut paths = self.extract.into_iter().flat_map(BTreeMap::values);
+        is_selected || paths.any(|path| path.starts_with(field))
+    }
+}
+
+/// Returns a thread as clients read it.
+async fn show(app: &Shared, row: &ThreadRow, options: &ShowOptions<'_>) -> ApiResult<Json> {
+    let has_runs = match options.busy {
+        Some(busy) => busy.contains(&row.thread),
+        None => !thread::active_runs(app, &row.thread).await?.is_empty(),
+    };
+    let status = match has_runs {
+        true => "busy",
+        false => wire::thread_status(row.head.status),
+    };
+    let interrupts = match row.head.status == Status::Paused && options.needs("interrupts") {
+        true => {
+            let open = wire::open_interrupts(app, &row.thread, None).await?;
+            wire::interrupts_by_task(&open)
+        }
+        false => json!({}),
+    };
+    let stopped_badly = matches!(
+        row.head.status,
+        Status::Failed | Status::StepLimit | Status::Cancelled
+    );
+    let error = match stopped_badly && !has_runs && options.needs("error") {
+        true => last_error(app, &row.thread).await?,
+        false => Json::Null,
+    };
+    let values = match options.needs("values") {
+        true => values_of(app, row).await?,
+        false => Json::Null,
+    };
+    let mut shown = wire::thread(ThreadParts {
+        row,
+        status,
+        values,
+        error,
+        interrupts,
+    });
+    let paths = options.extract.into_iter().flatten();
+    let extracted: Map<String, Json> = paths
+        .map(|(name, path)| (name.clone(), wire::extract(&shown, path)))
+        .collect();
+    wire::select(&mut shown, options.select);
+    if !extracted.is_empty() {
+        shown["extracted"] = Json::Object(extracted);
+    }
+    Ok(shown)
+}
+
+/// Returns the state of a thread; `null` if nothing has happened. A state that is too large for the list is read from the log.
+async fn values_of(app: &Shared, row: &ThreadRow) -> ApiResult<Json> {
+    if row.head.seq == Seq(0) {
+        return Ok(Json::Null);
+    }
+    match (thread::graph_of(app, row), &row.values) {
+        (Some(graph), Some(values)) => Ok(wire::values(graph, values)),
+        (Some(graph), None) => {
+            let state = app.runtime.state_of(graph, &row.thread, None).await?;
+            Ok(state.map_or(Json::Null, |state| wire::values(graph, &state.values)))
+        }
+        // Of a graph that this server does not serve: it does not know what may be shown.
+        (None, _) => Ok(Json::Null),
+    }
+}
+
+/// Returns why the last run of a thread failed.
+async fn last_error(app: &Shared, thread: &ThreadId) -> ApiResult<Json> {
+    let query = RunQuery {
+        tenant: thread.tenant().to_owned(),
+        thread: Some(thread.clone()),
+        page: Page {
+            limit: 1,
+            offset: 0,
+        },
+        ..RunQuery::default()
+    };
+    let last = app.registry().runs(&query).await?;
+    Ok(last.first().map_or(Json::Null, wire::run_error))
+}
+
+async fn read(
+    State(app): State<App>,
+    ThreadPath(id): ThreadPath,
+    query: QueryFields,
+) -> ApiResult<JsonBody<Json>> {
+    let row = thread::get(&app, &id).await?;
+    let mut shown = show(&app, &row, &ShowOptions::default()).await?;
+    if query.list("include").iter().any(|field| field == "ttl") {
+        shown["ttl"] = wire::lifetime(&row);
+    }
+    Ok(JsonBody(shown))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ChangeBody {
+    metadata: Option<Map<String, Json>>,
+    ttl: Option<TtlBody>,
+}
+
+async fn change(
+    State(app): State<App>,
+    ThreadPath(id): ThreadPath,
+    headers: HeaderMap,
+    Payload(body): Payload<ChangeBody>,
+) -> ApiResult<Response> {
+    let lifetime = body.ttl.as_ref().map(TtlBody::lifetime).transpose()?;
+    let change = ThreadAnnotation {
+        metadata: body.metadata.unwrap_or_default().into_iter().collect(),
+        graph: None,
+        lifetime: lifetime.map(Some),
+        at: app.runtime.now(),
+    };
+    let found = app.runtime.checkpointer().annotate(&id, &change).await?;
+    if !found {
+        return Err(ApiError::no_thread(&id));
+    }
+    let prefer = headers.get("prefer").and_then(|value| value.to_str().ok());
+    if prefer.is_some_and(|prefer| prefer.contains("return=minimal")) {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let row = thread::get(&app, &id).await?;
+    let shown = show(&app, &row, &ShowOptions::default()).await?;
+    Ok(JsonBody(shown).into_response())
+}
+
+async fn delete(State(app): State<App>, ThreadPath(id): ThreadPath) -> ApiResult<StatusCode> {
+    thread::get(&app, &id).await?;
+    delete_busy(&app, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Deletes a thread, also one with active runs.
+async fn delete_busy(app: &Shared, id: &ThreadId) -> ApiResult<()> {
+    let active = thread::active_runs(app, id).await?;
+    start::cancel_runs(app, &active).await?;
+    background::delete_thread(app, id).await
+}
+
+async fn copy(
+    State(app): State<App>,
+    caller: Caller,
+    ThreadPath(id): ThreadPath,
+) -> ApiResult<JsonBody<Json>> {
+    let row = thread::get(&app, &id).await?;
+    let to = caller.new_thread()?;
+    let checkpointer = app.runtime.checkpointer();
+    match row.head.seq {
+        // Nothing has happened on it that could be copied.
+        Seq(0) => {
+            let new = NewThread {
+                graph: row.graph,
+                metadata: row.metadata,
+                lifetime: row.lifetime,
+                at: app.runtime.now(),
+            };
+            checkpointer.create(&to, &new).await?;
+        }
+        _ => checkpointer.copy(&id, None, &to).await?,
+    }
+    let row = thread::get(&app, &to).await?;
+    Ok(JsonBody(show(&app, &row, &ShowOptions::default()).await?))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PruneBody {
+    thread_ids: Vec<String>,
+    strategy: TtlStrategy,
+}
+
+async fn prune(
+    State(app): State<App>,
+    caller: Caller,
+    Payload(body): Payload<PruneBody>,
+) -> ApiResult<JsonBody<Json>> {
+    check_count("thread_ids", &body.thread_ids)?;
+    let mut pruned = 0_u64;
+    for text in &body.thread_ids {
+        let id = caller.thread(text)?;
+        if thread::find(&app, &id).await?.is_none() {
+            continue;
+        }
+        match body.strategy {
+            TtlStrategy::Delete => delete_busy(&app, &id).await?,
+            TtlStrategy::KeepLatest => {
+                app.runtime.checkpointer().prune(&id, 1).await?;
+            }
+        }
+        pruned += 1;
+    }
+    Ok(JsonBody(json!({ "pruned_count": pruned })))
+}
+
+fn check_count(name: &str, ids: &[String]) -> ApiResult<()> {
+    match ids.len() > IDS_MAX {
+        true => Err(ApiError::invalid(format!(
+            "`{name}` names more than {IDS_MAX} threads"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Highest number of threads that a request names.
+const IDS_MAX: usize = 1_000;
+/// Highest number of paths that a search extracts.
+const EXTRACTS_MAX: usize = 10;

@@ -1,0 +1,375 @@
+//! The one way to submit a run: every route that creates one comes through here.
+//!
+//! A run is stored with its request before the caller gets a reply. What the request means is decided before that: which interrupts
+//! it answers, which checkpoint it continues from, what it may write.
+
+mod body;
+mod config;
+mod fork;
+mod request;
+mod rollback;
+mod temporary;
+
+pub(crate) use body::{
+    CheckpointBody, IfNotExists, MultitaskStrategy, OnCompletion, OnDisconnect, RunBody,
+    no_checkpoint,
+};
+pub(crate) use request::{pairs_as_object, read_goto};
+pub(crate) use rollback::{cancel_runs, roll_back};
+pub(crate) use temporary::discard;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use http::{HeaderName, HeaderValue};
+use serde_json::{Value as Json, json};
+use superstep::checkpoint::{Head, Metadata, NewThread, ThreadAnnotation, ThreadRow};
+use superstep::driver::QueuedRequest;
+use superstep::error::OpenError;
+use superstep::graph::Definition;
+use superstep::registry::{Assistant, CreatedRun, NewRun, RunRow, RunStatus, WhenBusy};
+use superstep::{DriveError, RunId, ThreadId};
+use uuid::Uuid;
+
+use crate::caller::Caller;
+use crate::error::{ApiError, ApiResult};
+use crate::start::config::RunConfig;
+use crate::start::request::RequestPlan;
+use crate::{App, Shared, assistant, thread, wire};
+
+/// Which thread a run is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ThreadTarget {
+    /// This thread, which the run creates only if its body says so.
+    Thread(ThreadId),
+    /// A new thread, deleted after the run unless the body says otherwise: a stateless run.
+    Temporary,
+}
+
+/// A run that was submitted.
+#[derive(Debug)]
+pub(crate) struct Submitted {
+    pub(crate) row: RunRow,
+    pub(crate) thread: ThreadId,
+    pub(crate) graph: Arc<Definition>,
+    /// Whether the thread is deleted after the run. A handler that has shown the result deletes it with [`discard`]; if none does,
+    /// the server deletes it some seconds after the end.
+    pub(crate) is_temporary: bool,
+    /// Names in the input that the graph does not know.
+    pub(crate) dropped: Vec<String>,
+}
+
+impl Submitted {
+    /// Returns the path of the run, for the header `Content-Location`.
+    pub(crate) fn path(&self) -> String {
+        let run = wire::uuid(self.row.id.to_bytes());
+        match self.is_temporary {
+            true => format!("/runs/{run}"),
+            false => format!("/threads/{}/runs/{run}", self.thread.name()),
+        }
+    }
+
+    /// Returns the header with the names of the keys that were dropped from the input.
+    pub(crate) fn dropped_header(&self) -> Option<(HeaderName, HeaderValue)> {
+        let names = self.dropped.iter().map(String::as_str);
+        // A header is short, and not for every text; the first names tell enough.
+        let names = names.filter(|name| name.is_ascii() && name.len() <= DROPPED_BYTES_MAX);
+        let text = names.take(DROPPED_MAX).collect::<Vec<_>>().join(", ");
+        let value = HeaderValue::from_str(&text)
+            .ok()
+            .filter(|_| !text.is_empty())?;
+        Some((HeaderName::from_static("x-superstep-dropped-keys"), value))
+    }
+}
+
+/// Submits a run.
+pub(crate) async fn submit(
+    app: &App,
+    caller: &Caller,
+    target: ThreadTarget,
+    body: RunBody,
+) -> ApiResult<Submitted> {
+    if body.webhook.is_some() {
+        return Err(ApiError::invalid("Webhooks are not supported yet"));
+    }
+    let assistant = assistant::find(app, caller, &body.assistant_id).await?;
+    let assistant = assistant.ok_or_else(nothing_to_run_on)?;
+    let graph = assistant::graph_of(app, &assistant)?;
+    let place = RunPlace::find(app, caller, &target, &graph, &body).await?;
+    let config = RunConfig::of(&assistant, &body);
+    let options = config.options(&graph, &body)?;
+    let delay = delay_ms(&body)?;
+    let arguments = body.arguments(&config.config, &config.context, place.is_temporary);
+    let id = match &body.idempotency_key {
+        Some(key) => RunId::of_key(&place.thread, key),
+        None => RunId::from_bytes(Uuid::now_v7().into_bytes()),
+    };
+    if body.idempotency_key.is_some()
+        && let Some(row) = app.registry().run(&caller.tenant, id).await?
+    {
+        return repeated(row, &arguments, place, graph);
+    }
+    if body.strategy().ends_others() || body.checkpoint(&place.thread)?.is_some() {
+        // Before anything is undone: a request that is refused must have no effect.
+        request::check(&graph, &body)?;
+    }
+    place.make_room(app, &body).await?;
+    let is_forked = fork::go_back(app, &graph, &place.thread, &body).await?;
+    let plan = RequestPlan {
+        app,
+        caller,
+        graph: &graph,
+        thread: &place.thread,
+        head: place.head(),
+        is_forked,
+        body: &body,
+        config: &config,
+    };
+    let planned = plan.make().await?;
+    place.name_assistant(app, &assistant, &body).await?;
+    let now = app.runtime.now();
+    let new = NewRun {
+        id,
+        thread: place.thread.clone(),
+        assistant: assistant.id,
+        principal: caller.principal.clone(),
+        request: QueuedRequest::new(graph.name(), planned.request, &options)?
+            .to_bytes(&place.thread),
+        arguments,
+        metadata: run_metadata(&body, &assistant),
+        when_busy: match body.strategy() {
+            MultitaskStrategy::Reject => WhenBusy::Reject,
+            _ => WhenBusy::Enqueue,
+        },
+        at: now,
+        due: now.plus_ms(delay),
+    };
+    // Before the run can begin, so that its first events are not missed.
+    app.feeds.began(app, &graph, &place.thread);
+    let row = match app.queue.submit(&new).await? {
+        CreatedRun::Stored(_) => pending_row(new),
+        CreatedRun::Exists(row, _) => *row,
+        CreatedRun::Busy => return Err(ApiError::busy()),
+    };
+    // Again: if storing the run took long, the reader has found no active run and rests.
+    app.feeds.began(app, &graph, &place.thread);
+    app.counters.runs.fetch_add(1, Ordering::Relaxed);
+    if place.is_temporary {
+        temporary::delete_afterwards(app, &place.thread, row.id);
+    }
+    Ok(Submitted {
+        row,
+        thread: place.thread,
+        graph,
+        is_temporary: place.is_temporary,
+        dropped: planned.dropped,
+    })
+}
+
+/// Returns the values that a run ended with: with `__interrupt__` if it waits for answers, or `__error__` instead if it failed.
+pub(crate) async fn final_values(
+    app: &Shared,
+    graph: &Arc<Definition>,
+    thread: &ThreadId,
+    row: &RunRow,
+) -> ApiResult<Json> {
+    if matches!(row.status, RunStatus::Error | RunStatus::Timeout) {
+        return Ok(json!({ "__error__": wire::run_error(row) }));
+    }
+    let Some(mut state) = app.runtime.state_of(graph, thread, None).await? else {
+        return Ok(json!({}));
+    };
+    if state.run.run != row.id {
+        // The next run may have begun; what it did is not the result of this one.
+        let before = Some(state.seq);
+        let states = app.runtime.states_of(graph, thread, before, LOOKED_BACK);
+        let last = states
+            .await?
+            .into_iter()
+            .find(|found| found.run.run == row.id);
+        state = last.unwrap_or(state);
+    }
+    let mut values = wire::values(graph, &state.values);
+    if row.status == RunStatus::Interrupted {
+        let open = wire::open_interrupts(app, thread, state.stop.as_ref()).await?;
+        let shown = open.iter().map(|open| wire::interrupt(&open.interrupt));
+        if !open.is_empty() && values.is_object() {
+            values["__interrupt__"] = shown.collect();
+        }
+    }
+    Ok(values)
+}
+
+fn nothing_to_run_on() -> ApiError {
+    ApiError::not_found("Thread or assistant not found.")
+}
+
+/// Where a run takes place.
+struct RunPlace {
+    thread: ThreadId,
+    /// Row of the thread; `None` if the run creates it.
+    row: Option<ThreadRow>,
+    is_temporary: bool,
+}
+
+impl RunPlace {
+    async fn find(
+        app: &Shared,
+        caller: &Caller,
+        target: &ThreadTarget,
+        graph: &Definition,
+        body: &RunBody,
+    ) -> ApiResult<Self> {
+        let ThreadTarget::Thread(thread) = target else {
+            return Ok(Self {
+                thread: caller.new_thread()?,
+                row: None,
+                is_temporary: body.on_completion.unwrap_or_default() == OnCompletion::Delete,
+            });
+        };
+        let row = thread::find(app, thread).await?;
+        match &row {
+            None if body.if_not_exists.unwrap_or_default() == IfNotExists::Reject => {
+                return Err(nothing_to_run_on());
+            }
+            Some(row) if !row.graph.is_empty() && row.graph != graph.name() => {
+                return Err(ApiError::from(OpenError::OtherGraph {
+                    thread: thread.clone(),
+                    found: row.graph.clone(),
+                    wanted: graph.name().to_owned(),
+                }));
+            }
+            _ => {}
+        }
+        Ok(Self {
+            thread: thread.clone(),
+            row,
+            is_temporary: false,
+        })
+    }
+
+    fn head(&self) -> Head {
+        self.row.as_ref().map(|row| row.head).unwrap_or_default()
+    }
+
+    /// Deals with the active runs of the thread, as the caller wants it.
+    async fn make_room(&self, app: &Shared, body: &RunBody) -> ApiResult<()> {
+        if self.row.is_none() || body.strategy() == MultitaskStrategy::Enqueue {
+            return Ok(());
+        }
+        let active = thread::active_runs(app, &self.thread).await?;
+        match body.strategy() {
+            MultitaskStrategy::Reject if !active.is_empty() => Err(ApiError::busy()),
+            MultitaskStrategy::Interrupt => cancel_runs(app, &active).await,
+            MultitaskStrategy::Rollback => roll_back(app, &self.thread, &active).await,
+            MultitaskStrategy::Enqueue | MultitaskStrategy::Reject => Ok(()),
+        }
+    }
+
+    /// Creates the thread, or adds to its metadata which assistant runs on it: clients filter by it.
+    async fn name_assistant(
+        &self,
+        app: &Shared,
+        assistant: &Assistant,
+        body: &RunBody,
+    ) -> ApiResult<()> {
+        let named = Metadata::from([
+            ("graph_id".to_owned(), Json::from(assistant.graph.clone())),
+            (
+                "assistant_id".to_owned(),
+                Json::from(wire::uuid(assistant.id.to_bytes())),
+            ),
+        ]);
+        let checkpointer = app.runtime.checkpointer();
+        let at = app.runtime.now();
+        if let Some(row) = &self.row {
+            let is_named = |(name, value): (&String, &Json)| row.metadata.get(name) == Some(value);
+            if !named.iter().all(is_named) {
+                let change = ThreadAnnotation {
+                    metadata: named,
+                    graph: Some(assistant.graph.clone()),
+                    lifetime: None,
+                    at,
+                };
+                checkpointer.annotate(&self.thread, &change).await?;
+            }
+            return Ok(());
+        }
+        let mut metadata: Metadata = body
+            .metadata
+            .clone()
+            .unwrap_or_default()
+            .into_iter()
+            .collect();
+        metadata.extend(named);
+        let new = NewThread {
+            graph: assistant.graph.clone(),
+            metadata,
+            lifetime: self.is_temporary.then_some(temporary::LIFETIME),
+            at,
+        };
+        // Another request may have created it meanwhile.
+        checkpointer.create(&self.thread, &new).await?;
+        Ok(())
+    }
+}
+
+/// Returns the run of a request that was sent again under its key.
+fn repeated(
+    row: RunRow,
+    arguments: &Json,
+    place: RunPlace,
+    graph: Arc<Definition>,
+) -> ApiResult<Submitted> {
+    if row.arguments != *arguments {
+        return Err(DriveError::IdReused { run: row.id }.into());
+    }
+    Ok(Submitted {
+        row,
+        thread: place.thread,
+        graph,
+        is_temporary: place.is_temporary,
+        dropped: Vec::new(),
+    })
+}
+
+fn run_metadata(body: &RunBody, assistant: &Assistant) -> Json {
+    let mut metadata = body.metadata.clone().unwrap_or_default();
+    metadata.insert("graph_id".to_owned(), assistant.graph.clone().into());
+    let id = wire::uuid(assistant.id.to_bytes());
+    metadata.insert("assistant_id".to_owned(), id.into());
+    Json::Object(metadata)
+}
+
+fn delay_ms(body: &RunBody) -> ApiResult<u64> {
+    match body.after_seconds {
+        None => Ok(0),
+        // A cast saturates.
+        Some(seconds) if seconds >= 0.0 => Ok(((seconds * 1_000.0) as u64).min(wire::MS_MAX)),
+        Some(_) => Err(ApiError::invalid("`after_seconds` is below zero")),
+    }
+}
+
+/// Number of entries of later runs behind which the result of a run is found.
+const LOOKED_BACK: u32 = 64;
+/// Highest number of dropped names that a response lists, and the longest of them.
+const DROPPED_MAX: usize = 20;
+const DROPPED_BYTES_MAX: usize = 64;
+
+/// Returns the row of a run that was just stored.
+fn pending_row(new: NewRun) -> RunRow {
+    RunRow {
+        id: new.id,
+        thread: new.thread,
+        assistant: new.assistant,
+        principal: new.principal,
+        status: RunStatus::Pending,
+        attempts: 0,
+        arguments: new.arguments,
+        metadata: new.metadata,
+        error: Json::Null,
+        created: new.at,
+        updated: new.at,
+        due: new.due,
+    }
+}

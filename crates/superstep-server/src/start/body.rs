@@ -1,0 +1,246 @@
+//! The body of a request that creates a run.
+
+use serde::Deserialize;
+use serde_json::{Map, Value as Json, json};
+use superstep::ThreadId;
+
+use crate::error::{ApiError, ApiResult};
+use crate::wire::CheckpointId;
+
+/// The body of a request that creates a run. Fields that the server does not know are tolerated.
+///
+/// The second name of a field is the one that the JavaScript client sends with a batch.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct RunBody {
+    #[serde(alias = "assistantId")]
+    pub(crate) assistant_id: String,
+    pub(crate) input: Option<Json>,
+    pub(crate) command: Option<CommandBody>,
+    pub(crate) config: Option<Map<String, Json>>,
+    pub(crate) context: Option<Json>,
+    pub(crate) metadata: Option<Map<String, Json>>,
+    pub(crate) checkpoint: Option<CheckpointBody>,
+    #[serde(alias = "checkpointId")]
+    pub(crate) checkpoint_id: Option<String>,
+    #[serde(alias = "interruptBefore")]
+    pub(crate) interrupt_before: Option<NodeList>,
+    #[serde(alias = "interruptAfter")]
+    pub(crate) interrupt_after: Option<NodeList>,
+    /// A text or a list, see [`RunBody::stream_modes`].
+    #[serde(alias = "streamMode")]
+    pub(crate) stream_mode: Option<Json>,
+    #[serde(alias = "streamSubgraphs")]
+    pub(crate) stream_subgraphs: Option<bool>,
+    #[serde(alias = "streamResumable")]
+    pub(crate) stream_resumable: Option<bool>,
+    #[serde(alias = "multitaskStrategy")]
+    pub(crate) multitask_strategy: Option<MultitaskStrategy>,
+    #[serde(alias = "ifNotExists")]
+    pub(crate) if_not_exists: Option<IfNotExists>,
+    #[serde(alias = "onDisconnect")]
+    pub(crate) on_disconnect: Option<OnDisconnect>,
+    #[serde(alias = "onCompletion")]
+    pub(crate) on_completion: Option<OnCompletion>,
+    pub(crate) webhook: Option<String>,
+    #[serde(alias = "afterSeconds")]
+    pub(crate) after_seconds: Option<f64>,
+    #[serde(alias = "feedbackKeys")]
+    pub(crate) feedback_keys: Option<Vec<String>>,
+    pub(crate) durability: Option<RunDurability>,
+    /// The older name of `durability`: `false` is `exit`.
+    #[serde(alias = "checkpointDuring")]
+    pub(crate) checkpoint_during: Option<bool>,
+    /// The header `Idempotency-Key`: a run with the same key on the same thread is created once.
+    #[serde(skip)]
+    pub(crate) idempotency_key: Option<String>,
+}
+
+/// A command to a thread.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct CommandBody {
+    pub(crate) update: Option<Json>,
+    pub(crate) resume: Option<Json>,
+    /// A node, `{"node", "input"}`, or a list of them.
+    pub(crate) goto: Option<Json>,
+}
+
+/// Which checkpoint a request is about.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct CheckpointBody {
+    pub(crate) checkpoint_id: Option<String>,
+    pub(crate) checkpoint_ns: Option<String>,
+}
+
+/// Nodes at which a run stops.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum NodeList {
+    /// `*` for all nodes, or one name.
+    One(String),
+    Many(Vec<String>),
+}
+
+/// What to do with a run whose thread has an active one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum MultitaskStrategy {
+    #[default]
+    Enqueue,
+    Reject,
+    Interrupt,
+    Rollback,
+}
+
+impl MultitaskStrategy {
+    /// Whether a run with this strategy ends the active ones.
+    pub(crate) fn ends_others(self) -> bool {
+        matches!(self, Self::Interrupt | Self::Rollback)
+    }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Enqueue => "enqueue",
+            Self::Reject => "reject",
+            Self::Interrupt => "interrupt",
+            Self::Rollback => "rollback",
+        }
+    }
+}
+
+/// What to do if the thread does not exist.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum IfNotExists {
+    #[default]
+    Reject,
+    Create,
+}
+
+/// What becomes of a run whose client goes away.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OnDisconnect {
+    #[default]
+    Continue,
+    Cancel,
+}
+
+/// What becomes of the thread of a stateless run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OnCompletion {
+    #[default]
+    Delete,
+    /// `complete` is what older clients send for it.
+    #[serde(alias = "complete")]
+    Keep,
+}
+
+/// When supersteps are made durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RunDurability {
+    Sync,
+    Async,
+    Exit,
+}
+
+impl RunDurability {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Sync => "sync",
+            Self::Async => "async",
+            Self::Exit => "exit",
+        }
+    }
+}
+
+impl RunBody {
+    /// Returns the stream modes; `values` if the body names none.
+    pub(crate) fn stream_modes(&self) -> Vec<String> {
+        let modes = match &self.stream_mode {
+            Some(Json::String(mode)) => vec![mode.clone()],
+            Some(Json::Array(modes)) => {
+                let texts = modes.iter().filter_map(Json::as_str);
+                texts.map(str::to_owned).collect()
+            }
+            _ => Vec::new(),
+        };
+        match modes.is_empty() {
+            true => vec!["values".to_owned()],
+            false => modes,
+        }
+    }
+
+    pub(crate) fn strategy(&self) -> MultitaskStrategy {
+        self.multitask_strategy.unwrap_or_default()
+    }
+
+    /// Returns the checkpoint that the run is to continue from, wherever the body has it.
+    pub(crate) fn checkpoint(&self, thread: &ThreadId) -> ApiResult<Option<CheckpointId>> {
+        let named = self.checkpoint.as_ref();
+        let configurable = self.config.as_ref().and_then(|c| c.get("configurable"));
+        let text = named
+            .and_then(|named| named.checkpoint_id.as_deref())
+            .or(self.checkpoint_id.as_deref())
+            .or_else(|| configurable?.get("checkpoint_id")?.as_str());
+        let Some(text) = text else {
+            return Ok(None);
+        };
+        if named.is_some_and(|named| {
+            named
+                .checkpoint_ns
+                .as_ref()
+                .is_some_and(|ns| !ns.is_empty())
+        }) {
+            return Err(ApiError::invalid(
+                "A run cannot start at the checkpoint of a subgraph; name one of the root graph",
+            ));
+        }
+        match CheckpointId::parse(thread, text) {
+            Some(id) => Ok(Some(id)),
+            None => Err(no_checkpoint(text)),
+        }
+    }
+
+    /// Returns what clients read as the arguments of the run.
+    pub(crate) fn arguments(
+        &self,
+        config: &Map<String, Json>,
+        context: &Json,
+        temporary: bool,
+    ) -> Json {
+        let command = self.command.as_ref().map(|command| {
+            json!({ "update": command.update, "resume": command.resume, "goto": command.goto })
+        });
+        let nodes = |list: &Option<NodeList>| match list {
+            Some(NodeList::One(one)) => json!(one),
+            Some(NodeList::Many(many)) => json!(many),
+            None => Json::Null,
+        };
+        json!({
+            "input": self.input,
+            "command": command,
+            "config": config,
+            "context": context,
+            "stream_mode": self.stream_modes(),
+            "interrupt_before": nodes(&self.interrupt_before),
+            "interrupt_after": nodes(&self.interrupt_after),
+            "webhook": self.webhook,
+            "feedback_keys": self.feedback_keys,
+            "temporary": temporary,
+            "subgraphs": self.stream_subgraphs.unwrap_or(false),
+            "resumable": self.stream_resumable.unwrap_or(false),
+            "durability": self.durability.map(RunDurability::as_str),
+            "multitask_strategy": self.strategy().as_str(),
+        })
+    }
+}
+
+/// The error for a checkpoint that the thread does not have.
+pub(crate) fn no_checkpoint(text: &str) -> ApiError {
+    ApiError::not_found(format!("Checkpoint {text} not found"))
+}

@@ -1,0 +1,146 @@
+//! The configuration of a run: the assistant's, with the request's on top.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value as Json};
+use superstep::graph::Definition;
+use superstep::registry::Assistant;
+use superstep::run::{Durability, RunOptions};
+use superstep::{NodeName, Value};
+
+use crate::error::{ApiError, ApiResult};
+use crate::start::body::{NodeList, RunBody, RunDurability};
+
+/// The configuration of a run.
+#[derive(Debug)]
+pub(crate) struct RunConfig {
+    /// What clients read as the run's `config`.
+    pub(crate) config: Map<String, Json>,
+    /// What nodes can read besides the state: a JSON object.
+    pub(crate) context: Json,
+    /// Whether the request itself says something about the context. A resume without keeps the one of its run.
+    pub(crate) has_own_context: bool,
+}
+
+impl RunConfig {
+    pub(crate) fn of(assistant: &Assistant, body: &RunBody) -> Self {
+        let own = body.config.clone().unwrap_or_default();
+        let mut config = assistant.config.as_object().cloned().unwrap_or_default();
+        let configurable = [config.get("configurable"), own.get("configurable")];
+        let [base, added] = configurable.map(|found| found.and_then(Json::as_object).cloned());
+        let (base, added) = (base.unwrap_or_default(), added.unwrap_or_default());
+        let own_context = body.context.as_ref().and_then(Json::as_object);
+        let own_context = own_context.cloned().unwrap_or_default();
+        let added_context: Map<String, Json> = added
+            .clone()
+            .into_iter()
+            .filter(|(name, _)| is_users(name))
+            .collect();
+        let has_own_context = !added_context.is_empty() || !own_context.is_empty();
+
+        // The assistant's first: what the request says replaces it, in whichever of the two places it says it.
+        let mut context = base.clone();
+        let of_assistant = assistant.context.as_object().cloned();
+        context.extend(of_assistant.unwrap_or_default());
+        context.extend(added_context);
+        context.extend(own_context);
+
+        let mut configurable = base;
+        configurable.extend(added);
+        config.extend(own);
+        config.insert("configurable".to_owned(), Json::Object(configurable));
+        Self {
+            config,
+            context: Json::Object(context),
+            has_own_context,
+        }
+    }
+
+    /// Returns the context in the form in which a run takes it; `None` if it is empty.
+    pub(crate) fn context_value(&self) -> ApiResult<Option<Value>> {
+        let is_empty = self.context.as_object().is_none_or(Map::is_empty);
+        match is_empty {
+            true => Ok(None),
+            false => Ok(Some(Value::plain(&self.context)?)),
+        }
+    }
+
+    /// Returns the options of the run.
+    pub(crate) fn options(&self, graph: &Definition, body: &RunBody) -> ApiResult<RunOptions> {
+        let mut options = RunOptions::default();
+        if let Some(limit) = self.config.get("recursion_limit") {
+            let limit = limit.as_u64().filter(|limit| *limit > 0);
+            let limit = limit.ok_or_else(|| {
+                ApiError::invalid("`recursion_limit` is not a whole number above zero")
+            })?;
+            // The limit is added to; no run makes so many supersteps.
+            options = options.step_limit(limit.min(u64::from(u32::MAX)));
+        }
+        let durability = match (body.durability, body.checkpoint_during) {
+            (Some(RunDurability::Async), _) => Durability::Async,
+            (Some(RunDurability::Exit), _) | (None, Some(false)) => Durability::Exit,
+            (Some(RunDurability::Sync), _) | (None, _) => Durability::Sync,
+        };
+        options = options.durability(durability);
+        options.pause_before = nodes_of(graph, body.interrupt_before.as_ref())?;
+        options.pause_after = nodes_of(graph, body.interrupt_after.as_ref())?;
+        Ok(options)
+    }
+}
+
+/// Whether a field of `configurable` is the caller's, not one of those by which clients address threads and checkpoints.
+fn is_users(name: &str) -> bool {
+    let is_address = matches!(
+        name,
+        "thread_id" | "run_id" | "checkpoint_id" | "checkpoint_ns" | "checkpoint_map"
+    );
+    !is_address && !name.starts_with("__")
+}
+
+fn nodes_of(graph: &Definition, list: Option<&NodeList>) -> ApiResult<BTreeSet<NodeName>> {
+    let names = match list {
+        None => return Ok(BTreeSet::new()),
+        Some(NodeList::One(all)) if all == "*" => return Ok(graph.nodes().cloned().collect()),
+        Some(NodeList::One(one)) => std::slice::from_ref(one),
+        Some(NodeList::Many(many)) if many.iter().any(|name| name == "*") => {
+            return Ok(graph.nodes().cloned().collect());
+        }
+        Some(NodeList::Many(many)) => many.as_slice(),
+    };
+    let read = names.iter().map(|name| NodeName::new(name));
+    Ok(read.collect::<Result<_, _>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use superstep::Timestamp;
+
+    use super::*;
+    use crate::assistant::default_of;
+
+    #[test]
+    fn the_request_goes_over_the_assistant_in_both_places() {
+        let mut new = default_of("g", "", Timestamp(0));
+        new.config =
+            json!({ "recursion_limit": 5, "configurable": { "model": "a", "tone": "dry" } });
+        new.context = json!({ "model": "a", "tone": "dry" });
+        let body = RunBody {
+            config: json!({ "tags": ["t"], "configurable": { "model": "b", "thread_id": "x" } })
+                .as_object()
+                .cloned(),
+            context: Some(json!({ "depth": 2 })),
+            ..RunBody::default()
+        };
+        let config = RunConfig::of(&new.first_version(), &body);
+        assert_eq!(
+            config.context,
+            json!({ "model": "b", "tone": "dry", "depth": 2 })
+        );
+        assert_eq!(config.config["recursion_limit"], 5);
+        assert!(config.has_own_context);
+        let silent = RunConfig::of(&new.first_version(), &RunBody::default());
+        assert!(!silent.has_own_context);
+        assert_eq!(silent.context, json!({ "model": "a", "tone": "dry" }));
+    }
+}

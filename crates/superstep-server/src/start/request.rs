@@ -1,0 +1,344 @@
+//! What a run asks of its thread: to start with an input, to resume, to answer interrupts, to end.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+use superstep::checkpoint::format::GotoRecord;
+use superstep::checkpoint::{Answer, AnswerBody, Head, Status};
+use superstep::driver::{ThreadEdit, ThreadRequest};
+use superstep::graph::Definition;
+use superstep::run::{Edit, EditNode, OpenInterrupt};
+use superstep::{END, FramePath, InterruptId, NodeName, Seq, ThreadId, Value};
+
+use crate::caller::Caller;
+use crate::error::{ApiError, ApiResult};
+use crate::start::body::{CommandBody, RunBody};
+use crate::start::config::RunConfig;
+use crate::{Shared, thread, wire};
+
+/// Everything that decides what a run asks.
+pub(super) struct RequestPlan<'a> {
+    pub(super) app: &'a Shared,
+    pub(super) caller: &'a Caller,
+    pub(super) graph: &'a Arc<Definition>,
+    pub(super) thread: &'a ThreadId,
+    /// Head of the thread before the request.
+    pub(super) head: Head,
+    /// Whether the thread went back to an older checkpoint for this run.
+    pub(super) is_forked: bool,
+    pub(super) body: &'a RunBody,
+    pub(super) config: &'a RunConfig,
+}
+
+/// What a run asks, and what was dropped from its input.
+pub(super) struct PlannedRequest {
+    pub(super) request: ThreadRequest,
+    pub(super) dropped: Vec<String>,
+}
+
+impl RequestPlan<'_> {
+    pub(super) async fn make(&self) -> ApiResult<PlannedRequest> {
+        // A command goes before an input: Agent Chat UI sends `{}` as the input of every command.
+        if let Some(command) = &self.body.command {
+            if let Some(resume) = &command.resume {
+                return self.answer(command, resume).await;
+            }
+            if let Some(goto) = &command.goto {
+                return self.go_to(command, goto);
+            }
+            if let Some(update) = &command.update {
+                let (write, dropped) = self.read_update(update)?;
+                if self.has_finished().await? {
+                    let request = write_and_end(write);
+                    return Ok(PlannedRequest { request, dropped });
+                }
+                let request = ThreadRequest::ResumeWith {
+                    answers: Vec::new(),
+                    write: Some(write),
+                    context: self.resume_context()?,
+                };
+                return Ok(PlannedRequest { request, dropped });
+            }
+        }
+        match &self.body.input {
+            None => self.resume().await,
+            Some(Json::Object(fields)) if fields.is_empty() && self.has_stopped_midway() => {
+                self.resume().await
+            }
+            Some(input) => {
+                let read = wire::read_input(self.graph, input)?;
+                let request = ThreadRequest::Start {
+                    input: read.update,
+                    context: self.config.context_value()?,
+                    metadata: None,
+                };
+                Ok(PlannedRequest {
+                    request,
+                    dropped: read.dropped,
+                })
+            }
+        }
+    }
+
+    /// Whether the thread has something to resume, as far as its head says.
+    fn has_stopped_midway(&self) -> bool {
+        let stopped = [
+            Status::Paused,
+            Status::Failed,
+            Status::Cancelled,
+            Status::StepLimit,
+        ];
+        self.is_forked || stopped.contains(&self.head.status)
+    }
+
+    /// Whether the thread has run, and nothing is left to run on it.
+    async fn has_finished(&self) -> ApiResult<bool> {
+        let is_idle = self.head.status == Status::Idle && self.head.seq > Seq(0);
+        if !is_idle || self.is_forked {
+            return Ok(false);
+        }
+        if !thread::active_runs(self.app, self.thread).await?.is_empty() {
+            return Ok(false);
+        }
+        let runtime = &self.app.runtime;
+        let state = runtime.state_of(self.graph, self.thread, None).await?;
+        Ok(state.is_some_and(|state| state.next.is_empty()))
+    }
+
+    async fn resume(&self) -> ApiResult<PlannedRequest> {
+        // With an active run before this one, there may be something to resume when its turn comes.
+        let is_new = self.head.seq == Seq(0);
+        if is_new && thread::active_runs(self.app, self.thread).await?.is_empty() {
+            return Err(ApiError::bad_request(format!(
+                "Thread {} has nothing to resume: nothing has run on it yet; send an `input`",
+                self.thread.name()
+            )));
+        }
+        let request = match self.resume_context()? {
+            None => ThreadRequest::Resume,
+            context => ThreadRequest::ResumeWith {
+                answers: Vec::new(),
+                write: None,
+                context,
+            },
+        };
+        Ok(PlannedRequest {
+            request,
+            dropped: Vec::new(),
+        })
+    }
+
+    async fn answer(&self, command: &CommandBody, resume: &Json) -> ApiResult<PlannedRequest> {
+        if command.goto.is_some() {
+            return Err(ApiError::invalid(
+                "A command with both `resume` and `goto` is not supported",
+            ));
+        }
+        let answers = self.answers(resume).await?;
+        let (write, dropped) = match &command.update {
+            Some(update) => {
+                let (write, dropped) = self.read_update(update)?;
+                (Some(write), dropped)
+            }
+            None => (None, Vec::new()),
+        };
+        let request = match (write, self.resume_context()?) {
+            (None, None) => ThreadRequest::Answer(answers),
+            (write, context) => ThreadRequest::ResumeWith {
+                answers,
+                write,
+                context,
+            },
+        };
+        Ok(PlannedRequest { request, dropped })
+    }
+
+    async fn answers(&self, resume: &Json) -> ApiResult<Vec<Answer>> {
+        let open = self.open_interrupts().await?;
+        if open.is_empty() {
+            return Err(ApiError::bad_request(format!(
+                "Thread {} has no open interrupt to resume",
+                self.thread.name()
+            )));
+        }
+        let pairs = matched(&open, resume)?;
+        let answers = pairs.into_iter().map(|(open, answer)| {
+            let answer = wire::read_answer(&open.interrupt, answer)?;
+            Ok(Answer {
+                interrupt: open.interrupt.id,
+                body: AnswerBody::Value(Value::plain(&answer)?),
+                by: self.caller.principal.clone(),
+                at: self.app.runtime.now(),
+            })
+        });
+        answers.collect()
+    }
+
+    /// Returns the open interrupts in the order of their tasks.
+    async fn open_interrupts(&self) -> ApiResult<Vec<OpenInterrupt>> {
+        let open = wire::open_interrupts(self.app, self.thread, None).await?;
+        if open.len() < 2 {
+            return Ok(open);
+        }
+        let runtime = &self.app.runtime;
+        let state = runtime.state_of(self.graph, self.thread, None).await?;
+        let stop = state.and_then(|state| state.stop);
+        wire::open_interrupts(self.app, self.thread, stop.as_ref()).await
+    }
+
+    fn go_to(&self, command: &CommandBody, goto: &Json) -> ApiResult<PlannedRequest> {
+        let to = read_goto(goto)?;
+        if to.iter().any(|to| to.node.is_some()) {
+            return Err(ApiError::invalid(
+                "A command can only go to `__end__`; use the state's `as_node` to continue after a node",
+            ));
+        }
+        let (mut updates, mut dropped) = (Vec::new(), Vec::new());
+        if let Some(update) = &command.update {
+            let (update, unknown) = self.read_update(update)?;
+            dropped = unknown;
+            updates.push(Edit {
+                node: EditNode::Last,
+                update,
+                goto: Vec::new(),
+            });
+        }
+        updates.push(Edit {
+            node: EditNode::End,
+            update: Value::from_json_bytes(b"{}"),
+            goto: Vec::new(),
+        });
+        let request = ThreadRequest::Edit(ThreadEdit {
+            at: None,
+            frame: FramePath::root(),
+            updates,
+        });
+        Ok(PlannedRequest { request, dropped })
+    }
+
+    fn read_update(&self, update: &Json) -> ApiResult<(Value, Vec<String>)> {
+        let read = wire::read_input(self.graph, &pairs_as_object(update))?;
+        Ok((read.update, read.dropped))
+    }
+
+    /// Returns the context for a resumed run; `None` keeps the one that it has.
+    fn resume_context(&self) -> ApiResult<Option<Value>> {
+        match self.config.has_own_context {
+            true => self.config.context_value(),
+            false => Ok(None),
+        }
+    }
+}
+
+/// Returns the request that writes into the state of a finished thread, and runs nothing: no node follows a caller.
+fn write_and_end(update: Value) -> ThreadRequest {
+    let updates = vec![
+        Edit {
+            node: EditNode::Last,
+            update,
+            goto: Vec::new(),
+        },
+        Edit {
+            node: EditNode::End,
+            update: Value::from_json_bytes(b"{}"),
+            goto: Vec::new(),
+        },
+    ];
+    ThreadRequest::Edit(ThreadEdit {
+        at: None,
+        frame: FramePath::root(),
+        updates,
+    })
+}
+
+/// Checks what can be known of a request before anything is done for it: what it writes, and where it goes.
+pub(super) fn check(graph: &Definition, body: &RunBody) -> ApiResult<()> {
+    let command = body.command.as_ref();
+    let update = command.and_then(|command| command.update.as_ref());
+    if let Some(update) = update {
+        wire::read_input(graph, &pairs_as_object(update))?;
+    }
+    let goto = command.and_then(|command| command.goto.as_ref());
+    if let Some(goto) = goto {
+        read_goto(goto)?;
+    }
+    let resumes = command.is_some_and(|command| command.resume.is_some());
+    match &body.input {
+        Some(input) if update.is_none() && goto.is_none() && !resumes => {
+            wire::read_input(graph, input).map(|_| ())
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Decides which answer is for which interrupt.
+fn matched<'a>(
+    open: &'a [OpenInterrupt],
+    resume: &'a Json,
+) -> ApiResult<Vec<(&'a OpenInterrupt, &'a Json)>> {
+    let ids = resume.as_object().filter(|fields| !fields.is_empty());
+    let ids: Option<Vec<(InterruptId, &Json)>> = ids.and_then(|fields| {
+        let read = |(name, answer): (&String, &'a Json)| {
+            name.parse::<InterruptId>().ok().map(|id| (id, answer))
+        };
+        fields.iter().map(read).collect()
+    });
+    if let Some(ids) = ids {
+        let named = ids.into_iter().map(|(id, answer)| {
+            let found = open.iter().find(|open| open.interrupt.id == id);
+            let found = found
+                .ok_or_else(|| ApiError::bad_request(format!("Interrupt {id} is not open")))?;
+            Ok((found, answer))
+        });
+        return named.collect();
+    }
+    // Several decisions are for as many interrupts, in order.
+    let decisions = resume.get("decisions").and_then(Json::as_array);
+    if let Some(decisions) = decisions.filter(|decisions| decisions.len() > 1)
+        && decisions.len() <= open.len()
+    {
+        return Ok(open.iter().zip(decisions).collect());
+    }
+    // Agent Inbox can only answer the first of several.
+    Ok(open
+        .first()
+        .map(|first| (first, resume))
+        .into_iter()
+        .collect())
+}
+
+/// Reads where a command goes: a node, `{"node", "input"}`, or a list of them.
+pub(crate) fn read_goto(goto: &Json) -> ApiResult<Vec<GotoRecord>> {
+    let one = std::slice::from_ref(goto);
+    let list = goto.as_array().map_or(one, Vec::as_slice);
+    let read = |to: &Json| {
+        let name = to.as_str().or_else(|| to.get("node")?.as_str());
+        let name = name.ok_or_else(|| ApiError::invalid("`goto` names no node"))?;
+        let input = to.get("input").filter(|input| !input.is_null());
+        Ok(GotoRecord {
+            node: match name {
+                END => None,
+                name => Some(NodeName::new(name)?),
+            },
+            payload: input.map(Value::plain).transpose()?,
+        })
+    };
+    list.iter().map(read).collect()
+}
+
+/// Returns an update that a client sends as a list of pairs as an object.
+pub(crate) fn pairs_as_object(update: &Json) -> Json {
+    let Json::Array(pairs) = update else {
+        return update.clone();
+    };
+    let pair = |pair: &Json| {
+        let [name, value] = pair.as_array()?.as_slice() else {
+            return None;
+        };
+        Some((name.as_str()?.to_owned(), value.clone()))
+    };
+    match pairs.iter().map(pair).collect::<Option<Map<_, _>>>() {
+        Some(fields) => Json::Object(fields),
+        None => update.clone(),
+    }
+}

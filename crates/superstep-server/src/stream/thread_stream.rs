@@ -1,0 +1,171 @@
+//! The stream of a thread: the events of all its runs. It never ends by itself.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use bytes::Bytes;
+use futures_util::Stream;
+use serde_json::json;
+use superstep::RunId;
+use tokio::time::Interval;
+
+use crate::App;
+use crate::caller::QueryFields;
+use crate::error::{ApiError, ApiResult};
+use crate::feed::{FeedBody, FeedEvent, FeedItem, RunStop, Subscription};
+use crate::stream::renderer::RunRenderer;
+use crate::stream::sse::{self, HEARTBEAT, write_event};
+use crate::wire;
+
+/// What a client can ask to see of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum ThreadMode {
+    /// The events of each run, in the modes that the run was submitted with.
+    RunModes,
+    /// When runs begin and stop.
+    Lifecycle,
+    /// The state whenever it changes.
+    StateUpdate,
+}
+
+/// The modes of the stream of a thread.
+#[derive(Debug, Clone)]
+pub(super) struct ThreadModes(BTreeSet<ThreadMode>);
+
+impl ThreadModes {
+    /// Reads the modes of a request. The name of the field is `stream_modes`; the clients send `stream_mode`.
+    pub(super) fn read(fields: &QueryFields) -> ApiResult<Self> {
+        let mut names = fields.list("stream_modes");
+        names.extend(fields.list("stream_mode"));
+        let mode = |name: &String| match name.as_str() {
+            "run_modes" => Ok(ThreadMode::RunModes),
+            "lifecycle" => Ok(ThreadMode::Lifecycle),
+            "state_update" => Ok(ThreadMode::StateUpdate),
+            _ => Err(ApiError::invalid(format!(
+                "Invalid stream mode: '{name}'. Must be one of: run_modes, lifecycle, state_update"
+            ))),
+        };
+        let mut modes: BTreeSet<ThreadMode> = names.iter().map(mode).collect::<ApiResult<_>>()?;
+        if modes.is_empty() {
+            modes.insert(ThreadMode::RunModes);
+        }
+        Ok(Self(modes))
+    }
+}
+
+/// The stream of a thread.
+pub(super) struct ThreadStream {
+    app: App,
+    tenant: String,
+    subscription: Subscription,
+    modes: ThreadModes,
+    /// The run of the last event, and what writes its events; `None` before the first event.
+    renderer: Option<(RunId, Option<RunRenderer>)>,
+    heartbeat: Interval,
+}
+
+impl ThreadStream {
+    pub(super) fn new(
+        app: &App,
+        tenant: &str,
+        subscription: Subscription,
+        modes: ThreadModes,
+    ) -> Self {
+        Self {
+            app: app.clone(),
+            tenant: tenant.to_owned(),
+            subscription,
+            modes,
+            renderer: None,
+            heartbeat: sse::heartbeat(),
+        }
+    }
+
+    /// Returns the stream as chunks of bytes.
+    pub(super) fn into_chunks(self) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+        futures_util::stream::unfold(Some(self), |stream| async move {
+            let mut stream = stream?;
+            match stream.next_chunk().await {
+                Ok(chunk) => Some((Ok(chunk), Some(stream))),
+                Err(error) => Some((Err(error), None)),
+            }
+        })
+    }
+
+    async fn next_chunk(&mut self) -> io::Result<Bytes> {
+        loop {
+            let mut out = Vec::new();
+            tokio::select! {
+                item = self.subscription.next() => match item {
+                    FeedItem::Event(event) => self.take(&event, &mut out).await,
+                    FeedItem::Broken => return Err(sse::broken()),
+                },
+                _ = self.heartbeat.tick() => out.extend_from_slice(HEARTBEAT),
+            }
+            if !out.is_empty() {
+                return Ok(out.into());
+            }
+        }
+    }
+
+    async fn take(&mut self, event: &FeedEvent, out: &mut Vec<u8>) {
+        let has = |mode: ThreadMode| self.modes.0.contains(&mode);
+        if has(ThreadMode::Lifecycle)
+            && let Some(phase) = phase(&event.body)
+        {
+            let data = json!({ "event": phase, "run_id": wire::uuid(event.run.to_bytes()) });
+            write_event(out, "lifecycle", &data, event.id);
+        }
+        if has(ThreadMode::StateUpdate)
+            && event.namespace.is_root()
+            && let FeedBody::Values(values) = &event.body
+        {
+            write_event(
+                out,
+                "state_update",
+                &json!({ "values": &**values }),
+                event.id,
+            );
+        }
+        if has(ThreadMode::RunModes) {
+            self.render(event, out).await;
+        }
+    }
+
+    async fn render(&mut self, event: &FeedEvent, out: &mut Vec<u8>) {
+        let is_known = |(run, _): &(RunId, _)| *run == event.run;
+        if !self.renderer.as_ref().is_some_and(is_known) {
+            let renderer = self.renderer_of(event.run).await;
+            if let Some(renderer) = &renderer {
+                renderer.begin(event.id, out);
+            }
+            // Also if there is none, or the registry would be asked with every event.
+            self.renderer = Some((event.run, renderer));
+        }
+        if let Some((_, Some(renderer))) = &mut self.renderer {
+            renderer.render(event, out);
+        }
+    }
+
+    /// Returns what writes the events of a run; `None` for what is not a run of the registry, such as a change of the state.
+    async fn renderer_of(&self, run: RunId) -> Option<RunRenderer> {
+        let row = self.app.queue.registry().run(&self.tenant, run).await;
+        match row {
+            Ok(row) => row.as_ref().map(RunRenderer::of_row),
+            Err(error) => {
+                tracing::warn!(%run, ?error, "the row of a run could not be read");
+                None
+            }
+        }
+    }
+}
+
+fn phase(body: &FeedBody) -> Option<&'static str> {
+    match body {
+        FeedBody::RunBegan => Some("running"),
+        FeedBody::Stopped(RunStop::Finished) => Some("completed"),
+        FeedBody::Stopped(RunStop::Paused | RunStop::Cancelled) => Some("interrupted"),
+        FeedBody::Stopped(RunStop::Failed { .. }) => Some("failed"),
+        _ => None,
+    }
+}

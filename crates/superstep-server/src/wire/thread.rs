@@ -1,0 +1,103 @@
+//! Threads as rows of a list.
+
+use serde_json::{Map, Value as Json, json};
+use superstep::checkpoint::{AtLifetimeEnd, Status, ThreadRow};
+use superstep::run::OpenInterrupt;
+
+use crate::wire::{self, time};
+
+/// What a thread is shown from.
+#[derive(Debug)]
+pub(crate) struct ThreadParts<'a> {
+    pub(crate) row: &'a ThreadRow,
+    /// `idle`, `busy`, `interrupted` or `error`.
+    pub(crate) status: &'static str,
+    /// The state as clients read it; `null` if nothing has happened.
+    pub(crate) values: Json,
+    /// Why the last run failed; `null` if it did not.
+    pub(crate) error: Json,
+    /// Open interrupts by task, see [`interrupts_by_task`].
+    pub(crate) interrupts: Json,
+}
+
+/// Returns a thread as clients read it.
+pub(crate) fn thread(parts: ThreadParts<'_>) -> Json {
+    let row = parts.row;
+    json!({
+        "thread_id": row.thread.name(),
+        "created_at": time(row.created),
+        "updated_at": time(row.updated),
+        "state_updated_at": time(row.updated),
+        "metadata": row.metadata,
+        "config": {},
+        "status": parts.status,
+        "values": parts.values,
+        "error": parts.error,
+        "interrupts": parts.interrupts,
+    })
+}
+
+/// Returns the name of a thread's status, for a thread without active runs.
+pub(crate) fn thread_status(status: Status) -> &'static str {
+    match status {
+        Status::Idle | Status::Deleted => "idle",
+        Status::Running => "busy",
+        Status::Paused | Status::Cancelled => "interrupted",
+        Status::Failed | Status::StepLimit => "error",
+    }
+}
+
+/// Returns the statuses of threads that are shown under this name.
+pub(crate) fn read_thread_status(name: &str) -> Option<Vec<Status>> {
+    let all = [
+        Status::Idle,
+        Status::Running,
+        Status::Paused,
+        Status::Failed,
+        Status::Cancelled,
+        Status::StepLimit,
+    ];
+    let found: Vec<Status> = all
+        .into_iter()
+        .filter(|status| thread_status(*status) == name)
+        .collect();
+    (!found.is_empty()).then_some(found)
+}
+
+/// Returns interrupts in lists, by the innermost task that raised them.
+pub(crate) fn interrupts_by_task(interrupts: &[OpenInterrupt]) -> Json {
+    let mut by_task = Map::new();
+    for open in interrupts {
+        let task = wire::uuid(open.interrupt.task.to_bytes());
+        let list = by_task.entry(task).or_insert_with(|| json!([]));
+        if let Some(list) = list.as_array_mut() {
+            list.push(wire::interrupt(&open.interrupt));
+        }
+    }
+    Json::Object(by_task)
+}
+
+/// Returns how long a thread is kept; `null` without a limit.
+pub(crate) fn lifetime(row: &ThreadRow) -> Json {
+    let Some(lifetime) = row.lifetime else {
+        return Json::Null;
+    };
+    let strategy = match lifetime.at_end {
+        AtLifetimeEnd::Delete => "delete",
+        AtLifetimeEnd::KeepLatest => "keep_latest",
+    };
+    json!({
+        "strategy": strategy,
+        "ttl_minutes": lifetime.ms as f64 / 60_000.0,
+        "expires_at": time(row.updated.plus_ms(lifetime.ms)),
+    })
+}
+
+/// Leaves only these fields in an object; all of them if none is named.
+pub(crate) fn select(object: &mut Json, fields: &[String]) {
+    if let Some(object) = object.as_object_mut()
+        && !fields.is_empty()
+    {
+        object.retain(|name, _| fields.contains(name));
+    }
+}

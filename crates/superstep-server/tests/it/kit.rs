@@ -1,0 +1,172 @@
+//! A server with a few small graphs, and a client for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use http::{HeaderMap, Request, StatusCode};
+use serde_json::{Value as Json, json};
+use superstep::label::Labels;
+use superstep::prelude::*;
+use superstep::registry::MemoryRegistry;
+use superstep::store::MemoryStore;
+use superstep_agent::ChatMessage;
+use superstep_llm::Message;
+use superstep_server::Server;
+use tower::ServiceExt as _;
+
+#[derive(Clone, Debug, Default, State)]
+pub(crate) struct Chat {
+    #[state(messages)]
+    messages: Vec<ChatMessage>,
+    #[state(append)]
+    notes: Vec<String>,
+    topic: Option<String>,
+    /// Not an input.
+    turns: u64,
+    result: Option<Json>,
+}
+
+async fn reply(chat: View<Chat>, _: NodeCx) -> Result<ChatUpdate, NodeError> {
+    let heard = chat.messages.last().map(ChatMessage::text);
+    let said = format!("You said: {}", heard.unwrap_or_default());
+    let message = ChatMessage::new(Message::assistant(said), Labels::NONE);
+    Ok(ChatUpdate::default()
+        .messages(message)
+        .turns(chat.turns + 1))
+}
+
+async fn ask(_: View<Chat>, cx: NodeCx) -> Result<ChatUpdate, NodeError> {
+    let request = json!({
+        "action_request": { "action": "refund", "args": { "cents": 900 } },
+        "config": {
+            "allow_accept": true, "allow_edit": true, "allow_respond": true, "allow_ignore": true,
+        },
+        "description": "May `refund` be called?",
+    });
+    let answer: Json = cx
+        .interrupt(Interrupt::new("refund", request).kind("approval"))
+        .await?;
+    Ok(ChatUpdate::default().result(Some(answer)))
+}
+
+async fn sleep(_: View<Chat>, _: NodeCx) -> Result<ChatUpdate, NodeError> {
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    Ok(ChatUpdate::default())
+}
+
+async fn fail(_: View<Chat>, _: NodeCx) -> Result<ChatUpdate, NodeError> {
+    Err(NodeError::fatal("kaboom"))
+}
+
+/// Builds a graph with one node.
+macro_rules! graph {
+    ($name:literal, $node:ident) => {
+        Graph::builder($name)
+            .node(stringify!($node), $node)
+            .edge(START, stringify!($node))
+            .edge(stringify!($node), END)
+            .inputs(["messages", "notes", "topic"])
+            .build()
+            .unwrap()
+    };
+}
+
+/// A client of a server of its own.
+pub(crate) struct Client {
+    router: Router,
+    /// Kept, so that the server lives as long as its client.
+    _server: Server,
+}
+
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) json: Json,
+}
+
+impl Reply {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// Returns the body of a reply that must be a success.
+    #[track_caller]
+    pub(crate) fn ok(self) -> Json {
+        assert!(self.status.is_success(), "{}: {}", self.status, self.json);
+        self.json
+    }
+}
+
+impl Client {
+    pub(crate) async fn new() -> Self {
+        let runtime = Runtime::new(Memory::default());
+        let server = Server::builder(runtime, Arc::new(MemoryRegistry::new()))
+            .graph(graph!("chat", reply).definition())
+            .graph(graph!("ask", ask).definition())
+            .graph(graph!("slow", sleep).definition())
+            .graph(graph!("broken", fail).definition())
+            .store(Arc::new(MemoryStore::default()))
+            .start()
+            .await
+            .unwrap();
+        Self {
+            router: server.router(),
+            _server: server,
+        }
+    }
+
+    pub(crate) async fn call(&self, method: &str, path: &str, body: Option<Json>) -> Reply {
+        let body = body.map_or(Body::empty(), |body| Body::from(body.to_string()));
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", "application/json")
+            .body(body)
+            .unwrap();
+        self.send(request).await
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> Reply {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (status, headers) = (response.status(), response.headers().clone());
+        let bytes = axum::body::to_bytes(response.into_body(), 10_000_000).await;
+        let bytes = bytes.unwrap();
+        Reply {
+            status,
+            headers,
+            json: serde_json::from_slice(&bytes).unwrap_or_default(),
+        }
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Json) -> Reply {
+        self.call("POST", path, Some(body)).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.call("GET", path, None).await
+    }
+
+    /// Creates a thread and returns its path.
+    pub(crate) async fn thread(&self) -> String {
+        let created = self.post("/threads", json!({})).await.ok();
+        format!("/threads/{}", created["thread_id"].as_str().unwrap())
+    }
+
+    /// Waits for a run of a thread and returns its values.
+    pub(crate) async fn wait(&self, thread: &str, body: Json) -> Json {
+        self.post(&format!("{thread}/runs/wait"), body).await.ok()
+    }
+
+    /// Waits until a run has this status.
+    pub(crate) async fn until(&self, run: &str, status: &str) {
+        for _ in 0..1_000 {
+            if self.get(run).await.ok()["status"] == status {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("run {run} never became {status}");
+    }
+}

@@ -1,0 +1,109 @@
+//! The graphs of the suites, ported: what a client sees of them is what it sees of the originals.
+//!
+//! The suites use the same names for different graphs, so a server has one set of them at a time.
+
+mod chat;
+mod javascript;
+mod lab;
+mod python;
+mod settings;
+
+use std::sync::Arc;
+
+use superstep::error::BuildError;
+use superstep::graph::Definition;
+use superstep::registry::AssistantChange;
+
+/// The graphs that one suite needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum GraphSet {
+    /// Those of the integration suite of the Python SDK.
+    #[default]
+    Python,
+    /// Those of `libs/langgraph-api/tests` in langgraphjs.
+    JavaScript,
+    /// The small graphs that were compared with the reference.
+    Lab,
+}
+
+impl GraphSet {
+    /// Returns the set of this name.
+    pub(crate) fn parse(name: &str) -> Result<Self, String> {
+        match name {
+            "python" => Ok(Self::Python),
+            "javascript" => Ok(Self::JavaScript),
+            "lab" => Ok(Self::Lab),
+            unknown => Err(format!("use python, javascript or lab, not `{unknown}`")),
+        }
+    }
+
+    /// Returns the name of the set.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Python => "python",
+            Self::JavaScript => "javascript",
+            Self::Lab => "lab",
+        }
+    }
+
+    /// Builds the graphs. The name of a graph is the id by which clients ask for it.
+    pub(crate) fn build(self) -> Result<Vec<Arc<Definition>>, BuildError> {
+        match self {
+            Self::Python => python::graphs(),
+            Self::JavaScript => javascript::graphs(),
+            Self::Lab => lab::graphs(),
+        }
+    }
+
+    /// Returns what the default assistants of graphs have besides the defaults of the server, by the name of the graph.
+    pub(crate) fn assistant_settings(self) -> Vec<(&'static str, AssistantChange)> {
+        match self {
+            Self::JavaScript => javascript::assistant_settings(),
+            Self::Python | Self::Lab => Vec::new(),
+        }
+    }
+}
+
+#[test]
+fn every_graph_builds_under_the_name_that_clients_use() {
+    let names = |set: GraphSet| {
+        let graphs = set.build().unwrap();
+        let mut names: Vec<_> = graphs.iter().map(|graph| graph.name().to_owned()).collect();
+        names.sort_unstable();
+        names
+    };
+    assert_eq!(
+        names(GraphSet::Python),
+        ["agent", "deep_agent", "factory_agent", "tools_agent"]
+    );
+    assert_eq!(
+        names(GraphSet::JavaScript),
+        [
+            "agent",
+            "agent_simple",
+            "delay",
+            "dynamic",
+            "error",
+            "nested",
+            "plain_zod_graph",
+            "simple_runtime",
+            "state_schema_graph",
+            "weather",
+            "zod_registry_graph"
+        ]
+    );
+    assert_eq!(
+        names(GraphSet::Lab),
+        [
+            "agent", "both", "chain", "delay", "fan", "hitl", "inbox", "nested"
+        ]
+    );
+}
+
+#[test]
+fn sets_are_found_by_name() {
+    for set in [GraphSet::Python, GraphSet::JavaScript, GraphSet::Lab] {
+        assert_eq!(GraphSet::parse(set.as_str()), Ok(set));
+    }
+    assert!(GraphSet::parse("cobol").is_err());
+}

@@ -1,0 +1,271 @@
+//! `javascript`: the API suite of langgraphjs, unmodified, against our server.
+//!
+//! No npm package has its tests, so they are copied from a checkout of langgraphjs next to the npm packages that they import, in
+//! the cache folder. They have the address of the server built in, so they run in a network namespace of their own, with a
+//! server that has this address there.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use free_ports::is_free;
+use harness::folder::{remove_folder, replace_folder};
+use harness::workspace::{cache, in_words, output_of};
+
+use crate::graphs::GraphSet;
+use crate::junit::SuiteResults;
+use crate::python_suite::{
+    FIXED_PORT, LOOPBACK_UP, fixed_address, has_namespaces, wait_for_results,
+};
+use crate::serve::is_postgres;
+use crate::server_process::ServerProcess;
+
+/// What was typed after `javascript`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct JavaScriptArgs {
+    /// Folder of a checkout of langgraphjs.
+    pub(crate) checkout: PathBuf,
+    /// Only tests whose names match this regular expression.
+    pub(crate) only: Option<String>,
+    /// Where the server stores its data. Default: a SQLite file that is deleted afterwards.
+    pub(crate) store: Option<String>,
+    /// How many tests must pass. Default: all.
+    pub(crate) expect: Option<usize>,
+    pub(crate) json: bool,
+}
+
+/// What the suite runs with. Inside of the namespace, this program gets it on its command line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct JavaScriptPart {
+    pub(crate) only: Option<String>,
+    pub(crate) store: String,
+    /// Where the packages and the tests are.
+    pub(crate) suite: PathBuf,
+    /// Where the results and the log of the server go.
+    pub(crate) folder: PathBuf,
+}
+
+/// Runs the suite, and reports which tests passed.
+pub(crate) fn run(args: &JavaScriptArgs) -> anyhow::Result<()> {
+    let suite = install(&args.checkout)?;
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("suite.db").display().to_string();
+    let part = JavaScriptPart {
+        only: args.only.clone(),
+        store: args.store.clone().unwrap_or(file),
+        suite,
+        folder: folder.path().to_owned(),
+    };
+    run_at_fixed_address(&part)?;
+    let junit = fs::read_to_string(part.junit()).context("vitest wrote no results")?;
+    let mut results = SuiteResults::default();
+    match part.only {
+        // Those that were not asked for are in the list as skipped.
+        Some(_) => results.add_selected(&junit)?,
+        None => results.add(&junit)?,
+    }
+    report(&results, args, &part)
+}
+
+/// Runs the suite in a namespace where that can be, and otherwise here if the port is free.
+fn run_at_fixed_address(part: &JavaScriptPart) -> anyhow::Result<()> {
+    // A database at a port of this machine cannot be reached from another namespace.
+    if is_postgres(&part.store) || !has_namespaces() {
+        ensure!(
+            is_free(FIXED_PORT),
+            "port {FIXED_PORT}, which the suite has built in, is in use, and the suite cannot run in a network namespace"
+        );
+        return part.run();
+    }
+    let mut command = Command::new("unshare");
+    command
+        .arg("-rn")
+        .arg(std::env::current_exe()?)
+        .args([NAMESPACE_COMMAND, "--store", &part.store, "--suite"])
+        .arg(&part.suite)
+        .arg("--folder")
+        .arg(&part.folder);
+    if let Some(only) = &part.only {
+        command.args(["--only", only]);
+    }
+    let status = command.status()?;
+    ensure!(status.success(), "`{}`: {status}", in_words(&command));
+    Ok(())
+}
+
+/// Name of the command that runs inside of the namespace.
+pub(crate) const NAMESPACE_COMMAND: &str = "javascript-in-namespace";
+
+/// Runs inside of the namespace: there is no network yet, not even loopback.
+pub(crate) fn run_in_namespace(part: &JavaScriptPart) -> anyhow::Result<()> {
+    output_of(Command::new("python3").args(["-c", LOOPBACK_UP]))?;
+    part.run()
+}
+
+impl JavaScriptPart {
+    fn junit(&self) -> PathBuf {
+        self.folder.join("javascript.xml")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.join("javascript.log")
+    }
+
+    /// Starts a server, runs the suite against it, and stops it.
+    fn run(&self) -> anyhow::Result<()> {
+        let log = self.log();
+        let address = fixed_address();
+        let server = ServerProcess::start(&address, &self.store, GraphSet::JavaScript, &log)?;
+        let tested = self.test();
+        let stopped = server.stop();
+        tested?;
+        stopped.with_context(|| fs::read_to_string(&log).unwrap_or_default())
+    }
+
+    fn test(&self) -> anyhow::Result<()> {
+        let junit = self.junit();
+        let mut vitest = Command::new("node");
+        // One of the tests is skipped without WebSockets, which Node has by default from version 22. Vitest starts processes, which
+        // read the option from the environment.
+        let websocket = output_of(Command::new("node").args(["-p", "typeof WebSocket"]))?;
+        if websocket.trim() == "undefined" {
+            vitest.env("NODE_OPTIONS", "--experimental-websocket");
+        }
+        vitest
+            .current_dir(&self.suite)
+            .args(["node_modules/vitest/vitest.mjs", "run"])
+            .args(["--reporter=default", "--reporter=junit"])
+            .arg(format!("--outputFile.junit={}", junit.display()))
+            .args(TESTS)
+            // With it, the tests start the JavaScript server.
+            .env_remove("CI")
+            .env("LANGSMITH_TRACING", "false")
+            // Standard output is for the results.
+            .stdout(io::stderr());
+        if let Some(only) = &self.only {
+            vitest.args(["-t", only]);
+        }
+        let child = vitest.spawn();
+        let child = child.with_context(|| format!("cannot start `{}`", in_words(&vitest)))?;
+        // Its exit status says less than its results.
+        wait_for_results(child, &junit)
+    }
+
+    /// Prints the last lines of the server, for a person who wants to know why tests failed.
+    fn print_log(&self) {
+        let log = fs::read_to_string(self.log()).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        eprintln!("the end of the server's log:");
+        for line in &lines[lines.len().saturating_sub(LOG_LINES)..] {
+            eprintln!("  {line}");
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the results are data")]
+fn report(
+    results: &SuiteResults,
+    args: &JavaScriptArgs,
+    part: &JavaScriptPart,
+) -> anyhow::Result<()> {
+    let (passed, of) = (results.passed(), results.of());
+    if passed < of {
+        part.print_log();
+    }
+    for name in results.failed() {
+        eprintln!("did not pass: {name}");
+    }
+    eprintln!("langgraphjs: {passed} of {of} tests passed");
+    if args.json {
+        println!("{}", results.to_json("javascript"));
+    }
+    let expected = args.expect.unwrap_or(of);
+    ensure!(of > 0, "no test ran");
+    ensure!(
+        passed >= expected,
+        "{passed} tests passed, and {expected} should"
+    );
+    Ok(())
+}
+
+/// Installs the packages that are missing, and copies the tests. Returns the folder of both. Waits for another process that does
+/// the same.
+fn install(checkout: &Path) -> anyhow::Result<PathBuf> {
+    let suites = cache()?.join("server-suites");
+    fs::create_dir_all(&suites).with_context(|| format!("cannot create `{}`", suites.display()))?;
+    let lock = File::create(suites.join("lock"))?;
+    lock.lock()?;
+    let suite = suites.join("langgraphjs");
+    let wanted = PACKAGES.join("\n");
+    let installed = fs::read_to_string(suite.join(INSTALLED));
+    if installed.is_ok_and(|installed| installed == wanted) {
+        copy_tests(checkout, &suite)?;
+        return Ok(suite);
+    }
+    eprintln!("server-suites: installing the packages of the suite with npm (about 20 s)");
+    replace_folder(&suite, |unfinished| {
+        install_packages(unfinished)?;
+        fs::write(unfinished.join(INSTALLED), &wanted)?;
+        Ok(())
+    })?;
+    copy_tests(checkout, &suite)?;
+    Ok(suite)
+}
+
+fn install_packages(folder: &Path) -> anyhow::Result<()> {
+    fs::write(
+        folder.join("package.json"),
+        r#"{"private":true,"type":"module"}"#,
+    )?;
+    let mut npm = Command::new("npm");
+    npm.current_dir(folder)
+        // Some packages want others for parts of them that no test uses.
+        .args(["install", "--save-exact", "--legacy-peer-deps"])
+        .args(["--ignore-scripts", "--no-audit", "--no-fund"])
+        .args(PACKAGES);
+    output_of(&mut npm).context("npm has to reach a registry of packages")?;
+    Ok(())
+}
+
+fn copy_tests(checkout: &Path, suite: &Path) -> anyhow::Result<()> {
+    let library = checkout.join(LIBRARY);
+    remove_folder(&suite.join("tests"))?;
+    fs::create_dir(suite.join("tests"))?;
+    for file in TESTS.iter().chain(&USED_BY_TESTS) {
+        let from = library.join(file);
+        fs::copy(&from, suite.join(file)).with_context(|| {
+            format!(
+                "`{}` cannot be copied; `--checkout` names a checkout of langgraphjs",
+                from.display()
+            )
+        })?;
+    }
+    Ok(())
+}
+
+/// Folder of the suite in langgraphjs.
+const LIBRARY: &str = "libs/langgraph-api";
+const TESTS: [&str; 2] = ["tests/api.test.mts", "tests/protocol-transport.test.mts"];
+const USED_BY_TESTS: [&str; 3] = [
+    "tests/utils.mts",
+    "tests/schema-expectations.mts",
+    "vitest.config.js",
+];
+
+/// What the suite runs with.
+const PACKAGES: [&str; 7] = [
+    "@langchain/langgraph-sdk@1.12.0",
+    "@langchain/langgraph@1.4.18",
+    "@langchain/core@1.2.13",
+    "vitest@4.1.10",
+    "wait-port@1.1.0",
+    "postgres@3.4.9",
+    "zod@4.6.7",
+];
+
+/// Lists what was installed; written last.
+const INSTALLED: &str = "installed";
+
+const LOG_LINES: usize = 40;

@@ -1,0 +1,308 @@
+//! The test suites of official LangGraph clients, run against our server.
+//!
+//! `serve` is a server with the graphs of a suite, ported ([`graphs`]); `python` installs the integration suite of the Python
+//! SDK, runs it against such a server, and counts what passed; `javascript` does so with the suite of a checkout of langgraphjs.
+//! `cargo xtask suites` starts this program. `compatibility` writes the page that lists what the server supports of each client.
+
+mod compatibility;
+mod graphs;
+mod javascript_suite;
+mod junit;
+mod python_suite;
+mod serve;
+mod server_process;
+mod truncate;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use lexopt::prelude::*;
+use tracing_subscriber::EnvFilter;
+
+use graphs::GraphSet;
+use javascript_suite::{JavaScriptArgs, JavaScriptPart};
+use python_suite::{NAMESPACE_COMMAND, PartArgs, PythonArgs};
+use serve::ServeArgs;
+
+const USAGE: &str = "\
+Run the test suites of official LangGraph clients against our server.
+
+usage: server-suites <command>
+
+commands:
+  serve --store STORE [--address ADDRESS] [--graphs python|javascript|lab]
+                                serve the graphs of a suite (default: python) on ADDRESS (default: 127.0.0.1:2024)
+  python [--only EXPR] [--store STORE] [--expect N] [--json]
+                                run the integration suite of the Python SDK
+                                --only    only tests that match an expression of pytest
+                                --expect  how many tests must pass (default: all)
+                                --json    print the results as JSON on the last line
+  compatibility [--check]       write docs/compatibility.md from the table of client methods
+                                --check  only compare the two
+  javascript --checkout PATH [--only NAME] [--store STORE] [--expect N] [--json]
+                                run the API suite of langgraphjs
+                                --checkout  folder of a checkout of langgraphjs: no npm package has these tests
+                                --only      only tests whose names match a regular expression
+  help                          print this
+
+STORE is the path of a SQLite file, or postgres://…
+
+exit status: 0 all is well, 1 something failed, 2 the command line is not valid";
+
+fn main() -> ExitCode {
+    let command = match parse(lexopt::Parser::from_env()) {
+        Ok(command) => command,
+        Err(error) => {
+            eprintln!("{error}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A command line, as typed.
+#[derive(Debug, PartialEq, Eq)]
+enum Command {
+    Help,
+    Serve(ServeArgs),
+    Python(PythonArgs),
+    PythonInNamespace(PartArgs),
+    Compatibility { is_check: bool },
+    JavaScript(JavaScriptArgs),
+    JavaScriptInNamespace(JavaScriptPart),
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Help => {
+            print_usage();
+            Ok(())
+        }
+        Command::Serve(args) => {
+            write_log();
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .enable_all()
+                .build()?;
+            runtime.block_on(serve::run(&args))
+        }
+        Command::Python(args) => python_suite::run(&args),
+        Command::PythonInNamespace(args) => python_suite::run_in_namespace(&args),
+        Command::Compatibility { is_check } => compatibility::run(is_check),
+        Command::JavaScript(args) => javascript_suite::run(&args),
+        Command::JavaScriptInNamespace(args) => javascript_suite::run_in_namespace(&args),
+    }
+}
+
+/// Writes warnings to stderr, or what `RUST_LOG` says.
+fn write_log() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .with_writer(std::io::stderr)
+        .init();
+}
+
+#[expect(clippy::print_stdout, reason = "help that was asked for is data")]
+fn print_usage() {
+    println!("{USAGE}");
+}
+
+fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let command = match parser.next()? {
+        None => return Err("a command is needed".into()),
+        Some(Long("help") | Short('h')) => return Ok(Command::Help),
+        Some(Value(name)) => name.string()?,
+        Some(other) => return Err(other.unexpected()),
+    };
+    match command.as_str() {
+        "help" => Ok(Command::Help),
+        "serve" => parse_serve(parser),
+        "python" => parse_python(parser),
+        NAMESPACE_COMMAND => parse_namespace(parser),
+        "compatibility" => parse_compatibility(parser),
+        "javascript" => parse_javascript(parser),
+        javascript_suite::NAMESPACE_COMMAND => parse_javascript_namespace(parser),
+        unknown => Err(format!("there is no command `{unknown}`").into()),
+    }
+}
+
+fn parse_serve(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let (mut store, mut address) = (None, "127.0.0.1:2024".to_owned());
+    let mut graphs = GraphSet::default();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("store") => store = Some(parser.value()?.string()?),
+            Long("address") => address = parser.value()?.string()?,
+            Long("graphs") => graphs = parser.value()?.parse_with(GraphSet::parse)?,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    let store = store.ok_or("`serve` needs `--store`")?;
+    Ok(Command::Serve(ServeArgs {
+        address,
+        store,
+        graphs,
+    }))
+}
+
+fn parse_python(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut args = PythonArgs::default();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("only") => args.only = Some(parser.value()?.string()?),
+            Long("store") => args.store = Some(parser.value()?.string()?),
+            Long("expect") => args.expect = Some(parser.value()?.parse()?),
+            Long("json") => args.json = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Command::Python(args))
+}
+
+fn parse_namespace(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let (mut only, mut store) = (None, None);
+    let mut folder: Option<PathBuf> = None;
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("only") => only = Some(parser.value()?.string()?),
+            Long("store") => store = Some(parser.value()?.string()?),
+            Long("folder") => folder = Some(parser.value()?.into()),
+            other => return Err(other.unexpected()),
+        }
+    }
+    let needed = "this command is for `python`, which passes `--store` and `--folder`";
+    Ok(Command::PythonInNamespace(PartArgs {
+        only,
+        store: store.ok_or(needed)?,
+        folder: folder.ok_or(needed)?,
+    }))
+}
+
+fn parse_compatibility(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut is_check = false;
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("check") => is_check = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Command::Compatibility { is_check })
+}
+
+fn parse_javascript(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut checkout: Option<PathBuf> = None;
+    let (mut only, mut store, mut expect, mut json) = (None, None, None, false);
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("checkout") => checkout = Some(parser.value()?.into()),
+            Long("only") => only = Some(parser.value()?.string()?),
+            Long("store") => store = Some(parser.value()?.string()?),
+            Long("expect") => expect = Some(parser.value()?.parse()?),
+            Long("json") => json = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    let checkout = checkout.ok_or("`javascript` needs `--checkout`, a checkout of langgraphjs")?;
+    Ok(Command::JavaScript(JavaScriptArgs {
+        checkout,
+        only,
+        store,
+        expect,
+        json,
+    }))
+}
+
+fn parse_javascript_namespace(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let (mut only, mut store) = (None, None);
+    let (mut suite, mut folder): (Option<PathBuf>, Option<PathBuf>) = (None, None);
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("only") => only = Some(parser.value()?.string()?),
+            Long("store") => store = Some(parser.value()?.string()?),
+            Long("suite") => suite = Some(parser.value()?.into()),
+            Long("folder") => folder = Some(parser.value()?.into()),
+            other => return Err(other.unexpected()),
+        }
+    }
+    let needed =
+        "this command is for `javascript`, which passes `--store`, `--suite` and `--folder`";
+    Ok(Command::JavaScriptInNamespace(JavaScriptPart {
+        only,
+        store: store.ok_or(needed)?,
+        suite: suite.ok_or(needed)?,
+        folder: folder.ok_or(needed)?,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_line(line: &str) -> Result<Command, String> {
+        parse(lexopt::Parser::from_args(line.split_whitespace())).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn commands_are_understood() {
+        assert_eq!(
+            parse_line("serve --store a.db --graphs lab"),
+            Ok(Command::Serve(ServeArgs {
+                address: "127.0.0.1:2024".to_owned(),
+                store: "a.db".to_owned(),
+                graphs: GraphSet::Lab,
+            }))
+        );
+        assert_eq!(
+            parse_line("python --only cancel --expect 53 --json"),
+            Ok(Command::Python(PythonArgs {
+                only: Some("cancel".to_owned()),
+                store: None,
+                expect: Some(53),
+                json: true,
+            }))
+        );
+        assert_eq!(parse_line("python --help"), Ok(Command::Help));
+        assert_eq!(
+            parse_line("compatibility --check"),
+            Ok(Command::Compatibility { is_check: true })
+        );
+        assert_eq!(
+            parse_line("javascript --checkout /tmp/js --only stream --expect 40"),
+            Ok(Command::JavaScript(JavaScriptArgs {
+                checkout: PathBuf::from("/tmp/js"),
+                only: Some("stream".to_owned()),
+                store: None,
+                expect: Some(40),
+                json: false,
+            }))
+        );
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        for line in [
+            "",
+            "serve",
+            "serve --store a.db --graphs cobol",
+            "python --expect many",
+            "python-in-namespace --store a.db",
+            "compatibility --store a.db",
+            "javascript --expect 40",
+            "javascript-in-namespace --store a.db --folder b",
+            "ruby",
+        ] {
+            assert!(parse_line(line).is_err(), "{line:?} was taken");
+        }
+    }
+}
