@@ -308,7 +308,7 @@ async fn runtime(settings: &Settings, store: &Postgres) -> anyhow::Result<Runtim
 }
 
 /// Opens the database. A new file or folder is readable by its owner only, because it contains what people tell their agents.
-fn open_sqlite(path: &std::path::Path) -> anyhow::Result<Sqlite> {
+pub(crate) fn open_sqlite(path: &std::path::Path) -> anyhow::Result<Sqlite> {
     use std::os::unix::fs::PermissionsExt;
     if let Some(folder) = path
         .parent()

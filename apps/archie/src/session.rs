@@ -279,7 +279,7 @@ impl Session<'_> {
         while terminal.is_followed() {
             match events.next().await {
                 Ok(Event::Live(event)) => match event.payload.decode() {
-                    Ok(AgentEvent::Token { text })
+                    Ok(AgentEvent::Token { text, .. })
                         if terminal.is_watched() && agent.ui().streams_tokens() =>
                     {
                         if waiting.take().is_some() {

@@ -115,6 +115,8 @@ pub enum Command {
     Eval(EvalArgs),
     /// Create a project with an agent of your own
     New(NewArgs),
+    /// Serve the agents over HTTP, for LangGraph clients and chat pages
+    Serve(ServeArgs),
     /// Run a worker for a Restate cluster
     Worker(WorkerArgs),
     /// Back up the database to a file while it is in use
@@ -180,6 +182,20 @@ pub struct NewArgs {
     // Before the options that every command has.
     #[arg(long, display_order = 0)]
     pub lib: bool,
+}
+
+/// Where to serve the agents.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ServeArgs {
+    /// Address to listen at, on this machine only
+    #[arg(long, default_value = "127.0.0.1:2024", value_name = "ADDR")]
+    pub listen: std::net::SocketAddr,
+    /// Origin of a web page that may call the server, besides local ones
+    #[arg(long, value_name = "ORIGIN")]
+    pub allow_origin: Vec<String>,
+    /// Highest number of runs at once
+    #[arg(long, default_value_t = 64, value_name = "N")]
+    pub concurrent_runs: usize,
 }
 
 /// Where to listen.
@@ -381,7 +397,11 @@ impl Command {
     pub fn needs_home(&self) -> bool {
         !matches!(
             self,
-            Self::Completions { .. } | Self::Demo(_) | Self::New(_) | Self::Worker(_)
+            Self::Completions { .. }
+                | Self::Demo(_)
+                | Self::New(_)
+                | Self::Serve(_)
+                | Self::Worker(_)
         )
     }
 }

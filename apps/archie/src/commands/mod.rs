@@ -20,6 +20,7 @@ pub mod mail;
 pub mod mcp;
 mod new;
 mod resume;
+pub mod serve;
 pub mod sheet;
 mod sheet_diff;
 mod threads;
@@ -105,7 +106,11 @@ async fn obey(command: &Command, app: &App, terminal: &dyn Terminal) -> anyhow::
         Command::Doctor(args) => doctor::run(args, app, terminal).await,
         Command::Eval(args) => eval::run(args, app, terminal).await,
         Command::Backup(args) => backup::run(args, app, terminal).await,
-        Command::Demo(_) | Command::New(_) | Command::Worker(_) | Command::Completions { .. } => {
+        Command::Demo(_)
+        | Command::New(_)
+        | Command::Serve(_)
+        | Command::Worker(_)
+        | Command::Completions { .. } => {
             anyhow::bail!("this command is not for an open store")
         }
     }
@@ -120,6 +125,7 @@ pub fn without_home(
     match command {
         Command::Demo(args) => demo::run(args),
         Command::New(args) => new::run(args, &Console::new()),
+        Command::Serve(args) => serve::run(args, settings, makers, &Console::new()),
         Command::Worker(args) => worker::run(args, settings, makers, &Console::new()),
         Command::Completions { shell } => {
             let mut script = Vec::new();

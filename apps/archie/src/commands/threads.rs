@@ -18,9 +18,10 @@ pub(super) async fn list(
     app: &App,
     terminal: &dyn Terminal,
 ) -> anyhow::Result<Exit> {
+    let status = args.status.as_deref().map(status_of).transpose()?;
     let query = ThreadQuery {
         graph: args.agent.clone(),
-        status: args.status.as_deref().map(status_of).transpose()?,
+        statuses: Vec::from_iter(status),
         ..ThreadQuery::default()
     };
     let rows = app.rows(query, args.limit).await?;

@@ -106,7 +106,7 @@ async fn register(admin: &str, address: &str) -> anyhow::Result<()> {
 }
 
 /// Waits for Ctrl-C or SIGTERM.
-async fn stop() {
+pub(super) async fn stop() {
     let asked = async {
         match signal(SignalKind::terminate()) {
             Ok(mut asked) => drop(asked.recv().await),

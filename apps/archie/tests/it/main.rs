@@ -34,6 +34,7 @@ mod old_database;
 mod otlp;
 mod printed;
 mod readmes;
+mod serve;
 mod sheet;
 mod snapshots;
 mod terminal;

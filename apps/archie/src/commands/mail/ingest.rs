@@ -133,7 +133,7 @@ impl Ingest {
         }
         let query = ThreadQuery {
             graph: Some(NAME.to_owned()),
-            status: Some(Status::Running),
+            statuses: vec![Status::Running],
             ..ThreadQuery::default()
         };
         let mut came = Vec::new();

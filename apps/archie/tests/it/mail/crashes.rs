@@ -139,7 +139,7 @@ async fn killed_between_marking_a_mail_and_committing_that_the_next_ingest_finis
 
 fn running() -> ThreadQuery {
     ThreadQuery {
-        status: Some(Status::Running),
+        statuses: vec![Status::Running],
         ..ThreadQuery::default()
     }
 }

@@ -1,0 +1,110 @@
+//! `archie serve`: the agents over HTTP, for the clients and web pages of LangGraph's Agent Server.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use archie_agent::{AgentFactory, Exit, Terminal};
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+use superstep::registry::Registry;
+use superstep_server::{Server, ServerBuilder};
+
+use crate::app::{App, connect, open_sqlite};
+use crate::cli::args::{Args, ServeArgs};
+use crate::cli::settings::{Engine, Settings, Store};
+use crate::commands::worker::stop;
+use crate::terminal::Console;
+
+pub(super) fn run(
+    args: &ServeArgs,
+    settings: &Settings,
+    makers: &[AgentFactory],
+    terminal: &Console,
+) -> anyhow::Result<Exit> {
+    check_exposure(args.listen);
+    let runtime = tokio::runtime::Runtime::new()?;
+    runtime.block_on(open_and_serve(args, settings, makers, terminal))
+}
+
+/// Exits with a usage error if other machines could reach the agents: the server has no authentication yet.
+fn check_exposure(listen: SocketAddr) {
+    if listen.ip().is_loopback() {
+        return;
+    }
+    let why = format!(
+        "`--listen {listen}` can be reached from other machines, and the server does not authenticate its callers.\n\
+         Listen at a loopback address such as 127.0.0.1:2024, and let a proxy that authenticates forward to it"
+    );
+    Args::command().error(ErrorKind::InvalidValue, why).exit()
+}
+
+async fn open_and_serve(
+    args: &ServeArgs,
+    settings: &Settings,
+    makers: &[AgentFactory],
+    terminal: &Console,
+) -> anyhow::Result<Exit> {
+    if settings.engine != Engine::Local {
+        bail!("`archie serve` runs threads itself; leave out `--engine`");
+    }
+    // The owner of the queue is dropped last: until then no other process may execute its runs.
+    match &settings.store {
+        Store::Sqlite(path) => {
+            let store = open_sqlite(path)?;
+            let owner = store.try_own_queue()?;
+            let _owner = owner.with_context(|| owned_elsewhere(&path.display().to_string()))?;
+            let memory = Arc::new(store.clone());
+            let app = App::over(settings.clone(), store.clone(), memory, makers)?;
+            serve(args, app, Arc::new(store), terminal).await
+        }
+        Store::Postgres(url) => {
+            let store = connect(url).await?;
+            let owner = store.try_own_queue().await?;
+            let _owner = owner.with_context(|| owned_elsewhere("the database"))?;
+            let app = App::open(settings.clone(), makers).await?;
+            serve(args, app, Arc::new(store), terminal).await
+        }
+    }
+}
+
+fn owned_elsewhere(store: &str) -> String {
+    format!("another `archie serve` executes the runs of {store}; stop it first")
+}
+
+async fn serve(
+    args: &ServeArgs,
+    app: App,
+    registry: Arc<dyn Registry>,
+    terminal: &Console,
+) -> anyhow::Result<Exit> {
+    let listener = tokio::net::TcpListener::bind(args.listen).await;
+    let listener = listener.with_context(|| format!("cannot listen at {}", args.listen))?;
+    let mut server = server_of(&app, registry).concurrent_runs(args.concurrent_runs);
+    for origin in &args.allow_origin {
+        server = server.allow_origin(origin);
+    }
+    let server = server.start().await?;
+    let agents: Vec<_> = app.agents.iter().map(|agent| agent.name()).collect();
+    let address = listener.local_addr()?;
+    terminal.line(&format!("{} at http://{address}", agents.join(", ")));
+    server.serve(listener, stop()).await?;
+    Ok(Exit::Done)
+}
+
+/// Configures a server of an app's agents.
+///
+/// Callers cannot reach what the agents and the program keep in the long-term store: it says which hosts are called with which
+/// secrets, what was learned from a person, and what a person has seen.
+pub fn server_of(app: &App, registry: Arc<dyn Registry>) -> ServerBuilder {
+    let mut server = Server::builder(app.runtime.clone(), registry).store(app.memory.clone());
+    for namespace in ["archie", "inbox"] {
+        server = server.reserve_namespace(namespace);
+    }
+    for agent in &app.agents {
+        server = server
+            .graph(agent.definition())
+            .reserve_namespace(agent.name());
+    }
+    server
+}
