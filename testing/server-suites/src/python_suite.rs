@@ -299,7 +299,9 @@ pub(crate) fn wait_for_results(mut runner: Child, junit: &Path) -> anyhow::Resul
         if runner.try_wait()?.is_some() {
             return Ok(());
         }
-        if written.is_none() && junit.is_file() {
+        // Some runners create the file when they start.
+        let has_results = || fs::metadata(junit).is_ok_and(|file| file.len() > 0);
+        if written.is_none() && has_results() {
             written = Some(Instant::now());
         }
         let is_stuck = written.is_some_and(|written| written.elapsed() > EXIT_MAX);

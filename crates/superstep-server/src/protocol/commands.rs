@@ -168,21 +168,14 @@ impl CommandRunner {
         })
     }
 
-    /// Returns the graphs that the active run is in.
+    /// Returns the graphs that the active run is in, or that the last one was in.
     async fn tree(&self) -> Executed {
-        if thread::active_runs(&self.app, &self.thread)
-            .await?
-            .is_empty()
-        {
-            return Err(CommandError::no_run("no run is active on this thread"));
-        }
         let mut events = self
             .app
             .feeds
             .of_thread(&self.app, &self.thread, None)
             .await?;
         let mut phases: BTreeMap<Namespace, &'static str> = BTreeMap::new();
-        phases.insert(Namespace::default(), "running");
         while let Some(event) = events.next_past().await.map_err(ApiError::from)? {
             let phase = match &event.body {
                 FeedBody::RunBegan => "running",
@@ -195,6 +188,9 @@ impl CommandRunner {
                 _ => continue,
             };
             phases.insert(event.namespace.clone(), phase);
+        }
+        if phases.is_empty() {
+            return Err(CommandError::no_run("no run has begun on this thread"));
         }
         let graph = events.graph();
         let name = graph.as_ref().map_or("", |graph| graph.name());

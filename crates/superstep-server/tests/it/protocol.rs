@@ -273,7 +273,12 @@ async fn a_cancelled_run_ends_for_its_clients() {
     let read = until(&mut events, "failed").await;
     let last = read.last().unwrap();
     assert_eq!(last["params"]["data"]["error"], "the run was cancelled");
+    // Still there: the run of a client that asks may have just ended.
     let tree = session.send("agent.getTree", json!({})).await;
+    assert_eq!(tree["result"]["tree"]["status"], "failed");
+    let mut other = Session::new(&client);
+    other.thread = "/threads/0190a6b2-0000-7000-8000-00000000000b";
+    let tree = other.send("agent.getTree", json!({})).await;
     assert_eq!(tree["error"], "no_such_run");
 }
 
