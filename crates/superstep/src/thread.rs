@@ -698,7 +698,7 @@ impl<S: State> Thread<S> {
     /// use superstep::{FramePath, NodeName};
     ///
     /// let node = EditNode::Node(NodeName::new("estimate")?);
-    /// let correction = Command::update(RefundUpdate::default().cents(450));
+    /// let correction = Command::<Refund>::update(RefundUpdate::default().cents(450));
     /// let edit = ThreadEdit {
     ///     at: Some(Seq(2)),
     ///     frame: FramePath::root(),
