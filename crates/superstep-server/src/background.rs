@@ -96,7 +96,7 @@ async fn end_lifetime(app: &Shared, expired: &ExpiredThread, now: Timestamp) -> 
                 lifetime: Some(None),
                 at: now,
             };
-            checkpointer.annotate(thread, &change).await?;
+            app.runtime.annotate_thread(thread, &change).await?;
             Ok(())
         }
     }

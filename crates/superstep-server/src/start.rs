@@ -280,7 +280,6 @@ impl RunPlace {
                 Json::from(wire::uuid(assistant.id.to_bytes())),
             ),
         ]);
-        let checkpointer = app.runtime.checkpointer();
         let at = app.runtime.now();
         if let Some(row) = &self.row {
             let is_named = |(name, value): (&String, &Json)| row.metadata.get(name) == Some(value);
@@ -291,7 +290,7 @@ impl RunPlace {
                     lifetime: None,
                     at,
                 };
-                checkpointer.annotate(&self.thread, &change).await?;
+                app.runtime.annotate_thread(&self.thread, &change).await?;
             }
             return Ok(());
         }
@@ -309,7 +308,7 @@ impl RunPlace {
             at,
         };
         // Another request may have created it meanwhile.
-        checkpointer.create(&self.thread, &new).await?;
+        app.runtime.create_thread(&self.thread, &new).await?;
         Ok(())
     }
 }

@@ -66,7 +66,10 @@ pub(crate) fn run(args: &JavaScriptArgs) -> anyhow::Result<()> {
         Some(_) => results.add_selected(&junit)?,
         None => results.add(&junit)?,
     }
-    report(&results, args, &part)
+    if results.passed() < results.of() {
+        part.print_log();
+    }
+    results.report("javascript", "langgraphjs", args.json, args.expect)
 }
 
 /// Runs the suite in a namespace where that can be, and otherwise here if the port is free.
@@ -162,32 +165,6 @@ impl JavaScriptPart {
             eprintln!("  {line}");
         }
     }
-}
-
-#[expect(clippy::print_stdout, reason = "the results are data")]
-fn report(
-    results: &SuiteResults,
-    args: &JavaScriptArgs,
-    part: &JavaScriptPart,
-) -> anyhow::Result<()> {
-    let (passed, of) = (results.passed(), results.of());
-    if passed < of {
-        part.print_log();
-    }
-    for name in results.failed() {
-        eprintln!("did not pass: {name}");
-    }
-    eprintln!("langgraphjs: {passed} of {of} tests passed");
-    if args.json {
-        println!("{}", results.to_json("javascript"));
-    }
-    let expected = args.expect.unwrap_or(of);
-    ensure!(of > 0, "no test ran");
-    ensure!(
-        passed >= expected,
-        "{passed} tests passed, and {expected} should"
-    );
-    Ok(())
 }
 
 /// Installs the packages that are missing, and copies the tests. Returns the folder of both. Waits for another process that does

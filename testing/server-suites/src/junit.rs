@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use roxmltree::{Document, Node};
 use serde_json::{Value as Json, json};
 
@@ -14,6 +14,33 @@ pub(crate) struct SuiteResults {
 }
 
 impl SuiteResults {
+    /// Prints which tests did not pass, and all results as JSON if that is wanted. Fails if fewer tests passed than expected;
+    /// default: all.
+    #[expect(clippy::print_stdout, reason = "the results are data")]
+    pub(crate) fn report(
+        &self,
+        suite: &str,
+        client: &str,
+        json: bool,
+        expect: Option<usize>,
+    ) -> anyhow::Result<()> {
+        let (passed, of) = (self.passed(), self.of());
+        for name in self.failed() {
+            eprintln!("did not pass: {name}");
+        }
+        eprintln!("{client}: {passed} of {of} tests passed");
+        if json {
+            println!("{}", self.to_json(suite));
+        }
+        let expected = expect.unwrap_or(of);
+        ensure!(of > 0, "no test ran");
+        ensure!(
+            passed >= expected,
+            "{passed} tests passed, and {expected} should"
+        );
+        Ok(())
+    }
+
     /// Adds the tests of a JUnit file.
     pub(crate) fn add(&mut self, junit: &str) -> anyhow::Result<()> {
         self.add_if(junit, |_| true)

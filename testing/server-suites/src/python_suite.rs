@@ -59,7 +59,10 @@ pub(crate) fn run(args: &PythonArgs) -> anyhow::Result<()> {
     results.add(&run.results_of(Part::AnyAddress)?)?;
     run_at_fixed_address(&suite, &run)?;
     results.add(&run.results_of(Part::FixedAddress)?)?;
-    report(&results, args, &run)
+    if results.passed() < results.of() {
+        run.print_logs();
+    }
+    results.report("python", SDK, args.json, args.expect)
 }
 
 /// Runs the file with the built-in address: in a namespace where that can be, and otherwise here if the port is free.
@@ -108,28 +111,6 @@ fcntl.ioctl(socket.socket(), 0x8914, struct.pack('16sh22x', b'lo', 0x41))";
 
 pub(crate) fn fixed_address() -> String {
     format!("127.0.0.1:{FIXED_PORT}")
-}
-
-#[expect(clippy::print_stdout, reason = "the results are data")]
-fn report(results: &SuiteResults, args: &PythonArgs, run: &PartArgs) -> anyhow::Result<()> {
-    let (passed, of) = (results.passed(), results.of());
-    if passed < of {
-        run.print_logs();
-    }
-    for name in results.failed() {
-        eprintln!("did not pass: {name}");
-    }
-    eprintln!("{SDK}: {passed} of {of} tests passed");
-    if args.json {
-        println!("{}", results.to_json("python"));
-    }
-    let expected = args.expect.unwrap_or(of);
-    ensure!(of > 0, "no test ran");
-    ensure!(
-        passed >= expected,
-        "{passed} tests passed, and {expected} should"
-    );
-    Ok(())
 }
 
 /// A part of the suite.

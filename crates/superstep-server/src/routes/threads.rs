@@ -281,7 +281,7 @@ async fn search(
 ) -> ApiResult<Response> {
     let busy = thread::busy_threads(&app, &caller.tenant).await?;
     let query = body.query(&app, &caller, &busy).await?;
-    let total = app.runtime.checkpointer().count_threads(&query).await?;
+    let total = app.runtime.count_threads(&query).await?;
     let rows = app.runtime.threads(&query).await?;
     let select = body.select.clone().unwrap_or_default();
     let extract = body.extract.clone().unwrap_or_default();
@@ -309,7 +309,7 @@ async fn count(
 ) -> ApiResult<JsonBody<u64>> {
     let busy = thread::busy_threads(&app, &caller.tenant).await?;
     let query = body.query(&app, &caller, &busy).await?;
-    let count = app.runtime.checkpointer().count_threads(&query).await?;
+    let count = app.runtime.count_threads(&query).await?;
     Ok(JsonBody(count))
 }
 
@@ -444,7 +444,7 @@ async fn change(
         lifetime: lifetime.map(Some),
         at: app.runtime.now(),
     };
-    let found = app.runtime.checkpointer().annotate(&id, &change).await?;
+    let found = app.runtime.annotate_thread(&id, &change).await?;
     if !found {
         return Err(ApiError::no_thread(&id));
     }

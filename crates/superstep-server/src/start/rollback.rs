@@ -71,7 +71,7 @@ async fn undo(app: &Shared, thread: &ThreadId, runs: &BTreeSet<RunId>) -> ApiRes
                 lifetime: row.lifetime,
                 at: app.runtime.now(),
             };
-            checkpointer.create(thread, &new).await?;
+            app.runtime.create_thread(thread, &new).await?;
             Ok(())
         }
         Some(_) => Err(ApiError::conflict(
